@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of numbers that belong to somebody else: the shape in which activations travel between rooms.
+#pragma once
+
+#include "mica/base/assert.hpp"
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+namespace mica {
+
+/// A row-major view, (rows, cols), rows `stride` elements apart. Owns nothing, costs a copy of four words.
+template <class T>
+class MatrixView {
+ public:
+  constexpr MatrixView() noexcept = default;
+  constexpr MatrixView(T* data, std::size_t rows, std::size_t cols, std::size_t stride) noexcept
+      : data_(data), rows_(rows), cols_(cols), stride_(stride) {}
+  constexpr MatrixView(T* data, std::size_t rows, std::size_t cols) noexcept : MatrixView(data, rows, cols, cols) {}
+
+  /// A view of mutable rows is also a view of constant rows.
+  constexpr operator MatrixView<const T>() const noexcept
+    requires(!std::is_const_v<T>)
+  {
+    return {data_, rows_, cols_, stride_};
+  }
+
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr std::size_t rows() const noexcept { return rows_; }
+  [[nodiscard]] constexpr std::size_t cols() const noexcept { return cols_; }
+  [[nodiscard]] constexpr std::size_t stride() const noexcept { return stride_; }
+
+  [[nodiscard]] constexpr std::span<T> operator[](std::size_t row) const noexcept {
+    MICA_ASSERT(row < rows_);
+    return {data_ + row * stride_, cols_};
+  }
+
+  /// `count` rows from `first` on.
+  [[nodiscard]] constexpr MatrixView rows(std::size_t first, std::size_t count) const noexcept {
+    MICA_ASSERT(first + count <= rows_);
+    return {data_ + first * stride_, count, cols_, stride_};
+  }
+
+  /// `count` columns from `first` on, of every row.
+  [[nodiscard]] constexpr MatrixView cols(std::size_t first, std::size_t count) const noexcept {
+    MICA_ASSERT(first + count <= cols_);
+    return {data_ + first, rows_, count, stride_};
+  }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t rows_ = 0;
+  std::size_t cols_ = 0;
+  std::size_t stride_ = 0;
+};
+
+}  // namespace mica

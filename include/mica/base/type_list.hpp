@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Closed lists of types: the formats a program knows, the families it can open.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+namespace mica {
+
+/// A type as a value, so that a visitor can receive it as an argument.
+template <class T>
+struct Type {
+  using type = T;
+};
+
+/// A closed list of types.
+template <class... Ts>
+struct TypeList {
+  static constexpr std::size_t size = sizeof...(Ts);
+
+  template <class T>
+  static constexpr bool contains = (std::is_same_v<T, Ts> || ...);
+
+  /// Calls `f(Type<T>{})` for each member in order.
+  template <class F>
+  static constexpr void for_each(F&& f) {
+    (f(Type<Ts>{}), ...);
+  }
+};
+
+namespace detail {
+
+template <class A, class B>
+struct Concat;
+template <class... As, class... Bs>
+struct Concat<TypeList<As...>, TypeList<Bs...>> {
+  using type = TypeList<As..., Bs...>;
+};
+
+}  // namespace detail
+
+/// The members of A followed by those of B.
+template <class A, class B>
+using Concat = typename detail::Concat<A, B>::type;
+
+}  // namespace mica
