@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What `cmake --install` copies, and the files by which others find it.
