@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where bytes come from. An allocator is a handle: small, copied by value into every container, with no state of its
+// own that a copy would lose. What it refers to (a ledger, an arena, statistics) is held by pointer and outlives it.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
+namespace mica {
+
+/// Hands out and takes back blocks of bytes.
+/// allocate(bytes, alignment): bytes > 0, alignment a power of two; null when there is no more, never an exception.
+/// deallocate(block, bytes): exactly the block and the bytes that were asked for, through any copy of the handle.
+/// dry: it does the books of an allocation but its blocks are addresses that nobody may touch.
+template <class A>
+concept Allocator = std::is_nothrow_copy_constructible_v<A> && std::is_nothrow_copy_assignable_v<A> &&
+                    requires(A a, std::byte* block, std::size_t bytes, std::size_t alignment) {
+                      { std::bool_constant<A::dry>::value } -> std::convertible_to<bool>;
+                      { a.allocate(bytes, alignment) } noexcept -> std::same_as<std::byte*>;
+                      { a.deallocate(block, bytes) } noexcept -> std::same_as<void>;
+                    };
+
+namespace alloc {
+
+/// A pair of cache lines, and no less than the widest vector: what a buffer is aligned to unless it asks otherwise.
+inline constexpr std::size_t default_alignment = 128;
+
+}  // namespace alloc
+}  // namespace mica

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one number for memory: a ceiling in bytes and named accounts below it. Whoever needs bytes books them before he
+// takes them; a booking that would pass the ceiling is refused and changes nothing. The ledger owns no memory.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/budget/account.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+
+namespace mica::budget {
+
+/// A ledger of bytes under one ceiling. All members may be called from any thread; `used() <= limit()` at all times.
+class Ledger {
+ public:
+  static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+  explicit Ledger(std::uint64_t limit = unlimited) noexcept : limit_(limit) {}
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  /// Takes `bytes` out of what is left; false, and nothing changed, when the ceiling would be passed.
+  [[nodiscard]] bool book(Account account, std::uint64_t bytes) noexcept;
+
+  /// Gives back bytes that were booked on the same account.
+  void release(Account account, std::uint64_t bytes) noexcept;
+
+  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
+  [[nodiscard]] std::uint64_t used() const noexcept { return total_.used.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t used(Account account) const noexcept { return read(account, &Sum::used); }
+  [[nodiscard]] std::uint64_t left() const noexcept { return limit_ - used(); }
+
+  /// The most that was booked at one moment.
+  [[nodiscard]] std::uint64_t peak() const noexcept { return total_.peak.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t peak(Account account) const noexcept { return read(account, &Sum::peak); }
+
+  /// What each account holds now. Consistent when nobody books meanwhile.
+  [[nodiscard]] Accounts accounts() const noexcept { return snapshot(&Sum::used); }
+  /// Each account's own peak; their total may pass peak(), since peaks need not coincide.
+  [[nodiscard]] Accounts peaks() const noexcept { return snapshot(&Sum::peak); }
+
+ private:
+  struct Sum {
+    std::atomic<std::uint64_t> used{0};
+    std::atomic<std::uint64_t> peak{0};
+
+    void raise_peak(std::uint64_t now) noexcept {
+      std::uint64_t seen = peak.load(std::memory_order_relaxed);
+      while (seen < now && !peak.compare_exchange_weak(seen, now, std::memory_order_relaxed)) {
+      }
+    }
+  };
+  using Field = std::atomic<std::uint64_t> Sum::*;
+
+  [[nodiscard]] std::uint64_t read(Account account, Field field) const noexcept {
+    return (sums_[static_cast<std::size_t>(account)].*field).load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] Accounts snapshot(Field field) const noexcept;
+
+  std::uint64_t limit_;
+  Sum total_;
+  std::array<Sum, account_count> sums_;
+};
+
+inline bool Ledger::book(Account account, std::uint64_t bytes) noexcept {
+  std::uint64_t before = total_.used.load(std::memory_order_relaxed);
+  do {
+    if (bytes > limit_ - before) return false;  // before <= limit_ always, so this cannot wrap
+  } while (!total_.used.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+  total_.raise_peak(before + bytes);
+  Sum& sum = sums_[static_cast<std::size_t>(account)];
+  sum.raise_peak(sum.used.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+  return true;
+}
+
+inline void Ledger::release(Account account, std::uint64_t bytes) noexcept {
+  // The account first: whoever books what the total frees must not see the account still holding it.
+  [[maybe_unused]] const std::uint64_t held =
+      sums_[static_cast<std::size_t>(account)].used.fetch_sub(bytes, std::memory_order_relaxed);
+  MICA_ASSERT(held >= bytes);
+  total_.used.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+inline Accounts Ledger::snapshot(Field field) const noexcept {
+  Accounts out;
+  for (std::size_t i = 0; i < account_count; ++i) out.bytes[i] = (sums_[i].*field).load(std::memory_order_relaxed);
+  return out;
+}
+
+}  // namespace mica::budget
