@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a weight format and a KV element promise.
+//
+// A weight format cuts a row of a matrix into blocks. It is either *real* (its blocks decode to floats and products are
+// float products) or *integer* (its blocks come apart into small integers and products are integer dots that are scaled
+// afterwards). The exact sequence of float operations of both is written down in kernel/matmul.hpp.
+//
+// A KV element encodes tiles of 16 tokens of one KV head; keys and values have layouts of their own:
+//
+//   keys     lanes are tokens: what one dimension (or four) of 16 tokens needs lies together
+//   values   rows are tokens: one token's head_dim numbers lie together
+#pragma once
+
+#include "mica/base/half.hpp"
+#include "mica/format/id.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace mica {
+
+namespace format {
+
+/// How products with a format are computed.
+enum class Arithmetic : std::uint8_t {
+  real,     ///< decode to float, multiply by float activations, 16 chains by k
+  integer,  ///< integer dots with int8 activations, then scales
+};
+
+/// Tokens in a KV tile.
+inline constexpr std::size_t tile_tokens = 16;
+
+/// One block of an integer format, taken apart:
+///   value[i] = d * scale[i / Group] * code[i] - dmin * min[i / Group]
+/// Bounds, so that the weighted integer sum of 32 products stays exact in a float (below 2^24):
+///   sum over any 32 values of |scale * code| * 127 < 2^24.
+template <std::size_t BlockSize, std::size_t Group>
+struct Codes {
+  std::int8_t code[BlockSize];
+  std::int16_t scale[BlockSize / Group];
+  std::int16_t min[BlockSize / Group];  // all zero for a format without mins
+  float d;
+  float dmin;
+};
+
+}  // namespace format
+
+/// A block format in which the weights of a model may lie. Models are empty tag structs in namespace mica::format.
+template <class F>
+concept WeightFormat = requires(const typename F::Block& block, float* values) {
+  { F::id } -> std::convertible_to<format::Id>;                  // the number in files
+  { F::name } -> std::convertible_to<std::string_view>;          // as people spell it
+  { F::block_size } -> std::convertible_to<std::size_t>;         // values in a block; rows are whole blocks
+  { F::arithmetic } -> std::convertible_to<format::Arithmetic>;  // decides which kernel computes with it
+  { F::vector_codec } -> std::convertible_to<bool>;              // true: the vector kernels know the block
+  { F::decode(block, values) } noexcept -> std::same_as<void>;   // block_size floats, bit-exact
+};
+
+/// A weight format with integer arithmetic.
+template <class F>
+concept IntegerFormat =
+    WeightFormat<F> && (F::arithmetic == format::Arithmetic::integer) &&
+    requires(const typename F::Block& block, format::Codes<F::block_size, F::group>& codes) {
+      { F::group } -> std::convertible_to<std::size_t>;        // values that share an integer scale: 16 or 32
+      { F::has_mins } -> std::convertible_to<bool>;            // false: dmin is never read
+      { F::code_offset } -> std::convertible_to<int>;          // code + code_offset is never negative
+      { F::code_max } -> std::convertible_to<int>;             // the largest code + code_offset
+      { F::take_apart(block, codes) } noexcept -> std::same_as<void>;
+    };
+
+/// A weight format that can also be written.
+template <class F>
+concept EncodableFormat = WeightFormat<F> && requires(const float* values, typename F::Block& block) {
+  { F::encode(values, block) } noexcept -> std::same_as<void>;  // block_size floats
+};
+
+/// How keys and values are kept. `head_dim` is the width of one head; a tile belongs to one KV head of one layer.
+template <class E>
+concept KvElement = requires(std::byte* tile, const std::byte* ctile, std::size_t slot, std::size_t head_dim,
+                             const float* head, float* out) {
+  { E::name } -> std::convertible_to<std::string_view>;
+  { E::key_tile_bytes(head_dim) } noexcept -> std::same_as<std::size_t>;    // a multiple of 32
+  { E::value_tile_bytes(head_dim) } noexcept -> std::same_as<std::size_t>;  // a multiple of 32
+  { E::store_key(tile, slot, head_dim, head) } noexcept;                    // slot < tile_tokens
+  { E::store_value(tile, slot, head_dim, head) } noexcept;
+  { E::load_key(ctile, slot, head_dim, out) } noexcept;                     // what the kernels compute with
+  { E::load_value(ctile, slot, head_dim, out) } noexcept;
+};
+
+}  // namespace mica

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The closed lists: which formats the weights of a model may have, and which elements a KV cache may have. Order is the
+// order in which a visit looks.
+#pragma once
+
+#include "mica/base/visit.hpp"
+#include "mica/format/float.hpp"
+#include "mica/format/q4_0.hpp"
+#include "mica/format/q4_k.hpp"
+#include "mica/format/q6_k.hpp"
+#include "mica/format/q8_0.hpp"
+
+#include <string>
+
+namespace mica::format {
+
+/// Every weight format mica can compute with.
+using All = TypeList<Q4_K, Q6_K, Q8_0, Q4_0, F32, F16, BF16>;
+
+/// Every KV element.
+using AllKv = TypeList<F16, Q8_0, F32, BF16>;
+
+/// "Q4_K Q6_K ...", for messages.
+template <class List>
+[[nodiscard]] std::string names() {
+  std::string out;
+  List::for_each([&](auto type) {
+    if (!out.empty()) out += ' ';
+    out += decltype(type)::type::name;
+  });
+  return out;
+}
+
+}  // namespace mica::format

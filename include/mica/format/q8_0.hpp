@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Q8_0: 32 signed bytes and one half-precision scale.
+//
+//   weights   block of 34 bytes:  | d (f16) | 32 x int8 |              value = d * code
+//   keys      one scale per token: | [head_dim / 4][16 tokens][4] int8 | 16 x f16 |
+//   values    one scale per token: | [16 tokens][head_dim] int8 | 16 x f16 |
+//
+// A tile's head_dim is padded to a multiple of four with zero codes.
+#pragma once
+
+#include "mica/base/bits.hpp"
+#include "mica/format/concept.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mica::format {
+
+struct Q8_0 {
+  static constexpr Id id = Id::Q8_0;
+  static constexpr std::string_view name = "Q8_0";
+  static constexpr std::size_t block_size = 32;
+  static constexpr Arithmetic arithmetic = Arithmetic::integer;
+  static constexpr bool vector_codec = true;
+
+  struct Block {
+    Half d;
+    std::int8_t code[32];
+  };
+
+  static void decode(const Block& block, float* values) noexcept;
+  static void encode(const float* values, Block& block) noexcept;
+
+  // Required by IntegerFormat
+  static constexpr std::size_t group = 32;
+  static constexpr bool has_mins = false;
+  static constexpr int code_offset = 128;
+  static constexpr int code_max = 255;
+  static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+
+  // Required by KvElement
+  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept { return padded(head_dim) * tile_tokens + 32; }
+  static std::size_t value_tile_bytes(std::size_t head_dim) noexcept { return key_tile_bytes(head_dim); }
+  static void store_key(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
+  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
+  static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
+  static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
+
+  // Specific to Q8_0
+  /// head_dim as it lies in a tile.
+  static constexpr std::size_t padded(std::size_t head_dim) noexcept { return round_up<std::size_t>(head_dim, 4); }
+  /// The 16 scales of a tile.
+  static const Half* scales(const std::byte* tile, std::size_t head_dim) noexcept {
+    return reinterpret_cast<const Half*>(tile + padded(head_dim) * tile_tokens);
+  }
+  /// Where dimension i of a token's key lies in its tile.
+  static constexpr std::size_t key_at(std::size_t slot, std::size_t i) noexcept {
+    return (i / 4 * tile_tokens + slot) * 4 + i % 4;
+  }
+
+ private:
+  /// The scale of a head vector, rounded to what a tile can hold.
+  static Half scale_of(std::size_t head_dim, const float* head) noexcept;
+  static std::int8_t code_of(float value, float inverse) noexcept;
+};
+
+inline void Q8_0::decode(const Block& block, float* values) noexcept {
+  const float d = to_float(block.d);
+  for (std::size_t i = 0; i < block_size; ++i) values[i] = d * static_cast<float>(block.code[i]);
+}
+
+/// Rounds halves away from zero, as the file format's own encoder does.
+inline void Q8_0::encode(const float* values, Block& block) noexcept {
+  float amax = 0;
+  for (std::size_t i = 0; i < block_size; ++i) amax = std::max(amax, std::fabs(values[i]));
+  const float d = amax / 127.0f;
+  const float inverse = d != 0 ? 1.0f / d : 0.0f;
+  block.d = to_half(d);
+  for (std::size_t i = 0; i < block_size; ++i) block.code[i] = static_cast<std::int8_t>(std::round(values[i] * inverse));
+}
+
+inline void Q8_0::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
+  std::copy_n(block.code, block_size, out.code);
+  out.scale[0] = 1;
+  out.min[0] = 0;
+  out.d = to_float(block.d);
+  out.dmin = 0;
+}
+
+inline Half Q8_0::scale_of(std::size_t head_dim, const float* head) noexcept {
+  float amax = 0;
+  for (std::size_t i = 0; i < head_dim; ++i) amax = std::max(amax, std::fabs(head[i]));
+  return to_half(amax / 127.0f);
+}
+
+/// The clamp catches codes of a scale that was rounded down.
+inline std::int8_t Q8_0::code_of(float value, float inverse) noexcept {
+  return static_cast<std::int8_t>(std::clamp(std::nearbyint(value * inverse), -127.0f, 127.0f));
+}
+
+inline void Q8_0::store_key(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+  const Half d = scale_of(head_dim, head);
+  const float inverse = to_float(d) != 0 ? 1.0f / to_float(d) : 0.0f;
+  std::int8_t* const codes = reinterpret_cast<std::int8_t*>(tile);  // (head_dim / 4, 16, 4)
+  for (std::size_t i = 0; i < padded(head_dim); ++i) {
+    codes[key_at(slot, i)] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
+  }
+  const_cast<Half*>(scales(tile, head_dim))[slot] = d;
+}
+
+inline void Q8_0::store_value(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+  const Half d = scale_of(head_dim, head);
+  const float inverse = to_float(d) != 0 ? 1.0f / to_float(d) : 0.0f;
+  std::int8_t* const codes = reinterpret_cast<std::int8_t*>(tile) + slot * padded(head_dim);  // (16, head_dim)
+  for (std::size_t i = 0; i < padded(head_dim); ++i) codes[i] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
+  const_cast<Half*>(scales(tile, head_dim))[slot] = d;
+}
+
+inline void Q8_0::load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+  const float d = to_float(scales(tile, head_dim)[slot]);
+  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
+  for (std::size_t i = 0; i < head_dim; ++i) out[i] = d * static_cast<float>(codes[key_at(slot, i)]);
+}
+
+inline void Q8_0::load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+  const float d = to_float(scales(tile, head_dim)[slot]);
+  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile) + slot * padded(head_dim);
+  for (std::size_t i = 0; i < head_dim; ++i) out[i] = d * static_cast<float>(codes[i]);
+}
+
+static_assert(sizeof(Q8_0::Block) == 34 && EncodableFormat<Q8_0> && IntegerFormat<Q8_0> && KvElement<Q8_0>);
+
+}  // namespace mica::format
