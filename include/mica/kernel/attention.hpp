@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contract: attention of a few query rows over one chunk of tiles, and the merge of chunks. A row is one query head of
+// one token; all rows share the KV head. Chunks are 256 tokens at absolute positions (0..255, 256..511, ...), so nothing
+// depends on who computes what together. Four kernels, called in this order for each chunk:
+//
+//   scores   s[j] for the visible tokens j of a row
+//            real elements:  c = 0;  c = fma(q[i], key[j][i], c) for i in order;  s[j] = c * scale
+//            Q8_0:           the query becomes 15-bit integers: qd = max |q| / 16383, qi = round to even(q * (16383 / max |q|))
+//                            s[j] = (float(exact sum of qi * code) * (qd * scale)) * key scale[j]
+//                            (all zero when max |q| < 1e-30; NaN when a q is not finite)
+//   softmax  m = max s[j];  p[j] = exp(s[j] - m);  l = the sum of p[j] in chain j % 16, then tree16 (kernel/matmul.hpp)
+//   values   o[i] = 0;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for visible j in order
+//            (p[j] * value scale[j] for Q8_0, p[j] alone for real elements)
+//   merge    the first chunk of a row is taken as it is; later ones, with M, L, O the state so far:
+//            N = max(M, m);  a = exp(M - N);  b = exp(m - N);  L = fma(L, a, l * b);  O[i] = fma(O[i], a, o[i] * b)
+//            and after the last chunk every O[i] is multiplied by 1 / L.
+#pragma once
+
+#include "mica/base/matrix_view.hpp"
+#include "mica/format/concept.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mica::kernel {
+
+inline constexpr std::size_t chunk_tiles = 16;
+inline constexpr std::size_t chunk_tokens = chunk_tiles * format::tile_tokens;  // 256
+
+/// The widest head that the kernels take.
+inline constexpr std::size_t max_head_dim = 512;
+
+/// Tokens [first, last) of a chunk that a row sees; empty when first >= last.
+struct Visible {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+
+  [[nodiscard]] constexpr bool empty() const noexcept { return first >= last; }
+};
+
+/// One KV head, one chunk, some rows. Tiles hold the key part, then the value part, `value_offset` bytes later.
+struct AttentionArgs {
+  const std::byte* const* tiles = nullptr;  // (up to chunk_tiles); those that no row sees may be null
+  std::size_t value_offset = 0;
+  std::size_t head_dim = 0;
+  float scale = 1;
+  MatrixView<const float> q;                // (rows, head_dim)
+  const Visible* visible = nullptr;         // (rows)
+  MatrixView<float> p;                      // (rows, 256): scores, then probabilities
+  float* max = nullptr;                     // (rows) m of this chunk
+  float* sum = nullptr;                     // (rows) l of this chunk
+  MatrixView<float> out;                    // (rows, head_dim) o of this chunk
+};
+
+/// The state of rows across chunks.
+struct AttentionState {
+  float* max = nullptr;      // (rows) M; -infinity: no chunk yet
+  float* sum = nullptr;      // (rows) L
+  MatrixView<float> out;     // (rows, head_dim) O
+};
+
+}  // namespace mica::kernel

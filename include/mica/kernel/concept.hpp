@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a kernels policy promises: the operations of a step, each on a slice, each without allocation. The contracts (and
+// the exact arithmetic) are in the headers named after the operations; kernel/scalar.hpp is the specification in code.
+#pragma once
+
+#include "mica/format/float.hpp"
+#include "mica/format/q8_0.hpp"
+#include "mica/kernel/activation.hpp"
+#include "mica/kernel/attention.hpp"
+#include "mica/kernel/matmul.hpp"
+#include "mica/kernel/norm.hpp"
+#include "mica/kernel/quantize.hpp"
+#include "mica/kernel/rope.hpp"
+
+#include <concepts>
+#include <string_view>
+
+namespace mica {
+
+/// A backend. All members are static; calls from several threads on disjoint slices are safe.
+template <class K>
+concept Kernels = requires(const kernel::MatmulArgs<format::F32>& real, const kernel::MatmulArgs<format::Q8_0>& integer,
+                           const kernel::QuantizeArgs& quantize, const kernel::RmsNormArgs& norm,
+                           const kernel::RopeArgs& rope, const kernel::SwigluArgs& swiglu,
+                           const kernel::AttentionArgs& attention, const kernel::AttentionState& state,
+                           MatrixView<float> rows) {
+  { K::name } -> std::convertible_to<std::string_view>;
+  { K::template matmul<format::F32>(real) } noexcept;
+  { K::template matmul<format::Q8_0>(integer) } noexcept;
+  { K::quantize(quantize) } noexcept;
+  { K::rms_norm(norm) } noexcept;
+  { K::rope(rope) } noexcept;
+  { K::swiglu(swiglu) } noexcept;
+  { K::template attention_scores<format::F32>(attention) } noexcept;
+  { K::attention_softmax(attention) } noexcept;
+  { K::template attention_values<format::F32>(attention) } noexcept;
+  { K::attention_merge(attention, state) } noexcept;  // takes the chunk in `attention` into `state`
+  { K::attention_finish(state) } noexcept;            // O / L
+};
+
+}  // namespace mica

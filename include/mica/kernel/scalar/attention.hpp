@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Specification of kernel/attention.hpp, in plain loops.
+#pragma once
+
+#include "mica/format/q8_0.hpp"
+#include "mica/kernel/activation.hpp"
+#include "mica/kernel/attention.hpp"
+#include "mica/kernel/scalar/chains.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mica::kernel::scalar {
+
+/// A query as 15-bit integers: q = scale * code.
+struct IntegerQuery {
+  std::int16_t code[max_head_dim];
+  float scale;
+};
+
+inline void quantize_query(const float* q, std::size_t head_dim, IntegerQuery& out) noexcept {
+  float amax = 0;
+  bool finite = true;
+  for (std::size_t i = 0; i < head_dim; ++i) {
+    amax = std::max(amax, std::fabs(q[i]));
+    finite = finite && std::isfinite(q[i]);
+  }
+  const bool zero = !finite || amax < 1e-30f;
+  const float inverse = zero ? 0.0f : 16383.0f / amax;
+  out.scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : amax / 16383.0f;
+  for (std::size_t i = 0; i < head_dim; ++i) {
+    out.code[i] = zero ? std::int16_t{0} : static_cast<std::int16_t>(std::nearbyint(q[i] * inverse));
+  }
+}
+
+/// Keys that decode to floats; works for any element through load_key.
+template <KvElement E>
+void attention_scores(const AttentionArgs& a) noexcept {
+  float key[max_head_dim];
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
+      E::load_key(a.tiles[j / format::tile_tokens], j % format::tile_tokens, a.head_dim, key);
+      float c = 0;
+      for (std::size_t i = 0; i < a.head_dim; ++i) c = std::fma(a.q[r][i], key[i], c);
+      a.p[r][j] = c * a.scale;
+    }
+  }
+}
+
+template <>
+inline void attention_scores<format::Q8_0>(const AttentionArgs& a) noexcept {
+  using format::Q8_0;
+  IntegerQuery q;
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    if (a.visible[r].empty()) continue;
+    quantize_query(a.q[r].data(), a.head_dim, q);
+    const float scale = q.scale * a.scale;
+    for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
+      const std::byte* const tile = a.tiles[j / format::tile_tokens];
+      const std::size_t slot = j % format::tile_tokens;
+      const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
+      std::int32_t sum = 0;
+      for (std::size_t i = 0; i < a.head_dim; ++i) sum += q.code[i] * codes[Q8_0::key_at(slot, i)];
+      a.p[r][j] = (static_cast<float>(sum) * scale) * to_float(Q8_0::scales(tile, a.head_dim)[slot]);
+    }
+  }
+}
+
+inline void attention_softmax(const AttentionArgs& a) noexcept {
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    if (a.visible[r].empty()) continue;
+    const std::size_t first = a.visible[r].first, last = a.visible[r].last;
+    float m = a.p[r][first];
+    for (std::size_t j = first; j < last; ++j) m = a.p[r][j] > m ? a.p[r][j] : m;
+    Chains sum;
+    for (std::size_t j = first; j < last; ++j) {
+      a.p[r][j] = exp(a.p[r][j] - m);
+      sum.add(j, a.p[r][j]);
+    }
+    a.max[r] = m;
+    a.sum[r] = sum.tree();
+  }
+}
+
+/// Values that decode to floats; works for any element through load_value.
+template <KvElement E>
+void attention_values(const AttentionArgs& a) noexcept {
+  float value[max_head_dim];
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    std::fill_n(a.out[r].data(), a.head_dim, 0.0f);
+    for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
+      E::load_value(a.tiles[j / format::tile_tokens] + a.value_offset, j % format::tile_tokens, a.head_dim, value);
+      for (std::size_t i = 0; i < a.head_dim; ++i) a.out[r][i] = std::fma(a.p[r][j], value[i], a.out[r][i]);
+    }
+  }
+}
+
+template <>
+inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
+  using format::Q8_0;
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    std::fill_n(a.out[r].data(), a.head_dim, 0.0f);
+    for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
+      const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
+      const std::size_t slot = j % format::tile_tokens;
+      const auto* const codes = reinterpret_cast<const std::int8_t*>(tile) + slot * Q8_0::padded(a.head_dim);
+      const float weight = a.p[r][j] * to_float(Q8_0::scales(tile, a.head_dim)[slot]);
+      for (std::size_t i = 0; i < a.head_dim; ++i) {
+        a.out[r][i] = std::fma(weight, static_cast<float>(codes[i]), a.out[r][i]);
+      }
+    }
+  }
+}
+
+inline void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept {
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    if (a.visible[r].empty()) continue;
+    float& max = state.max[r];
+    float& sum = state.sum[r];
+    if (max == -std::numeric_limits<float>::infinity()) {
+      max = a.max[r];
+      sum = a.sum[r];
+      std::copy_n(a.out[r].data(), a.head_dim, state.out[r].data());
+      continue;
+    }
+    const float top = a.max[r] > max ? a.max[r] : max;
+    const float before = exp(max - top), now = exp(a.max[r] - top);
+    max = top;
+    sum = std::fma(sum, before, a.sum[r] * now);
+    for (std::size_t i = 0; i < a.head_dim; ++i) {
+      state.out[r][i] = std::fma(state.out[r][i], before, a.out[r][i] * now);
+    }
+  }
+}
+
+inline void attention_finish(const AttentionState& state) noexcept {
+  for (std::size_t r = 0; r < state.out.rows(); ++r) {
+    const float inverse = 1.0f / state.sum[r];
+    for (float& o : state.out[r]) o *= inverse;
+  }
+}
+
+}  // namespace mica::kernel::scalar

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A weight matrix whose format was read from a file: one of a closed list, visited once per matrix product.
+#pragma once
+
+#include "mica/base/visit.hpp"
+#include "mica/tensor/matrix.hpp"
+
+namespace mica::tensor {
+
+/// (rows, cols) weights in one format of List. An empty one (no rows) stands for a tensor that a model does not have.
+template <class List>
+class AnyMatrix {
+ public:
+  AnyMatrix() noexcept = default;
+
+  /// `id` must be in the list: the door that reads the file checks it.
+  AnyMatrix(format::Id id, const std::byte* data, std::size_t rows, std::size_t cols) noexcept
+      : id_(id), data_(data), rows_(rows), cols_(cols) {}
+
+  [[nodiscard]] format::Id id() const noexcept { return id_; }
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+  [[nodiscard]] std::size_t cols() const noexcept { return cols_; }
+  [[nodiscard]] bool empty() const noexcept { return rows_ == 0; }
+
+  /// Calls `f(Matrix<F>)` with the format of this matrix.
+  template <class F>
+  void visit(F&& f) const {
+    const bool known = visit_id<List>(id_, [&](auto type) {
+      using Format = typename decltype(type)::type;
+      f(Matrix<Format>(reinterpret_cast<const typename Format::Block*>(data_), rows_, cols_));
+    });
+    MICA_ASSERT(known);
+    static_cast<void>(known);
+  }
+
+ private:
+  format::Id id_ = format::Id::F32;
+  const std::byte* data_ = nullptr;
+  std::size_t rows_ = 0;
+  std::size_t cols_ = 0;
+};
+
+}  // namespace mica::tensor
