@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A storage chosen at run time: one virtual call per run. For programs; a library user names the type he wants.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/base/visit.hpp"
+#include "mica/kv/contiguous.hpp"
+#include "mica/kv/segmented.hpp"
+
+#include <memory>
+#include <string_view>
+
+namespace mica::kv {
+
+/// The storages that a name on a command line can choose.
+template <mica::Allocator A>
+using Storages = TypeList<Segmented<A>, Contiguous<A>>;
+
+template <mica::Allocator A = alloc::Huge>
+class AnyStorage {
+ public:
+  // Required by KvStorage
+  using Allocator = A;
+  template <mica::Allocator B>
+  using Rebind = AnyStorage<B>;
+  static constexpr std::string_view name = "any";
+
+  AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
+      : AnyStorage(allocator, layers, max_tokens, Segmented<A>::name) {}
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept { return storage_->reserve(tokens); }
+  void shrink(std::size_t tokens) noexcept { storage_->shrink(tokens); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return storage_->capacity(); }
+  [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
+    return storage_->run(layer, head, tile);
+  }
+
+  // Specific to AnyStorage
+  /// The storage of that name; an unknown one raises an error that lists the known ones.
+  AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::string_view kind);
+
+ private:
+  struct Interface {
+    virtual ~Interface() = default;
+    virtual bool reserve(std::size_t tokens) noexcept = 0;
+    virtual void shrink(std::size_t tokens) noexcept = 0;
+    virtual std::size_t capacity() const noexcept = 0;
+    virtual Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept = 0;
+  };
+
+  template <KvStorage S>
+  struct Holder final : Interface {
+    Holder(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
+        : storage(allocator, layers, max_tokens) {}
+    bool reserve(std::size_t tokens) noexcept override { return storage.reserve(tokens); }
+    void shrink(std::size_t tokens) noexcept override { storage.shrink(tokens); }
+    std::size_t capacity() const noexcept override { return storage.capacity(); }
+    Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept override {
+      return storage.run(layer, head, tile);
+    }
+    S storage;
+  };
+
+  std::unique_ptr<Interface> storage_;
+};
+
+template <mica::Allocator A>
+AnyStorage<A>::AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens,
+                          std::string_view kind) {
+  std::string known;
+  const bool found = visit_if(
+      Storages<A>{},
+      [&](auto type) {
+        known.append(known.empty() ? "" : ", ").append(decltype(type)::type::name);
+        return decltype(type)::type::name == kind;
+      },
+      [&](auto type) {
+        storage_ = std::make_unique<Holder<typename decltype(type)::type>>(allocator, layers, max_tokens);
+      });
+  MICA_CHECK(found, usage, "KV storage '", escaped(kind), "': not known; choose one of ", known);
+}
+
+static_assert(KvStorage<AnyStorage<>>);
+
+}  // namespace mica::kv

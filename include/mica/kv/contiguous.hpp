@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plainest storage: one slab for the whole context, taken with the first token. Every head is one run.
+// Simple and a little quicker to walk; costs the full context from the start.
+#pragma once
+
+#include "mica/alloc/huge.hpp"
+#include "mica/kv/slab.hpp"
+
+namespace mica::kv {
+
+template <mica::Allocator A = alloc::Huge>
+class Contiguous {
+ public:
+  // Required by KvStorage
+  using Allocator = A;
+  template <mica::Allocator B>
+  using Rebind = Contiguous<B>;
+  static constexpr std::string_view name = "contiguous";
+
+  Contiguous(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
+      : allocator_(allocator), layout_(layers), tiles_((max_tokens + format::tile_tokens - 1) / format::tile_tokens) {}
+
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
+    if (tokens > tiles_ * format::tile_tokens) return false;
+    if (tokens > 0 && !slab_) slab_ = Slab<A>::make(allocator_, layout_.layers(), tiles_);
+    return tokens == 0 || slab_.has_value();
+  }
+  void shrink(std::size_t tokens) noexcept {
+    if (tokens == 0) slab_.reset();
+  }
+  [[nodiscard]] std::size_t capacity() const noexcept { return slab_ ? tiles_ * format::tile_tokens : 0; }
+  [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
+    return layout_.run(*slab_, layer, head, tile);
+  }
+
+ private:
+  A allocator_;
+  SlabLayout layout_;
+  std::size_t tiles_;
+  std::optional<Slab<A>> slab_;
+};
+
+static_assert(KvStorage<Contiguous<>>);
+
+}  // namespace mica::kv

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A storage that follows use: it grows by segments and never copies a token. Segments are
+//
+//   tokens   0      256    512        1,024          2,048              4,096 ...
+//            | 256  | 256  |   512    |    1,024     |      2,048       | steps of 4,096, at most 1 GiB each
+//
+// so that the total doubles up to 4,096 and then grows evenly. Segments go back as soon as no token is left in them.
+#pragma once
+
+#include "mica/alloc/huge.hpp"
+#include "mica/base/bits.hpp"
+#include "mica/kv/slab.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace mica::kv {
+
+template <mica::Allocator A = alloc::Huge>
+class Segmented {
+ public:
+  static constexpr std::size_t first_segment = 256;                 // tokens, and the grain of every later one
+  static constexpr std::size_t doubling_ends = 4096;                // tokens
+  static constexpr std::size_t largest_step = std::size_t{1} << 30; // bytes
+
+  // Required by KvStorage
+  using Allocator = A;
+  template <mica::Allocator B>
+  using Rebind = Segmented<B>;
+  static constexpr std::string_view name = "segmented";
+
+  Segmented(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens);
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
+  void shrink(std::size_t tokens) noexcept;
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept;
+
+  // Specific to Segmented
+  [[nodiscard]] std::size_t segments() const noexcept { return segments_.size(); }
+
+ private:
+  struct Segment {
+    std::size_t first_tile;
+    Slab<A> slab;
+  };
+
+  /// Tokens that the next segment should hold.
+  [[nodiscard]] std::size_t next_step() const noexcept;
+  /// One more segment of up to `tokens`; when that is refused, of just `least`.
+  [[nodiscard]] bool grow(std::size_t tokens, std::size_t least) noexcept;
+  [[nodiscard]] bool add(std::size_t tokens) noexcept;
+
+  A allocator_;
+  SlabLayout layout_;
+  std::size_t max_tokens_;
+  std::size_t capacity_ = 0;
+  std::vector<Segment> segments_;
+};
+
+/// Room for the list of segments is taken here, so that growing inside a step allocates tiles and nothing else.
+template <mica::Allocator A>
+Segmented<A>::Segmented(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
+    : allocator_(allocator), layout_(layers), max_tokens_(round_up(max_tokens, format::tile_tokens)) {
+  segments_.reserve(ceil_div(max_tokens_, first_segment));
+}
+
+template <mica::Allocator A>
+bool Segmented<A>::reserve(std::size_t tokens) noexcept {
+  if (tokens > max_tokens_) return false;
+  const std::size_t before = capacity_;
+  while (capacity_ < tokens) {
+    if (!grow(next_step(), tokens - capacity_)) {
+      shrink(before);
+      return false;
+    }
+  }
+  return true;
+}
+
+template <mica::Allocator A>
+std::size_t Segmented<A>::next_step() const noexcept {
+  const std::size_t step = std::clamp(capacity_, first_segment, doubling_ends);
+  const std::size_t bytes = Slab<A>::bytes_for(layout_.layers(), 1);  // of 16 tokens
+  const std::size_t allowed = bytes == 0 ? step : largest_step / bytes * format::tile_tokens;
+  const std::size_t bounded = std::max(std::min(step, allowed / first_segment * first_segment), first_segment);
+  return std::min(bounded, max_tokens_ - capacity_);
+}
+
+template <mica::Allocator A>
+bool Segmented<A>::grow(std::size_t tokens, std::size_t least) noexcept {
+  if (add(tokens)) return true;
+  const std::size_t small = std::min({round_up(least, first_segment), tokens, max_tokens_ - capacity_});
+  return small < tokens && add(small);
+}
+
+template <mica::Allocator A>
+bool Segmented<A>::add(std::size_t tokens) noexcept {
+  if (segments_.size() == segments_.capacity()) return false;
+  auto slab = Slab<A>::make(allocator_, layout_.layers(), tokens / format::tile_tokens);
+  if (!slab) return false;
+  segments_.push_back({capacity_ / format::tile_tokens, std::move(*slab)});
+  capacity_ += tokens;
+  return true;
+}
+
+template <mica::Allocator A>
+void Segmented<A>::shrink(std::size_t tokens) noexcept {
+  while (!segments_.empty() && segments_.back().first_tile * format::tile_tokens >= tokens) {
+    capacity_ = segments_.back().first_tile * format::tile_tokens;
+    segments_.pop_back();
+  }
+}
+
+template <mica::Allocator A>
+Run Segmented<A>::run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
+  const auto after = std::upper_bound(segments_.begin(), segments_.end(), tile,
+                                      [](std::size_t t, const Segment& s) { return t < s.first_tile; });
+  const Segment& segment = *(after - 1);
+  return layout_.run(segment.slab, layer, head, tile - segment.first_tile);
+}
+
+static_assert(KvStorage<Segmented<>>);
+
+}  // namespace mica::kv
