@@ -1,8 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Release tarballs for a machine whose packages lack something, each with its hash. Only a top-level build with
-# MICA_FETCH_DEPS=ON downloads, and only what find_package did not find.
+# MICA_FETCH_DEPS=ON downloads, and only what was not found. minja has no releases and is never fetched.
 
 if(NOT MICA_FETCH_DEPS OR NOT PROJECT_IS_TOP_LEVEL)
   return()
+endif()
+include(FetchContent)
+enable_language(C)
+
+# Downloads and unpacks only: the build files inside are used where something has to be compiled.
+macro(mica_fetch name url sha256)
+  message(STATUS "Fetching ${url}")
+  FetchContent_Declare(${name} URL ${url} URL_HASH SHA256=${sha256} DOWNLOAD_EXTRACT_TIMESTAMP OFF SOURCE_SUBDIR none)
+  FetchContent_MakeAvailable(${name})
+endmacro()
+
+# A library of headers under the name that its own package would give it.
+macro(mica_fetch_headers target name folder url sha256)
+  if(NOT TARGET ${target})
+    mica_fetch(${name} ${url} ${sha256})
+    add_library(${target} INTERFACE IMPORTED GLOBAL)
+    target_include_directories(${target} INTERFACE "${${name}_SOURCE_DIR}/${folder}")
+  endif()
+endmacro()
+
+mica_find_highway()
+if(NOT TARGET hwy::hwy)
+  mica_fetch(hwy https://github.com/google/highway/archive/1.4.0.tar.gz
+    e72241ac9524bb653ae52ced768b508045d4438726a303f10181a38f764a453c)
+  # Highway alone takes seconds, with its contrib minutes.
+  foreach(switch CONTRIB EXAMPLES TESTS INSTALL)
+    set(HWY_ENABLE_${switch} OFF CACHE BOOL "" FORCE)
+  endforeach()
+  add_subdirectory("${hwy_SOURCE_DIR}" "${hwy_BINARY_DIR}" EXCLUDE_FROM_ALL)
+  mica_wrap(hwy::hwy hwy)
+endif()
+
+mica_find_part(eigen)
+mica_fetch_headers(Eigen3::Eigen eigen . https://gitlab.com/libeigen/eigen/-/archive/3.4.0/eigen-3.4.0.tar.bz2
+  b4c198460eba6f28d34894e3a5710998818515104d6e74e5cc331ce31e46e626)
+
+mica_find_part(xsimd)
+mica_fetch_headers(xsimd::xsimd xsimd include https://github.com/xtensor-stack/xsimd/archive/13.2.0.tar.gz
+  edd8cd3d548c185adc70321c53c36df41abe64c1fe2c67bc6d93c3ecda82447a)
+
+mica_find_part(text)
+mica_fetch_headers(nlohmann_json::nlohmann_json json include https://github.com/nlohmann/json/archive/v3.12.0.tar.gz
+  4b92eb0c06d10683f7447ce9406cb97cd4b453be18d7279320f7b2f025c10187)
+if(NOT TARGET PCRE2::8BIT)
+  mica_fetch(pcre2 https://github.com/PCRE2Project/pcre2/releases/download/pcre2-10.47/pcre2-10.47.tar.bz2
+    47fe8c99461250d42f89e6e8fdaeba9da057855d06eb7fc08d9ca03fd08d7bc7)
+  set(PCRE2_SUPPORT_JIT ON CACHE BOOL "" FORCE)
+  foreach(switch BUILD_PCRE2GREP BUILD_TESTS SUPPORT_LIBBZ2 SUPPORT_LIBZ SUPPORT_LIBEDIT SUPPORT_LIBREADLINE)
+    set(PCRE2_${switch} OFF CACHE BOOL "" FORCE)
+  endforeach()
+  add_subdirectory("${pcre2_SOURCE_DIR}" "${pcre2_BINARY_DIR}" EXCLUDE_FROM_ALL)
+  mica_wrap(PCRE2::8BIT pcre2-8-static)
+endif()
+if(NOT TARGET utf8proc::utf8proc)
+  mica_fetch(utf8proc https://github.com/JuliaStrings/utf8proc/archive/v2.9.0.tar.gz
+    18c1626e9fc5a2e192311e36b3010bfc698078f692888940f1fa150547abb0c1)
+  set(UTF8PROC_INSTALL OFF CACHE BOOL "" FORCE)
+  add_subdirectory("${utf8proc_SOURCE_DIR}" "${utf8proc_BINARY_DIR}" EXCLUDE_FROM_ALL)
+  mica_wrap(utf8proc::utf8proc utf8proc)
+endif()
+
+if(MICA_BUILD_PROGRAM)
+  find_package(CLI11 CONFIG QUIET)
+  mica_fetch_headers(CLI11::CLI11 cli11 include https://github.com/CLIUtils/CLI11/archive/v2.6.2.tar.gz
+    c6ea6b2e5608b3ea8617999bd5f47420c71b2ebdb8dc4767c1034d1da5785711)
+endif()
+if(MICA_BUILD_TESTS)
+  find_package(doctest CONFIG QUIET)
+  mica_fetch_headers(doctest::doctest doctest . https://github.com/doctest/doctest/archive/v2.5.3.tar.gz
+    174ebc4e769928959614789c5b4e9c3d0a0f81a62bb608756b127bfebfb21331)
 endif()

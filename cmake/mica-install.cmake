@@ -1,3 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What `cmake --install` copies, and the files by which others find it.
+# What `cmake --install` copies, and the files by which others find it. Nothing here depends on the machine,
+# so the package may be moved as a folder.
+
+include(CMakePackageConfigHelpers)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME devel)
+set(mica_cmake_dir "${CMAKE_INSTALL_DATADIR}/cmake/mica")
+
+install(TARGETS ${mica_targets} EXPORT micaTargets FILE_SET HEADERS)
+# The per-target headers and the kernel units do not stand alone, so they are no part of the file set.
+install(DIRECTORY include/mica DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  FILES_MATCHING PATTERN "*-inl.hpp" PATTERN "*.cpp")
+install(EXPORT micaTargets NAMESPACE mica:: DESTINATION "${mica_cmake_dir}")
+
+configure_package_config_file(cmake/micaConfig.cmake.in micaConfig.cmake INSTALL_DESTINATION "${mica_cmake_dir}"
+  NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+write_basic_package_version_file(micaConfigVersion.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/micaConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/micaConfigVersion.cmake"
+  cmake/mica-deps.cmake cmake/mica-kernels.cmake DESTINATION "${mica_cmake_dir}")
+
+configure_file(mica.pc.in mica.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/mica.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/mica")
+if(TARGET mica_program)
+  install(TARGETS mica_program COMPONENT program)
+endif()

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every file under include/ has in common, and who alone may include what.
+
+#include "source_tree.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using mica::test::SourceFile;
+
+constexpr std::array heavy_includes = {"Eigen/",    "xsimd/", "pcre2.h", "utf8proc.h",
+                                       "nlohmann/", "minja/", "liburing"};
+
+// Kernel code that Highway compiles once per instruction set, and the units that ask it to.
+bool is_per_target(const SourceFile& file) { return file.ends_with("-inl.hpp") || file.ends_with(".cpp"); }
+
+bool mentions(const SourceFile& file, std::string_view text) {
+  return std::any_of(file.lines.begin(), file.lines.end(),
+                     [&](const std::string& line) { return line.find(text) != line.npos; });
+}
+
+bool includes(const SourceFile& file, std::string_view start) {
+  const auto names = file.includes();
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return name.starts_with(start); });
+}
+
+// Headers that need more than Highway, that only a unit of kernels includes, or that no user names; and what
+// includes one of these.
+std::set<std::string> optional_names(const std::vector<SourceFile>& files) {
+  std::set<std::string> names = {"mica/mica.hpp"};
+  for (const auto& file : files) {
+    const bool unit_only = is_per_target(file) || file.name == "mica/kernel/highway/dispatch.hpp" ||
+                           file.name == "mica/kernel/highway/instantiate.hpp";
+    const bool heavy = std::any_of(heavy_includes.begin(), heavy_includes.end(),
+                                   [&](const char* start) { return includes(file, start); });
+    if (unit_only || heavy) names.insert(file.name);
+  }
+  for (std::size_t before = 0; before != names.size();) {
+    before = names.size();
+    for (const auto& file : files) {
+      for (const auto& included : file.includes()) {
+        if (included != "mica/mica.hpp" && names.contains(included)) names.insert(file.name);
+      }
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("every file begins with the licence line") {
+  for (const auto& file : mica::test::library_files()) {
+    CAPTURE(file.name);
+    REQUIRE_FALSE(file.lines.empty());
+    CHECK(file.lines.front() == "// SPDX-License-Identifier: Apache-2.0");
+  }
+}
+
+TEST_CASE("every header but the per-target ones is guarded by pragma once") {
+  for (const auto& file : mica::test::library_files()) {
+    CAPTURE(file.name);
+    const bool guarded = std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end();
+    CHECK(guarded == !is_per_target(file));
+  }
+}
+
+TEST_CASE("no header opens a namespace for its reader") {
+  for (const auto& file : mica::test::library_files()) {
+    CAPTURE(file.name);
+    CHECK_FALSE(mentions(file, "using namespace "));
+  }
+}
+
+TEST_CASE("only dispatch.hpp includes foreach_target.h") {
+  for (const auto& file : mica::test::library_files()) {
+    CAPTURE(file.name);
+    CHECK((!includes(file, "hwy/foreach_target.h") || file.name == "mica/kernel/highway/dispatch.hpp"));
+  }
+}
+
+TEST_CASE("Highway is included in the kernel room alone, and little of its contrib") {
+  for (const auto& file : mica::test::library_files()) {
+    CAPTURE(file.name);
+    CHECK((!includes(file, "hwy/") || mica::test::room_of(file.name) == "kernel"));
+    CHECK_FALSE(includes(file, "hwy/contrib/thread_pool"));
+  }
+}
+
+TEST_CASE("the umbrella lists every header that needs Highway alone") {
+  const auto files = mica::test::library_files();
+  const auto umbrella = std::find_if(files.begin(), files.end(),
+                                     [](const SourceFile& file) { return file.name == "mica/mica.hpp"; });
+  REQUIRE(umbrella != files.end());
+  const auto listed = umbrella->includes();
+  const auto optional = optional_names(files);
+  for (const auto& file : files) {
+    if (optional.contains(file.name) || file.name.find("/detail/") != file.name.npos) continue;
+    CAPTURE(file.name);
+    CHECK(std::find(listed.begin(), listed.end(), file.name) != listed.end());
+  }
+}
+
+TEST_CASE("the umbrella includes nothing optional") {
+  const auto files = mica::test::library_files();
+  const auto optional = optional_names(files);
+  for (const auto& file : files) {
+    if (file.name != "mica/mica.hpp") continue;
+    for (const auto& listed : file.includes()) {
+      CAPTURE(listed);
+      CHECK_FALSE(optional.contains(listed));
+    }
+  }
+}

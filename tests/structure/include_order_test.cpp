@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The floors of the library: a header includes its own room, lower floors, and rooms to its left.
+
+#include "source_tree.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+const std::vector<std::vector<std::string>> floors = {
+    {"base"},
+    {"io", "budget", "alloc", "exec"},
+    {"format", "tensor", "gguf"},
+    {"kernel"},
+    {"paging", "kv"},
+    {"block", "arch"},
+    {"sample", "text", "model"},
+    {"plan", "runtime"},
+};
+
+// The rooms in reading order: one may include those before it and itself.
+int rank_of(const std::string& room) {
+  int rank = 0;
+  for (const auto& floor : floors) {
+    for (const auto& each : floor) {
+      if (each == room) return rank;
+      ++rank;
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("every folder of the library is a room of the plan") {
+  for (const auto& file : mica::test::library_files()) {
+    const std::string room = mica::test::room_of(file.name);
+    CAPTURE(file.name);
+    CHECK((room.empty() || rank_of(room) >= 0));
+  }
+}
+
+TEST_CASE("no header includes a room above it or to its right") {
+  for (const auto& file : mica::test::library_files()) {
+    const std::string room = mica::test::room_of(file.name);
+    if (room.empty()) continue;
+    for (const auto& included : file.includes()) {
+      const std::string other = mica::test::room_of(included);
+      if (other.empty()) continue;
+      CAPTURE(file.name);
+      CAPTURE(included);
+      CHECK(rank_of(other) <= rank_of(room));
+    }
+  }
+}
+
+TEST_CASE("no header of a room includes the umbrella") {
+  for (const auto& file : mica::test::library_files()) {
+    if (mica::test::room_of(file.name).empty()) continue;
+    for (const auto& included : file.includes()) {
+      CAPTURE(file.name);
+      CHECK(included != "mica/mica.hpp");
+    }
+  }
+}
+
+TEST_CASE("headers name each other by their full path") {
+  const auto files = mica::test::library_files();
+  for (const auto& file : files) {
+    for (const auto& included : file.includes()) {
+      CAPTURE(file.name);
+      CAPTURE(included);
+      if (!included.ends_with(".hpp") || included.find('/') == included.npos) {
+        CHECK_FALSE(included.ends_with(".hpp"));
+      } else if (included.starts_with("mica/")) {
+        CHECK(
+            std::any_of(files.begin(), files.end(), [&](const auto& each) { return each.name == included; }));
+      }
+    }
+  }
+}
