@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The key-value pairs of a GGUF file. Values stay where they were read; a question gets a view or a checked number, and an
+// answer of the wrong kind is refused by the name of its key.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/gguf/detail/name_index.hpp"
+#include "mica/gguf/value.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace mica::gguf {
+
+/// Where one pair lies in the header. The value is whole and well formed.
+struct MetadataEntry {
+  std::uint32_t key_at;
+  std::uint32_t value_at;
+  std::uint32_t value_bytes;
+  std::uint16_t key_bytes;
+  ValueType type;
+};
+
+/// All pairs of a file, in its order. Thread-safe after construction; move-only, and views survive a move.
+class Metadata {
+ public:
+  Metadata() = default;
+  /// `file` stands in error texts; `bytes` are the header, in `owned` or in memory of the caller that stays.
+  /// Requires entries inside of the bytes. Raises ErrorCode::file when a key appears twice.
+  Metadata(std::string file, std::span<const std::byte> bytes, std::vector<std::byte> owned,
+           std::vector<MetadataEntry> entries);
+
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  /// Requires i < size().
+  [[nodiscard]] std::string_view key(std::size_t i) const noexcept;
+  [[nodiscard]] Value value(std::size_t i) const noexcept;
+
+  /// The value of a key; empty when the file has no such key.
+  [[nodiscard]] std::optional<Value> find(std::string_view key) const noexcept;
+  [[nodiscard]] bool contains(std::string_view key) const noexcept { return find(key).has_value(); }
+
+  /// The value of a key as T (see Value::as); empty when the file has no such key.
+  /// Raises ErrorCode::file, with the key, what was found and what is needed, when the value is not a T.
+  template <class T>
+  [[nodiscard]] std::optional<T> get(std::string_view key) const;
+  /// As get(), and raises ErrorCode::file when the file has no such key.
+  template <class T>
+  [[nodiscard]] T require(std::string_view key) const;
+  /// One number for each of n layers: an array of n, or a single number repeated. Empty when the file has no such key.
+  /// Raises as get(), and when the array has not n elements.
+  template <Number T>
+  [[nodiscard]] std::optional<std::vector<T>> get_each(std::string_view key, std::size_t n) const;
+
+  /// The name of the file, for error texts about its contents.
+  [[nodiscard]] const std::string& file() const noexcept { return file_; }
+  /// Bytes this object keeps in memory.
+  [[nodiscard]] std::size_t resident_bytes() const noexcept {
+    return owned_.capacity() + entries_.capacity() * (sizeof(MetadataEntry) + sizeof(std::uint32_t));
+  }
+
+ private:
+  [[nodiscard]] auto key_of() const noexcept {
+    return [this](std::size_t i) { return key(i); };
+  }
+
+  std::string file_;
+  std::vector<std::byte> owned_;  // empty: the bytes belong to the caller
+  std::span<const std::byte> bytes_;
+  std::vector<MetadataEntry> entries_;
+  detail::NameIndex index_;
+};
+
+inline Metadata::Metadata(std::string file, std::span<const std::byte> bytes, std::vector<std::byte> owned,
+                          std::vector<MetadataEntry> entries)
+    : file_(std::move(file)),
+      owned_(std::move(owned)),
+      bytes_(bytes),
+      entries_(std::move(entries)),
+      index_(entries_.size(), key_of()) {
+  if (const auto twice = index_.duplicate(key_of())) {
+    raise(ErrorCode::file, file_, ": key '", escaped(key(twice->first)),
+          "' appears twice: ", value(twice->first).description(), " and ",
+          value(twice->second).description());
+  }
+}
+
+inline std::string_view Metadata::key(std::size_t i) const noexcept {
+  MICA_ASSERT(i < size());
+  const auto bytes = bytes_.subspan(entries_[i].key_at, entries_[i].key_bytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+inline Value Metadata::value(std::size_t i) const noexcept {
+  MICA_ASSERT(i < size());
+  return {entries_[i].type, bytes_.subspan(entries_[i].value_at, entries_[i].value_bytes)};
+}
+
+inline std::optional<Value> Metadata::find(std::string_view key) const noexcept {
+  const auto at = index_.find(key, key_of());
+  if (!at) return std::nullopt;
+  return value(*at);
+}
+
+template <class T>
+std::optional<T> Metadata::get(std::string_view key) const {
+  const auto found = find(key);
+  if (!found) return std::nullopt;
+  auto converted = found->as<T>();
+  MICA_CHECK(converted, file, file_, ": key '", key, "' is ", found->description(),
+             "; needed: ", detail::Reads<T>::needed());
+  return converted;
+}
+
+template <class T>
+T Metadata::require(std::string_view key) const {
+  auto found = get<T>(key);
+  MICA_CHECK(found, file, file_, ": key '", key, "' is missing; needed: ", detail::Reads<T>::needed());
+  return *std::move(found);
+}
+
+template <Number T>
+std::optional<std::vector<T>> Metadata::get_each(std::string_view key, std::size_t n) const {
+  const auto found = find(key);
+  if (!found) return std::nullopt;
+  if (!found->is_array()) return std::vector<T>(n, *get<T>(key));
+  const auto array = *get<Array<T>>(key);
+  MICA_CHECK(array.size() == n, file, file_, ": key '", key, "' is ", found->description(),
+             "; needed: one number or ", n);
+  return std::vector<T>(array.begin(), array.end());
+}
+
+}  // namespace mica::gguf

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opens GGUF models: one file, a set of shards, or bytes in memory. Reads headers and nothing else; the numbers of the
+// tensors stay where they are, and a Document knows where that is.
+#pragma once
+
+#include "mica/gguf/header.hpp"
+#include "mica/gguf/metadata.hpp"
+#include "mica/gguf/shard_name.hpp"
+#include "mica/gguf/source.hpp"
+#include "mica/gguf/tensor_info.hpp"
+
+namespace mica::gguf {
+
+/// A model's metadata and tensors, checked. Thread-safe after construction; move-only, and views survive a move.
+class Document {
+ public:
+  /// Puts a model together from its files, whose headers are in the same order. Raises ErrorCode::file when a tensor
+  /// occurs twice. Everybody else calls open() or parse().
+  Document(std::vector<Source> sources, std::vector<Header> headers);
+
+  [[nodiscard]] const Metadata& metadata() const noexcept { return metadata_; }
+  /// All tensors, in the order of the files.
+  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept { return tensors_; }
+
+  /// The tensor of that name; null when there is none. Raises ErrorCode::file when it has no values.
+  [[nodiscard]] const TensorInfo* find(std::string_view name) const;
+  [[nodiscard]] bool contains(std::string_view name) const noexcept;
+  /// The tensor of that name. Raises ErrorCode::file when there is none, or it has no values.
+  [[nodiscard]] const TensorInfo& tensor(std::string_view name) const;
+  /// Fills `to` with the tensor's bytes. Requires to.size() == tensor.bytes. Raises as io::File::read_at.
+  void read(const TensorInfo& tensor, std::span<std::byte> to) const;
+
+  /// The first file, which stands for the model in error texts.
+  [[nodiscard]] const std::string& path() const noexcept { return sources_.front().path(); }
+  /// The files of the model: one, or its shards in order. TensorInfo::source is the index.
+  [[nodiscard]] std::span<const Source> sources() const noexcept { return sources_; }
+  [[nodiscard]] const Source& source(const TensorInfo& tensor) const noexcept {
+    return sources_[tensor.source];
+  }
+
+  /// Of the first file.
+  [[nodiscard]] std::uint32_t version() const noexcept { return version_; }
+  [[nodiscard]] std::uint32_t alignment() const noexcept { return alignment_; }
+  [[nodiscard]] std::uint64_t data_offset() const noexcept { return data_offset_; }
+  [[nodiscard]] std::uint64_t header_bytes() const noexcept { return header_bytes_; }
+
+  /// Bytes this object keeps in memory, for a ledger.
+  [[nodiscard]] std::size_t resident_bytes() const noexcept;
+
+ private:
+  [[nodiscard]] auto name_of() const noexcept {
+    return [this](std::size_t i) -> const std::string& { return tensors_[i].name; };
+  }
+
+  std::vector<Source> sources_;
+  Metadata metadata_;
+  std::vector<TensorInfo> tensors_;
+  detail::NameIndex index_;
+  std::uint32_t version_ = 0;
+  std::uint32_t alignment_ = 0;
+  std::uint64_t data_offset_ = 0;
+  std::uint64_t header_bytes_ = 0;
+};
+
+/// Opens a GGUF file of version 2 or 3, and with any shard of a model all its shards.
+/// Raises ErrorCode::file when something is missing, cut, damaged or contradicts itself; unsupported for a version, byte
+/// order or block type that is not known; limit for a header larger than any honest one. Every text names the culprit.
+/// Cost: reads the headers; allocates at most four times what it reads and 16 MiB.
+[[nodiscard]] Document open(std::string path);
+
+/// The same for a model of one file that lies in memory. `name` stands for the file in error texts.
+/// Requires that the memory outlives the Document.
+[[nodiscard]] Document parse(std::span<const std::byte> bytes, std::string_view name);
+
+inline Document::Document(std::vector<Source> sources, std::vector<Header> headers)
+    : sources_(std::move(sources)) {
+  MICA_ASSERT(!sources_.empty() && sources_.size() == headers.size());
+  for (std::uint32_t i = 0; i < headers.size(); ++i) {
+    for (TensorInfo& tensor : headers[i].tensors) {
+      tensor.source = i;
+      tensors_.push_back(std::move(tensor));
+    }
+  }
+  Header& first = headers.front();
+  metadata_ = std::move(first.metadata);
+  version_ = first.version;
+  alignment_ = first.alignment;
+  data_offset_ = first.data_offset;
+  header_bytes_ = first.bytes;
+  index_ = detail::NameIndex(tensors_.size(), name_of());
+  if (const auto twice = index_.duplicate(name_of())) {
+    const TensorInfo& second = tensors_[twice->second];
+    raise(ErrorCode::file, source(second).path(), ": tensor '", escaped(second.name), "' appears twice",
+          sources_.size() > 1 ? join(", the first time in ", source(tensors_[twice->first]).path()) : "");
+  }
+}
+
+inline const TensorInfo* Document::find(std::string_view name) const {
+  const auto at = index_.find(name, name_of());
+  if (!at) return nullptr;
+  const TensorInfo& found = tensors_[*at];
+  MICA_CHECK(!found.empty(), file, source(found).path(), ": tensor '", escaped(name),
+             "' has no values: its shape is ", found.shape());
+  return &found;
+}
+
+inline bool Document::contains(std::string_view name) const noexcept {
+  return index_.find(name, name_of()).has_value();
+}
+
+inline const TensorInfo& Document::tensor(std::string_view name) const {
+  const TensorInfo* found = find(name);
+  MICA_CHECK(found != nullptr, file, path(), ": tensor '", escaped(name), "' is missing");
+  return *found;
+}
+
+inline void Document::read(const TensorInfo& tensor, std::span<std::byte> to) const {
+  MICA_ASSERT(to.size() == tensor.bytes);
+  source(tensor).read_at(tensor.offset, to);
+}
+
+inline std::size_t Document::resident_bytes() const noexcept {
+  std::size_t bytes =
+      metadata_.resident_bytes() + tensors_.capacity() * (sizeof(TensorInfo) + sizeof(std::uint32_t));
+  for (const TensorInfo& t : tensors_) bytes += t.name.capacity();
+  return bytes;
+}
+
+namespace detail {
+
+struct Shard {
+  std::uint32_t index = 0;  // from 0
+  std::uint32_t count = 1;
+};
+
+[[nodiscard]] inline Shard shard_of(const Metadata& metadata) {
+  const auto count = metadata.get<std::uint16_t>("split.count").value_or(1);
+  if (count <= 1) return {};
+  const Shard shard{metadata.require<std::uint16_t>("split.no"), count};
+  MICA_CHECK(shard.index < shard.count, file, metadata.file(), ": key 'split.no' is ", shard.index,
+             "; a model of ", count, " shards has numbers 0 to ", count - 1);
+  return shard;
+}
+
+/// The name of a shard, checked against what the file says about itself.
+[[nodiscard]] inline ShardName name_of_shard(const std::string& path, Shard shard) {
+  const auto name = ShardName::parse(path);
+  const ShardName needed{"NAME", shard.index + 1, shard.count};
+  MICA_CHECK(name && name->number == needed.number && name->count == needed.count, file, path,
+             ": this is shard ", needed.number, " of ", needed.count, " by its metadata (split.no ",
+             shard.index, ", split.count ", shard.count, "); its name must end as ", needed.path(), " does");
+  return *name;
+}
+
+/// Opens the i-th shard (from 0) and checks that it is that one.
+[[nodiscard]] inline std::pair<Source, Header> open_shard(const ShardName& name, std::uint32_t i) {
+  const std::string path = name.path_of(i + 1);
+  std::error_code error;
+  MICA_CHECK(std::filesystem::exists(path, error), file, path, ": no such file; shard ", i + 1, " of ",
+             name.count, " is missing");
+  Source source(io::File::open(path));
+  Header header = read_header(source);
+  const Shard shard = shard_of(header.metadata);
+  MICA_CHECK(shard.count == name.count && shard.index == i, file, path, ": this is shard ", shard.index + 1,
+             " of ", shard.count, " by its metadata (split.no ", shard.index, "); shard ", i + 1, " of ",
+             name.count, " is needed");
+  return {std::move(source), std::move(header)};
+}
+
+[[nodiscard]] inline Document open_shards(const ShardName& name) {
+  std::vector<Source> sources;
+  std::vector<Header> headers;
+  std::uint64_t tensors = 0;
+  for (std::uint32_t i = 0; i < name.count; ++i) {
+    auto [source, header] = open_shard(name, i);
+    tensors += header.tensors.size();
+    MICA_CHECK(tensors <= max_tensors, limit, source.path(), ": the shards up to this one have ", tensors,
+               " tensors; ", max_tensors, " are allowed");
+    if (const auto promised = header.metadata.get<std::uint64_t>("split.tensors.count");
+        promised && i + 1 == name.count) {
+      MICA_CHECK(tensors == *promised, file, source.path(), ": the ", name.count, " shards have ", tensors,
+                 " tensors, key 'split.tensors.count' promises ", *promised, "; a shard is of another model");
+    }
+    sources.push_back(std::move(source));
+    headers.push_back(std::move(header));
+  }
+  return Document(std::move(sources), std::move(headers));
+}
+
+[[nodiscard]] inline Document single(Source source) {
+  std::vector<Header> headers;
+  headers.push_back(read_header(source));
+  std::vector<Source> sources;
+  sources.push_back(std::move(source));
+  return Document(std::move(sources), std::move(headers));
+}
+
+}  // namespace detail
+
+inline Document open(std::string path) {
+  Document document = detail::single(Source(io::File::open(std::move(path))));
+  const detail::Shard shard = detail::shard_of(document.metadata());
+  if (shard.count == 1) return document;
+  return detail::open_shards(detail::name_of_shard(document.path(), shard));
+}
+
+inline Document parse(std::span<const std::byte> bytes, std::string_view name) {
+  Document document = detail::single(Source(std::string(name), bytes));
+  const detail::Shard shard = detail::shard_of(document.metadata());
+  MICA_CHECK(shard.count == 1, file, name, ": shard ", shard.index + 1, " of ", shard.count,
+             " in memory; a sharded model is opened from its files");
+  return document;
+}
+
+}  // namespace mica::gguf

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a GGUF file says about one tensor: everything but the numbers.
+#pragma once
+
+#include "mica/base/error.hpp"
+#include "mica/format/id.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace mica::gguf {
+
+/// A tensor's name, shape, type and place, checked: the bytes lie inside of the file and belong to nobody else.
+struct TensorInfo {
+  static constexpr std::size_t max_dims = 4;
+
+  std::string name;
+  std::array<std::uint64_t, max_dims> dims = {1, 1, 1,
+                                              1};  ///< the first varies fastest; those not given are 1
+  std::uint8_t n_dims = 1;                         ///< 1..4, as the file gives them
+  std::uint32_t source = 0;                        ///< which file of a sharded model: Document::source()
+  format::Info format{};                           ///< may be a type that nothing here computes with
+  std::uint64_t offset = 0;                        ///< of the first byte, from the beginning of its file
+  std::uint64_t bytes = 0;
+
+  /// Values in a row, the dimension that varies fastest.
+  [[nodiscard]] std::uint64_t width() const noexcept { return dims[0]; }
+  /// Rows, all further dimensions multiplied.
+  [[nodiscard]] std::uint64_t rows() const noexcept { return dims[1] * dims[2] * dims[3]; }
+  [[nodiscard]] std::uint64_t elements() const noexcept { return width() * rows(); }
+  /// A tensor without values may stand in a file; asking a Document for it is refused.
+  [[nodiscard]] bool empty() const noexcept { return bytes == 0; }
+
+  /// The shape as texts show it: "2048 x 32000".
+  [[nodiscard]] std::string shape() const {
+    std::string text = join(dims[0]);
+    for (std::size_t d = 1; d < n_dims; ++d) text += join(" x ", dims[d]);
+    return text;
+  }
+};
+
+}  // namespace mica::gguf

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A metadata value as it lies in a GGUF file: a view of the header's bytes, already checked to be whole.
+//
+//   number   1..8 bytes                    array   element type u32, count u64, elements
+//   bool     one byte, 0 or 1              string  length u64, bytes (any, NUL included)
+#pragma once
+
+#include "mica/base/error.hpp"
+#include "mica/gguf/array.hpp"
+#include "mica/gguf/value_type.hpp"
+
+#include <concepts>
+#include <cstdio>
+#include <span>
+#include <string>
+
+namespace mica::gguf {
+
+/// One value of the metadata. A view: copies are free, valid as long as its Metadata.
+class Value {
+ public:
+  /// Requires that `bytes` hold exactly one whole value of the type.
+  Value(ValueType type, std::span<const std::byte> bytes) noexcept : bytes_(bytes), type_(type) {}
+
+  [[nodiscard]] ValueType type() const noexcept { return type_; }
+  [[nodiscard]] bool is_array() const noexcept { return type_ == ValueType::array; }
+  /// Requires is_array().
+  [[nodiscard]] ValueType element_type() const noexcept {
+    MICA_ASSERT(is_array());
+    return static_cast<ValueType>(detail::load<std::uint32_t>(bytes_.data()));
+  }
+  /// Elements of an array; 1 for everything else.
+  [[nodiscard]] std::size_t size() const noexcept {
+    return is_array() ? static_cast<std::size_t>(detail::load<std::uint64_t>(bytes_.data() + 4)) : 1;
+  }
+  /// As the file has it.
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+  /// The value as T: a number, bool, std::string_view, std::string, or Array of number, bool or std::string_view.
+  /// Empty when the file holds another kind of value, or a number that T cannot hold.
+  template <class T>
+  [[nodiscard]] std::optional<T> as() const;
+
+  /// What is found here, for error texts and listings: "-3 (i32)", "'llama' (string)", "array of 32000 f32".
+  [[nodiscard]] std::string description() const;
+
+ private:
+  std::span<const std::byte> bytes_;
+  ValueType type_;
+};
+
+namespace detail {
+
+template <class T>
+struct Reads;  // how a Value becomes a T, and what a T is called
+
+template <Number T>
+struct Reads<T> {
+  static std::optional<T> from(const Value& v) {
+    if (scalar_bytes(v.type()) == 0) return std::nullopt;
+    return visit_scalar(v.type(), v.bytes().data(), [](auto stored) { return convert<T>(stored); });
+  }
+  static std::string needed() {
+    if constexpr (std::is_same_v<T, bool>) {
+      return "a bool";
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return "a number (f32)";
+    } else {
+      return join("a whole number from ", std::numeric_limits<T>::min(), " to ",
+                  std::numeric_limits<T>::max());
+    }
+  }
+};
+
+template <class T>
+requires std::same_as<T, std::string_view> || std::same_as<T, std::string>
+struct Reads<T> {
+  static std::optional<T> from(const Value& v) {
+    if (v.type() != ValueType::string) return std::nullopt;
+    return T(text_at(v.bytes().data()));
+  }
+  static std::string needed() { return "a string"; }
+};
+
+template <Number T>
+struct Reads<Array<T>> {
+  static std::optional<Array<T>> from(const Value& v) {
+    if (!v.is_array() || scalar_bytes(v.element_type()) == 0) return std::nullopt;
+    const std::size_t stride = scalar_bytes(v.element_type());
+    const std::byte* const first = v.bytes().data() + 12;
+    const auto fits = [&](const std::byte* at) {
+      return visit_scalar(v.element_type(), at, [](auto stored) { return convert<T>(stored).has_value(); });
+    };
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      if (!fits(first + i * stride)) return std::nullopt;
+    }
+    return Array<T>(v.element_type(), first, v.size());
+  }
+  static std::string needed() { return join("an array, each element ", Reads<T>::needed()); }
+};
+
+template <>
+struct Reads<Array<std::string_view>> {
+  static std::optional<Array<std::string_view>> from(const Value& v) {
+    if (!v.is_array() || v.element_type() != ValueType::string) return std::nullopt;
+    return Array<std::string_view>(v.bytes().data() + 12, v.size());
+  }
+  static std::string needed() { return "an array of strings"; }
+};
+
+}  // namespace detail
+
+template <class T>
+std::optional<T> Value::as() const {
+  return detail::Reads<T>::from(*this);
+}
+
+inline std::string Value::description() const {
+  if (is_array()) return join("array of ", size(), " ", name(element_type()));
+  if (type_ == ValueType::string) return join("'", escaped(detail::text_at(bytes_.data())), "' (string)");
+  const std::string number = detail::visit_scalar(type_, bytes_.data(), [](auto stored) {
+    if constexpr (!std::is_floating_point_v<decltype(stored)>) return join(stored);
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.9g", static_cast<double>(stored));
+    return std::string(digits);
+  });
+  return join(number, " (", name(type_), ")");
+}
+
+}  // namespace mica::gguf

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file that exists whole or not at all: written under a temporary name in the same folder, brought to the disk, then
+// renamed. After a crash the folder holds the old file or the new one, and at worst a leftover ".NAME.PID-N.part".
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/io/detail/descriptor.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace mica::io {
+
+/// Collects the new contents of a file; commit() puts them in place, and without it nothing has happened.
+/// A path that names a pipe or a device is written to directly. Not thread-safe.
+class AtomicFile {
+ public:
+  /// Raises ErrorCode::file when the folder is missing or not writable, or the path is a folder.
+  explicit AtomicFile(std::string path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile() { discard(); }
+
+  /// Appends. Raises ErrorCode::failed when the system cannot take the bytes (a full disk, a quota).
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+
+  /// Bytes written so far.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  /// Makes the contents durable and gives them the name. Call once, last.
+  /// Raises ErrorCode::failed; the previous file is then still in place.
+  void commit();
+
+ private:
+  [[nodiscard]] bool in_place() const noexcept { return temporary_.empty(); }
+  void create_temporary();
+  void discard() noexcept;
+
+  std::string path_;
+  std::string temporary_;  // empty: path_ itself is open
+  detail::Descriptor fd_;
+  std::uint64_t size_ = 0;
+};
+
+/// Writes a file through `fill(AtomicFile&)`; when it throws, the path is as it was.
+template <class Fill>
+void write_atomically(std::string path, Fill&& fill) {
+  AtomicFile out(std::move(path));
+  fill(out);
+  out.commit();
+}
+
+inline AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_symlink(path_, error)) {  // write what the link points to, keep the link
+    const fs::path target = fs::canonical(path_, error);
+    MICA_CHECK(!error, file, path_, ": is a link that leads nowhere: ", error.message());
+    path_ = target.string();
+  }
+  const fs::file_status status = fs::status(path_, error);
+  MICA_CHECK(!fs::is_directory(status), file, path_, ": is a folder, cannot be written as a file");
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    fd_ = detail::Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+    MICA_CHECK(fd_, file, path_, ": cannot be written: ", detail::errno_text(errno));
+    return;
+  }
+  create_temporary();
+}
+
+inline void AtomicFile::create_temporary() {
+  const std::filesystem::path path(path_);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const std::string name = join(".", path.filename().string(), ".", ::getpid(), "-", attempt, ".part");
+    const std::string candidate = (path.parent_path() / name).string();
+    fd_ = detail::Descriptor(::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (fd_) {
+      temporary_ = candidate;
+      return;
+    }
+    MICA_CHECK(errno == EEXIST, file, path_, ": cannot be written: ", detail::errno_text(errno));
+  }
+  raise(ErrorCode::file, path_, ": a hundred leftover .part files stand in the way of a temporary name");
+}
+
+inline void AtomicFile::write(std::span<const std::byte> bytes) {
+  MICA_ASSERT(fd_);
+  while (!bytes.empty()) {
+    const ::ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    MICA_CHECK(written > 0, failed, path_, ": writing failed after ", size_,
+               " bytes: ", detail::errno_text(errno));
+    size_ += static_cast<std::uint64_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+inline void AtomicFile::commit() {
+  MICA_ASSERT(fd_);
+  if (in_place()) {
+    fd_.close();
+    return;
+  }
+  MICA_CHECK(::fsync(fd_.get()) == 0, failed, path_, ": bringing ", size_,
+             " bytes to the disk failed: ", detail::errno_text(errno));
+  fd_.close();
+  MICA_CHECK(std::rename(temporary_.c_str(), path_.c_str()) == 0, failed, path_, ": renaming ", temporary_,
+             " failed: ", detail::errno_text(errno));
+  temporary_.clear();
+  // The name is durable once the folder is; a file system that cannot sync folders has no stronger promise to give.
+  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  const detail::Descriptor parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
+  if (parent) ::fsync(parent.get());
+}
+
+inline void AtomicFile::discard() noexcept {
+  fd_.close();
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+}  // namespace mica::io

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file that is only read. Reads say where they start and leave no position behind, so one File serves many threads.
+// Not here: writing (atomic_file.hpp), mapping (map.hpp), reads that bypass the page cache (direct.hpp).
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/io/detail/descriptor.hpp"
+#include "mica/io/near_name.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace mica::io {
+
+/// What tells a file from another one, and from itself after somebody wrote to it.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t size = 0;
+  std::int64_t modified_ns = 0;
+
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+/// A regular file, open for reading until the object goes. Thread-safe.
+class File {
+ public:
+  /// Raises ErrorCode::file when the path is missing (with the nearest name beside it), a folder, not a regular file,
+  /// or not readable.
+  [[nodiscard]] static File open(std::string path);
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// Bytes in the file when it was opened.
+  [[nodiscard]] std::uint64_t size() const noexcept { return identity_.size; }
+  [[nodiscard]] const FileIdentity& identity() const noexcept { return identity_; }
+  /// For system calls that this class does not wrap; stays owned here.
+  [[nodiscard]] int descriptor() const noexcept { return fd_.get(); }
+
+  /// Fills `to` with the bytes from `offset` on.
+  /// Raises ErrorCode::file when the file ends earlier, ErrorCode::failed when the system cannot read it.
+  void read_at(std::uint64_t offset, std::span<std::byte> to) const;
+
+  /// Raises ErrorCode::file when the file was written to or cut since it was opened. Cost: one system call.
+  void check_unchanged() const;
+
+ private:
+  File(std::string path, detail::Descriptor fd, FileIdentity identity)
+      : path_(std::move(path)), fd_(std::move(fd)), identity_(identity) {}
+
+  std::string path_;
+  detail::Descriptor fd_;
+  FileIdentity identity_;
+};
+
+namespace detail {
+
+[[nodiscard]] inline FileIdentity identity_of(const struct ::stat& s) noexcept {
+#ifdef __APPLE__
+  const ::timespec modified = s.st_mtimespec;
+#else
+  const ::timespec modified = s.st_mtim;
+#endif
+  return {static_cast<std::uint64_t>(s.st_dev), static_cast<std::uint64_t>(s.st_ino),
+          static_cast<std::uint64_t>(s.st_size),
+          static_cast<std::int64_t>(modified.tv_sec) * 1'000'000'000 +
+              static_cast<std::int64_t>(modified.tv_nsec)};
+}
+
+[[noreturn]] inline void raise_missing(const std::string& path) {
+  std::string text = join(path, ": no such file");
+  if (!path.empty() && path.front() != '/') {
+    std::error_code error;
+    const std::string folder = std::filesystem::current_path(error).string();
+    if (!error) text += join(" (current folder ", folder, ")");
+  }
+  if (const auto near = near_file(path)) text += join("; did you mean ", escaped(*near), "?");
+  raise(ErrorCode::file, text);
+}
+
+}  // namespace detail
+
+inline File File::open(std::string path) {
+  // O_NONBLOCK: a named pipe must be refused below, not waited for here.
+  detail::Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) {
+    const int error = errno;
+    if (error == ENOENT || error == ENOTDIR) detail::raise_missing(path);
+    raise(ErrorCode::file, path, ": cannot be opened: ", detail::errno_text(error));
+  }
+  struct ::stat status {};
+  MICA_CHECK(::fstat(fd.get(), &status) == 0, file, path,
+             ": cannot be examined: ", detail::errno_text(errno));
+  MICA_CHECK(!S_ISDIR(status.st_mode), file, path, ": is a folder, a file is needed");
+  MICA_CHECK(S_ISREG(status.st_mode), file, path, ": is not a regular file (a pipe, socket or device)");
+  return File(std::move(path), std::move(fd), detail::identity_of(status));
+}
+
+inline void File::read_at(std::uint64_t offset, std::span<std::byte> to) const {
+  const std::size_t wanted = to.size();
+  while (!to.empty()) {
+    const ::ssize_t got = ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    MICA_CHECK(got >= 0, failed, path_, ": reading ", wanted, " bytes failed at byte ", offset, ": ",
+               detail::errno_text(errno));
+    MICA_CHECK(got > 0, file, path_, ": truncated: ends at byte ", offset, ", ", to.size(), " of ", wanted,
+               " bytes before the end of what was asked for");
+    offset += static_cast<std::uint64_t>(got);
+    to = to.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+inline void File::check_unchanged() const {
+  struct ::stat status {};
+  MICA_CHECK(::fstat(fd_.get(), &status) == 0, failed, path_,
+             ": cannot be examined: ", detail::errno_text(errno));
+  const FileIdentity now = detail::identity_of(status);
+  MICA_CHECK(now == identity_, file, path_, ": changed while in use (", identity_.size,
+             " bytes when opened, ", now.size, " now); open it again");
+}
+
+}  // namespace mica::io

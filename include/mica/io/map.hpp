@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A whole file as read-only memory. Pages come from the page cache when they are first touched, or before.
+// Limit: a file that is cut while it is mapped ends the process with SIGBUS on the next touch; read_at() answers instead.
+#pragma once
+
+#include "mica/base/log.hpp"
+#include "mica/io/file.hpp"
+
+#include <sys/mman.h>
+
+namespace mica::io {
+
+/// When the pages of a mapping are read.
+enum class MapAdvice : unsigned char {
+  lazy,        ///< when touched
+  sequential,  ///< when touched, far ahead: for one pass from front to back
+  populate,    ///< all of them now
+  locked,      ///< all of them now, and kept; without the permission, as `populate` with a warning
+};
+
+/// Read-only memory with a file's bytes. Move-only; the spans stay valid when the object moves.
+class Mapping {
+ public:
+  /// Raises ErrorCode::failed when the system refuses.
+  explicit Mapping(const File& file, MapAdvice advice = MapAdvice::lazy, LogSink log = {});
+  Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Mapping() {
+    if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+  }
+
+  /// The file from its first byte to its last.
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+  /// Asks the system to begin reading a part of the file; returns at once, and a refusal changes nothing.
+  /// Requires offset + count <= bytes().size().
+  void prefetch(std::size_t offset, std::size_t count) const noexcept;
+
+ private:
+  void lock(const std::string& path, LogSink log) const;
+
+  std::span<std::byte> bytes_;
+};
+
+inline Mapping::Mapping(const File& file, MapAdvice advice, LogSink log) {
+  const auto size = static_cast<std::size_t>(file.size());
+  if (size == 0) return;  // the system maps no empty ranges
+  int flags = MAP_SHARED;
+#ifdef MAP_POPULATE
+  if (advice == MapAdvice::populate || advice == MapAdvice::locked) flags |= MAP_POPULATE;
+#endif
+  void* at = ::mmap(nullptr, size, PROT_READ, flags, file.descriptor(), 0);
+  MICA_CHECK(at != MAP_FAILED, failed, file.path(), ": mapping ", size,
+             " bytes failed: ", detail::errno_text(errno));
+  bytes_ = {static_cast<std::byte*>(at), size};
+  if (advice == MapAdvice::sequential) ::madvise(at, size, MADV_SEQUENTIAL);
+#ifndef MAP_POPULATE
+  if (advice == MapAdvice::populate) ::madvise(at, size, MADV_WILLNEED);
+#endif
+  if (advice == MapAdvice::locked) lock(file.path(), log);
+}
+
+inline void Mapping::lock(const std::string& path, LogSink log) const {
+  if (::mlock(bytes_.data(), bytes_.size()) == 0) return;
+  log(LogLevel::warning, join(path, ": ", bytes_.size(), " bytes are not locked in memory: ",
+                              detail::errno_text(errno), " (ulimit -l)"));
+}
+
+inline void Mapping::prefetch(std::size_t offset, std::size_t count) const noexcept {
+  MICA_ASSERT(offset <= bytes_.size() && count <= bytes_.size() - offset);
+  if (count == 0) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t start = offset / page * page;
+  ::madvise(bytes_.data() + start, offset - start + count, MADV_WILLNEED);
+}
+
+}  // namespace mica::io

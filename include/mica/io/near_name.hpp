@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The name somebody probably meant: for a file that is not there, and for any other list of known names.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::io {
+
+/// The least number of inserted, deleted and changed characters between two names; letters of either case are equal.
+/// Cost: a.size() * b.size() steps.
+[[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+/// Keeps the best of the names it is shown.
+class NearName {
+ public:
+  explicit NearName(std::string wanted)
+      : wanted_(std::move(wanted)),
+        limit_(std::max<std::size_t>(1, std::min<std::size_t>(3, wanted_.size() / 4))) {}
+
+  /// `shown` is what would be suggested, `compared` the part of it that is likened to the wanted name.
+  void offer(std::string_view shown, std::string_view compared) {
+    if (wanted_.size() > 255 || compared.size() > 255) return;  // no file system has longer names
+    const std::size_t distance = edit_distance(wanted_, compared);
+    if (distance > limit_ || (best_ && distance >= distance_)) return;
+    best_ = std::string(shown);
+    distance_ = distance;
+  }
+  void offer(std::string_view name) { offer(name, name); }
+
+  /// Empty when no name was near: more than a quarter of the characters, or more than three, would have to change.
+  [[nodiscard]] const std::optional<std::string>& best() const noexcept { return best_; }
+
+ private:
+  std::string wanted_;
+  std::size_t limit_;
+  std::size_t distance_ = 0;
+  std::optional<std::string> best_;
+};
+
+/// The file beside `path` whose name, or whose name without its ending, is nearest. Looks at 4,096 entries at most.
+[[nodiscard]] inline std::optional<std::string> near_file(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  NearName near(path.filename().string());
+  std::error_code error;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  fs::directory_iterator entry(folder, error);
+  for (int seen = 0; !error && entry != fs::directory_iterator{} && seen < 4096;
+       ++seen, entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    near.offer(name);
+    near.offer(name, entry->path().stem().string());
+  }
+  return near.best();
+}
+
+}  // namespace mica::io
