@@ -21,12 +21,14 @@ namespace mica::alloc {
 /// With a dry allocator it has a size and an address, and nobody may read or write its elements.
 template <class T, Allocator A>
 class Buffer {
-  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
-                "mica::alloc::Buffer<T, A>: T must be trivially copyable, since elements are never constructed");
+  static_assert(
+      std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+      "mica::alloc::Buffer<T, A>: T must be trivially copyable, since elements are never constructed");
 
  public:
-  static constexpr std::size_t default_alignment =
-      alignof(T) > alloc::default_alignment ? alignof(T) : alloc::default_alignment;
+  static constexpr std::size_t default_alignment = alignof(T) > alloc::default_alignment
+                                                       ? alignof(T)
+                                                       : alloc::default_alignment;
 
   /// `n` elements; empty when the allocator refuses or n * sizeof(T) is no size at all. n = 0 asks nobody.
   /// alignment: a power of two, no less than alignof(T).
@@ -35,12 +37,12 @@ class Buffer {
 
   /// An empty buffer.
   explicit Buffer(A allocator) noexcept : allocator_(allocator) {}
-  Buffer() noexcept
-    requires std::is_nothrow_default_constructible_v<A>
-      : allocator_() {}
+  Buffer() noexcept requires std::is_nothrow_default_constructible_v<A> : allocator_() {}
 
   Buffer(Buffer&& other) noexcept
-      : allocator_(other.allocator_), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+      : allocator_(other.allocator_),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer() { give_back(); }
 
@@ -86,7 +88,8 @@ std::optional<Buffer<T, A>> Buffer<T, A>::make(A allocator, std::size_t n, std::
   if (n == 0) return Buffer(allocator);
   const auto bytes = checked_mul(n, sizeof(T));
   // No object may be larger than a difference of pointers can say.
-  if (!bytes || *bytes > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max())) return std::nullopt;
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max());
+  if (!bytes || *bytes > most) return std::nullopt;
   std::byte* const block = allocator.allocate(static_cast<std::size_t>(*bytes), alignment);
   if (block == nullptr) return std::nullopt;
   return Buffer(allocator, static_cast<T*>(static_cast<void*>(block)), n);

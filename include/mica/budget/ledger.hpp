@@ -87,7 +87,9 @@ inline void Ledger::release(Account account, std::uint64_t bytes) noexcept {
 
 inline Accounts Ledger::snapshot(Field field) const noexcept {
   Accounts out;
-  for (std::size_t i = 0; i < account_count; ++i) out.bytes[i] = (sums_[i].*field).load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < account_count; ++i) {
+    out.bytes[i] = (sums_[i].*field).load(std::memory_order_relaxed);
+  }
   return out;
 }
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bytes that count and were not allocated: pages of a mapping, a vocabulary in standard containers. They are booked
+// through the allocator that would have taken them, so that one ledger sees everything.
+#pragma once
+
+#include "mica/alloc/budgeted.hpp"
+#include "mica/alloc/concept.hpp"
+#include "mica/alloc/counting.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace mica::alloc {
+
+namespace detail {
+
+template <Allocator A>
+budget::Ledger* ledger_of(const A&) noexcept {
+  return nullptr;
+}
+template <Allocator A>
+budget::Ledger* ledger_of(const Budgeted<A>& allocator) noexcept {
+  return &allocator.ledger();
+}
+inline budget::Ledger* ledger_of(const Counting& allocator) noexcept { return &allocator.ledger(); }
+
+}  // namespace detail
+
+/// Holds bytes in the ledger of an allocator until it dies; with an allocator that keeps no books it does nothing.
+class Booking {
+ public:
+  Booking() noexcept = default;
+  Booking(Booking&& other) noexcept
+      : ledger_(std::exchange(other.ledger_, nullptr)), account_(other.account_), bytes_(other.bytes_) {}
+  Booking& operator=(Booking&& other) noexcept {
+    std::swap(ledger_, other.ledger_);
+    std::swap(account_, other.account_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Booking() {
+    if (ledger_ != nullptr) ledger_->release(account_, bytes_);
+  }
+
+  /// Empty when the ledger refuses.
+  template <Allocator A>
+  [[nodiscard]] static std::optional<Booking> make(const A& allocator, budget::Account account,
+                                                   std::uint64_t bytes) noexcept {
+    Booking booking;
+    booking.ledger_ = detail::ledger_of(allocator);
+    booking.account_ = account;
+    booking.bytes_ = bytes;
+    if (booking.ledger_ != nullptr && !booking.ledger_->book(account, bytes)) {
+      booking.ledger_ = nullptr;
+      return std::nullopt;
+    }
+    return booking;
+  }
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  budget::Ledger* ledger_ = nullptr;
+  budget::Account account_ = budget::Account::process;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace mica::alloc

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The allocator of plans: it does the books and takes no memory, so that the program run dry is the plan.
+#pragma once
+
+#include "mica/alloc/concept.hpp"
+#include "mica/budget/ledger.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace mica::alloc {
+
+/// Books into a ledger and hands out one address that no process can touch. The ledger outlives every block.
+class Counting {
+ public:
+  explicit Counting(budget::Ledger& ledger, budget::Account account) noexcept
+      : ledger_(&ledger), account_(account) {}
+
+  // Required by Allocator
+  static constexpr bool dry = true;
+
+  [[nodiscard]] std::byte* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+    if (alignment > untouchable) return nullptr;
+    // The upper half of the address space belongs to the kernel: a stray access faults at once.
+    return ledger_->book(account_, bytes) ? reinterpret_cast<std::byte*>(untouchable) : nullptr;
+  }
+
+  void deallocate(std::byte* /*block*/, std::size_t bytes) noexcept { ledger_->release(account_, bytes); }
+
+  // Specific to Counting
+  [[nodiscard]] budget::Ledger& ledger() const noexcept { return *ledger_; }
+  [[nodiscard]] budget::Account account() const noexcept { return account_; }
+
+  friend Counting rebooked(const Counting& allocator, budget::Account account) noexcept {
+    return Counting(*allocator.ledger_, account);
+  }
+
+ private:
+  /// Its one bit is the highest, so it is aligned to everything.
+  static constexpr std::uintptr_t untouchable = std::numeric_limits<std::uintptr_t>::max() / 2 + 1;
+
+  budget::Ledger* ledger_;
+  budget::Account account_;
+};
+static_assert(Allocator<Counting>);
+
+}  // namespace mica::alloc

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiting for a few microseconds: how a worker spins without starving its sibling, and when it stops spinning.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace mica::exec::detail {
+
+/// Tells the core that this is a spin loop: tens of cycles.
+inline void relax() noexcept {
+#if defined(__SSE2__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");  // "yield" returns at once on most cores
+#endif
+}
+
+/// Spins until `ready()` or about 50 us have passed; true when ready.
+/// With `yielding` it gives its core away between looks, after the first few.
+template <class Ready>
+[[nodiscard]] bool spin_until(bool yielding, Ready&& ready) noexcept {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto patience = std::chrono::microseconds(50);
+  constexpr int looks = 64;  // between two readings of the clock: about as dear as two dozen pauses
+
+  Clock::time_point give_up{};
+  for (;;) {
+    for (int i = 0; i < looks; ++i) {
+      if (ready()) return true;
+      relax();
+    }
+    const Clock::time_point now = Clock::now();
+    if (give_up == Clock::time_point{}) give_up = now + patience;
+    if (now >= give_up) return false;
+    if (yielding) std::this_thread::yield();
+  }
+}
+
+}  // namespace mica::exec::detail
