@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes GGUF files of version 3. Metadata is kept in memory until the file is written; the numbers of tensors are not:
+// they are spans of the caller's, or come from a function that hands them over piece by piece.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/base/bits.hpp"
+#include "mica/gguf/metadata.hpp"
+#include "mica/gguf/tensor_info.hpp"
+#include "mica/io/atomic_file.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::gguf {
+
+/// Takes the next bytes of a file.
+using Sink = std::function<void(std::span<const std::byte>)>;
+/// Hands all bytes of a tensor to a sink, in order, in as many pieces as it likes.
+using Fill = std::function<void(const Sink&)>;
+
+/// A GGUF file in the making: pairs and tensors in the order in which they are added. Not thread-safe.
+class Writer {
+ public:
+  /// Requires a power of two from 8. One that is not the format's usual 32 is written as general.alignment.
+  explicit Writer(std::uint32_t alignment = 32);
+
+  /// Sets a key to a number, bool or string; a key that is set again keeps its place. The type written is T's.
+  /// Raises ErrorCode::usage for general.alignment, which is the constructor's, and for a key longer than 65,535 bytes.
+  template <Number T>
+  void set(std::string_view key, T value);
+  void set(std::string_view key, std::string_view value);
+  /// The same for an array: any sized range of numbers, bools or strings.
+  template <class Range>
+  void set_array(std::string_view key, const Range& values);
+  /// Copies a value, or everything but general.alignment, from another file.
+  void copy(std::string_view key, const Value& value);
+  void copy(const Metadata& metadata);
+
+  /// Adds a tensor whose bytes stay where they are until the file is written. `dims`: the first varies fastest.
+  /// Raises ErrorCode::usage when there are not 1..4 dimensions, rows are no multiple of a block, or the size is wrong.
+  void add(std::string name, format::Id format, std::span<const std::uint64_t> dims,
+           std::span<const std::byte> bytes);
+  /// Adds a tensor whose bytes come from a function, called once for each time the file is written.
+  void add(std::string name, format::Id format, std::span<const std::uint64_t> dims, Fill fill);
+  void add(std::string name, format::Id format, std::initializer_list<std::uint64_t> dims, auto&& data) {
+    add(std::move(name), format, std::span(dims.begin(), dims.size()), std::forward<decltype(data)>(data));
+  }
+
+  /// Writes the file whole or not at all. Raises ErrorCode::usage when a tensor was added twice or a function handed over
+  /// the wrong number of bytes, ErrorCode::file or failed as io::AtomicFile does.
+  void write(std::string path) const;
+  /// The same file in memory.
+  [[nodiscard]] std::vector<std::byte> bytes() const;
+
+ private:
+  struct Pair {
+    std::string key;
+    std::vector<std::byte> value;  // type and value, as in the file
+  };
+  struct Tensor {
+    TensorInfo info;
+    Fill fill;
+  };
+
+  void put(std::string_view key, std::vector<std::byte> value);
+  void refuse_duplicates() const;
+  [[nodiscard]] std::vector<std::byte> header() const;
+  void emit(const Sink& sink) const;
+
+  std::uint32_t alignment_;
+  std::vector<Pair> pairs_;
+  std::vector<Tensor> tensors_;
+  std::uint64_t data_bytes_ = 0;
+};
+
+namespace detail {
+
+/// The value type that a C++ number is written as.
+template <Number T>
+[[nodiscard]] constexpr ValueType value_type_of() noexcept {
+  if constexpr (std::is_same_v<T, bool>) {
+    return ValueType::boolean;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    static_assert(sizeof(T) <= 8, "mica::gguf::Writer: GGUF has no floating-point type wider than double");
+    return sizeof(T) == 4 ? ValueType::f32 : ValueType::f64;
+  } else {
+    constexpr ValueType wholes[2][4] = {{ValueType::u8, ValueType::u16, ValueType::u32, ValueType::u64},
+                                        {ValueType::i8, ValueType::i16, ValueType::i32, ValueType::i64}};
+    return wholes[std::is_signed_v<T> ? 1 : 0][std::countr_zero(sizeof(T))];
+  }
+}
+
+template <Number T>
+void append_number(std::vector<std::byte>& out, T value) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+inline void append_text(std::vector<std::byte>& out, std::string_view text) {
+  append_number(out, std::uint64_t{text.size()});
+  const auto bytes = std::as_bytes(std::span(text));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+inline void append_type(std::vector<std::byte>& out, ValueType type) {
+  append_number(out, static_cast<std::uint32_t>(type));
+}
+
+}  // namespace detail
+
+inline Writer::Writer(std::uint32_t alignment) : alignment_(alignment) {
+  MICA_CHECK(std::has_single_bit(alignment) && alignment >= 8, usage, "alignment ", alignment,
+             "; a power of two from 8 is needed");
+  if (alignment == 32) return;
+  std::vector<std::byte> value;
+  detail::append_type(value, ValueType::u32);
+  detail::append_number(value, alignment);
+  pairs_.push_back({"general.alignment", std::move(value)});
+}
+
+template <Number T>
+void Writer::set(std::string_view key, T value) {
+  std::vector<std::byte> bytes;
+  detail::append_type(bytes, detail::value_type_of<T>());
+  detail::append_number(bytes, value);
+  put(key, std::move(bytes));
+}
+
+inline void Writer::set(std::string_view key, std::string_view value) {
+  std::vector<std::byte> bytes;
+  detail::append_type(bytes, ValueType::string);
+  detail::append_text(bytes, value);
+  put(key, std::move(bytes));
+}
+
+template <class Range>
+void Writer::set_array(std::string_view key, const Range& values) {
+  using T = std::iter_value_t<decltype(std::begin(values))>;
+  constexpr bool texts = std::is_convertible_v<T, std::string_view>;
+  std::vector<std::byte> bytes;
+  detail::append_type(bytes, ValueType::array);
+  if constexpr (texts) {
+    detail::append_type(bytes, ValueType::string);
+  } else {
+    detail::append_type(bytes, detail::value_type_of<T>());
+  }
+  detail::append_number(bytes, static_cast<std::uint64_t>(std::size(values)));
+  for (const auto& value : values) {
+    if constexpr (texts) {
+      detail::append_text(bytes, value);
+    } else {
+      detail::append_number(bytes, static_cast<T>(value));
+    }
+  }
+  put(key, std::move(bytes));
+}
+
+inline void Writer::copy(std::string_view key, const Value& value) {
+  std::vector<std::byte> bytes;
+  detail::append_type(bytes, value.type());
+  bytes.insert(bytes.end(), value.bytes().begin(), value.bytes().end());
+  put(key, std::move(bytes));
+}
+
+inline void Writer::copy(const Metadata& metadata) {
+  for (std::size_t i = 0; i < metadata.size(); ++i) {
+    if (metadata.key(i) != "general.alignment") copy(metadata.key(i), metadata.value(i));
+  }
+}
+
+inline void Writer::put(std::string_view key, std::vector<std::byte> value) {
+  MICA_CHECK(key != "general.alignment", usage,
+             "key 'general.alignment' is set by the constructor of gguf::Writer");
+  MICA_CHECK(key.size() <= UINT16_MAX, usage, "key '", escaped(key), "' is ", key.size(), " bytes long; ",
+             UINT16_MAX, " are allowed");
+  const auto at =
+      std::find_if(pairs_.begin(), pairs_.end(), [&](const Pair& pair) { return pair.key == key; });
+  if (at == pairs_.end()) {
+    pairs_.push_back({std::string(key), std::move(value)});
+  } else {
+    at->value = std::move(value);
+  }
+}
+
+inline void Writer::add(std::string name, format::Id format, std::span<const std::uint64_t> dims,
+                        std::span<const std::byte> bytes) {
+  add(std::move(name), format, dims, [bytes](const Sink& sink) { sink(bytes); });
+  const TensorInfo& added = tensors_.back().info;
+  if (bytes.size() == added.bytes) return;
+  const std::string text = join("tensor '", escaped(added.name), "' of shape ", added.shape(), " takes ",
+                                added.bytes, " bytes; ", bytes.size(), " were given");
+  tensors_.pop_back();
+  raise(ErrorCode::usage, text);
+}
+
+inline void Writer::add(std::string name, format::Id format, std::span<const std::uint64_t> dims, Fill fill) {
+  const auto check = [&](bool good, const auto&... parts) {
+    MICA_CHECK(good, usage, "tensor '", escaped(name), "': ", parts...);
+  };
+  check(!dims.empty() && dims.size() <= TensorInfo::max_dims, dims.size(), " dimensions; 1 to 4 are allowed");
+  TensorInfo info;
+  info.format = format::info(format);
+  info.n_dims = static_cast<std::uint8_t>(dims.size());
+  std::copy(dims.begin(), dims.end(), info.dims.begin());
+  check(info.width() % info.format.block_size == 0, "rows of ", info.width(),
+        " values are not a multiple of ", info.format.name, "'s block of ", info.format.block_size);
+  std::optional<std::uint64_t> bytes = info.width() / info.format.block_size;
+  for (const std::uint64_t factor :
+       {std::uint64_t{info.format.block_bytes}, info.dims[1], info.dims[2], info.dims[3]}) {
+    if (bytes) bytes = checked_mul(*bytes, factor);
+  }
+  check(bytes && *bytes < UINT64_MAX / 4 - data_bytes_, "shape ", info.shape(), " is larger than any file");
+  info.bytes = *bytes;
+  info.offset = data_bytes_;
+  info.name = std::move(name);
+  data_bytes_ = round_up(data_bytes_ + info.bytes, std::uint64_t{alignment_});
+  tensors_.push_back({std::move(info), std::move(fill)});
+}
+
+inline void Writer::refuse_duplicates() const {
+  const auto name_of = [this](std::size_t i) -> const std::string& { return tensors_[i].info.name; };
+  const auto twice = detail::NameIndex(tensors_.size(), name_of).duplicate(name_of);
+  MICA_CHECK(!twice, usage, "tensor '", escaped(name_of(twice->first)), "' was added twice");
+}
+
+inline std::vector<std::byte> Writer::header() const {
+  std::vector<std::byte> out;
+  for (const char c : {'G', 'G', 'U', 'F'}) detail::append_number(out, c);
+  detail::append_number(out, std::uint32_t{3});
+  detail::append_number(out, std::uint64_t{tensors_.size()});
+  detail::append_number(out, std::uint64_t{pairs_.size()});
+  for (const Pair& pair : pairs_) {
+    detail::append_text(out, pair.key);
+    out.insert(out.end(), pair.value.begin(), pair.value.end());
+  }
+  for (const auto& [info, fill] : tensors_) {
+    detail::append_text(out, info.name);
+    detail::append_number(out, std::uint32_t{info.n_dims});
+    for (std::size_t d = 0; d < info.n_dims; ++d) detail::append_number(out, info.dims[d]);
+    detail::append_number(out, static_cast<std::uint32_t>(info.format.id));
+    detail::append_number(out, info.offset);
+  }
+  out.resize(round_up(out.size(), std::size_t{alignment_}));
+  return out;
+}
+
+inline void Writer::emit(const Sink& sink) const {
+  refuse_duplicates();
+  sink(header());
+  const std::vector<std::byte> padding(alignment_);
+  for (const auto& [info, fill] : tensors_) {
+    std::uint64_t given = 0;
+    fill([&](std::span<const std::byte> bytes) {
+      given += bytes.size();
+      sink(bytes);
+    });
+    MICA_CHECK(given == info.bytes, usage, "tensor '", escaped(info.name), "' of shape ", info.shape(),
+               " takes ", info.bytes, " bytes; ", given, " were handed over");
+    sink(std::span(padding).first(round_up(given, std::uint64_t{alignment_}) - given));
+  }
+}
+
+inline void Writer::write(std::string path) const {
+  io::write_atomically(std::move(path), [this](io::AtomicFile& out) {
+    emit([&out](std::span<const std::byte> bytes) { out.write(bytes); });
+  });
+}
+
+inline std::vector<std::byte> Writer::bytes() const {
+  std::vector<std::byte> out;
+  emit([&out](std::span<const std::byte> bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); });
+  return out;
+}
+
+}  // namespace mica::gguf
