@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SentencePiece's BPE as Llama 2, Phi-3 and Gemma use it: characters are joined by the score of the token they give,
+// spaces are U+2581, what no token covers becomes byte tokens.
+#pragma once
+
+#include "mica/text/concept.hpp"
+#include "mica/text/detail/merge_queue.hpp"
+#include "mica/text/detail/special_split.hpp"
+#include "mica/text/utf8.hpp"
+#include "mica/text/vocabulary.hpp"
+
+#include <array>
+#include <bit>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica::text {
+
+class Spm {
+ public:
+  /// Precondition: `vocabulary.kind() == TokenizerKind::spm`.
+  explicit Spm(Vocabulary vocabulary);
+
+  // Required by Tokenizer
+  [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
+  void append_piece(TokenId id, bool show_special, std::string& out) const;
+  [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
+
+ private:
+  static constexpr std::string_view space_ = "\xE2\x96\x81";  // U+2581
+
+  struct Scratch {
+    std::string text;
+    std::vector<detail::Symbol> symbols;
+    detail::MergeQueue queue;
+  };
+
+  void encode_stretch(Scratch& scratch, std::vector<TokenId>& out) const;
+  void encode_word(Scratch& scratch, std::vector<TokenId>& out) const;
+  void append_bytes(std::string_view bytes, std::vector<TokenId>& out) const;
+  [[nodiscard]] std::optional<detail::Candidate> joined(std::string_view text) const;
+  [[nodiscard]] bool trims_after(TokenId id) const;
+  static void escape_spaces(std::string_view text, std::string& out);
+
+  Vocabulary vocabulary_;
+  std::array<TokenId, 256> byte_tokens_;  // no_token where a byte has none
+  std::bitset<256> before_space_;         // last bytes of what stands before U+2581 inside a token
+  bool trims_ = false;                    // white space after special tokens is dropped
+};
+static_assert(Tokenizer<Spm>);
+
+namespace detail {
+
+/// Value of the byte token "<0x1F>", or nothing when the text has another form.
+inline std::optional<unsigned char> byte_of(std::string_view text) {
+  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return std::nullopt;
+  unsigned value = 0;
+  for (const char c : text.substr(3, 2)) {
+    const bool digit = c >= '0' && c <= '9';
+    const bool letter = c >= 'A' && c <= 'F';
+    if (!digit && !letter) return std::nullopt;
+    value = value * 16 + static_cast<unsigned>(digit ? c - '0' : c - 'A' + 10);
+  }
+  return static_cast<unsigned char>(value);
+}
+
+/// Numbers that rise where scores fall; both zeros are one, NaN has a place too.
+constexpr std::uint32_t descending_order(float score) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);
+  return (bits & 0x8000'0000U) != 0 ? bits : 0x7FFF'FFFFU - bits;
+}
+
+/// Phi-3's tokenizer drops white space after special tokens; its files do not say so except by their name.
+inline bool is_phi3(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
+}
+
+}  // namespace detail
+
+inline Spm::Spm(Vocabulary vocabulary)
+    : vocabulary_(std::move(vocabulary)), trims_(detail::is_phi3(vocabulary_.name())) {
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    const char c = static_cast<char>(byte);
+    byte_tokens_[byte] = vocabulary_.find({&c, 1});
+  }
+  std::bitset<256>
+      spelled;  // bytes that have a token of type byte, which is better than one of the same text
+  for (TokenId id = 0; id < vocabulary_.size(); ++id) {
+    const std::string_view text = vocabulary_.text(id);
+    const TokenType type = vocabulary_.type(id);
+    if (type == TokenType::byte) {
+      const auto byte = detail::byte_of(text);
+      if (byte && !spelled.test(*byte)) byte_tokens_[*byte] = id;
+      if (byte) spelled.set(*byte);
+    }
+    if (type == TokenType::control || type == TokenType::byte) continue;
+    for (std::size_t at = text.find(space_, 1); at != std::string_view::npos;
+         at = text.find(space_, at + 1)) {
+      before_space_.set(static_cast<unsigned char>(text[at - 1]));
+    }
+  }
+}
+
+inline std::vector<TokenId> Spm::encode(std::string_view text, EncodeOptions options) const {
+  MICA_CHECK(text.size() < 0x4000'0000U, limit, "encode: the text has ", text.size(),
+             " bytes, at most 1073741823 are taken");
+  std::vector<TokenId> out;
+  Scratch scratch;
+  if (options.add_special && vocabulary_.add_bos()) out.push_back(*vocabulary_.special().bos);
+  bool after_special = true;  // a space goes before the first word and before the first after a special token
+  const auto on_text = [&](std::string_view stretch) {
+    scratch.text.assign(after_special && vocabulary_.add_space_prefix() ? space_ : std::string_view());
+    escape_spaces(stretch, scratch.text);
+    encode_stretch(scratch, out);
+    after_special = false;
+  };
+  const auto on_token = [&](TokenId id) {
+    out.push_back(id);
+    after_special = true;
+  };
+  detail::split_special(vocabulary_, text, options.parse_special, on_text, on_token,
+                        [this](TokenId id) { return trims_after(id); });
+  if (options.add_special && vocabulary_.add_eos()) out.push_back(*vocabulary_.special().eos);
+  return out;
+}
+
+/// Cuts where no token reaches across: before a space whose left neighbour stands before a space in no token. Words are
+/// then joined one by one in small heaps, with the same result.
+inline void Spm::encode_stretch(Scratch& scratch, std::vector<TokenId>& out) const {
+  const std::string_view text = scratch.text;
+  scratch.symbols.clear();
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t n = std::min(utf8_claimed_bytes(text[at]), text.size() - at);
+    const std::string_view symbol = text.substr(at, n);
+    if (symbol == space_ && at > 0 && !before_space_.test(static_cast<unsigned char>(text[at - 1]))) {
+      encode_word(scratch, out);
+      scratch.symbols.clear();
+    }
+    scratch.symbols.push_back(
+        {.begin = static_cast<std::uint32_t>(at), .size = static_cast<std::uint32_t>(n)});
+    at += n;
+  }
+  encode_word(scratch, out);
+}
+
+inline void Spm::encode_word(Scratch& scratch, std::vector<TokenId>& out) const {
+  const std::string_view text = scratch.text;
+  scratch.queue.run(scratch.symbols, [&](const detail::Symbol& a, const detail::Symbol& b) {
+    return joined(text.substr(a.begin, a.size + b.size));
+  });
+  for (const detail::Symbol& symbol : scratch.symbols) {
+    if (symbol.size == 0) continue;
+    const std::string_view bytes = text.substr(symbol.begin, symbol.size);
+    const TokenId id = symbol.id != no_token ? symbol.id : vocabulary_.find(bytes);
+    if (id != no_token) {
+      out.push_back(id);
+    } else {
+      append_bytes(bytes, out);
+    }
+  }
+}
+
+inline std::optional<detail::Candidate> Spm::joined(std::string_view text) const {
+  if (text.size() > vocabulary_.longest_text_bytes()) return std::nullopt;
+  const TokenId id = vocabulary_.find(text);
+  if (id == no_token) return std::nullopt;
+  return detail::Candidate{detail::descending_order(vocabulary_.score(id)), id};
+}
+
+/// Byte tokens for a character that is no token; where they are missing too, the unknown token or nothing.
+inline void Spm::append_bytes(std::string_view bytes, std::vector<TokenId>& out) const {
+  for (const char c : bytes) {
+    const TokenId id = byte_tokens_[static_cast<unsigned char>(c)];
+    if (id != no_token) {
+      out.push_back(id);
+    } else if (vocabulary_.special().unknown) {
+      out.push_back(*vocabulary_.special().unknown);
+    }
+  }
+}
+
+inline void Spm::append_piece(TokenId id, bool show_special, std::string& out) const {
+  std::string_view text = vocabulary_.text(id);
+  switch (vocabulary_.type(id)) {
+    case TokenType::control:
+    case TokenType::unknown:
+      if (show_special) out.append(text);
+      return;
+    case TokenType::user_defined:
+      out.append(text);
+      return;
+    case TokenType::unused:
+      return;
+    case TokenType::byte:
+      if (const auto byte = detail::byte_of(text)) out.push_back(static_cast<char>(*byte));
+      return;
+    case TokenType::normal:
+    case TokenType::undefined:
+      break;
+  }
+  for (std::size_t at = text.find(space_); at != std::string_view::npos; at = text.find(space_)) {
+    out.append(text.substr(0, at)).push_back(' ');
+    text.remove_prefix(at + space_.size());
+  }
+  out.append(text);
+}
+
+inline bool Spm::trims_after(TokenId id) const {
+  if (!trims_) return false;
+  const std::string_view text = vocabulary_.text(id);
+  return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+}
+
+inline void Spm::escape_spaces(std::string_view text, std::string& out) {
+  for (const char c : text) {
+    if (c == ' ') {
+      out.append(space_);
+    } else {
+      out.push_back(c);
+    }
+  }
+}
+
+}  // namespace mica::text

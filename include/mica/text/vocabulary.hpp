@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tokens of a model as its file spells them, checked once: texts, scores, types, merges, the special ids. How a text
+// is cut into them is the business of Spm and Bpe.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/base/error.hpp"
+#include "mica/text/detail/special_index.hpp"
+#include "mica/text/detail/text_arena.hpp"
+#include "mica/text/detail/text_index.hpp"
+#include "mica/text/token_id.hpp"
+#include "mica/text/vocabulary_source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica::text {
+
+/// What a token is for; the numbers are those of GGUF files.
+enum class TokenType : std::uint8_t { undefined, normal, unknown, control, user_defined, unused, byte };
+
+/// Which algorithm cuts text into these tokens.
+enum class TokenizerKind : std::uint8_t { spm, bpe };
+
+/// Two neighbouring tokens and the one that replaces them.
+struct Merge {
+  TokenId left, right, result;
+};
+
+/// The ids with a meaning of their own, each smaller than the number of tokens.
+struct SpecialIds {
+  std::optional<TokenId> bos, eos, eot, eom, unknown, padding;
+};
+
+/// An immutable vocabulary. Texts that occur twice: the first id encodes, every id decodes.
+class Vocabulary {
+ public:
+  /// Checks and copies. Raises `unsupported` for a tokenizer model that is not here, `file` for arrays of different
+  /// lengths, unknown token types and special ids outside the vocabulary (0xFFFFFFFF means none). Merges that name a
+  /// missing token are left out and counted. Time and memory are linear in the source.
+  explicit Vocabulary(const VocabularySource& source);
+
+  [[nodiscard]] std::size_t size() const noexcept { return texts_.size(); }
+  [[nodiscard]] TokenizerKind kind() const noexcept { return kind_; }
+  [[nodiscard]] const std::string& pre() const noexcept { return pre_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+  /// Text of a token as the file spells it: U+2581 for a space in SPM, the byte alphabet of GPT-2 in BPE.
+  [[nodiscard]] std::string_view text(TokenId id) const noexcept { return texts_[id]; }
+  [[nodiscard]] TokenType type(TokenId id) const noexcept { return types_[id]; }
+  [[nodiscard]] float score(TokenId id) const noexcept { return scores_.empty() ? 0.0F : scores_[id]; }
+  [[nodiscard]] std::size_t longest_text_bytes() const noexcept { return texts_.longest_bytes(); }
+
+  /// The token that ordinary text of this spelling becomes (never a control, unknown or byte token), or `no_token`.
+  [[nodiscard]] TokenId find(std::string_view text) const noexcept { return index_.find(texts_, text); }
+
+  /// The control, user-defined or unknown token written like this, or `no_token`.
+  [[nodiscard]] TokenId find_special(std::string_view text) const { return special_.find(texts_, text); }
+
+  /// The longest special token with which the text begins, or `no_token`; without `parse_special` only user-defined ones.
+  [[nodiscard]] TokenId special_prefix(std::string_view text, bool parse_special) const {
+    return special_.longest_prefix(
+        texts_, text, [&](TokenId id) { return parse_special || type(id) == TokenType::user_defined; });
+  }
+
+  [[nodiscard]] const SpecialIds& special() const noexcept { return ids_; }
+  [[nodiscard]] bool add_bos() const noexcept { return add_bos_ && ids_.bos; }
+  [[nodiscard]] bool add_eos() const noexcept { return add_eos_ && ids_.eos; }
+  [[nodiscard]] bool add_space_prefix() const noexcept { return add_space_prefix_; }
+
+  /// Tokens that end an answer, in rising order.
+  [[nodiscard]] std::span<const TokenId> ends() const noexcept { return ends_; }
+  [[nodiscard]] bool is_end(TokenId id) const noexcept {
+    return std::binary_search(ends_.begin(), ends_.end(), id);
+  }
+
+  [[nodiscard]] std::span<const Merge> merges() const noexcept { return merges_; }  // best first
+  [[nodiscard]] std::size_t ignored_merges() const noexcept { return ignored_merges_; }
+
+  /// Bytes held by the tables.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return texts_.bytes() + index_.bytes() + types_.capacity() + scores_.capacity() * sizeof(float) +
+           merges_.capacity() * sizeof(Merge) + special_.ids().capacity() * sizeof(TokenId);
+  }
+
+ private:
+  void read_types(const VocabularySource& source);
+  void make_ends_control();
+  void read_special_ids(const VocabularySource& source);
+  void read_merges(std::span<const std::string_view> merges);
+  void find_ends();
+  [[nodiscard]] std::optional<TokenId> checked_id(std::string_view key,
+                                                  std::optional<std::uint64_t> id) const;
+  [[nodiscard]] std::optional<TokenId> default_id(TokenId id, TokenType type) const;
+  [[nodiscard]] bool is_special(TokenId id) const noexcept;
+
+  TokenizerKind kind_;
+  std::string pre_, name_;
+  detail::TextArena texts_;
+  detail::TextIndex index_;
+  detail::SpecialIndex special_;
+  std::vector<TokenType> types_;
+  std::vector<float> scores_;
+  std::vector<Merge> merges_;
+  std::vector<TokenId> ends_;
+  SpecialIds ids_;
+  std::size_t ignored_merges_ = 0;
+  bool add_bos_, add_eos_, add_space_prefix_;
+};
+
+namespace detail {
+
+/// Raises unless the file's name for its tokenizer is one of those known here.
+inline TokenizerKind tokenizer_kind(std::string_view model) {
+  if (model == "llama") return TokenizerKind::spm;
+  if (model == "gpt2") return TokenizerKind::bpe;
+  raise(ErrorCode::unsupported, "tokenizer.ggml.model: found '", escaped(model, 40),
+        "', known are 'llama' (SPM) and 'gpt2' (byte-level BPE)");
+}
+
+inline void check_lengths(const VocabularySource& source) {
+  const std::size_t n = source.tokens.size();
+  MICA_CHECK(n > 0, file, "tokenizer.ggml.tokens: found no tokens, a vocabulary needs at least one");
+  MICA_CHECK(n < no_token, file, "tokenizer.ggml.tokens: found ", n, " tokens, at most ", no_token - 1,
+             " are read");
+  const auto check = [n](std::string_view key, std::size_t found) {
+    MICA_CHECK(found == 0 || found == n, file, key, ": found ", found, " entries, ", n, " tokens need ", n,
+               " or none");
+  };
+  check("tokenizer.ggml.scores", source.scores.size());
+  check("tokenizer.ggml.token_type", source.types.size());
+}
+
+/// Tokens by which models end a turn; the first that a vocabulary has stands in for a missing EOT.
+inline constexpr std::array<std::string_view, 11> turn_ends = {"<|eot_id|>",
+                                                               "<|im_end|>",
+                                                               "<|end|>",
+                                                               "<end_of_turn>",
+                                                               "<|eot|>",
+                                                               "<|endoftext|>",
+                                                               "<|end_of_text|>",
+                                                               "<EOT>",
+                                                               "_<EOT>",
+                                                               "<end_of_utterance>",
+                                                               "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
+
+/// Further tokens after which nothing of the answer follows.
+inline constexpr std::array<std::string_view, 7> other_ends = {
+    "<|eom_id|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<eos>", "[EOS]"};
+
+}  // namespace detail
+
+inline Vocabulary::Vocabulary(const VocabularySource& source)
+    : kind_(detail::tokenizer_kind(source.model)),
+      pre_(source.pre),
+      name_(source.name),
+      texts_((detail::check_lengths(source), source.tokens)),
+      index_(source.tokens.size()),
+      scores_(source.scores.begin(), source.scores.end()),
+      add_bos_(source.add_bos.value_or(kind_ == TokenizerKind::spm)),
+      add_eos_(source.add_eos.value_or(false)),
+      add_space_prefix_(source.add_space_prefix.value_or(kind_ == TokenizerKind::spm)) {
+  read_types(source);
+  make_ends_control();
+  std::vector<TokenId> special;
+  for (TokenId id = 0; id < size(); ++id) {
+    if (is_special(id)) special.push_back(id);
+    const bool ordinary = types_[id] == TokenType::normal || types_[id] == TokenType::undefined;
+    const bool by_text = types_[id] == TokenType::user_defined || types_[id] == TokenType::unused;
+    if (ordinary || (by_text && kind_ == TokenizerKind::spm)) index_.add(texts_, id);
+  }
+  special_ = detail::SpecialIndex(texts_, std::move(special));
+  read_special_ids(source);
+  find_ends();
+  if (kind_ == TokenizerKind::bpe) read_merges(source.merges);
+}
+
+inline bool Vocabulary::is_special(TokenId id) const noexcept {
+  return types_[id] == TokenType::control || types_[id] == TokenType::user_defined ||
+         types_[id] == TokenType::unknown;
+}
+
+inline void Vocabulary::read_types(const VocabularySource& source) {
+  types_.assign(source.tokens.size(), TokenType::normal);
+  for (std::size_t i = 0; i < source.types.size(); ++i) {
+    const std::int32_t type = source.types[i];
+    MICA_CHECK(type >= 0 && type <= 6, file, "tokenizer.ggml.token_type: found ", type, " for token ", i,
+               ", allowed are 0 to 6");
+    types_[i] = static_cast<TokenType>(type);
+  }
+}
+
+/// Some files call "<|im_end|>" and its like ordinary text; nobody may end a turn by typing it.
+inline void Vocabulary::make_ends_control() {
+  const auto among = [](const auto& names, std::string_view text) {
+    return std::find(names.begin(), names.end(), text) != names.end();
+  };
+  for (TokenId id = 0; id < size(); ++id) {
+    const std::string_view text = texts_[id];
+    if (among(detail::turn_ends, text) || among(detail::other_ends, text)) types_[id] = TokenType::control;
+  }
+}
+
+inline std::optional<TokenId> Vocabulary::checked_id(std::string_view key,
+                                                     std::optional<std::uint64_t> id) const {
+  if (!id || *id == no_token) return std::nullopt;
+  MICA_CHECK(*id < size(), file, key, ": found ", *id, ", the vocabulary has ", size(), " tokens (0 to ",
+             size() - 1, ")");
+  return static_cast<TokenId>(*id);
+}
+
+/// An id that SPM files may leave out, taken only when the token there is of the right type.
+inline std::optional<TokenId> Vocabulary::default_id(TokenId id, TokenType type) const {
+  if (kind_ != TokenizerKind::spm || id >= size() || types_[id] != type) return std::nullopt;
+  return id;
+}
+
+inline void Vocabulary::read_special_ids(const VocabularySource& source) {
+  ids_.bos = checked_id("tokenizer.ggml.bos_token_id", source.bos);
+  ids_.eos = checked_id("tokenizer.ggml.eos_token_id", source.eos);
+  ids_.eot = checked_id("tokenizer.ggml.eot_token_id", source.eot);
+  ids_.eom = checked_id("tokenizer.ggml.eom_token_id", source.eom);
+  ids_.unknown = checked_id("tokenizer.ggml.unknown_token_id", source.unknown);
+  ids_.padding = checked_id("tokenizer.ggml.padding_token_id", source.padding);
+  if (!source.bos) ids_.bos = default_id(1, TokenType::control);
+  if (!source.eos) ids_.eos = default_id(2, TokenType::control);
+  if (!source.unknown) ids_.unknown = default_id(0, TokenType::unknown);
+  for (const std::string_view text : detail::turn_ends) {
+    if (ids_.eot) break;
+    if (const TokenId id = find_special(text); id != no_token) ids_.eot = id;
+  }
+}
+
+/// Collects the tokens that end an answer: by id, and by the names that published models use.
+/// Where "<|return|>" ends answers, "<|end|>" only ends one of several messages.
+inline void Vocabulary::find_ends() {
+  for (const auto& id : {ids_.eos, ids_.eot, ids_.eom}) {
+    if (id) ends_.push_back(*id);
+  }
+  const auto add = [&](std::string_view text) {
+    if (const TokenId id = find_special(text); id != no_token) ends_.push_back(id);
+  };
+  for (const std::string_view text : detail::turn_ends) add(text);
+  for (const std::string_view text : detail::other_ends) add(text);
+  if (find_special("<|return|>") != no_token) std::erase(ends_, find_special("<|end|>"));
+  std::sort(ends_.begin(), ends_.end());
+  ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
+}
+
+inline void Vocabulary::read_merges(std::span<const std::string_view> merges) {
+  merges_.reserve(merges.size());
+  std::string joined;
+  for (const std::string_view merge : merges) {
+    const std::size_t space = merge.find(' ', 1);  // a token may begin with a space, never contain one later
+    if (space == std::string_view::npos) continue;
+    const std::string_view left = merge.substr(0, space);
+    const std::string_view right = merge.substr(space + 1);
+    joined.assign(left).append(right);
+    const Merge ids = {find(left), find(right), find(joined)};
+    if (ids.left != no_token && ids.right != no_token && ids.result != no_token) merges_.push_back(ids);
+  }
+  ignored_merges_ = merges.size() - merges_.size();
+}
+
+}  // namespace mica::text
