@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this process may take of the machine: bytes and cores. These give the default budget and the default number of
+// threads. Nothing here is a promise of the system: other processes take their share meanwhile.
+#pragma once
+
+#include "mica/budget/detail/cgroup.hpp"
+#include "mica/budget/size.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace mica::budget {
+
+/// Bytes that different authorities leave to this process; `unlimited` where one has nothing to say.
+struct MemoryLimits {
+  static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t installed = unlimited;  ///< the machine's memory
+  std::uint64_t available = unlimited;  ///< what the kernel thinks could be had without swapping
+  std::uint64_t cgroup = unlimited;     ///< the least memory.max or memory.high from our control group upward
+  std::uint64_t cgroup_left =
+      unlimited;  ///< the least of limit - use there, droppable page cache not counted as use
+  std::uint64_t address_space = unlimited;  ///< RLIMIT_AS less what is mapped now
+
+  /// What can be taken now: the least of all.
+  [[nodiscard]] std::uint64_t usable() const noexcept {
+    return std::min({installed, available, cgroup, cgroup_left, address_space});
+  }
+
+  /// Who set the limit that usable() found, for messages.
+  [[nodiscard]] std::string_view authority() const noexcept;
+};
+
+/// Cores that this process may use.
+struct CpuLimits {
+  std::size_t cpus = 1;  ///< in the affinity mask
+  double quota =
+      std::numeric_limits<double>::infinity();  ///< cores' worth of time granted by the control groups
+
+  /// The default number of threads: all cores of the mask, but no more than the quota rounded up, and at least one.
+  [[nodiscard]] std::size_t threads() const noexcept {
+    return quota < static_cast<double>(cpus)
+               ? std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(quota)))
+               : std::max<std::size_t>(1, cpus);
+  }
+};
+
+/// What the files below root/proc and root/sys say; address_space stays unlimited.
+[[nodiscard]] MemoryLimits read_memory_limits(const std::string& root);
+/// The limits of this process.
+[[nodiscard]] MemoryLimits memory_limits();
+
+/// The CPU quota that the files below root/proc and root/sys say, in cores; infinite without one.
+[[nodiscard]] double read_cpu_quota(const std::string& root);
+/// The limits of this process.
+[[nodiscard]] CpuLimits cpu_limits();
+
+inline std::string_view MemoryLimits::authority() const noexcept {
+  const std::uint64_t least = usable();
+  if (least == unlimited) return "nobody";
+  if (least == cgroup || least == cgroup_left) return "the control group";
+  if (least == address_space) return "RLIMIT_AS";
+  return "the machine's memory";
+}
+
+namespace detail {
+
+/// The names of the files and keys that say the same thing in versions 1 and 2.
+struct MemoryFiles {
+  const char* controller;
+  const char* limits[2];
+  const char* use;
+  const char* cache[2];
+};
+
+inline constexpr MemoryFiles memory_v2 = {
+    "", {"/memory.max", "/memory.high"}, "/memory.current", {"inactive_file ", "active_file "}};
+inline constexpr MemoryFiles memory_v1 = {"memory",
+                                          {"/memory.limit_in_bytes", nullptr},
+                                          "/memory.usage_in_bytes",
+                                          {"total_inactive_file ", "total_active_file "}};
+
+/// Memory in use in a group that dropping page cache would not free.
+[[nodiscard]] inline std::uint64_t firm_use(const std::string& folder, const MemoryFiles& files) {
+  std::uint64_t use = read_number(folder + files.use).value_or(0);
+  const auto stat = read_text(folder + "/memory.stat");
+  if (!stat) return use;
+  for (const char* key : files.cache) use -= std::min(use, number_of(*stat, key).value_or(0));
+  return use;
+}
+
+inline void apply_groups(MemoryLimits& limits, const std::string& root, const MemoryFiles& files) {
+  for (const std::string& folder : cgroup_folders(root, files.controller)) {
+    std::uint64_t least = MemoryLimits::unlimited;
+    for (const char* name : files.limits) {
+      if (name != nullptr)
+        least = std::min(least, read_number(folder + name).value_or(MemoryLimits::unlimited));
+    }
+    // Version 1 writes the largest multiple of the page size that fits 63 bits for "no limit".
+    if (least > MemoryLimits::unlimited / 4) continue;
+    limits.cgroup = std::min(limits.cgroup, least);
+    limits.cgroup_left = std::min(limits.cgroup_left, least - std::min(least, firm_use(folder, files)));
+  }
+}
+
+/// Cores' worth of time that one group grants; empty without a quota.
+[[nodiscard]] inline std::optional<double> group_quota(const std::string& folder, bool v2) {
+  std::optional<std::uint64_t> quota;
+  std::optional<std::uint64_t> period;
+  if (v2) {
+    const auto text = read_text(folder + "/cpu.max");  // "150000 100000" or "max 100000"
+    if (!text) return std::nullopt;
+    std::string_view rest = *text;
+    quota = number_at(take_until(rest, ' '));
+    period = number_at(rest);
+  } else {
+    quota = read_number(folder + "/cpu.cfs_quota_us");  // -1: none
+    period = read_number(folder + "/cpu.cfs_period_us");
+  }
+  if (!quota || !period || *quota == 0 || *period == 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+/// RLIMIT_AS less what is mapped now.
+[[nodiscard]] inline std::uint64_t address_space_left() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return MemoryLimits::unlimited;
+  const auto pages = read_number("/proc/self/statm").value_or(0);
+  const std::uint64_t mapped = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto allowed = static_cast<std::uint64_t>(limit.rlim_cur);
+  return allowed - std::min(allowed, mapped);
+}
+
+/// CPUs in the affinity mask of the calling thread.
+[[nodiscard]] inline std::size_t affinity_cpus() {
+#if defined(__linux__)
+  for (std::size_t cpus = 1024; cpus <= (std::size_t{1} << 20);
+       cpus *= 2) {  // the kernel's mask may be wider than ours
+    cpu_set_t* const set = CPU_ALLOC(cpus);
+    if (set == nullptr) break;
+    const std::size_t bytes = CPU_ALLOC_SIZE(cpus);
+    const int count = ::sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (count > 0) return static_cast<std::size_t>(count);
+  }
+#endif
+  return std::max<std::size_t>(1, std::thread::hardware_concurrency());
+}
+
+}  // namespace detail
+
+inline MemoryLimits read_memory_limits(const std::string& root) {
+  MemoryLimits limits;
+  if (const auto meminfo = detail::read_text(root + "/proc/meminfo")) {
+    const auto kib = [&](std::string_view key) {
+      const auto number = detail::number_of(*meminfo, key);
+      return number && *number <= MemoryLimits::unlimited / 1024 ? *number * 1024 : MemoryLimits::unlimited;
+    };
+    limits.installed = kib("MemTotal:");
+    limits.available = kib("MemAvailable:");
+  }
+  detail::apply_groups(limits, root, detail::memory_v2);
+  detail::apply_groups(limits, root, detail::memory_v1);
+  return limits;
+}
+
+inline MemoryLimits memory_limits() {
+  MemoryLimits limits = read_memory_limits("");
+  if (limits.installed == MemoryLimits::unlimited) {  // not Linux
+    const long pages = ::sysconf(_SC_PHYS_PAGES);
+    const long page = ::sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0) {
+      limits.installed = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
+    }
+  }
+  limits.address_space = detail::address_space_left();
+  return limits;
+}
+
+inline double read_cpu_quota(const std::string& root) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const bool v2 : {true, false}) {
+    for (const std::string& folder : detail::cgroup_folders(root, v2 ? "" : "cpu")) {
+      least = std::min(least, detail::group_quota(folder, v2).value_or(least));
+    }
+  }
+  return least;
+}
+
+inline CpuLimits cpu_limits() { return {detail::affinity_cpus(), read_cpu_quota("")}; }
+
+}  // namespace mica::budget
