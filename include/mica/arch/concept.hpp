@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a family descriptor promises: a name that files use, and a Config made from their metadata.
+#pragma once
+
+#include "mica/arch/config.hpp"
+#include "mica/gguf/reader.hpp"
+
+#include <concepts>
+#include <string_view>
+
+namespace mica {
+
+/// A model family. config() raises mica::Error naming the key that is missing or out of range, or the feature that is
+/// not supported.
+template <class A>
+concept Arch = requires(const gguf::Document& document) {
+  { A::name } -> std::convertible_to<std::string_view>;  // general.architecture
+  { A::config(document) } -> std::same_as<arch::Config>;
+};
+
+}  // namespace mica

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The axes of a Transformer: their defaults, and the With... types that change one axis each, in any order.
+//
+//   using MyModel = mica::Transformer<mica::arch::Llama,
+//                                     mica::WithKv<mica::kv::Contiguous<>>,
+//                                     mica::WithKvElement<mica::format::Q8_0>>;
+//
+// A new axis is: an alias in DefaultPolicies, a With..., one assert in BasicTransformer, a page in docs/policies.
+#pragma once
+
+#include "mica/alloc/huge.hpp"
+#include "mica/exec/inline.hpp"
+#include "mica/format/lists.hpp"
+#include "mica/kernel/scalar.hpp"
+#include "mica/kv/segmented.hpp"
+#include "mica/paging/mapped.hpp"
+
+namespace mica {
+
+/// What a Transformer is made of unless somebody says otherwise.
+struct DefaultPolicies {
+  using Weights = format::All;         // the formats that its weights may have
+  using KvElement = format::F16;       // how keys and values are kept
+  using KvStorage = kv::Segmented<>;   // where they lie
+  using Allocator = alloc::Huge;       // where bytes come from
+  using Pager = paging::Mapped<>;      // how weights come into memory
+  using Kernels = kernel::Scalar;     // who computes
+  using Executor = exec::Inline;       // on which threads
+};
+
+namespace detail {
+/// Marks the types that may follow the family in a Transformer's argument list.
+struct PolicyTag {};
+}  // namespace detail
+
+/// The formats that weights may have: one format, or a TypeList of them.
+template <class List>
+struct WithWeights : detail::PolicyTag {
+  template <class Base>
+  struct Apply : Base {
+    using Weights = List;
+  };
+};
+
+template <WeightFormat F>
+struct WithWeights<F> : detail::PolicyTag {
+  template <class Base>
+  struct Apply : Base {
+    using Weights = TypeList<F>;
+  };
+};
+
+/// One element for keys and values, or kv::Fixed<Key, Value>, or kv::AnyElements<>.
+template <class E>
+struct WithKvElement : detail::PolicyTag {
+  template <class Base>
+  struct Apply : Base {
+    using KvElement = E;
+  };
+};
+
+template <class S>
+struct WithKv : detail::PolicyTag {
+  template <class Base>
+  struct Apply : Base {
+    using KvStorage = S;
+  };
+};
+
+template <class A>
+struct WithAllocator : detail::PolicyTag {
+  template <class Base>
+  struct Apply : Base {
+    using Allocator = A;
+  };
+};
+
+template <class P>
+struct WithPager : detail::PolicyTag {
+  template <class Base>
+  struct Apply : Base {
+    using Pager = P;
+  };
+};
+
+template <class K>
+struct WithKernels : detail::PolicyTag {
+  template <class Base>
+  struct Apply : Base {
+    using Kernels = K;
+  };
+};
+
+template <class X>
+struct WithExecutor : detail::PolicyTag {
+  template <class Base>
+  struct Apply : Base {
+    using Executor = X;
+  };
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_policy = std::is_base_of_v<PolicyTag, T>;
+
+/// The defaults, changed by each policy in turn; a later one wins.
+template <class Set, class... With>
+struct ApplyPolicies {
+  using type = Set;
+};
+template <class Set, class First, class... Rest>
+  requires is_policy<First>
+struct ApplyPolicies<Set, First, Rest...> : ApplyPolicies<typename First::template Apply<Set>, Rest...> {};
+
+}  // namespace detail
+
+/// The policies that a list of With... types gives.
+template <class... With>
+using PolicySet = typename detail::ApplyPolicies<DefaultPolicies, With...>::type;
+
+}  // namespace mica

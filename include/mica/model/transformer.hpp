@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model composed from types. A step runs some tokens through all layers and leaves their hidden states; logits are
+// computed afterwards, for the rows somebody wants.
+//
+//   tokens -> embedding -> [ norm, attention, +  norm, feed-forward, + ] x layers -> hidden (n, width)
+//                                                                    logits(rows) -> (rows, n_vocab)
+#pragma once
+
+#include "mica/alloc/concept.hpp"
+#include "mica/arch/concept.hpp"
+#include "mica/block/attention.hpp"
+#include "mica/block/feed_forward.hpp"
+#include "mica/block/linear.hpp"
+#include "mica/block/norm.hpp"
+#include "mica/block/rope.hpp"
+#include "mica/kv/elements.hpp"
+#include "mica/model/activations.hpp"
+#include "mica/model/policies.hpp"
+#include "mica/model/step_status.hpp"
+#include "mica/model/weights.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace mica {
+
+/// Numbers that a model is made with.
+struct ModelOptions {
+  std::size_t n_ctx = 0;          // tokens that a cache may hold; 0: what the model was trained for
+  std::size_t chunk = 512;        // tokens of one step at most
+  std::size_t logits_rows = 1;    // rows of logits that are computed at a time
+  LogSink log = {};
+};
+
+/// The keys and values of one sequence, and how many tokens it holds.
+template <class Storage>
+struct KvCache {
+  Storage storage;
+  std::size_t tokens = 0;
+
+  /// Forgets all tokens from `count` on; memory may go back.
+  void rewind(std::size_t count) noexcept {
+    MICA_ASSERT(count <= tokens);
+    tokens = count;
+    storage.shrink(count);
+  }
+};
+
+/// A model over a set of policies. Users write Transformer<Arch, With...>.
+template <class Family, class Policies>
+class BasicTransformer {
+  static_assert(Arch<Family>, "mica::Transformer: the first argument must be a family such as mica::arch::Llama (arch/concept.hpp)");
+  static_assert(Allocator<typename Policies::Allocator>,
+                "mica::Transformer: WithAllocator<...> needs a mica::Allocator (alloc/concept.hpp)");
+  static_assert(KvElements<kv::ElementsOf<typename Policies::KvElement>>,
+                "mica::Transformer: WithKvElement<...> needs a mica::KvElement (format/concept.hpp)");
+  static_assert(!Allocator<typename Policies::Allocator> ||
+                    KvStorageFor<typename Policies::KvStorage, typename Policies::Allocator>,
+                "mica::Transformer: WithKv<...> needs a mica::KvStorage (kv/concept.hpp)");
+  static_assert(!Allocator<typename Policies::Allocator> || PagerFor<typename Policies::Pager, typename Policies::Allocator>,
+                "mica::Transformer: WithPager<...> needs a mica::Pager (paging/concept.hpp)");
+  static_assert(Kernels<typename Policies::Kernels>,
+                "mica::Transformer: WithKernels<...> needs mica::Kernels (kernel/concept.hpp)");
+  static_assert(Executor<typename Policies::Executor>,
+                "mica::Transformer: WithExecutor<...> needs a mica::Executor (exec/concept.hpp)");
+
+ public:
+  using Arch = Family;
+  using Formats = typename Policies::Weights;
+  using Allocator = typename Policies::Allocator;
+  using Elements = kv::ElementsOf<typename Policies::KvElement>;
+  using Storage = typename Policies::KvStorage::template Rebind<Allocator>;
+  using Pager = typename Policies::Pager::template Rebind<Allocator>;
+  using Kernels = typename Policies::Kernels;
+  using Executor = typename Policies::Executor;
+  using Cache = KvCache<Storage>;
+
+  /// Whether this is a plan: everything is booked, nothing is read or computed.
+  static constexpr bool dry = Allocator::dry;
+
+  /// Opens the weights of a document. Document and executor outlive the model.
+  /// pager(table, allocator, log): makes the pager; by default Pager's own constructor.
+  /// Raises mica::Error when the file lacks something, or the budget refuses.
+  template <class MakePager = std::nullptr_t>
+  BasicTransformer(const gguf::Document& document, Executor& executor, ModelOptions options = {},
+                   Allocator allocator = Allocator(), Elements elements = Elements(), MakePager make_pager = {});
+
+  [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
+  [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
+  [[nodiscard]] std::size_t chunk() const noexcept { return activations_.chunk(); }
+  [[nodiscard]] std::size_t logits_rows() const noexcept { return logits_rows_; }
+  [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return weights_.bytes(); }
+  /// Bytes of keys and values that one more tile of 16 tokens takes.
+  [[nodiscard]] std::size_t kv_bytes_per_tile() const noexcept;
+
+  /// An empty cache. make(allocator, layers, n_ctx): makes the storage; by default Storage's own constructor.
+  template <class MakeStorage = std::nullptr_t>
+  [[nodiscard]] Cache make_cache(MakeStorage make = {}) const;
+
+  /// Runs tokens [1, chunk()] at positions cache.tokens, ... and takes them into the cache. Ids are below n_vocab.
+  [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const std::int32_t> tokens) noexcept;
+
+  /// Logits after tokens `rows` of the last step, at most logits_rows() of them, (rows, n_vocab). Valid until the next
+  /// call; empty when the head could not be read.
+  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept;
+
+  /// Runs the token again at the end of the cache (which loses it and has it again) and answers the first layer whose
+  /// output is not finite; the number of layers when all are finite.
+  [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, std::int32_t token) noexcept;
+
+ private:
+  [[nodiscard]] std::vector<kv::LayerShape> kv_shape() const;
+  [[nodiscard]] tensor::AnyMatrix<Formats> matrix(const model::TensorRef& ref) const noexcept {
+    return model::Weights<Formats>::matrix(ref, pager_.data(ref.index));
+  }
+  [[nodiscard]] const float* vector(const model::TensorRef& ref) const noexcept {
+    return reinterpret_cast<const float*>(pager_.data(ref.index));
+  }
+  [[nodiscard]] bool embed(std::span<const std::int32_t> tokens) noexcept;
+  [[nodiscard]] bool run_layer(std::size_t i, std::size_t n, const Cache& cache) noexcept;
+  void attention(std::size_t i, std::size_t n, const Cache& cache) noexcept;
+  void feed_forward(std::size_t i, std::size_t n) noexcept;
+
+  arch::Config config_;
+  std::size_t n_ctx_;
+  std::size_t logits_rows_;
+  Executor* executor_;
+  Allocator allocator_;
+  Elements elements_;
+  model::Weights<Formats> weights_;
+  Pager pager_;
+  block::RopeFrequencies frequencies_;
+  model::Activations<Allocator> activations_;
+  std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_.residual()
+};
+
+namespace detail {
+
+template <class Made, class Make, class... Args>
+[[nodiscard]] Made make_with(Make& make, Args&&... args) {
+  if constexpr (std::is_same_v<Make, std::nullptr_t>) {
+    return Made(std::forward<Args>(args)...);
+  } else {
+    return make(std::forward<Args>(args)...);
+  }
+}
+
+}  // namespace detail
+
+template <class F, class P>
+template <class MakePager>
+BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executor& executor, ModelOptions options,
+                                         Allocator allocator, Elements elements, MakePager make_pager)
+    : config_(F::config(document)),
+      n_ctx_(options.n_ctx == 0 ? config_.n_ctx_train : options.n_ctx),
+      logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
+      executor_(&executor),
+      allocator_(allocator),
+      elements_(elements),
+      weights_(document, config_),
+      pager_(detail::make_with<Pager>(make_pager, paging::Table{document, weights_.extents(), weights_.groups()},
+                                      allocator, options.log)),
+      frequencies_(config_.rope),
+      activations_(config_, std::clamp<std::size_t>(options.chunk, 1, n_ctx_), logits_rows_, executor.workers(),
+                   allocator) {}
+
+template <class F, class P>
+std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
+  std::vector<kv::LayerShape> shape;
+  for (const arch::LayerConfig& layer : config_.layers) {
+    shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim)});
+  }
+  return shape;
+}
+
+template <class F, class P>
+std::size_t BasicTransformer<F, P>::kv_bytes_per_tile() const noexcept {
+  std::size_t bytes = 0;
+  for (const arch::LayerConfig& layer : config_.layers) bytes += layer.kv_heads * kv::tile_bytes(elements_, layer.head_dim);
+  return bytes;
+}
+
+template <class F, class P>
+template <class MakeStorage>
+auto BasicTransformer<F, P>::make_cache(MakeStorage make) const -> Cache {
+  const std::vector<kv::LayerShape> shape = kv_shape();
+  const Allocator allocator = alloc::for_account(allocator_, budget::Account::kv);
+  return {detail::make_with<Storage>(make, allocator, std::span<const kv::LayerShape>(shape), n_ctx_), 0};
+}
+
+template <class F, class P>
+model::StepStatus BasicTransformer<F, P>::step(Cache& cache, std::span<const std::int32_t> tokens) noexcept {
+  using model::StepStatus;
+  const std::size_t n = tokens.size(), end = cache.tokens + n;
+  MICA_ASSERT(n > 0 && n <= chunk());
+  if (end > n_ctx_) return StepStatus::context_full;
+  if (!cache.storage.reserve(end)) return StepStatus::no_memory;
+  if constexpr (!dry) {
+    if (!embed(tokens)) return StepStatus::read_failed;
+    frequencies_.fill(cache.tokens, activations_.cos(n, frequencies_.pairs()), activations_.sin(n, frequencies_.pairs()));
+    for (std::size_t i = 0; i < config_.layers.size(); ++i) {
+      if (!run_layer(i, n, cache)) return StepStatus::read_failed;
+    }
+  }
+  last_step_ = n;
+  cache.tokens = end;
+  return StepStatus::ok;
+}
+
+template <class F, class P>
+bool BasicTransformer<F, P>::embed(std::span<const std::int32_t> tokens) noexcept {
+  if (!pager_.acquire(0)) return false;
+  const MatrixView<float> x = activations_.residual(tokens.size(), config_.width);  // (n, width)
+  matrix(weights_.token_embd()).visit([&](auto w) {
+    for (std::size_t t = 0; t < tokens.size(); ++t) w.decode_row(static_cast<std::size_t>(tokens[t]), x[t].data());
+  });
+  pager_.release(0);
+  return true;
+}
+
+template <class F, class P>
+bool BasicTransformer<F, P>::run_layer(std::size_t i, std::size_t n, const Cache& cache) noexcept {
+  if (!pager_.acquire(i + 1)) return false;
+  pager_.prefetch(i + 2);
+  attention(i, n, cache);
+  feed_forward(i, n);
+  pager_.release(i + 1);
+  return true;
+}
+
+template <class F, class P>
+void BasicTransformer<F, P>::attention(std::size_t i, std::size_t n, const Cache& cache) noexcept {
+  using block::Product;
+  auto& a = activations_;
+  const arch::LayerConfig& layer = config_.layers[i];
+  const model::LayerTensors& t = weights_.layer(i);
+  const auto wq = matrix(t.attn_q), wk = matrix(t.attn_k), wv = matrix(t.attn_v), wo = matrix(t.attn_output);
+  const auto residual = a.residual(n, config_.width);                                                // (n, width)
+  const auto q = a.q(n, layer.q_width()), k = a.k(n, layer.kv_width()), v = a.v(n, layer.kv_width());
+  const auto attended = a.attended(n, layer.q_width());
+  const auto x = block::norm<Kernels>(*executor_, residual, vector(t.attn_norm), config_.norm_epsilon,
+                                      a.normed(n, config_.width), a.codes(n, config_.width), block::wants_codes(wq, wk, wv));
+  block::project<Kernels>(*executor_, x, std::array{Product<Formats>{wq, q}, Product<Formats>{wk, k}, Product<Formats>{wv, v}});
+  const block::AttentionContext<Elements, Storage> context{
+      layer, i, cache.tokens, q, k, v, attended, a.cos(n, frequencies_.pairs()), a.sin(n, frequencies_.pairs()),
+      config_.rope.dims, config_.rope.pairs, elements_, cache.storage};
+  block::attend<Kernels>(*executor_, context, [&](std::size_t worker) { return a.attention(worker); });
+  const auto y = block::quantize<Kernels>(*executor_, attended, a.codes(n, layer.q_width()), block::wants_codes(wo));
+  block::project<Kernels>(*executor_, y, std::array{Product<Formats>{wo, residual, true}});
+}
+
+template <class F, class P>
+void BasicTransformer<F, P>::feed_forward(std::size_t i, std::size_t n) noexcept {
+  auto& a = activations_;
+  const std::size_t width = config_.width, ff_width = config_.layers[i].ff_width;
+  const model::LayerTensors& t = weights_.layer(i);
+  const block::FeedForward<Formats> f{matrix(t.ffn_gate), matrix(t.ffn_up), matrix(t.ffn_down),
+                                      a.gate(n, ff_width), a.up(n, ff_width), a.codes(n, ff_width)};
+  const auto residual = a.residual(n, width);  // (n, width)
+  const auto x = block::norm<Kernels>(*executor_, residual, vector(t.ffn_norm), config_.norm_epsilon,
+                                      a.normed(n, width), a.codes(n, width), block::wants_codes(f.gate, f.up));
+  block::feed_forward<Kernels>(*executor_, f, x, residual);
+}
+
+template <class F, class P>
+MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size_t> rows) noexcept {
+  MICA_ASSERT(rows.size() <= logits_rows_);
+  const std::size_t head = config_.layers.size() + 1, n = rows.size();
+  if constexpr (dry) return {};
+  auto& a = activations_;
+  const bool tied = weights_.output().index == weights_.token_embd().index;
+  if (!pager_.acquire(head)) return {};
+  if (tied && !pager_.acquire(0)) return {};
+  const auto hidden = a.residual(last_step_, config_.width);
+  const auto w = matrix(weights_.output());
+  const auto logits = a.logits(n, config_.n_vocab);  // (rows, n_vocab)
+  const std::size_t batch = a.chunk();               // rows that the scratch of a step holds
+  for (std::size_t done = 0; done < n; done += batch) {
+    const std::size_t count = std::min(batch, n - done);
+    const auto x = a.normed(count, config_.width);  // (count, width)
+    for (std::size_t r = 0; r < count; ++r) {
+      MICA_ASSERT(rows[done + r] < last_step_);
+      std::copy_n(hidden[rows[done + r]].data(), config_.width, x[r].data());
+    }
+    const auto input = block::norm<Kernels>(*executor_, x, vector(weights_.output_norm()), config_.norm_epsilon, x,
+                                            a.codes(count, config_.width), block::wants_codes(w));
+    block::project<Kernels>(*executor_, input, std::array{block::Product<Formats>{w, logits.rows(done, count)}});
+  }
+  if (tied) pager_.release(0);
+  pager_.release(head);
+  return logits;
+}
+
+template <class F, class P>
+std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, std::int32_t token) noexcept {
+  const std::size_t layers = config_.layers.size();
+  if (dry || cache.tokens == 0) return layers;
+  cache.tokens -= 1;  // the tile of the token stays, and gets the same content again
+  const auto x = activations_.residual(1, config_.width);
+  const auto finite = [&] { return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); }); };
+  std::size_t bad = layers;
+  if (embed({&token, 1})) {
+    frequencies_.fill(cache.tokens, activations_.cos(1, frequencies_.pairs()), activations_.sin(1, frequencies_.pairs()));
+    for (std::size_t i = 0; i < layers && bad == layers; ++i) {
+      if (!run_layer(i, 1, cache)) break;
+      if (!finite()) bad = i;
+    }
+  }
+  cache.tokens += 1;
+  return bad;
+}
+
+/// A model of one family with its policies, in any order: Transformer<arch::Llama, WithKv<...>, WithKvElement<...>>.
+template <class Family, class... Policies>
+class Transformer : public BasicTransformer<Family, PolicySet<Policies...>> {
+  static_assert((detail::is_policy<Policies> && ...),
+                "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, WithKvElement, "
+                "WithKv, WithAllocator, WithPager, WithKernels, WithExecutor (model/policies.hpp)");
+
+ public:
+  using BasicTransformer<Family, PolicySet<Policies...>>::BasicTransformer;
+
+  /// The same model with some policies changed.
+  template <class... More>
+  using With = Transformer<Family, Policies..., More...>;
+};
+
+}  // namespace mica

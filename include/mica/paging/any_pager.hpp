@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pager chosen at run time: one virtual call per group and tensor. For programs; a library user names the type he wants.
+#pragma once
+
+#include "mica/base/visit.hpp"
+#include "mica/paging/mapped.hpp"
+#include "mica/paging/resident.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace mica::paging {
+
+/// The pagers that a name on a command line can choose.
+template <mica::Allocator A>
+using Pagers = TypeList<Mapped<A>, Resident<A>>;
+
+template <mica::Allocator A = alloc::Huge>
+class AnyPager {
+ public:
+  // Required by Pager
+  using Allocator = A;
+  template <mica::Allocator B>
+  using Rebind = AnyPager<B>;
+  static constexpr std::string_view name = "any";
+
+  AnyPager(const Table& table, A allocator, LogSink log) : AnyPager(table, allocator, log, Mapped<A>::name) {}
+  [[nodiscard]] bool acquire(std::size_t group) noexcept { return pager_->acquire(group); }
+  void release(std::size_t group) noexcept { pager_->release(group); }
+  void prefetch(std::size_t group) noexcept { pager_->prefetch(group); }
+  [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return pager_->data(tensor); }
+
+  // Specific to AnyPager
+  /// The pager of that name; an unknown one raises an error that lists the known ones.
+  AnyPager(const Table& table, A allocator, LogSink log, std::string_view kind);
+
+ private:
+  struct Interface {
+    virtual ~Interface() = default;
+    virtual bool acquire(std::size_t group) noexcept = 0;
+    virtual void release(std::size_t group) noexcept = 0;
+    virtual void prefetch(std::size_t group) noexcept = 0;
+    virtual const std::byte* data(std::size_t tensor) const noexcept = 0;
+  };
+
+  template <Pager P>
+  struct Holder final : Interface {
+    Holder(const Table& table, A allocator, LogSink log) : pager(table, allocator, log) {}
+    bool acquire(std::size_t group) noexcept override { return pager.acquire(group); }
+    void release(std::size_t group) noexcept override { pager.release(group); }
+    void prefetch(std::size_t group) noexcept override { pager.prefetch(group); }
+    const std::byte* data(std::size_t tensor) const noexcept override { return pager.data(tensor); }
+    P pager;
+  };
+
+  std::unique_ptr<Interface> pager_;
+};
+
+template <mica::Allocator A>
+AnyPager<A>::AnyPager(const Table& table, A allocator, LogSink log, std::string_view kind) {
+  std::string known;
+  const bool found = visit_if(
+      Pagers<A>{},
+      [&](auto type) {
+        known.append(known.empty() ? "" : ", ").append(decltype(type)::type::name);
+        return decltype(type)::type::name == kind;
+      },
+      [&](auto type) { pager_ = std::make_unique<Holder<typename decltype(type)::type>>(table, allocator, log); });
+  MICA_CHECK(found, usage, "weights '", escaped(kind), "': not known; choose one of ", known);
+}
+
+static_assert(Pager<AnyPager<>>);
+
+}  // namespace mica::paging

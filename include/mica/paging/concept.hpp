@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a pager promises: weights are used in groups, and a group's tensors have addresses while it is held. Group 0 holds
+// the embedding, groups 1..L the layers, group L + 1 the head; a step walks them in this order.
+#pragma once
+
+#include "mica/alloc/concept.hpp"
+#include "mica/base/log.hpp"
+#include "mica/gguf/reader.hpp"
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace mica {
+
+namespace paging {
+
+/// Where one tensor lies on disk, and the group it is used with.
+struct Extent {
+  std::uint32_t source = 0;  // which file of the document
+  std::uint32_t group = 0;
+  std::uint64_t offset = 0;  // bytes from the beginning of that file
+  std::uint64_t bytes = 0;
+};
+
+/// Everything a pager must know. The document outlives the pager.
+struct Table {
+  const gguf::Document& document;
+  std::span<const Extent> tensors;
+  std::size_t groups = 0;
+};
+
+}  // namespace paging
+
+/// Brings groups of weights into memory. One step at a time; data() may be called from any thread while a group is held.
+/// Constructed from (table, allocator, log); raises mica::Error when the files cannot be read or the budget refuses.
+template <class P>
+concept Pager = requires(P pager, const P constant, const paging::Table& table, typename P::Allocator allocator,
+                         LogSink log, std::size_t index) {
+  { P::name } -> std::convertible_to<std::string_view>;
+  typename P::template Rebind<typename P::Allocator>;         // the same pager over another allocator
+  P(table, allocator, log);
+  { pager.acquire(index) } noexcept -> std::same_as<bool>;    // group; false: it could not be read
+  { pager.release(index) } noexcept -> std::same_as<void>;    // group
+  { pager.prefetch(index) } noexcept -> std::same_as<void>;   // group; a hint
+  { constant.data(index) } noexcept -> std::same_as<const std::byte*>;  // tensor, of a held group
+};
+
+template <class P, class A>
+concept PagerFor = Allocator<A> && Pager<typename P::template Rebind<A>>;
+
+}  // namespace mica

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weights where the operating system puts them: the file is mapped and its pages come when they are touched. Opens at
+// once, shares memory between processes, and leaves to the system what stays. All bytes are booked, since a run touches
+// them all.
+#pragma once
+
+#include "mica/alloc/booking.hpp"
+#include "mica/alloc/huge.hpp"
+#include "mica/base/assert.hpp"
+#include "mica/io/map.hpp"
+#include "mica/paging/concept.hpp"
+
+#include <vector>
+
+namespace mica::paging {
+
+template <mica::Allocator A = alloc::Huge, io::MapAdvice Advice = io::MapAdvice::lazy>
+class Mapped {
+ public:
+  // Required by Pager
+  using Allocator = A;
+  template <mica::Allocator B>
+  using Rebind = Mapped<B, Advice>;
+  static constexpr std::string_view name = "mapped";
+
+  Mapped(const Table& table, A allocator, LogSink log);
+  [[nodiscard]] bool acquire(std::size_t /*group*/) noexcept { return true; }
+  void release(std::size_t /*group*/) noexcept {}
+  void prefetch(std::size_t /*group*/) noexcept {}
+  [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
+
+ private:
+  std::vector<io::Mapping> mappings_;
+  std::vector<const std::byte*> data_;  // by tensor
+  alloc::Booking booking_;
+};
+
+template <mica::Allocator A, io::MapAdvice Advice>
+Mapped<A, Advice>::Mapped(const Table& table, A allocator, LogSink log) {
+  std::uint64_t bytes = 0;
+  for (const Extent& tensor : table.tensors) bytes += tensor.bytes;
+  auto booking = alloc::Booking::make(allocator, budget::Account::weights, bytes);
+  MICA_CHECK(booking, budget, "weights: ", bytes, " bytes do not fit the memory budget; use a smaller quantisation");
+  booking_ = std::move(*booking);
+  std::vector<std::span<const std::byte>> sources;
+  for (std::size_t i = 0; i < table.document.sources().size() && !A::dry; ++i) {
+    const gguf::Source& source = table.document.sources()[i];
+    if (source.file() != nullptr) mappings_.emplace_back(*source.file(), Advice, log);
+    sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
+  }
+  data_.reserve(table.tensors.size());
+  for (const Extent& tensor : table.tensors) {
+    data_.push_back(A::dry ? nullptr : sources[tensor.source].data() + tensor.offset);
+  }
+}
+
+static_assert(Pager<Mapped<>>);
+
+}  // namespace mica::paging
