@@ -19,6 +19,7 @@
 #include "mica/model/policies.hpp"
 #include "mica/model/step_status.hpp"
 #include "mica/model/weights.hpp"
+#include "mica/text/token_id.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -103,7 +104,7 @@ class BasicTransformer {
   [[nodiscard]] Cache make_cache(MakeStorage make = {}) const;
 
   /// Runs tokens [1, chunk()] at positions cache.tokens, ... and takes them into the cache. Ids are below n_vocab.
-  [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const std::int32_t> tokens) noexcept;
+  [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept;
 
   /// Logits after tokens `rows` of the last step, at most logits_rows() of them, (rows, n_vocab). Valid until the next
   /// call; empty when the head could not be read.
@@ -111,7 +112,7 @@ class BasicTransformer {
 
   /// Runs the token again at the end of the cache (which loses it and has it again) and answers the first layer whose
   /// output is not finite; the number of layers when all are finite.
-  [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, std::int32_t token) noexcept;
+  [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, text::TokenId token) noexcept;
 
  private:
   [[nodiscard]] std::vector<kv::LayerShape> kv_shape() const;
@@ -121,7 +122,7 @@ class BasicTransformer {
   [[nodiscard]] const float* vector(const model::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
-  [[nodiscard]] bool embed(std::span<const std::int32_t> tokens) noexcept;
+  [[nodiscard]] bool embed(std::span<const text::TokenId> tokens) noexcept;
   [[nodiscard]] bool run_layer(std::size_t i, std::size_t n, const Cache& cache) noexcept;
   void attention(std::size_t i, std::size_t n, const Cache& cache) noexcept;
   void feed_forward(std::size_t i, std::size_t n) noexcept;
@@ -194,7 +195,7 @@ auto BasicTransformer<F, P>::make_cache(MakeStorage make) const -> Cache {
 }
 
 template <class F, class P>
-model::StepStatus BasicTransformer<F, P>::step(Cache& cache, std::span<const std::int32_t> tokens) noexcept {
+model::StepStatus BasicTransformer<F, P>::step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
   using model::StepStatus;
   const std::size_t n = tokens.size(), end = cache.tokens + n;
   MICA_ASSERT(n > 0 && n <= chunk());
@@ -213,11 +214,11 @@ model::StepStatus BasicTransformer<F, P>::step(Cache& cache, std::span<const std
 }
 
 template <class F, class P>
-bool BasicTransformer<F, P>::embed(std::span<const std::int32_t> tokens) noexcept {
+bool BasicTransformer<F, P>::embed(std::span<const text::TokenId> tokens) noexcept {
   if (!pager_.acquire(0)) return false;
   const MatrixView<float> x = activations_.residual(tokens.size(), config_.width);  // (n, width)
   matrix(weights_.token_embd()).visit([&](auto w) {
-    for (std::size_t t = 0; t < tokens.size(); ++t) w.decode_row(static_cast<std::size_t>(tokens[t]), x[t].data());
+    for (std::size_t t = 0; t < tokens.size(); ++t) w.decode_row(tokens[t], x[t].data());
   });
   pager_.release(0);
   return true;
@@ -297,7 +298,7 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
 }
 
 template <class F, class P>
-std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, std::int32_t token) noexcept {
+std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::TokenId token) noexcept {
   const std::size_t layers = config_.layers.size();
   if (dry || cache.tokens == 0) return layers;
   cache.tokens -= 1;  // the tile of the token stays, and gets the same content again

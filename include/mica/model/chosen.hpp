@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Transformer of programs: what a command line chooses by name is type-erased, where a virtual call per layer costs
+// nothing; kernels, formats and family stay types. Plans and runs are made from the same words here, so they agree.
+#pragma once
+
+#include "mica/kv/any_storage.hpp"
+#include "mica/kv/elements.hpp"
+#include "mica/model/transformer.hpp"
+#include "mica/paging/any_pager.hpp"
+
+#include <string>
+
+namespace mica::model {
+
+/// Policies by name, as command lines spell them.
+struct Choice {
+  std::string kv = "segmented";       // kv/any_storage.hpp
+  std::string weights = "mapped";     // paging/any_pager.hpp
+  std::string cache_type_k = "F16";   // format::AllKv
+  std::string cache_type_v = "F16";   // format::AllKv
+};
+
+/// A Transformer whose KV elements, storage and pager are chosen by name.
+template <class Family, Allocator A, Executor E>
+using Chosen = Transformer<Family, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
+                           WithPager<paging::AnyPager<>>, WithAllocator<A>, WithExecutor<E>>;
+
+/// Makes a Chosen transformer. Raises as its constructor, and ErrorCode::usage for names that are not known.
+template <class T>
+[[nodiscard]] T make_chosen(const gguf::Document& document, typename T::Executor& executor, const ModelOptions& options,
+                            typename T::Allocator allocator, const Choice& choice) {
+  return T(document, executor, options, allocator, kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v),
+           [&](const paging::Table& table, typename T::Allocator a, LogSink log) {
+             return typename T::Pager(table, a, log, choice.weights);
+           });
+}
+
+/// Makes its cache.
+template <class T>
+[[nodiscard]] typename T::Cache make_chosen_cache(const T& transformer, const Choice& choice) {
+  return transformer.make_cache([&](typename T::Allocator a, std::span<const kv::LayerShape> layers, std::size_t n_ctx) {
+    return typename T::Storage(a, layers, n_ctx, choice.kv);
+  });
+}
+
+}  // namespace mica::model

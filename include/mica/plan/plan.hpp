@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model will need, before it is loaded. The plan is the program run dry: the same Transformer over an allocator
+// that only does the books, its cache filled to n_ctx.
+#pragma once
+
+#include "mica/alloc/counting.hpp"
+#include "mica/arch/lists.hpp"
+#include "mica/base/visit.hpp"
+#include "mica/budget/ledger.hpp"
+#include "mica/model/chosen.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace mica::plan {
+
+/// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries. Measured on Linux with glibc by
+/// bench/plan.
+inline constexpr std::uint64_t process_bytes = std::uint64_t{6} << 20;
+
+/// What is to be planned.
+struct Question {
+  ModelOptions model;
+  model::Choice choice;
+  std::size_t threads = 1;
+  std::size_t tokens = 0;  // how far the context will be filled; 0: to n_ctx
+};
+
+/// The answer.
+struct Plan {
+  budget::Accounts accounts;             // at the end of the run
+  std::uint64_t peak_bytes = 0;          // the most at any moment
+  std::size_t n_ctx = 0;                 // tokens
+  std::size_t tokens = 0;                // tokens that the KV account holds
+  std::size_t kv_bytes_per_token = 0;
+  std::uint64_t weight_bytes = 0;        // of all tensors, as they lie in the file
+  arch::Config config;
+};
+
+namespace detail {
+
+/// An executor of so many workers that nobody calls.
+struct Workers {
+  std::size_t count;
+  [[nodiscard]] std::size_t workers() const noexcept { return count; }
+  template <class F>
+  void run(std::size_t tasks, F&& f) noexcept {
+    for (std::size_t task = 0; task < tasks; ++task) f(task, 0);
+  }
+};
+
+template <class Family>
+[[nodiscard]] Plan plan_family(const gguf::Document& document, const Question& question, budget::Ledger& ledger) {
+  using Dry = model::Chosen<Family, alloc::Counting, Workers>;
+  Workers workers{question.threads};
+  const alloc::Counting allocator(ledger, budget::Account::weights);
+  auto model = model::make_chosen<Dry>(document, workers, question.model, allocator, question.choice);
+  auto cache = model::make_chosen_cache(model, question.choice);
+  Plan plan;
+  plan.n_ctx = model.n_ctx();
+  plan.tokens = question.tokens == 0 ? model.n_ctx() : std::min(question.tokens, model.n_ctx());
+  const std::vector<text::TokenId> chunk(model.chunk());
+  while (cache.tokens < plan.tokens) {
+    const std::size_t n = std::min(chunk.size(), plan.tokens - cache.tokens);
+    const model::StepStatus status = model.step(cache, std::span(chunk).first(n));
+    MICA_CHECK(status == model::StepStatus::ok, failed, "planning stopped after ", cache.tokens, " tokens: ",
+               model::text(status));
+  }
+  plan.accounts = ledger.accounts();
+  plan.kv_bytes_per_token = model.kv_bytes_per_tile() / format::tile_tokens;
+  plan.weight_bytes = model.weight_bytes();
+  plan.config = model.config();
+  return plan;
+}
+
+}  // namespace detail
+
+/// Calls f(Type<Family>) for the family of a document. Raises ErrorCode::unsupported, listing the known ones.
+template <class F>
+void visit_family(const gguf::Document& document, F&& f) {
+  const auto name = document.metadata().require<std::string_view>("general.architecture");
+  std::string known;
+  const bool found = visit_if(
+      arch::All{},
+      [&](auto type) {
+        known.append(known.empty() ? "" : ", ").append(decltype(type)::type::name);
+        return decltype(type)::type::name == name;
+      },
+      f);
+  MICA_CHECK(found, unsupported, document.path(), ": architecture '", escaped(name), "' is not supported; known: ", known);
+}
+
+/// Plans a run. Raises what opening the model for real would raise about its file.
+[[nodiscard]] inline Plan make_plan(const gguf::Document& document, const Question& question) {
+  budget::Ledger ledger;
+  Plan plan;
+  visit_family(document, [&](auto type) {
+    plan = detail::plan_family<typename decltype(type)::type>(document, question, ledger);
+  });
+  plan.accounts[budget::Account::tokenizer] += document.resident_bytes();
+  plan.accounts[budget::Account::process] += process_bytes;
+  plan.peak_bytes = ledger.peak() + document.resident_bytes() + process_bytes;
+  return plan;
+}
+
+}  // namespace mica::plan

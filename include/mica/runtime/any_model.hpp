@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A Transformer whose type is known to the file alone: one virtual call per step. A library user who knows his model
+// keeps the concrete type; sessions work on either.
+#pragma once
+
+#include "mica/model/transformer.hpp"
+
+#include <concepts>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace mica {
+
+/// What a session needs of a model: BasicTransformer, or AnyModel.
+template <class M>
+concept StepModel = requires(M& model, const M& constant, typename M::Cache& cache, std::span<const text::TokenId> tokens,
+                             std::span<const std::size_t> rows, text::TokenId token) {
+  { constant.config() } noexcept -> std::same_as<const arch::Config&>;
+  { constant.n_ctx() } noexcept -> std::same_as<std::size_t>;
+  { constant.chunk() } noexcept -> std::same_as<std::size_t>;
+  { constant.logits_rows() } noexcept -> std::same_as<std::size_t>;
+  { constant.make_cache() } -> std::same_as<typename M::Cache>;
+  { model.step(cache, tokens) } noexcept -> std::same_as<model::StepStatus>;
+  { model.logits(rows) } noexcept -> std::same_as<MatrixView<const float>>;
+  { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
+  { cache.tokens } -> std::convertible_to<std::size_t>;
+  { cache.rewind(std::size_t{}) } noexcept;
+};
+
+class AnyModel {
+  struct CacheBase {
+    virtual ~CacheBase() = default;
+    virtual void rewind(std::size_t count) noexcept = 0;
+  };
+
+ public:
+  /// A cache of whatever storage the model has.
+  class Cache {
+   public:
+    std::size_t tokens = 0;
+
+    void rewind(std::size_t count) noexcept {
+      base_->rewind(count);
+      tokens = count;
+    }
+
+   private:
+    friend class AnyModel;
+    explicit Cache(std::unique_ptr<CacheBase> base) noexcept : base_(std::move(base)) {}
+    std::unique_ptr<CacheBase> base_;
+  };
+
+  /// Takes a Transformer that `make()` returns. make_cache(transformer) makes a cache for it.
+  template <class T, class Make, class MakeCache>
+  [[nodiscard]] static AnyModel of(Make&& make, MakeCache make_cache) {
+    return AnyModel(std::make_unique<Holder<T, MakeCache>>(std::forward<Make>(make), std::move(make_cache)));
+  }
+
+  [[nodiscard]] const arch::Config& config() const noexcept { return model_->config(); }
+  [[nodiscard]] std::size_t n_ctx() const noexcept { return model_->n_ctx(); }
+  [[nodiscard]] std::size_t chunk() const noexcept { return model_->chunk(); }
+  [[nodiscard]] std::size_t logits_rows() const noexcept { return model_->logits_rows(); }
+  [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return model_->weight_bytes(); }
+  [[nodiscard]] Cache make_cache() const { return Cache(model_->make_cache()); }
+  [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
+    const model::StepStatus status = model_->step(*cache.base_, tokens);
+    if (status == model::StepStatus::ok) cache.tokens += tokens.size();
+    return status;
+  }
+  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept { return model_->logits(rows); }
+  [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, text::TokenId token) noexcept {
+    return model_->first_non_finite_layer(*cache.base_, token);
+  }
+
+ private:
+  struct Interface {
+    virtual ~Interface() = default;
+    virtual const arch::Config& config() const noexcept = 0;
+    virtual std::size_t n_ctx() const noexcept = 0;
+    virtual std::size_t chunk() const noexcept = 0;
+    virtual std::size_t logits_rows() const noexcept = 0;
+    virtual std::uint64_t weight_bytes() const noexcept = 0;
+    virtual std::unique_ptr<CacheBase> make_cache() const = 0;
+    virtual model::StepStatus step(CacheBase& cache, std::span<const text::TokenId> tokens) noexcept = 0;
+    virtual MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept = 0;
+    virtual std::size_t first_non_finite_layer(CacheBase& cache, text::TokenId token) noexcept = 0;
+  };
+
+  template <class T>
+  struct CacheHolder final : CacheBase {
+    explicit CacheHolder(typename T::Cache made) : cache(std::move(made)) {}
+    void rewind(std::size_t count) noexcept override { cache.rewind(count); }
+    typename T::Cache cache;
+  };
+
+  template <class T, class MakeCache>
+  struct Holder final : Interface {
+    template <class Make>
+    Holder(Make&& make, MakeCache cache_maker) : model(make()), maker(std::move(cache_maker)) {}
+    const arch::Config& config() const noexcept override { return model.config(); }
+    std::size_t n_ctx() const noexcept override { return model.n_ctx(); }
+    std::size_t chunk() const noexcept override { return model.chunk(); }
+    std::size_t logits_rows() const noexcept override { return model.logits_rows(); }
+    std::uint64_t weight_bytes() const noexcept override { return model.weight_bytes(); }
+    std::unique_ptr<CacheBase> make_cache() const override { return std::make_unique<CacheHolder<T>>(maker(model)); }
+    model::StepStatus step(CacheBase& cache, std::span<const text::TokenId> tokens) noexcept override {
+      return model.step(cache_of(cache), tokens);
+    }
+    MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept override { return model.logits(rows); }
+    std::size_t first_non_finite_layer(CacheBase& cache, text::TokenId token) noexcept override {
+      return model.first_non_finite_layer(cache_of(cache), token);
+    }
+    static typename T::Cache& cache_of(CacheBase& cache) noexcept { return static_cast<CacheHolder<T>&>(cache).cache; }
+    T model;
+    MakeCache maker;
+  };
+
+  explicit AnyModel(std::unique_ptr<Interface> model) noexcept : model_(std::move(model)) {}
+
+  std::unique_ptr<Interface> model_;
+};
+
+static_assert(StepModel<AnyModel>);
+
+}  // namespace mica

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One sequence on a model: tokens go in by chunks, logits come out, tokens can be taken back. Works on a concrete
+// Transformer and on AnyModel alike; knows ids and no text (runtime/generate.hpp does).
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/runtime/any_model.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace mica {
+
+/// A sequence of tokens and its keys and values. One thread at a time; one session of a model steps at a time.
+template <StepModel Model>
+class Session {
+ public:
+  /// The model outlives the session.
+  explicit Session(Model& model) : model_(&model), cache_(model.make_cache()) { tokens_.reserve(model.n_ctx()); }
+
+  /// The tokens so far.
+  [[nodiscard]] std::span<const text::TokenId> tokens() const noexcept { return tokens_; }
+  /// Tokens that still fit.
+  [[nodiscard]] std::size_t room() const noexcept { return model_->n_ctx() - tokens_.size(); }
+  [[nodiscard]] Model& model() noexcept { return *model_; }
+  [[nodiscard]] const Model& model() const noexcept { return *model_; }
+
+  /// Appends tokens, chunk by chunk. On shortage the chunks before it have been taken: see tokens().
+  /// cancel: looked at between chunks; when it is set, what is done is kept and the answer is ok.
+  /// Raises ErrorCode::usage for an id outside the vocabulary.
+  [[nodiscard]] model::StepStatus feed(std::span<const text::TokenId> tokens, const std::atomic<bool>* cancel = nullptr) {
+    return feed_rows(tokens, cancel, [](std::size_t, std::size_t) {});
+  }
+
+  /// The same, and calls on_chunk(first, count) after each chunk: tokens [first, first + count) of the sequence are the
+  /// ones whose logits can be had now.
+  template <class OnChunk>
+  [[nodiscard]] model::StepStatus feed_rows(std::span<const text::TokenId> tokens, const std::atomic<bool>* cancel,
+                                            OnChunk&& on_chunk);
+
+  /// Logits after the last token, (n_vocab). Valid until the next call.
+  /// Raises ErrorCode::failed when a weight could not be read, or when they are not finite, naming the layer.
+  [[nodiscard]] std::span<const float> logits();
+
+  /// Logits after the tokens at these positions of the sequence, all of the last chunk, (positions, n_vocab).
+  /// positions.size() <= model().logits_rows(). Raises as logits(), but does not look for non-finite numbers.
+  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> positions);
+
+  /// Takes back all tokens from position `count` on; logits() needs a feed() first.
+  void rewind(std::size_t count) noexcept {
+    if (count >= tokens_.size()) return;
+    tokens_.resize(count);
+    cache_.rewind(count);
+    chunk_begin_ = chunk_size_ = 0;
+  }
+
+ private:
+  [[noreturn]] void raise_non_finite(std::size_t position);
+
+  Model* model_;
+  typename Model::Cache cache_;
+  std::vector<text::TokenId> tokens_;
+  std::vector<std::size_t> rows_;
+  std::size_t chunk_begin_ = 0;  // of the last chunk, whose hidden states the model still has
+  std::size_t chunk_size_ = 0;
+};
+
+template <StepModel Model>
+template <class OnChunk>
+model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> tokens, const std::atomic<bool>* cancel,
+                                            OnChunk&& on_chunk) {
+  const std::size_t n_vocab = model_->config().n_vocab;
+  for (const text::TokenId id : tokens) {
+    MICA_CHECK(id < n_vocab, usage, "token id ", id, " is outside the vocabulary of ", n_vocab, " tokens");
+  }
+  while (!tokens.empty()) {
+    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) break;
+    const auto chunk = tokens.first(std::min(tokens.size(), model_->chunk()));
+    const model::StepStatus status = model_->step(cache_, chunk);
+    if (status != model::StepStatus::ok) return status;
+    chunk_begin_ = tokens_.size();
+    chunk_size_ = chunk.size();
+    tokens_.insert(tokens_.end(), chunk.begin(), chunk.end());
+    tokens = tokens.subspan(chunk.size());
+    on_chunk(chunk_begin_, chunk_size_);
+  }
+  return model::StepStatus::ok;
+}
+
+template <StepModel Model>
+std::span<const float> Session<Model>::logits() {
+  MICA_CHECK(chunk_size_ > 0, usage, "logits were asked for before any token was fed");
+  const std::size_t last = tokens_.size() - 1;
+  const std::span<const float> row = logits(std::span(&last, 1))[0];
+  const bool finite = std::all_of(row.begin(), row.end(), [](float x) { return std::isfinite(x); });
+  if (!finite) raise_non_finite(last);
+  return row;
+}
+
+template <StepModel Model>
+MatrixView<const float> Session<Model>::logits(std::span<const std::size_t> positions) {
+  rows_.clear();
+  for (const std::size_t position : positions) {
+    MICA_CHECK(position >= chunk_begin_ && position < chunk_begin_ + chunk_size_, usage, "logits at position ", position,
+               ": only those of the last chunk, ", chunk_begin_, " to ", chunk_begin_ + chunk_size_, ", can be had");
+    rows_.push_back(position - chunk_begin_);
+  }
+  const auto rows = model_->logits(rows_);
+  MICA_CHECK(rows.rows() == positions.size(), failed, "the head of the model could not be read");
+  return rows;
+}
+
+template <StepModel Model>
+void Session<Model>::raise_non_finite(std::size_t position) {
+  const std::size_t layers = model_->config().layers.size();
+  const std::size_t layer = model_->first_non_finite_layer(cache_, tokens_[position]);
+  chunk_begin_ = chunk_size_ = 0;
+  raise(ErrorCode::failed, "non-finite logits after token ", position, ": ",
+        layer < layers ? join("the first bad output is that of layer ", layer, " (blk.", layer, ".*)")
+                       : std::string("all layers are finite, the head (output.weight, output_norm.weight) is not"),
+        "; the file's weights are damaged or overflow");
+}
+
+}  // namespace mica
