@@ -4,29 +4,14 @@
 // through the allocator that would have taken them, so that one ledger sees everything.
 #pragma once
 
-#include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/concept.hpp"
-#include "mica/alloc/counting.hpp"
+#include "mica/budget/ledger.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <utility>
 
 namespace mica::alloc {
-
-namespace detail {
-
-template <Allocator A>
-budget::Ledger* ledger_of(const A&) noexcept {
-  return nullptr;
-}
-template <Allocator A>
-budget::Ledger* ledger_of(const Budgeted<A>& allocator) noexcept {
-  return &allocator.ledger();
-}
-inline budget::Ledger* ledger_of(const Counting& allocator) noexcept { return &allocator.ledger(); }
-
-}  // namespace detail
 
 /// Holds bytes in the ledger of an allocator until it dies; with an allocator that keeps no books it does nothing.
 class Booking {
@@ -49,7 +34,7 @@ class Booking {
   [[nodiscard]] static std::optional<Booking> make(const A& allocator, budget::Account account,
                                                    std::uint64_t bytes) noexcept {
     Booking booking;
-    booking.ledger_ = detail::ledger_of(allocator);
+    booking.ledger_ = ledger_of(allocator);
     booking.account_ = account;
     booking.bytes_ = bytes;
     if (booking.ledger_ != nullptr && !booking.ledger_->book(account, bytes)) {

@@ -43,6 +43,7 @@ class Budgeted {
   [[nodiscard]] budget::Ledger& ledger() const noexcept { return *ledger_; }
   [[nodiscard]] budget::Account account() const noexcept { return account_; }
 
+  friend budget::Ledger* ledger_of(const Budgeted& allocator) noexcept { return allocator.ledger_; }
   friend Budgeted rebooked(const Budgeted& allocator, budget::Account account) noexcept {
     return Budgeted(*allocator.ledger_, account, allocator.inner_);
   }

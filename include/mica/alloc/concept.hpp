@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/budget/account.hpp"
+#include "mica/budget/ledger.hpp"
 
 #include <concepts>
 #include <cstddef>
@@ -31,7 +32,15 @@ namespace alloc {
 /// A pair of cache lines, and no less than the widest vector: what a buffer is aligned to unless it asks otherwise.
 inline constexpr std::size_t default_alignment = 128;
 
-/// What for_account() asks. An allocator that books overloads it as a friend; one that does not is its own answer.
+// What follows answers for allocators that keep no books. One that does overloads both as friends.
+
+/// The ledger an allocator books into; null when it keeps no books.
+template <Allocator A>
+[[nodiscard]] budget::Ledger* ledger_of(const A&) noexcept {
+  return nullptr;
+}
+
+/// What for_account() asks.
 template <Allocator A>
 [[nodiscard]] A rebooked(const A& allocator, budget::Account) noexcept {
   return allocator;

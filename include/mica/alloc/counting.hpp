@@ -33,6 +33,7 @@ class Counting {
   [[nodiscard]] budget::Ledger& ledger() const noexcept { return *ledger_; }
   [[nodiscard]] budget::Account account() const noexcept { return account_; }
 
+  friend budget::Ledger* ledger_of(const Counting& allocator) noexcept { return allocator.ledger_; }
   friend Counting rebooked(const Counting& allocator, budget::Account account) noexcept {
     return Counting(*allocator.ledger_, account);
   }

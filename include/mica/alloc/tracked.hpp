@@ -37,6 +37,7 @@ class Tracked {
   // Specific to Tracked
   [[nodiscard]] const Statistics& statistics() const noexcept { return *statistics_; }
 
+  friend budget::Ledger* ledger_of(const Tracked& allocator) noexcept { return ledger_of(allocator.inner_); }
   friend Tracked rebooked(const Tracked& allocator, budget::Account account) noexcept {
     return Tracked(*allocator.statistics_, for_account(allocator.inner_, account));
   }
