@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The front door: a path and some options become a model that can be used, whatever family and formats the file holds.
+//
+//   auto model = mica::open("story.gguf");
+//   auto session = model.session();
+#pragma once
+
+#include "mica/alloc/booking.hpp"
+#include "mica/alloc/budgeted.hpp"
+#include "mica/alloc/huge.hpp"
+#include "mica/budget/ledger.hpp"
+#include "mica/budget/limits.hpp"
+#include "mica/exec/team.hpp"
+#include "mica/gguf/reader.hpp"
+#include "mica/model/chosen.hpp"
+#include "mica/plan/plan.hpp"
+#include "mica/runtime/any_model.hpp"
+#include "mica/runtime/session.hpp"
+#include "mica/text/tokenizer.hpp"
+#include "mica/text/vocabulary_gguf.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mica {
+
+struct OpenOptions {
+  std::size_t n_ctx = 0;         // tokens; 0: what the model was trained for
+  std::size_t chunk = 512;       // tokens of one step at most
+  std::size_t logits_rows = 1;   // rows of logits computed at a time
+  std::size_t threads = 0;       // 0: what affinity and the CPU quota allow
+  std::uint64_t memory_bytes = 0;  // the budget; 0: what limits of the process and the machine allow
+  model::Choice choice = {};     // KV storage and elements, weights: by name
+  LogSink log = {};
+};
+
+/// An open model with everything that belongs to it. Movable; sessions refer to what it holds and stay valid.
+class Model {
+ public:
+  /// Raises mica::Error: file, tensor or key, what was found, what is needed; budget when it does not fit.
+  Model(gguf::Document document, const OpenOptions& options);
+
+  [[nodiscard]] AnyModel& transformer() noexcept { return parts_->transformer; }
+  [[nodiscard]] const arch::Config& config() const noexcept { return parts_->transformer.config(); }
+  [[nodiscard]] const text::AnyTokenizer& tokenizer() const noexcept { return parts_->tokenizer; }
+  [[nodiscard]] const gguf::Document& document() const noexcept { return parts_->document; }
+  [[nodiscard]] const budget::Ledger& ledger() const noexcept { return parts_->ledger; }
+  [[nodiscard]] std::size_t threads() const noexcept { return parts_->team.workers(); }
+
+  /// An empty sequence. Sessions of one model take turns.
+  [[nodiscard]] Session<AnyModel> session() { return Session<AnyModel>(parts_->transformer); }
+
+ private:
+  /// In the order in which they need each other.
+  struct Parts {
+    Parts(gguf::Document file, const OpenOptions& options);
+
+    gguf::Document document;
+    budget::Ledger ledger;
+    alloc::Booking process;
+    alloc::Booking vocabulary;
+    exec::Team team;
+    text::AnyTokenizer tokenizer;
+    AnyModel transformer;
+  };
+
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Opens a GGUF file, or the first or any shard of a set.
+[[nodiscard]] inline Model open(std::string path, const OpenOptions& options = {}) {
+  return Model(gguf::open(std::move(path)), options);
+}
+
+/// The same for a model in memory, which outlives the Model. `name` stands for the file in error texts.
+[[nodiscard]] inline Model open(std::span<const std::byte> bytes, std::string_view name, const OpenOptions& options = {}) {
+  return Model(gguf::parse(bytes, name), options);
+}
+
+namespace detail {
+
+using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
+
+[[nodiscard]] inline AnyModel make_any_model(const gguf::Document& document, exec::Team& team, budget::Ledger& ledger,
+                                             const OpenOptions& options) {
+  std::optional<AnyModel> made;
+  const ModelOptions numbers{options.n_ctx, options.chunk, options.logits_rows, options.log};
+  plan::visit_family(document, [&](auto type) {
+    using T = model::Chosen<typename decltype(type)::type, ProgramAllocator, exec::Team>;
+    made = AnyModel::of<T>(
+        [&] {
+          return model::make_chosen<T>(document, team, numbers, ProgramAllocator(ledger, budget::Account::weights),
+                                       options.choice);
+        },
+        [choice = options.choice](const T& transformer) { return model::make_chosen_cache(transformer, choice); });
+  });
+  return *std::move(made);
+}
+
+/// Books what is there already, or raises.
+[[nodiscard]] inline alloc::Booking book_or_raise(budget::Ledger& ledger, budget::Account account, std::uint64_t bytes) {
+  auto booking = alloc::Booking::make(ProgramAllocator(ledger, account), account, bytes);
+  MICA_CHECK(booking, budget, budget::name(account), ": ", bytes, " bytes do not fit the memory budget of ", ledger.limit());
+  return *std::move(booking);
+}
+
+}  // namespace detail
+
+inline Model::Parts::Parts(gguf::Document file, const OpenOptions& options)
+    : document(std::move(file)),
+      ledger(options.memory_bytes == 0 ? budget::memory_limits().usable() : options.memory_bytes),
+      process(detail::book_or_raise(ledger, budget::Account::process, plan::process_bytes)),
+      vocabulary(detail::book_or_raise(ledger, budget::Account::tokenizer, document.resident_bytes())),
+      team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
+      tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata()))),
+      transformer(detail::make_any_model(document, team, ledger, options)) {
+  MICA_CHECK(tokenizer.vocabulary().size() <= transformer.config().n_vocab, file, document.path(),
+             ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(), " tokens; token_embd.weight has rows for ",
+             transformer.config().n_vocab);
+}
+
+inline Model::Model(gguf::Document document, const OpenOptions& options)
+    : parts_(std::make_unique<Parts>(std::move(document), options)) {}
+
+}  // namespace mica

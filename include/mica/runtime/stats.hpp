@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How long a generation took, in the two phases that people compare: reading the prompt, and writing the answer.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace mica {
+
+/// Tokens and time of one phase.
+struct Phase {
+  std::size_t tokens = 0;
+  double seconds = 0;
+
+  [[nodiscard]] double tokens_per_second() const noexcept {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
+  }
+};
+
+/// Tokens and time of one generation.
+struct Timings {
+  Phase prompt;     // tokens fed before the first answer
+  Phase predicted;  // tokens sampled
+};
+
+/// Seconds since it was made.
+class Stopwatch {
+ public:
+  [[nodiscard]] double seconds() const noexcept {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace mica
