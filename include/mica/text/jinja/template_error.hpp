@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The error of the template engine: what went wrong, of which kind, and in which line of the template.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "mica/base/error.hpp"
+
+namespace mica::text::jinja {
+
+/// Everything that parsing or rendering a template can throw.
+class TemplateError : public Error {
+ public:
+  enum class Cause : std::uint8_t {
+    syntax,       ///< the text is not a template
+    unsupported,  ///< a template, but with something that is not here (include, import, extends ...)
+    evaluation,   ///< an operation that makes no sense for its operands
+    limit,        ///< one of Limits was reached
+    raised,       ///< the template itself called raise_exception(); detail() is its message
+  };
+
+  TemplateError(Cause cause, std::string detail, std::size_t line = 0)
+      : Error(code_of(cause), sentence(cause, detail, line)), cause_(cause), line_(line), detail_(std::move(detail)) {}
+
+  [[nodiscard]] Cause cause() const noexcept { return cause_; }
+  /// Line of the template, counted from 1; 0 where no line is to blame.
+  [[nodiscard]] std::size_t line() const noexcept { return line_; }
+  /// The message without the line; for `raised`, exactly what the template said.
+  [[nodiscard]] const std::string& detail() const noexcept { return detail_; }
+
+ private:
+  static ErrorCode code_of(Cause cause) noexcept {
+    switch (cause) {
+      case Cause::syntax: return ErrorCode::file;
+      case Cause::unsupported: return ErrorCode::unsupported;
+      case Cause::limit: return ErrorCode::limit;
+      default: return ErrorCode::failed;
+    }
+  }
+
+  static std::string sentence(Cause cause, const std::string& detail, std::size_t line) {
+    if (cause == Cause::raised) return join("the chat template refuses: ", detail);
+    return line == 0 ? join("chat template: ", detail) : join("chat template, line ", line, ": ", detail);
+  }
+
+  Cause cause_;
+  std::size_t line_;
+  std::string detail_;
+};
+
+namespace detail {
+
+/// An operation that makes no sense; whoever knows the line adds it.
+template <class... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  throw TemplateError(TemplateError::Cause::evaluation, join(parts...));
+}
+
+/// A limit that was reached.
+template <class... Parts>
+[[noreturn]] void exceed(const Parts&... parts) {
+  throw TemplateError(TemplateError::Cause::limit, join(parts...));
+}
+
+}  // namespace detail
+}  // namespace mica::text::jinja
