@@ -97,13 +97,23 @@ class StopTexts {
 template <class Tokenizer, class OnText>
 class TextWriter {
  public:
-  TextWriter(const Tokenizer& tokenizer, const GenerateOptions& options, OnText& on_text)
-      : tokenizer_(tokenizer), show_special_(options.show_special), stops_(options.stop), on_text_(on_text) {}
+  /// at_start: nothing but control tokens stands before the text, so the space that encoding puts before a first word
+  /// is not part of it.
+  TextWriter(const Tokenizer& tokenizer, const GenerateOptions& options, bool at_start, OnText& on_text)
+      : tokenizer_(tokenizer),
+        show_special_(options.show_special),
+        drop_space_(at_start && tokenizer.vocabulary().add_space_prefix()),
+        stops_(options.stop),
+        on_text_(on_text) {}
 
   /// False when a stop text is complete or the reader wants no more.
   [[nodiscard]] bool write(text::TokenId id) {
     std::string piece, whole;
     tokenizer_.append_piece(id, show_special_, piece);
+    if (drop_space_ && !piece.empty()) {
+      if (piece.front() == ' ') piece.erase(0, 1);
+      drop_space_ = false;
+    }
     utf8_.append(piece, whole);
     return give(stops_.take(whole)) && !stops_.found();
   }
@@ -123,6 +133,7 @@ class TextWriter {
 
   const Tokenizer& tokenizer_;
   bool show_special_;
+  bool drop_space_;
   StopTexts stops_;
   OnText& on_text_;
   text::Utf8Stream utf8_;
@@ -171,7 +182,10 @@ GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, Sam
     return result;
   }
   const Stopwatch writing;
-  detail::TextWriter writer(tokenizer, options, on_text);
+  const bool at_start = std::all_of(session.tokens().begin(), session.tokens().end(), [&](text::TokenId id) {
+    return tokenizer.vocabulary().type(id) == text::TokenType::control;
+  });
+  detail::TextWriter writer(tokenizer, options, at_start, on_text);
   result.reason = detail::sample_all(session, tokenizer, sampler, options, writer, result);
   writer.finish();
   result.timings.predicted = {result.tokens.size(), writing.seconds()};
