@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tokens still in the running, with their logits, in storage that somebody else made once.
+//
+//   | best | 2nd | ... |  rest, in any order  |          candidate(0) .. candidate(size() - 1)
+//   0             sorted()                  size()
+//
+// "Better" is a total order: the larger logit, and of equal ones the lower id. So the answer never depends on how a
+// sort treats ties.
+#pragma once
+
+#include "mica/base/assert.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+
+namespace mica::sample {
+
+/// The number of a token in a vocabulary.
+using TokenId = std::uint32_t;
+
+/// A token in the running.
+struct Candidate {
+  TokenId id;
+  float logit;
+  float p;  ///< set by softmax(), stale afterwards if a logit or the set changes
+};
+
+/// Whether a comes before b.
+[[nodiscard]] constexpr bool better(const Candidate& a, const Candidate& b) noexcept {
+  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+/// A set of candidates in the caller's storage. After a fill no logit is NaN or +infinity and at least one is finite.
+class Candidates {
+ public:
+  /// storage: as many elements as the vocabulary has tokens; outlives this object.
+  explicit Candidates(std::span<Candidate> storage) noexcept : storage_(storage) {}
+
+  /// Takes every token in, in the order of ids; false when a logit is NaN or +infinity or all are -infinity.
+  /// logits.size() <= the storage's.
+  [[nodiscard]] bool fill(std::span<const float> logits) noexcept;
+
+  /// fill() and keep_best(k) in one pass that touches only k candidates; 0 < k <= the storage's size.
+  [[nodiscard]] bool fill_best(std::span<const float> logits, std::size_t k) noexcept;
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::span<Candidate> span() noexcept { return storage_.first(size_); }
+  [[nodiscard]] std::span<const Candidate> span() const noexcept { return storage_.first(size_); }
+  [[nodiscard]] const Candidate& operator[](std::size_t i) const noexcept {
+    MICA_ASSERT(i < size_);
+    return storage_[i];
+  }
+
+  /// How many candidates at the front are the best ones, in order.
+  [[nodiscard]] std::size_t sorted() const noexcept { return sorted_; }
+  /// Whether candidate i is token i, as after fill().
+  [[nodiscard]] bool by_id() const noexcept { return by_id_; }
+
+  /// Brings the best n to the front, in order; n <= size(). Costs a pass over the rest, and only n are ever sorted.
+  void sort_best(std::size_t n) noexcept;
+
+  /// Keeps the best n, in order; 0 < n. Does nothing but sort when there are no more.
+  void keep_best(std::size_t n) noexcept {
+    sort_best(std::min(n, size_));
+    keep_front(std::min(n, size_));
+  }
+
+  /// Keeps the first n as they stand; 0 < n <= size().
+  void keep_front(std::size_t n) noexcept {
+    MICA_ASSERT(n > 0 && n <= size_);
+    if (n != size_) by_id_ = false;
+    size_ = n;
+    sorted_ = std::min(sorted_, n);
+  }
+
+  /// Keeps those for which `keep(candidate)` holds, in their order; at least one must.
+  template <class Keep>
+  void keep_if(Keep&& keep) noexcept;
+
+  /// Leaves candidate i alone in the running.
+  void choose(std::size_t i) noexcept {
+    MICA_ASSERT(i < size_);
+    storage_[0] = storage_[i];
+    size_ = 1;
+    sorted_ = 1;
+    by_id_ = false;
+  }
+
+  /// Says that logits were changed in a way that may have changed their order.
+  void forget_order() noexcept { sorted_ = 0; }
+
+  /// The best candidate, without moving any; its index.
+  [[nodiscard]] std::size_t best() const noexcept;
+
+  /// Sets every p to its probability among the candidates left. In double, in the order in which they stand.
+  void softmax() noexcept;
+
+ private:
+  [[nodiscard]] static bool usable(float logit) noexcept {
+    return logit < std::numeric_limits<float>::infinity();
+  }
+
+  std::span<Candidate> storage_;
+  std::size_t size_ = 0;
+  std::size_t sorted_ = 0;
+  bool by_id_ = false;
+};
+
+inline bool Candidates::fill(std::span<const float> logits) noexcept {
+  MICA_ASSERT(logits.size() <= storage_.size());
+  bool all_usable = true;
+  float most = -std::numeric_limits<float>::infinity();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    storage_[i] = {static_cast<TokenId>(i), logits[i], 0.0f};
+    all_usable = all_usable && usable(logits[i]);
+    most = std::max(most, logits[i]);
+  }
+  size_ = logits.size();
+  sorted_ = 0;
+  by_id_ = true;
+  return all_usable && most > -std::numeric_limits<float>::infinity();
+}
+
+inline bool Candidates::fill_best(std::span<const float> logits, std::size_t k) noexcept {
+  MICA_ASSERT(k > 0 && k <= storage_.size());
+  k = std::min(k, logits.size());
+  size_ = k;
+  sorted_ = k;
+  by_id_ = false;
+  const auto kept = storage_.first(k);
+  for (std::size_t i = 0; i < k; ++i) {
+    kept[i] = {static_cast<TokenId>(i), logits[i], 0.0f};
+    if (!usable(logits[i])) return false;
+  }
+  if (k == 0) return false;
+  std::make_heap(kept.begin(), kept.end(), better);  // the worst of the kept on top
+  for (std::size_t i = k; i < logits.size(); ++i) {
+    if (!(logits[i] > kept[0].logit)) {  // an equal one has the higher id: worse
+      if (std::isnan(logits[i])) return false;
+      continue;
+    }
+    if (!usable(logits[i])) return false;
+    std::pop_heap(kept.begin(), kept.end(), better);
+    kept[k - 1] = {static_cast<TokenId>(i), logits[i], 0.0f};
+    std::push_heap(kept.begin(), kept.end(), better);
+  }
+  std::sort_heap(kept.begin(), kept.end(), better);
+  return kept[0].logit > -std::numeric_limits<float>::infinity();
+}
+
+inline void Candidates::sort_best(std::size_t n) noexcept {
+  MICA_ASSERT(n <= size_);
+  if (n <= sorted_) return;
+  const auto first =
+      storage_.begin() + static_cast<std::ptrdiff_t>(sorted_);  // what is sorted stays the best
+  const auto middle = storage_.begin() + static_cast<std::ptrdiff_t>(n);
+  const auto last = storage_.begin() + static_cast<std::ptrdiff_t>(size_);
+  if (n < size_ &&
+      (n - sorted_) * 8 > size_ - sorted_) {  // a heap of many costs more than a split and a sort
+    std::nth_element(first, middle, last, better);
+    std::sort(first, middle, better);
+  } else {
+    std::partial_sort(first, middle, last, better);
+  }
+  sorted_ = n;
+  by_id_ = false;
+}
+
+template <class Keep>
+void Candidates::keep_if(Keep&& keep) noexcept {
+  std::size_t n = 0;
+  std::size_t sorted = 0;
+  for (std::size_t i = 0; i < size_; ++i) {
+    if (!keep(std::as_const(storage_[i]))) continue;
+    if (i < sorted_) ++sorted;
+    storage_[n++] = storage_[i];
+  }
+  MICA_ASSERT(n > 0);
+  if (n != size_) by_id_ = false;
+  size_ = n;
+  sorted_ = sorted;
+}
+
+inline std::size_t Candidates::best() const noexcept {
+  if (sorted_ > 0) return 0;
+  std::size_t found = 0;
+  for (std::size_t i = 1; i < size_; ++i) {
+    if (better(storage_[i], storage_[found])) found = i;
+  }
+  return found;
+}
+
+inline void Candidates::softmax() noexcept {
+  const auto most = static_cast<double>(storage_[best()].logit);
+  double sum = 0.0;
+  for (Candidate& candidate : span()) {
+    const double weight = std::exp(static_cast<double>(candidate.logit) - most);
+    candidate.p = static_cast<float>(weight);
+    sum += weight;
+  }
+  for (Candidate& candidate : span())
+    candidate.p = static_cast<float>(static_cast<double>(candidate.p) / sum);
+}
+
+}  // namespace mica::sample

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How options are refused: what was found and what is allowed, with the option's name as the command line spells it.
+#pragma once
+
+#include "mica/base/error.hpp"
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace mica::sample::detail {
+
+/// A number as people write it: 0.8, not 0.800000.
+[[nodiscard]] inline std::string plain(double value) {
+  char text[32];
+  const int length = std::snprintf(text, sizeof text, "%.6g", value);
+  return std::string(text, static_cast<std::size_t>(length));
+}
+
+/// `value` if it is between `least` and `most`; else, and for NaN, a usage error that ends in `otherwise`.
+[[nodiscard]] inline float in_range(std::string_view name, float value, float least, float most,
+                                    std::string_view otherwise = {}) {
+  if (value >= least && value <= most) return value;
+  raise(ErrorCode::usage, name, ": found ", plain(static_cast<double>(value)), ", allowed ",
+        plain(static_cast<double>(least)), " to ", plain(static_cast<double>(most)), otherwise);
+}
+
+}  // namespace mica::sample::detail

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a user may say about the choice of tokens; names and defaults are those in people's fingers.
+#pragma once
+
+#include <cstdint>
+
+namespace mica::sample {
+
+/// Options of the default sampler. Ranges are checked where a Sampler is made.
+struct SamplerOptions {
+  float temperature = 0.8f;         ///< 0 and below: greedy, and nothing below but the penalties counts
+  std::int64_t top_k = 40;          ///< 0: all
+  float top_p = 0.95f;              ///< 1: all
+  float min_p = 0.05f;              ///< 0: all
+  float repeat_penalty = 1.0f;      ///< 1: none
+  std::int64_t repeat_last_n = 64;  ///< how far back penalties look; 0: not at all
+  float frequency_penalty = 0.0f;   ///< 0: none
+  float presence_penalty = 0.0f;    ///< 0: none
+  std::uint64_t seed = 0;
+};
+
+}  // namespace mica::sample
