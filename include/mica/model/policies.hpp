@@ -114,6 +114,26 @@ template <class Set, class First, class... Rest>
   requires is_policy<First>
 struct ApplyPolicies<Set, First, Rest...> : ApplyPolicies<typename First::template Apply<Set>, Rest...> {};
 
+/// A format that products can be computed with: an integer one must come apart.
+template <class F>
+concept ComputableFormat = WeightFormat<F> && (F::arithmetic == format::Arithmetic::real || IntegerFormat<F>);
+
+template <class List>
+inline constexpr bool are_formats = false;
+template <class... F>
+inline constexpr bool are_formats<TypeList<F...>> = (ComputableFormat<F> && ...);
+
+/// A policy over the allocator of the model; the policy as it is when that cannot be, which an assert says better.
+template <class P, class A>
+struct Rebound {
+  using type = P;
+};
+template <class P, class A>
+  requires requires { typename P::template Rebind<A>; }
+struct Rebound<P, A> {
+  using type = typename P::template Rebind<A>;
+};
+
 }  // namespace detail
 
 /// The policies that a list of With... types gives.

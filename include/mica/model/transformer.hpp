@@ -56,6 +56,9 @@ struct KvCache {
 template <class Family, class Policies>
 class BasicTransformer {
   static_assert(Arch<Family>, "mica::Transformer: the first argument must be a family such as mica::arch::Llama (arch/concept.hpp)");
+  static_assert(detail::are_formats<typename Policies::Weights>,
+                "mica::Transformer: WithWeights<...> needs formats: one mica::WeightFormat or a mica::TypeList of them; those "
+                "with integer arithmetic must be a mica::IntegerFormat (format/concept.hpp)");
   static_assert(Allocator<typename Policies::Allocator>,
                 "mica::Transformer: WithAllocator<...> needs a mica::Allocator (alloc/concept.hpp)");
   static_assert(KvElements<kv::ElementsOf<typename Policies::KvElement>>,
@@ -73,10 +76,11 @@ class BasicTransformer {
  public:
   using Arch = Family;
   using Formats = typename Policies::Weights;
-  using Allocator = typename Policies::Allocator;
+  using Allocator = std::conditional_t<mica::Allocator<typename Policies::Allocator>, typename Policies::Allocator,
+                                       alloc::Huge>;  // the other only after a failed assert: one sentence is enough
   using Elements = kv::ElementsOf<typename Policies::KvElement>;
-  using Storage = typename Policies::KvStorage::template Rebind<Allocator>;
-  using Pager = typename Policies::Pager::template Rebind<Allocator>;
+  using Storage = typename detail::Rebound<typename Policies::KvStorage, Allocator>::type;
+  using Pager = typename detail::Rebound<typename Policies::Pager, Allocator>::type;
   using Kernels = typename Policies::Kernels;
   using Executor = typename Policies::Executor;
   using Cache = KvCache<Storage>;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The least Arch: a family that takes what it can from the shapes of tensors, and has constants for the rest.
+
+#pragma once
+
+#include "mica/arch/concept.hpp"
+#include "mica/arch/tensor_names.hpp"
+
+namespace mica::archetype {
+
+struct Arch {
+  // Required by Arch
+  static constexpr std::string_view name = "plain";
+
+  static arch::Config config(const gguf::Document& document) {
+    constexpr std::size_t head_dim = 10;
+    const auto rows = [&](std::size_t layer, std::string_view part) {
+      return static_cast<std::size_t>(document.tensor(arch::tensor_names::layer(layer, part)).rows());
+    };
+    arch::Config config;
+    config.n_ctx_train = 700;
+    config.width = static_cast<std::size_t>(document.tensor(arch::tensor_names::token_embd).width());
+    config.n_vocab = static_cast<std::size_t>(document.tensor(arch::tensor_names::token_embd).rows());
+    config.norm_epsilon = 1e-5f;
+    config.rope.dims = head_dim;
+    for (std::size_t i = 0; document.contains(arch::tensor_names::layer(i, "attn_q")); ++i) {
+      config.layers.push_back({rows(i, "attn_q") / head_dim, rows(i, "attn_k") / head_dim, head_dim, rows(i, "ffn_up")});
+    }
+    return config;
+  }
+};
+static_assert(mica::Arch<Arch>);
+
+}  // namespace mica::archetype

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// expect: mica::Transformer: after the family only mica::With... policies may follow
+
+#include "mica/arch/llama.hpp"
+#include "mica/kv/contiguous.hpp"
+#include "mica/model/transformer.hpp"
+
+#ifdef MICA_FAIL
+using Model = mica::Transformer<mica::arch::Llama, mica::kv::Contiguous<>>;
+#else
+using Model = mica::Transformer<mica::arch::Llama, mica::WithKv<mica::kv::Contiguous<>>>;
+#endif
+
+static_assert(sizeof(Model) > 0);

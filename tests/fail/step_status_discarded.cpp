@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// expect: ignoring
+
+#include "mica/model/step_status.hpp"
+
+#pragma GCC diagnostic error "-Wunused-result"
+
+mica::model::StepStatus step() noexcept;
+
+mica::model::StepStatus run() {
+#ifdef MICA_FAIL
+  step();
+#else
+  if (const auto status = step(); status != mica::model::StepStatus::ok) return status;
+#endif
+  return step();
+}
