@@ -4,15 +4,15 @@
 // .cpp of a program. Take nlohmann::ordered_json: templates show the order of keys.
 #pragma once
 
+#include "mica/text/jinja/value.hpp"
+
+#include <nlohmann/json.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/value.hpp"
-
-#include <nlohmann/json.hpp>
 
 namespace mica::text {
 
@@ -25,11 +25,16 @@ jinja::Value value_of_json(const Json& json, std::size_t depth) {
     jinja::detail::exceed("JSON nests deeper than ", jinja::max_container_depth);
   }
   switch (json.type()) {
-    case Type::boolean: return json.template get<bool>();
-    case Type::number_integer: return json.template get<std::int64_t>();
-    case Type::number_unsigned: break;
-    case Type::number_float: return json.template get<double>();
-    case Type::string: return json.template get<std::string>();
+    case Type::boolean:
+      return json.template get<bool>();
+    case Type::number_integer:
+      return json.template get<std::int64_t>();
+    case Type::number_unsigned:
+      break;
+    case Type::number_float:
+      return json.template get<double>();
+    case Type::string:
+      return json.template get<std::string>();
     case Type::array: {
       std::vector<jinja::Value> items;
       items.reserve(json.size());
@@ -39,10 +44,12 @@ jinja::Value value_of_json(const Json& json, std::size_t depth) {
     case Type::object: {
       jinja::Value::Entries entries;
       entries.reserve(json.size());
-      for (const auto& [key, value] : json.items()) entries.emplace_back(key, value_of_json(value, depth + 1));
+      for (const auto& [key, value] : json.items())
+        entries.emplace_back(key, value_of_json(value, depth + 1));
       return jinja::Value::mapping(std::move(entries));
     }
-    default: return nullptr;
+    default:
+      return nullptr;
   }
   const auto number = json.template get<std::uint64_t>();
   if (number > static_cast<std::uint64_t>(INT64_MAX)) return static_cast<double>(number);

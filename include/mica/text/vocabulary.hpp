@@ -9,6 +9,7 @@
 #include "mica/text/detail/special_index.hpp"
 #include "mica/text/detail/text_arena.hpp"
 #include "mica/text/detail/text_index.hpp"
+#include "mica/text/pretokenizer_rules.hpp"
 #include "mica/text/token_id.hpp"
 #include "mica/text/vocabulary_source.hpp"
 
@@ -94,7 +95,7 @@ class Vocabulary {
 
  private:
   void read_types(const VocabularySource& source);
-  void make_ends_control();
+  void correct_types();
   void read_special_ids(const VocabularySource& source);
   void read_merges(std::span<const std::string_view> merges);
   void find_ends();
@@ -127,6 +128,14 @@ inline TokenizerKind tokenizer_kind(std::string_view model) {
         "', known are 'llama' (SPM) and 'gpt2' (byte-level BPE)");
 }
 
+/// Whether files with this pre-tokenizer begin texts with BOS when they do not say; unknown names are refused later.
+inline bool adds_bos(std::string_view pre) {
+  for (const PretokenizerRules& rules : all_pretokenizer_rules) {
+    if (std::find(rules.names.begin(), rules.names.end(), pre) != rules.names.end()) return rules.adds_bos;
+  }
+  return false;
+}
+
 inline void check_lengths(const VocabularySource& source) {
   const std::size_t n = source.tokens.size();
   MICA_CHECK(n > 0, file, "tokenizer.ggml.tokens: found no tokens, a vocabulary needs at least one");
@@ -139,6 +148,8 @@ inline void check_lengths(const VocabularySource& source) {
   check("tokenizer.ggml.scores", source.scores.size());
   check("tokenizer.ggml.token_type", source.types.size());
 }
+
+using Name = std::string_view;
 
 /// Tokens by which models end a turn; the first that a vocabulary has stands in for a missing EOT.
 inline constexpr std::array<std::string_view, 11> turn_ends = {"<|eot_id|>",
@@ -157,6 +168,44 @@ inline constexpr std::array<std::string_view, 11> turn_ends = {"<|eot_id|>",
 inline constexpr std::array<std::string_view, 7> other_ends = {
     "<|eom_id|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<eos>", "[EOS]"};
 
+/// Tokens around the gap that a model is to fill, around files and repositories.
+inline constexpr std::array infill_marks = {Name("<|fim_prefix|>"),
+                                            Name("<fim-prefix>"),
+                                            Name("<fim_prefix>"),
+                                            Name("<PRE>"),
+                                            Name("\u2581<PRE>"),
+                                            Name("<|code_prefix|>"),
+                                            Name("<\uFF5Cfim\u2581begin\uFF5C>"),
+                                            Name("<|fim_suffix|>"),
+                                            Name("<fim-suffix>"),
+                                            Name("<fim_suffix>"),
+                                            Name("<SUF>"),
+                                            Name("\u2581<SUF>"),
+                                            Name("<|code_suffix|>"),
+                                            Name("<\uFF5Cfim\u2581hole\uFF5C>"),
+                                            Name("<|fim_middle|>"),
+                                            Name("<fim-middle>"),
+                                            Name("<fim_middle>"),
+                                            Name("<MID>"),
+                                            Name("\u2581<MID>"),
+                                            Name("<|code_middle|>"),
+                                            Name("<\uFF5Cfim\u2581end\uFF5C>"),
+                                            Name("<|fim_pad|>"),
+                                            Name("<fim-pad>"),
+                                            Name("<fim_pad>"),
+                                            Name("<PAD>"),
+                                            Name("<|fim_repo|>"),
+                                            Name("<|repo_name|>"),
+                                            Name("<fim-repo>"),
+                                            Name("<REPO>"),
+                                            Name("<reponame>"),
+                                            Name("<|file_sep|>")};
+
+/// Tokens by which gpt-oss tells its channels apart; whoever reads an answer needs to see them, so they are no control
+/// tokens here, whatever the file says.
+inline constexpr std::array channel_marks = {Name("<|channel|>"), Name("<|message|>"), Name("<|start|>"),
+                                             Name("<|constrain|>")};
+
 }  // namespace detail
 
 inline Vocabulary::Vocabulary(const VocabularySource& source)
@@ -166,11 +215,11 @@ inline Vocabulary::Vocabulary(const VocabularySource& source)
       texts_((detail::check_lengths(source), source.tokens)),
       index_(source.tokens.size()),
       scores_(source.scores.begin(), source.scores.end()),
-      add_bos_(source.add_bos.value_or(kind_ == TokenizerKind::spm)),
+      add_bos_(source.add_bos.value_or(kind_ == TokenizerKind::spm || detail::adds_bos(source.pre))),
       add_eos_(source.add_eos.value_or(false)),
       add_space_prefix_(source.add_space_prefix.value_or(kind_ == TokenizerKind::spm)) {
   read_types(source);
-  make_ends_control();
+  correct_types();
   std::vector<TokenId> special;
   for (TokenId id = 0; id < size(); ++id) {
     if (is_special(id)) special.push_back(id);
@@ -199,14 +248,16 @@ inline void Vocabulary::read_types(const VocabularySource& source) {
   }
 }
 
-/// Some files call "<|im_end|>" and its like ordinary text; nobody may end a turn by typing it.
-inline void Vocabulary::make_ends_control() {
+/// Some files call "<|im_end|>" and its like ordinary text; nobody may end a turn or open a gap by typing it.
+inline void Vocabulary::correct_types() {
   const auto among = [](const auto& names, std::string_view text) {
     return std::find(names.begin(), names.end(), text) != names.end();
   };
   for (TokenId id = 0; id < size(); ++id) {
     const std::string_view text = texts_[id];
-    if (among(detail::turn_ends, text) || among(detail::other_ends, text)) types_[id] = TokenType::control;
+    const bool controls = among(detail::turn_ends, text) || among(detail::other_ends, text);
+    if (controls || among(detail::infill_marks, text)) types_[id] = TokenType::control;
+    if (among(detail::channel_marks, text)) types_[id] = TokenType::user_defined;
   }
 }
 

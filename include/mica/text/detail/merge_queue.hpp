@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The loop that SPM and BPE share: of all neighbouring symbols that may become one, join the best pair, the leftmost
-// among equals, until none is left. A heap of pairs over a linked list of symbols: n log n for any text.
+// among equals, until none is left. A linked list of symbols and a heap of pairs: n log n for any text. Long texts are
+// swept order by order instead, which walks through memory where a large heap would jump; the result is the same.
 #pragma once
 
 #include "mica/text/token_id.hpp"
@@ -10,7 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace mica::text::detail {
@@ -39,47 +42,59 @@ class MergeQueue {
   template <class F>
   void run(std::vector<Symbol>& symbols, F&& candidate) {
     const auto n = static_cast<std::uint32_t>(symbols.size());
-    heap_.clear();
+    current_ = n < many ? none : 0;
     for (std::uint32_t i = 0; i < n; ++i) {
       symbols[i].previous = i == 0 ? none : i - 1;
       symbols[i].next = i + 1 == n ? none : i + 1;
     }
-    for (std::uint32_t i = 0; i + 1 < n; ++i) {
-      if (const auto pair = make(symbols, i, candidate)) heap_.push_back(*pair);
-    }
-    std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
-    while (!heap_.empty()) {
-      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-      const Pair best = heap_.back();
-      heap_.pop_back();
-      join(symbols, best, candidate);
-    }
+    for (std::uint32_t i = 0; i + 1 < n; ++i) consider(symbols, i, candidate);
+    while (const std::optional<Pair> best = pop()) join(symbols, *best, candidate);
   }
 
  private:
+  // Below this number of symbols everything goes through the heap, which stays in the first cache.
+  static constexpr std::uint32_t many = 4096;
+
   struct Pair {
     std::uint64_t key;   // order, then left index
     std::uint32_t size;  // bytes of both; symbols only grow, so another size means that the pair is gone
     TokenId id;
 
     friend bool operator>(const Pair& a, const Pair& b) noexcept { return a.key > b.key; }
+    friend bool operator<(const Pair& a, const Pair& b) noexcept { return a.key < b.key; }
   };
 
   template <class F>
-  static std::optional<Pair> make(const std::vector<Symbol>& symbols, std::uint32_t left, F& candidate) {
+  void consider(const std::vector<Symbol>& symbols, std::uint32_t left, F& candidate) {
     const Symbol& a = symbols[left];
     const Symbol& b = symbols[a.next];
     const std::optional<Candidate> found = candidate(a, b);
-    if (!found) return std::nullopt;
-    return Pair{std::uint64_t{found->order} << 32 | left, a.size + b.size, found->id};
+    if (!found) return;
+    const Pair pair = {std::uint64_t{found->order} << 32 | left, a.size + b.size, found->id};
+    if (found->order > current_) return later_[found->order].push_back(pair);
+    heap_.push_back(pair);
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
 
-  template <class F>
-  void push(const std::vector<Symbol>& symbols, std::uint32_t left, F& candidate) {
-    if (const auto pair = make(symbols, left, candidate)) {
-      heap_.push_back(*pair);
-      std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-    }
+  std::optional<Pair> pop() {
+    if (heap_.empty() && at_ == sweep_.size() && !next_sweep()) return std::nullopt;
+    if (at_ < sweep_.size() && (heap_.empty() || sweep_[at_] < heap_.front())) return sweep_[at_++];
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    const Pair best = heap_.back();
+    heap_.pop_back();
+    return best;
+  }
+
+  bool next_sweep() {
+    sweep_.clear();
+    at_ = 0;
+    if (later_.empty()) return false;
+    const auto first = later_.begin();
+    current_ = first->first;
+    sweep_ = std::move(first->second);
+    later_.erase(first);
+    if (!std::is_sorted(sweep_.begin(), sweep_.end())) std::sort(sweep_.begin(), sweep_.end());
+    return true;
   }
 
   template <class F>
@@ -94,11 +109,15 @@ class MergeQueue {
     a.next = b.next;
     b.size = 0;
     if (a.next != none) symbols[a.next].previous = left;
-    if (a.previous != none) push(symbols, a.previous, candidate);
-    if (a.next != none) push(symbols, left, candidate);
+    if (a.previous != none) consider(symbols, a.previous, candidate);
+    if (a.next != none) consider(symbols, left, candidate);
   }
 
-  std::vector<Pair> heap_;
+  std::uint32_t current_ = none;                      // order of the sweep; what comes later waits in later_
+  std::vector<Pair> heap_;                            // pairs up to that order that the sweep does not have
+  std::vector<Pair> sweep_;                           // pairs of that order, from left to right
+  std::size_t at_ = 0;                                // next of the sweep
+  std::map<std::uint32_t, std::vector<Pair>> later_;  // pairs of each higher order
 };
 
 }  // namespace mica::text::detail

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tokenizer of a file, whichever it is, and the way back from tokens to text.
+#pragma once
+
+#include "mica/text/bpe.hpp"
+#include "mica/text/concept.hpp"
+#include "mica/text/spm.hpp"
+#include "mica/text/vocabulary.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace mica::text {
+
+/// How tokens become a text.
+struct DecodeOptions {
+  bool show_special = false;  ///< write control and unknown tokens out
+  bool tidy_spaces =
+      false;  ///< as some models' own decoders do: no space before . , ! ? 's 'm 've 're (loses bytes)
+};
+
+/// Spm or Bpe, as the vocabulary asks.
+class AnyTokenizer {
+ public:
+  /// Raises what Spm and Bpe raise.
+  explicit AnyTokenizer(Vocabulary vocabulary) : any_(make(std::move(vocabulary))) {}
+
+  // Required by Tokenizer
+  [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const {
+    return std::visit([&](const auto& t) { return t.encode(text, options); }, any_);
+  }
+  void append_piece(TokenId id, bool show_special, std::string& out) const {
+    std::visit([&](const auto& t) { t.append_piece(id, show_special, out); }, any_);
+  }
+  [[nodiscard]] const Vocabulary& vocabulary() const noexcept {
+    if (const auto* spm = std::get_if<Spm>(&any_)) return spm->vocabulary();
+    return std::get_if<Bpe>(&any_)->vocabulary();
+  }
+
+  // Specific to AnyTokenizer
+  /// The bytes of one token, which may end within a character (see Utf8Stream).
+  /// Raises `usage` for an id outside the vocabulary.
+  [[nodiscard]] std::string piece(TokenId id, bool show_special = false) const;
+
+  /// The text of many tokens, without the space that encoding put before the first word.
+  /// Raises `usage` for an id outside the vocabulary.
+  [[nodiscard]] std::string decode(std::span<const TokenId> ids, DecodeOptions options = {}) const;
+
+ private:
+  static std::variant<Spm, Bpe> make(Vocabulary vocabulary) {
+    if (vocabulary.kind() == TokenizerKind::spm) return Spm(std::move(vocabulary));
+    return Bpe(std::move(vocabulary));
+  }
+
+  std::variant<Spm, Bpe> any_;
+};
+static_assert(Tokenizer<AnyTokenizer>);
+
+/// The tokenizer that the vocabulary asks for.
+[[nodiscard]] inline AnyTokenizer make_tokenizer(Vocabulary vocabulary) {
+  return AnyTokenizer(std::move(vocabulary));
+}
+
+namespace detail {
+
+/// Drops a space before each of . , ! ?
+inline std::string without_spaces_before_marks(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool before_mark =
+        i + 1 < text.size() && std::string_view(".,!?").find(text[i + 1]) != std::string_view::npos;
+    if (text[i] != ' ' || !before_mark) out.push_back(text[i]);
+  }
+  return out;
+}
+
+/// Replaces each occurrence from left to right.
+inline std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = text.find(from); at != std::string_view::npos; at = text.find(from)) {
+    out.append(text.substr(0, at)).append(to);
+    text.remove_prefix(at + from.size());
+  }
+  return out.append(text);
+}
+
+/// What decoders with "clean_up_tokenization_spaces" make of a text.
+inline std::string with_tidy_spaces(std::string_view text) {
+  std::string out = replaced(without_spaces_before_marks(text), " ' ", "'");
+  for (const std::string_view ending : {"'s", "'m", "'re", "'ve"}) {
+    out = replaced(out, std::string(" ").append(ending), ending);
+  }
+  return out;
+}
+
+}  // namespace detail
+
+inline std::string AnyTokenizer::piece(TokenId id, bool show_special) const {
+  const std::size_t n = vocabulary().size();
+  MICA_CHECK(id < n, usage, "token ", id, " is outside the vocabulary of ", n, " tokens (0 to ", n - 1, ")");
+  std::string out;
+  append_piece(id, show_special, out);
+  return out;
+}
+
+inline std::string AnyTokenizer::decode(std::span<const TokenId> ids, DecodeOptions options) const {
+  std::string out;
+  bool at_start = vocabulary().add_space_prefix();
+  for (const TokenId id : ids) {
+    const std::string bytes = piece(id, options.show_special);
+    if (bytes.empty()) continue;
+    out.append(bytes, at_start && bytes[0] == ' ' ? 1 : 0, std::string::npos);
+    at_start = false;
+  }
+  const bool tidies =
+      vocabulary().kind() == TokenizerKind::bpe && pretokenizer_rules(vocabulary().pre()).tidies_spaces;
+  return options.tidy_spaces && tidies ? detail::with_tidy_spaces(out) : out;
+}
+
+}  // namespace mica::text
