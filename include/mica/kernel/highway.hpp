@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The vector kernels as a kernels policy: declarations only, no Highway header. Link the units in kernel/highway/units
+// (CMake: mica::kernels), which are compiled once per instruction set and chosen at run time.
+//
+// A format with a vector codec that is not in format::All needs a unit of its own (kernel/highway/dispatch.hpp). One
+// without needs nothing: its blocks are decoded or taken apart here and multiplied by the compiled kernels.
+#pragma once
+
+#include "mica/format/lists.hpp"
+#include "mica/kernel/concept.hpp"
+#include "mica/kernel/highway/generic.hpp"
+#include "mica/kernel/scalar/attention.hpp"
+
+namespace mica::kernel {
+
+namespace highway {
+
+// Defined in kernel/highway/dispatch.hpp, instantiated by the units.
+template <WeightFormat F>
+void matmul(const MatmulArgs<F>& a) noexcept;
+template <KvElement E>
+void attention_scores(const AttentionArgs& a) noexcept;
+template <KvElement E>
+void attention_values(const AttentionArgs& a) noexcept;
+
+void quantize(const QuantizeArgs& a) noexcept;
+void rms_norm(const RmsNormArgs& a) noexcept;
+void rope(const RopeArgs& a) noexcept;
+void swiglu(const SwigluArgs& a) noexcept;
+void attention_softmax(const AttentionArgs& a) noexcept;
+void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept;
+void attention_finish(const AttentionState& state) noexcept;
+
+}  // namespace highway
+
+/// Bit-equal to kernel::Scalar on every target.
+struct Highway {
+  static constexpr std::string_view name = "highway";
+
+  template <WeightFormat F>
+  static void matmul(const MatmulArgs<F>& a) noexcept {
+    if constexpr (F::vector_codec) {
+      highway::matmul<F>(a);
+    } else {
+      highway::matmul_without_codec<F>(a);
+    }
+  }
+  static void quantize(const QuantizeArgs& a) noexcept { highway::quantize(a); }
+  static void rms_norm(const RmsNormArgs& a) noexcept { highway::rms_norm(a); }
+  static void rope(const RopeArgs& a) noexcept { highway::rope(a); }
+  static void swiglu(const SwigluArgs& a) noexcept { highway::swiglu(a); }
+
+  /// Limit: an element outside format::AllKv runs at the speed of the specification.
+  template <KvElement E>
+  static void attention_scores(const AttentionArgs& a) noexcept {
+    if constexpr (format::AllKv::contains<E>) {
+      highway::attention_scores<E>(a);
+    } else {
+      scalar::attention_scores<E>(a);
+    }
+  }
+  static void attention_softmax(const AttentionArgs& a) noexcept { highway::attention_softmax(a); }
+  template <KvElement E>
+  static void attention_values(const AttentionArgs& a) noexcept {
+    if constexpr (format::AllKv::contains<E>) {
+      highway::attention_values<E>(a);
+    } else {
+      scalar::attention_values<E>(a);
+    }
+  }
+  static void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept {
+    highway::attention_merge(a, state);
+  }
+  static void attention_finish(const AttentionState& state) noexcept { highway::attention_finish(state); }
+};
+
+static_assert(Kernels<Highway>);
+
+}  // namespace mica::kernel

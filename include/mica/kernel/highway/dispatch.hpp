@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compiles the vector kernels once per instruction set and defines the functions that choose between them. It costs
+// seconds per file, so only units include it: a unit instantiates what it names and the linker finds it for everybody.
+//
+//   #define MICA_USER_CODECS_INL "my_codec-inl.hpp"           // only for formats of your own
+//   #include "mica/kernel/highway/dispatch.hpp"
+//   MICA_INSTANTIATE_MATMUL(MyFormat)
+//
+// It must come before any Highway header. Flags may differ between units: MICA_ABI keeps them apart.
+#pragma once
+
+#if defined(HIGHWAY_HWY_FOREACH_TARGET_H_) || defined(HWY_HIGHWAY_INCLUDED)
+#error "include mica/kernel/highway/dispatch.hpp before any Highway header, one pass per translation unit"
+#endif
+
+#include "mica/kernel/highway.hpp"
+#include "mica/kernel/highway/abi.hpp"
+#include "mica/kernel/scalar.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mica/kernel/highway/kernels-inl.hpp"
+#include <hwy/foreach_target.h>
+
+#include "mica/kernel/highway/kernels-inl.hpp"
+
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+
+// One table per instantiation, local to a template: a table at namespace scope named by an inline function would be a
+// different object in every unit. The set of targets is part of the symbol.
+
+template <WeightFormat F, long long = (HWY_TARGETS)>
+void choose_matmul(const MatmulArgs<F>& a) noexcept {
+  HWY_EXPORT_T(MicaMatmul, matmul<F>);
+  HWY_DYNAMIC_DISPATCH_T(MicaMatmul)(a);
+}
+template <KvElement E, long long = (HWY_TARGETS)>
+void choose_attention_scores(const AttentionArgs& a) noexcept {
+  HWY_EXPORT_T(MicaScores, attention_scores<E>);
+  HWY_DYNAMIC_DISPATCH_T(MicaScores)(a);
+}
+template <KvElement E, long long = (HWY_TARGETS)>
+void choose_attention_values(const AttentionArgs& a) noexcept {
+  HWY_EXPORT_T(MicaValues, attention_values<E>);
+  HWY_DYNAMIC_DISPATCH_T(MicaValues)(a);
+}
+
+}  // namespace MICA_ABI
+
+template <WeightFormat F>
+void matmul(const MatmulArgs<F>& a) noexcept {
+  choose_matmul<F>(a);
+}
+template <KvElement E>
+void attention_scores(const AttentionArgs& a) noexcept {
+  choose_attention_scores<E>(a);
+}
+template <KvElement E>
+void attention_values(const AttentionArgs& a) noexcept {
+  choose_attention_values<E>(a);
+}
+
+}  // namespace mica::kernel::highway
+
+/// Puts the products of a format, or the attention of a KV element, into this translation unit.
+#define MICA_INSTANTIATE_MATMUL(F) \
+  template void mica::kernel::highway::matmul<F>(const mica::kernel::MatmulArgs<F>&) noexcept;
+#define MICA_INSTANTIATE_ATTENTION(E)                                                                      \
+  template void mica::kernel::highway::attention_scores<E>(const mica::kernel::AttentionArgs&) noexcept;   \
+  template void mica::kernel::highway::attention_values<E>(const mica::kernel::AttentionArgs&) noexcept;

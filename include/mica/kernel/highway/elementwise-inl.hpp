@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: quantize, rms_norm, rope, swiglu, and the exponential. Numbers at the end of a row that do not fill a
+// vector go through the same operations one by one.
+
+#if defined(MICA_KERNEL_HIGHWAY_ELEMENTWISE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_ELEMENTWISE_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_ELEMENTWISE_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_ELEMENTWISE_INL_HPP
+#endif
+
+#include "mica/kernel/highway/ops-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+#if MICA_VECTORS
+
+/// kernel::exp, lane by lane.
+HWY_INLINE VF exp_lanes(VF x) {
+  using C = ExpConstants;
+  const DF d;
+  const VF top = hn::Set(d, C::highest);
+  const VF clamped = hn::IfThenElse(hn::Gt(x, top), top, x);
+  const VF n = hn::Round(hn::Mul(clamped, hn::Set(d, C::log2_e)));
+  VF r = hn::NegMulAdd(n, hn::Set(d, C::ln2_high), clamped);
+  r = hn::NegMulAdd(n, hn::Set(d, C::ln2_low), r);
+  VF p = hn::Set(d, C::taylor[7]);
+  MICA_UNROLL
+  for (std::size_t i = 7; i-- > 0;) p = hn::MulAdd(p, r, hn::Set(d, C::taylor[i]));
+  const VI exponent = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(DI(), n), hn::Set(DI(), 127)));
+  const VF result = hn::Mul(p, hn::BitCast(d, exponent));
+  const VF zeroed = hn::IfThenElse(hn::Lt(x, hn::Set(d, C::lowest)), hn::Zero(d), result);
+  return hn::IfThenElse(hn::IsNaN(x), x, zeroed);
+}
+
+/// 32 values; bits of a magnitude order like the magnitude, and infinity and NaN are above all numbers.
+HWY_INLINE void quantize_group(const float* x, std::int8_t* codes, float& scale, std::int16_t* sums) {
+  const DF d;
+  constexpr std::size_t vectors = activation_group / lanes;
+  VI largest = hn::Zero(DI());
+  MICA_UNROLL
+  for (std::size_t v = 0; v < vectors; ++v) {
+    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(hn::LoadU(d, x + v * lanes))));
+  }
+  const std::int32_t bits = hn::ReduceMax(DI(), largest);
+  const float amax = std::bit_cast<float>(bits);
+  const bool finite = bits < 0x7F800000;
+  if (!finite || amax < activation_floor) {
+    std::fill_n(codes, activation_group, std::int8_t{0});
+    scale = finite ? 0.0f : std::bit_cast<float>(0x7FC00000u);
+    sums[0] = sums[1] = 0;
+    return;
+  }
+  scale = amax / 127.0f;
+  const VF inverse = hn::Set(d, 127.0f / amax);
+  const hn::Rebind<std::int8_t, DF> d8;
+  VI total[2] = {hn::Zero(DI()), hn::Zero(DI())};
+  MICA_UNROLL
+  for (std::size_t v = 0; v < vectors; ++v) {
+    const VI code = hn::NearestInt(hn::Mul(hn::LoadU(d, x + v * lanes), inverse));
+    hn::StoreU(hn::DemoteTo(d8, code), d8, codes + v * lanes);
+    total[v * lanes / 16] = hn::Add(total[v * lanes / 16], code);
+  }
+  for (std::size_t h = 0; h < 2; ++h) sums[h] = static_cast<std::int16_t>(hn::ReduceSum(DI(), total[h]));
+}
+
+inline void quantize(const QuantizeArgs& a) {
+  const std::size_t cols = a.out.cols;
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    for (std::size_t k = 0; k < cols; k += activation_group) {
+      quantize_group(a.x[r].data() + k, a.out.codes + r * cols + k, a.out.scales[(r * cols + k) / 32],
+                     a.out.sums + (r * cols + k) / 16);
+    }
+  }
+}
+
+inline float sum_of_squares(const float* x, std::size_t n) {
+  VF c[parts];
+  for (std::size_t p = 0; p < parts; ++p) c[p] = hn::Zero(DF());
+  std::size_t k = 0;
+  for (; k + 16 <= n; k += 16) {
+    MICA_UNROLL
+    for (std::size_t p = 0; p < parts; ++p) {
+      const VF v = load(x + k + p * lanes);
+      c[p] = hn::MulAdd(v, v, c[p]);
+    }
+  }
+  for (std::size_t p = 0; p < parts && k + p * lanes < n; ++p) {
+    const std::size_t count = HWY_MIN(n - k - p * lanes, lanes);
+    const VF v = load_first(x + k + p * lanes, count);
+    c[p] = hn::IfThenElse(hn::FirstN(DF(), count), hn::MulAdd(v, v, c[p]), c[p]);
+  }
+  return tree(c);
+}
+
+inline void rms_norm(const RmsNormArgs& a) {
+  const DF d;
+  const std::size_t cols = a.x.cols();
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    const float* const x = a.x[r].data();
+    float* const y = a.y[r].data();
+    const float scale = 1.0f / std::sqrt(sum_of_squares(x, cols) / static_cast<float>(cols) + a.epsilon);
+    std::size_t k = 0;
+    for (; k + lanes <= cols; k += lanes) {
+      hn::StoreU(hn::Mul(hn::Mul(load(x + k), hn::Set(d, scale)), load(a.weight + k)), d, y + k);
+    }
+    for (; k < cols; ++k) y[k] = (x[k] * scale) * a.weight[k];
+  }
+}
+
+/// One vector of pairs (x, y) rotated.
+HWY_INLINE void rotate(VF& x, VF& y, VF cos, VF sin) {
+  const VF turned = hn::MulAdd(x, cos, hn::Neg(hn::Mul(y, sin)));
+  y = hn::MulAdd(x, sin, hn::Mul(y, cos));
+  x = turned;
+}
+
+inline void rope_head(float* head, std::size_t half, RopePairs pairs, const float* cos, const float* sin) {
+  const DF d;
+  const bool adjacent = pairs == RopePairs::adjacent;
+  std::size_t i = 0;
+  for (; i + lanes <= half; i += lanes) {
+    VF x, y;
+    if (adjacent) {
+      hn::LoadInterleaved2(d, head + 2 * i, x, y);
+      rotate(x, y, load(cos + i), load(sin + i));
+      hn::StoreInterleaved2(x, y, d, head + 2 * i);
+    } else {
+      x = load(head + i);
+      y = load(head + half + i);
+      rotate(x, y, load(cos + i), load(sin + i));
+      hn::StoreU(x, d, head + i);
+      hn::StoreU(y, d, head + half + i);
+    }
+  }
+  for (; i < half; ++i) {
+    float& first = head[adjacent ? 2 * i : i];
+    float& second = head[adjacent ? 2 * i + 1 : i + half];
+    const float x = first, y = second;
+    first = std::fma(x, cos[i], -(y * sin[i]));
+    second = std::fma(x, sin[i], y * cos[i]);
+  }
+}
+
+inline void rope(const RopeArgs& a) {
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    for (std::size_t h = 0; h < a.x.cols() / a.head_dim; ++h) {
+      rope_head(a.x[r].data() + h * a.head_dim, a.dims / 2, a.pairs, a.cos[r].data(), a.sin[r].data());
+    }
+  }
+}
+
+inline void swiglu(const SwigluArgs& a) {
+  const DF d;
+  const std::size_t cols = a.gate.cols();
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    const float* const gate = a.gate[r].data();
+    const float* const up = a.up[r].data();
+    float* const out = a.out[r].data();
+    std::size_t k = 0;
+    for (; k + lanes <= cols; k += lanes) {
+      const VF x = load(gate + k);
+      const VF silu = hn::Div(x, hn::Add(hn::Set(d, 1.0f), exp_lanes(hn::Neg(x))));
+      hn::StoreU(hn::Mul(silu, load(up + k)), d, out + k);
+    }
+    for (; k < cols; ++k) out[k] = kernel::silu(gate[k]) * up[k];
+  }
+}
+
+#else
+
+inline void quantize(const QuantizeArgs& a) { scalar::quantize(a); }
+inline void rms_norm(const RmsNormArgs& a) { scalar::rms_norm(a); }
+inline void rope(const RopeArgs& a) { scalar::rope(a); }
+inline void swiglu(const SwigluArgs& a) { scalar::swiglu(a); }
+
+#endif  // MICA_VECTORS
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif

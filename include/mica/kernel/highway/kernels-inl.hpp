@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: everything that is chosen at run time. dispatch.hpp has it included once per instruction set.
+
+#if defined(MICA_KERNEL_HIGHWAY_KERNELS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_KERNELS_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_KERNELS_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_KERNELS_INL_HPP
+#endif
+
+#include "mica/kernel/highway/attention-inl.hpp"
+#include "mica/kernel/highway/decode_q4_0-inl.hpp"
+#include "mica/kernel/highway/decode_q4_k-inl.hpp"
+#include "mica/kernel/highway/decode_q6_k-inl.hpp"
+#include "mica/kernel/highway/decode_q8_0-inl.hpp"
+#include "mica/kernel/highway/elementwise-inl.hpp"
+#include "mica/kernel/highway/integer-inl.hpp"
+#include "mica/kernel/highway/real-inl.hpp"
+
+// Codecs of the user, after everything they may use.
+#ifdef MICA_USER_CODECS_INL
+#include MICA_USER_CODECS_INL
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+template <WeightFormat F>
+void matmul(const MatmulArgs<F>& a) {
+#if MICA_VECTORS
+  if constexpr (F::arithmetic == format::Arithmetic::integer) {
+    matmul_integer(a);
+  } else {
+    matmul_real(a);
+  }
+#else
+  scalar::matmul<F>(a);
+#endif
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: vector shapes and the few operations that Highway lacks. The only file that may hold raw intrinsics.
+//
+// MICA_VECTORS is 1 where the arithmetic can be reproduced in vectors: the multiply-add is fused and the vectors have a
+// size that the compiler knows. Elsewhere the specification itself is what runs.
+
+#if defined(MICA_KERNEL_HIGHWAY_OPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_OPS_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_OPS_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_OPS_INL_HPP
+#endif
+
+#include <hwy/highway.h>
+
+#undef MICA_VECTORS
+#if HWY_NATIVE_FMA && !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#define MICA_VECTORS 1
+#else
+#define MICA_VECTORS 0
+#endif
+
+// Arrays of vectors live in registers only when the loops over them are gone.
+#undef MICA_UNROLL
+#if HWY_COMPILER_CLANG
+#define MICA_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define MICA_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+#if MICA_VECTORS
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Sixteen chains, sixteen tokens of a tile and sixteen rows of a panel all fit whole vectors of at most 16 lanes.
+using DF = hn::CappedTag<float, 16>;
+using DI = hn::RebindToSigned<DF>;
+using DU = hn::RebindToUnsigned<DF>;
+using DI8 = hn::Repartition<std::int8_t, DF>;
+using DU8 = hn::Repartition<std::uint8_t, DF>;
+using DI16 = hn::Repartition<std::int16_t, DF>;
+using VF = hn::Vec<DF>;
+using VI = hn::Vec<DI>;
+using VI8 = hn::Vec<DI8>;
+using VU8 = hn::Vec<DU8>;
+using VI16 = hn::Vec<DI16>;
+
+inline constexpr std::size_t lanes = hn::MaxLanes(DF());
+/// Vectors that hold sixteen numbers.
+inline constexpr std::size_t parts = 16 / lanes;
+/// Registers decide how large a tile may be.
+inline constexpr bool many_registers = HWY_TARGET != HWY_AVX2;
+
+// Loads of numbers as they lie in memory.
+HWY_INLINE VF load(const float* p) { return hn::LoadU(DF(), p); }
+HWY_INLINE VF load(const Half* p) {
+  const hn::Rebind<std::uint16_t, DF> d16;
+  const hn::Rebind<hwy::float16_t, DF> dh;
+  return hn::PromoteTo(DF(), hn::BitCast(dh, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(p))));
+}
+HWY_INLINE VF load(const Bfloat* p) {
+  const hn::Rebind<std::uint16_t, DF> d16;
+  const auto bits = hn::PromoteTo(DU(), hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(p)));
+  return hn::BitCast(DF(), hn::ShiftLeft<16>(bits));
+}
+HWY_INLINE VF load(const std::int8_t* p) {
+  return hn::ConvertTo(DF(), hn::PromoteTo(DI(), hn::LoadU(hn::Rebind<std::int8_t, DF>(), p)));
+}
+
+/// The first n numbers, then zeros; nothing behind them is read.
+template <class T>
+HWY_INLINE VF load_first(const T* p, std::size_t n) {
+  alignas(64) T copy[lanes] = {};
+  for (std::size_t i = 0; i < n; ++i) copy[i] = p[i];
+  return load(copy);
+}
+
+HWY_INLINE VI broadcast4(const std::int8_t* p) {
+  std::int32_t four;
+  hwy::CopyBytes<4>(p, &four);
+  return hn::Set(DI(), four);
+}
+
+// Dots of four neighbouring bytes, added to a sum: exact. Codes are unsigned (code + offset) where the machine multiplies
+// u8 by s8, and signed where it multiplies s8 by s8 or where pairs of products would saturate.
+#if HWY_ARCH_ARM
+template <int code_max>
+inline constexpr bool signed_codes = true;
+template <int code_max>
+HWY_INLINE VI dot4(VU8 w, VI8 x, VI sum) {
+  return hn::SumOfMulQuadAccumulate(DI(), hn::BitCast(DI8(), w), x, sum);
+}
+#elif HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
+template <int code_max>
+inline constexpr bool signed_codes = code_max > 128;  // 2 * 128 * 127 < 2^15
+template <int code_max>
+HWY_INLINE VI dot4(VU8 w, VI8 x, VI sum) {
+  if constexpr (signed_codes<code_max>) {
+    const VI8 sign = hn::BitCast(DI8(), w);
+    w = hn::BitCast(DU8(), hn::Abs(sign));
+    x = hn::IfNegativeThenNegOrUndefIfZero(sign, x);
+  }
+  const VI16 pairs = hn::SatWidenMulPairwiseAdd(DI16(), w, x);
+  return hn::Add(sum, hn::WidenMulPairwiseAdd(DI(), pairs, hn::Set(DI16(), 1)));
+}
+#else
+template <int code_max>
+inline constexpr bool signed_codes = false;
+template <int code_max>
+HWY_INLINE VI dot4(VU8 w, VI8 x, VI sum) {
+  return hn::SumOfMulQuadAccumulate(DI(), w, x, sum);
+}
+#endif
+
+/// Four rows of four lanes become four columns, in every 128-bit block.
+template <class V>
+HWY_INLINE void transpose4(V& a, V& b, V& c, V& e) {
+  const hn::DFromV<V> d;
+  const hn::RepartitionToWide<decltype(d)> wide;
+  const auto ab_low = hn::BitCast(wide, hn::InterleaveLower(d, a, b)), ab_high = hn::BitCast(wide, hn::InterleaveUpper(d, a, b));
+  const auto ce_low = hn::BitCast(wide, hn::InterleaveLower(d, c, e)), ce_high = hn::BitCast(wide, hn::InterleaveUpper(d, c, e));
+  a = hn::BitCast(d, hn::InterleaveLower(wide, ab_low, ce_low));
+  b = hn::BitCast(d, hn::InterleaveUpper(wide, ab_low, ce_low));
+  c = hn::BitCast(d, hn::InterleaveLower(wide, ab_high, ce_high));
+  e = hn::BitCast(d, hn::InterleaveUpper(wide, ab_high, ce_high));
+}
+
+/// The sums of the four lanes of a, b, c and e, in every 128-bit block.
+HWY_INLINE VI sum_blocks(VI a, VI b, VI c, VI e) {
+  const DI d;
+  const hn::RepartitionToWide<DI> wide;
+  const auto ab = hn::BitCast(wide, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  const auto ce = hn::BitCast(wide, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
+  return hn::Add(hn::BitCast(d, hn::InterleaveLower(wide, ab, ce)), hn::BitCast(d, hn::InterleaveUpper(wide, ab, ce)));
+}
+
+/// Every 128-bit block of v to an address of its own, `stride` numbers apart.
+template <class D, class V>
+HWY_INLINE void store_blocks(D d, V v, std::int32_t* p, std::size_t stride) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    hn::StoreU(v, d, p);
+  } else {
+    const hn::Half<D> half;
+    store_blocks(half, hn::LowerHalf(half, v), p, stride);
+    store_blocks(half, hn::UpperHalf(half, v), p + hn::MaxLanes(half) / 4 * stride, stride);
+  }
+}
+
+/// Asks for the cache line `ahead` bytes behind p, into the second level: far more than the first holds is on its way.
+template <class T>
+HWY_INLINE void prefetch(const T* p, std::size_t ahead) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(p) + ahead), 0, 2);
+#endif
+}
+
+/// Adds the upper half to the lower one until four lanes are left.
+template <class D, class V>
+HWY_INLINE auto fold_halves(D, V v) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return fold_halves(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
+/// tree16 of chains that lie in vectors.
+HWY_INLINE float tree(const VF* c) {
+  VF sum = c[0];
+  if constexpr (parts == 2) sum = hn::Add(c[0], c[1]);
+  if constexpr (parts == 4) sum = hn::Add(hn::Add(c[0], c[2]), hn::Add(c[1], c[3]));
+  auto quarter = fold_halves(DF(), sum);
+  quarter = hn::Add(quarter, hn::Shuffle1032(quarter));
+  return hn::GetLane(hn::Add(quarter, hn::Shuffle2301(quarter)));
+}
+
+#endif  // MICA_VECTORS
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Unit: products with formats of 32 values and one scale.
+
+#include "mica/kernel/highway/dispatch.hpp"
+
+MICA_INSTANTIATE_MATMUL(mica::format::Q8_0)
+MICA_INSTANTIATE_MATMUL(mica::format::Q4_0)

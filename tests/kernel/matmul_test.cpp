@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products of the vector kernels against the specification: every bit, every target, every format.
+
+#include "mica/kernel/highway.hpp"
+#include "mica/kernel/scalar.hpp"
+
+#include "kernel/guarded.hpp"
+#include "kernel/targets.hpp"
+
+#include <limits>
+
+namespace mica {
+namespace {
+
+using test::Activations;
+using test::Guarded;
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+/// Weights, activations and two results of one product.
+template <class F>
+struct Product {
+  Guarded<typename F::Block> blocks;
+  Activations x;
+  std::size_t rows;
+  std::size_t cols;
+
+  Product(std::size_t n_rows, std::size_t n_blocks, std::size_t tokens, CounterRng& rng)
+      : blocks(n_rows * n_blocks), x(tokens, n_blocks * F::block_size), rows(n_rows), cols(n_blocks * F::block_size) {
+    for (auto& block : blocks) test::fill_random<F>(block, rng);
+    test::fill_noise(x.values, rng);
+    prepare();
+  }
+  void prepare() {
+    if constexpr (F::arithmetic == format::Arithmetic::integer) x.quantize();
+  }
+
+  template <class K>
+  std::vector<float> run(std::size_t first, std::size_t last, bool add) {
+    std::vector<float> y(x.n * rows, 0.5f);
+    kernel::MatmulArgs<F> args;
+    args.w = {blocks.data(), rows, cols};
+    args.x = {x.view(), x.quantized()};
+    args.y = {y.data(), x.n, rows};
+    args.first = first;
+    args.last = last;
+    args.add = add;
+    K::template matmul<F>(args);
+    return y;
+  }
+
+  /// Rows outside [first, last) must stay as they were, so everything is compared.
+  void check(std::size_t first, std::size_t last, bool add = false) {
+    const std::vector<float> expected = run<kernel::Scalar>(first, last, add);
+    test::for_each_target([&] {
+      INFO(F::name << ' ' << rows << " x " << cols << ", tokens " << x.n << ", rows " << first << " to " << last);
+      const std::vector<float> actual = run<kernel::Highway>(first, last, add);
+      CHECK(test::differences(expected.data(), actual.data(), expected.size()) == 0);
+    });
+  }
+  void check() { check(0, rows); }
+};
+
+/// Widths in blocks: real formats end anywhere, integer formats in whole blocks.
+template <class F>
+std::vector<std::size_t> widths() {
+  if (F::block_size == 1) return {1, 7, 16, 31, 33, 257};
+  if (F::block_size == 32) return {1, 2, 3, 5, 8, 9, 17};
+  return {1, 2, 3, 5};
+}
+
+TEST_CASE_TEMPLATE("products equal the specification for any number of rows", F, format::Q4_K, format::Q6_K, format::Q8_0,
+                   format::Q4_0, format::F32, format::F16, format::BF16) {
+  CounterRng rng(1);
+  for (std::size_t rows = 1; rows <= 35; ++rows) {
+    for (const std::size_t tokens : {1, 5}) Product<F>(rows, widths<F>()[rows % widths<F>().size()], tokens, rng).check();
+  }
+}
+
+TEST_CASE_TEMPLATE("products equal the specification for any number of tokens and any width", F, format::Q4_K, format::Q6_K,
+                   format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
+  CounterRng rng(2);
+  for (const std::size_t width : widths<F>()) {
+    for (const std::size_t tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17}) Product<F>(19, width, tokens, rng).check();
+  }
+}
+
+TEST_CASE_TEMPLATE("a slice of rows writes its own outputs only, and adds when asked", F, format::Q4_K, format::Q6_K,
+                   format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
+  CounterRng rng(3);
+  for (const std::size_t tokens : {1, 2, 3, 4, 11}) {
+    Product<F> product(37, 2, tokens, rng);
+    product.check(0, 0);
+    product.check(5, 6, true);
+    product.check(3, 36);
+    product.check(16, 32, true);
+    product.check(36, 37);
+  }
+}
+
+TEST_CASE_TEMPLATE("more tokens than a panel takes change nothing", F, format::Q4_K, format::Q8_0, format::F16) {
+  CounterRng rng(4);
+  Product<F>(18, 2, 133, rng).check();
+}
+
+TEST_CASE_TEMPLATE("the largest codes and scales stay exact", F, format::Q4_K, format::Q6_K, format::Q8_0, format::Q4_0) {
+  CounterRng rng(5);
+  for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
+    for (const std::size_t tokens : {1, 3, 6}) {
+      Product<F> product(17, 2, tokens, rng);
+      for (auto& block : product.blocks) {
+        const auto d = block.d;
+        std::memset(static_cast<void*>(&block), byte, sizeof(block));
+        block.d = d;
+        if constexpr (requires { block.dmin; }) block.dmin = d;
+      }
+      for (std::size_t i = 0; i < product.x.values.size(); ++i) product.x.values[i] = (i / 3) % 5 == 0 ? -2.0f : 2.0f;
+      product.prepare();
+      product.check();
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("a NaN or an infinity spoils its token and no other", F, format::Q4_K, format::Q6_K, format::Q8_0,
+                   format::Q4_0, format::F32, format::F16, format::BF16) {
+  CounterRng rng(6);
+  for (const std::size_t tokens : {2, 6}) {
+    Product<F> product(9, 2, tokens, rng);
+    product.x.values[0] = std::numeric_limits<float>::quiet_NaN();
+    product.x.values[product.cols + product.cols / 2] = -inf;
+    product.prepare();
+    product.check();
+    const std::vector<float> y = product.template run<kernel::Highway>(0, 9, false);
+    CHECK(y[0] != y[0]);
+    if (tokens > 2) CHECK(std::isfinite(y[2 * 9]));
+  }
+}
+
+TEST_CASE_TEMPLATE("products that round to minus zero keep their sign", F, format::F32, format::BF16) {
+  CounterRng rng(7);
+  Product<F> product(3, 19, 2, rng);
+  for (auto& block : product.blocks) {
+    const float tiny = -1e-30f;
+    F::encode(&tiny, block);
+  }
+  for (float& v : product.x.values) v = 1e-30f;
+  product.check();
+}
+
+}  // namespace
+}  // namespace mica
