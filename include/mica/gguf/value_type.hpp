@@ -94,10 +94,9 @@ template <class T, class Stored>
     if (!std::in_range<T>(stored)) return std::nullopt;
     return static_cast<T>(stored);
   } else if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<Stored>) {
-    const bool finite = stored - stored == Stored{0};
-    if (finite && (stored > std::numeric_limits<T>::max() || stored < std::numeric_limits<T>::lowest())) {
+    const Stored size = stored < 0 ? -stored : stored;  // of finite numbers only; NaN compares false
+    if (size > std::numeric_limits<T>::max() && size <= std::numeric_limits<Stored>::max())
       return std::nullopt;
-    }
     return static_cast<T>(stored);
   } else {
     return std::nullopt;

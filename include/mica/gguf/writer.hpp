@@ -72,6 +72,9 @@ class Writer {
   };
 
   void put(std::string_view key, std::vector<std::byte> value);
+  [[nodiscard]] TensorInfo describe(std::string name, format::Id format,
+                                    std::span<const std::uint64_t> dims) const;
+  void append(TensorInfo info, Fill fill);
   void refuse_duplicates() const;
   [[nodiscard]] std::vector<std::byte> header() const;
   void emit(const Sink& sink) const;
@@ -193,16 +196,18 @@ inline void Writer::put(std::string_view key, std::vector<std::byte> value) {
 
 inline void Writer::add(std::string name, format::Id format, std::span<const std::uint64_t> dims,
                         std::span<const std::byte> bytes) {
-  add(std::move(name), format, dims, [bytes](const Sink& sink) { sink(bytes); });
-  const TensorInfo& added = tensors_.back().info;
-  if (bytes.size() == added.bytes) return;
-  const std::string text = join("tensor '", escaped(added.name), "' of shape ", added.shape(), " takes ",
-                                added.bytes, " bytes; ", bytes.size(), " were given");
-  tensors_.pop_back();
-  raise(ErrorCode::usage, text);
+  TensorInfo info = describe(std::move(name), format, dims);
+  MICA_CHECK(bytes.size() == info.bytes, usage, "tensor '", escaped(info.name), "' of shape ", info.shape(),
+             " takes ", info.bytes, " bytes; ", bytes.size(), " were given");
+  append(std::move(info), [bytes](const Sink& sink) { sink(bytes); });
 }
 
 inline void Writer::add(std::string name, format::Id format, std::span<const std::uint64_t> dims, Fill fill) {
+  append(describe(std::move(name), format, dims), std::move(fill));
+}
+
+inline TensorInfo Writer::describe(std::string name, format::Id format,
+                                   std::span<const std::uint64_t> dims) const {
   const auto check = [&](bool good, const auto&... parts) {
     MICA_CHECK(good, usage, "tensor '", escaped(name), "': ", parts...);
   };
@@ -220,8 +225,12 @@ inline void Writer::add(std::string name, format::Id format, std::span<const std
   }
   check(bytes && *bytes < UINT64_MAX / 4 - data_bytes_, "shape ", info.shape(), " is larger than any file");
   info.bytes = *bytes;
-  info.offset = data_bytes_;
   info.name = std::move(name);
+  return info;
+}
+
+inline void Writer::append(TensorInfo info, Fill fill) {
+  info.offset = data_bytes_;
   data_bytes_ = round_up(data_bytes_ + info.bytes, std::uint64_t{alignment_});
   tensors_.push_back({std::move(info), std::move(fill)});
 }
