@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Release tarballs for a machine whose packages lack something, each with its hash. Only a top-level build with
-# MICA_FETCH_DEPS=ON downloads, and only what was not found. minja has no releases and is never fetched.
+# MICA_FETCH_DEPS=ON downloads, and only what was not found.
 
 if(NOT MICA_FETCH_DEPS OR NOT PROJECT_IS_TOP_LEVEL)
   return()
@@ -57,13 +57,6 @@ if(NOT TARGET PCRE2::8BIT)
   endforeach()
   add_subdirectory("${pcre2_SOURCE_DIR}" "${pcre2_BINARY_DIR}" EXCLUDE_FROM_ALL)
   mica_wrap(PCRE2::8BIT pcre2-8-static)
-endif()
-if(NOT TARGET utf8proc::utf8proc)
-  mica_fetch(utf8proc https://github.com/JuliaStrings/utf8proc/archive/v2.9.0.tar.gz
-    18c1626e9fc5a2e192311e36b3010bfc698078f692888940f1fa150547abb0c1)
-  set(UTF8PROC_INSTALL OFF CACHE BOOL "" FORCE)
-  add_subdirectory("${utf8proc_SOURCE_DIR}" "${utf8proc_BINARY_DIR}" EXCLUDE_FROM_ALL)
-  mica_wrap(utf8proc::utf8proc utf8proc)
 endif()
 
 if(MICA_BUILD_PROGRAM)
