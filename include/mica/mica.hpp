@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of contents, floor by floor: a room includes itself, lower floors, and rooms to its left. Include this for
+// everything that needs Highway alone, or the headers you use. Not here: backends and formats of text that need another
+// library (text/json_value.hpp), and the headers by which a unit of kernels is made
+// (kernel/highway/dispatch.hpp and -inl.hpp).
+#pragma once
+
+#include "mica/version.hpp"
+
+// base: errors, checks, type lists, half floats, views, numbers from a seed
+#include "mica/base/assert.hpp"
+#include "mica/base/bits.hpp"
+#include "mica/base/error.hpp"
+#include "mica/base/half.hpp"
+#include "mica/base/log.hpp"
+#include "mica/base/matrix_view.hpp"
+#include "mica/base/rng.hpp"
+#include "mica/base/type_list.hpp"
+#include "mica/base/visit.hpp"
+
+// io: files, maps, direct reads
+#include "mica/io/atomic_file.hpp"
+#include "mica/io/direct.hpp"
+#include "mica/io/file.hpp"
+#include "mica/io/map.hpp"
+#include "mica/io/near_name.hpp"
+
+// budget: the ledger of bytes and the limits of the machine
+#include "mica/budget/account.hpp"
+#include "mica/budget/ledger.hpp"
+#include "mica/budget/limits.hpp"
+#include "mica/budget/size.hpp"
+
+// alloc: where bytes come from
+#include "mica/alloc/aligned.hpp"
+#include "mica/alloc/arena.hpp"
+#include "mica/alloc/booking.hpp"
+#include "mica/alloc/budgeted.hpp"
+#include "mica/alloc/buffer.hpp"
+#include "mica/alloc/concept.hpp"
+#include "mica/alloc/counting.hpp"
+#include "mica/alloc/huge.hpp"
+#include "mica/alloc/statistics.hpp"
+#include "mica/alloc/tracked.hpp"
+
+// exec: threads
+#include "mica/exec/concept.hpp"
+#include "mica/exec/denormals.hpp"
+#include "mica/exec/inline.hpp"
+#include "mica/exec/partition.hpp"
+#include "mica/exec/team.hpp"
+
+// format: how values are encoded
+#include "mica/format/concept.hpp"
+#include "mica/format/float.hpp"
+#include "mica/format/id.hpp"
+#include "mica/format/lists.hpp"
+#include "mica/format/q4_0.hpp"
+#include "mica/format/q4_k.hpp"
+#include "mica/format/q6_k.hpp"
+#include "mica/format/q8_0.hpp"
+
+// tensor: matrices whose format is known when the file is
+#include "mica/tensor/any_matrix.hpp"
+#include "mica/tensor/matrix.hpp"
+
+// gguf: the file format
+#include "mica/gguf/array.hpp"
+#include "mica/gguf/header.hpp"
+#include "mica/gguf/metadata.hpp"
+#include "mica/gguf/reader.hpp"
+#include "mica/gguf/shard_name.hpp"
+#include "mica/gguf/source.hpp"
+#include "mica/gguf/span_reader.hpp"
+#include "mica/gguf/tensor_info.hpp"
+#include "mica/gguf/value.hpp"
+#include "mica/gguf/value_type.hpp"
+#include "mica/gguf/writer.hpp"
+
+// kernel: who computes; link mica::kernels for the vector backend
+#include "mica/kernel/activation.hpp"
+#include "mica/kernel/attention.hpp"
+#include "mica/kernel/concept.hpp"
+#include "mica/kernel/highway.hpp"
+#include "mica/kernel/highway/abi.hpp"
+#include "mica/kernel/highway/generic.hpp"
+#include "mica/kernel/matmul.hpp"
+#include "mica/kernel/norm.hpp"
+#include "mica/kernel/quantize.hpp"
+#include "mica/kernel/rope.hpp"
+#include "mica/kernel/scalar.hpp"
+#include "mica/kernel/scalar/attention.hpp"
+#include "mica/kernel/scalar/chains.hpp"
+#include "mica/kernel/scalar/elementwise.hpp"
+#include "mica/kernel/scalar/matmul.hpp"
+
+// paging: how weights come into memory
+#include "mica/paging/any_pager.hpp"
+#include "mica/paging/concept.hpp"
+#include "mica/paging/mapped.hpp"
+#include "mica/paging/resident.hpp"
+
+// kv: where keys and values lie
+#include "mica/kv/any_storage.hpp"
+#include "mica/kv/concept.hpp"
+#include "mica/kv/contiguous.hpp"
+#include "mica/kv/elements.hpp"
+#include "mica/kv/segmented.hpp"
+#include "mica/kv/slab.hpp"
+
+// block: the parts of a layer
+#include "mica/block/attention.hpp"
+#include "mica/block/feed_forward.hpp"
+#include "mica/block/linear.hpp"
+#include "mica/block/norm.hpp"
+#include "mica/block/rope.hpp"
+
+// arch: the families
+#include "mica/arch/concept.hpp"
+#include "mica/arch/config.hpp"
+#include "mica/arch/lists.hpp"
+#include "mica/arch/llama.hpp"
+#include "mica/arch/read_keys.hpp"
+#include "mica/arch/tensor_names.hpp"
+
+// sample: from logits to a token
+#include "mica/sample/candidates.hpp"
+#include "mica/sample/chain.hpp"
+#include "mica/sample/concept.hpp"
+#include "mica/sample/dist.hpp"
+#include "mica/sample/greedy.hpp"
+#include "mica/sample/min_p.hpp"
+#include "mica/sample/penalties.hpp"
+#include "mica/sample/sampler.hpp"
+#include "mica/sample/sampler_options.hpp"
+#include "mica/sample/sampler_state.hpp"
+#include "mica/sample/temperature.hpp"
+#include "mica/sample/top_k.hpp"
+#include "mica/sample/top_p.hpp"
+
+// text: from text to tokens and back, chat templates
+#include "mica/text/bpe.hpp"
+#include "mica/text/concept.hpp"
+#include "mica/text/jinja/civil_time.hpp"
+#include "mica/text/jinja/limits.hpp"
+#include "mica/text/jinja/template.hpp"
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+#include "mica/text/pretokenize.hpp"
+#include "mica/text/pretokenizer_rules.hpp"
+#include "mica/text/spm.hpp"
+#include "mica/text/token_id.hpp"
+#include "mica/text/tokenizer.hpp"
+#include "mica/text/unicode.hpp"
+#include "mica/text/utf8.hpp"
+#include "mica/text/vocabulary.hpp"
+#include "mica/text/vocabulary_gguf.hpp"
+#include "mica/text/vocabulary_source.hpp"
+
+// model: the transformer, composed from policies
+#include "mica/model/activations.hpp"
+#include "mica/model/chosen.hpp"
+#include "mica/model/policies.hpp"
+#include "mica/model/step_status.hpp"
+#include "mica/model/transformer.hpp"
+#include "mica/model/weights.hpp"
+
+// plan: what a model will need
+#include "mica/plan/plan.hpp"
+
+// runtime: files, sessions, generation
+#include "mica/runtime/any_model.hpp"
+#include "mica/runtime/generate.hpp"
+#include "mica/runtime/open.hpp"
+#include "mica/runtime/session.hpp"
+#include "mica/runtime/stats.hpp"
