@@ -3,64 +3,17 @@
 // Products of the vector kernels against the specification: every bit, every target, every format.
 
 #include "mica/kernel/highway.hpp"
-#include "mica/kernel/scalar.hpp"
 
-#include "kernel/guarded.hpp"
-#include "kernel/targets.hpp"
+#include "kernel/product.hpp"
 
 #include <limits>
 
 namespace mica {
 namespace {
 
-using test::Activations;
-using test::Guarded;
+using test::Product;
 
 constexpr float inf = std::numeric_limits<float>::infinity();
-
-/// Weights, activations and two results of one product.
-template <class F>
-struct Product {
-  Guarded<typename F::Block> blocks;
-  Activations x;
-  std::size_t rows;
-  std::size_t cols;
-
-  Product(std::size_t n_rows, std::size_t n_blocks, std::size_t tokens, CounterRng& rng)
-      : blocks(n_rows * n_blocks), x(tokens, n_blocks * F::block_size), rows(n_rows), cols(n_blocks * F::block_size) {
-    for (auto& block : blocks) test::fill_random<F>(block, rng);
-    test::fill_noise(x.values, rng);
-    prepare();
-  }
-  void prepare() {
-    if constexpr (F::arithmetic == format::Arithmetic::integer) x.quantize();
-  }
-
-  template <class K>
-  std::vector<float> run(std::size_t first, std::size_t last, bool add) {
-    std::vector<float> y(x.n * rows, 0.5f);
-    kernel::MatmulArgs<F> args;
-    args.w = {blocks.data(), rows, cols};
-    args.x = {x.view(), x.quantized()};
-    args.y = {y.data(), x.n, rows};
-    args.first = first;
-    args.last = last;
-    args.add = add;
-    K::template matmul<F>(args);
-    return y;
-  }
-
-  /// Rows outside [first, last) must stay as they were, so everything is compared.
-  void check(std::size_t first, std::size_t last, bool add = false) {
-    const std::vector<float> expected = run<kernel::Scalar>(first, last, add);
-    test::for_each_target([&] {
-      INFO(F::name << ' ' << rows << " x " << cols << ", tokens " << x.n << ", rows " << first << " to " << last);
-      const std::vector<float> actual = run<kernel::Highway>(first, last, add);
-      CHECK(test::differences(expected.data(), actual.data(), expected.size()) == 0);
-    });
-  }
-  void check() { check(0, rows); }
-};
 
 /// Widths in blocks: real formats end anywhere, integer formats in whole blocks.
 template <class F>

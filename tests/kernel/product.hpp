@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One matrix product, computed by the specification and by the vector kernels on every target.
+
+#pragma once
+
+#include "mica/kernel/highway.hpp"
+#include "mica/kernel/scalar.hpp"
+
+#include "kernel/guarded.hpp"
+#include "kernel/targets.hpp"
+
+namespace mica::test {
+
+/// Weights and activations that end where memory ends.
+template <class F>
+struct Product {
+  Guarded<typename F::Block> blocks;
+  Activations x;
+  std::size_t rows;
+  std::size_t cols;
+
+  Product(std::size_t n_rows, std::size_t n_blocks, std::size_t tokens, CounterRng& rng)
+      : blocks(n_rows * n_blocks), x(tokens, n_blocks * F::block_size), rows(n_rows), cols(n_blocks * F::block_size) {
+    for (auto& block : blocks) fill_random<F>(block, rng);
+    fill_noise(x.values, rng);
+    prepare();
+  }
+  void prepare() {
+    if constexpr (F::arithmetic == format::Arithmetic::integer) x.quantize();
+  }
+
+  template <class K>
+  std::vector<float> run(std::size_t first, std::size_t last, bool add) {
+    std::vector<float> y(x.n * rows, 0.5f);
+    kernel::MatmulArgs<F> args;
+    args.w = {blocks.data(), rows, cols};
+    args.x = {x.view(), x.quantized()};
+    args.y = {y.data(), x.n, rows};
+    args.first = first;
+    args.last = last;
+    args.add = add;
+    K::template matmul<F>(args);
+    return y;
+  }
+
+  /// Rows outside [first, last) must stay as they were, so everything is compared.
+  void check(std::size_t first, std::size_t last, bool add = false) {
+    const std::vector<float> expected = run<kernel::Scalar>(first, last, add);
+    for_each_target([&] {
+      INFO(F::name << ' ' << rows << " x " << cols << ", tokens " << x.n << ", rows " << first << " to " << last);
+      const std::vector<float> actual = run<kernel::Highway>(first, last, add);
+      CHECK(differences(expected.data(), actual.data(), expected.size()) == 0);
+    });
+  }
+  void check() { check(0, rows); }
+};
+
+}  // namespace mica::test
