@@ -61,14 +61,20 @@ inline constexpr std::array<std::string_view, 7> day_names = {"Sunday",   "Monda
 /// A conversion that stands for several others.
 [[nodiscard]] inline std::string_view compound(char letter) {
   switch (letter) {
-    case 'c': return "%a %b %e %H:%M:%S %Y";
+    case 'c':
+      return "%a %b %e %H:%M:%S %Y";
     case 'D':
-    case 'x': return "%m/%d/%y";
-    case 'F': return "%Y-%m-%d";
+    case 'x':
+      return "%m/%d/%y";
+    case 'F':
+      return "%Y-%m-%d";
     case 'T':
-    case 'X': return "%H:%M:%S";
-    case 'R': return "%H:%M";
-    default: return "";
+    case 'X':
+      return "%H:%M:%S";
+    case 'R':
+      return "%H:%M";
+    default:
+      return "";
   }
 }
 
@@ -76,28 +82,49 @@ inline constexpr std::array<std::string_view, 7> day_names = {"Sunday",   "Monda
   const auto day_name = day_names[static_cast<std::size_t>(time.weekday())];
   const auto month_name = month_names[static_cast<std::size_t>(time.month - 1)];
   switch (letter) {
-    case 'Y': return std::to_string(time.year);
-    case 'y': return padded(time.year % 100, 2, pad);
-    case 'm': return padded(time.month, 2, pad);
-    case 'd': return padded(time.day, 2, pad);
-    case 'e': return padded(time.day, 2, pad == '\0' ? '\0' : ' ');
-    case 'H': return padded(time.hour, 2, pad);
-    case 'I': return padded((time.hour + 11) % 12 + 1, 2, pad);
-    case 'M': return padded(time.minute, 2, pad);
-    case 'S': return padded(time.second, 2, pad);
-    case 'j': return padded(time.day_of_year() + 1, 3, pad);
-    case 'p': return std::string(time.hour < 12 ? "AM" : "PM");
-    case 'u': return std::to_string((time.weekday() + 6) % 7 + 1);
-    case 'w': return std::to_string(time.weekday());
-    case 'A': return std::string(day_name);
-    case 'a': return std::string(day_name.substr(0, 3));
-    case 'B': return std::string(month_name);
+    case 'Y':
+      return std::to_string(time.year);
+    case 'y':
+      return padded(time.year % 100, 2, pad);
+    case 'm':
+      return padded(time.month, 2, pad);
+    case 'd':
+      return padded(time.day, 2, pad);
+    case 'e':
+      return padded(time.day, 2, pad == '\0' ? '\0' : ' ');
+    case 'H':
+      return padded(time.hour, 2, pad);
+    case 'I':
+      return padded((time.hour + 11) % 12 + 1, 2, pad);
+    case 'M':
+      return padded(time.minute, 2, pad);
+    case 'S':
+      return padded(time.second, 2, pad);
+    case 'j':
+      return padded(time.day_of_year() + 1, 3, pad);
+    case 'p':
+      return std::string(time.hour < 12 ? "AM" : "PM");
+    case 'u':
+      return std::to_string((time.weekday() + 6) % 7 + 1);
+    case 'w':
+      return std::to_string(time.weekday());
+    case 'A':
+      return std::string(day_name);
+    case 'a':
+      return std::string(day_name.substr(0, 3));
+    case 'B':
+      return std::string(month_name);
     case 'b':
-    case 'h': return std::string(month_name.substr(0, 3));
-    case 'n': return std::string("\n");
-    case 't': return std::string("\t");
-    case '%': return std::string("%");
-    default: return std::nullopt;
+    case 'h':
+      return std::string(month_name.substr(0, 3));
+    case 'n':
+      return std::string("\n");
+    case 't':
+      return std::string("\t");
+    case '%':
+      return std::string("%");
+    default:
+      return std::nullopt;
   }
 }
 

@@ -16,8 +16,8 @@ struct Limits {
   std::uint64_t steps = 1'000'000;                  ///< work of one rendering, counted by Meter
   std::size_t output_bytes = std::size_t{8} << 20;  ///< length of the rendered text, and of any one string
   std::uint32_t call_depth = 64;                    ///< macros calling macros
-  std::uint32_t evaluation_depth = 1000;            ///< expressions and blocks inside one another, through calls
-  std::int64_t range_items = 100'000;               ///< items of one range(), the ceiling of Jinja's own sandbox
+  std::uint32_t evaluation_depth = 1000;  ///< expressions and blocks inside one another, through calls
+  std::int64_t range_items = 100'000;     ///< items of one range(), the ceiling of Jinja's own sandbox
 };
 
 /// Lists and mappings inside one another, the same for every template: values outlive the rendering that made them.

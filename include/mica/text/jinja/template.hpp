@@ -4,21 +4,21 @@
 // immutable sandbox), with every rendering bounded by Limits. No include, import, inheritance or HTML escaping.
 #pragma once
 
+#include "mica/text/jinja/civil_time.hpp"
+#include "mica/text/jinja/detail/interpreter.hpp"
+#include "mica/text/jinja/detail/lexer.hpp"
+#include "mica/text/jinja/detail/statement_parser.hpp"
+#include "mica/text/jinja/detail/token_stream.hpp"
+#include "mica/text/jinja/detail/unicode.hpp"
+#include "mica/text/jinja/limits.hpp"
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "mica/text/jinja/civil_time.hpp"
-#include "mica/text/jinja/interpreter.hpp"
-#include "mica/text/jinja/lexer.hpp"
-#include "mica/text/jinja/limits.hpp"
-#include "mica/text/jinja/statement_parser.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/token_stream.hpp"
-#include "mica/text/jinja/unicode.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja {
 
@@ -42,7 +42,8 @@ class Template {
 
 inline Template Template::parse(std::string_view source, const Limits& limits) {
   if (source.size() > limits.source_bytes) {
-    detail::exceed("the template has ", source.size(), " bytes; at most ", limits.source_bytes, " are allowed");
+    detail::exceed("the template has ", source.size(), " bytes; at most ", limits.source_bytes,
+                   " are allowed");
   }
   const std::string text = detail::normalized(source);
   if (const auto bad = detail::find_invalid(text)) {

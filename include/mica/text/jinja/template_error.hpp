@@ -3,12 +3,12 @@
 // The error of the template engine: what went wrong, of which kind, and in which line of the template.
 #pragma once
 
+#include "mica/base/error.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
-
-#include "mica/base/error.hpp"
 
 namespace mica::text::jinja {
 
@@ -24,7 +24,10 @@ class TemplateError : public Error {
   };
 
   TemplateError(Cause cause, std::string detail, std::size_t line = 0)
-      : Error(code_of(cause), sentence(cause, detail, line)), cause_(cause), line_(line), detail_(std::move(detail)) {}
+      : Error(code_of(cause), sentence(cause, detail, line)),
+        cause_(cause),
+        line_(line),
+        detail_(std::move(detail)) {}
 
   [[nodiscard]] Cause cause() const noexcept { return cause_; }
   /// Line of the template, counted from 1; 0 where no line is to blame.
@@ -35,10 +38,14 @@ class TemplateError : public Error {
  private:
   static ErrorCode code_of(Cause cause) noexcept {
     switch (cause) {
-      case Cause::syntax: return ErrorCode::file;
-      case Cause::unsupported: return ErrorCode::unsupported;
-      case Cause::limit: return ErrorCode::limit;
-      default: return ErrorCode::failed;
+      case Cause::syntax:
+        return ErrorCode::file;
+      case Cause::unsupported:
+        return ErrorCode::unsupported;
+      case Cause::limit:
+        return ErrorCode::limit;
+      default:
+        return ErrorCode::failed;
     }
   }
 

@@ -4,6 +4,8 @@
 // are shared and never change after they are made, so copying is cheap and nothing can contain itself.
 #pragma once
 
+#include "mica/text/jinja/limits.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +15,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include "mica/text/jinja/limits.hpp"
 
 namespace mica::text::jinja {
 
@@ -63,8 +63,8 @@ class Value {
   Value(std::nullptr_t) noexcept : data_(detail::NoValue{}) {}
   Value(bool truth) noexcept : data_(truth) {}
   template <std::integral T>
-    requires(!std::same_as<T, bool> && (sizeof(T) < 8 || std::signed_integral<T>))
-  Value(T number) noexcept : data_(static_cast<std::int64_t>(number)) {}
+  requires(!std::same_as<T, bool> && (sizeof(T) < 8 || std::signed_integral<T>)) Value(T number)
+  noexcept : data_(static_cast<std::int64_t>(number)) {}
   Value(double number) noexcept : data_(number) {}
   Value(std::string text);
   Value(std::string_view text) : Value(std::string(text)) {}
@@ -105,7 +105,8 @@ class Value {
   }
 
  private:
-  std::variant<std::monostate, detail::NoValue, bool, std::int64_t, double, std::shared_ptr<const detail::Object>>
+  std::variant<std::monostate, detail::NoValue, bool, std::int64_t, double,
+               std::shared_ptr<const detail::Object>>
       data_;
 };
 
@@ -116,4 +117,4 @@ inline Kind Value::kind() const noexcept {
 
 }  // namespace mica::text::jinja
 
-#include "mica/text/jinja/object.hpp"  // the objects, and the members above that need them
+#include "mica/text/jinja/detail/object.hpp"  // the objects, and the members that need them

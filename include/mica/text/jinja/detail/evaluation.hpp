@@ -3,14 +3,14 @@
 // The half of Interpreter that evaluates expressions. Included by interpreter.hpp.
 #pragma once
 
+#include "mica/text/jinja/detail/interpreter.hpp"
+
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/interpreter.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -19,20 +19,30 @@ inline Value Interpreter::evaluate(const Expression& expression) {
   meter().expression();
   line_ = expression.line;
   switch (expression.kind) {
-    case Expression::Kind::constant: return static_cast<const Constant&>(expression).value;
-    case Expression::Kind::name: return name(static_cast<const Name&>(expression));
-    case Expression::Kind::path: return path(static_cast<const Path&>(expression));
+    case Expression::Kind::constant:
+      return static_cast<const Constant&>(expression).value;
+    case Expression::Kind::name:
+      return name(static_cast<const Name&>(expression));
+    case Expression::Kind::path:
+      return path(static_cast<const Path&>(expression));
     case Expression::Kind::sign: {
       const auto& sign = static_cast<const Sign&>(expression);
       return with_sign(evaluate(*sign.operand), sign.negative);
     }
-    case Expression::Kind::negation: return !truth(evaluate(*static_cast<const Negation&>(expression).operand));
-    case Expression::Kind::chain: return chain(static_cast<const Chain&>(expression));
-    case Expression::Kind::logic: return logic(static_cast<const Logic&>(expression));
-    case Expression::Kind::comparison: return comparison(static_cast<const Comparison&>(expression));
-    case Expression::Kind::conditional: return conditional(static_cast<const Conditional&>(expression));
-    case Expression::Kind::row: return row(static_cast<const RowDisplay&>(expression));
-    case Expression::Kind::mapping: return mapping(static_cast<const MappingDisplay&>(expression));
+    case Expression::Kind::negation:
+      return !truth(evaluate(*static_cast<const Negation&>(expression).operand));
+    case Expression::Kind::chain:
+      return chain(static_cast<const Chain&>(expression));
+    case Expression::Kind::logic:
+      return logic(static_cast<const Logic&>(expression));
+    case Expression::Kind::comparison:
+      return comparison(static_cast<const Comparison&>(expression));
+    case Expression::Kind::conditional:
+      return conditional(static_cast<const Conditional&>(expression));
+    case Expression::Kind::row:
+      return row(static_cast<const RowDisplay&>(expression));
+    case Expression::Kind::mapping:
+      return mapping(static_cast<const MappingDisplay&>(expression));
   }
   return Value();
 }
@@ -40,9 +50,10 @@ inline Value Interpreter::evaluate(const Expression& expression) {
 inline Value Interpreter::name(const Name& name) const {
   if (const Value* value = scope_->find(name.name)) return *value;
   for (const NamedFunction& function : functions) {
-    if (function.name == name.name) return Value(std::make_shared<const Function>(function.name, function.body));
+    if (function.name == name.name.text())
+      return Value(std::make_shared<const Function>(function.name, function.body));
   }
-  return Value::undefined(join("'", name.name, "' is undefined"));
+  return Value::undefined(join("'", name.name.text(), "' is undefined"));
 }
 
 inline Value Interpreter::path(const Path& path) {
@@ -54,14 +65,18 @@ inline Value Interpreter::path(const Path& path) {
 inline Value Interpreter::follow(const Value& value, const Link& link) {
   meter().expression();
   switch (link.kind) {
-    case Link::Kind::attribute: line_ = link.line; return attribute_of(value, link.name, meter());
-    case Link::Kind::slice: return slice(value, link);
+    case Link::Kind::attribute:
+      line_ = link.line;
+      return attribute_of(value, link.name, meter());
+    case Link::Kind::slice:
+      return slice(value, link);
     case Link::Kind::subscript: {
       const Value index = evaluate(*link.parts[0]);
       line_ = link.line;
       return subscript_of(value, index, meter());
     }
-    default: break;
+    default:
+      break;
   }
   const Arguments given = arguments(link.arguments);
   line_ = link.line;
@@ -131,14 +146,22 @@ inline Value Interpreter::logic(const Logic& logic) {
 
 inline bool Interpreter::relate(Relation relation, const Value& a, const Value& b) {
   switch (relation) {
-    case Relation::equal: return equal(a, b, meter());
-    case Relation::unequal: return !equal(a, b, meter());
-    case Relation::less: return less(a, b, meter());
-    case Relation::less_equal: return !less(b, a, meter());
-    case Relation::greater: return less(b, a, meter());
-    case Relation::greater_equal: return !less(a, b, meter());
-    case Relation::in: return contains(b, a, meter());
-    case Relation::not_in: return !contains(b, a, meter());
+    case Relation::equal:
+      return equal(a, b, meter());
+    case Relation::unequal:
+      return !equal(a, b, meter());
+    case Relation::less:
+      return less(a, b, meter());
+    case Relation::less_equal:
+      return !less(b, a, meter());
+    case Relation::greater:
+      return less(b, a, meter());
+    case Relation::greater_equal:
+      return !less(a, b, meter());
+    case Relation::in:
+      return contains(b, a, meter());
+    case Relation::not_in:
+      return !contains(b, a, meter());
   }
   return false;
 }
@@ -193,7 +216,7 @@ inline Arguments Interpreter::arguments(const CallArguments& list) {
   meter().entries(more.entries().size());
   for (const auto& [name, value] : more.entries()) {
     if (!name.is(Kind::string)) fail("names of arguments are strings");
-    given.keyword.emplace_back(name.text(), value);
+    given.keyword.emplace_back(name, value);
   }
   return given;
 }

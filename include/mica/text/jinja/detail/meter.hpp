@@ -4,12 +4,12 @@
 // made, the same number bounds time and memory: a million steps are 64 MB of strings or four million list items.
 #pragma once
 
+#include "mica/text/jinja/limits.hpp"
+#include "mica/text/jinja/template_error.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-
-#include "mica/text/jinja/limits.hpp"
-#include "mica/text/jinja/template_error.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -19,7 +19,9 @@ namespace mica::text::jinja::detail {
 class Meter {
  public:
   explicit Meter(const Limits& limits)
-      : left_(std::min(limits.steps, max_steps) * quarters), steps_(limits.steps), text_(limits.output_bytes) {}
+      : left_(std::min(limits.steps, max_steps) * quarters),
+        steps_(limits.steps),
+        text_(limits.output_bytes) {}
 
   void step() { spend(quarters); }
   void expression() { spend(1); }
@@ -35,7 +37,8 @@ class Meter {
 
   /// The same for `count` copies of `size` bytes, whatever the product.
   void repeated_bytes(std::size_t size, std::uint64_t count) {
-    if (size > 0 && count > text_ / size) exceed("a string of ", count, " times ", size, " bytes; at most ", text_);
+    if (size > 0 && count > text_ / size)
+      exceed("a string of ", count, " times ", size, " bytes; at most ", text_);
     bytes(size * static_cast<std::size_t>(count));
   }
 

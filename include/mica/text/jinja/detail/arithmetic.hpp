@@ -3,6 +3,13 @@
 // The operators + - * / // % ** and unary minus. Integers have 64 bits and never wrap: what does not fit is an error.
 #pragma once
 
+#include "mica/text/jinja/detail/comparison.hpp"
+#include "mica/text/jinja/detail/format.hpp"
+#include "mica/text/jinja/detail/meter.hpp"
+#include "mica/text/jinja/detail/object.hpp"
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -11,16 +18,18 @@
 #include <utility>
 #include <vector>
 
-#include "mica/text/jinja/comparison.hpp"
-#include "mica/text/jinja/format.hpp"
-#include "mica/text/jinja/meter.hpp"
-#include "mica/text/jinja/object.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/value.hpp"
-
 namespace mica::text::jinja::detail {
 
-enum class Operator : std::uint8_t { add, subtract, multiply, divide, floor_divide, modulo, power, concatenate };
+enum class Operator : std::uint8_t {
+  add,
+  subtract,
+  multiply,
+  divide,
+  floor_divide,
+  modulo,
+  power,
+  concatenate
+};
 
 [[nodiscard]] inline std::string_view spelling(Operator op) {
   static constexpr std::string_view signs[] = {"+", "-", "*", "/", "//", "%", "**", "~"};
@@ -53,9 +62,12 @@ enum class Operator : std::uint8_t { add, subtract, multiply, divide, floor_divi
   switch (op) {
     case Operator::add:
     case Operator::subtract:
-    case Operator::multiply: return checked(op, a, b);
-    case Operator::power: return power(a, b);
-    default: break;
+    case Operator::multiply:
+      return checked(op, a, b);
+    case Operator::power:
+      return power(a, b);
+    default:
+      break;
   }
   if (b == 0) fail("division by zero");
   if (op == Operator::divide) return static_cast<double>(a) / static_cast<double>(b);
@@ -68,13 +80,17 @@ enum class Operator : std::uint8_t { add, subtract, multiply, divide, floor_divi
 
 [[nodiscard]] inline Value real_arithmetic(Operator op, double a, double b) {
   switch (op) {
-    case Operator::add: return a + b;
-    case Operator::subtract: return a - b;
-    case Operator::multiply: return a * b;
+    case Operator::add:
+      return a + b;
+    case Operator::subtract:
+      return a - b;
+    case Operator::multiply:
+      return a * b;
     case Operator::power:
       if (a == 0 && b < 0) fail("zero to a negative power");
       return std::pow(a, b);
-    default: break;
+    default:
+      break;
   }
   if (b == 0) fail("division by zero");
   if (op == Operator::divide) return a / b;
@@ -120,9 +136,12 @@ enum class Operator : std::uint8_t { add, subtract, multiply, divide, floor_divi
     meter.bytes(a.text().size() + b.text().size());
     return std::string(a.text()).append(b.text());
   }
-  if (op == Operator::add && is_row(a) && is_row(b) && type_name(a) == type_name(b)) return joined_rows(a, b, meter);
-  if (op == Operator::multiply && (a.is(Kind::string) || is_row(a)) && is_whole(b)) return repeated(a, whole(b), meter);
-  if (op == Operator::multiply && (b.is(Kind::string) || is_row(b)) && is_whole(a)) return repeated(b, whole(a), meter);
+  if (op == Operator::add && is_row(a) && is_row(b) && type_name(a) == type_name(b))
+    return joined_rows(a, b, meter);
+  if (op == Operator::multiply && (a.is(Kind::string) || is_row(a)) && is_whole(b))
+    return repeated(a, whole(b), meter);
+  if (op == Operator::multiply && (b.is(Kind::string) || is_row(b)) && is_whole(a))
+    return repeated(b, whole(a), meter);
   if (op == Operator::modulo && a.is(Kind::string)) return percent_format(a.text(), b, meter);
   if (a.is(Kind::undefined)) refuse_undefined(a);
   if (b.is(Kind::undefined)) refuse_undefined(b);

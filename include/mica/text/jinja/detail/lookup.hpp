@@ -4,6 +4,15 @@
 // Attributes by name, methods among them, are in attributes.hpp.
 #pragma once
 
+#include "mica/text/jinja/detail/comparison.hpp"
+#include "mica/text/jinja/detail/iteration.hpp"
+#include "mica/text/jinja/detail/meter.hpp"
+#include "mica/text/jinja/detail/object.hpp"
+#include "mica/text/jinja/detail/state.hpp"
+#include "mica/text/jinja/detail/unicode.hpp"
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,15 +21,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/comparison.hpp"
-#include "mica/text/jinja/iteration.hpp"
-#include "mica/text/jinja/meter.hpp"
-#include "mica/text/jinja/object.hpp"
-#include "mica/text/jinja/state.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/unicode.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -33,7 +33,8 @@ namespace mica::text::jinja::detail {
 }
 
 /// The n-th code point of a text; n counts from the end when negative.
-[[nodiscard]] inline std::optional<Value> character_at(std::string_view text, std::int64_t index, Meter& meter) {
+[[nodiscard]] inline std::optional<Value> character_at(std::string_view text, std::int64_t index,
+                                                       Meter& meter) {
   meter.bytes(text.size());
   const auto wanted = place(index, count_code_points(text));
   if (!wanted) return std::nullopt;
@@ -74,7 +75,8 @@ struct SliceBounds {
   return whole(value);
 }
 
-[[nodiscard]] inline SliceBounds slice_bounds(const Value& first, const Value& last, const Value& step, std::size_t size) {
+[[nodiscard]] inline SliceBounds slice_bounds(const Value& first, const Value& last, const Value& step,
+                                              std::size_t size) {
   const auto length = static_cast<std::int64_t>(size);
   SliceBounds bounds;
   // Longer steps than the row select the same single item, and cannot overflow.
@@ -114,11 +116,12 @@ struct SliceBounds {
 }
 
 /// value[first:last:step]
-[[nodiscard]] inline Value slice_of(const Value& value, const Value& first, const Value& last, const Value& step,
-                                    Meter& meter) {
+[[nodiscard]] inline Value slice_of(const Value& value, const Value& first, const Value& last,
+                                    const Value& step, Meter& meter) {
   if (value.is(Kind::string)) return text_slice(value.text(), first, last, step, meter);
   const bool row = value.is(Kind::sequence) && value.as<Sequence>().form <= Form::tuple;
-  if (!row && !value.is(Kind::range)) return Value::undefined(join("'", type_name(value), "' cannot be sliced"));
+  if (!row && !value.is(Kind::range))
+    return Value::undefined(join("'", type_name(value), "' cannot be sliced"));
   const Items items(value);
   const SliceBounds bounds = slice_bounds(first, last, step, items.size());
   meter.items(bounds.count);

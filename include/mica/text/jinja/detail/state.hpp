@@ -4,19 +4,18 @@
 // None of them may enter a namespace later on, so nothing can ever contain itself.
 #pragma once
 
+#include "mica/text/jinja/detail/callable.hpp"
+#include "mica/text/jinja/detail/iteration.hpp"
+#include "mica/text/jinja/detail/object.hpp"
+#include "mica/text/jinja/detail/table.hpp"
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/callable.hpp"
-#include "mica/text/jinja/iteration.hpp"
-#include "mica/text/jinja/object.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -28,21 +27,21 @@ struct NameSpace final : Object {
   }
 
   /// For namespace(...) itself, where the namespace cannot be reached yet.
-  void start_with(const std::string& name, const Value& value) {
+  void start_with(const Value& name, const Value& value) {
     include(*this, value);
     check_depth(*this);
-    attributes.insert_or_assign(name, value);
+    attributes.set(name, value);
   }
 
-  void set(const std::string& name, const Value& value) const {
+  void set(const Value& name, const Value& value) const {
     const Object* object = value.object();
     if (object != nullptr && object->has_state) {
-      fail("'", name, "': a namespace cannot take in another namespace, a loop, a cycler or a joiner");
+      fail("'", name.text(), "': a namespace cannot take in another namespace, a loop, a cycler or a joiner");
     }
-    attributes.insert_or_assign(name, value);
+    attributes.set(name, value);
   }
 
-  mutable std::map<std::string, Value, std::less<>> attributes;  // prints in the order of names
+  mutable Table attributes;
 };
 
 /// The variable `loop`.
@@ -57,7 +56,9 @@ struct Loop final : Object {
 
 /// cycler('a', 'b'): next() goes round, current is where it stands.
 struct Cycler final : Object {
-  explicit Cycler(std::vector<Value> values) : Object(Kind::cycler), items(std::move(values)) { has_state = true; }
+  explicit Cycler(std::vector<Value> values) : Object(Kind::cycler), items(std::move(values)) {
+    has_state = true;
+  }
 
   std::vector<Value> items;
   mutable std::size_t at = 0;

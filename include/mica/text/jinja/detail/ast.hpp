@@ -4,6 +4,9 @@
 // and blocks, which the parser counts; nothing that walks or frees the tree can run out of stack.
 #pragma once
 
+#include "mica/text/jinja/detail/arithmetic.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,13 +14,22 @@
 #include <utility>
 #include <vector>
 
-#include "mica/text/jinja/arithmetic.hpp"
-#include "mica/text/jinja/value.hpp"
-
 namespace mica::text::jinja::detail {
 
 struct Expression {
-  enum class Kind : std::uint8_t { constant, name, path, sign, negation, chain, logic, comparison, conditional, row, mapping };
+  enum class Kind : std::uint8_t {
+    constant,
+    name,
+    path,
+    sign,
+    negation,
+    chain,
+    logic,
+    comparison,
+    conditional,
+    row,
+    mapping
+  };
 
   Expression(Kind expression_kind, std::uint32_t source_line) : kind(expression_kind), line(source_line) {}
   Expression(const Expression&) = delete;
@@ -36,14 +48,14 @@ struct Constant final : Expression {
 };
 
 struct Name final : Expression {
-  Name(std::uint32_t at, std::string text) : Expression(Kind::name, at), name(std::move(text)) {}
-  std::string name;
+  Name(std::uint32_t at, Value text) : Expression(Kind::name, at), name(std::move(text)) {}
+  Value name;
 };
 
 /// What stands in the brackets of a call.
 struct CallArguments {
   struct Keyword {
-    std::string name;
+    Value name;
     ExpressionPtr value;
   };
   std::vector<ExpressionPtr> positional;
@@ -79,7 +91,8 @@ struct Sign final : Expression {
 };
 
 struct Negation final : Expression {
-  Negation(std::uint32_t at, ExpressionPtr value) : Expression(Kind::negation, at), operand(std::move(value)) {}
+  Negation(std::uint32_t at, ExpressionPtr value)
+      : Expression(Kind::negation, at), operand(std::move(value)) {}
   ExpressionPtr operand;
 };
 
@@ -109,7 +122,8 @@ struct Comparison final : Expression {
     Relation relation;
     ExpressionPtr operand;
   };
-  Comparison(std::uint32_t at, ExpressionPtr start) : Expression(Kind::comparison, at), first(std::move(start)) {}
+  Comparison(std::uint32_t at, ExpressionPtr start)
+      : Expression(Kind::comparison, at), first(std::move(start)) {}
   ExpressionPtr first;
   std::vector<Step> steps;
 };
@@ -164,14 +178,15 @@ using Block = std::vector<std::unique_ptr<Statement>>;
 
 /// What `set` and `for` write to: a name, an attribute of a namespace, or several of them.
 struct Target {
-  std::string name;
-  std::string attribute;      ///< empty but for ns.attribute
+  Value name;
+  Value attribute;            ///< undefined but for ns.attribute
   std::vector<Target> parts;  ///< empty but for a, b
   bool is_tuple = false;
 };
 
 struct TextStatement final : Statement {
-  TextStatement(std::uint32_t at, std::string characters) : Statement(Kind::text, at), text(std::move(characters)) {}
+  TextStatement(std::uint32_t at, std::string characters)
+      : Statement(Kind::text, at), text(std::move(characters)) {}
   std::string text;
 };
 
@@ -216,10 +231,10 @@ struct Capture final : Statement {
 /// What a macro and the body of a call block have in common.
 struct Procedure {
   struct Parameter {
-    std::string name;
+    Value name;
     ExpressionPtr fallback;  ///< may be null
   };
-  std::string name;
+  Value name;
   std::vector<Parameter> parameters;
   Block body;
   bool takes_rest = false;      ///< the body mentions varargs

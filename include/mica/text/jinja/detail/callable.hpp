@@ -3,17 +3,17 @@
 // Things that a template can call, and the engine as it looks from inside of such a call.
 #pragma once
 
+#include "mica/text/jinja/civil_time.hpp"
+#include "mica/text/jinja/detail/arguments.hpp"
+#include "mica/text/jinja/detail/meter.hpp"
+#include "mica/text/jinja/limits.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "mica/text/jinja/arguments.hpp"
-#include "mica/text/jinja/civil_time.hpp"
-#include "mica/text/jinja/limits.hpp"
-#include "mica/text/jinja/meter.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -75,7 +75,9 @@ struct Method final : Callable {
     has_state = self.object() != nullptr && self.object()->has_state;
   }
 
-  Value call(Engine& engine, const Arguments& arguments) const override { return body(engine, self, arguments); }
+  Value call(Engine& engine, const Arguments& arguments) const override {
+    return body(engine, self, arguments);
+  }
   [[nodiscard]] std::string description() const override { return "<method " + std::string(name) + ">"; }
 
   std::string_view name;  ///< a literal

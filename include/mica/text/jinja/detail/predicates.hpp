@@ -3,18 +3,18 @@
 // What may stand after `is`: defined, none, string, mapping, divisibleby(3) ...
 #pragma once
 
+#include "mica/text/jinja/detail/arguments.hpp"
+#include "mica/text/jinja/detail/arithmetic.hpp"
+#include "mica/text/jinja/detail/callable.hpp"
+#include "mica/text/jinja/detail/comparison.hpp"
+#include "mica/text/jinja/detail/iteration.hpp"
+#include "mica/text/jinja/detail/printing.hpp"
+#include "mica/text/jinja/detail/string_methods.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-
-#include "mica/text/jinja/arguments.hpp"
-#include "mica/text/jinja/arithmetic.hpp"
-#include "mica/text/jinja/callable.hpp"
-#include "mica/text/jinja/comparison.hpp"
-#include "mica/text/jinja/iteration.hpp"
-#include "mica/text/jinja/printing.hpp"
-#include "mica/text/jinja/string_methods.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 

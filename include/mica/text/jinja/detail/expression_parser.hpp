@@ -4,6 +4,12 @@
 // x if y else z, or, and, not, comparisons and `in`, + -, ~, * / // %, **, sign, then .name [index] (call) |filter is test.
 #pragma once
 
+#include "mica/text/jinja/detail/ast.hpp"
+#include "mica/text/jinja/detail/lexer.hpp"
+#include "mica/text/jinja/detail/number_text.hpp"
+#include "mica/text/jinja/detail/string_literal.hpp"
+#include "mica/text/jinja/detail/token_stream.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,12 +17,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "mica/text/jinja/ast.hpp"
-#include "mica/text/jinja/lexer.hpp"
-#include "mica/text/jinja/number_text.hpp"
-#include "mica/text/jinja/string_literal.hpp"
-#include "mica/text/jinja/token_stream.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -71,9 +71,12 @@ class ExpressionParser {
     switch (tokens_->current().kind) {
       case Token::Kind::output_end:
       case Token::Kind::block_end:
-      case Token::Kind::end: return false;
-      case Token::Kind::sign: return !tokens_->at_sign(")") && !tokens_->at_sign("=");
-      default: return true;
+      case Token::Kind::end:
+        return false;
+      case Token::Kind::sign:
+        return !tokens_->at_sign(")") && !tokens_->at_sign("=");
+      default:
+        return true;
     }
   }
 
@@ -104,7 +107,8 @@ class ExpressionParser {
       if (tokens_->skip_sign(sign)) return relation;
     }
     if (tokens_->skip_name("in")) return Relation::in;
-    if (!tokens_->at_name("not") || tokens_->following().kind != Token::Kind::name || tokens_->following().text != "in") {
+    if (!tokens_->at_name("not") || tokens_->following().kind != Token::Kind::name ||
+        tokens_->following().text != "in") {
       return std::nullopt;
     }
     tokens_->next();
@@ -127,9 +131,10 @@ class ExpressionParser {
       std::string_view sign;
       int rank;
       Operator op;
-    } signs[] = {{"+", 0, Operator::add},      {"-", 0, Operator::subtract},      {"~", 1, Operator::concatenate},
-                 {"*", 2, Operator::multiply}, {"/", 2, Operator::divide},        {"//", 2, Operator::floor_divide},
-                 {"%", 2, Operator::modulo},   {"**", 3, Operator::power}};
+    } signs[] = {{"+", 0, Operator::add},         {"-", 0, Operator::subtract},
+                 {"~", 1, Operator::concatenate}, {"*", 2, Operator::multiply},
+                 {"/", 2, Operator::divide},      {"//", 2, Operator::floor_divide},
+                 {"%", 2, Operator::modulo},      {"**", 3, Operator::power}};
     for (const auto& entry : signs) {
       if (entry.rank == rank && tokens_->skip_sign(entry.sign)) return entry.op;
     }
@@ -224,8 +229,10 @@ class ExpressionParser {
       case Token::Kind::name:
       case Token::Kind::string:
       case Token::Kind::integer:
-      case Token::Kind::real: return true;
-      default: return tokens_->at_sign("[") || tokens_->at_sign("{");
+      case Token::Kind::real:
+        return true;
+      default:
+        return tokens_->at_sign("[") || tokens_->at_sign("{");
     }
   }
 
@@ -254,7 +261,9 @@ class ExpressionParser {
   /// Behind an opening bracket: an index, or first:last:step.
   [[nodiscard]] Link subscript() {
     Link link = make_link(Link::Kind::subscript);
-    const auto bound = [&] { return tokens_->at_sign(":") || tokens_->at_sign("]") ? ExpressionPtr() : expression(); };
+    const auto bound = [&] {
+      return tokens_->at_sign(":") || tokens_->at_sign("]") ? ExpressionPtr() : expression();
+    };
     if (tokens_->at_sign("]")) tokens_->unexpected("an index");
     link.parts.push_back(bound());
     while (link.parts.size() < 3 && tokens_->skip_sign(":")) {
@@ -262,7 +271,8 @@ class ExpressionParser {
       link.parts.push_back(bound());
     }
     if (link.kind == Link::Kind::slice) link.parts.resize(3);
-    if (link.kind == Link::Kind::subscript && tokens_->at_sign(",")) link.parts[0] = rest_of_tuple(std::move(link.parts[0]));
+    if (link.kind == Link::Kind::subscript && tokens_->at_sign(","))
+      link.parts[0] = rest_of_tuple(std::move(link.parts[0]));
     tokens_->expect_sign("]");
     return link;
   }
@@ -295,22 +305,27 @@ class ExpressionParser {
       tokens_->next();
       arguments.more_positional = expression();
     } else if (named) {
-      std::string name(tokens_->next().text);
+      Value name(tokens_->next().text);
       tokens_->next();
       arguments.keyword.push_back({std::move(name), expression()});
     } else {
-      if (!arguments.keyword.empty() || arguments.more_positional != nullptr) tokens_->unexpected("a named argument");
+      if (!arguments.keyword.empty() || arguments.more_positional != nullptr)
+        tokens_->unexpected("a named argument");
       arguments.positional.push_back(expression());
     }
   }
 
   [[nodiscard]] ExpressionPtr primary() {
     switch (tokens_->current().kind) {
-      case Token::Kind::name: return name();
-      case Token::Kind::string: return string();
+      case Token::Kind::name:
+        return name();
+      case Token::Kind::string:
+        return string();
       case Token::Kind::integer:
-      case Token::Kind::real: return number();
-      default: break;
+      case Token::Kind::real:
+        return number();
+      default:
+        break;
     }
     const std::uint32_t line = tokens_->line();
     if (tokens_->skip_sign("(")) return brackets(line);
@@ -328,7 +343,7 @@ class ExpressionParser {
     mentions_.varargs = mentions_.varargs || text == "varargs";
     mentions_.kwargs = mentions_.kwargs || text == "kwargs";
     mentions_.caller = mentions_.caller || text == "caller";
-    return std::make_unique<Name>(token.line, std::string(text));
+    return std::make_unique<Name>(token.line, text);
   }
 
   /// Literals beside one another are one string.
@@ -342,7 +357,8 @@ class ExpressionParser {
   [[nodiscard]] ExpressionPtr number() {
     const Token token = tokens_->next();
     if (token.kind == Token::Kind::integer) {
-      if (const auto value = parse_integer(token.text, 0)) return std::make_unique<Constant>(token.line, *value);
+      if (const auto value = parse_integer(token.text, 0))
+        return std::make_unique<Constant>(token.line, *value);
     } else if (const auto value = parse_real(token.text)) {
       return std::make_unique<Constant>(token.line, *value);
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names and their values while a template renders: one scope for the template, one for each loop, macro call and block.
+// Names and their values while a template renders: one scope for the template, one for each loop, macro call and
+// block.
 #pragma once
 
-#include <string>
-#include <unordered_map>
-#include <utility>
-
+#include "mica/text/jinja/detail/table.hpp"
 #include "mica/text/jinja/value.hpp"
+
+#include <utility>
 
 namespace mica::text::jinja::detail {
 
@@ -16,20 +16,19 @@ class Scope {
  public:
   explicit Scope(const Scope* around) : around_(around) {}
 
-  [[nodiscard]] const Value* find(const std::string& name) const {
+  [[nodiscard]] const Value* find(const Value& name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->around_) {
-      const auto found = scope->values_.find(name);
-      if (found != scope->values_.end()) return &found->second;
+      if (const Value* value = scope->values_.find(name)) return value;
     }
     return nullptr;
   }
 
-  void set(const std::string& name, Value value) { values_.insert_or_assign(name, std::move(value)); }
+  void set(Value name, Value value) { values_.set(std::move(name), std::move(value)); }
   void clear() { values_.clear(); }
 
  private:
   const Scope* around_;
-  std::unordered_map<std::string, Value> values_;
+  Table values_;
 };
 
 }  // namespace mica::text::jinja::detail

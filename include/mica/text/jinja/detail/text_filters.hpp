@@ -3,6 +3,17 @@
 // Filters that make text or numbers out of one value: trim, upper, replace, indent, tojson, int, round ...
 #pragma once
 
+#include "mica/text/jinja/detail/arguments.hpp"
+#include "mica/text/jinja/detail/arithmetic.hpp"
+#include "mica/text/jinja/detail/attributes.hpp"
+#include "mica/text/jinja/detail/callable.hpp"
+#include "mica/text/jinja/detail/json_text.hpp"
+#include "mica/text/jinja/detail/number_text.hpp"
+#include "mica/text/jinja/detail/printing.hpp"
+#include "mica/text/jinja/detail/string_methods.hpp"
+#include "mica/text/jinja/detail/text_operations.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -11,17 +22,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/arguments.hpp"
-#include "mica/text/jinja/arithmetic.hpp"
-#include "mica/text/jinja/attributes.hpp"
-#include "mica/text/jinja/callable.hpp"
-#include "mica/text/jinja/json_text.hpp"
-#include "mica/text/jinja/number_text.hpp"
-#include "mica/text/jinja/printing.hpp"
-#include "mica/text/jinja/string_methods.hpp"
-#include "mica/text/jinja/text_operations.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -71,7 +71,8 @@ inline Value replace_filter(Engine& engine, const Value& self, const Arguments& 
 
 inline Value center_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [width] = arguments.bind("center", {"width"});
-  return padded_text(printed(self, engine).text(), integer_argument(width, 80, "center"), " ", Side::both, engine.meter());
+  return padded_text(printed(self, engine).text(), integer_argument(width, 80, "center"), " ", Side::both,
+                     engine.meter());
 }
 
 inline Value indent_filter(Engine& engine, const Value& self, const Arguments& arguments) {
@@ -96,12 +97,14 @@ inline Value indent_filter(Engine& engine, const Value& self, const Arguments& a
 }
 
 inline Value truncate_filter(Engine& engine, const Value& self, const Arguments& arguments) {
-  const auto [length, kill, end, leeway] = arguments.bind("truncate", {"length", "killwords", "end", "leeway"});
+  const auto [length, kill, end, leeway] =
+      arguments.bind("truncate", {"length", "killwords", "end", "leeway"});
   const std::string_view tail = end == nullptr ? "..." : string_argument(end, "truncate");
   const std::int64_t most = integer_argument(length, 255, "truncate");
   const auto tail_length = static_cast<std::int64_t>(count_code_points(tail));
   const std::int64_t spare = integer_argument(leeway, 5, "truncate");
-  if (most < tail_length || spare < 0) fail("'truncate' was given a length below that of its end, or a negative leeway");
+  if (most < tail_length || spare < 0)
+    fail("'truncate' was given a length below that of its end, or a negative leeway");
   const std::string_view text = string_argument(&self, "truncate");
   engine.meter().bytes(text.size());
   const auto size = static_cast<std::int64_t>(count_code_points(text));
@@ -130,12 +133,23 @@ inline Value escape_filter(Engine& engine, const Value& self, const Arguments& a
   std::string out;
   for (const char c : printed(self, engine).text()) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&#34;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out.push_back(c);
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out.push_back(c);
     }
   }
   engine.meter().bytes(out.size());
@@ -143,12 +157,12 @@ inline Value escape_filter(Engine& engine, const Value& self, const Arguments& a
 }
 
 inline Value format_filter(Engine& engine, const Value& self, const Arguments& arguments) {
-  if (!arguments.positional.empty() && !arguments.keyword.empty()) fail("'format' takes values by order or by name, not both");
+  if (!arguments.positional.empty() && !arguments.keyword.empty())
+    fail("'format' takes values by order or by name, not both");
   const Value text = printed(self, engine);
-  if (arguments.keyword.empty()) return percent_format(text.text(), Value::tuple(arguments.positional), engine.meter());
-  Value::Entries named;
-  for (const auto& [name, value] : arguments.keyword) named.emplace_back(name, value);
-  return percent_format(text.text(), Value::mapping(std::move(named)), engine.meter());
+  if (arguments.keyword.empty())
+    return percent_format(text.text(), Value::tuple(arguments.positional), engine.meter());
+  return percent_format(text.text(), Value::mapping(arguments.keyword), engine.meter());
 }
 
 /// Separators as json.dumps takes them: a pair of strings.
@@ -165,7 +179,9 @@ inline Value tojson_filter(Engine& engine, const Value& self, const Arguments& a
   style.ascii = truth_argument(ascii, false);
   style.sorted = truth_argument(sorted, false);
   if (indent != nullptr && !indent->is(Kind::none)) {
-    const Value level = indent->is(Kind::string) ? *indent : repeated(" ", integer_argument(indent, 0, "tojson"), engine.meter());
+    const Value level = indent->is(Kind::string)
+                            ? *indent
+                            : repeated(" ", integer_argument(indent, 0, "tojson"), engine.meter());
     style.indent = level.text();
     style.between_items = ",";
   }

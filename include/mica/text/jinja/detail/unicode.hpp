@@ -39,7 +39,9 @@ struct CodePoint {
 }
 
 inline void append_code_point(std::string& out, char32_t value) {
-  const auto put = [&out](char32_t byte) { out.push_back(static_cast<char>(static_cast<unsigned char>(byte))); };
+  const auto put = [&out](char32_t byte) {
+    out.push_back(static_cast<char>(static_cast<unsigned char>(byte)));
+  };
   if (value < 0x80) return put(value);
   if (value < 0x800) {
     put(0xC0 | value >> 6);
@@ -90,8 +92,8 @@ void each_code_point(std::string_view text, Visit visit) {
 /// What str.strip() and str.split() take for white space.
 [[nodiscard]] inline bool is_space(char32_t c) {
   if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F);
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
-         c == 0x202F || c == 0x205F || c == 0x3000;
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 /// Alphabets whose capitals stand directly before their small letters: even, odd, even, odd ...
@@ -145,9 +147,9 @@ void each_code_point(std::string_view text, Visit visit) {
 /// What repr() shows as an escape. Limit: code points that Unicode has not assigned are taken for printable.
 [[nodiscard]] inline bool is_printable(char32_t c) {
   if (c == ' ') return true;
-  return c > 0x1F && !(c >= 0x7F && c <= 0xA0) && c != 0xAD && !is_space(c) && !(c >= 0x200B && c <= 0x200F) &&
-         !(c >= 0x202A && c <= 0x202E) && !(c >= 0x2060 && c <= 0x206F) && !(c >= 0xE000 && c <= 0xF8FF) &&
-         c != 0xFEFF && !(c >= 0xFFF0 && c <= 0xFFFB);
+  return c > 0x1F && !(c >= 0x7F && c <= 0xA0) && c != 0xAD && !is_space(c) &&
+         !(c >= 0x200B && c <= 0x200F) && !(c >= 0x202A && c <= 0x202E) && !(c >= 0x2060 && c <= 0x206F) &&
+         !(c >= 0xE000 && c <= 0xF8FF) && c != 0xFEFF && !(c >= 0xFFF0 && c <= 0xFFFB);
 }
 
 /// Applies `change` to each code point; bytes that are not UTF-8 stay as they are.

@@ -3,6 +3,15 @@
 // The functions that every template knows without being given them: range, namespace, raise_exception ...
 #pragma once
 
+#include "mica/text/jinja/detail/arguments.hpp"
+#include "mica/text/jinja/detail/callable.hpp"
+#include "mica/text/jinja/detail/comparison.hpp"
+#include "mica/text/jinja/detail/iteration.hpp"
+#include "mica/text/jinja/detail/printing.hpp"
+#include "mica/text/jinja/detail/state.hpp"
+#include "mica/text/jinja/detail/string_methods.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -11,15 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include "mica/text/jinja/arguments.hpp"
-#include "mica/text/jinja/callable.hpp"
-#include "mica/text/jinja/comparison.hpp"
-#include "mica/text/jinja/iteration.hpp"
-#include "mica/text/jinja/printing.hpp"
-#include "mica/text/jinja/state.hpp"
-#include "mica/text/jinja/string_methods.hpp"
-#include "mica/text/jinja/value.hpp"
-
 namespace mica::text::jinja::detail {
 
 /// Numbers from `start` up to or down to `stop`, which is left out; no arithmetic in it can overflow.
@@ -27,7 +27,8 @@ namespace mica::text::jinja::detail {
   if (step > 0 ? start >= stop : start <= stop) return 0;
   const auto low = static_cast<std::uint64_t>(step > 0 ? start : stop);
   const auto high = static_cast<std::uint64_t>(step > 0 ? stop : start);
-  const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : std::uint64_t{0} - static_cast<std::uint64_t>(step);
+  const std::uint64_t stride =
+      step > 0 ? static_cast<std::uint64_t>(step) : std::uint64_t{0} - static_cast<std::uint64_t>(step);
   return (high - low - 1) / stride + 1;
 }
 
@@ -65,7 +66,7 @@ inline Value range_function(Engine& engine, const Arguments& arguments) {
     }
   }
   engine.meter().entries(arguments.keyword.size());
-  for (const auto& [name, value] : arguments.keyword) entries.emplace_back(name, value);
+  entries.insert(entries.end(), arguments.keyword.begin(), arguments.keyword.end());
   return entries;
 }
 
@@ -76,20 +77,23 @@ inline Value dict_function(Engine& engine, const Arguments& arguments) {
 inline Value namespace_function(Engine& engine, const Arguments& arguments) {
   auto space = std::make_shared<NameSpace>();
   for (const auto& [name, value] : entries_from(engine, arguments)) {
-    space->start_with(std::string(string_argument(&name, "namespace")), value);
+    if (!name.is(Kind::string)) fail("the attributes of a namespace have strings for names");
+    space->start_with(name, value);
   }
   return Value(std::shared_ptr<const Object>(std::move(space)));
 }
 
 inline Value raise_function(Engine& engine, const Arguments& arguments) {
   const auto [message] = arguments.bind("raise_exception", {"message"});
-  throw TemplateError(TemplateError::Cause::raised, message == nullptr ? "" : text_of(*message, engine.meter()));
+  throw TemplateError(TemplateError::Cause::raised,
+                      message == nullptr ? "" : text_of(*message, engine.meter()));
 }
 
 inline Value strftime_function(Engine& engine, const Arguments& arguments) {
   const auto [format] = arguments.bind("strftime_now", {"format"});
   const std::string_view pattern = string_argument(format, "strftime_now");
-  engine.meter().repeated_bytes(pattern.size(), 16);  // no conversion is longer than 16 times its two characters
+  engine.meter().repeated_bytes(pattern.size(),
+                                16);  // no conversion is longer than 16 times its two characters
   return engine.now().format(pattern);
 }
 
@@ -109,12 +113,8 @@ struct NamedFunction {
 };
 
 inline constexpr NamedFunction functions[] = {
-    {"range", range_function},
-    {"namespace", namespace_function},
-    {"dict", dict_function},
-    {"raise_exception", raise_function},
-    {"strftime_now", strftime_function},
-    {"cycler", cycler_function},
+    {"range", range_function},           {"namespace", namespace_function},   {"dict", dict_function},
+    {"raise_exception", raise_function}, {"strftime_now", strftime_function}, {"cycler", cycler_function},
     {"joiner", joiner_function},
 };
 

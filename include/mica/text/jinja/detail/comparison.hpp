@@ -3,32 +3,41 @@
 // Truth, equality, order and membership as Python defines them.
 #pragma once
 
+#include "mica/text/jinja/detail/iteration.hpp"
+#include "mica/text/jinja/detail/meter.hpp"
+#include "mica/text/jinja/detail/object.hpp"
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include "mica/text/jinja/iteration.hpp"
-#include "mica/text/jinja/meter.hpp"
-#include "mica/text/jinja/object.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/value.hpp"
-
 namespace mica::text::jinja::detail {
 
 [[nodiscard]] inline bool truth(const Value& value) {
   switch (value.kind()) {
     case Kind::undefined:
-    case Kind::none: return false;
-    case Kind::boolean: return value.boolean();
-    case Kind::integer: return value.integer() != 0;
-    case Kind::real: return value.real() != 0;
-    case Kind::string: return !value.text().empty();
-    case Kind::sequence: return value.as<Sequence>().form == Form::generator || !value.items().empty();
-    case Kind::range: return value.as<Range>().count > 0;
-    case Kind::mapping: return !value.entries().empty();
-    default: return true;
+    case Kind::none:
+      return false;
+    case Kind::boolean:
+      return value.boolean();
+    case Kind::integer:
+      return value.integer() != 0;
+    case Kind::real:
+      return value.real() != 0;
+    case Kind::string:
+      return !value.text().empty();
+    case Kind::sequence:
+      return value.as<Sequence>().form == Form::generator || !value.items().empty();
+    case Kind::range:
+      return value.as<Range>().count > 0;
+    case Kind::mapping:
+      return !value.entries().empty();
+    default:
+      return true;
   }
 }
 
@@ -37,14 +46,16 @@ namespace mica::text::jinja::detail {
   return value.is(Kind::boolean) ? static_cast<std::int64_t>(value.boolean()) : value.integer();
 }
 
-[[nodiscard]] inline bool is_whole(const Value& value) { return value.is(Kind::integer) || value.is(Kind::boolean); }
+[[nodiscard]] inline bool is_whole(const Value& value) {
+  return value.is(Kind::integer) || value.is(Kind::boolean);
+}
 
 [[nodiscard]] inline bool equal(const Value& a, const Value& b, Meter& meter);
 
-[[nodiscard]] inline bool equal_mappings(const Mapping& a, const Mapping& b, Meter& meter) {
-  if (a.entries.size() != b.entries.size()) return false;
-  return std::all_of(a.entries.begin(), a.entries.end(), [&](const auto& entry) {
-    const Value* other = b.find(entry.first);
+[[nodiscard]] inline bool equal_mappings(const Value& a, const Value& b, Meter& meter) {
+  if (a.entries().size() != b.entries().size()) return false;
+  return std::all_of(a.entries().begin(), a.entries().end(), [&](const auto& entry) {
+    const Value* other = b.as<Mapping>().find(entry.first);
     return other != nullptr && equal(entry.second, *other, meter);
   });
 }
@@ -55,16 +66,24 @@ namespace mica::text::jinja::detail {
 
 [[nodiscard]] inline bool equal(const Value& a, const Value& b, Meter& meter) {
   meter.expression();
-  if (a.is_number() && b.is_number()) return is_whole(a) && is_whole(b) ? whole(a) == whole(b) : number_of(a) == number_of(b);
+  if (a.is_number() && b.is_number())
+    return is_whole(a) && is_whole(b) ? whole(a) == whole(b) : number_of(a) == number_of(b);
   if (a.kind() != b.kind()) return false;
   if (a.object() == b.object()) return true;  // shared, and both `none`
   switch (a.kind()) {
-    case Kind::undefined: return true;
-    case Kind::string: meter.bytes(std::min(a.text().size(), b.text().size())); return a.text() == b.text();
-    case Kind::mapping: return equal_mappings(a.as<Mapping>(), b.as<Mapping>(), meter);
-    case Kind::range: return equal_ranges(a.as<Range>(), b.as<Range>());
-    case Kind::sequence: break;
-    default: return false;
+    case Kind::undefined:
+      return true;
+    case Kind::string:
+      meter.bytes(std::min(a.text().size(), b.text().size()));
+      return a.text() == b.text();
+    case Kind::mapping:
+      return equal_mappings(a, b, meter);
+    case Kind::range:
+      return equal_ranges(a.as<Range>(), b.as<Range>());
+    case Kind::sequence:
+      break;
+    default:
+      return false;
   }
   if (a.as<Sequence>().form != b.as<Sequence>().form || a.items().size() != b.items().size()) return false;
   return std::equal(a.items().begin(), a.items().end(), b.items().begin(),
@@ -74,15 +93,16 @@ namespace mica::text::jinja::detail {
 /// a < b; fails for values that have no order.
 [[nodiscard]] inline bool less(const Value& a, const Value& b, Meter& meter) {
   meter.expression();
-  if (a.is_number() && b.is_number()) return is_whole(a) && is_whole(b) ? whole(a) < whole(b) : number_of(a) < number_of(b);
+  if (a.is_number() && b.is_number())
+    return is_whole(a) && is_whole(b) ? whole(a) < whole(b) : number_of(a) < number_of(b);
   if (a.is(Kind::string) && b.is(Kind::string)) {
     meter.bytes(std::min(a.text().size(), b.text().size()));
     return a.text() < b.text();  // the order of bytes is the order of code points
   }
   if (a.is(Kind::undefined)) refuse_undefined(a);
   if (b.is(Kind::undefined)) refuse_undefined(b);
-  const bool rows = a.is(Kind::sequence) && b.is(Kind::sequence) && a.as<Sequence>().form == b.as<Sequence>().form &&
-                    a.as<Sequence>().form <= Form::tuple;
+  const bool rows = a.is(Kind::sequence) && b.is(Kind::sequence) &&
+                    a.as<Sequence>().form == b.as<Sequence>().form && a.as<Sequence>().form <= Form::tuple;
   if (!rows) fail("'", type_name(a), "' and '", type_name(b), "' have no order");
   const std::size_t common = std::min(a.items().size(), b.items().size());
   for (std::size_t i = 0; i < common; ++i) {
@@ -109,18 +129,16 @@ namespace mica::text::jinja::detail {
   return false;
 }
 
-/// Sorts by key, keeping the order of equals; the keys stand beside the values so that each is made once.
-template <class Key>
-[[nodiscard]] std::vector<Value> sorted_by(const Items& items, Key key, bool reverse, Meter& meter) {
-  struct Keyed {
-    Value key;
-    Value value;
-  };
-  meter.items(2 * items.size());
-  std::vector<Keyed> rows;
-  rows.reserve(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) rows.push_back({key(items[i]), items[i]});
-  std::stable_sort(rows.begin(), rows.end(), [&](const Keyed& a, const Keyed& b) {
+/// A value and the key that it is sorted by.
+struct Keyed {
+  Value key;
+  Value value;
+};
+
+/// The values in the order of their keys; equal ones keep theirs.
+[[nodiscard]] inline std::vector<Value> sorted_values(std::vector<Keyed> rows, bool reverse, Meter& meter) {
+  meter.items(2 * rows.size());
+  std::stable_sort(rows.begin(), rows.end(), [&meter, reverse](const Keyed& a, const Keyed& b) {
     return reverse ? less(b.key, a.key, meter) : less(a.key, b.key, meter);
   });
   std::vector<Value> out;

@@ -3,16 +3,16 @@
 // Splitting, replacing, stripping and aligning of text, shared by the methods of strings and by filters.
 #pragma once
 
+#include "mica/text/jinja/detail/meter.hpp"
+#include "mica/text/jinja/detail/unicode.hpp"
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "mica/text/jinja/meter.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/unicode.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -25,7 +25,8 @@ enum class Side : std::uint8_t { both, left, right };
 }
 
 /// Strips code points that occur in `set`; charges for looking through it.
-[[nodiscard]] inline std::string_view stripped(std::string_view text, Side side, std::string_view set, Meter& meter) {
+[[nodiscard]] inline std::string_view stripped(std::string_view text, Side side, std::string_view set,
+                                               Meter& meter) {
   const auto in_set = [&](char32_t c) {
     meter.bytes(set.size());
     std::string point;
@@ -45,8 +46,8 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 }
 
 /// text.split(separator, limit); a negative limit means none.
-[[nodiscard]] inline std::vector<Value> split(std::string_view text, std::string_view separator, std::int64_t limit,
-                                              Meter& meter) {
+[[nodiscard]] inline std::vector<Value> split(std::string_view text, std::string_view separator,
+                                              std::int64_t limit, Meter& meter) {
   std::vector<Value> parts;
   for (; limit != 0; --limit) {
     const std::size_t at = text.find(separator);
@@ -99,7 +100,8 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 [[nodiscard]] inline std::vector<Value> words_back(std::string_view text, std::int64_t limit, Meter& meter) {
   std::vector<Value> parts;
   for (text = stripped(text, Side::right); !text.empty(); text = stripped(text, Side::right)) {
-    const std::string_view rest = limit == 0 ? std::string_view() : drop_back(text, [](char32_t c) { return !is_space(c); });
+    const std::string_view rest =
+        limit == 0 ? std::string_view() : drop_back(text, [](char32_t c) { return !is_space(c); });
     add_part(parts, text.substr(rest.size()), meter);
     text = rest;
     --limit;
@@ -112,7 +114,8 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
   const CodePoint point = decode(text, at);
   if (point.value == '\r') return text.substr(at).starts_with("\r\n") ? 2 : 1;
   const char32_t c = point.value;
-  const bool breaks = point.valid && ((c >= 0x0A && c <= 0x0C) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029);
+  const bool breaks = point.valid && ((c >= 0x0A && c <= 0x0C) || (c >= 0x1C && c <= 0x1E) || c == 0x85 ||
+                                      c == 0x2028 || c == 0x2029);
   return breaks ? point.size : 0;
 }
 
@@ -161,25 +164,29 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 
 /// Index in code points, or -1.
 [[nodiscard]] inline std::int64_t index_in(std::string_view text, std::size_t byte) {
-  return byte == std::string_view::npos ? -1 : static_cast<std::int64_t>(count_code_points(text.substr(0, byte)));
+  return byte == std::string_view::npos ? -1
+                                        : static_cast<std::int64_t>(count_code_points(text.substr(0, byte)));
 }
 
 [[nodiscard]] inline std::int64_t count_in(std::string_view text, std::string_view part) {
   if (part.empty()) return static_cast<std::int64_t>(count_code_points(text)) + 1;
   std::int64_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) ++count;
+  for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size()))
+    ++count;
   return count;
 }
 
 /// Fills up to `width` code points; what does not divide evenly goes where Python's str.center puts it.
-[[nodiscard]] inline std::string padded_text(std::string_view text, std::int64_t width, std::string_view fill, Side text_side,
-                                             Meter& meter) {
+[[nodiscard]] inline std::string padded_text(std::string_view text, std::int64_t width, std::string_view fill,
+                                             Side text_side, Meter& meter) {
   const auto length = static_cast<std::int64_t>(count_code_points(text));
   if (width <= length) return std::string(text);
   const auto room = static_cast<std::uint64_t>(width - length);
   meter.repeated_bytes(fill.size(), room);
   const bool odd_left = (room & 1) != 0 && (width & 1) != 0;
-  const std::uint64_t left = text_side == Side::left ? 0 : text_side == Side::right ? room : room / 2 + (odd_left ? 1 : 0);
+  const std::uint64_t left = text_side == Side::left    ? 0
+                             : text_side == Side::right ? room
+                                                        : room / 2 + (odd_left ? 1 : 0);
   std::string out;
   for (std::uint64_t i = 0; i < left; ++i) out.append(fill);
   out.append(text);

@@ -3,6 +3,9 @@
 // What a call, filter or test was given, and how it is matched to the names that the callee knows.
 #pragma once
 
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <array>
 #include <cstddef>
 #include <string>
@@ -10,22 +13,19 @@
 #include <utility>
 #include <vector>
 
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/value.hpp"
-
 namespace mica::text::jinja::detail {
 
 /// Arguments of one call.
 struct Arguments {
   std::vector<Value> positional;
-  std::vector<std::pair<std::string, Value>> keyword;
+  Value::Entries keyword;  ///< by name
 
   [[nodiscard]] bool empty() const noexcept { return positional.empty() && keyword.empty(); }
 
   /// The last keyword argument of that name, or null.
   [[nodiscard]] const Value* find(std::string_view name) const {
     for (std::size_t i = keyword.size(); i-- > 0;) {
-      if (keyword[i].first == name) return &keyword[i].second;
+      if (keyword[i].first.text() == name) return &keyword[i].second;
     }
     return nullptr;
   }
@@ -33,13 +33,15 @@ struct Arguments {
   /// Arguments in the order of the callee's names; null for those that were not given.
   /// Throws TemplateError for too many, unknown and doubled arguments.
   template <std::size_t N>
-  [[nodiscard]] std::array<const Value*, N> bind(std::string_view callee, const std::string_view (&names)[N]) const {
+  [[nodiscard]] std::array<const Value*, N> bind(std::string_view callee,
+                                                 const std::string_view (&names)[N]) const {
     if (positional.size() > N) {
       fail("'", callee, "' takes at most ", N, " arguments, ", positional.size(), " were given");
     }
     std::array<const Value*, N> bound{};
     for (std::size_t i = 0; i < positional.size(); ++i) bound[i] = &positional[i];
-    for (const auto& [name, value] : keyword) {
+    for (const auto& [key, value] : keyword) {
+      const std::string_view name = key.text();
       std::size_t at = 0;
       while (at < N && names[at] != name) ++at;
       if (at == N) fail("'", callee, "' knows no argument '", name, "'");

@@ -21,7 +21,8 @@ namespace mica::text::jinja::detail {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::array<char, 64> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific).ptr;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific).ptr;
   const std::string_view scientific(buffer.data(), static_cast<std::size_t>(end - buffer.data()));
   const std::size_t mark = scientific.find('e');
   int exponent = 0;
@@ -29,7 +30,8 @@ namespace mica::text::jinja::detail {
   std::from_chars(digits, end, exponent);
   if (exponent < -4 || exponent >= 16) return std::string(scientific);
 
-  const auto fixed = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed).ptr;
+  const auto fixed =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed).ptr;
   std::string out(buffer.data(), fixed);
   if (out.find('.') == std::string::npos) out += ".0";
   return out;
@@ -39,7 +41,8 @@ namespace mica::text::jinja::detail {
 [[nodiscard]] inline std::string fixed_text(double value, int digits) {
   if (!std::isfinite(value)) return real_text(value);
   std::string out(std::size_t{320} + static_cast<std::size_t>(digits), '\0');
-  const auto end = std::to_chars(out.data(), out.data() + out.size(), value, std::chars_format::fixed, digits).ptr;
+  const auto end =
+      std::to_chars(out.data(), out.data() + out.size(), value, std::chars_format::fixed, digits).ptr;
   out.resize(static_cast<std::size_t>(end - out.data()));
   return out;
 }
@@ -63,13 +66,15 @@ namespace mica::text::jinja::detail {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   const auto prefixed = [&](char letter, int radix) {
-    if ((base != 0 && base != radix) || text.size() < 3 || text[0] != '0' || (text[1] | 32) != letter) return false;
+    if ((base != 0 && base != radix) || text.size() < 3 || text[0] != '0' || (text[1] | 32) != letter)
+      return false;
     text.remove_prefix(text[2] == '_' ? 3 : 2);
     base = radix;
     return true;
   };
   if (!prefixed('x', 16) && !prefixed('o', 8) && !prefixed('b', 2) && base == 0) {
-    if (text.size() > 1 && text[0] == '0' && text.find_first_not_of("0_") != std::string_view::npos) return std::nullopt;
+    if (text.size() > 1 && text[0] == '0' && text.find_first_not_of("0_") != std::string_view::npos)
+      return std::nullopt;
     base = 10;
   }
   const auto digits = without_underscores(text);
@@ -95,7 +100,8 @@ namespace mica::text::jinja::detail {
   // from_chars leaves the value alone when it is out of range: too small has a negative exponent, too large has none.
   if (error == std::errc::result_out_of_range) {
     const std::size_t mark = digits->find_first_of("eE");
-    const bool tiny = mark == std::string::npos ? digits->front() == '0' : digits->compare(mark + 1, 1, "-") == 0;
+    const bool tiny =
+        mark == std::string::npos ? digits->front() == '0' : digits->compare(mark + 1, 1, "-") == 0;
     value = tiny ? 0.0 : std::numeric_limits<double>::infinity();
   }
   return negative ? -value : value;

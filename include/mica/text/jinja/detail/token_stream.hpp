@@ -3,6 +3,10 @@
 // The tokens of one template, read one after the other, and the sentences for those that do not fit.
 #pragma once
 
+#include "mica/base/error.hpp"
+#include "mica/text/jinja/detail/lexer.hpp"
+#include "mica/text/jinja/limits.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,20 +14,19 @@
 #include <utility>
 #include <vector>
 
-#include "mica/base/error.hpp"
-#include "mica/text/jinja/lexer.hpp"
-#include "mica/text/jinja/limits.hpp"
-
 namespace mica::text::jinja::detail {
 
 /// A cursor over tokens, which counts how deep the parser is.
 class TokenStream {
  public:
-  TokenStream(std::vector<Token> tokens, const Limits& limits) : tokens_(std::move(tokens)), deepest_(limits.nesting) {}
+  TokenStream(std::vector<Token> tokens, const Limits& limits)
+      : tokens_(std::move(tokens)), deepest_(limits.nesting) {}
 
   /// Never moves past the token `end`.
   [[nodiscard]] const Token& current() const noexcept { return tokens_[at_]; }
-  [[nodiscard]] const Token& following() const noexcept { return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_]; }
+  [[nodiscard]] const Token& following() const noexcept {
+    return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_];
+  }
   [[nodiscard]] std::uint32_t line() const noexcept { return current().line; }
 
   Token next() {
@@ -33,8 +36,12 @@ class TokenStream {
   }
 
   [[nodiscard]] bool at(Token::Kind kind) const { return current().kind == kind; }
-  [[nodiscard]] bool at_sign(std::string_view sign) const { return at(Token::Kind::sign) && current().text == sign; }
-  [[nodiscard]] bool at_name(std::string_view name) const { return at(Token::Kind::name) && current().text == name; }
+  [[nodiscard]] bool at_sign(std::string_view sign) const {
+    return at(Token::Kind::sign) && current().text == sign;
+  }
+  [[nodiscard]] bool at_name(std::string_view name) const {
+    return at(Token::Kind::name) && current().text == name;
+  }
 
   [[nodiscard]] bool skip_sign(std::string_view sign) { return at_sign(sign) && (next(), true); }
   [[nodiscard]] bool skip_name(std::string_view name) { return at_name(name) && (next(), true); }
@@ -67,7 +74,8 @@ class TokenStream {
     explicit Level(TokenStream& stream) : stream_(&stream) {
       if (++stream.depth_ <= stream.deepest_) return;
       --stream.depth_;
-      throw TemplateError(TemplateError::Cause::limit, join("nested deeper than ", stream.deepest_), stream.line());
+      throw TemplateError(TemplateError::Cause::limit, join("nested deeper than ", stream.deepest_),
+                          stream.line());
     }
     Level(const Level&) = delete;
     Level& operator=(const Level&) = delete;

@@ -3,6 +3,18 @@
 // Renders a parsed template. This half of the class runs statements and macros; evaluation.hpp has the expressions.
 #pragma once
 
+#include "mica/text/jinja/detail/ast.hpp"
+#include "mica/text/jinja/detail/callable.hpp"
+#include "mica/text/jinja/detail/functions.hpp"
+#include "mica/text/jinja/detail/iteration.hpp"
+#include "mica/text/jinja/detail/predicates.hpp"
+#include "mica/text/jinja/detail/printing.hpp"
+#include "mica/text/jinja/detail/row_filters.hpp"
+#include "mica/text/jinja/detail/scope.hpp"
+#include "mica/text/jinja/detail/state.hpp"
+#include "mica/text/jinja/detail/text_filters.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,18 +22,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/ast.hpp"
-#include "mica/text/jinja/callable.hpp"
-#include "mica/text/jinja/functions.hpp"
-#include "mica/text/jinja/iteration.hpp"
-#include "mica/text/jinja/predicates.hpp"
-#include "mica/text/jinja/printing.hpp"
-#include "mica/text/jinja/row_filters.hpp"
-#include "mica/text/jinja/scope.hpp"
-#include "mica/text/jinja/state.hpp"
-#include "mica/text/jinja/text_filters.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -33,7 +33,7 @@ class Interpreter final : public Engine {
       : Engine(limits, now), globals_(nullptr), scope_(std::make_shared<Scope>(&globals_)) {
     if (!globals.is(Kind::mapping)) return;
     for (const auto& [name, value] : globals.entries()) {
-      if (name.is(Kind::string)) globals_.set(std::string(name.text()), value);
+      if (name.is(Kind::string)) globals_.set(name, value);
     }
   }
 
@@ -86,6 +86,8 @@ class Interpreter final : public Engine {
   void assign_attribute(const Target& target, const Value& value);
   Value invoke(const Macro& macro, const Arguments& arguments);
   void bind(const Procedure& procedure, const Arguments& arguments);
+  void bind_unnamed(const Procedure& procedure, const Arguments& arguments);
+  Value fallback(const Procedure::Parameter& parameter);
   std::string captured(const Block& block, Flow& flow);
   void print(const Value& value);
   void print_text(std::string_view text);
@@ -94,7 +96,8 @@ class Interpreter final : public Engine {
   class InnerScope {
    public:
     InnerScope(Interpreter& interpreter, const Scope* around)
-        : interpreter_(&interpreter), outer_(std::exchange(interpreter.scope_, std::make_shared<Scope>(around))) {}
+        : interpreter_(&interpreter),
+          outer_(std::exchange(interpreter.scope_, std::make_shared<Scope>(around))) {}
     explicit InnerScope(Interpreter& interpreter) : InnerScope(interpreter, interpreter.scope_.get()) {}
     InnerScope(const InnerScope&) = delete;
     InnerScope& operator=(const InnerScope&) = delete;
@@ -136,7 +139,9 @@ struct Interpreter::Macro final : Callable {
   Value call(Engine& engine, const Arguments& arguments) const override {
     return static_cast<Interpreter&>(engine).invoke(*this, arguments);
   }
-  [[nodiscard]] std::string description() const override { return join("<Macro '", procedure->name, "'>"); }
+  [[nodiscard]] std::string description() const override {
+    return join("<Macro '", procedure->name.text(), "'>");
+  }
 
   const Procedure* procedure;
   std::weak_ptr<Scope> home;
@@ -155,22 +160,36 @@ inline Interpreter::Flow Interpreter::execute(const Block& block) {
 
 inline Interpreter::Flow Interpreter::execute(const Statement& statement) {
   switch (statement.kind) {
-    case Statement::Kind::text: print_text(static_cast<const TextStatement&>(statement).text); break;
-    case Statement::Kind::output: print(evaluate(*static_cast<const Output&>(statement).value)); break;
-    case Statement::Kind::choice: return choice(static_cast<const Choice&>(statement));
-    case Statement::Kind::loop: return loop(static_cast<const ForLoop&>(statement));
+    case Statement::Kind::text:
+      print_text(static_cast<const TextStatement&>(statement).text);
+      break;
+    case Statement::Kind::output:
+      print(evaluate(*static_cast<const Output&>(statement).value));
+      break;
+    case Statement::Kind::choice:
+      return choice(static_cast<const Choice&>(statement));
+    case Statement::Kind::loop:
+      return loop(static_cast<const ForLoop&>(statement));
     case Statement::Kind::assignment: {
       const auto& assignment = static_cast<const Assignment&>(statement);
       assign(assignment.target, evaluate(*assignment.value));
       break;
     }
     case Statement::Kind::block_assignment:
-    case Statement::Kind::filter_block: return capture(static_cast<const Capture&>(statement));
-    case Statement::Kind::macro: define(static_cast<const MacroStatement&>(statement).procedure); break;
-    case Statement::Kind::call_block: call_block(static_cast<const CallBlock&>(statement)); break;
-    case Statement::Kind::scope: return scoped(static_cast<const ScopeBlock&>(statement));
-    case Statement::Kind::leave_loop: return Flow::leave_loop;
-    case Statement::Kind::next_turn: return Flow::next_turn;
+    case Statement::Kind::filter_block:
+      return capture(static_cast<const Capture&>(statement));
+    case Statement::Kind::macro:
+      define(static_cast<const MacroStatement&>(statement).procedure);
+      break;
+    case Statement::Kind::call_block:
+      call_block(static_cast<const CallBlock&>(statement));
+      break;
+    case Statement::Kind::scope:
+      return scoped(static_cast<const ScopeBlock&>(statement));
+    case Statement::Kind::leave_loop:
+      return Flow::leave_loop;
+    case Statement::Kind::next_turn:
+      return Flow::next_turn;
   }
   return Flow::on;
 }
@@ -257,7 +276,7 @@ inline Interpreter::Flow Interpreter::scoped(const ScopeBlock& block) {
 }
 
 inline void Interpreter::assign(const Target& target, const Value& value) {
-  if (!target.attribute.empty()) return assign_attribute(target, value);
+  if (target.attribute.is(Kind::string)) return assign_attribute(target, value);
   if (!target.is_tuple) return scope_->set(target.name, value);
   const Items items = items_of(value, meter());
   if (items.size() != target.parts.size()) {
@@ -271,7 +290,8 @@ inline void Interpreter::assign(const Target& target, const Value& value) {
 
 inline void Interpreter::assign_attribute(const Target& target, const Value& value) {
   const Value* space = scope_->find(target.name);
-  if (space == nullptr || !space->is(Kind::name_space)) fail("'", target.name, "' is no namespace, its attributes cannot be set");
+  if (space == nullptr || !space->is(Kind::name_space))
+    fail("'", target.name.text(), "' is no namespace, its attributes cannot be set");
   space->as<NameSpace>().set(target.attribute, value);
 }
 
@@ -291,7 +311,8 @@ inline void Interpreter::call_block(const CallBlock& block) {
 
 inline Value Interpreter::invoke(const Macro& macro, const Arguments& arguments) {
   const auto home = macro.home.lock();
-  if (home == nullptr) fail("the block in which the macro '", macro.procedure->name, "' was written is over");
+  if (home == nullptr)
+    fail("the block in which the macro '", macro.procedure->name.text(), "' was written is over");
   const Depth depth(calls_, limits().call_depth, "macros that call macros");
   const InnerScope inner(*this, home.get());
   bind(*macro.procedure, arguments);
@@ -303,44 +324,52 @@ inline Value Interpreter::invoke(const Macro& macro, const Arguments& arguments)
 inline void Interpreter::bind(const Procedure& procedure, const Arguments& arguments) {
   const auto& parameters = procedure.parameters;
   const std::size_t taken = std::min(parameters.size(), arguments.positional.size());
-  if (arguments.positional.size() > taken && !procedure.takes_rest) {
-    fail("the macro '", procedure.name, "' takes at most ", parameters.size(), " arguments");
-  }
-  Value::Entries rest;
-  bool has_caller = false;
-  const auto is_parameter = [&](const std::string& name) {
-    return std::any_of(parameters.begin(), parameters.end(), [&](const auto& parameter) { return parameter.name == name; });
-  };
-  for (const auto& [name, value] : arguments.keyword) {
-    if (is_parameter(name)) continue;
-    if (name == "caller" && procedure.takes_caller) {
-      scope_->set(name, value);
-      has_caller = true;
-    } else if (procedure.takes_keywords) {
-      rest.emplace_back(name, value);
-    } else {
-      fail("the macro '", procedure.name, "' knows no argument '", name, "'");
-    }
-  }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Value* named = arguments.find(parameters[i].name);
-    if (named != nullptr && i < taken) fail("the macro '", procedure.name, "' was given '", parameters[i].name, "' twice");
-    if (i < taken || named != nullptr) {
-      scope_->set(parameters[i].name, i < taken ? arguments.positional[i] : *named);
-    } else if (parameters[i].fallback != nullptr) {
-      scope_->set(parameters[i].name, evaluate(*parameters[i].fallback));
+    const Value* named = arguments.find(parameters[i].name.text());
+    if (named != nullptr && i < taken) {
+      fail("'", procedure.name.text(), "' was given the argument '", parameters[i].name.text(), "' twice");
+    }
+    scope_->set(parameters[i].name, i < taken          ? arguments.positional[i]
+                                    : named != nullptr ? *named
+                                                       : fallback(parameters[i]));
+  }
+  if (arguments.positional.size() > taken && !procedure.takes_rest) {
+    fail("'", procedure.name.text(), "' takes at most ", parameters.size(), " arguments");
+  }
+  const auto rest = arguments.positional.begin() + static_cast<std::ptrdiff_t>(taken);
+  if (procedure.takes_rest) scope_->set("varargs", Value::tuple({rest, arguments.positional.end()}));
+  bind_unnamed(procedure, arguments);
+}
+
+inline Value Interpreter::fallback(const Procedure::Parameter& parameter) {
+  if (parameter.fallback != nullptr) return evaluate(*parameter.fallback);
+  return Value::undefined(join("the parameter '", parameter.name.text(), "' was not given"));
+}
+
+/// Keyword arguments that are no parameters.
+inline void Interpreter::bind_unnamed(const Procedure& procedure, const Arguments& arguments) {
+  const auto is_parameter = [&procedure](std::string_view name) {
+    for (const auto& parameter : procedure.parameters) {
+      if (parameter.name.text() == name) return true;
+    }
+    return false;
+  };
+  const bool wants_caller = procedure.takes_caller && !is_parameter("caller");
+  if (wants_caller) scope_->set("caller", Value::undefined("the macro was not called by a call block"));
+  Value::Entries others;
+  for (const auto& [name, value] : arguments.keyword) {
+    if (is_parameter(name.text())) continue;
+    if (wants_caller && name.text() == "caller") {
+      scope_->set(name, value);
+    } else if (procedure.takes_keywords) {
+      others.emplace_back(name, value);
     } else {
-      scope_->set(parameters[i].name, Value::undefined(join("the parameter '", parameters[i].name, "' was not given")));
+      fail("'", procedure.name.text(), "' knows no argument '", name.text(), "'");
     }
   }
-  const auto first_rest = arguments.positional.begin() + static_cast<std::ptrdiff_t>(taken);
-  if (procedure.takes_rest) scope_->set("varargs", Value::tuple({first_rest, arguments.positional.end()}));
-  if (procedure.takes_keywords) scope_->set("kwargs", Value::mapping(std::move(rest)));
-  if (procedure.takes_caller && !has_caller && !is_parameter("caller")) {
-    scope_->set("caller", Value::undefined("the macro was not called by a call block"));
-  }
+  if (procedure.takes_keywords) scope_->set("kwargs", Value::mapping(std::move(others)));
 }
 
 }  // namespace mica::text::jinja::detail
 
-#include "mica/text/jinja/evaluation.hpp"  // the other half
+#include "mica/text/jinja/detail/evaluation.hpp"  // the other half

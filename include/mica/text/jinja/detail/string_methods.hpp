@@ -3,21 +3,21 @@
 // The methods of strings: text.strip(), text.split(',') and so on, as Python's str has them.
 #pragma once
 
+#include "mica/text/jinja/detail/arguments.hpp"
+#include "mica/text/jinja/detail/callable.hpp"
+#include "mica/text/jinja/detail/format.hpp"
+#include "mica/text/jinja/detail/iteration.hpp"
+#include "mica/text/jinja/detail/lookup.hpp"
+#include "mica/text/jinja/detail/text_operations.hpp"
+#include "mica/text/jinja/detail/unicode.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/arguments.hpp"
-#include "mica/text/jinja/callable.hpp"
-#include "mica/text/jinja/format.hpp"
-#include "mica/text/jinja/iteration.hpp"
-#include "mica/text/jinja/lookup.hpp"
-#include "mica/text/jinja/text_operations.hpp"
-#include "mica/text/jinja/unicode.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -27,7 +27,8 @@ namespace mica::text::jinja::detail {
   return value->text();
 }
 
-[[nodiscard]] inline std::int64_t integer_argument(const Value* value, std::int64_t fallback, std::string_view callee) {
+[[nodiscard]] inline std::int64_t integer_argument(const Value* value, std::int64_t fallback,
+                                                   std::string_view callee) {
   if (value == nullptr) return fallback;
   if (!is_whole(*value)) fail("'", callee, "' wants an integer, not '", type_name(*value), "'");
   return whole(*value);
@@ -55,7 +56,8 @@ Value split_method(Engine& engine, const Value& self, const Arguments& arguments
   }
   const std::string_view by = string_argument(separator, "split");
   if (by.empty()) fail("'split' was given an empty separator");
-  return Value::list(from_back ? split_back(self.text(), by, most, meter) : split(self.text(), by, most, meter));
+  return Value::list(from_back ? split_back(self.text(), by, most, meter)
+                               : split(self.text(), by, most, meter));
 }
 
 template <bool from_back>
@@ -86,7 +88,8 @@ Value affix_method(Engine& engine, const Value& self, const Arguments& arguments
   std::string part;
   std::string_view text = self.text();
   if (start != nullptr || end != nullptr) {
-    part = text_slice(text, start == nullptr ? Value() : *start, end == nullptr ? Value() : *end, Value(), engine.meter());
+    part = text_slice(text, start == nullptr ? Value() : *start, end == nullptr ? Value() : *end, Value(),
+                      engine.meter());
     text = part;
   }
   const auto matches = [&](const Value& wanted) {
@@ -161,7 +164,8 @@ Value find_method(Engine& engine, const Value& self, const Arguments& arguments)
   const std::string_view wanted = string_argument(part, "find");
   engine.meter().bytes(self.text().size());
   const std::size_t size = count_code_points(self.text());
-  const SliceBounds bounds = slice_bounds(start == nullptr ? Value() : *start, end == nullptr ? Value() : *end, Value(), size);
+  const SliceBounds bounds =
+      slice_bounds(start == nullptr ? Value() : *start, end == nullptr ? Value() : *end, Value(), size);
   const std::size_t skipped = bounds.count == 0 ? 0 : bounds.at(0);
   std::string_view text = self.text();
   text.remove_prefix(offset_of(text, skipped));
@@ -205,7 +209,8 @@ Value all_method(Engine& engine, const Value& self, const Arguments& arguments) 
   arguments.expect_none("isalpha, isdigit, isspace ...");
   engine.meter().bytes(self.text().size());
   bool all = !self.text().empty();
-  each_code_point(self.text(), [&](CodePoint point, std::string_view) { all = all && point.valid && holds(point.value); });
+  each_code_point(self.text(),
+                  [&](CodePoint point, std::string_view) { all = all && point.valid && holds(point.value); });
   return all;
 }
 

@@ -4,15 +4,15 @@
 // that Hugging Face uses, trim_blocks (the newline behind a block goes) and lstrip_blocks (the indent before it goes).
 #pragma once
 
+#include "mica/text/jinja/detail/unicode.hpp"
+#include "mica/text/jinja/template_error.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/unicode.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -75,11 +75,14 @@ class Lexer {
     at_ += passed.size();
   }
 
-  void skip_space() { advance(rest().size() - drop_front(rest(), [](char32_t c) { return is_space(c); }).size()); }
+  void skip_space() {
+    advance(rest().size() - drop_front(rest(), [](char32_t c) { return is_space(c); }).size());
+  }
 
   /// Offset of the next "{{", "{%" or "{#".
   [[nodiscard]] std::size_t next_tag() const {
-    for (std::size_t at = source_.find('{', at_); at != std::string_view::npos; at = source_.find('{', at + 1)) {
+    for (std::size_t at = source_.find('{', at_); at != std::string_view::npos;
+         at = source_.find('{', at + 1)) {
       const char kind = at + 1 < source_.size() ? source_[at + 1] : '\0';
       if (kind == '{' || kind == '%' || kind == '#') return at;
     }
@@ -158,7 +161,8 @@ class Lexer {
   }
 
   void raw() {
-    for (std::size_t tag = source_.find("{%", at_); tag != std::string_view::npos; tag = source_.find("{%", tag + 2)) {
+    for (std::size_t tag = source_.find("{%", at_); tag != std::string_view::npos;
+         tag = source_.find("{%", tag + 2)) {
       const char open_sign = sign_at(source_, tag + 2);
       const std::size_t name = tag + (open_sign == '\0' ? 2 : 3);
       char close_sign = '\0';
@@ -198,7 +202,8 @@ class Lexer {
   }
 
   [[nodiscard]] static bool starts_name(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           static_cast<unsigned char>(c) >= 0x80;
   }
 
   [[nodiscard]] static bool is_digit_char(char c) { return c >= '0' && c <= '9'; }
@@ -228,12 +233,14 @@ class Lexer {
   void number() {
     const std::string_view text = rest();
     const auto digit_at = [text](std::size_t at) { return at < text.size() && is_digit_char(text[at]); };
-    if (text.size() > 2 && text[0] == '0' && std::string_view("xXoObB").find(text[1]) != std::string_view::npos) {
+    if (text.size() > 2 && text[0] == '0' &&
+        std::string_view("xXoObB").find(text[1]) != std::string_view::npos) {
       const std::size_t end = text.find_first_not_of("0123456789abcdefABCDEF_", 2);
       return take(Token::Kind::integer, std::min(end, text.size()));
     }
     std::size_t length = digits(0);
-    const bool after_dot = !tokens_.empty() && tokens_.back().text == "." && at_ > 0 && source_[at_ - 1] == '.';
+    const bool after_dot =
+        !tokens_.empty() && tokens_.back().text == "." && at_ > 0 && source_[at_ - 1] == '.';
     if (after_dot) return take(Token::Kind::integer, length);
     Token::Kind kind = Token::Kind::integer;
     if (length < text.size() && text[length] == '.' && digit_at(length + 1)) {
@@ -273,7 +280,8 @@ class Lexer {
     const std::size_t bracket = std::string_view("([{").find(c);
     if (bracket != std::string_view::npos) open.push_back(")]}"[bracket]);
     if (c == ')' || c == ']' || c == '}') {
-      if (open.empty() || open.back() != c) syntax_error(line_, join("found '", c, "' without its opening bracket"));
+      if (open.empty() || open.back() != c)
+        syntax_error(line_, join("found '", c, "' without its opening bracket"));
       open.pop_back();
     }
     take(Token::Kind::sign, 1);

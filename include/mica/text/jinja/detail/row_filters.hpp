@@ -5,30 +5,31 @@
 // has no length and no places, and gives its items once.
 #pragma once
 
+#include "mica/text/jinja/detail/arguments.hpp"
+#include "mica/text/jinja/detail/arithmetic.hpp"
+#include "mica/text/jinja/detail/attributes.hpp"
+#include "mica/text/jinja/detail/callable.hpp"
+#include "mica/text/jinja/detail/comparison.hpp"
+#include "mica/text/jinja/detail/iteration.hpp"
+#include "mica/text/jinja/detail/printing.hpp"
+#include "mica/text/jinja/detail/text_filters.hpp"
+#include "mica/text/jinja/detail/unicode.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "mica/text/jinja/arguments.hpp"
-#include "mica/text/jinja/arithmetic.hpp"
-#include "mica/text/jinja/attributes.hpp"
-#include "mica/text/jinja/callable.hpp"
-#include "mica/text/jinja/comparison.hpp"
-#include "mica/text/jinja/iteration.hpp"
-#include "mica/text/jinja/printing.hpp"
-#include "mica/text/jinja/text_filters.hpp"
-#include "mica/text/jinja/unicode.hpp"
-#include "mica/text/jinja/value.hpp"
-
 namespace mica::text::jinja::detail {
 
-[[nodiscard]] inline Value generator(std::vector<Value> items) { return make_sequence(Form::generator, std::move(items)); }
+[[nodiscard]] inline Value generator(std::vector<Value> items) {
+  return make_sequence(Form::generator, std::move(items));
+}
 
 /// What `attribute='a.b.0'` reads from an item.
 class AttributePath {
@@ -75,15 +76,21 @@ inline Value length_filter(Engine&, const Value& self, const Arguments& argument
   arguments.expect_none("length");
   const auto number = [](std::size_t n) { return Value(static_cast<std::int64_t>(n)); };
   switch (self.kind()) {
-    case Kind::undefined: return 0;
-    case Kind::string: return number(count_code_points(self.text()));
-    case Kind::mapping: return number(self.entries().size());
-    case Kind::range: return self.as<Range>().count;
-    case Kind::loop: return number(self.as<Loop>().items.size());
+    case Kind::undefined:
+      return 0;
+    case Kind::string:
+      return number(count_code_points(self.text()));
+    case Kind::mapping:
+      return number(self.entries().size());
+    case Kind::range:
+      return self.as<Range>().count;
+    case Kind::loop:
+      return number(self.as<Loop>().items.size());
     case Kind::sequence:
       if (self.as<Sequence>().form != Form::generator) return number(self.items().size());
       [[fallthrough]];
-    default: fail("'", type_name(self), "' has no length");
+    default:
+      fail("'", type_name(self), "' has no length");
   }
 }
 
@@ -102,9 +109,11 @@ inline Value first_filter(Engine& engine, const Value& self, const Arguments& ar
 
 inline Value last_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   arguments.expect_none("last");
-  if (self.is(Kind::sequence) && self.as<Sequence>().form == Form::generator) fail("a generator has no last item");
+  if (self.is(Kind::sequence) && self.as<Sequence>().form == Form::generator)
+    fail("a generator has no last item");
   const Items items = items_of(self, engine.meter());
-  return items.size() == 0 ? Value::undefined("there is no last item, the list is empty") : items[items.size() - 1];
+  return items.size() == 0 ? Value::undefined("there is no last item, the list is empty")
+                           : items[items.size() - 1];
 }
 
 inline Value list_filter(Engine& engine, const Value& self, const Arguments& arguments) {
@@ -147,13 +156,15 @@ inline Value join_filter(Engine& engine, const Value& self, const Arguments& arg
 [[nodiscard]] inline Arguments rest_of(const Arguments& arguments, std::size_t skipped) {
   Arguments rest;
   rest.keyword = arguments.keyword;
-  for (std::size_t i = skipped; i < arguments.positional.size(); ++i) rest.positional.push_back(arguments.positional[i]);
+  for (std::size_t i = skipped; i < arguments.positional.size(); ++i)
+    rest.positional.push_back(arguments.positional[i]);
   return rest;
 }
 
 inline Value map_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const bool by_attribute = arguments.positional.empty() && arguments.find("attribute") != nullptr;
-  if (!by_attribute && arguments.positional.empty()) fail("'map' wants the name of a filter or attribute='name'");
+  if (!by_attribute && arguments.positional.empty())
+    fail("'map' wants the name of a filter or attribute='name'");
   if (!truth(self)) return generator({});
   const AttributePath path(arguments.find("attribute"), arguments.find("default"));
   const Arguments rest = rest_of(arguments, 1);
@@ -161,8 +172,9 @@ inline Value map_filter(Engine& engine, const Value& self, const Arguments& argu
   engine.meter().items(items.size());
   std::vector<Value> out;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    out.push_back(by_attribute ? path.read(items[i], engine.meter())
-                               : engine.filter(string_argument(&arguments.positional[0], "map"), items[i], rest));
+    out.push_back(by_attribute
+                      ? path.read(items[i], engine.meter())
+                      : engine.filter(string_argument(&arguments.positional[0], "map"), items[i], rest));
   }
   return generator(std::move(out));
 }
@@ -171,7 +183,8 @@ inline Value map_filter(Engine& engine, const Value& self, const Arguments& argu
 template <bool by_attribute, bool keep>
 Value select_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   constexpr std::size_t skipped = by_attribute ? 1 : 0;
-  if (arguments.positional.size() < skipped) fail("'selectattr' and 'rejectattr' want the name of an attribute");
+  if (arguments.positional.size() < skipped)
+    fail("'selectattr' and 'rejectattr' want the name of an attribute");
   if (!truth(self)) return generator({});
   const AttributePath path(by_attribute ? &arguments.positional[0] : nullptr);
   const bool has_test = arguments.positional.size() > skipped;
@@ -182,29 +195,39 @@ Value select_filter(Engine& engine, const Value& self, const Arguments& argument
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Value seen = path.read(items[i], engine.meter());
     const bool passes =
-        has_test ? engine.test(string_argument(&arguments.positional[skipped], "select"), seen, rest) : truth(seen);
+        has_test ? engine.test(string_argument(&arguments.positional[skipped], "select"), seen, rest)
+                 : truth(seen);
     if (passes == keep) out.push_back(items[i]);
   }
   return generator(std::move(out));
 }
 
+/// The keys to sort by: one for each attribute that is named, with commas between them.
+[[nodiscard]] inline Value sort_key(const Value& item, const std::vector<AttributePath>& paths, bool exact,
+                                    Meter& meter) {
+  if (paths.size() == 1) return without_case(paths[0].read(item, meter), exact, meter);
+  std::vector<Value> parts;
+  for (const AttributePath& path : paths) parts.push_back(without_case(path.read(item, meter), exact, meter));
+  return Value::list(std::move(parts));
+}
+
 inline Value sort_filter(Engine& engine, const Value& self, const Arguments& arguments) {
-  const auto [reverse, sensitive, attribute] = arguments.bind("sort", {"reverse", "case_sensitive", "attribute"});
-  const bool case_sensitive = truth_argument(sensitive, false);
+  const auto [reverse, sensitive, attribute] =
+      arguments.bind("sort", {"reverse", "case_sensitive", "attribute"});
+  const bool exact = truth_argument(sensitive, false);
   std::vector<AttributePath> paths;
   if (attribute != nullptr && attribute->is(Kind::string)) {
     for (const Value& part : split(attribute->text(), ",", -1, engine.meter())) paths.emplace_back(&part);
   } else {
     paths.emplace_back(attribute);
   }
-  const auto key = [&](const Value& item) {
-    std::vector<Value> parts;
-    for (const AttributePath& path : paths) {
-      parts.push_back(without_case(path.read(item, engine.meter()), case_sensitive, engine.meter()));
-    }
-    return parts.size() == 1 ? parts[0] : Value::list(std::move(parts));
-  };
-  return Value::list(sorted_by(items_of(self, engine.meter()), key, truth_argument(reverse, false), engine.meter()));
+  const Items items = items_of(self, engine.meter());
+  engine.meter().items(2 * items.size());
+  std::vector<Keyed> rows;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    rows.push_back({sort_key(items[i], paths, exact, engine.meter()), items[i]});
+  }
+  return Value::list(sorted_values(std::move(rows), truth_argument(reverse, false), engine.meter()));
 }
 
 inline Value dictsort_filter(Engine& engine, const Value& self, const Arguments& arguments) {
@@ -213,26 +236,28 @@ inline Value dictsort_filter(Engine& engine, const Value& self, const Arguments&
   if (!self.is(Kind::mapping)) fail("'dictsort' wants a mapping, not '", type_name(self), "'");
   const std::string_view which = by == nullptr ? "key" : string_argument(by, "dictsort");
   if (which != "key" && which != "value") fail("'dictsort' sorts by 'key' or 'value'");
-  const bool case_sensitive = truth_argument(sensitive, false);
-  const auto key = [&](const Value& pair) {
-    return without_case(pair.items()[which == "key" ? 0 : 1], case_sensitive, engine.meter());
-  };
-  return Value::list(sorted_by(Items(pairs(self, engine.meter())), key, truth_argument(reverse, false), engine.meter()));
+  const bool exact = truth_argument(sensitive, false);
+  std::vector<Keyed> rows;
+  for (Value& pair : pairs(self, engine.meter())) {
+    const Value& key = pair.items()[which == "key" ? 0 : 1];
+    rows.push_back({without_case(key, exact, engine.meter()), std::move(pair)});
+  }
+  return Value::list(sorted_values(std::move(rows), truth_argument(reverse, false), engine.meter()));
 }
 
 inline Value unique_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [sensitive, attribute] = arguments.bind("unique", {"case_sensitive", "attribute"});
   const AttributePath path(attribute);
   const Items items = items_of(self, engine.meter());
+  const bool exact = truth_argument(sensitive, false);
   engine.meter().entries(items.size());
-  std::unordered_multimap<std::size_t, Value> seen;
+  Table seen;
   std::vector<Value> out;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const Value key = without_case(path.read(items[i], engine.meter()), truth_argument(sensitive, false), engine.meter());
+    Value key = without_case(path.read(items[i], engine.meter()), exact, engine.meter());
     if (!hashable(key)) fail("'unique' does not take '", type_name(key), "'");
-    const auto [first, last] = seen.equal_range(hash_key(key));
-    if (std::any_of(first, last, [&](const auto& entry) { return same_key(entry.second, key); })) continue;
-    seen.emplace(hash_key(key), key);
+    if (seen.find(key) != nullptr) continue;
+    seen.set(std::move(key), nullptr);
     out.push_back(items[i]);
   }
   return generator(std::move(out));
@@ -240,11 +265,13 @@ inline Value unique_filter(Engine& engine, const Value& self, const Arguments& a
 
 template <bool largest>
 Value extreme_filter(Engine& engine, const Value& self, const Arguments& arguments) {
-  const auto [sensitive, attribute] = arguments.bind(largest ? "max" : "min", {"case_sensitive", "attribute"});
+  const auto [sensitive, attribute] =
+      arguments.bind(largest ? "max" : "min", {"case_sensitive", "attribute"});
   const AttributePath path(attribute);
   const Items items = items_of(self, engine.meter());
   if (items.size() == 0) return Value::undefined("there is no smallest or largest item, the list is empty");
-  const auto key = [&, exact = truth_argument(sensitive, false)](const Value& item) {
+  const bool exact = truth_argument(sensitive, false);
+  const auto key = [&](const Value& item) {
     return without_case(path.read(item, engine.meter()), exact, engine.meter());
   };
   std::size_t best = 0;
@@ -281,7 +308,8 @@ inline Value batch_filter(Engine& engine, const Value& self, const Arguments& ar
     const std::size_t taken = std::min(step, items.size() - at);
     const bool filled = fill != nullptr && !fill->is(Kind::none) && taken < step;
     engine.meter().items(filled ? step : taken);
-    std::vector<Value> row(items.begin() + static_cast<std::ptrdiff_t>(at), items.begin() + static_cast<std::ptrdiff_t>(at + taken));
+    std::vector<Value> row(items.begin() + static_cast<std::ptrdiff_t>(at),
+                           items.begin() + static_cast<std::ptrdiff_t>(at + taken));
     if (filled) row.resize(step, *fill);
     rows.push_back(Value::list(std::move(row)));
   }
@@ -309,22 +337,30 @@ inline Value slice_filter(Engine& engine, const Value& self, const Arguments& ar
 }
 
 inline Value groupby_filter(Engine& engine, const Value& self, const Arguments& arguments) {
-  const auto [attribute, fallback, sensitive] = arguments.bind("groupby", {"attribute", "default", "case_sensitive"});
+  const auto [attribute, fallback, sensitive] =
+      arguments.bind("groupby", {"attribute", "default", "case_sensitive"});
   if (attribute == nullptr) fail("'groupby' wants the name of an attribute");
   const AttributePath path(attribute, fallback);
   Meter& meter = engine.meter();
-  const auto key = [&, exact = truth_argument(sensitive, false)](const Value& item) {
-    return without_case(path.read(item, meter), exact, meter);
-  };
+  const bool exact = truth_argument(sensitive, false);
+  const Items items = items_of(self, meter);
+  meter.items(8 * items.size());
+  std::vector<Keyed> rows;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Value key = without_case(path.read(items[i], meter), exact, meter);
+    rows.push_back({key, Value::tuple({key, items[i]})});
+  }
   std::vector<Value> groups;
   std::vector<Value> group;
+  Value key;
   const auto finish = [&] {
-    if (!group.empty()) groups.push_back(Value::tuple({path.read(group[0], meter), Value::list(std::exchange(group, {}))}));
+    if (group.empty()) return;
+    groups.push_back(Value::tuple({path.read(group[0], meter), Value::list(std::exchange(group, {}))}));
   };
-  for (const Value& item : sorted_by(items_of(self, meter), key, false, meter)) {
-    meter.items(4);
-    if (!group.empty() && !equal(key(group.back()), key(item), meter)) finish();
-    group.push_back(item);
+  for (const Value& row : sorted_values(std::move(rows), false, meter)) {
+    if (!group.empty() && !equal(key, row.items()[0], meter)) finish();
+    key = row.items()[0];
+    group.push_back(row.items()[1]);
   }
   finish();
   return Value::list(std::move(groups));
@@ -333,7 +369,7 @@ inline Value groupby_filter(Engine& engine, const Value& self, const Arguments& 
 inline Value attr_filter(Engine&, const Value& self, const Arguments& arguments) {
   const auto [name] = arguments.bind("attr", {"name"});
   const std::string_view wanted = string_argument(name, "attr");
-  return own_attribute(self, wanted).value_or(absent(self, wanted));
+  return own_attribute(self, *name).value_or(absent(self, wanted));
 }
 
 inline constexpr NamedOperation row_filters[] = {

@@ -3,13 +3,13 @@
 // The text that a string literal stands for: Python's escapes.
 #pragma once
 
+#include "mica/text/jinja/detail/lexer.hpp"
+#include "mica/text/jinja/detail/unicode.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "mica/text/jinja/lexer.hpp"
-#include "mica/text/jinja/unicode.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -59,7 +59,8 @@ class StringLiteral {
   [[nodiscard]] char32_t digits(std::size_t count, char32_t base) {
     char32_t value = 0;
     for (; count > 0; --count, ++at_) {
-      const std::size_t digit = at_ < text_.size() ? std::string_view("0123456789abcdef").find(low(text_[at_])) : 16;
+      const std::size_t digit =
+          at_ < text_.size() ? std::string_view("0123456789abcdef").find(low(text_[at_])) : 16;
       if (digit >= base) syntax_error(line_, "an escape in this string lacks digits");
       value = value * base + static_cast<char32_t>(digit);
     }
@@ -68,7 +69,8 @@ class StringLiteral {
 
   [[nodiscard]] char32_t octal() {
     char32_t value = 0;
-    for (int i = 0; i < 3 && at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '7'; ++i) value = value * 8 + digits(1, 8);
+    for (int i = 0; i < 3 && at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '7'; ++i)
+      value = value * 8 + digits(1, 8);
     return value;
   }
 
@@ -80,7 +82,8 @@ class StringLiteral {
       const char32_t second = digits(4, 16);
       if (second >= 0xDC00 && second < 0xE000) value = 0x10000 + ((value - 0xD800) << 10) + (second - 0xDC00);
     }
-    if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) syntax_error(line_, "an escape in this string is no character");
+    if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
+      syntax_error(line_, "an escape in this string is no character");
     append_code_point(out_, value);
   }
 

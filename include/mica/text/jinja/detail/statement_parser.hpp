@@ -3,6 +3,12 @@
 // Text, outputs and tags: if, for, set, macro, call, filter, with, generation, break and continue.
 #pragma once
 
+#include "mica/text/jinja/detail/ast.hpp"
+#include "mica/text/jinja/detail/expression_parser.hpp"
+#include "mica/text/jinja/detail/lexer.hpp"
+#include "mica/text/jinja/detail/token_stream.hpp"
+#include "mica/text/jinja/template_error.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -11,12 +17,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/ast.hpp"
-#include "mica/text/jinja/expression_parser.hpp"
-#include "mica/text/jinja/lexer.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/token_stream.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -44,7 +44,9 @@ class StatementParser {
         case Token::Kind::data:
           block.push_back(std::make_unique<TextStatement>(token.line, std::string(tokens_->next().text)));
           break;
-        case Token::Kind::output_begin: block.push_back(output()); break;
+        case Token::Kind::output_begin:
+          block.push_back(output());
+          break;
         case Token::Kind::block_begin:
           tokens_->next();
           for (const std::string_view end : ends) {
@@ -79,7 +81,8 @@ class StatementParser {
 
   [[nodiscard]] std::unique_ptr<Statement> tag(Names ends) {
     const std::uint32_t line = tokens_->line();
-    const std::string_view name = tokens_->at(Token::Kind::name) ? tokens_->current().text : std::string_view();
+    const std::string_view name =
+        tokens_->at(Token::Kind::name) ? tokens_->current().text : std::string_view();
     if (name == "if") return choice();
     if (name == "for") return loop();
     if (name == "set") return assignment();
@@ -89,9 +92,11 @@ class StatementParser {
     if (name == "with") return with();
     if (name == "generation") return generation();
     if (name == "break" || name == "continue") return jump();
-    for (const std::string_view other : {"include", "import", "from", "extends", "block", "autoescape", "do", "trans"}) {
+    for (const std::string_view other :
+         {"include", "import", "from", "extends", "block", "autoescape", "do", "trans"}) {
       if (name != other) continue;
-      throw TemplateError(TemplateError::Cause::unsupported, join("the tag '", name, "' is not supported"), line);
+      throw TemplateError(TemplateError::Cause::unsupported, join("the tag '", name, "' is not supported"),
+                          line);
     }
     tokens_->unexpected(ends.size() == 0 ? std::string("a tag") : join("a tag or '", *(ends.end() - 1), "'"));
   }
@@ -122,7 +127,8 @@ class StatementParser {
     loop->items = expressions_.expression_or_tuple(false);
     if (tokens_->skip_name("if")) loop->filter = expressions_.expression();
     if (tokens_->at_name("recursive")) {
-      throw TemplateError(TemplateError::Cause::unsupported, "recursive loops are not supported", tokens_->line());
+      throw TemplateError(TemplateError::Cause::unsupported, "recursive loops are not supported",
+                          tokens_->line());
     }
     end_of_tag();
     ++loops_;
@@ -161,7 +167,8 @@ class StatementParser {
     const std::uint32_t line = tokens_->line();
     result.name = tokens_->expect_any_name();
     for (const std::string_view constant : {"true", "false", "none", "True", "False", "None"}) {
-      if (result.name == constant) syntax_error(line, join("nothing can be assigned to '", constant, "'"));
+      if (result.name.text() == constant)
+        syntax_error(line, join("nothing can be assigned to '", constant, "'"));
     }
     if (tokens_->skip_sign(".")) result.attribute = tokens_->expect_any_name();
     return result;
@@ -200,7 +207,8 @@ class StatementParser {
       if (tokens_->skip_sign("=")) {
         parameter.fallback = expressions_.expression();
       } else if (!procedure.parameters.empty() && procedure.parameters.back().fallback != nullptr) {
-        syntax_error(line, join("the parameter '", parameter.name, "' needs a default, as the one before it has"));
+        syntax_error(line, join("the parameter '", parameter.name.text(),
+                                "' needs a default, as the one before it has"));
       }
       procedure.parameters.push_back(std::move(parameter));
       if (!tokens_->skip_sign(",")) break;
@@ -263,7 +271,8 @@ class StatementParser {
     const bool leaves = token.text == "break";
     if (loops_ == 0) syntax_error(token.line, join("'", token.text, "' outside of a loop"));
     end_of_tag();
-    return std::make_unique<Jump>(leaves ? Statement::Kind::leave_loop : Statement::Kind::next_turn, token.line);
+    return std::make_unique<Jump>(leaves ? Statement::Kind::leave_loop : Statement::Kind::next_turn,
+                                  token.line);
   }
 
   TokenStream* tokens_;

@@ -3,18 +3,18 @@
 // What a for loop, a filter or a membership test goes through: the items of any value that has some.
 #pragma once
 
+#include "mica/text/jinja/detail/meter.hpp"
+#include "mica/text/jinja/detail/object.hpp"
+#include "mica/text/jinja/detail/unicode.hpp"
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/meter.hpp"
-#include "mica/text/jinja/object.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/unicode.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -27,7 +27,8 @@ class Items {
 
   /// Takes the items of a sequence or range without copying them.
   explicit Items(Value owner) : owner_(std::move(owner)) {
-    size_ = owner_.is(Kind::range) ? static_cast<std::size_t>(owner_.as<Range>().count) : owner_.items().size();
+    size_ =
+        owner_.is(Kind::range) ? static_cast<std::size_t>(owner_.as<Range>().count) : owner_.items().size();
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -67,24 +68,29 @@ class Items {
 }
 
 [[nodiscard]] inline bool is_iterable(const Value& value) {
-  return value.is(Kind::undefined) || value.is(Kind::string) || value.is(Kind::sequence) || value.is(Kind::range) ||
-         value.is(Kind::mapping);
+  return value.is(Kind::undefined) || value.is(Kind::string) || value.is(Kind::sequence) ||
+         value.is(Kind::range) || value.is(Kind::mapping);
 }
 
 /// iter(value); a generator gives its items to the first who asks.
 [[nodiscard]] inline Items items_of(const Value& value, Meter& meter) {
   switch (value.kind()) {
-    case Kind::undefined: return Items();
-    case Kind::string: return characters(value.text(), meter);
-    case Kind::mapping: return keys(value, meter);
-    case Kind::range: return Items(value);
+    case Kind::undefined:
+      return Items();
+    case Kind::string:
+      return characters(value.text(), meter);
+    case Kind::mapping:
+      return keys(value, meter);
+    case Kind::range:
+      return Items(value);
     case Kind::sequence: {
       const auto& sequence = value.as<Sequence>();
       if (sequence.spent) return Items();
       sequence.spent = sequence.form == Form::generator;
       return Items(value);
     }
-    default: fail("'", type_name(value), "' is not iterable");
+    default:
+      fail("'", type_name(value), "' is not iterable");
   }
 }
 

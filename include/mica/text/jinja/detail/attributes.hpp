@@ -4,6 +4,13 @@
 // or mapping in Python (append, pop, update ...) are undefined, as in Jinja's immutable sandbox.
 #pragma once
 
+#include "mica/text/jinja/detail/arguments.hpp"
+#include "mica/text/jinja/detail/callable.hpp"
+#include "mica/text/jinja/detail/lookup.hpp"
+#include "mica/text/jinja/detail/state.hpp"
+#include "mica/text/jinja/detail/string_methods.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -14,13 +21,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/arguments.hpp"
-#include "mica/text/jinja/callable.hpp"
-#include "mica/text/jinja/lookup.hpp"
-#include "mica/text/jinja/state.hpp"
-#include "mica/text/jinja/string_methods.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -78,9 +78,9 @@ inline Value row_index_method(Engine& engine, const Value& self, const Arguments
 inline Value row_count_method(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [wanted] = arguments.bind("count", {"value"});
   if (wanted == nullptr) fail("'count' lacks an argument");
-  return static_cast<std::int64_t>(std::count_if(self.items().begin(), self.items().end(), [&](const Value& item) {
-    return equal(item, *wanted, engine.meter());
-  }));
+  std::int64_t count = 0;
+  for (const Value& item : self.items()) count += equal(item, *wanted, engine.meter()) ? 1 : 0;
+  return count;
 }
 
 inline Value loop_cycle_method(Engine&, const Value& self, const Arguments& arguments) {
@@ -91,10 +91,12 @@ inline Value loop_cycle_method(Engine&, const Value& self, const Arguments& argu
 inline Value loop_changed_method(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto& loop = self.as<Loop>();
   const auto& now = arguments.positional;
-  const bool same = loop.seen && std::equal(now.begin(), now.end(), loop.last_seen.begin(), loop.last_seen.end(),
-                                            [&](const Value& a, const Value& b) { return equal(a, b, engine.meter()); });
+  const bool same =
+      loop.seen && std::equal(now.begin(), now.end(), loop.last_seen.begin(), loop.last_seen.end(),
+                              [&](const Value& a, const Value& b) { return equal(a, b, engine.meter()); });
   for (const Value& value : now) {
-    if (value.object() != nullptr && value.object()->has_state) fail("'changed' cannot keep a namespace or a loop");
+    if (value.object() != nullptr && value.object()->has_state)
+      fail("'changed' cannot keep a namespace or a loop");
   }
   loop.seen = true;
   loop.last_seen = now;
@@ -115,21 +117,33 @@ inline Value cycler_reset_method(Engine&, const Value& self, const Arguments& ar
   return nullptr;
 }
 
-inline constexpr NamedOperation mapping_methods[] = {
-    {"copy", itself}, {"get", get_method}, {"items", items_method}, {"keys", keys_method}, {"values", values_method}};
-inline constexpr NamedOperation list_methods[] = {{"copy", itself}, {"count", row_count_method}, {"index", row_index_method}};
+inline constexpr NamedOperation mapping_methods[] = {{"copy", itself},
+                                                     {"get", get_method},
+                                                     {"items", items_method},
+                                                     {"keys", keys_method},
+                                                     {"values", values_method}};
+inline constexpr NamedOperation list_methods[] = {
+    {"copy", itself}, {"count", row_count_method}, {"index", row_index_method}};
 inline constexpr NamedOperation tuple_methods[] = {{"count", row_count_method}, {"index", row_index_method}};
-inline constexpr NamedOperation loop_methods[] = {{"changed", loop_changed_method}, {"cycle", loop_cycle_method}};
-inline constexpr NamedOperation cycler_methods[] = {{"next", cycler_next_method}, {"reset", cycler_reset_method}};
+inline constexpr NamedOperation loop_methods[] = {{"changed", loop_changed_method},
+                                                  {"cycle", loop_cycle_method}};
+inline constexpr NamedOperation cycler_methods[] = {{"next", cycler_next_method},
+                                                    {"reset", cycler_reset_method}};
 
 [[nodiscard]] inline std::span<const NamedOperation> methods_of(const Value& value) {
   switch (value.kind()) {
-    case Kind::string: return string_methods;
-    case Kind::mapping: return mapping_methods;
-    case Kind::loop: return loop_methods;
-    case Kind::cycler: return cycler_methods;
-    case Kind::sequence: break;
-    default: return {};
+    case Kind::string:
+      return string_methods;
+    case Kind::mapping:
+      return mapping_methods;
+    case Kind::loop:
+      return loop_methods;
+    case Kind::cycler:
+      return cycler_methods;
+    case Kind::sequence:
+      break;
+    default:
+      return {};
   }
   const Form form = value.as<Sequence>().form;
   if (form == Form::list) return list_methods;
@@ -144,25 +158,27 @@ inline constexpr NamedOperation cycler_methods[] = {{"next", cycler_next_method}
 /// Methods that would change the value: they hide entries of the same name and are themselves out of reach.
 [[nodiscard]] inline bool is_mutator(const Value& value, std::string_view name) {
   static constexpr std::string_view of_mappings[] = {"clear", "pop", "popitem", "setdefault", "update"};
-  static constexpr std::string_view of_lists[] = {"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"};
+  static constexpr std::string_view of_lists[] = {"append", "clear",  "extend",  "insert",
+                                                  "pop",    "remove", "reverse", "sort"};
   if (value.is(Kind::mapping)) return is_one_of(name, of_mappings);
   return value.is(Kind::sequence) && value.as<Sequence>().form == Form::list && is_one_of(name, of_lists);
 }
 
 /// A method, or an attribute of something that has attributes.
-[[nodiscard]] inline std::optional<Value> own_attribute(const Value& value, std::string_view name) {
+[[nodiscard]] inline std::optional<Value> own_attribute(const Value& value, const Value& key) {
+  const std::string_view name = key.text();
   for (const NamedOperation& method : methods_of(value)) {
     if (method.name == name) return Value(std::make_shared<const Method>(method, value));
   }
   if (is_mutator(value, name)) {
-    return Value::undefined(join("'", name, "' would change the ", type_name(value), ", which templates may not do"));
+    return Value::undefined(
+        join("'", name, "' would change the ", type_name(value), ", which templates may not do"));
   }
   if (value.is(Kind::loop)) return loop_field(value.as<Loop>(), name);
   if (value.is(Kind::cycler) && name == "current") return value.as<Cycler>().items[value.as<Cycler>().at];
   if (!value.is(Kind::name_space)) return std::nullopt;
-  const auto& attributes = value.as<NameSpace>().attributes;
-  const auto found = attributes.find(name);
-  return found == attributes.end() ? std::nullopt : std::optional(found->second);
+  const Value* found = value.as<NameSpace>().attributes.find(key);
+  return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 [[nodiscard]] inline Value absent(const Value& value, std::string_view name) {
@@ -172,7 +188,7 @@ inline constexpr NamedOperation cycler_methods[] = {{"next", cycler_next_method}
 /// value.name, where `key` is the name as a value.
 [[nodiscard]] inline Value attribute_of(const Value& value, const Value& key, Meter& meter) {
   if (value.is(Kind::undefined)) refuse_undefined(value);
-  if (auto own = own_attribute(value, key.text())) return *own;
+  if (auto own = own_attribute(value, key)) return *own;
   if (auto item = item_at(value, key, meter)) return *item;
   return absent(value, key.text());
 }
@@ -182,7 +198,7 @@ inline constexpr NamedOperation cycler_methods[] = {{"next", cycler_next_method}
   if (value.is(Kind::undefined)) refuse_undefined(value);
   if (auto item = item_at(value, index, meter)) return *item;
   if (!index.is(Kind::string)) return Value::undefined(join("'", type_name(value), "' has no such item"));
-  if (auto own = own_attribute(value, index.text())) return *own;
+  if (auto own = own_attribute(value, index)) return *own;
   return absent(value, index.text());
 }
 

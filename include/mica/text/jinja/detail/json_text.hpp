@@ -4,7 +4,15 @@
 // with its HTML escapes.
 #pragma once
 
-#include <algorithm>
+#include "mica/text/jinja/detail/comparison.hpp"
+#include "mica/text/jinja/detail/meter.hpp"
+#include "mica/text/jinja/detail/number_text.hpp"
+#include "mica/text/jinja/detail/object.hpp"
+#include "mica/text/jinja/detail/printing.hpp"
+#include "mica/text/jinja/detail/unicode.hpp"
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -12,15 +20,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "mica/text/jinja/comparison.hpp"
-#include "mica/text/jinja/meter.hpp"
-#include "mica/text/jinja/number_text.hpp"
-#include "mica/text/jinja/object.hpp"
-#include "mica/text/jinja/printing.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/unicode.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -42,16 +41,28 @@ class JsonWriter {
     meter_->expression();
     const std::size_t before = out_.size();
     switch (value.kind()) {
-      case Kind::none: out_ += "null"; break;
-      case Kind::boolean: out_ += value.boolean() ? "true" : "false"; break;
-      case Kind::integer: append_integer(out_, value.integer()); break;
-      case Kind::real: out_ += real(value.real()); break;
-      case Kind::string: string(value.text()); break;
-      case Kind::mapping: return mapping(value);
+      case Kind::none:
+        out_ += "null";
+        break;
+      case Kind::boolean:
+        out_ += value.boolean() ? "true" : "false";
+        break;
+      case Kind::integer:
+        append_integer(out_, value.integer());
+        break;
+      case Kind::real:
+        out_ += real(value.real());
+        break;
+      case Kind::string:
+        string(value.text());
+        break;
+      case Kind::mapping:
+        return mapping(value);
       case Kind::sequence:
         if (value.as<Sequence>().form <= Form::tuple) return row(value.items());
         [[fallthrough]];
-      default: fail("'tojson' does not take '", type_name(value), "'");
+      default:
+        fail("'tojson' does not take '", type_name(value), "'");
     }
     grown(before);
   }
@@ -78,14 +89,29 @@ class JsonWriter {
 
   void character(CodePoint point, std::string_view bytes) {
     switch (point.value) {
-      case '"': out_ += "\\\""; return;
-      case '\\': out_ += "\\\\"; return;
-      case '\n': out_ += "\\n"; return;
-      case '\r': out_ += "\\r"; return;
-      case '\t': out_ += "\\t"; return;
-      case '\b': out_ += "\\b"; return;
-      case '\f': out_ += "\\f"; return;
-      default: break;
+      case '"':
+        out_ += "\\\"";
+        return;
+      case '\\':
+        out_ += "\\\\";
+        return;
+      case '\n':
+        out_ += "\\n";
+        return;
+      case '\r':
+        out_ += "\\r";
+        return;
+      case '\t':
+        out_ += "\\t";
+        return;
+      case '\b':
+        out_ += "\\b";
+        return;
+      case '\f':
+        out_ += "\\f";
+        return;
+      default:
+        break;
     }
     const char32_t c = point.value;
     if (c >= 0x20 && (!style_->ascii || c < 0x7F)) {
@@ -101,7 +127,8 @@ class JsonWriter {
   /// Keys are strings; numbers, booleans and none become strings.
   void key(const Value& key) {
     if (key.is(Kind::string)) return string(key.text());
-    if (!key.is_number() && !key.is(Kind::none)) fail("'tojson' does not take a key of type '", type_name(key), "'");
+    if (!key.is_number() && !key.is(Kind::none))
+      fail("'tojson' does not take a key of type '", type_name(key), "'");
     out_.push_back('"');
     write(key);
     out_.push_back('"');
@@ -136,20 +163,27 @@ class JsonWriter {
   }
 
   void mapping(const Value& value) {
-    const Value::Entries* entries = &value.entries();
-    Value::Entries in_order;
-    if (style_->sorted) {
-      meter_->entries(entries->size());
-      in_order = *entries;
-      std::stable_sort(in_order.begin(), in_order.end(),
-                       [this](const auto& a, const auto& b) { return less(a.first, b.first, *meter_); });
-      entries = &in_order;
-    }
-    enclose('{', '}', entries->size(), [&](std::size_t i) {
-      key((*entries)[i].first);
+    if (style_->sorted) return pairs(in_order(value.entries()));
+    pairs(value.entries());
+  }
+
+  void pairs(const Value::Entries& entries) {
+    enclose('{', '}', entries.size(), [&](std::size_t i) {
+      key(entries[i].first);
       out_ += style_->after_key;
-      write((*entries)[i].second);
+      write(entries[i].second);
     });
+  }
+
+  [[nodiscard]] Value::Entries in_order(const Value::Entries& entries) {
+    meter_->entries(2 * entries.size());
+    std::vector<Keyed> rows;
+    for (const auto& [key, value] : entries) rows.push_back({key, Value::tuple({key, value})});
+    Value::Entries sorted;
+    for (const Value& pair : sorted_values(std::move(rows), false, *meter_)) {
+      sorted.emplace_back(pair.items()[0], pair.items()[1]);
+    }
+    return sorted;
   }
 
   const JsonStyle* style_;

@@ -4,6 +4,16 @@
 // base 8, 10 and 16, and floats with a fixed number of decimals.
 #pragma once
 
+#include "mica/text/jinja/detail/arguments.hpp"
+#include "mica/text/jinja/detail/comparison.hpp"
+#include "mica/text/jinja/detail/meter.hpp"
+#include "mica/text/jinja/detail/number_text.hpp"
+#include "mica/text/jinja/detail/object.hpp"
+#include "mica/text/jinja/detail/printing.hpp"
+#include "mica/text/jinja/detail/unicode.hpp"
+#include "mica/text/jinja/template_error.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,16 +21,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "mica/text/jinja/arguments.hpp"
-#include "mica/text/jinja/comparison.hpp"
-#include "mica/text/jinja/meter.hpp"
-#include "mica/text/jinja/number_text.hpp"
-#include "mica/text/jinja/object.hpp"
-#include "mica/text/jinja/printing.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/unicode.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -52,14 +52,17 @@ inline constexpr int max_format_precision = 100;
 inline void read_precision(std::string_view text, std::size_t& at, FormatSpec& spec) {
   if (at >= text.size() || text[at] != '.') return;
   spec.precision = static_cast<int>(read_width(text, ++at));
-  if (*spec.precision > max_format_precision) exceed("a format with more than ", max_format_precision, " decimals");
+  if (*spec.precision > max_format_precision)
+    exceed("a format with more than ", max_format_precision, " decimals");
 }
 
 /// [[fill]align][sign][0][width][,][.precision][type]
 [[nodiscard]] inline FormatSpec parse_format_spec(std::string_view text) {
   FormatSpec spec;
   std::size_t at = 0;
-  const auto is_align = [&](std::size_t i) { return i < text.size() && (text[i] == '<' || text[i] == '>' || text[i] == '^'); };
+  const auto is_align = [&](std::size_t i) {
+    return i < text.size() && (text[i] == '<' || text[i] == '>' || text[i] == '^');
+  };
   const std::size_t head = text.empty() ? 0 : decode(text, 0).size;
   if (is_align(head)) {
     spec.fill = text.substr(0, head);
@@ -104,18 +107,25 @@ inline void group_thousands(std::string& digits) {
   }
   if (value.is(Kind::real)) fail("format '", type, "' wants an integer");
   const std::int64_t number = whole(value);
-  const std::uint64_t size = number < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
+  const std::uint64_t size =
+      number < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
   switch (type) {
     case '\0':
     case 's':
     case 'i':
     case 'u':
-    case 'd': return in_base(size, 10, false);
-    case 'x': return in_base(size, 16, false);
-    case 'X': return in_base(size, 16, true);
-    case 'o': return in_base(size, 8, false);
-    case 'b': return in_base(size, 2, false);
-    default: fail("format '", type, "' is not known for numbers");
+    case 'd':
+      return in_base(size, 10, false);
+    case 'x':
+      return in_base(size, 16, false);
+    case 'X':
+      return in_base(size, 16, true);
+    case 'o':
+      return in_base(size, 8, false);
+    case 'b':
+      return in_base(size, 2, false);
+    default:
+      fail("format '", type, "' is not known for numbers");
   }
 }
 
@@ -151,7 +161,8 @@ inline void group_thousands(std::string& digits) {
 /// The arguments of one percent format, taken in order or by name.
 class PercentArguments {
  public:
-  explicit PercentArguments(const Value& value) : value_(&value), row_(value.is(Kind::sequence) && is_tuple(value)) {}
+  explicit PercentArguments(const Value& value)
+      : value_(&value), row_(value.is(Kind::sequence) && is_tuple(value)) {}
 
   [[nodiscard]] const Value& next() {
     if (!row_ && taken_ == 0) return ++taken_, *value_;
@@ -181,7 +192,8 @@ class PercentArguments {
 };
 
 /// Reads [(name)][flags][width][.precision]type at `at`, behind the percent sign, and moves past it.
-[[nodiscard]] inline FormatSpec parse_percent_spec(std::string_view text, std::size_t& at, std::string_view& name) {
+[[nodiscard]] inline FormatSpec parse_percent_spec(std::string_view text, std::size_t& at,
+                                                   std::string_view& name) {
   FormatSpec spec;
   if (at < text.size() && text[at] == '(') {
     const std::size_t close = std::min(text.find(')', at), text.size());
@@ -243,7 +255,8 @@ class PercentArguments {
 }
 
 /// The value that "{0}", "{name}" or "{}" means; `next` counts the empty ones.
-[[nodiscard]] inline const Value& chosen_field(std::string_view name, const Arguments& arguments, std::size_t& next) {
+[[nodiscard]] inline const Value& chosen_field(std::string_view name, const Arguments& arguments,
+                                               std::size_t& next) {
   const auto index = name.empty() ? std::optional(static_cast<std::int64_t>(next++)) : parse_integer(name);
   if (!index) {
     const Value* found = arguments.find(name);
@@ -257,10 +270,11 @@ class PercentArguments {
 }
 
 /// One replacement field, the text between its braces. Limit: attributes and indices inside of it are refused.
-[[nodiscard]] inline std::string replacement(std::string_view field, const Arguments& arguments, std::size_t& next,
-                                             Meter& meter) {
+[[nodiscard]] inline std::string replacement(std::string_view field, const Arguments& arguments,
+                                             std::size_t& next, Meter& meter) {
   const std::size_t colon = std::min(field.find(':'), field.size());
-  const FormatSpec spec = parse_format_spec(colon < field.size() ? field.substr(colon + 1) : std::string_view());
+  const FormatSpec spec =
+      parse_format_spec(colon < field.size() ? field.substr(colon + 1) : std::string_view());
   std::string_view name = field.substr(0, colon);
   const bool quoted = name.ends_with("!r");
   const bool printed = name.ends_with("!s");
@@ -274,7 +288,8 @@ class PercentArguments {
 }
 
 /// text.format(...)
-[[nodiscard]] inline std::string brace_format(std::string_view text, const Arguments& arguments, Meter& meter) {
+[[nodiscard]] inline std::string brace_format(std::string_view text, const Arguments& arguments,
+                                              Meter& meter) {
   std::string out;
   std::size_t next = 0;
   for (std::size_t at = 0; at < text.size();) {

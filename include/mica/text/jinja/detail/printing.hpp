@@ -3,20 +3,20 @@
 // str() and repr(): how values look when a template prints them, or prints a list or mapping that holds them.
 #pragma once
 
+#include "mica/text/jinja/detail/callable.hpp"
+#include "mica/text/jinja/detail/meter.hpp"
+#include "mica/text/jinja/detail/number_text.hpp"
+#include "mica/text/jinja/detail/object.hpp"
+#include "mica/text/jinja/detail/state.hpp"
+#include "mica/text/jinja/detail/unicode.hpp"
+#include "mica/text/jinja/value.hpp"
+
 #include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "mica/text/jinja/callable.hpp"
-#include "mica/text/jinja/meter.hpp"
-#include "mica/text/jinja/number_text.hpp"
-#include "mica/text/jinja/object.hpp"
-#include "mica/text/jinja/state.hpp"
-#include "mica/text/jinja/unicode.hpp"
-#include "mica/text/jinja/value.hpp"
 
 namespace mica::text::jinja::detail {
 
@@ -37,16 +37,26 @@ inline void append_escape(std::string& out, char32_t c) {
 
 /// A string in quotes as repr() chooses and escapes them.
 inline void append_quoted(std::string& out, std::string_view text) {
-  const bool apostrophe = text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
+  const bool apostrophe =
+      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
   const char32_t quote = apostrophe ? '"' : '\'';
   out.push_back(static_cast<char>(quote));
   each_code_point(text, [&](CodePoint point, std::string_view bytes) {
     switch (point.value) {
-      case '\n': out += "\\n"; return;
-      case '\r': out += "\\r"; return;
-      case '\t': out += "\\t"; return;
-      case '\\': out += "\\\\"; return;
-      default: break;
+      case '\n':
+        out += "\\n";
+        return;
+      case '\r':
+        out += "\\r";
+        return;
+      case '\t':
+        out += "\\t";
+        return;
+      case '\\':
+        out += "\\\\";
+        return;
+      default:
+        break;
     }
     if (point.value == quote) out.push_back('\\');
     if (!point.valid || !is_printable(point.value)) return append_escape(out, point.value);
@@ -76,19 +86,42 @@ class Printer {
     meter_->expression();
     const std::size_t before = out_.size();
     switch (value.kind()) {
-      case Kind::undefined: out_ += "Undefined"; break;
-      case Kind::none: out_ += "None"; break;
-      case Kind::boolean: out_ += value.boolean() ? "True" : "False"; break;
-      case Kind::integer: append_integer(out_, value.integer()); break;
-      case Kind::real: out_ += real_text(value.real()); break;
-      case Kind::string: append_quoted(out_, value.text()); break;
-      case Kind::sequence: return sequence(value.as<Sequence>());
-      case Kind::range: range(value.as<Range>()); break;
-      case Kind::mapping: return mapping(value.entries());
-      case Kind::name_space: return name_space(value.as<NameSpace>());
-      case Kind::loop: out_ += "<LoopContext>"; break;
-      case Kind::cycler: out_ += "<Cycler>"; break;
-      case Kind::callable: out_ += value.as<Callable>().description(); break;
+      case Kind::undefined:
+        out_ += "Undefined";
+        break;
+      case Kind::none:
+        out_ += "None";
+        break;
+      case Kind::boolean:
+        out_ += value.boolean() ? "True" : "False";
+        break;
+      case Kind::integer:
+        append_integer(out_, value.integer());
+        break;
+      case Kind::real:
+        out_ += real_text(value.real());
+        break;
+      case Kind::string:
+        append_quoted(out_, value.text());
+        break;
+      case Kind::sequence:
+        return sequence(value.as<Sequence>());
+      case Kind::range:
+        range(value.as<Range>());
+        break;
+      case Kind::mapping:
+        return mapping(value.entries());
+      case Kind::name_space:
+        return name_space(value.as<NameSpace>());
+      case Kind::loop:
+        out_ += "<LoopContext>";
+        break;
+      case Kind::cycler:
+        out_ += "<Cycler>";
+        break;
+      case Kind::callable:
+        out_ += value.as<Callable>().description();
+        break;
     }
     grown(before);
   }
@@ -106,7 +139,8 @@ class Printer {
       out_ += "<generator object>";
       return;
     }
-    static constexpr std::array<std::string_view, 6> open = {"[", "(", "", "dict_items([", "dict_keys([", "dict_values(["};
+    static constexpr std::array<std::string_view, 6> open = {
+        "[", "(", "", "dict_items([", "dict_keys([", "dict_values(["};
     static constexpr std::array<std::string_view, 6> close = {"]", ")", "", "])", "])", "])"};
     const auto form = static_cast<std::size_t>(sequence.form);
     out_ += open[form];
@@ -141,10 +175,10 @@ class Printer {
   void name_space(const NameSpace& space) {
     out_ += "<Namespace {";
     bool first = true;
-    for (const auto& [name, value] : space.attributes) {
+    for (const auto& [name, value] : space.attributes.entries()) {
       if (!first) out_ += ", ";
       first = false;
-      append_quoted(out_, name);
+      append_quoted(out_, name.text());
       out_ += ": ";
       repr(value);
     }
