@@ -12,7 +12,7 @@
 #include "mica/alloc/huge.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/format/lists.hpp"
-#include "mica/kernel/scalar.hpp"
+#include "mica/kernel/highway.hpp"
 #include "mica/kv/segmented.hpp"
 #include "mica/paging/mapped.hpp"
 
@@ -25,7 +25,7 @@ struct DefaultPolicies {
   using KvStorage = kv::Segmented<>;   // where they lie
   using Allocator = alloc::Huge;       // where bytes come from
   using Pager = paging::Mapped<>;      // how weights come into memory
-  using Kernels = kernel::Scalar;     // who computes
+  using Kernels = kernel::Highway;    // who computes
   using Executor = exec::Inline;       // on which threads
 };
 

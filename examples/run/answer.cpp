@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer.hpp"
+
+#include "console.hpp"
+#include "json_text.hpp"
+
+#include "mica/budget/size.hpp"
+
+#include <cstdio>
+
+namespace mica::program {
+namespace {
+
+/// A number with so many decimals.
+std::string fixed(double value, int decimals) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+int exit_code(StopReason reason) {
+  switch (reason) {
+    case StopReason::cancelled: return 130;
+    case StopReason::no_memory: return 4;
+    case StopReason::read_failed: return 1;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+Answerer::Answerer(const Options& options, Model& model)
+    : options_(options), model_(model), sampler_(options.sampler, model.config().n_vocab) {
+  const std::int64_t wanted = options.n_predict.value_or(-1);
+  generate_.max_tokens = wanted < 0 ? 0 : static_cast<std::size_t>(wanted);
+  generate_.stop_at_end = !options.ignore_eos;
+  generate_.show_special = options.show_special;
+  generate_.stop = options.reverse_prompts;
+  generate_.cancel = &interrupted();
+}
+
+int Answerer::answer(Session<AnyModel>& session, std::span<const text::TokenId> prompt) {
+  text_.clear();
+  result_ = {};
+  if (options_.n_predict == 0) {
+    static_cast<void>(session.feed(prompt, generate_.cancel));
+    return 0;
+  }
+  result_ = generate(session, model_.tokenizer(), sampler_, prompt, generate_, [&](std::string_view piece) {
+    show(piece);
+    return true;
+  });
+  show_end();
+  return exit_code(result_.reason);
+}
+
+void Answerer::show(std::string_view piece) {
+  text_ += piece;
+  if (options_.jsonl) {
+    print(join("{\"content\":", json_text(piece), "}\n"));
+  } else if (!options_.json) {
+    print(piece);
+  }
+}
+
+void Answerer::show_end() {
+  if (options_.json || options_.jsonl) {
+    print(json_object() + "\n");
+  } else if (text_.empty() || text_.back() != '\n') {
+    print("\n");
+  }
+  if (result_.reason == StopReason::context_full || result_.reason == StopReason::no_memory) {
+    note(options_, join("mica: stopped: ",
+                        result_.reason == StopReason::no_memory
+                            ? "no memory is left for the KV cache within the budget; use a smaller -c or -ctk q8_0 -ctv q8_0"
+                            : join("the context of ", model_.transformer().n_ctx(), " tokens is full; use a larger -c")));
+  }
+  note(options_, timings_line());
+}
+
+std::string Answerer::timings_line() const {
+  const auto phase = [](const Phase& p) { return join(p.tokens, " tokens, ", fixed(p.tokens_per_second(), 2), " t/s"); };
+  return join("prompt ", phase(result_.timings.prompt), "; answer ", phase(result_.timings.predicted), "; peak ",
+              budget::size_text(peak_bytes()));
+}
+
+std::string Answerer::json_object() const {
+  const auto phase = [](std::string_view name, const Phase& p) {
+    return join("\"", name, "_n\":", p.tokens, ",\"", name, "_ms\":", fixed(p.seconds * 1e3, 3), ",\"", name,
+                "_per_second\":", fixed(p.tokens_per_second(), 3));
+  };
+  return join("{\"content\":", json_text(options_.jsonl ? std::string_view() : std::string_view(text_)),
+              ",\"stop\":true,\"stop_reason\":\"", name(result_.reason), "\",\"tokens_predicted\":", result_.tokens.size(),
+              ",\"timings\":{", phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
+              "},\"peak_bytes\":", peak_bytes(), "}");
+}
+
+}  // namespace mica::program

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "console.hpp"
+
+#include "options.hpp"
+
+#include "mica/base/assert.hpp"
+#include "mica/io/file.hpp"
+#include "mica/version.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace mica::program {
+namespace {
+
+std::atomic<bool> stop_wanted{false};
+
+/// Delivers all bytes or says no.
+bool write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ::ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+void on_interrupt(int) {
+  if (stop_wanted.exchange(true)) ::_exit(130);
+}
+
+std::string_view variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+}  // namespace
+
+void print(std::string_view text) {
+  if (write_all(STDOUT_FILENO, text)) return;
+  if (errno == EPIPE) ::_exit(0);  // the reader has seen enough
+  raise(ErrorCode::failed, "stdout: writing failed: ", std::strerror(errno));
+}
+
+void note(const Options& options, std::string_view text) {
+  if (!options.quiet) static_cast<void>(write_all(STDERR_FILENO, join(text, "\n")));
+}
+
+LogSink log_to_stderr(const Options& options) {
+  const auto write = [](void* context, LogLevel level, std::string_view message) {
+    const auto& o = *static_cast<const Options*>(context);
+    if (level == LogLevel::warning || o.verbose) note(o, join("mica: ", message));
+  };
+  return {write, const_cast<Options*>(&options)};
+}
+
+bool colored(const Options& options, int descriptor) {
+  if (options.color != ColorMode::automatic) return options.color == ColorMode::always;
+  const std::string_view force = variable("CLICOLOR_FORCE");
+  if (!force.empty() && force != "0") return true;
+  return ::isatty(descriptor) == 1 && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
+}
+
+const std::atomic<bool>& interrupted() { return stop_wanted; }
+
+void forget_interrupt() { stop_wanted = false; }
+
+void watch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+std::string version_text() { return join("mica ", MICA_PROGRAM_VERSION, "\n"); }
+
+std::string default_config_file() {
+  const std::string_view home = variable("HOME"), xdg = variable("XDG_CONFIG_HOME");
+  const std::string folder = xdg.empty() ? join(home, "/.config") : std::string(xdg);
+  const std::string path = join(folder, "/mica/config.toml");
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) ? path : std::string();
+}
+
+std::string variable_of(std::string_view flag) {
+  std::string name = "MICA_ARG_";
+  for (const char c : flag) name += c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return name;
+}
+
+std::uint64_t clock_seed() {
+  return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+}
+
+std::uint64_t peak_bytes() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+#ifdef __APPLE__
+  return static_cast<std::uint64_t>(usage.ru_maxrss);
+#else
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+#endif
+}
+
+std::string read_text(const std::string& path) {
+  std::string text;
+  if (path == "-") {
+    char buffer[1 << 16];
+    for (::ssize_t got = 1; got != 0;) {
+      got = ::read(STDIN_FILENO, buffer, sizeof buffer);
+      if (got < 0 && errno == EINTR) continue;
+      MICA_CHECK(got >= 0, file, "stdin: reading failed: ", std::strerror(errno));
+      text.append(buffer, static_cast<std::size_t>(got));
+    }
+    return text;
+  }
+  const io::File file = io::File::open(path);
+  text.resize(static_cast<std::size_t>(file.size()));
+  file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  return text;
+}
+
+}  // namespace mica::program

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program's dealings with the terminal and its surroundings: the answer goes to stdout, everything else to stderr;
+// signals; what the environment says.
+#pragma once
+
+#include "mica/base/log.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mica::program {
+
+struct Options;
+
+/// Writes to stdout at once. Raises ErrorCode::failed when the bytes cannot be delivered; a closed pipe ends the program
+/// quietly.
+void print(std::string_view text);
+
+/// Writes to stderr at once, unless the program is quiet.
+void note(const Options& options, std::string_view text);
+
+/// A sink that shows warnings, and with --verbose everything, on stderr.
+[[nodiscard]] LogSink log_to_stderr(const Options& options);
+
+/// Whether a stream is to be coloured: a terminal that can, unless NO_COLOR, TERM or --color say otherwise.
+[[nodiscard]] bool colored(const Options& options, int descriptor);
+
+/// Set by the first interrupt; the second ends the program at once, with 130.
+[[nodiscard]] const std::atomic<bool>& interrupted();
+void watch_interrupts();
+/// Ready for the next interrupt.
+void forget_interrupt();
+
+[[nodiscard]] std::string version_text();
+/// `$XDG_CONFIG_HOME/mica/config.toml` if it exists, else empty.
+[[nodiscard]] std::string default_config_file();
+/// "top-k" -> "MICA_ARG_TOP_K"
+[[nodiscard]] std::string variable_of(std::string_view flag);
+[[nodiscard]] std::uint64_t clock_seed();
+
+/// The largest resident memory of this process so far, in bytes.
+[[nodiscard]] std::uint64_t peak_bytes();
+
+/// A whole file, or stdin for "-". Raises ErrorCode::file.
+[[nodiscard]] std::string read_text(const std::string& path);
+
+}  // namespace mica::program

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program mica: one verb, one function; errors become one sentence on stderr and an exit code.
+//
+//   0 done   1 failed while running   2 usage   3 file missing, unreadable or damaged   4 does not fit the budget
+//   5 not supported   6 a limit was reached   130 interrupted
+#include "console.hpp"
+#include "options.hpp"
+#include "verbs.hpp"
+
+#include "mica/base/error.hpp"
+
+#include <cstdio>
+#include <iterator>
+#include <new>
+#include <utility>
+
+namespace mica::program {
+namespace {
+
+constexpr std::pair<std::string_view, int (*)(const Options&)> verbs[] = {
+    {"complete", complete},
+    {"logits", logits},
+};
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::failed: return 1;
+    case ErrorCode::usage: return 2;
+    case ErrorCode::file: return 3;
+    case ErrorCode::budget: return 4;
+    case ErrorCode::unsupported: return 5;
+    case ErrorCode::limit: return 6;
+  }
+  return 1;
+}
+
+int dispatch(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  for (const std::string& line : options.notes) note(options, join("mica: ", line));
+  for (const auto& [name, function] : verbs) {
+    if (name == options.verb) return function(options);
+  }
+  return 2;
+}
+
+}  // namespace
+}  // namespace mica::program
+
+int main(int argc, char** argv) {
+  namespace program = mica::program;
+  program::watch_interrupts();
+  try {
+    return program::dispatch(argc, argv);
+  } catch (const program::Stop& stop) {
+    std::fputs(stop.text.c_str(), stop.code == 0 ? stdout : stderr);
+    return stop.code;
+  } catch (const mica::Error& error) {
+    std::fprintf(stderr, "mica: %s\n", error.what());
+    return program::exit_code(error.code());
+  } catch (const std::bad_alloc&) {
+    std::fputs("mica: out of memory\n", stderr);
+    return 4;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mica: %s\n", error.what());
+    return 1;
+  }
+}

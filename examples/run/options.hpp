@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a command line says, after flags, environment and configuration file have been merged. Verbs read this and never
+// see the parser.
+#pragma once
+
+#include "mica/model/chosen.hpp"
+#include "mica/runtime/open.hpp"
+#include "mica/sample/sampler.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mica::program {
+
+enum class ColorMode : std::uint8_t { automatic, always, never };
+enum class BenchFormat : std::uint8_t { markdown, csv, json, jsonl };
+
+struct Options {
+  std::string verb;
+  std::string model;                     // empty: the bundled one, where a verb allows that
+  std::vector<std::string> words;        // positional arguments after the model, joined by spaces: the prompt
+
+  // The text that goes in
+  std::optional<std::string> prompt;
+  std::string prompt_file;
+  std::string system_prompt;
+  std::vector<std::string> reverse_prompts;
+  bool escape = false;                   // \n and the like in the prompt become bytes
+  std::optional<bool> conversation;      // -cnv, -no-cnv
+  bool single_turn = false;
+  std::string chat_template;             // name of a built-in format
+  std::string chat_template_file;
+
+  // The model
+  model::Choice choice;
+  std::size_t n_ctx = 0;
+  std::size_t chunk = 512;
+  std::size_t threads = 0;
+  std::string memory;                    // "6GiB", "75%", empty
+
+  // The answer
+  std::optional<std::int64_t> n_predict;  // negative: no limit
+  std::int64_t seed = -1;                // negative: from the clock
+  sample::SamplerOptions sampler;
+  bool ignore_eos = false;
+  bool show_special = false;
+
+  // How it is shown
+  bool quiet = false;
+  bool verbose = false;
+  bool json = false;
+  bool jsonl = false;
+  ColorMode color = ColorMode::automatic;
+  bool print_config = false;
+  std::vector<std::string> notes;        // about flags that were ignored, for stderr
+
+  // logits, tokenize, detokenize
+  std::string ids;
+  std::string ids_file;
+  std::string positions = "last";
+  bool decode = false;
+  std::string output;
+  std::string text_file;
+  bool add_special = false;
+  bool parse_special = false;
+
+  // template
+  std::string template_file;
+  std::string messages_file;
+  std::string tools_file;
+  bool no_generation_prompt = false;
+  std::vector<std::string> set;
+  std::optional<std::string> bos;
+  std::optional<std::string> eos;
+  std::string now;
+
+  // bench, perplexity
+  std::vector<std::size_t> n_prompt = {512};
+  std::vector<std::size_t> n_gen = {128};
+  std::vector<std::size_t> n_depth = {0};
+  std::size_t repetitions = 5;
+  BenchFormat bench_format = BenchFormat::markdown;
+  std::size_t chunks = 0;
+
+  // inspect
+  bool tensors = false;
+};
+
+/// Parses a command line. Help and version texts, and usage errors with a suggestion, are thrown as Stop.
+[[nodiscard]] Options parse(int argc, char** argv);
+
+/// The program is to end now: `text` goes to stdout for code 0, to stderr otherwise.
+struct Stop {
+  int code = 0;
+  std::string text;
+};
+
+/// Where options become what the library takes.
+[[nodiscard]] OpenOptions open_options(const Options& options);
+
+}  // namespace mica::program
