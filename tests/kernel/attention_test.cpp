@@ -3,114 +3,18 @@
 // Attention over one chunk: the vector kernels against the specification, the specification against a plain softmax.
 
 #include "mica/kernel/highway.hpp"
-#include "mica/kernel/scalar.hpp"
 
-#include "kernel/guarded.hpp"
-#include "kernel/targets.hpp"
+#include "kernel/chunk.hpp"
 
 #include <cmath>
-#include <limits>
-#include <memory>
 
 namespace mica {
 namespace {
 
 using kernel::Visible;
-using test::Guarded;
+using test::Chunk;
 
 constexpr float inf = std::numeric_limits<float>::infinity();
-
-/// Tiles that end at a guard page, queries, and everything the kernels write, in two copies.
-template <class E>
-struct Chunk {
-  std::size_t head_dim;
-  std::vector<Visible> visible;
-  std::vector<std::unique_ptr<Guarded<std::byte>>> tiles;
-  std::vector<const std::byte*> pointers;
-  Guarded<float> q;
-
-  struct Result {
-    std::vector<float> p, max, sum, out, total_max, total_sum, total;
-  };
-
-  Chunk(std::size_t dim, std::vector<Visible> rows, CounterRng& rng)
-      : head_dim(dim), visible(std::move(rows)), pointers(kernel::chunk_tiles, nullptr), q(visible.size() * dim) {
-    test::fill_noise(q, rng, 2);
-    for (std::size_t t = 0; t < kernel::chunk_tiles; ++t) {
-      bool seen = false;
-      for (const Visible& v : visible) seen = seen || (!v.empty() && v.first < 16 * (t + 1) && v.last > 16 * t);
-      if (!seen) continue;  // a null tile
-      tiles.push_back(std::make_unique<Guarded<std::byte>>(E::key_tile_bytes(dim) + E::value_tile_bytes(dim)));
-      fill(*tiles.back(), t, rng);
-      pointers[t] = tiles.back()->data();
-    }
-  }
-
-  /// Slots that no row sees keep bytes of NaNs.
-  void fill(Guarded<std::byte>& tile, std::size_t t, CounterRng& rng) {
-    std::fill(tile.begin(), tile.end(), std::byte{0xFF});
-    std::vector<float> head(head_dim);
-    for (std::size_t slot = 0; slot < 16; ++slot) {
-      bool seen = false;
-      for (const Visible& v : visible) seen = seen || (v.first <= 16 * t + slot && 16 * t + slot < v.last);
-      if (!seen) continue;
-      test::fill_noise(head, rng);
-      E::store_key(tile.data(), slot, head_dim, head.data());
-      test::fill_noise(head, rng);
-      E::store_value(tile.data() + E::key_tile_bytes(head_dim), slot, head_dim, head.data());
-    }
-  }
-
-  /// All five kernels; the state starts empty or with a chunk in it.
-  template <class K>
-  Result run(bool empty_state) {
-    const std::size_t n = visible.size();
-    Result r;
-    r.p.assign(n * kernel::chunk_tokens, 7.0f);
-    for (auto* v : {&r.max, &r.sum, &r.total_max, &r.total_sum}) v->assign(n, 0.25f);
-    if (empty_state) r.total_max.assign(n, -inf);
-    r.out.assign(n * head_dim, 7.0f);
-    r.total.assign(n * head_dim, 0.5f);
-    kernel::AttentionArgs a;
-    a.tiles = pointers.data();
-    a.value_offset = E::key_tile_bytes(head_dim);
-    a.head_dim = head_dim;
-    a.scale = 0.37f;
-    a.q = {q.data(), n, head_dim};
-    a.visible = visible.data();
-    a.p = {r.p.data(), n, kernel::chunk_tokens};
-    a.max = r.max.data();
-    a.sum = r.sum.data();
-    a.out = {r.out.data(), n, head_dim};
-    const kernel::AttentionState state{r.total_max.data(), r.total_sum.data(), {r.total.data(), n, head_dim}};
-    K::template attention_scores<E>(a);
-    K::attention_softmax(a);
-    K::template attention_values<E>(a);
-    K::attention_merge(a, state);
-    K::attention_finish(state);
-    return r;
-  }
-
-  void check() {
-    for (const bool empty_state : {true, false}) {
-      const Result expected = run<kernel::Scalar>(empty_state);
-      test::for_each_target([&] {
-        INFO(E::name << ", head_dim " << head_dim << ", rows " << visible.size() << ", sees " << visible[0].first
-                     << " to " << visible[0].last);
-        const Result actual = run<kernel::Highway>(empty_state);
-        const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
-          return test::differences(a.data(), b.data(), a.size()) == 0;
-        };
-        CHECK(same(expected.p, actual.p));
-        CHECK(same(expected.max, actual.max));
-        CHECK(same(expected.sum, actual.sum));
-        CHECK(same(expected.out, actual.out));
-        CHECK(same(expected.total, actual.total));
-        CHECK(same(expected.total_sum, actual.total_sum));
-      });
-    }
-  }
-};
 
 TEST_CASE_TEMPLATE("attention equals the specification for any width of a head", E, format::F16, format::Q8_0, format::F32,
                    format::BF16) {

@@ -5,23 +5,15 @@
 // unit of the user's own. No Highway header.
 #pragma once
 
+#include "mica/kernel/detail/decoded_row.hpp"
 #include "mica/kernel/matmul.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace mica::kernel::highway {
 
 /// Continues sixteen chains by n products; the first is number 0 of its chain.
 void extend_chains(const float* w, const float* x, std::size_t n, float* c) noexcept;
-
-/// tree16 of sixteen chains.
-[[nodiscard]] inline float tree(const float* c) noexcept {
-  float s[8];
-  for (std::size_t i = 0; i < 8; ++i) s[i] = c[i] + c[i + 8];
-  for (std::size_t i = 0; i < 4; ++i) s[i] += s[i + 4];
-  return (s[0] + s[2]) + (s[1] + s[3]);
-}
 
 /// A block of an integer format, taken apart, whatever its size.
 struct Apart {
@@ -41,32 +33,10 @@ struct Apart {
 
 namespace detail {
 
-/// Tokens that share one decoding of a block.
-inline constexpr std::size_t shared_tokens = 16;
-
-template <WeightFormat F>
-void decoded_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens) noexcept {
-  // Whole blocks and whole turns of the chains, about 1,024 values.
-  constexpr std::size_t turn = std::lcm(F::block_size, chains);
-  constexpr std::size_t step = std::max<std::size_t>(1, 1024 / turn) * turn;
-  float decoded[step];
-  float c[shared_tokens][chains] = {};
-  const auto* const blocks = a.w.row(row);
-  for (std::size_t k = 0; k < a.w.cols(); k += step) {
-    const std::size_t n = std::min(step, a.w.cols() - k);
-    for (std::size_t i = 0; i < n; i += F::block_size) F::decode(blocks[(k + i) / F::block_size], decoded + i);
-    for (std::size_t t = 0; t < tokens; ++t) extend_chains(decoded, a.x.values[token + t].data() + k, n, c[t]);
-  }
-  for (std::size_t t = 0; t < tokens; ++t) {
-    float& y = a.y[token + t][row];
-    y = a.add ? y + tree(c[t]) : tree(c[t]);
-  }
-}
-
 template <IntegerFormat F>
 void apart_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens) noexcept {
   format::Codes<F::block_size, F::group> w;
-  float products[shared_tokens] = {};
+  float products[kernel::detail::shared_tokens] = {};
   const auto* const blocks = a.w.row(row);
   for (std::size_t b = 0; b < a.w.blocks_per_row(); ++b) {
     F::take_apart(blocks[b], w);
@@ -88,13 +58,13 @@ void apart_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::
 
 template <WeightFormat F>
 void matmul_without_codec(const MatmulArgs<F>& a) noexcept {
-  for (std::size_t t = 0; t < a.y.rows(); t += detail::shared_tokens) {
-    const std::size_t tokens = std::min(detail::shared_tokens, a.y.rows() - t);
+  for (std::size_t t = 0; t < a.y.rows(); t += kernel::detail::shared_tokens) {
+    const std::size_t tokens = std::min(kernel::detail::shared_tokens, a.y.rows() - t);
     for (std::size_t r = a.first; r < a.last; ++r) {
       if constexpr (F::arithmetic == format::Arithmetic::integer) {
         detail::apart_row<F>(a, r, t, tokens);
       } else {
-        detail::decoded_row<F>(a, r, t, tokens);
+        kernel::detail::decoded_row<F>(a, r, t, tokens, extend_chains);
       }
     }
   }
