@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,16 +27,20 @@ TEST_CASE("an unknown name is refused with the known ones") {
 }
 
 TEST_CASE("every name is listed once and a missing key means the default") {
-  std::vector<std::string_view> seen;
+  std::vector<std::string> seen;
   for (const PretokenizerRules& rules : all_pretokenizer_rules) {
     CHECK_FALSE(rules.expressions.empty());
-    for (const std::string_view name : rules.names) {
+    std::istringstream names{std::string(rules.names)};
+    for (std::string name; names >> name;) {
       CHECK(std::find(seen.begin(), seen.end(), name) == seen.end());
       seen.push_back(name);
       CHECK(&pretokenizer_rules(name) == &rules);
     }
   }
+  CHECK(seen.size() > 20);
   CHECK(&pretokenizer_rules("") == &pretokenizer_rules("default"));
+  CHECK(find_pretokenizer_rules("gpt-2 phi-2") == nullptr);
+  CHECK(find_pretokenizer_rules("gpt") == nullptr);
 }
 
 TEST_CASE("white space is written out inside and outside of classes") {
@@ -79,7 +84,7 @@ TEST_CASE("all rules compile, and the words of a text are together the text") {
       joined += word;
       ++count;
     });
-    CAPTURE(rules.names.front());
+    CAPTURE(rules.names);
     CHECK(joined == text);
     CHECK(count > 10);
   }

@@ -56,7 +56,7 @@ static_assert(Tokenizer<Bpe>);
 
 inline Bpe::Bpe(Vocabulary vocabulary)
     : vocabulary_(std::move(vocabulary)),
-      whole_words_(pretokenizer_rules(vocabulary_.pre()).whole_words),
+      whole_words_(pretokenizer_rules(vocabulary_.pre()).traits.whole_words),
       pretokenizer_(pretokenizer_rules(vocabulary_.pre())),
       pairs_(vocabulary_.merges()) {
   std::string spelled;

@@ -173,7 +173,7 @@ inline Pretokenizer::Context Pretokenizer::limits(std::size_t text_bytes) {
 class Pretokenizer {
  public:
   [[noreturn]] explicit Pretokenizer(const PretokenizerRules& rules) {
-    raise(ErrorCode::unsupported, "tokenizer.ggml.pre: '", rules.names.front(),
+    raise(ErrorCode::unsupported, "tokenizer.ggml.pre: '", rules.names,
           "' needs PCRE2, and this program was built without it; link mica::text");
   }
 

@@ -9,6 +9,7 @@
 
 #include "mica/base/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -17,13 +18,18 @@
 
 namespace mica::text {
 
-/// What `tokenizer.ggml.pre` stands for.
-struct PretokenizerRules {
-  std::span<const std::string_view> names;
-  std::span<const std::string_view> expressions;
+/// What a pre-tokenizer's name implies beside its expressions.
+struct PretokenizerTraits {
   bool whole_words = false;   ///< a word that is a token is taken without merging
   bool adds_bos = false;      ///< when the file does not say
   bool tidies_spaces = true;  ///< the model's own decoder drops spaces before punctuation
+};
+
+/// What `tokenizer.ggml.pre` stands for.
+struct PretokenizerRules {
+  std::string_view names;  ///< one or more, with a space between each
+  std::span<const std::string_view> expressions;
+  PretokenizerTraits traits;
 };
 
 namespace detail {
@@ -91,108 +97,89 @@ inline constexpr std::string_view deepseek_punctuation =
 inline constexpr std::string_view bloom =
     R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{964}\x{6D4}\x{60C})]+)";
 
-inline constexpr std::array use_gpt2 = {gpt2};
-inline constexpr std::array use_llama3 = {llama3};
-inline constexpr std::array use_qwen2 = {qwen2};
-inline constexpr std::array use_qwen35 = {qwen35};
-inline constexpr std::array use_gpt4o = {gpt4o};
-inline constexpr std::array use_tekken = {tekken};
-inline constexpr std::array use_bloom = {bloom};
-inline constexpr std::array use_viking = {bloom, digit};
-inline constexpr std::array use_starcoder = {digit, gpt2};
-inline constexpr std::array use_deepseek3 = {digits_by_three, ideographs_and_kana, deepseek3};
-inline constexpr std::array use_deepseek_coder = {newline, std::string_view(R"(\s?\p{L}+)"),
-                                                  std::string_view(R"(\s?\p{P}+)"), ideographs_and_hangul,
-                                                  digit};
-inline constexpr std::array use_deepseek_llm = {newline,
-                                                deepseek_letters,
-                                                deepseek_punctuation,
-                                                std::string_view(R"(\s+$)"),
-                                                ideographs_and_hangul,
-                                                std::string_view(R"(\p{N}+)")};
-inline constexpr std::array use_falcon = {std::string_view(R"([\p{P}\$\+<=>\^~\|`]+)"), gpt2,
-                                          std::string_view("[0-9][0-9][0-9]")};
-inline constexpr std::array use_default = {std::string_view(R"([\p{P}\$\+<=>\^~\|]+)"), gpt2,
-                                           std::string_view(R"(\p{N}+)"),
-                                           std::string_view("[0-9][0-9][0-9]")};
-
 }  // namespace expressions
 
-namespace pretokenizer_names {
+// Which expressions a name means, in the order in which they are applied.
+namespace recipes {
 
-using Name = std::string_view;
-inline constexpr std::array llama3 = {Name("llama-bpe"), Name("llama3"),  Name("llama-v3"), Name("falcon3"),
-                                      Name("falcon-h1"), Name("pixtral"), Name("lfm2")};
-inline constexpr std::array by_three = {Name("dbrx"), Name("smaug-bpe")};
-inline constexpr std::array glm = {Name("glm4"), Name("chatglm-bpe")};
-inline constexpr std::array qwen2 = {Name("qwen2"), Name("deepseek-r1-qwen"), Name("megrez"),
-                                     Name("hunyuan")};
-inline constexpr std::array stablelm2 = {Name("stablelm2")};
-inline constexpr std::array qwen35 = {Name("qwen35")};
-inline constexpr std::array gpt2 = {Name("gpt-2"), Name("phi-2"), Name("mpt"), Name("olmo"), Name("jais")};
-inline constexpr std::array gpt4o = {Name("gpt-4o"), Name("llama4")};
-inline constexpr std::array tekken = {Name("tekken")};
-inline constexpr std::array starcoder = {Name("starcoder"), Name("refact"), Name("codeshell"),
-                                         Name("exaone")};
-inline constexpr std::array smollm = {Name("smollm"), Name("command-r"), Name("minerva-7b")};
-inline constexpr std::array falcon = {Name("falcon")};
-inline constexpr std::array deepseek_llm = {Name("deepseek-llm")};
-inline constexpr std::array deepseek_coder = {Name("deepseek-coder")};
-inline constexpr std::array deepseek3 = {Name("deepseek-v3"), Name("hunyuan-dense")};
-inline constexpr std::array bloom = {Name("bloom"), Name("gpt3-finnish")};
-inline constexpr std::array poro = {Name("poro-chat")};
-inline constexpr std::array viking = {Name("viking")};
-inline constexpr std::array fallback = {Name("default"), Name("")};
+inline constexpr std::array gpt2 = {expressions::gpt2};
+inline constexpr std::array llama3 = {expressions::llama3};
+inline constexpr std::array qwen2 = {expressions::qwen2};
+inline constexpr std::array qwen35 = {expressions::qwen35};
+inline constexpr std::array gpt4o = {expressions::gpt4o};
+inline constexpr std::array tekken = {expressions::tekken};
+inline constexpr std::array bloom = {expressions::bloom};
+inline constexpr std::array viking = {expressions::bloom, expressions::digit};
+inline constexpr std::array starcoder = {expressions::digit, expressions::gpt2};
+inline constexpr std::array deepseek3 = {expressions::digits_by_three, expressions::ideographs_and_kana,
+                                         expressions::deepseek3};
+inline constexpr std::array deepseek_coder = {expressions::newline, std::string_view(R"(\s?\p{L}+)"),
+                                              std::string_view(R"(\s?\p{P}+)"),
+                                              expressions::ideographs_and_hangul, expressions::digit};
+inline constexpr std::array deepseek_llm = {
+    expressions::newline,        expressions::deepseek_letters,      expressions::deepseek_punctuation,
+    std::string_view(R"(\s+$)"), expressions::ideographs_and_hangul, std::string_view(R"(\p{N}+)")};
+inline constexpr std::array falcon = {std::string_view(R"([\p{P}\$\+<=>\^~\|`]+)"), expressions::gpt2,
+                                      std::string_view("[0-9][0-9][0-9]")};
+inline constexpr std::array unnamed = {std::string_view(R"([\p{P}\$\+<=>\^~\|]+)"), expressions::gpt2,
+                                       std::string_view(R"(\p{N}+)"), std::string_view("[0-9][0-9][0-9]")};
 
-}  // namespace pretokenizer_names
+}  // namespace recipes
+
+/// Whether a list of names with a space between each has this one.
+constexpr bool lists(std::string_view names, std::string_view name) noexcept {
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(' '), names.size());
+    if (names.substr(0, end) == name) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return false;
+}
 
 }  // namespace detail
 
-/// Every pre-tokenizer known here. "default", also meant by an absent key, is what old files without a name were made for.
-inline constexpr auto all_pretokenizer_rules = [] {
-  namespace names = detail::pretokenizer_names;
-  using namespace detail::expressions;
-  return std::array{
-      PretokenizerRules{
-          .names = names::llama3, .expressions = use_llama3, .whole_words = true, .adds_bos = true},
-      PretokenizerRules{.names = names::by_three, .expressions = use_llama3},
-      PretokenizerRules{.names = names::glm, .expressions = use_llama3},
-      PretokenizerRules{.names = names::qwen2, .expressions = use_qwen2, .tidies_spaces = false},
-      PretokenizerRules{.names = names::stablelm2, .expressions = use_qwen2},
-      PretokenizerRules{.names = names::qwen35, .expressions = use_qwen35, .tidies_spaces = false},
-      PretokenizerRules{.names = names::gpt2, .expressions = use_gpt2},
-      PretokenizerRules{.names = names::gpt4o, .expressions = use_gpt4o, .tidies_spaces = false},
-      PretokenizerRules{.names = names::tekken,
-                        .expressions = use_tekken,
-                        .whole_words = true,
-                        .adds_bos = true,
-                        .tidies_spaces = false},
-      PretokenizerRules{.names = names::starcoder, .expressions = use_starcoder},
-      PretokenizerRules{.names = names::smollm, .expressions = use_starcoder, .tidies_spaces = false},
-      PretokenizerRules{.names = names::falcon, .expressions = use_falcon},
-      PretokenizerRules{
-          .names = names::deepseek_llm, .expressions = use_deepseek_llm, .tidies_spaces = false},
-      PretokenizerRules{
-          .names = names::deepseek_coder, .expressions = use_deepseek_coder, .tidies_spaces = false},
-      PretokenizerRules{.names = names::deepseek3, .expressions = use_deepseek3, .tidies_spaces = false},
-      PretokenizerRules{.names = names::bloom, .expressions = use_bloom},
-      PretokenizerRules{.names = names::poro, .expressions = use_bloom, .tidies_spaces = false},
-      PretokenizerRules{.names = names::viking, .expressions = use_viking, .tidies_spaces = false},
-      PretokenizerRules{.names = names::fallback, .expressions = use_default},
-  };
-}();
+/// Every pre-tokenizer known here. "default" is what old files without a name were made for.
+inline constexpr std::array all_pretokenizer_rules = {
+    PretokenizerRules{"llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral lfm2",
+                      detail::recipes::llama3,
+                      {.whole_words = true, .adds_bos = true}},
+    PretokenizerRules{"dbrx smaug-bpe glm4 chatglm-bpe", detail::recipes::llama3, {}},
+    PretokenizerRules{
+        "qwen2 deepseek-r1-qwen megrez hunyuan", detail::recipes::qwen2, {.tidies_spaces = false}},
+    PretokenizerRules{"stablelm2", detail::recipes::qwen2, {}},
+    PretokenizerRules{"qwen35", detail::recipes::qwen35, {.tidies_spaces = false}},
+    PretokenizerRules{"gpt-2 phi-2 mpt olmo jais", detail::recipes::gpt2, {}},
+    PretokenizerRules{"gpt-4o llama4", detail::recipes::gpt4o, {.tidies_spaces = false}},
+    PretokenizerRules{
+        "tekken", detail::recipes::tekken, {.whole_words = true, .adds_bos = true, .tidies_spaces = false}},
+    PretokenizerRules{"starcoder refact codeshell exaone", detail::recipes::starcoder, {}},
+    PretokenizerRules{"smollm command-r minerva-7b", detail::recipes::starcoder, {.tidies_spaces = false}},
+    PretokenizerRules{"falcon", detail::recipes::falcon, {}},
+    PretokenizerRules{"deepseek-llm", detail::recipes::deepseek_llm, {.tidies_spaces = false}},
+    PretokenizerRules{"deepseek-coder", detail::recipes::deepseek_coder, {.tidies_spaces = false}},
+    PretokenizerRules{"deepseek-v3 hunyuan-dense", detail::recipes::deepseek3, {.tidies_spaces = false}},
+    PretokenizerRules{"bloom gpt3-finnish", detail::recipes::bloom, {}},
+    PretokenizerRules{"poro-chat", detail::recipes::bloom, {.tidies_spaces = false}},
+    PretokenizerRules{"viking", detail::recipes::viking, {.tidies_spaces = false}},
+    PretokenizerRules{"default", detail::recipes::unnamed, {}},
+};
+
+/// The rules of a name, null when there are none; no name means "default".
+[[nodiscard]] constexpr const PretokenizerRules* find_pretokenizer_rules(std::string_view name) noexcept {
+  if (name.empty()) name = "default";
+  for (const PretokenizerRules& rules : all_pretokenizer_rules) {
+    if (detail::lists(rules.names, name)) return &rules;
+  }
+  return nullptr;
+}
 
 /// The rules of a name. Raises `unsupported`, listing the known names, when there are none: a guess would give a model
 /// words that it never saw.
 [[nodiscard]] inline const PretokenizerRules& pretokenizer_rules(std::string_view name) {
+  if (const PretokenizerRules* rules = find_pretokenizer_rules(name)) return *rules;
   std::string known;
-  for (const PretokenizerRules& rules : all_pretokenizer_rules) {
-    for (const std::string_view candidate : rules.names) {
-      if (candidate == name) return rules;
-      if (!candidate.empty()) known.append(known.empty() ? "" : " ").append(candidate);
-    }
-  }
-  raise(ErrorCode::unsupported, "tokenizer.ggml.pre: found '", escaped(name, 40), "', known are ", known);
+  for (const PretokenizerRules& rules : all_pretokenizer_rules) known.append(" ").append(rules.names);
+  raise(ErrorCode::unsupported, "tokenizer.ggml.pre: found '", escaped(name, 40), "', known are", known);
 }
 
 }  // namespace mica::text

@@ -120,8 +120,8 @@ inline std::string AnyTokenizer::decode(std::span<const TokenId> ids, DecodeOpti
     out.append(bytes, at_start && bytes[0] == ' ' ? 1 : 0, std::string::npos);
     at_start = false;
   }
-  const bool tidies =
-      vocabulary().kind() == TokenizerKind::bpe && pretokenizer_rules(vocabulary().pre()).tidies_spaces;
+  const bool tidies = vocabulary().kind() == TokenizerKind::bpe &&
+                      pretokenizer_rules(vocabulary().pre()).traits.tidies_spaces;
   return options.tidy_spaces && tidies ? detail::with_tidy_spaces(out) : out;
 }
 

@@ -130,10 +130,8 @@ inline TokenizerKind tokenizer_kind(std::string_view model) {
 
 /// Whether files with this pre-tokenizer begin texts with BOS when they do not say; unknown names are refused later.
 inline bool adds_bos(std::string_view pre) {
-  for (const PretokenizerRules& rules : all_pretokenizer_rules) {
-    if (std::find(rules.names.begin(), rules.names.end(), pre) != rules.names.end()) return rules.adds_bos;
-  }
-  return false;
+  const PretokenizerRules* rules = find_pretokenizer_rules(pre);
+  return rules != nullptr && rules->traits.adds_bos;
 }
 
 inline void check_lengths(const VocabularySource& source) {
