@@ -78,12 +78,12 @@ template <class Family>
 }  // namespace detail
 
 /// Calls f(Type<Family>) for the family of a document. Raises ErrorCode::unsupported, listing the known ones.
-template <class F>
+template <class Families, class F>
 void visit_family(const gguf::Document& document, F&& f) {
   const auto name = document.metadata().require<std::string_view>("general.architecture");
   std::string known;
   const bool found = visit_if(
-      arch::All{},
+      Families{},
       [&](auto type) {
         known.append(known.empty() ? "" : ", ").append(decltype(type)::type::name);
         return decltype(type)::type::name == name;
@@ -93,10 +93,11 @@ void visit_family(const gguf::Document& document, F&& f) {
 }
 
 /// Plans a run. Raises what opening the model for real would raise about its file.
-[[nodiscard]] inline Plan make_plan(const gguf::Document& document, const Question& question) {
+template <class Families = arch::All>
+[[nodiscard]] Plan make_plan(const gguf::Document& document, const Question& question) {
   budget::Ledger ledger;
   Plan plan;
-  visit_family(document, [&](auto type) {
+  visit_family<Families>(document, [&](auto type) {
     plan = detail::plan_family<typename decltype(type)::type>(document, question, ledger);
   });
   plan.accounts[budget::Account::tokenizer] += document.resident_bytes();

@@ -40,10 +40,13 @@ struct OpenOptions {
 };
 
 /// An open model with everything that belongs to it. Movable; sessions refer to what it holds and stay valid.
-class Model {
+/// Families: the closed list of those that can be opened; a shorter one is a smaller program.
+template <class Families>
+class BasicModel {
  public:
   /// Raises mica::Error: file, tensor or key, what was found, what is needed; budget when it does not fit.
-  Model(gguf::Document document, const OpenOptions& options);
+  BasicModel(gguf::Document document, const OpenOptions& options)
+      : parts_(std::make_unique<Parts>(std::move(document), options)) {}
 
   [[nodiscard]] AnyModel& transformer() noexcept { return parts_->transformer; }
   [[nodiscard]] const arch::Config& config() const noexcept { return parts_->transformer.config(); }
@@ -72,25 +75,32 @@ class Model {
   std::unique_ptr<Parts> parts_;
 };
 
+/// A model of any family.
+using Model = BasicModel<arch::All>;
+
 /// Opens a GGUF file, or the first or any shard of a set.
-[[nodiscard]] inline Model open(std::string path, const OpenOptions& options = {}) {
-  return Model(gguf::open(std::move(path)), options);
+template <class Families = arch::All>
+[[nodiscard]] BasicModel<Families> open(std::string path, const OpenOptions& options = {}) {
+  return BasicModel<Families>(gguf::open(std::move(path)), options);
 }
 
 /// The same for a model in memory, which outlives the Model. `name` stands for the file in error texts.
-[[nodiscard]] inline Model open(std::span<const std::byte> bytes, std::string_view name, const OpenOptions& options = {}) {
-  return Model(gguf::parse(bytes, name), options);
+template <class Families = arch::All>
+[[nodiscard]] BasicModel<Families> open(std::span<const std::byte> bytes, std::string_view name,
+                                        const OpenOptions& options = {}) {
+  return BasicModel<Families>(gguf::parse(bytes, name), options);
 }
 
 namespace detail {
 
 using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
 
-[[nodiscard]] inline AnyModel make_any_model(const gguf::Document& document, exec::Team& team, budget::Ledger& ledger,
+template <class Families>
+[[nodiscard]] AnyModel make_any_model(const gguf::Document& document, exec::Team& team, budget::Ledger& ledger,
                                              const OpenOptions& options) {
   std::optional<AnyModel> made;
   const ModelOptions numbers{options.n_ctx, options.chunk, options.logits_rows, options.log};
-  plan::visit_family(document, [&](auto type) {
+  plan::visit_family<Families>(document, [&](auto type) {
     using T = model::Chosen<typename decltype(type)::type, ProgramAllocator, exec::Team>;
     made = AnyModel::of<T>(
         [&] {
@@ -111,20 +121,18 @@ using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
 
 }  // namespace detail
 
-inline Model::Parts::Parts(gguf::Document file, const OpenOptions& options)
+template <class Families>
+BasicModel<Families>::Parts::Parts(gguf::Document file, const OpenOptions& options)
     : document(std::move(file)),
       ledger(options.memory_bytes == 0 ? budget::memory_limits().usable() : options.memory_bytes),
       process(detail::book_or_raise(ledger, budget::Account::process, plan::process_bytes)),
       vocabulary(detail::book_or_raise(ledger, budget::Account::tokenizer, document.resident_bytes())),
       team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
       tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata()))),
-      transformer(detail::make_any_model(document, team, ledger, options)) {
+      transformer(detail::make_any_model<Families>(document, team, ledger, options)) {
   MICA_CHECK(tokenizer.vocabulary().size() <= transformer.config().n_vocab, file, document.path(),
              ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(), " tokens; token_embd.weight has rows for ",
              transformer.config().n_vocab);
 }
-
-inline Model::Model(gguf::Document document, const OpenOptions& options)
-    : parts_(std::make_unique<Parts>(std::move(document), options)) {}
 
 }  // namespace mica
