@@ -16,6 +16,7 @@
 #include "mica/base/log.hpp"
 #include "mica/base/matrix_view.hpp"
 #include "mica/base/rng.hpp"
+#include "mica/base/token_id.hpp"
 #include "mica/base/type_list.hpp"
 #include "mica/base/visit.hpp"
 

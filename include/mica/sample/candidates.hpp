@@ -10,6 +10,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/base/token_id.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,8 +22,7 @@
 
 namespace mica::sample {
 
-/// The number of a token in a vocabulary.
-using TokenId = std::uint32_t;
+using mica::TokenId;
 
 /// A token in the running.
 struct Candidate {

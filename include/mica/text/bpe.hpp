@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Byte-level BPE as GPT-2, Llama 3, Qwen and most others use it: a pre-tokenizer cuts words, inside a word the bytes are
-// joined by the rank of their merge.
+// Byte-level BPE as GPT-2, Llama 3, Qwen and most others use it: a pre-tokenizer cuts words, inside a word
+// the bytes are joined by the rank of their merge.
 #pragma once
 
 #include "mica/text/concept.hpp"
@@ -27,7 +27,8 @@ namespace mica::text {
 class Bpe {
  public:
   /// Precondition: `vocabulary.kind() == TokenizerKind::bpe`.
-  /// Raises `unsupported` for an unknown name of a pre-tokenizer and when the program was built without PCRE2.
+  /// Raises `unsupported` for an unknown name of a pre-tokenizer and when the program was built without
+  /// PCRE2.
   explicit Bpe(Vocabulary vocabulary);
 
   // Required by Tokenizer
@@ -35,6 +36,12 @@ class Bpe {
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
   void append_piece(TokenId id, bool show_special, std::string& out) const;
   [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
+
+  // Specific to Bpe
+  /// Bytes held by the tables.
+  [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes() + pairs_.bytes(); }
+  /// Bytes held by the tables.
+  [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes() + pairs_.bytes(); }
 
  private:
   struct Scratch {

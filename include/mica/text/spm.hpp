@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SentencePiece's BPE as Llama 2, Phi-3 and Gemma use it: characters are joined by the score of the token they give,
-// spaces are U+2581, what no token covers becomes byte tokens.
+// SentencePiece's BPE as Llama 2, Phi-3 and Gemma use it: characters are joined by the score of the token
+// they give, spaces are U+2581, what no token covers becomes byte tokens.
 #pragma once
 
 #include "mica/text/concept.hpp"
@@ -32,6 +32,8 @@ class Spm {
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
   void append_piece(TokenId id, bool show_special, std::string& out) const;
   [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
+  /// Bytes held by the tables.
+  [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes(); }
 
  private:
   static constexpr std::string_view space_ = "\xE2\x96\x81";  // U+2581
@@ -133,8 +135,8 @@ inline std::vector<TokenId> Spm::encode(std::string_view text, EncodeOptions opt
   return out;
 }
 
-/// Cuts where no token reaches across: before a space whose left neighbour stands before a space in no token. Words are
-/// then joined one by one in small heaps, with the same result.
+/// Cuts where no token reaches across: before a space whose left neighbour stands before a space in no token.
+/// Words are then joined one by one in small heaps, with the same result.
 inline void Spm::encode_stretch(Scratch& scratch, std::vector<TokenId>& out) const {
   const std::string_view text = scratch.text;
   scratch.symbols.clear();

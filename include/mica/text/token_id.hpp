@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The number of a token in a vocabulary.
+// The number of a token, as tokenizers use it.
 #pragma once
 
-#include <cstdint>
+#include "mica/base/token_id.hpp"
 
 namespace mica::text {
 
-/// Index into a vocabulary; always smaller than its size.
-using TokenId = std::uint32_t;
+using mica::TokenId;
 
 /// Stands for "no token" inside tables; never handed out.
 inline constexpr TokenId no_token = 0xFFFF'FFFFU;
