@@ -2,8 +2,8 @@
 //
 // The table of contents, floor by floor: a room includes itself, lower floors, and rooms to its left. Include this for
 // everything that needs Highway alone, or the headers you use. Not here: backends and formats of text that need another
-// library (text/json_value.hpp), and the headers by which a unit of kernels is made
-// (kernel/highway/dispatch.hpp and -inl.hpp).
+// library (text/json_value.hpp), chat templates, which cost seconds and belong in one unit (text/chat.hpp), and the
+// headers by which a unit of kernels is made (kernel/highway/dispatch.hpp and -inl.hpp).
 #pragma once
 
 #include "mica/version.hpp"
@@ -143,11 +143,6 @@
 // text: from text to tokens and back, chat templates
 #include "mica/text/bpe.hpp"
 #include "mica/text/concept.hpp"
-#include "mica/text/jinja/civil_time.hpp"
-#include "mica/text/jinja/limits.hpp"
-#include "mica/text/jinja/template.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/value.hpp"
 #include "mica/text/pretokenize.hpp"
 #include "mica/text/pretokenizer_rules.hpp"
 #include "mica/text/spm.hpp"

@@ -33,8 +33,8 @@ bool includes(const SourceFile& file, std::string_view start) {
                      [&](const std::string& name) { return name.starts_with(start); });
 }
 
-// Headers that need more than Highway, that only a unit of kernels includes, or that no user names; and what
-// includes one of these.
+// Headers that need more than Highway, that only a unit of kernels includes, that cost seconds and belong in one
+// unit (the template engine), or that no user names; and what includes one of these.
 std::set<std::string> optional_names(const std::vector<SourceFile>& files) {
   std::set<std::string> names = {"mica/mica.hpp"};
   for (const auto& file : files) {
@@ -43,7 +43,8 @@ std::set<std::string> optional_names(const std::vector<SourceFile>& files) {
     const bool heavy = std::any_of(heavy_includes.begin(), heavy_includes.end(),
                                    [&](const char* start) { return includes(file, start); });
     const bool guarded = mentions(file, "defined(MICA_HAS_");  // it compiles without, and says what it lacks
-    if (unit_only || (heavy && !guarded)) names.insert(file.name);
+    const bool costly = file.name.starts_with("mica/text/jinja/");
+    if (unit_only || costly || (heavy && !guarded)) names.insert(file.name);
   }
   for (std::size_t before = 0; before != names.size();) {
     before = names.size();
