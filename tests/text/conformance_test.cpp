@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every tokenizer case of the conformance kit: eleven published vocabularies and seven small ones inside of models. Ids,
-// pieces and texts are those of llama.cpp 0.7.0.
+// Every tokenizer case of the conformance kit: eleven published vocabularies and seven small ones inside of
+// models. Ids, pieces and texts are those of llama.cpp 0.7.0.
 
 #include "mica/gguf/reader.hpp"
 #include "mica/text/tokenizer.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabularies written down in a test: a list of tokens that owns its texts and gives the views a Vocabulary is built from.
+// Vocabularies written down in a test: a list of tokens that owns its texts and gives the views a Vocabulary
+// is built from.
 #pragma once
 
 #include "mica/text/vocabulary.hpp"

@@ -40,8 +40,6 @@ class Bpe {
   // Specific to Bpe
   /// Bytes held by the tables.
   [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes() + pairs_.bytes(); }
-  /// Bytes held by the tables.
-  [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes() + pairs_.bytes(); }
 
  private:
   struct Scratch {

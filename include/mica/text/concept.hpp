@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a tokenizer promises: text to token ids and back. Spm and Bpe are the two answers; AnyTokenizer is either of them,
-// chosen by what a file says.
+// What a tokenizer promises: text to token ids and back. Spm and Bpe are the two answers; AnyTokenizer is
+// either of them, chosen by what a file says.
 #pragma once
 
 #include "mica/text/token_id.hpp"
@@ -22,8 +22,8 @@ struct EncodeOptions {
 
 /// Text to ids and back. Immutable: any number of threads may use one object.
 /// `encode` takes any bytes, also invalid UTF-8, in time and memory linear in the text up to a logarithm.
-/// `append_piece` takes any id below `vocabulary().size()` and adds its bytes, which may end within a character; control
-/// and unknown tokens add nothing unless shown.
+/// `append_piece` takes any id below `vocabulary().size()` and adds its bytes, which may end within a
+/// character; control and unknown tokens add nothing unless shown.
 template <class T>
 concept Tokenizer = requires(const T& tokenizer, std::string_view text, EncodeOptions options, TokenId id,
                              std::string& out) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts text into the words that byte-level BPE merges inside of, by the expressions of pretokenizer_rules.hpp. The only
-// header of this room that includes PCRE2; without it (MICA_HAS_TEXT undefined) building a Pretokenizer is refused.
+// Cuts text into the words that byte-level BPE merges inside of, by the expressions of
+// pretokenizer_rules.hpp. The only header of this room that includes PCRE2; without it (MICA_HAS_TEXT
+// undefined) building a Pretokenizer is refused.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -33,8 +34,8 @@ namespace detail {
 inline constexpr std::string_view white_space =
     R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 
-/// The expression with `\s` and `\S` written out, because PCRE2's own have another white space: ASCII's, or one with
-/// U+180E. `\S` stands outside of classes only, as it does in all rules.
+/// The expression with `\s` and `\S` written out, because PCRE2's own have another white space: ASCII's, or
+/// one with U+180E. `\S` stands outside of classes only, as it does in all rules.
 inline std::string with_unicode_spaces(std::string_view expression) {
   std::string out;
   bool in_class = false;
@@ -79,7 +80,8 @@ class Pretokenizer {
   }
 
   /// Calls `on_word(view)` for each word, in order; together they are the text.
-  /// Precondition: `is_utf8(text)`. Raises `limit` when an expression takes more steps than any of these should.
+  /// Precondition: `is_utf8(text)`. Raises `limit` when an expression takes more steps than any of these
+  /// should.
   template <class F>
   void split(std::string_view text, F&& on_word) const {
     if (text.find('\xED') == std::string_view::npos) return split_subject(text, text, on_word);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How byte-level BPE vocabularies cut text into words before they merge: the regular expressions that the models'
-// authors published, by the name in `tokenizer.ggml.pre`. Data only; Pretokenizer runs them.
+// How byte-level BPE vocabularies cut text into words before they merge: the regular expressions that the
+// models' authors published, by the name in `tokenizer.ggml.pre`. Data only; Pretokenizer runs them.
 //
-// Rules are applied one after the other, each inside the pieces of the one before. What a rule matches is a piece, and so
-// is what lies between two matches. `\s` and `\S` are Unicode's white space.
+// Rules are applied one after the other, each inside the pieces of the one before. What a rule matches is a
+// piece, and so is what lies between two matches. `\s` and `\S` are Unicode's white space.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -173,8 +173,8 @@ inline constexpr std::array all_pretokenizer_rules = {
   return nullptr;
 }
 
-/// The rules of a name. Raises `unsupported`, listing the known names, when there are none: a guess would give a model
-/// words that it never saw.
+/// The rules of a name. Raises `unsupported`, listing the known names, when there are none: a guess would
+/// give a model words that it never saw.
 [[nodiscard]] inline const PretokenizerRules& pretokenizer_rules(std::string_view name) {
   if (const PretokenizerRules* rules = find_pretokenizer_rules(name)) return *rules;
   std::string known;

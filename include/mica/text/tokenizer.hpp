@@ -44,20 +44,15 @@ class AnyTokenizer {
   }
 
   // Specific to AnyTokenizer
-  /// Bytes held by the tables, for a ledger.
+  /// Bytes held by the tables, for a ledger; compiled expressions are not among them.
   [[nodiscard]] std::size_t bytes() const noexcept {
     if (const auto* spm = std::get_if<Spm>(&any_)) return spm->bytes();
     return std::get_if<Bpe>(&any_)->bytes();
   }
+
   /// The bytes of one token, which may end within a character (see Utf8Stream).
   /// Raises `usage` for an id outside the vocabulary.
   [[nodiscard]] std::string piece(TokenId id, bool show_special = false) const;
-
-  /// Bytes held by the tables, for an account of the ledger; compiled expressions are not among them.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    const auto* bpe = std::get_if<Bpe>(&any_);
-    return bpe != nullptr ? bpe->bytes() : vocabulary().bytes();
-  }
 
   /// The text of many tokens, without the space that encoding put before the first word.
   /// Raises `usage` for an id outside the vocabulary.

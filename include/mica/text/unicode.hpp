@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The byte alphabet of GPT-2: byte-level BPE files spell each byte as one printable character, so that "\n" is U+010A and
-// a space is U+0120. Bytes that print stand for themselves, the other 68 follow from U+0100 on.
+// The byte alphabet of GPT-2: byte-level BPE files spell each byte as one printable character, so that "\n"
+// is U+010A and a space is U+0120. Bytes that print stand for themselves, the other 68 follow from U+0100 on.
 #pragma once
 
 #include "mica/text/utf8.hpp"

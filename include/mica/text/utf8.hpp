@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UTF-8 as tokenizers need it: step over characters, repair text from outside, and hold back the half of a character
-// that a token may end with. Not a Unicode library.
+// UTF-8 as tokenizers need it: step over characters, repair text from outside, and hold back the half of a
+// character that a token may end with. Not a Unicode library.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ constexpr std::size_t utf8_claimed_bytes(char lead) noexcept {
 }
 
 /// Bytes of the well-formed sequence at the beginning of the text, 0 when there is none.
-/// Overlong forms and numbers above U+10FFFF are malformed; surrogates are let through, they have one spelling.
+/// Overlong forms and numbers above U+10FFFF are malformed; surrogates are let through, they have one
+/// spelling.
 constexpr std::size_t utf8_sequence_bytes(std::string_view text) noexcept {
   if (text.empty()) return 0;
   const auto lead = static_cast<unsigned char>(text[0]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokens of a model as its file spells them, checked once: texts, scores, types, merges, the special ids. How a text
-// is cut into them is the business of Spm and Bpe.
+// The tokens of a model as its file spells them, checked once: texts, scores, types, merges, the special ids.
+// How a text is cut into them is the business of Spm and Bpe.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -9,12 +9,13 @@
 #include "mica/text/detail/special_index.hpp"
 #include "mica/text/detail/text_arena.hpp"
 #include "mica/text/detail/text_index.hpp"
+#include "mica/text/detail/token_names.hpp"
 #include "mica/text/pretokenizer_rules.hpp"
 #include "mica/text/token_id.hpp"
+#include "mica/text/token_type.hpp"
 #include "mica/text/vocabulary_source.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,9 +26,6 @@
 #include <vector>
 
 namespace mica::text {
-
-/// What a token is for; the numbers are those of GGUF files.
-enum class TokenType : std::uint8_t { undefined, normal, unknown, control, user_defined, unused, byte };
 
 /// Which algorithm cuts text into these tokens.
 enum class TokenizerKind : std::uint8_t { spm, bpe };
@@ -45,9 +43,9 @@ struct SpecialIds {
 /// An immutable vocabulary. Texts that occur twice: the first id encodes, every id decodes.
 class Vocabulary {
  public:
-  /// Checks and copies. Raises `unsupported` for a tokenizer model that is not here, `file` for arrays of different
-  /// lengths, unknown token types and special ids outside the vocabulary (0xFFFFFFFF means none). Merges that name a
-  /// missing token are left out and counted. Time and memory are linear in the source.
+  /// Checks and copies. Raises `unsupported` for a tokenizer model that is not here, `file` for arrays of
+  /// different lengths, unknown token types and special ids outside the vocabulary (0xFFFFFFFF means none).
+  /// Merges that name a missing token are left out and counted. Time and memory are linear in the source.
   explicit Vocabulary(const VocabularySource& source);
 
   [[nodiscard]] std::size_t size() const noexcept { return texts_.size(); }
@@ -61,13 +59,15 @@ class Vocabulary {
   [[nodiscard]] float score(TokenId id) const noexcept { return scores_.empty() ? 0.0F : scores_[id]; }
   [[nodiscard]] std::size_t longest_text_bytes() const noexcept { return texts_.longest_bytes(); }
 
-  /// The token that ordinary text of this spelling becomes (never a control, unknown or byte token), or `no_token`.
+  /// The token that ordinary text of this spelling becomes (never a control, unknown or byte token), or
+  /// `no_token`.
   [[nodiscard]] TokenId find(std::string_view text) const noexcept { return index_.find(texts_, text); }
 
   /// The control, user-defined or unknown token written like this, or `no_token`.
   [[nodiscard]] TokenId find_special(std::string_view text) const { return special_.find(texts_, text); }
 
-  /// The longest special token with which the text begins, or `no_token`; without `parse_special` only user-defined ones.
+  /// The longest special token with which the text begins, or `no_token`; without `parse_special` only
+  /// user-defined ones.
   [[nodiscard]] TokenId special_prefix(std::string_view text, bool parse_special) const {
     return special_.longest_prefix(
         texts_, text, [&](TokenId id) { return parse_special || type(id) == TokenType::user_defined; });
@@ -128,7 +128,8 @@ inline TokenizerKind tokenizer_kind(std::string_view model) {
         "', known are 'llama' (SPM) and 'gpt2' (byte-level BPE)");
 }
 
-/// Whether files with this pre-tokenizer begin texts with BOS when they do not say; unknown names are refused later.
+/// Whether files with this pre-tokenizer begin texts with BOS when they do not say; unknown names are refused
+/// later.
 inline bool adds_bos(std::string_view pre) {
   const PretokenizerRules* rules = find_pretokenizer_rules(pre);
   return rules != nullptr && rules->traits.adds_bos;
@@ -146,63 +147,6 @@ inline void check_lengths(const VocabularySource& source) {
   check("tokenizer.ggml.scores", source.scores.size());
   check("tokenizer.ggml.token_type", source.types.size());
 }
-
-using Name = std::string_view;
-
-/// Tokens by which models end a turn; the first that a vocabulary has stands in for a missing EOT.
-inline constexpr std::array<std::string_view, 11> turn_ends = {"<|eot_id|>",
-                                                               "<|im_end|>",
-                                                               "<|end|>",
-                                                               "<end_of_turn>",
-                                                               "<|eot|>",
-                                                               "<|endoftext|>",
-                                                               "<|end_of_text|>",
-                                                               "<EOT>",
-                                                               "_<EOT>",
-                                                               "<end_of_utterance>",
-                                                               "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
-
-/// Further tokens after which nothing of the answer follows.
-inline constexpr std::array<std::string_view, 7> other_ends = {
-    "<|eom_id|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<eos>", "[EOS]"};
-
-/// Tokens around the gap that a model is to fill, around files and repositories.
-inline constexpr std::array infill_marks = {Name("<|fim_prefix|>"),
-                                            Name("<fim-prefix>"),
-                                            Name("<fim_prefix>"),
-                                            Name("<PRE>"),
-                                            Name("\u2581<PRE>"),
-                                            Name("<|code_prefix|>"),
-                                            Name("<\uFF5Cfim\u2581begin\uFF5C>"),
-                                            Name("<|fim_suffix|>"),
-                                            Name("<fim-suffix>"),
-                                            Name("<fim_suffix>"),
-                                            Name("<SUF>"),
-                                            Name("\u2581<SUF>"),
-                                            Name("<|code_suffix|>"),
-                                            Name("<\uFF5Cfim\u2581hole\uFF5C>"),
-                                            Name("<|fim_middle|>"),
-                                            Name("<fim-middle>"),
-                                            Name("<fim_middle>"),
-                                            Name("<MID>"),
-                                            Name("\u2581<MID>"),
-                                            Name("<|code_middle|>"),
-                                            Name("<\uFF5Cfim\u2581end\uFF5C>"),
-                                            Name("<|fim_pad|>"),
-                                            Name("<fim-pad>"),
-                                            Name("<fim_pad>"),
-                                            Name("<PAD>"),
-                                            Name("<|fim_repo|>"),
-                                            Name("<|repo_name|>"),
-                                            Name("<fim-repo>"),
-                                            Name("<REPO>"),
-                                            Name("<reponame>"),
-                                            Name("<|file_sep|>")};
-
-/// Tokens by which gpt-oss tells its channels apart; whoever reads an answer needs to see them, so they are no control
-/// tokens here, whatever the file says.
-inline constexpr std::array channel_marks = {Name("<|channel|>"), Name("<|message|>"), Name("<|start|>"),
-                                             Name("<|constrain|>")};
 
 }  // namespace detail
 
@@ -248,11 +192,12 @@ inline void Vocabulary::read_types(const VocabularySource& source) {
 
 /// Some files call "<|im_end|>" and its like ordinary text; nobody may end a turn or open a gap by typing it.
 inline void Vocabulary::correct_types() {
-  const auto among = [](const auto& names, std::string_view text) {
+  const auto among = [](std::span<const std::string_view> names, std::string_view text) {
     return std::find(names.begin(), names.end(), text) != names.end();
   };
   for (TokenId id = 0; id < size(); ++id) {
     const std::string_view text = texts_[id];
+    if (!detail::may_have_a_name(text)) continue;
     const bool controls = among(detail::turn_ends, text) || among(detail::other_ends, text);
     if (controls || among(detail::infill_marks, text)) types_[id] = TokenType::control;
     if (among(detail::channel_marks, text)) types_[id] = TokenType::user_defined;

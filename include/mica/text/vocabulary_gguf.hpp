@@ -34,8 +34,8 @@ std::vector<T> metadata_array(const gguf::Metadata& metadata, std::string_view k
 
 }  // namespace detail
 
-/// Reads the tokenizer.* keys. Raises what Vocabulary raises, and `file` for a missing or mistyped key; texts begin with
-/// the name of the file.
+/// Reads the tokenizer.* keys. Raises what Vocabulary raises, and `file` for a missing or mistyped key; texts
+/// begin with the name of the file.
 [[nodiscard]] inline Vocabulary vocabulary_from(const gguf::Metadata& metadata) {
   const auto tokens = metadata.require<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
   const std::vector<std::string_view> texts(tokens.begin(), tokens.end());

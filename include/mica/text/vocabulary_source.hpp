@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a vocabulary is built from: views of arrays that somebody else read, nothing copied, nothing checked yet.
+// What a vocabulary is built from: views of arrays that somebody else read, nothing copied, nothing checked
+// yet.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mixing of bytes and integers for the tables of this room. Not for files, not for secrets: collisions can be made on
-// purpose, which is why the tables bound their probing.
+// Mixing of bytes and integers for the tables of this room. Not for files, not for secrets: collisions can be
+// made on purpose, which is why the tables bound their probing.
 #pragma once
 
 #include <cstdint>

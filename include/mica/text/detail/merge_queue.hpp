@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loop that SPM and BPE share: of all neighbouring symbols that may become one, join the best pair, the leftmost
-// among equals, until none is left. A linked list of symbols and a heap of pairs: n log n for any text. Long texts are
-// swept order by order instead, which walks through memory where a large heap would jump; the result is the same.
+// The loop that SPM and BPE share: of all neighbouring symbols that may become one, join the best pair, the
+// leftmost among equals, until none is left. A linked list of symbols and a heap of pairs: n log n for any
+// text. Long texts are swept order by order instead, which walks through memory where a large heap would
+// jump; the result is the same.
 #pragma once
 
 #include "mica/text/token_id.hpp"

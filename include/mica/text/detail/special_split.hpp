@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts a text at the special tokens written in it. The leftmost token wins, of those that begin there the longest.
+// Cuts a text at the special tokens written in it. The leftmost token wins, of those that begin there the
+// longest.
 #pragma once
 
 #include "mica/text/token_id.hpp"
@@ -14,8 +15,8 @@ namespace mica::text::detail {
 /// White space as the C locale has it.
 constexpr bool is_ascii_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/// Calls `on_text(view)` for each stretch between special tokens that is not empty and `on_token(id)` for each token, in
-/// order. White space after a token for which `trims(id)` holds is dropped.
+/// Calls `on_text(view)` for each stretch between special tokens that is not empty and `on_token(id)` for
+/// each token, in order. White space after a token for which `trims(id)` holds is dropped.
 template <class OnText, class OnToken, class Trims>
 void split_special(const Vocabulary& vocabulary, std::string_view text, bool parse_special, OnText&& on_text,
                    OnToken&& on_token, Trims&& trims) {
