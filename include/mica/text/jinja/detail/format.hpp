@@ -222,6 +222,7 @@ class PercentArguments {
   if (spec.align == '\0') spec.align = spec.zeros ? '\0' : '>';
   if (spec.type == 's') return formatted_text(text_of(value, meter), spec);
   if (spec.type == 'r') return formatted_text(repr_of(value, meter), spec);
+  if (spec.type == 'c' && value.is(Kind::string)) return formatted_text(value.text(), spec);
   if (!value.is_number()) fail("format '%", spec.type, "' wants a number, not '", type_name(value), "'");
   if (value.is(Kind::real) && spec.type == 'd') {
     spec.type = 'f';

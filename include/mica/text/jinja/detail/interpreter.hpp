@@ -228,7 +228,7 @@ inline Interpreter::Flow Interpreter::loop(const ForLoop& loop) {
   Items items = items_of(evaluate(*loop.items), meter());
   if (loop.filter != nullptr) items = kept(loop, items);
   const InnerScope inner(*this);
-  if (items.size() == 0) return execute(loop.otherwise);
+  bool finished_a_turn = false;
   const auto state = std::make_shared<const Loop>(items);
   for (std::size_t i = 0; i < items.size(); ++i) {
     meter().step();
@@ -237,9 +237,13 @@ inline Interpreter::Flow Interpreter::loop(const ForLoop& loop) {
     scope_->set("loop", Value(state));
     line_ = loop.line;
     assign(loop.target, items[i]);
-    if (execute(loop.body) == Flow::leave_loop) break;
+    const Flow flow = execute(loop.body);
+    finished_a_turn = finished_a_turn || flow == Flow::on;
+    if (flow == Flow::leave_loop) break;
   }
-  return Flow::on;
+  if (finished_a_turn) return Flow::on;
+  scope_->clear();
+  return execute(loop.otherwise);  // as in Jinja, also when every turn ended with break or continue
 }
 
 /// What a block prints, as a string.

@@ -121,7 +121,7 @@ struct SliceBounds {
   if (value.is(Kind::string)) return text_slice(value.text(), first, last, step, meter);
   const bool row = value.is(Kind::sequence) && value.as<Sequence>().form <= Form::tuple;
   if (!row && !value.is(Kind::range))
-    return Value::undefined(join("'", type_name(value), "' cannot be sliced"));
+    fail("'", type_name(value), "' cannot be sliced");
   const Items items(value);
   const SliceBounds bounds = slice_bounds(first, last, step, items.size());
   meter.items(bounds.count);

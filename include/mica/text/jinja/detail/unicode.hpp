@@ -113,6 +113,7 @@ void each_code_point(std::string_view text, Visit visit) {
   if (c >= 0xC0 && c <= 0xDE) return c == 0xD7 ? c : c + 32;
   if ((c >= 0x391 && c <= 0x3A9 && c != 0x3A2) || (c >= 0x410 && c <= 0x42F)) return c + 32;
   if (c >= 0x400 && c <= 0x40F) return c + 80;
+  if (c == 0x178) return 0xFF;
   if (in_pairs_from_even(c)) return c | 1;
   if (in_pairs_from_odd(c)) return c + (c & 1);
   return c;
