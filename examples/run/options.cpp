@@ -6,15 +6,19 @@
 #include "console.hpp"
 #include "words.hpp"
 
-#include "mica/base/assert.hpp"
+#include "mica/base/error.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/io/near_name.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <memory>
+#include <set>
+#include <span>
 
 namespace mica::program {
 namespace {
@@ -57,9 +61,11 @@ void add_prompt(CLI::App& app, Options& o) {
 void add_chat(CLI::App& app, Options& o) {
   const std::string group = "Chat";
   app.add_option("--system-prompt", o.system_prompt, "the system's words, before everything (also -sys)")->type_name("TEXT")->group(group);
+  app.add_option("--system-prompt-file", o.system_prompt_file, "the same from a file (also -sysf)")->type_name("FILE")->group(group);
   app.add_option("-r,--reverse-prompt", o.reverse_prompts, "text that ends an answer; may be repeated")->type_name("TEXT")->group(group);
   app.add_flag("--conversation,!--no-conversation", o.conversation, "chat, or do not (also -cnv, -no-cnv)")->group(group);
   app.add_flag("--single-turn", o.single_turn, "one answer, then end (also -st)")->group(group);
+  app.add_flag("--no-history", o.no_history, "keep no file of what was typed")->group(group);
   app.add_option("--chat-template", o.chat_template, "a built-in format instead of the model's template")->type_name("NAME")->group(group);
   app.add_option("--chat-template-file", o.chat_template_file, "a template instead of the model's")->type_name("FILE")->group(group);
 }
@@ -151,6 +157,30 @@ void add_bench(CLI::App& app, Options& o) {
       ->type_name("FORMAT")->group(group);
 }
 
+/// What a configuration file says: flags of this verb, at the top or under [verb]. A variable of the environment wins
+/// over the file, and the parser would have it the other way round.
+class ConfigFile : public CLI::ConfigTOML {
+ public:
+  ConfigFile(const CLI::App& app, std::set<const CLI::Option*>& found) : app_(app), found_(found) {}
+
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    std::vector<CLI::ConfigItem> kept;
+    for (CLI::ConfigItem& item : CLI::ConfigTOML::from_config(input)) {
+      if (item.parents.size() == 1 && item.parents.front() == app_.get_name()) item.parents.clear();
+      const CLI::Option* option = app_.get_option_no_throw("--" + item.name);
+      if (!item.parents.empty() || option == nullptr) continue;
+      if (std::getenv(option->get_envname().c_str()) != nullptr) continue;
+      found_.insert(option);
+      kept.push_back(std::move(item));
+    }
+    return kept;
+  }
+
+ private:
+  const CLI::App& app_;
+  std::set<const CLI::Option*>& found_;
+};
+
 void add_groups(CLI::App& app, std::string_view groups, Options& o) {
   using Add = void (*)(CLI::App&, Options&);
   static const std::map<char, Add> all = {
@@ -163,8 +193,39 @@ void add_groups(CLI::App& app, std::string_view groups, Options& o) {
   app.set_config("--config", default_config_file(), "read options from this file")->group("Output");
   for (CLI::Option* option : app.get_options()) {  // MICA_ARG_TOP_K and its like
     if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
-    option->envname(variable_of(option->get_lnames().front()));
+    if (option->get_lnames().front() != "config") option->envname(variable_of(option->get_lnames().front()));
   }
+}
+
+/// Who set an option: a flag, a variable, the file, or nobody.
+std::string_view source_of(const CLI::Option& option, std::span<const std::string> words,
+                           const std::set<const CLI::Option*>& from_file) {
+  if (option.count() == 0) return "default";
+  const auto is_named = [&](const std::string& word) {
+    const std::string name = word.substr(0, word.find('='));
+    if (word.starts_with("--")) return option.check_lname(name.substr(2));
+    return word.size() > 1 && word[0] == '-' && option.check_sname(word.substr(1, 1));
+  };
+  if (std::any_of(words.begin(), words.end(), is_named)) return "flag";
+  if (from_file.contains(&option)) return "file";
+  return std::getenv(option.get_envname().c_str()) != nullptr ? "environment" : "flag";
+}
+
+/// All options of a verb with their values, as a configuration file that says where each value is from.
+std::string config_text(const CLI::App& app, std::span<const std::string> words,
+                        const std::set<const CLI::Option*>& from_file) {
+  std::string text = join("# mica ", app.get_name(), "\n");
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty()) continue;
+    const std::string& name = option->get_lnames().front();
+    if (name == "help" || name == "config" || name == "print-config") continue;
+    std::string value;
+    for (const std::string& result : option->results()) value.append(value.empty() ? "" : " ").append(result);
+    if (option->count() == 0) value = option->get_default_str();
+    const std::string line = join(name, " = \"", escaped(value, 200), "\"");
+    text += join(line, std::string(line.size() < 40 ? 40 - line.size() : 1, ' '), "# ", source_of(*option, words, from_file), "\n");
+  }
+  return text;
 }
 
 std::string short_help() {
@@ -179,14 +240,19 @@ std::string short_help() {
                 "mica help VERB shows the flags of a verb.\n";
 }
 
+/// "  Did you mean ...?", or nothing.
+std::string suggestion(const std::string& word, std::span<const std::string> known) {
+  io::NearName near(word);
+  for (const std::string& name : known) near.offer(name);
+  return near.best() ? join("  Did you mean ", *near.best(), "?") : std::string();
+}
+
 const Verb& find_verb(const std::string& name) {
   const auto found = std::find_if(std::begin(verbs), std::end(verbs), [&](const Verb& v) { return v.name == name; });
   if (found != std::end(verbs)) return *found;
   std::vector<std::string> names;
   for (const Verb& verb : verbs) names.emplace_back(verb.name);
-  const std::string_view near = nearest(name, names);
-  throw Stop{2, join("mica: unknown verb '", escaped(name), "'.",
-                           near.empty() ? std::string() : join("  Did you mean ", near, "?"), "  See mica help.\n")};
+  throw Stop{2, join("mica: unknown verb '", escaped(name), "'.", suggestion(name, names), "  See mica help.\n")};
 }
 
 /// The parser's own sentence about a flag lacks the way out.
@@ -198,8 +264,7 @@ const Verb& find_verb(const std::string& name) {
   }
   for (const std::string& word : app.remaining()) {
     if (!word.starts_with("-")) continue;
-    text = join("mica ", app.get_name(), ": unknown flag ", escaped(word), ".");
-    if (const auto near = nearest(word, flags); !near.empty()) text += join("  Did you mean ", near, "?");
+    text = join("mica ", app.get_name(), ": unknown flag ", escaped(word), ".", suggestion(word, flags));
     break;
   }
   throw Stop{2, join(text, "  See mica ", app.get_name(), " --help.\n")};
@@ -227,19 +292,22 @@ Options parse(int argc, char** argv) {
   options.verb = verb.name;
   CLI::App app(join(verb.about, "\n\n  ", verb.example), std::string(verb.name));
   app.get_formatter()->column_width(36);
+  app.option_defaults()->always_capture_default();
   add_groups(app, verb.groups, options);
+  std::set<const CLI::Option*> from_file;
+  app.config_formatter(std::make_shared<ConfigFile>(app, from_file));
   if (help) throw Stop{0, app.help()};
   Words cleaned = clean(arguments.subspan(1));
-  std::reverse(cleaned.words.begin(), cleaned.words.end());  // the parser takes words from the back
+  std::vector<std::string> words(cleaned.words.rbegin(), cleaned.words.rend());  // the parser takes words from the back
   try {
-    app.parse(cleaned.words);
+    app.parse(words);
   } catch (const CLI::CallForHelp&) {
     throw Stop{0, app.help()};
   } catch (const CLI::ParseError& error) {
     raise_usage(app, error);
   }
   options.notes = std::move(cleaned.notes);
-  if (options.print_config) throw Stop{0, app.config_to_str(true, true)};
+  if (options.print_config) throw Stop{0, config_text(app, cleaned.words, from_file)};
   check(options);
   return options;
 }

@@ -4,9 +4,8 @@
 // see the parser.
 #pragma once
 
-#include "mica/model/chosen.hpp"
-#include "mica/runtime/open.hpp"
-#include "mica/sample/sampler.hpp"
+#include "mica/runtime/open_options.hpp"
+#include "mica/sample/sampler_options.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -27,10 +26,12 @@ struct Options {
   std::optional<std::string> prompt;
   std::string prompt_file;
   std::string system_prompt;
+  std::string system_prompt_file;
   std::vector<std::string> reverse_prompts;
   bool escape = false;                   // \n and the like in the prompt become bytes
   std::optional<bool> conversation;      // -cnv, -no-cnv
   bool single_turn = false;
+  bool no_history = false;               // no file with what was typed
   std::string chat_template;             // name of a built-in format
   std::string chat_template_file;
 

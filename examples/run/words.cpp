@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
+#include <iterator>
 
 namespace mica::program {
 namespace {
@@ -19,6 +19,7 @@ struct Alias {
 constexpr Alias aliases[] = {
     {"-ctk", "--cache-type-k"}, {"-ctv", "--cache-type-v"}, {"-ub", "--chunk"},         {"-sys", "--system-prompt"},
     {"-st", "--single-turn"},   {"-cnv", "--conversation"}, {"-no-cnv", "--no-conversation"}, {"-co", "--color"},
+    {"-sysf", "--system-prompt-file"},
 };
 
 struct Ignored {
@@ -34,22 +35,11 @@ constexpr Ignored ignored[] = {
     {"-tb", true, "one team of threads serves both"}, {"--threads-batch", true, "one team of threads serves both"},
     {"--no-mmap", false, "use --weights resident"},   {"--mlock", false, "use --weights resident"},
     {"--no-warmup", false, "there is no warm-up"},    {"--jinja", false, "templates are always used"},
+    {"--no-display-prompt", false, "the prompt is never shown"},
+    {"--log-disable", false, "use -q"},               {"--simple-io", false, "output is plain on a pipe"},
     {"-sm", true, "mica runs on the CPU"},            {"-mg", true, "mica runs on the CPU"},
     {"-ts", true, "mica runs on the CPU"},            {"-dev", true, "mica runs on the CPU"},
 };
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
-    }
-  }
-  return row[b.size()];
-}
 
 }  // namespace
 
@@ -73,19 +63,6 @@ Words clean(std::span<char* const> arguments) {
     out.words.emplace_back(alias != std::end(aliases) ? alias->to : word);
   }
   return out;
-}
-
-std::string_view nearest(std::string_view word, std::span<const std::string> candidates) {
-  std::string_view best;
-  std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
-  for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance < least) {
-      least = distance;
-      best = candidate;
-    }
-  }
-  return best;
 }
 
 }  // namespace mica::program

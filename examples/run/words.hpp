@@ -6,7 +6,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace mica::program {
@@ -19,8 +18,5 @@ struct Words {
 
 /// Rewrites -ctk and its like to long flags and takes out flags about hardware that mica does not use.
 [[nodiscard]] Words clean(std::span<char* const> arguments);
-
-/// The candidate nearest to a word by edit distance, if it is near enough to be a slip; empty otherwise.
-[[nodiscard]] std::string_view nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace mica::program

@@ -156,6 +156,7 @@
 
 // model: the transformer, composed from policies
 #include "mica/model/activations.hpp"
+#include "mica/model/choice.hpp"
 #include "mica/model/chosen.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/step_status.hpp"
@@ -169,5 +170,6 @@
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/open.hpp"
+#include "mica/runtime/open_options.hpp"
 #include "mica/runtime/session.hpp"
 #include "mica/runtime/stats.hpp"

@@ -6,20 +6,13 @@
 
 #include "mica/kv/any_storage.hpp"
 #include "mica/kv/elements.hpp"
+#include "mica/model/choice.hpp"
 #include "mica/model/transformer.hpp"
 #include "mica/paging/any_pager.hpp"
 
-#include <string>
+#include <span>
 
 namespace mica::model {
-
-/// Policies by name, as command lines spell them.
-struct Choice {
-  std::string kv = "segmented";       // kv/any_storage.hpp
-  std::string weights = "mapped";     // paging/any_pager.hpp
-  std::string cache_type_k = "F16";   // format::AllKv
-  std::string cache_type_v = "F16";   // format::AllKv
-};
 
 /// A Transformer whose KV elements, storage and pager are chosen by name.
 template <class Family, Allocator A, Executor E>

@@ -16,6 +16,7 @@
 #include "mica/model/chosen.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/runtime/any_model.hpp"
+#include "mica/runtime/open_options.hpp"
 #include "mica/runtime/session.hpp"
 #include "mica/text/tokenizer.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
@@ -28,16 +29,6 @@
 #include <utility>
 
 namespace mica {
-
-struct OpenOptions {
-  std::size_t n_ctx = 0;         // tokens; 0: what the model was trained for
-  std::size_t chunk = 512;       // tokens of one step at most
-  std::size_t logits_rows = 1;   // rows of logits computed at a time
-  std::size_t threads = 0;       // 0: what affinity and the CPU quota allow
-  std::uint64_t memory_bytes = 0;  // the budget; 0: what limits of the process and the machine allow
-  model::Choice choice = {};     // KV storage and elements, weights: by name
-  LogSink log = {};
-};
 
 /// An open model with everything that belongs to it. Movable; sessions refer to what it holds and stay valid.
 /// Families: the closed list of those that can be opened; a shorter one is a smaller program.
