@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "mica/block/feed_forward.hpp"
+
+#include "mica/base/rng.hpp"
+#include "mica/exec/inline.hpp"
+#include "mica/format/lists.hpp"
+#include "mica/kernel/scalar.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace mica::test {
+namespace {
+
+using List = TypeList<format::F32>;
+
+std::vector<float> random(std::size_t n, std::uint64_t seed) {
+  CounterRng rng(seed);
+  std::vector<float> out(n);
+  for (float& x : out) x = static_cast<float>(rng.uniform() * 2 - 1);
+  return out;
+}
+
+tensor::AnyMatrix<List> matrix(const std::vector<float>& w, std::size_t rows, std::size_t cols) {
+  return {format::Id::F32, reinterpret_cast<const std::byte*>(w.data()), rows, cols};
+}
+
+}  // namespace
+
+TEST_CASE("norm and the gated block are what their formulas say") {
+  constexpr std::size_t n = 3, width = 21, ff = 34;
+  const auto x = random(n * width, 1), weight = random(width, 2);
+  const auto gate = random(ff * width, 3), up = random(ff * width, 4), down = random(width * ff, 5);
+  std::vector<float> normed(n * width), gated(n * ff), upped(n * ff), residual = x;
+  exec::Inline executor;
+  const auto input = block::norm<kernel::Scalar>(executor, MatrixView<const float>(x.data(), n, width), weight.data(), 1e-5f,
+                                                 MatrixView<float>(normed.data(), n, width), {}, false);
+  const block::FeedForward<List> f{matrix(gate, ff, width), matrix(up, ff, width), matrix(down, width, ff),
+                                   {gated.data(), n, ff}, {upped.data(), n, ff}, {}};
+  block::feed_forward<kernel::Scalar>(executor, f, input, MatrixView<float>(residual.data(), n, width));
+  for (std::size_t t = 0; t < n; ++t) {
+    double squares = 0;
+    for (std::size_t i = 0; i < width; ++i) squares += static_cast<double>(x[t * width + i]) * x[t * width + i];
+    const double scale = 1 / std::sqrt(squares / width + 1e-5);
+    std::vector<double> hidden(ff);
+    for (std::size_t r = 0; r < ff; ++r) {
+      double g = 0, u = 0;
+      for (std::size_t i = 0; i < width; ++i) {
+        const double y = x[t * width + i] * scale * weight[i];
+        g += gate[r * width + i] * y;
+        u += up[r * width + i] * y;
+      }
+      hidden[r] = g / (1 + std::exp(-g)) * u;
+    }
+    for (std::size_t i = 0; i < width; ++i) {
+      double expected = x[t * width + i];
+      for (std::size_t r = 0; r < ff; ++r) expected += down[i * ff + r] * hidden[r];
+      CHECK(std::fabs(residual[t * width + i] - expected) < 1e-5);
+    }
+  }
+}
+
+}  // namespace mica::test

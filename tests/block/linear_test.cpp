@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "mica/block/linear.hpp"
+
+#include "mica/exec/inline.hpp"
+#include "mica/exec/team.hpp"
+#include "mica/format/lists.hpp"
+#include "mica/kernel/scalar.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <vector>
+
+namespace mica::test {
+namespace {
+
+using List = TypeList<format::F32, format::Q8_0>;
+using block::Product;
+
+/// Small whole numbers: their sums are exact, so a product may be computed in any order.
+std::vector<float> numbers(std::size_t n, int salt) {
+  std::vector<float> out(n);
+  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<float>((static_cast<int>(i) * 7 + salt) % 11 - 5);
+  return out;
+}
+
+tensor::AnyMatrix<List> matrix(const std::vector<float>& w, std::size_t rows, std::size_t cols) {
+  return {format::Id::F32, reinterpret_cast<const std::byte*>(w.data()), rows, cols};
+}
+
+}  // namespace
+
+TEST_CASE("products that share an input are each computed whole, rows that fill no slice included") {
+  constexpr std::size_t k = 33, n = 3;
+  const std::array<std::size_t, 3> rows = {1, 64, 131};
+  const auto x = numbers(n * k, 1);
+  std::array<std::vector<float>, 3> w, y;
+  for (std::size_t i = 0; i < 3; ++i) {
+    w[i] = numbers(rows[i] * k, static_cast<int>(i));
+    y[i].assign(n * rows[i], 1000.0f);
+  }
+  const auto product = [&](std::size_t i, bool add) {
+    return Product<List>{matrix(w[i], rows[i], k), {y[i].data(), n, rows[i]}, add};
+  };
+  const kernel::Input input{{x.data(), n, k}, {}};
+  exec::Team team(3);
+  block::project<kernel::Scalar>(team, input, std::array{product(0, false), product(1, true), product(2, false)});
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t t = 0; t < n; ++t) {
+      for (std::size_t r = 0; r < rows[i]; ++r) {
+        float expected = i == 1 ? 1000.0f : 0.0f;
+        for (std::size_t j = 0; j < k; ++j) expected += w[i][r * k + j] * x[t * k + j];
+        CHECK(y[i][t * rows[i] + r] == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("codes are wanted when any of the matrices is of an integer format") {
+  const std::vector<float> w(64);
+  const auto floats = matrix(w, 1, 32);
+  const tensor::AnyMatrix<List> codes(format::Id::Q8_0, reinterpret_cast<const std::byte*>(w.data()), 1, 32);
+  CHECK_FALSE(block::wants_codes(floats));
+  CHECK_FALSE(block::wants_codes(floats, floats));
+  CHECK(block::wants_codes(codes));
+  CHECK(block::wants_codes(floats, codes));
+  CHECK(block::wants_codes(codes, floats, floats));
+}
+
+}  // namespace mica::test

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "mica/block/rope.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace mica::test {
+namespace {
+
+/// Cosines and sines of some positions.
+struct Tables {
+  Tables(const block::RopeFrequencies& frequencies, std::size_t pos, std::size_t n)
+      : cos(n * frequencies.pairs()), sin(cos.size()) {
+    frequencies.fill(pos, {cos.data(), n, frequencies.pairs()}, {sin.data(), n, frequencies.pairs()});
+  }
+  std::vector<float> cos, sin;
+};
+
+}  // namespace
+
+TEST_CASE("angles are right to the last bit but one, far out too") {
+  for (const double base : {10000.0, 500000.0, 1e6}) {
+    for (const std::size_t dims : {2, 64, 128}) {
+      CAPTURE(base);
+      CAPTURE(dims);
+      const block::RopeFrequencies frequencies({.dims = dims, .base = base, .factors = {}});
+      REQUIRE(frequencies.pairs() == dims / 2);
+      for (const std::size_t pos : {0, 1, 2047, 131071, 1000000}) {
+        const Tables tables(frequencies, pos, 1);
+        for (std::size_t i = 0; i < dims / 2; ++i) {
+          const long double exponent = -2.0L * static_cast<long double>(i) / static_cast<long double>(dims);
+          const long double angle = static_cast<long double>(pos) * std::pow(static_cast<long double>(base), exponent);
+          CHECK(std::fabs(tables.cos[i] - std::cos(angle)) < 1.2e-7L);
+          CHECK(std::fabs(tables.sin[i] - std::sin(angle)) < 1.2e-7L);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("factors and linear scaling divide the frequency") {
+  const block::RopeFrequencies plain({.dims = 6, .base = 100.0, .factors = {}});
+  const block::RopeFrequencies scaled({.dims = 6, .base = 100.0, .scale = 4.0, .factors = {1.0f, 2.0f, 8.0f}});
+  for (const std::size_t pos : {8, 64, 800}) {
+    const Tables a(scaled, pos * 4, 1);
+    CHECK(a.cos[0] == Tables(plain, pos, 1).cos[0]);
+    CHECK(a.sin[1] == Tables(plain, pos / 2, 1).sin[1]);
+    CHECK(a.cos[2] == Tables(plain, pos / 8, 1).cos[2]);
+  }
+}
+
+TEST_CASE("a row of the tables is its position's, wherever a step begins") {
+  const block::RopeFrequencies frequencies({.dims = 10, .factors = {}});
+  const Tables whole(frequencies, 0, 20), part(frequencies, 7, 5);
+  for (std::size_t i = 0; i < part.cos.size(); ++i) {
+    CHECK(part.cos[i] == whole.cos[7 * 5 + i]);
+    CHECK(part.sin[i] == whole.sin[7 * 5 + i]);
+  }
+}
+
+TEST_CASE("the first position does not rotate") {
+  const Tables tables(block::RopeFrequencies({.dims = 64, .factors = {}}), 0, 1);
+  for (const float c : tables.cos) CHECK(c == 1.0f);
+  for (const float s : tables.sin) CHECK(s == 0.0f);
+}
+
+}  // namespace mica::test

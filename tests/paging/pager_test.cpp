@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every pager promises, mapped, resident or chosen by name: the bytes of the file, wherever they lie.
+
+#include "io/temporary_folder.hpp"
+
+#include "mica/alloc/aligned.hpp"
+#include "mica/alloc/budgeted.hpp"
+#include "mica/alloc/counting.hpp"
+#include "mica/gguf/writer.hpp"
+#include "mica/paging/any_pager.hpp"
+#include "mica/paging/mapped.hpp"
+#include "mica/paging/resident.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace mica::test {
+namespace {
+
+using A = alloc::Budgeted<alloc::Aligned>;
+using budget::Account;
+
+/// A file of tensors whose sizes fit no page and no cache line, the last of which passes a block of direct I/O.
+gguf::Writer odd_tensors() {
+  gguf::Writer writer(8);
+  writer.set("general.architecture", "none");
+  std::size_t i = 0;
+  for (const std::uint64_t bytes : {1, 3, 4095, 4097, 64, 13, 70001, 5 << 20}) {
+    writer.add(join("t", i++), format::Id::I8, {bytes}, [bytes, i](const gguf::Sink& sink) {
+      auto content = numbered_bytes(bytes);
+      content[0] = static_cast<std::byte>(i);
+      sink(content);
+    });
+  }
+  return writer;
+}
+
+std::vector<paging::Extent> extents(const gguf::Document& document) {
+  std::vector<paging::Extent> out;
+  for (const auto& tensor : document.tensors()) {
+    out.push_back({tensor.source, static_cast<std::uint32_t>(out.size() % 3), tensor.offset, tensor.bytes});
+  }
+  return out;
+}
+
+/// Whether a pager has at each tensor's address what the file has at the tensor's place.
+template <class P>
+bool same_as_file(P& pager, const gguf::Document& document) {
+  bool same = true;
+  for (std::size_t i = 0; i < document.tensors().size(); ++i) {
+    REQUIRE(pager.acquire(i % 3));
+    pager.prefetch((i + 1) % 3);
+    std::vector<std::byte> expected(document.tensors()[i].bytes);
+    document.read(document.tensors()[i], expected);
+    same = same && std::memcmp(pager.data(i), expected.data(), expected.size()) == 0;
+    pager.release(i % 3);
+  }
+  return same;
+}
+
+std::uint64_t bytes_of(const gguf::Document& document) {
+  std::uint64_t sum = 0;
+  for (const auto& tensor : document.tensors()) sum += tensor.bytes;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a pager has the bytes of every tensor, from a file and from memory", P, paging::Mapped<A>,
+                   paging::Mapped<A, io::MapAdvice::sequential>, paging::Resident<A>, paging::AnyPager<A>) {
+  const TemporaryFolder folder;
+  const std::vector<std::byte> bytes = odd_tensors().bytes();
+  const gguf::Document file = gguf::open(folder.file("odd.gguf", bytes)), memory = gguf::parse(bytes, "memory");
+  for (const gguf::Document* document : {&file, &memory}) {
+    budget::Ledger ledger;
+    {
+      const auto table = extents(*document);
+      P pager({*document, table, 3}, A(ledger, Account::weights), {});
+      CHECK(same_as_file(pager, *document));
+      CHECK(ledger.used(Account::weights) >= bytes_of(*document));
+      CHECK(ledger.used(Account::weights) < bytes_of(*document) + 64 * table.size());
+      CHECK(ledger.used(Account::io_buffers) == 0);
+    }
+    CHECK(ledger.used() == 0);
+  }
+}
+
+TEST_CASE_TEMPLATE("a pager that the budget refuses says so and leaves the ledger as before", P, paging::Mapped<A>,
+                   paging::Resident<A>, paging::AnyPager<A>) {
+  const std::vector<std::byte> bytes = odd_tensors().bytes();
+  const gguf::Document document = gguf::parse(bytes, "memory");
+  const auto table = extents(document);
+  for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{5000}, bytes_of(document) - 1}) {
+    CAPTURE(limit);
+    budget::Ledger ledger(limit);
+    const Error error = refusal([&] { return P({document, table, 3}, A(ledger, Account::weights), {}); });
+    CHECK(error.code() == ErrorCode::budget);
+    CHECK(mentions(error, "weights", "bytes do not fit the memory budget"));
+    CHECK(ledger.used() == 0);
+  }
+}
+
+TEST_CASE("resident weights need a buffer to read through, and are refused without") {
+  const std::vector<std::byte> bytes = odd_tensors().bytes();
+  const gguf::Document document = gguf::parse(bytes, "memory");
+  const auto table = extents(document);
+  budget::Ledger ledger(bytes_of(document) + 64 * table.size() + 1000);
+  const Error error = refusal([&] { return paging::Resident<A>({document, table, 3}, A(ledger, Account::weights), {}); });
+  CHECK(error.code() == ErrorCode::budget);
+  CHECK(mentions(error, "2097152 bytes"));
+  CHECK(ledger.used() == 0);
+}
+
+TEST_CASE("resident tensors begin on cache lines") {
+  const std::vector<std::byte> bytes = odd_tensors().bytes();
+  const gguf::Document document = gguf::parse(bytes, "memory");
+  const auto table = extents(document);
+  budget::Ledger ledger;
+  const paging::Resident<A> pager({document, table, 3}, A(ledger, Account::weights), {});
+  for (std::size_t i = 0; i < table.size(); ++i) CHECK(reinterpret_cast<std::uintptr_t>(pager.data(i)) % 64 == 0);
+}
+
+TEST_CASE_TEMPLATE("a dry pager books the same and reads nothing", P, paging::Mapped<A>, paging::Resident<A>) {
+  const std::vector<std::byte> bytes = odd_tensors().bytes();
+  const gguf::Document document = gguf::parse(bytes, "memory");
+  const auto table = extents(document);
+  budget::Ledger real, dry;
+  { const P pager({document, table, 3}, A(real, Account::weights), {}); }
+  {
+    const typename P::template Rebind<alloc::Counting> pager({document, table, 3}, alloc::Counting(dry, Account::weights), {});
+    CHECK(pager.data(0) == nullptr);
+  }
+  CHECK(dry.peaks() == real.peaks());
+  CHECK(dry.used() == 0);
+}
+
+TEST_CASE("a file that is cut after it was opened is an error, not a crash") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("odd.gguf", odd_tensors().bytes());
+  const gguf::Document document = gguf::open(path);
+  const auto table = extents(document);
+  std::filesystem::resize_file(path, 100000);
+  budget::Ledger ledger;
+  const Error error = refusal([&] { return paging::Resident<A>({document, table, 3}, A(ledger, Account::weights), {}); });
+  CHECK(mentions(error, "odd.gguf"));
+  CHECK(ledger.used() == 0);
+}
+
+TEST_CASE("a pager is chosen by name, and an unknown name is refused with the known ones") {
+  const std::vector<std::byte> bytes = odd_tensors().bytes();
+  const gguf::Document document = gguf::parse(bytes, "memory");
+  const auto table = extents(document);
+  budget::Ledger ledger;
+  for (const auto* kind : {"mapped", "resident"}) {
+    CAPTURE(kind);
+    paging::AnyPager<A> pager({document, table, 3}, A(ledger, Account::weights), {}, kind);
+    CHECK(same_as_file(pager, document));
+  }
+  const Error error = refusal([&] { return paging::AnyPager<A>({document, table, 3}, A(ledger, Account::weights), {}, "stremed"); });
+  CHECK(error.code() == ErrorCode::usage);
+  CHECK(mentions(error, "stremed", "mapped, resident"));
+  CHECK(ledger.used() == 0);
+}
+
+}  // namespace mica::test
