@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much memory a header may cost, and what happens when there is none. Replaces operator new for its test program.
+// How much memory a header may cost, and what happens when there is none. Replaces operator new for its test
+// program.
 
 #include "gguf/sample_file.hpp"
 #include "mica/gguf/reader.hpp"

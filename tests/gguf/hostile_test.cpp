@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The damaged and lying files of the conformance kit, as far as opening them goes: what index.json wants refused while
-// a file is opened is refused with the words it asks for, and everything else opens or is refused in order.
+// The damaged and lying files of the conformance kit, as far as opening them goes: what index.json wants
+// refused while a file is opened is refused with the words it asks for, and everything else opens or is
+// refused in order.
 
 #include "io/temporary_folder.hpp"
 #include "mica/gguf/reader.hpp"

@@ -177,8 +177,8 @@ TEST_CASE("every beginning of a valid file is refused") {
   }
 }
 
-/// How many pairs and tensors of two documents differ in anything but a tensor's place; another number of them is one
-/// more difference.
+/// How many pairs and tensors of two documents differ in anything but a tensor's place; another number of
+/// them is one more difference.
 std::size_t differences(const Document& a, const Document& b) {
   const std::size_t pairs = std::min(a.metadata().size(), b.metadata().size());
   const std::size_t tensors = std::min(a.tensors().size(), b.tensors().size());

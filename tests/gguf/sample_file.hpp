@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GGUF files made for tests: random ones of every value type and many shapes, and the least header to damage by hand.
+// GGUF files made for tests: random ones of every value type and many shapes, and the least header to damage
+// by hand.
 
 #pragma once
 

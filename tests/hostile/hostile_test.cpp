@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The damaged and lying files of the conformance kit through the program, as its user meets them: each loads, is refused
-// or is reported as index.json says, by an exit status and never by a signal, within its time and memory.
+// The damaged and lying files of the conformance kit through the program, as its user meets them: each loads,
+// is refused or is reported as index.json says, by an exit status and never by a signal, within its time and
+// memory.
 
 #include "shared.hpp"
 

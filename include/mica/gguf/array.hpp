@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays of the metadata as they lie in the header: views that convert an element when it is looked at. Nothing is copied,
-// and a vocabulary of 128,000 pieces costs what its bytes cost.
+// Arrays of the metadata as they lie in the header: views that convert an element when it is looked at.
+// Nothing is copied, and a vocabulary of 128,000 pieces costs what its bytes cost.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -11,7 +11,8 @@
 
 namespace mica::gguf {
 
-/// The elements of an array of numbers (or bools), each converted to T when it is read. Valid as long as its Metadata.
+/// The elements of an array of numbers or bools, each converted to T when it is read. Valid as long as the
+/// Metadata.
 template <class T>
 class Array {
   static_assert(Number<T>, "mica::gguf::Array<T>: T is a number, bool or std::string_view");
@@ -71,7 +72,7 @@ class Array<T>::Iterator {
   std::size_t index_ = 0;
 };
 
-/// The strings of an array, in order; there is no index, because the file has none. Valid as long as its Metadata.
+/// The strings of an array, in order; no index, because the file has none. Valid as long as the Metadata.
 template <>
 class Array<std::string_view> {
  public:

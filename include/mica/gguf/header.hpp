@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The header of one GGUF file, read and checked as a whole: keys and tensors occur once, and every tensor has a place of
-// its own in the data. Models of several files are put together in reader.hpp.
+// The header of one GGUF file, read and checked as a whole: keys and tensors occur once, and every tensor has
+// a place of its own in the data. Models of several files are put together in reader.hpp.
 #pragma once
 
 #include "mica/gguf/detail/parser.hpp"
@@ -65,7 +65,7 @@ inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, const Source
 
 }  // namespace detail
 
-/// Reads the header of a file or of memory; of a file, only the header. Requires that memory outlives the answer.
+/// Reads a header; of a file, nothing else. Requires that memory outlives the answer.
 /// Raises ErrorCode::file, unsupported or limit, naming the key or tensor.
 [[nodiscard]] inline Header read_header(const Source& source) {
   std::optional<detail::HeaderBuffer> buffer;

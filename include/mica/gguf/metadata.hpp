@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The key-value pairs of a GGUF file. Values stay where they were read; a question gets a view or a checked number, and an
-// answer of the wrong kind is refused by the name of its key.
+// The key-value pairs of a GGUF file. Values stay where they were read; a question gets a view or a checked
+// number, and an answer of the wrong kind is refused by the name of its key.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -47,7 +47,7 @@ class Metadata {
   /// As get(), and raises ErrorCode::file when the file has no such key.
   template <class T>
   [[nodiscard]] T require(std::string_view key) const;
-  /// One number for each of n layers: an array of n, or a single number repeated. Empty when the file has no such key.
+  /// One number for each of n layers: an array of n, or a single number repeated. Empty without such a key.
   /// Raises as get(), and when the array has not n elements.
   template <Number T>
   [[nodiscard]] std::optional<std::vector<T>> get_each(std::string_view key, std::size_t n) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens GGUF models: one file, a set of shards, or bytes in memory. Reads headers and nothing else; the numbers of the
-// tensors stay where they are, and a Document knows where that is.
+// Opens GGUF models: one file, a set of shards, or bytes in memory. Reads headers and nothing else; the
+// numbers of the tensors stay where they are, and a Document knows where that is.
 #pragma once
 
 #include "mica/gguf/header.hpp"
@@ -12,11 +12,11 @@
 
 namespace mica::gguf {
 
-/// A model's metadata and tensors, checked. Thread-safe after construction; move-only, and views survive a move.
+/// A model's metadata and tensors, checked. Thread-safe once constructed; move-only, and views survive a move.
 class Document {
  public:
-  /// Puts a model together from its files, whose headers are in the same order. Raises ErrorCode::file when a tensor
-  /// occurs twice. Everybody else calls open() or parse().
+  /// Puts a model together from its files, whose headers are in the same order. Raises ErrorCode::file when a
+  /// tensor occurs twice. Everybody else calls open() or parse().
   Document(std::vector<Source> sources, std::vector<Header> headers);
 
   [[nodiscard]] const Metadata& metadata() const noexcept { return metadata_; }
@@ -64,8 +64,9 @@ class Document {
 };
 
 /// Opens a GGUF file of version 2 or 3, and with any shard of a model all its shards.
-/// Raises ErrorCode::file when something is missing, cut, damaged or contradicts itself; unsupported for a version, byte
-/// order or block type that is not known; limit for a header larger than any honest one. Every text names the culprit.
+/// Raises ErrorCode::file when something is missing, cut, damaged or contradicts itself; unsupported for a
+/// version, byte order or block type that is not known; limit for a header larger than any honest one. Every
+/// text names the culprit.
 /// Cost: reads the headers; allocates at most four times what it reads and 16 MiB.
 [[nodiscard]] Document open(std::string path);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks through bytes of unknown origin from front to back. Every length is compared with what remains before anything is
-// touched or allocated, and every refusal says where it happened and in the middle of what.
+// Walks through bytes of unknown origin from front to back. Every length is compared with what remains before
+// anything is touched or allocated, and every refusal says where it happened and in the middle of what.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -17,8 +17,9 @@
 
 namespace mica::gguf {
 
-/// Brings bytes into memory when a reader comes to them: called with a count, it answers with at least that many bytes
-/// from the front of the file. The count never exceeds the file's size. What it answered before may become invalid.
+/// Brings bytes into memory when a reader comes to them: called with a count, it answers with at least that
+/// many bytes from the front of the file. The count never exceeds the file's size. What it answered before
+/// may become invalid.
 struct Loader {
   std::span<const std::byte> (*load)(void* context, std::uint64_t count) = nullptr;
   void* context = nullptr;

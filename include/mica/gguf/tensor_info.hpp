@@ -14,7 +14,7 @@
 
 namespace mica::gguf {
 
-/// A tensor's name, shape, type and place, checked: the bytes lie inside of the file and belong to nobody else.
+/// A tensor's name, shape, type and place, checked: its bytes are in the file, and in no other tensor.
 struct TensorInfo {
   static constexpr std::size_t max_dims = 4;
 

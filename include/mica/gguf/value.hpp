@@ -37,8 +37,8 @@ class Value {
   /// As the file has it.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
-  /// The value as T: a number, bool, std::string_view, std::string, or Array of number, bool or std::string_view.
-  /// Empty when the file holds another kind of value, or a number that T cannot hold.
+  /// The value as T: a number, bool, std::string_view, std::string, or Array of number, bool or
+  /// std::string_view. Empty when the file holds another kind of value, or a number that T cannot hold.
   template <class T>
   [[nodiscard]] std::optional<T> as() const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types of GGUF metadata values, and how the scalars among them become C++ numbers: only when nothing is lost, so a
-// count written as i32 serves where u32 is asked for, and a negative one does not.
+// The types of GGUF metadata values, and how the scalars among them become C++ numbers: only when nothing is
+// lost, so a count written as i32 serves where u32 is asked for, and a negative one does not.
 #pragma once
 
 #include <cstddef>

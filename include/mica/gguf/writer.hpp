@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes GGUF files of version 3. Metadata is kept in memory until the file is written; the numbers of tensors are not:
-// they are spans of the caller's, or come from a function that hands them over piece by piece.
+// Writes GGUF files of version 3. Metadata is kept in memory until then; the numbers of tensors are not: they
+// are spans of the caller's, or come from a function that hands them over piece by piece.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -33,8 +33,9 @@ class Writer {
   /// Requires a power of two from 8. One that is not the format's usual 32 is written as general.alignment.
   explicit Writer(std::uint32_t alignment = 32);
 
-  /// Sets a key to a number, bool or string; a key that is set again keeps its place. The type written is T's.
-  /// Raises ErrorCode::usage for general.alignment, which is the constructor's, and for a key longer than 65,535 bytes.
+  /// Sets a key to a number, bool or string, in the type it has here; a key set again keeps its place.
+  /// Raises ErrorCode::usage for general.alignment, which is the constructor's, and for a key longer than
+  /// 65,535 bytes.
   template <Number T>
   void set(std::string_view key, T value);
   void set(std::string_view key, std::string_view value);
@@ -45,8 +46,10 @@ class Writer {
   void copy(std::string_view key, const Value& value);
   void copy(const Metadata& metadata);
 
-  /// Adds a tensor whose bytes stay where they are until the file is written. `dims`: the first varies fastest.
-  /// Raises ErrorCode::usage when there are not 1..4 dimensions, rows are no multiple of a block, or the size is wrong.
+  /// Adds a tensor whose bytes stay where they are until the file is written. The first of `dims` varies
+  /// fastest.
+  /// Raises ErrorCode::usage when there are not 1..4 dimensions, rows are no multiple of a block, or the size
+  /// is wrong.
   void add(std::string name, format::Id format, std::span<const std::uint64_t> dims,
            std::span<const std::byte> bytes);
   /// Adds a tensor whose bytes come from a function, called once for each time the file is written.
@@ -55,8 +58,8 @@ class Writer {
     add(std::move(name), format, std::span(dims.begin(), dims.size()), std::forward<decltype(data)>(data));
   }
 
-  /// Writes the file whole or not at all. Raises ErrorCode::usage when a tensor was added twice or a function handed over
-  /// the wrong number of bytes, ErrorCode::file or failed as io::AtomicFile does.
+  /// Writes the file whole or not at all. Raises ErrorCode::usage when a tensor was added twice or a function
+  /// handed over the wrong number of bytes, ErrorCode::file or failed as io::AtomicFile does.
   void write(std::string path) const;
   /// The same file in memory.
   [[nodiscard]] std::vector<std::byte> bytes() const;

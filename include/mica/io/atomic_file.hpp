@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that exists whole or not at all: written under a temporary name in the same folder, brought to the disk, then
-// renamed. After a crash the folder holds the old file or the new one, and at worst a leftover ".NAME.PID-N.part".
+// A file that exists whole or not at all: written under a temporary name in the same folder, brought to the
+// disk, then renamed. After a crash the folder holds the old file or the new one, and at worst a leftover
+// ".NAME.PID-N.part".
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -117,7 +118,7 @@ inline void AtomicFile::commit() {
   MICA_CHECK(std::rename(temporary_.c_str(), path_.c_str()) == 0, failed, path_, ": renaming ", temporary_,
              " failed: ", detail::errno_text(errno));
   temporary_.clear();
-  // The name is durable once the folder is; a file system that cannot sync folders has no stronger promise to give.
+  // The name is durable once the folder is. A file system that cannot sync folders promises no more than this.
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   const detail::Descriptor parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (parent) ::fsync(parent.get());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads in large blocks that bypass the page cache, so that gigabytes of weights pass through without displacing anything
-// and without being charged to the process twice. Where the system refuses that, the same reads are buffered and the
-// cache is told to forget them.
+// Reads in large blocks that bypass the page cache, so that gigabytes of weights pass through without
+// displacing anything and without being charged to the process twice. Where the system refuses that, the same
+// reads are buffered and the cache is told to forget them.
 //
 //   file      ...|--block--|--block--|--block--|...     4 KiB aligned blocks of up to 4 MiB
 //   wanted          [======================]
-//   path          bounce   straight    bounce           straight where file offset and memory are both aligned
+//   path          bounce   straight    bounce        straight where offset and memory are aligned
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -33,8 +33,8 @@ class DirectReader {
   /// When direct reads are refused, now or by the first read, says so once through `log` and reads buffered.
   explicit DirectReader(const File& file, LogSink log = {});
 
-  /// Fills `to` with the bytes from `offset` on. `bounce` is scratch memory of the caller, of any alignment and at least
-  /// least_bounce_bytes; 1-4 MiB reach the disk's speed when the straight path is closed.
+  /// Fills `to` with the bytes from `offset` on. `bounce` is scratch memory of the caller, of any alignment
+  /// and at least least_bounce_bytes; 1-4 MiB reach the disk's speed when the straight path is closed.
   /// Raises ErrorCode::file when the file ends earlier, ErrorCode::failed when the system cannot read it.
   void read(std::uint64_t offset, std::span<std::byte> to, std::span<std::byte> bounce) const;
 
@@ -112,7 +112,7 @@ inline void DirectReader::read(std::uint64_t offset, std::span<std::byte> to,
   }
 }
 
-/// One read of aligned place, length and memory; 0 at the end of the file, and when the reads have become buffered.
+/// One read of aligned place, length and memory; 0 at the end of the file, and when reads became buffered.
 inline std::size_t DirectReader::read_some(std::uint64_t offset, std::span<std::byte> to) const {
   while (true) {
     const ::ssize_t got = ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that is only read. Reads say where they start and leave no position behind, so one File serves many threads.
-// Not here: writing (atomic_file.hpp), mapping (map.hpp), reads that bypass the page cache (direct.hpp).
+// A file that is only read. Reads say where they start and leave no position behind, so one File serves many
+// threads. Not here: writing (atomic_file.hpp), mapping (map.hpp), reads that bypass the page cache
+// (direct.hpp).
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -31,8 +32,8 @@ struct FileIdentity {
 /// A regular file, open for reading until the object goes. Thread-safe.
 class File {
  public:
-  /// Raises ErrorCode::file when the path is missing (with the nearest name beside it), a folder, not a regular file,
-  /// or not readable.
+  /// Raises ErrorCode::file when the path is missing (with the nearest name beside it), a folder, not a
+  /// regular file, or not readable.
   [[nodiscard]] static File open(std::string path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

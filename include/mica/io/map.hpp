@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A whole file as read-only memory. Pages come from the page cache when they are first touched, or before.
-// Limit: a file that is cut while it is mapped ends the process with SIGBUS on the next touch; read_at() answers instead.
+// Limit: a file that is cut while it is mapped ends the process with SIGBUS on the next touch; read_at()
+// answers instead.
 #pragma once
 
 #include "mica/base/log.hpp"

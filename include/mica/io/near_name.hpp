@@ -14,7 +14,7 @@
 
 namespace mica::io {
 
-/// The least number of inserted, deleted and changed characters between two names; letters of either case are equal.
+/// The least number of inserted, deleted and changed characters between two names; case does not count.
 /// Cost: a.size() * b.size() steps.
 [[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
@@ -49,7 +49,7 @@ class NearName {
   }
   void offer(std::string_view name) { offer(name, name); }
 
-  /// Empty when no name was near: more than a quarter of the characters, or more than three, would have to change.
+  /// Empty when none was near: more than a quarter of the characters, or more than three, would change.
   [[nodiscard]] const std::optional<std::string>& best() const noexcept { return best_; }
 
  private:
@@ -59,7 +59,7 @@ class NearName {
   std::optional<std::string> best_;
 };
 
-/// The file beside `path` whose name, or whose name without its ending, is nearest. Looks at 4,096 entries at most.
+/// The file beside `path` whose name, with or without its ending, is nearest; of the first 4,096 entries.
 [[nodiscard]] inline std::optional<std::string> near_file(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   NearName near(path.filename().string());

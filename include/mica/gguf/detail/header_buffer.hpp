@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The front of a file, in memory as far as a SpanReader has come. Grows fourfold, so that little is copied, and never
-// beyond the limit.
+// The front of a file, in memory as far as a SpanReader has come. Grows fourfold, so that little is copied,
+// and never beyond the limit.
 #pragma once
 
 #include "mica/gguf/span_reader.hpp"
@@ -20,7 +20,7 @@ class HeaderBuffer {
   /// Requires that the file outlives the buffer.
   explicit HeaderBuffer(const io::File& file) : file_(file) {}
 
-  /// A reader of the whole file that fills this buffer as it goes. Requires that the buffer stays where it is.
+  /// A reader of the whole file that fills this buffer as it goes. Requires that the buffer does not move.
   [[nodiscard]] SpanReader reader() {
     const auto load = [](void* self, std::uint64_t count) {
       return static_cast<HeaderBuffer*>(self)->load(count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds names by their place in a list, and names that occur twice. Sorted rather than hashed: names come from files, and
-// no choice of names makes a sort slow.
+// Finds names by their place in a list, and names that occur twice. Sorted rather than hashed: names come
+// from files, and no choice of names makes a sort slow.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The grammar of a GGUF header. Reads every pair and every tensor entry, checks what can be checked without looking at
-// another one, and keeps places instead of copies. What entries say about each other is checked in header.hpp.
+// The grammar of a GGUF header. Reads every pair and every tensor entry, checks what can be checked without
+// looking at another one, and keeps places instead of copies. What entries say about each other is checked in
+// header.hpp.
 //
 //   "GGUF" | version u32 | tensors u64 | pairs u64 | pair... | tensor entry... | padding | data
 //   pair          key string | type u32 | value
-//   tensor entry  name string | n_dims u32 | dims u64... | type u32 | offset u64 (from the beginning of the data)
+//   tensor entry  name string | n_dims u32 | dims u64... | type u32 | offset u64 (in the data)
 #pragma once
 
 #include "mica/base/bits.hpp"

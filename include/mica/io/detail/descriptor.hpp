@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A POSIX file descriptor that closes itself, and the text of an errno value. Everything in io/ stands on these two.
+// A POSIX file descriptor that closes itself, and the text of an errno value. Everything in io/ stands on
+// these two.
 #pragma once
 
 #include <string>
