@@ -12,7 +12,7 @@
 
 namespace mica::gguf {
 
-/// A model's metadata and tensors, checked. Thread-safe once constructed; move-only, and views survive a move.
+/// A model's metadata and tensors, checked. Thread-safe once made; move-only, and views survive a move.
 class Document {
  public:
   /// Puts a model together from its files, whose headers are in the same order. Raises ErrorCode::file when a

@@ -118,7 +118,7 @@ inline void AtomicFile::commit() {
   MICA_CHECK(std::rename(temporary_.c_str(), path_.c_str()) == 0, failed, path_, ": renaming ", temporary_,
              " failed: ", detail::errno_text(errno));
   temporary_.clear();
-  // The name is durable once the folder is. A file system that cannot sync folders promises no more than this.
+  // The name is durable once the folder is. A file system that cannot sync folders promises no more.
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   const detail::Descriptor parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (parent) ::fsync(parent.get());
