@@ -112,6 +112,7 @@
 
 // block: the parts of a layer
 #include "mica/block/attention.hpp"
+#include "mica/block/config.hpp"
 #include "mica/block/feed_forward.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"

@@ -4,7 +4,7 @@
 // differs from layer to layer is data per layer.
 #pragma once
 
-#include "mica/kernel/rope.hpp"
+#include "mica/block/config.hpp"
 
 #include <cstddef>
 #include <string>
@@ -12,26 +12,8 @@
 
 namespace mica::arch {
 
-/// One layer. Widths in numbers per token.
-struct LayerConfig {
-  std::size_t heads = 0;
-  std::size_t kv_heads = 0;  // divides heads
-  std::size_t head_dim = 0;
-  std::size_t ff_width = 0;
-
-  [[nodiscard]] std::size_t q_width() const noexcept { return heads * head_dim; }
-  [[nodiscard]] std::size_t kv_width() const noexcept { return kv_heads * head_dim; }
-  [[nodiscard]] std::size_t group() const noexcept { return heads / kv_heads; }
-};
-
-/// Rotary embedding: angle of pair i at position p is p * base^(-2i / dims) / (factors[i] * scale).
-struct RopeConfig {
-  kernel::RopePairs pairs = kernel::RopePairs::adjacent;
-  std::size_t dims = 0;         // rotated numbers of a head, even
-  double base = 10000;
-  double scale = 1;             // linear scaling
-  std::vector<float> factors;   // (dims / 2) or empty: all 1
-};
+using block::LayerConfig;
+using block::RopeConfig;
 
 /// A whole model.
 struct Config {

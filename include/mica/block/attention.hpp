@@ -5,7 +5,7 @@
 // share them. Kernels: kernel/attention.hpp.
 #pragma once
 
-#include "mica/arch/config.hpp"
+#include "mica/block/config.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/exec/concept.hpp"
 #include "mica/kernel/concept.hpp"
@@ -65,7 +65,7 @@ static_assert(sizeof(kernel::Visible) == sizeof(float));
 /// What attention of one layer works on. Token t of the step stands at position pos + t.
 template <KvElements Elements, KvStorage Storage>
 struct AttentionContext {
-  const arch::LayerConfig& layer;
+  const LayerConfig& layer;
   std::size_t index = 0;       // of the layer
   std::size_t pos = 0;         // tokens before this step
   MatrixView<float> q;         // (n, heads * head_dim)

@@ -4,7 +4,7 @@
 // tables hold floats for the positions of one step.
 #pragma once
 
-#include "mica/arch/config.hpp"
+#include "mica/block/config.hpp"
 #include "mica/base/matrix_view.hpp"
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace mica::block {
 /// Frequencies of one model.
 class RopeFrequencies {
  public:
-  explicit RopeFrequencies(const arch::RopeConfig& config) {
+  explicit RopeFrequencies(const RopeConfig& config) {
     for (std::size_t i = 0; i < config.dims / 2; ++i) {
       const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config.dims);
       const double factor = config.factors.empty() ? 1.0 : static_cast<double>(config.factors[i]);
