@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// usage: matmul_bench [FORMAT]
+//
+// One thread, the file's layout, rows of 4,096. For each format: 24 rows are compared with the specification, then one
+// token over a matrix larger than any cache (GB/s of weights, beside the speed of reading) and 3, 8 and 512 tokens over
+// one that stays in the third level (GMAC/s, beside the peak of the byte dot). Best and median of half a second.
+
+#define MICA_USER_CODECS_INL "kernel/peak-inl.hpp"
+#include "mica/kernel/highway/dispatch.hpp"
+
+#include "mica/base/rng.hpp"
+
+#include "kernel/measure.hpp"
+
+#include <string>
+
+namespace mica::kernel::highway {
+HWY_EXPORT(dots);
+HWY_EXPORT(read_all);
+HWY_EXPORT(target_name);
+}  // namespace mica::kernel::highway
+
+namespace {
+
+using namespace mica;  // NOLINT: a program
+
+constexpr std::size_t cols = 4096;
+constexpr std::size_t tokens = 512;
+
+struct Limits {
+  const char* target;
+  double read_gbs;
+  double dot_gmacs;
+};
+
+Limits measure_limits() {
+  using namespace mica::kernel::highway;
+  std::int32_t sink = 1;
+  bench::Pages<std::uint8_t> memory(std::size_t{256} << 20);
+  const auto read = bench::time([&] { HWY_DYNAMIC_DISPATCH(read_all)(memory.data(), memory.size(), &sink); });
+  double macs = 0;
+  const auto dot = bench::time([&] { macs = HWY_DYNAMIC_DISPATCH(dots)(1000000, &sink); });
+  return {HWY_DYNAMIC_DISPATCH(target_name)(), static_cast<double>(memory.size()) / read.best / 1e9, macs / dot.best / 1e9};
+}
+
+template <class F>
+void fill(typename F::Block& block, CounterRng& rng) {
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(&block);
+  for (std::size_t i = 0; i < sizeof(block); ++i) bytes[i] = static_cast<std::uint8_t>(rng.next());
+  if constexpr (F::arithmetic == format::Arithmetic::integer) block.d = to_half(0.01f);
+  if constexpr (requires { block.dmin; }) block.dmin = to_half(0.02f);
+  if constexpr (F::block_size == 1) {
+    const auto value = static_cast<float>(rng.uniform() - 0.5);
+    F::encode(&value, block);
+  }
+}
+
+/// Activations in both forms.
+struct Inputs {
+  bench::Pages<float> values{tokens * cols};
+  bench::Pages<std::int8_t> codes{tokens * cols};
+  bench::Pages<float> scales{tokens * cols / 32};
+  bench::Pages<std::int16_t> sums{tokens * cols / 16};
+
+  Inputs() {
+    CounterRng rng(1);
+    for (float& v : values) v = static_cast<float>(rng.uniform() - 0.5);
+    kernel::Scalar::quantize({{values.data(), tokens, cols}, quantized(tokens), 0, tokens});
+  }
+  [[nodiscard]] kernel::QuantizedRows quantized(std::size_t n) {
+    return {codes.data(), scales.data(), sums.data(), n, cols};
+  }
+};
+
+template <class F>
+struct Bench {
+  std::size_t rows;
+  bench::Pages<typename F::Block> blocks;
+  bench::Pages<float> y;
+  Inputs& inputs;
+
+  Bench(std::size_t bytes, Inputs& in)
+      : rows(bytes / (cols / F::block_size * sizeof(typename F::Block)) / 32 * 32),
+        blocks(rows * (cols / F::block_size)), y(tokens * rows), inputs(in) {
+    CounterRng rng(2);
+    const std::size_t distinct = std::min<std::size_t>(blocks.size(), 4096 * 256 / F::block_size);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      if (i < distinct) fill<F>(blocks[i], rng); else blocks[i] = blocks[i - distinct];
+    }
+  }
+  template <class K>
+  void run(std::size_t n, std::size_t last) {
+    kernel::MatmulArgs<F> a;
+    a.w = {blocks.data(), rows, cols};
+    a.x = {{inputs.values.data(), n, cols}, inputs.quantized(n)};
+    a.y = {y.data(), n, rows};
+    a.last = last;
+    K::template matmul<F>(a);
+  }
+  void check() {
+    for (const std::size_t n : {1, 3, 11}) {
+      run<kernel::Scalar>(n, 24);
+      const std::vector<float> expected(y.begin(), y.begin() + static_cast<long>(n * rows));
+      run<kernel::Highway>(n, 24);
+      if (!std::equal(expected.begin(), expected.end(), y.begin())) {
+        std::fprintf(stderr, "%s: not what the specification says\n", std::string(F::name).c_str());
+        std::exit(1);
+      }
+    }
+  }
+  bench::Spread time(std::size_t n) {
+    return bench::time([&] { run<kernel::Highway>(n, rows); });
+  }
+  [[nodiscard]] double gb() const { return static_cast<double>(blocks.size() * sizeof(typename F::Block)) / 1e9; }
+  [[nodiscard]] double gmac(std::size_t n) const { return static_cast<double>(rows * cols * n) / 1e9; }
+};
+
+template <class F>
+void measure(Inputs& inputs, const Limits& limits) {
+  std::printf("%-5s", std::string(F::name).c_str());
+  {
+    Bench<F> decode(std::size_t{192} << 20, inputs);
+    decode.check();
+    const auto t = decode.time(1);
+    std::printf(" | %5.1f %5.1f  %3.0f %%", decode.gb() / t.best, decode.gb() / t.median,
+                100 * decode.gb() / t.best / limits.read_gbs);
+  }
+  Bench<F> prefill(std::size_t{2} << 20, inputs);
+  for (const std::size_t n : {std::size_t{3}, std::size_t{8}, tokens}) {
+    const auto t = prefill.time(n);
+    std::printf(" | %5.0f %5.0f  %3.0f %%", prefill.gmac(n) / t.best, prefill.gmac(n) / t.median,
+                100 * prefill.gmac(n) / t.best / limits.dot_gmacs);
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Limits limits = measure_limits();
+  std::printf("%s: read %.1f GB/s, byte dot %.0f GMAC/s (one thread)\n", limits.target,
+              limits.read_gbs, limits.dot_gmacs);
+  std::printf("      | 1 token, GB/s      | 3 tokens, GMAC/s  | 8 tokens          | 512 tokens\n"
+              "      |  best   med  limit |  best   med  limit|  best   med  limit|  best   med  limit\n");
+  Inputs inputs;
+  format::All::for_each([&](auto type) {
+    using F = typename decltype(type)::type;
+    if (argc < 2 || F::name == argv[1]) measure<F>(inputs, limits);
+  });
+}

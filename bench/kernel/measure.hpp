@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernel benchmarks share: the clock of one thread, the spread, memory that is really there.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include <sys/mman.h>
+#include <time.h>
+
+namespace bench {
+
+/// Seconds of the runs of one thing.
+struct Spread {
+  double best;
+  double median;
+};
+
+/// Seconds that this thread has computed: what other programs take is not in it, what they do to caches and memory is.
+inline double now() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+/// Runs f once to warm up, then for at least `seconds` and at least five times.
+template <class F>
+Spread time(F&& f, double seconds = 0.5) {
+  f();
+  std::vector<double> runs;
+  const double begin = now();
+  while (runs.size() < 5 || now() - begin < seconds) {
+    const double start = now();
+    f();
+    runs.push_back(now() - start);
+  }
+  std::sort(runs.begin(), runs.end());
+  return {runs.front(), runs[runs.size() / 2]};
+}
+
+/// Zeroed memory on huge pages where the kernel has them.
+template <class T>
+class Pages {
+ public:
+  explicit Pages(std::size_t n) : n_(n) {
+    constexpr std::size_t huge = std::size_t{2} << 20;
+    const std::size_t bytes = (n * sizeof(T) + huge - 1) / huge * huge;
+    void* const p = std::aligned_alloc(huge, bytes);
+    if (p == nullptr) std::abort();
+    madvise(p, bytes, MADV_HUGEPAGE);
+    std::fill_n(static_cast<unsigned char*>(p), bytes, static_cast<unsigned char>(0));
+    data_.reset(static_cast<T*>(p));
+  }
+
+  [[nodiscard]] T* data() noexcept { return data_.get(); }
+  [[nodiscard]] T& operator[](std::size_t i) noexcept { return data_.get()[i]; }
+  [[nodiscard]] std::size_t size() const noexcept { return n_; }
+  [[nodiscard]] T* begin() noexcept { return data(); }
+  [[nodiscard]] T* end() noexcept { return data() + n_; }
+
+ private:
+  struct Free {
+    void operator()(T* p) const noexcept { std::free(p); }
+  };
+  std::size_t n_;
+  std::unique_ptr<T, Free> data_;
+};
+
+}  // namespace bench

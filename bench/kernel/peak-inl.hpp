@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: the two limits that products are held against, the dots of bytes and the reading of memory.
+
+#if defined(MICA_BENCH_PEAK_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_BENCH_PEAK_INL_HPP
+#undef MICA_BENCH_PEAK_INL_HPP
+#else
+#define MICA_BENCH_PEAK_INL_HPP
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+inline const char* target_name() { return hwy::TargetName(HWY_TARGET); }
+
+#if MICA_VECTORS
+
+/// Multiply-adds of `rounds` times twelve independent dots; `sink` keeps them alive.
+inline double dots(std::size_t rounds, std::int32_t* sink) {
+  VI sum[12];
+  MICA_UNROLL
+  for (std::size_t i = 0; i < 12; ++i) sum[i] = hn::Set(DI(), static_cast<std::int32_t>(i));
+  VU8 w = hn::Set(DU8(), static_cast<std::uint8_t>(*sink & 15));
+  const VI8 x = hn::Set(DI8(), std::int8_t{3});
+  for (std::size_t n = 0; n < rounds; ++n) {
+    MICA_UNROLL
+    for (std::size_t i = 0; i < 12; ++i) sum[i] = dot4<15>(w, x, sum[i]);
+    w = hn::Xor(w, hn::Set(DU8(), 1));
+  }
+  for (std::size_t i = 1; i < 12; ++i) sum[0] = hn::Add(sum[0], sum[i]);
+  *sink = hn::GetLane(sum[0]);
+  return static_cast<double>(rounds * 12 * 4 * lanes);
+}
+
+inline void read_all(const std::uint8_t* p, std::size_t n, std::int32_t* sink) {
+  VU8 sum[4] = {hn::Zero(DU8()), hn::Zero(DU8()), hn::Zero(DU8()), hn::Zero(DU8())};
+  constexpr std::size_t step = 4 * lanes;
+  for (std::size_t i = 0; i + 4 * step <= n; i += 4 * step) {
+    MICA_UNROLL
+    for (std::size_t v = 0; v < 4; ++v) {
+      prefetch(p + i, 8192 + v * step);
+      sum[v] = hn::Xor(sum[v], hn::LoadU(DU8(), p + i + v * step));
+    }
+  }
+  *sink += hn::GetLane(hn::Xor(hn::Xor(sum[0], sum[1]), hn::Xor(sum[2], sum[3])));
+}
+
+#else
+
+inline double dots(std::size_t rounds, std::int32_t* sink) {
+  for (std::size_t n = 0; n < rounds; ++n) *sink = (*sink & 15) * 3 + static_cast<std::int32_t>(n);
+  return static_cast<double>(rounds);
+}
+inline void read_all(const std::uint8_t* p, std::size_t n, std::int32_t* sink) {
+  for (std::size_t i = 0; i < n; i += 64) *sink += p[i];
+}
+
+#endif
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif
