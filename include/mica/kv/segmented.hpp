@@ -23,6 +23,7 @@ class Segmented {
   static constexpr std::size_t first_segment = 256;                 // tokens, and the grain of every later one
   static constexpr std::size_t doubling_ends = 4096;                // tokens
   static constexpr std::size_t largest_step = std::size_t{1} << 30; // bytes
+  static constexpr std::size_t most_segments = 4096;                // 16 M tokens in full steps
 
   // Required by KvStorage
   using Allocator = A;
@@ -58,11 +59,12 @@ class Segmented {
   std::vector<Segment> segments_;
 };
 
-/// Room for the list of segments is taken here, so that growing inside a step allocates tiles and nothing else.
+/// Room for the list of segments is taken here, so that growing inside a step allocates tiles and nothing else; it is
+/// bounded, so that a declared context costs nothing.
 template <mica::Allocator A>
 Segmented<A>::Segmented(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
     : allocator_(allocator), layout_(layers), max_tokens_(round_up(max_tokens, format::tile_tokens)) {
-  segments_.reserve(ceil_div(max_tokens_, first_segment));
+  segments_.reserve(std::min(ceil_div(max_tokens_, first_segment), most_segments));
 }
 
 template <mica::Allocator A>

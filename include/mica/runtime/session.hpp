@@ -22,7 +22,7 @@ template <StepModel Model>
 class Session {
  public:
   /// The model outlives the session.
-  explicit Session(Model& model) : model_(&model), cache_(model.make_cache()) { tokens_.reserve(model.n_ctx()); }
+  explicit Session(Model& model) : model_(&model), cache_(model.make_cache()) {}
 
   /// The tokens so far.
   [[nodiscard]] std::span<const text::TokenId> tokens() const noexcept { return tokens_; }
