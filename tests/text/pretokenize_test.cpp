@@ -130,15 +130,19 @@ TEST_CASE("surrogates in the text come out as they went in") {
   CHECK(words("gpt-2", "\xED\xA0\x80 x") == Words{"\xED\xA0\x80", " x"});
 }
 
-TEST_CASE("long runs of one class are one word and take no stack") {
+TEST_CASE("long runs of one class take no stack, and no square of their length before something else") {
   const std::size_t n = 300'000;
-  for (const char c : {'a', 'A', ' ', '\n', '<', '\''}) {
-    const std::string text(n, c);
-    for (const PretokenizerRules& rules : all_pretokenizer_rules) {
-      const Pretokenizer pretokenizer(rules);
-      std::size_t bytes = 0;
-      pretokenizer.split(text, [&](std::string_view word) { bytes += word.size(); });
-      CHECK(bytes == n);
+  for (const PretokenizerRules& rules : all_pretokenizer_rules) {
+    const Pretokenizer pretokenizer(rules);
+    for (const char* run : {"a", "A", "7", " ", "\n", "<", "'", "\u00A0", "\u0301", "\u6F22"}) {
+      std::string text;
+      while (text.size() < n) text += run;
+      for (const char* after : {"", "z", "\u6F22", " 1"}) {
+        const std::string whole = text + after;
+        std::size_t bytes = 0;
+        pretokenizer.split(whole, [&](std::string_view word) { bytes += word.size(); });
+        CHECK(bytes == whole.size());
+      }
     }
   }
 }

@@ -2,11 +2,16 @@
 
 #include "mica/text/tokenizer.hpp"
 
+#include "archetype/tokenizer.hpp"
+#include "mica/base/rng.hpp"
 #include "text/small_vocabulary.hpp"
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace mica::text;
@@ -22,6 +27,17 @@ SmallVocabulary spm() {
   small.add_bytes();
   for (const char* text : {"\u2581", "a", "b", "\u2581a", "\u2581b"}) small.add(text);
   return small;
+}
+
+/// Up to forty characters of one to four bytes, spaces and pieces of special tokens among them.
+std::string random_text(std::uint64_t seed) {
+  constexpr std::array<std::string_view, 16> parts = {
+      " ",      "a",      "b",      "\n",     "<",          "s>",     "<0x41>", "</s",
+      "\u00FC", "\u0301", "\u6F22", "\uFFFD", "\U0001F600", "\u2028", "  ",     std::string_view("\0", 1)};
+  mica::CounterRng rng(seed);
+  std::string out;
+  for (std::uint64_t n = rng.next() % 40; n > 0; --n) out += parts[rng.next() % parts.size()];
+  return out;
 }
 
 }  // namespace
@@ -57,6 +73,21 @@ TEST_CASE("an id outside the vocabulary is refused with both numbers") {
   CHECK_THROWS_AS(static_cast<void>(tokenizer.decode(ids)), const mica::Error&);
 }
 
+TEST_CASE("any valid text comes back from a vocabulary with byte tokens") {
+  const AnyTokenizer tokenizer = make_tokenizer(spm().build());
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const std::string text = random_text(seed);
+    CHECK(tokenizer.decode(tokenizer.encode(text)) == text);
+  }
+}
+
+TEST_CASE("the least tokenizer is one") {
+  const mica::archetype::Tokenizer tokenizer;
+  std::string out;
+  for (const TokenId id : tokenizer.encode("a\xC3\xBC", {})) tokenizer.append_piece(id, false, out);
+  CHECK(out == "a\xC3\xBC");
+}
+
 TEST_CASE("tidying drops the spaces that some decoders drop and no others") {
   using detail::with_tidy_spaces;
   CHECK(with_tidy_spaces("Hi , you . No ! What ?") == "Hi, you. No! What?");
@@ -78,6 +109,27 @@ TEST_CASE("the vocabulary decides which tokenizer it is") {
   CHECK(tokenizer.vocabulary().kind() == TokenizerKind::bpe);
   CHECK(tokenizer.decode(std::vector{a, comma}) == "a ,");
   CHECK(tokenizer.decode(std::vector{a, comma}, {.tidy_spaces = true}) == "a,");
+}
+
+TEST_CASE("any valid text comes back from a vocabulary of bytes, whatever cuts it into words") {
+  for (const PretokenizerRules& rules : all_pretokenizer_rules) {
+    SmallVocabulary small("gpt2");
+    const std::string pre(rules.names.substr(0, rules.names.find(' ')));
+    small.source().pre = pre;
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      const char c = static_cast<char>(byte);
+      std::string spelled;
+      append_spelled({&c, 1}, spelled);
+      small.add(spelled);
+    }
+    for (const char* pair : {"a b", "b a", "\u0120 a", "\u0120 \u0120", "\u00C3 \u00BC"}) small.merge(pair);
+    for (const char* text : {"ab", "ba", "\u0120a", "\u0120\u0120", "\u00C3\u00BC"}) small.add(text);
+    const AnyTokenizer tokenizer = make_tokenizer(small.build());
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      const std::string text = random_text(seed);
+      CHECK(tokenizer.decode(tokenizer.encode(text)) == text);
+    }
+  }
 }
 
 #endif

@@ -154,8 +154,8 @@ inline Pretokenizer::Code Pretokenizer::compile(std::string_view expression) {
                             nullptr));
   MICA_CHECK(code, failed, "pre-tokenizer: PCRE2 refuses an expression with error ", error, " at offset ",
              offset);
-  pcre2_jit_compile_8(code.get(),
-                      PCRE2_JIT_COMPLETE);  // where there is no compiler the interpreter does the same
+  // Where the system forbids compiled code, the interpreter does the same.
+  pcre2_jit_compile_8(code.get(), PCRE2_JIT_COMPLETE);
   return code;
 }
 

@@ -39,6 +39,9 @@ namespace expressions {
 inline constexpr std::string_view digit = R"(\p{N})";
 inline constexpr std::string_view digits_by_three = R"(\p{N}{1,3})";
 inline constexpr std::string_view newline = R"([\r\n])";
+/// DeepSeek's `\s+$`; looking back keeps a run that is not at the end from being tried at each of its
+/// characters.
+inline constexpr std::string_view trailing_space = R"((?<!\s)\s+$)";
 inline constexpr std::string_view ideographs_and_kana =
     R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)";
 inline constexpr std::string_view ideographs_and_hangul =
@@ -118,7 +121,7 @@ inline constexpr std::array deepseek_coder = {expressions::newline, std::string_
                                               expressions::ideographs_and_hangul, expressions::digit};
 inline constexpr std::array deepseek_llm = {
     expressions::newline,        expressions::deepseek_letters,      expressions::deepseek_punctuation,
-    std::string_view(R"(\s+$)"), expressions::ideographs_and_hangul, std::string_view(R"(\p{N}+)")};
+    expressions::trailing_space, expressions::ideographs_and_hangul, std::string_view(R"(\p{N}+)")};
 inline constexpr std::array falcon = {std::string_view(R"([\p{P}\$\+<=>\^~\|`]+)"), expressions::gpt2,
                                       std::string_view("[0-9][0-9][0-9]")};
 inline constexpr std::array unnamed = {std::string_view(R"([\p{P}\$\+<=>\^~\|]+)"), expressions::gpt2,

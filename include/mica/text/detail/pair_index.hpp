@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/base/error.hpp"
-#include "mica/text/detail/hash.hpp"
+#include "mica/base/rng.hpp"
 #include "mica/text/token_id.hpp"
 #include "mica/text/vocabulary.hpp"
 
@@ -50,7 +50,7 @@ class PairIndex {
   static constexpr std::size_t most_probes = 512;
 
   static std::size_t start(TokenId left, TokenId right) noexcept {
-    return mixed(std::uint64_t{left} << 32 | right);
+    return mix64(std::uint64_t{left} << 32 | right);
   }
 
   void add(const Merge& merge, std::uint32_t rank) {
