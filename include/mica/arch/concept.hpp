@@ -13,10 +13,12 @@ namespace mica {
 
 /// A model family. config() raises mica::Error naming the key that is missing or out of range, or the feature that is
 /// not supported.
+// clang-format off
 template <class A>
 concept Arch = requires(const gguf::Document& document) {
   { A::name } -> std::convertible_to<std::string_view>;  // general.architecture
   { A::config(document) } -> std::same_as<arch::Config>;
 };
+// clang-format on
 
 }  // namespace mica

@@ -17,11 +17,11 @@ using block::RopeConfig;
 
 /// A whole model.
 struct Config {
-  std::string arch;               // general.architecture
-  std::string name;               // general.name, for people
-  std::size_t n_ctx_train = 0;    // tokens
-  std::size_t width = 0;          // embedding_length
-  std::size_t n_vocab = 0;        // rows of the head
+  std::string arch;             // general.architecture
+  std::string name;             // general.name, for people
+  std::size_t n_ctx_train = 0;  // tokens
+  std::size_t width = 0;        // embedding_length
+  std::size_t n_vocab = 0;      // rows of the head
   float norm_epsilon = 0;
   RopeConfig rope;
   std::vector<LayerConfig> layers;

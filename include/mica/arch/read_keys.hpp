@@ -20,7 +20,8 @@ namespace mica::arch {
 /// Reads `<arch>.<key>` of one document.
 class KeyReader {
  public:
-  KeyReader(const gguf::Document& document, std::string_view arch) : document_(document), prefix_(join(arch, ".")) {}
+  KeyReader(const gguf::Document& document, std::string_view arch)
+      : document_(document), prefix_(join(arch, ".")) {}
 
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }
 
@@ -35,15 +36,16 @@ class KeyReader {
     return found ? in_range(name, *found, least, most) : otherwise;
   }
   /// One count per layer in [least, most], given as one number or as an array; required.
-  [[nodiscard]] std::vector<std::size_t> counts(std::string_view name, std::size_t layers, std::uint64_t least,
-                                                std::uint64_t most) const {
+  [[nodiscard]] std::vector<std::size_t> counts(std::string_view name, std::size_t layers,
+                                                std::uint64_t least, std::uint64_t most) const {
     MICA_CHECK(document_.metadata().contains(key(name)), file, file(), ": key '", key(name),
                "' is missing; needed: one number, or one for each layer");
     return counts_or(name, layers, least, most, 0);
   }
   /// The same; `otherwise` for every layer when the file has no such key.
-  [[nodiscard]] std::vector<std::size_t> counts_or(std::string_view name, std::size_t layers, std::uint64_t least,
-                                                   std::uint64_t most, std::size_t otherwise) const {
+  [[nodiscard]] std::vector<std::size_t> counts_or(std::string_view name, std::size_t layers,
+                                                   std::uint64_t least, std::uint64_t most,
+                                                   std::size_t otherwise) const {
     const auto found = document_.metadata().get_each<std::uint64_t>(key(name), layers);
     std::vector<std::size_t> out(layers, otherwise);
     for (std::size_t i = 0; found && i < layers; ++i) out[i] = in_range(name, (*found)[i], least, most);
@@ -71,8 +73,8 @@ class KeyReader {
  private:
   [[nodiscard]] std::size_t in_range(std::string_view name, std::uint64_t found, std::uint64_t least,
                                      std::uint64_t most) const {
-    MICA_CHECK(found >= least && found <= most, file, file(), ": key '", key(name), "' is ", found, "; allowed: ", least,
-               " to ", most);
+    MICA_CHECK(found >= least && found <= most, file, file(), ": key '", key(name), "' is ", found,
+               "; allowed: ", least, " to ", most);
     return static_cast<std::size_t>(found);
   }
   void require_positive(std::string_view name, double found) const {
@@ -102,16 +104,19 @@ inline constexpr std::size_t max_context = std::size_t{1} << 30;
     layer.kv_heads = kv_heads[i] == 0 ? heads[i] : kv_heads[i];
     layer.head_dim = keys.count_or("attention.key_length", 1, kernel::max_head_dim, width / layer.heads);
     layer.ff_width = ff_width[i];
-    MICA_CHECK(layer.heads % layer.kv_heads == 0, file, keys.file(), ": key '", keys.key("attention.head_count_kv"),
-               "' is ", layer.kv_heads, "; it must divide the ", layer.heads, " attention heads");
+    MICA_CHECK(layer.heads % layer.kv_heads == 0, file, keys.file(), ": key '",
+               keys.key("attention.head_count_kv"), "' is ", layer.kv_heads, "; it must divide the ",
+               layer.heads, " attention heads");
     const bool given = keys.document().metadata().contains(keys.key("attention.key_length"));
-    MICA_CHECK(given || width % layer.heads == 0, file, keys.file(), ": key '", keys.key("attention.head_count"), "' is ",
-               layer.heads, "; it must divide embedding_length, which is ", width);
-    MICA_CHECK(layer.head_dim <= kernel::max_head_dim, unsupported, keys.file(), ": heads of ", layer.head_dim,
-               " numbers; the widest supported is ", kernel::max_head_dim);
-    MICA_CHECK(keys.count_or("attention.value_length", 1, kernel::max_head_dim, layer.head_dim) == layer.head_dim,
-               unsupported, keys.file(), ": key '", keys.key("attention.value_length"),
-               "' differs from the key length, which is ", layer.head_dim, "; this family does not support that");
+    MICA_CHECK(given || width % layer.heads == 0, file, keys.file(), ": key '",
+               keys.key("attention.head_count"), "' is ", layer.heads,
+               "; it must divide embedding_length, which is ", width);
+    MICA_CHECK(layer.head_dim <= kernel::max_head_dim, unsupported, keys.file(), ": heads of ",
+               layer.head_dim, " numbers; the widest supported is ", kernel::max_head_dim);
+    MICA_CHECK(
+        keys.count_or("attention.value_length", 1, kernel::max_head_dim, layer.head_dim) == layer.head_dim,
+        unsupported, keys.file(), ": key '", keys.key("attention.value_length"),
+        "' differs from the key length, which is ", layer.head_dim, "; this family does not support that");
   }
   return layers;
 }
@@ -128,25 +133,26 @@ inline constexpr std::size_t max_context = std::size_t{1} << 30;
 [[nodiscard]] inline std::vector<float> read_rope_factors(const gguf::Document& document, std::size_t pairs) {
   const gguf::TensorInfo* const tensor = document.find(tensor_names::rope_freqs);
   if (tensor == nullptr) return {};
-  MICA_CHECK(tensor->format.id == format::Id::F32 && tensor->elements() == pairs, file, document.metadata().file(),
-             ": tensor '", tensor_names::rope_freqs, "' is ", tensor->format.name, " ", tensor->shape(),
-             "; needed: F32 ", pairs);
+  MICA_CHECK(tensor->format.id == format::Id::F32 && tensor->elements() == pairs, file,
+             document.metadata().file(), ": tensor '", tensor_names::rope_freqs, "' is ", tensor->format.name,
+             " ", tensor->shape(), "; needed: F32 ", pairs);
   std::vector<float> factors(pairs);
   document.read(*tensor, std::as_writable_bytes(std::span(factors)));
   for (const float f : factors) {
-    MICA_CHECK(std::isfinite(f) && f > 0, file, document.metadata().file(), ": tensor '", tensor_names::rope_freqs,
-               "' holds ", f, "; allowed: finite numbers above 0");
+    MICA_CHECK(std::isfinite(f) && f > 0, file, document.metadata().file(), ": tensor '",
+               tensor_names::rope_freqs, "' holds ", f, "; allowed: finite numbers above 0");
   }
   return factors;
 }
 
 /// Rotary embedding without per-layer differences: base, dimensions, linear scaling, factors.
-[[nodiscard]] inline RopeConfig read_rope(const KeyReader& keys, std::size_t head_dim, kernel::RopePairs pairs) {
+[[nodiscard]] inline RopeConfig read_rope(const KeyReader& keys, std::size_t head_dim,
+                                          kernel::RopePairs pairs) {
   RopeConfig rope;
   rope.pairs = pairs;
   rope.dims = keys.count_or("rope.dimension_count", 2, head_dim, head_dim);
-  MICA_CHECK(rope.dims % 2 == 0, file, keys.file(), ": key '", keys.key("rope.dimension_count"), "' is ", rope.dims,
-             "; it must be even");
+  MICA_CHECK(rope.dims % 2 == 0, file, keys.file(), ": key '", keys.key("rope.dimension_count"), "' is ",
+             rope.dims, "; it must be even");
   rope.base = keys.positive_or("rope.freq_base", 10000.0);
   const std::string scaling = keys.text_or("rope.scaling.type", "none");
   MICA_CHECK(scaling == "none" || scaling == "linear", unsupported, keys.file(), ": key '",

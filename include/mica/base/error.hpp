@@ -44,10 +44,8 @@ inline void append(std::string& out, const std::string& text) { out.append(text)
 inline void append(std::string& out, char c) { out.push_back(c); }
 inline void append(std::string& out, bool b) { out.append(b ? "true" : "false"); }
 template <class T>
-  requires requires(T v) { std::to_string(v); }
-void append(std::string& out, T value) {
-  out.append(std::to_string(value));
-}
+requires requires(T v) { std::to_string(v); }
+void append(std::string& out, T value) { out.append(std::to_string(value)); }
 
 }  // namespace detail
 

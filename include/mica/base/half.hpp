@@ -46,7 +46,7 @@ static_assert(sizeof(Half) == 2 && sizeof(Bfloat) == 2);
   const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
   if (magnitude > 0x7F800000u) return {static_cast<std::uint16_t>(sign | 0x7E00u)};   // NaN
   if (magnitude >= 0x477FF000u) return {static_cast<std::uint16_t>(sign | 0x7C00u)};  // 65,520 and above
-  if (magnitude < 0x38800000u) {                                                      // below 2^-14: subnormal
+  if (magnitude < 0x38800000u) {  // below 2^-14: subnormal
     const std::uint32_t exponent = magnitude >> 23;
     if (exponent < 102) return {sign};  // below 2^-25: zero
     const std::uint32_t fraction = (magnitude & 0x7FFFFFu) | 0x800000u;

@@ -18,12 +18,11 @@ class MatrixView {
   constexpr MatrixView() noexcept = default;
   constexpr MatrixView(T* data, std::size_t rows, std::size_t cols, std::size_t stride) noexcept
       : data_(data), rows_(rows), cols_(cols), stride_(stride) {}
-  constexpr MatrixView(T* data, std::size_t rows, std::size_t cols) noexcept : MatrixView(data, rows, cols, cols) {}
+  constexpr MatrixView(T* data, std::size_t rows, std::size_t cols) noexcept
+      : MatrixView(data, rows, cols, cols) {}
 
   /// A view of mutable rows is also a view of constant rows.
-  constexpr operator MatrixView<const T>() const noexcept
-    requires(!std::is_const_v<T>)
-  {
+  constexpr operator MatrixView<const T>() const noexcept requires(!std::is_const_v<T>) {
     return {data_, rows_, cols_, stride_};
   }
 

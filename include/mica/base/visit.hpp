@@ -24,7 +24,8 @@ constexpr bool visit_if(TypeList<Ts...>, Is&& is, F&& f) {
 /// Calls `f(Type<T>{})` for the T whose `T::id` equals `id`; false when the list has none.
 template <class List, class Id, class F>
 constexpr bool visit_id(Id id, F&& f) {
-  return visit_if(List{}, [id](auto type) { return decltype(type)::type::id == id; }, static_cast<F&&>(f));
+  return visit_if(
+      List{}, [id](auto type) { return decltype(type)::type::id == id; }, static_cast<F&&>(f));
 }
 
 }  // namespace mica

@@ -5,8 +5,8 @@
 // share them. Kernels: kernel/attention.hpp.
 #pragma once
 
-#include "mica/block/config.hpp"
 #include "mica/base/bits.hpp"
+#include "mica/block/config.hpp"
 #include "mica/exec/concept.hpp"
 #include "mica/kernel/concept.hpp"
 #include "mica/kv/concept.hpp"
@@ -23,22 +23,25 @@ namespace mica::block {
 /// Query rows (tokens x heads of a group) in one unit of work, unless a single token has more.
 inline constexpr std::size_t attention_rows = 64;
 
-[[nodiscard]] constexpr std::size_t rows_for(std::size_t group) noexcept { return std::max(group, attention_rows); }
+[[nodiscard]] constexpr std::size_t rows_for(std::size_t group) noexcept {
+  return std::max(group, attention_rows);
+}
 
 /// Scratch of one worker, cut from one piece of memory.
 struct AttentionScratch {
-  MatrixView<float> q;      // (rows, head_dim)
-  MatrixView<float> p;      // (rows, 256)
-  MatrixView<float> out;    // (rows, head_dim)
-  MatrixView<float> state;  // (rows, head_dim)
-  float* max;               // (rows)
-  float* sum;               // (rows)
-  float* state_max;         // (rows)
-  float* state_sum;         // (rows)
-  kernel::Visible* visible; // (rows)
+  MatrixView<float> q;       // (rows, head_dim)
+  MatrixView<float> p;       // (rows, 256)
+  MatrixView<float> out;     // (rows, head_dim)
+  MatrixView<float> state;   // (rows, head_dim)
+  float* max;                // (rows)
+  float* sum;                // (rows)
+  float* state_max;          // (rows)
+  float* state_sum;          // (rows)
+  kernel::Visible* visible;  // (rows)
 
   [[nodiscard]] static constexpr std::size_t floats(std::size_t max_group, std::size_t head_dim) noexcept {
-    return rows_for(max_group) * (kernel::chunk_tokens + 3 * head_dim + 5) + 4 * 16;  // 16: each part keeps its line
+    return rows_for(max_group) * (kernel::chunk_tokens + 3 * head_dim + 5) +
+           4 * 16;  // 16: each part keeps its line
   }
 
   AttentionScratch(float* memory, std::size_t rows, std::size_t head_dim) noexcept {
@@ -66,18 +69,18 @@ static_assert(sizeof(kernel::Visible) == sizeof(float));
 template <KvElements Elements, KvStorage Storage>
 struct AttentionContext {
   const LayerConfig& layer;
-  std::size_t index = 0;       // of the layer
-  std::size_t pos = 0;         // tokens before this step
-  MatrixView<float> q;         // (n, heads * head_dim)
-  MatrixView<float> k;         // (n, kv_heads * head_dim)
-  MatrixView<float> v;         // (n, kv_heads * head_dim)
-  MatrixView<float> out;       // (n, heads * head_dim)
-  MatrixView<const float> cos; // (n, dims / 2)
-  MatrixView<const float> sin; // (n, dims / 2)
+  std::size_t index = 0;        // of the layer
+  std::size_t pos = 0;          // tokens before this step
+  MatrixView<float> q;          // (n, heads * head_dim)
+  MatrixView<float> k;          // (n, kv_heads * head_dim)
+  MatrixView<float> v;          // (n, kv_heads * head_dim)
+  MatrixView<float> out;        // (n, heads * head_dim)
+  MatrixView<const float> cos;  // (n, dims / 2)
+  MatrixView<const float> sin;  // (n, dims / 2)
   std::size_t rope_dims = 0;
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
   const Elements& elements;
-  const Storage& cache;        // room for pos + n tokens
+  const Storage& cache;  // room for pos + n tokens
 
   /// Where the tile of a position lies.
   [[nodiscard]] std::byte* tile(std::size_t kv_head, std::size_t position) const noexcept {
@@ -99,14 +102,16 @@ void store_head(const Context& c, std::size_t kv_head, std::size_t first, std::s
     std::byte* const tile = c.tile(kv_head, c.pos + t);
     const std::size_t slot = (c.pos + t) % format::tile_tokens;
     c.elements.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, k[t].data()); });
-    c.elements.visit_values([&](auto e) { decltype(e)::type::store_value(tile + value_offset, slot, d, v[t].data()); });
+    c.elements.visit_values(
+        [&](auto e) { decltype(e)::type::store_value(tile + value_offset, slot, d, v[t].data()); });
   }
 }
 
 /// The addresses of a chunk's tiles that hold a token before `end`; the others stay null.
 template <class Context>
-std::array<const std::byte*, kernel::chunk_tiles> chunk_tiles(const Context& c, std::size_t kv_head, std::size_t chunk,
-                                                              std::size_t end, std::size_t tile_bytes) noexcept {
+std::array<const std::byte*, kernel::chunk_tiles> chunk_tiles(const Context& c, std::size_t kv_head,
+                                                              std::size_t chunk, std::size_t end,
+                                                              std::size_t tile_bytes) noexcept {
   std::array<const std::byte*, kernel::chunk_tiles> tiles{};
   const std::size_t first = chunk * kernel::chunk_tiles;
   const std::size_t count = std::min(kernel::chunk_tiles, ceil_div(end, format::tile_tokens) - first);
@@ -119,7 +124,8 @@ std::array<const std::byte*, kernel::chunk_tiles> chunk_tiles(const Context& c, 
 
 /// Attention of one KV head for tokens [first, last), whose keys and values are stored.
 template <Kernels K, class Context>
-void attend_head(const Context& c, std::size_t kv_head, std::size_t first, std::size_t last, float* memory) noexcept {
+void attend_head(const Context& c, std::size_t kv_head, std::size_t first, std::size_t last,
+                 float* memory) noexcept {
   const std::size_t d = c.layer.head_dim, group = c.layer.group();
   const std::size_t rows = (last - first) * group, end = c.pos + last;
   AttentionScratch s(memory, rows, d);
@@ -133,11 +139,12 @@ void attend_head(const Context& c, std::size_t kv_head, std::size_t first, std::
   for (std::size_t chunk = 0; chunk * kernel::chunk_tokens < end; ++chunk) {
     for (std::size_t r = 0; r < rows; ++r) {  // a token sees itself and all before it
       const std::size_t seen = c.pos + first + r / group + 1, before = chunk * kernel::chunk_tokens;
-      s.visible[r] = {0, static_cast<std::uint16_t>(seen <= before ? 0 : std::min(seen - before, kernel::chunk_tokens))};
+      s.visible[r] = {
+          0, static_cast<std::uint16_t>(seen <= before ? 0 : std::min(seen - before, kernel::chunk_tokens))};
     }
     const auto tiles = chunk_tiles(c, kv_head, chunk, end, tile_bytes);
-    const kernel::AttentionArgs args{tiles.data(), kv::key_bytes(c.elements, d), d, scale, s.q, s.visible, s.p,
-                                     s.max, s.sum, s.out};
+    const kernel::AttentionArgs args{
+        tiles.data(), kv::key_bytes(c.elements, d), d, scale, s.q, s.visible, s.p, s.max, s.sum, s.out};
     c.elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
     K::attention_softmax(args);
     c.elements.visit_values([&](auto e) { K::template attention_values<typename decltype(e)::type>(args); });

@@ -25,10 +25,10 @@ struct LayerConfig {
 /// Rotary embedding: angle of pair i at position p is p * base^(-2i / dims) / (factors[i] * scale).
 struct RopeConfig {
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
-  std::size_t dims = 0;         // rotated numbers of a head, even
+  std::size_t dims = 0;  // rotated numbers of a head, even
   double base = 10000;
-  double scale = 1;             // linear scaling
-  std::vector<float> factors;   // (dims / 2) or empty: all 1
+  double scale = 1;            // linear scaling
+  std::vector<float> factors;  // (dims / 2) or empty: all 1
 };
 
 }  // namespace mica::block

@@ -4,8 +4,8 @@
 // tables hold floats for the positions of one step.
 #pragma once
 
-#include "mica/block/config.hpp"
 #include "mica/base/matrix_view.hpp"
+#include "mica/block/config.hpp"
 
 #include <cmath>
 #include <cstddef>

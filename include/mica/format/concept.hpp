@@ -49,6 +49,7 @@ struct Codes {
 }  // namespace format
 
 /// A block format in which the weights of a model may lie. Models are empty tag structs in namespace mica::format.
+// clang-format off
 template <class F>
 concept WeightFormat = requires(const typename F::Block& block, float* values) {
   { F::id } -> std::convertible_to<format::Id>;                  // the number in files
@@ -58,8 +59,10 @@ concept WeightFormat = requires(const typename F::Block& block, float* values) {
   { F::vector_codec } -> std::convertible_to<bool>;              // true: the vector kernels know the block
   { F::decode(block, values) } noexcept -> std::same_as<void>;   // block_size floats, bit-exact
 };
+// clang-format on
 
 /// A weight format with integer arithmetic.
+// clang-format off
 template <class F>
 concept IntegerFormat =
     WeightFormat<F> && (F::arithmetic == format::Arithmetic::integer) &&
@@ -70,14 +73,18 @@ concept IntegerFormat =
       { F::code_max } -> std::convertible_to<int>;             // the largest code + code_offset
       { F::take_apart(block, codes) } noexcept -> std::same_as<void>;
     };
+// clang-format on
 
 /// A weight format that can also be written.
+// clang-format off
 template <class F>
 concept EncodableFormat = WeightFormat<F> && requires(const float* values, typename F::Block& block) {
   { F::encode(values, block) } noexcept -> std::same_as<void>;  // block_size floats
 };
+// clang-format on
 
 /// How keys and values are kept. `head_dim` is the width of one head; a tile belongs to one KV head of one layer.
+// clang-format off
 template <class E>
 concept KvElement = requires(std::byte* tile, const std::byte* ctile, std::size_t slot, std::size_t head_dim,
                              const float* head, float* out) {
@@ -89,5 +96,6 @@ concept KvElement = requires(std::byte* tile, const std::byte* ctile, std::size_
   { E::load_key(ctile, slot, head_dim, out) } noexcept;                     // what the kernels compute with
   { E::load_value(ctile, slot, head_dim, out) } noexcept;
 };
+// clang-format on
 
 }  // namespace mica

@@ -35,14 +35,17 @@ struct FloatFormat {
   static void encode(const float* values, Block& block) noexcept { narrow(*values, block); }
 
   // Required by KvElement
-  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept { return head_dim * tile_tokens * sizeof(T); }
+  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
+    return head_dim * tile_tokens * sizeof(T);
+  }
   static std::size_t value_tile_bytes(std::size_t head_dim) noexcept { return key_tile_bytes(head_dim); }
 
   static void store_key(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
     T* const keys = reinterpret_cast<T*>(tile);  // (head_dim, 16)
     for (std::size_t i = 0; i < head_dim; ++i) narrow(head[i], keys[i * tile_tokens + slot]);
   }
-  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                          const float* head) noexcept {
     T* const values = reinterpret_cast<T*>(tile) + slot * head_dim;  // (16, head_dim)
     for (std::size_t i = 0; i < head_dim; ++i) narrow(head[i], values[i]);
   }

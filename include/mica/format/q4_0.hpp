@@ -46,8 +46,8 @@ inline void Q4_0::decode(const Block& block, float* values) noexcept {
 
 /// The value of the largest magnitude becomes code 0, that is -8 d, so d has the opposite sign.
 inline void Q4_0::encode(const float* values, Block& block) noexcept {
-  const float* const extreme =
-      std::max_element(values, values + block_size, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+  const float* const extreme = std::max_element(values, values + block_size,
+                                                [](float a, float b) { return std::fabs(a) < std::fabs(b); });
   const float d = *extreme / -8.0f;
   const float inverse = d != 0 ? 1.0f / d : 0.0f;
   const auto code = [&](float value) {

@@ -61,7 +61,8 @@ inline void Q4_K::decode(const Block& block, float* values) noexcept {
     const std::size_t g = i / 32;
     const std::uint8_t byte = block.nibbles[i / 64 * 32 + i % 32];
     const int code = g % 2 == 0 ? byte & 15 : byte >> 4;
-    values[i] = d * static_cast<float>(scale[g]) * static_cast<float>(code) - dmin * static_cast<float>(min[g]);
+    values[i] =
+        d * static_cast<float>(scale[g]) * static_cast<float>(code) - dmin * static_cast<float>(min[g]);
   }
 }
 

@@ -40,16 +40,21 @@ struct Q8_0 {
   static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
 
   // Required by KvElement
-  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept { return padded(head_dim) * tile_tokens + 32; }
+  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
+    return padded(head_dim) * tile_tokens + 32;
+  }
   static std::size_t value_tile_bytes(std::size_t head_dim) noexcept { return key_tile_bytes(head_dim); }
   static void store_key(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
-  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
+  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                          const float* head) noexcept;
   static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
   static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
 
   // Specific to Q8_0
   /// head_dim as it lies in a tile.
-  static constexpr std::size_t padded(std::size_t head_dim) noexcept { return round_up<std::size_t>(head_dim, 4); }
+  static constexpr std::size_t padded(std::size_t head_dim) noexcept {
+    return round_up<std::size_t>(head_dim, 4);
+  }
   /// The 16 scales of a tile.
   static const Half* scales(const std::byte* tile, std::size_t head_dim) noexcept {
     return reinterpret_cast<const Half*>(tile + padded(head_dim) * tile_tokens);
@@ -77,7 +82,8 @@ inline void Q8_0::encode(const float* values, Block& block) noexcept {
   const float d = amax / 127.0f;
   const float inverse = d != 0 ? 1.0f / d : 0.0f;
   block.d = to_half(d);
-  for (std::size_t i = 0; i < block_size; ++i) block.code[i] = static_cast<std::int8_t>(std::round(values[i] * inverse));
+  for (std::size_t i = 0; i < block_size; ++i)
+    block.code[i] = static_cast<std::int8_t>(std::round(values[i] * inverse));
 }
 
 inline void Q8_0::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
@@ -99,7 +105,8 @@ inline std::int8_t Q8_0::code_of(float value, float inverse) noexcept {
   return static_cast<std::int8_t>(std::clamp(std::nearbyint(value * inverse), -127.0f, 127.0f));
 }
 
-inline void Q8_0::store_key(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+inline void Q8_0::store_key(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                            const float* head) noexcept {
   const Half d = scale_of(head_dim, head);
   const float inverse = to_float(d) != 0 ? 1.0f / to_float(d) : 0.0f;
   std::int8_t* const codes = reinterpret_cast<std::int8_t*>(tile);  // (head_dim / 4, 16, 4)
@@ -109,21 +116,26 @@ inline void Q8_0::store_key(std::byte* tile, std::size_t slot, std::size_t head_
   const_cast<Half*>(scales(tile, head_dim))[slot] = d;
 }
 
-inline void Q8_0::store_value(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+inline void Q8_0::store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                              const float* head) noexcept {
   const Half d = scale_of(head_dim, head);
   const float inverse = to_float(d) != 0 ? 1.0f / to_float(d) : 0.0f;
-  std::int8_t* const codes = reinterpret_cast<std::int8_t*>(tile) + slot * padded(head_dim);  // (16, head_dim)
-  for (std::size_t i = 0; i < padded(head_dim); ++i) codes[i] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
+  std::int8_t* const codes =
+      reinterpret_cast<std::int8_t*>(tile) + slot * padded(head_dim);  // (16, head_dim)
+  for (std::size_t i = 0; i < padded(head_dim); ++i)
+    codes[i] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
   const_cast<Half*>(scales(tile, head_dim))[slot] = d;
 }
 
-inline void Q8_0::load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+inline void Q8_0::load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                           float* out) noexcept {
   const float d = to_float(scales(tile, head_dim)[slot]);
   const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
   for (std::size_t i = 0; i < head_dim; ++i) out[i] = d * static_cast<float>(codes[key_at(slot, i)]);
 }
 
-inline void Q8_0::load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+inline void Q8_0::load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                             float* out) noexcept {
   const float d = to_float(scales(tile, head_dim)[slot]);
   const auto* const codes = reinterpret_cast<const std::int8_t*>(tile) + slot * padded(head_dim);
   for (std::size_t i = 0; i < head_dim; ++i) out[i] = d * static_cast<float>(codes[i]);

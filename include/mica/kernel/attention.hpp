@@ -45,19 +45,19 @@ struct AttentionArgs {
   std::size_t value_offset = 0;
   std::size_t head_dim = 0;
   float scale = 1;
-  MatrixView<const float> q;                // (rows, head_dim)
-  const Visible* visible = nullptr;         // (rows)
-  MatrixView<float> p;                      // (rows, 256): scores, then probabilities
-  float* max = nullptr;                     // (rows) m of this chunk
-  float* sum = nullptr;                     // (rows) l of this chunk
-  MatrixView<float> out;                    // (rows, head_dim) o of this chunk
+  MatrixView<const float> q;         // (rows, head_dim)
+  const Visible* visible = nullptr;  // (rows)
+  MatrixView<float> p;               // (rows, 256): scores, then probabilities
+  float* max = nullptr;              // (rows) m of this chunk
+  float* sum = nullptr;              // (rows) l of this chunk
+  MatrixView<float> out;             // (rows, head_dim) o of this chunk
 };
 
 /// The state of rows across chunks.
 struct AttentionState {
-  float* max = nullptr;      // (rows) M; -infinity: no chunk yet
-  float* sum = nullptr;      // (rows) L
-  MatrixView<float> out;     // (rows, head_dim) O
+  float* max = nullptr;   // (rows) M; -infinity: no chunk yet
+  float* sum = nullptr;   // (rows) L
+  MatrixView<float> out;  // (rows, head_dim) O
 };
 
 }  // namespace mica::kernel

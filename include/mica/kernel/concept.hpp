@@ -19,6 +19,7 @@
 namespace mica {
 
 /// A backend. All members are static; calls from several threads on disjoint slices are safe.
+// clang-format off
 template <class K>
 concept Kernels = requires(const kernel::MatmulArgs<format::F32>& real, const kernel::MatmulArgs<format::Q8_0>& integer,
                            const kernel::QuantizeArgs& quantize, const kernel::RmsNormArgs& norm,
@@ -38,5 +39,6 @@ concept Kernels = requires(const kernel::MatmulArgs<format::F32>& real, const ke
   { K::attention_merge(attention, state) } noexcept;  // takes the chunk in `attention` into `state`
   { K::attention_finish(state) } noexcept;            // O / L
 };
+// clang-format on
 
 }  // namespace mica

@@ -44,9 +44,9 @@ struct Input {
 /// The sum with `add` is one plain addition after the product.
 template <WeightFormat F>
 struct MatmulArgs {
-  tensor::Matrix<F> w;    // (rows, k)
-  Input x;                // (n, k)
-  MatrixView<float> y;    // (n, rows)
+  tensor::Matrix<F> w;  // (rows, k)
+  Input x;              // (n, k)
+  MatrixView<float> y;  // (n, rows)
   std::size_t first = 0;
   std::size_t last = 0;
   bool add = false;

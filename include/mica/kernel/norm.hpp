@@ -16,7 +16,7 @@ struct RmsNormArgs {
   MatrixView<const float> x;      // (n, k)
   const float* weight = nullptr;  // (k)
   float epsilon = 0;
-  MatrixView<float> y;            // (n, k)
+  MatrixView<float> y;  // (n, k)
   std::size_t first = 0;
   std::size_t last = 0;
 };

@@ -25,9 +25,9 @@ inline constexpr float activation_floor = 1e-30f;
 
 /// Int8 activations, (rows, cols); cols is a multiple of 32. A view.
 struct QuantizedRows {
-  std::int8_t* codes = nullptr;   // (rows, cols)
-  float* scales = nullptr;        // (rows, cols / 32)
-  std::int16_t* sums = nullptr;   // (rows, cols / 16)
+  std::int8_t* codes = nullptr;  // (rows, cols)
+  float* scales = nullptr;       // (rows, cols / 32)
+  std::int16_t* sums = nullptr;  // (rows, cols / 16)
   std::size_t rows = 0;
   std::size_t cols = 0;
 

@@ -19,12 +19,12 @@ enum class RopePairs : unsigned char {
 
 /// Rotates rows [first, last) of x in place. Numbers of a head from `dims` on stay as they are.
 struct RopeArgs {
-  MatrixView<float> x;         // (n, heads * head_dim)
+  MatrixView<float> x;  // (n, heads * head_dim)
   std::size_t head_dim = 0;
-  std::size_t dims = 0;        // rotated numbers per head, even
+  std::size_t dims = 0;  // rotated numbers per head, even
   RopePairs pairs = RopePairs::adjacent;
-  MatrixView<const float> cos; // (n, dims / 2)
-  MatrixView<const float> sin; // (n, dims / 2)
+  MatrixView<const float> cos;  // (n, dims / 2)
+  MatrixView<const float> sin;  // (n, dims / 2)
   std::size_t first = 0;
   std::size_t last = 0;
 };

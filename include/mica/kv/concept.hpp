@@ -34,6 +34,7 @@ struct Run {
 
 /// The cache of one sequence. Not thread-safe while it changes; run() may be called from any thread in between.
 /// Constructed from (allocator, layers, max_tokens); `layers` is copied, construction takes no tiles.
+// clang-format off
 template <class S>
 concept KvStorage =
     requires(S storage, const S constant, typename S::Allocator allocator, std::span<const kv::LayerShape> layers,
@@ -46,6 +47,7 @@ concept KvStorage =
       { constant.capacity() } noexcept -> std::same_as<std::size_t>; // tokens there is room for
       { constant.run(layer, head, tile) } noexcept -> std::same_as<kv::Run>;  // tile < capacity() / 16; >= 1 tile
     };
+// clang-format on
 
 /// A storage policy together with the allocator it will use.
 template <class S, class A>

@@ -19,7 +19,9 @@ class Contiguous {
   static constexpr std::string_view name = "contiguous";
 
   Contiguous(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
-      : allocator_(allocator), layout_(layers), tiles_((max_tokens + format::tile_tokens - 1) / format::tile_tokens) {}
+      : allocator_(allocator),
+        layout_(layers),
+        tiles_((max_tokens + format::tile_tokens - 1) / format::tile_tokens) {}
 
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
     if (tokens > tiles_ * format::tile_tokens) return false;

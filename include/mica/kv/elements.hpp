@@ -24,11 +24,13 @@ struct AnyVisitor {
 }  // namespace detail
 
 /// A choice of elements. visit_keys(f), visit_values(f): call f(Type<E>) with the element of keys, of values.
+// clang-format off
 template <class E>
 concept KvElements = requires(const E& elements, detail::AnyVisitor f) {
   { elements.visit_keys(f) } noexcept;
   { elements.visit_values(f) } noexcept;
 };
+// clang-format on
 
 namespace kv {
 

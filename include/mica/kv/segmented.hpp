@@ -20,10 +20,10 @@ namespace mica::kv {
 template <mica::Allocator A = alloc::Huge>
 class Segmented {
  public:
-  static constexpr std::size_t first_segment = 256;                 // tokens, and the grain of every later one
-  static constexpr std::size_t doubling_ends = 4096;                // tokens
-  static constexpr std::size_t largest_step = std::size_t{1} << 30; // bytes
-  static constexpr std::size_t most_segments = 4096;                // 16 M tokens in full steps
+  static constexpr std::size_t first_segment = 256;   // tokens, and the grain of every later one
+  static constexpr std::size_t doubling_ends = 4096;  // tokens
+  static constexpr std::size_t largest_step = std::size_t{1} << 30;  // bytes
+  static constexpr std::size_t most_segments = 4096;                 // 16 M tokens in full steps
 
   // Required by KvStorage
   using Allocator = A;
@@ -85,7 +85,8 @@ std::size_t Segmented<A>::next_step() const noexcept {
   const std::size_t step = std::clamp(capacity_, first_segment, doubling_ends);
   const std::size_t bytes = Slab<A>::bytes_for(layout_.layers(), 1);  // of 16 tokens
   const std::size_t allowed = bytes == 0 ? step : largest_step / bytes * format::tile_tokens;
-  const std::size_t bounded = std::max(std::min(step, allowed / first_segment * first_segment), first_segment);
+  const std::size_t bounded =
+      std::max(std::min(step, allowed / first_segment * first_segment), first_segment);
   return std::min(bounded, max_tokens_ - capacity_);
 }
 

@@ -47,7 +47,8 @@ class Slab {
   }
 
  private:
-  Slab(alloc::Buffer<std::byte, A> bytes, std::size_t tiles) noexcept : bytes_(std::move(bytes)), tiles_(tiles) {}
+  Slab(alloc::Buffer<std::byte, A> bytes, std::size_t tiles) noexcept
+      : bytes_(std::move(bytes)), tiles_(tiles) {}
 
   alloc::Buffer<std::byte, A> bytes_;
   std::size_t tiles_ = 0;
@@ -68,7 +69,8 @@ class SlabLayout {
   [[nodiscard]] std::span<const LayerShape> layers() const noexcept { return layers_; }
 
   template <mica::Allocator A>
-  [[nodiscard]] Run run(const Slab<A>& slab, std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
+  [[nodiscard]] Run run(const Slab<A>& slab, std::size_t layer, std::size_t head,
+                        std::size_t tile) const noexcept {
     return slab.run(offsets_[layer], layers_[layer].tile_bytes, head, tile);
   }
 

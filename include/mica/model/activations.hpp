@@ -21,7 +21,8 @@ template <Allocator A>
 class Activations {
  public:
   /// Raises ErrorCode::budget when the allocator refuses.
-  Activations(const arch::Config& config, std::size_t chunk, std::size_t logits_rows, std::size_t workers, A allocator)
+  Activations(const arch::Config& config, std::size_t chunk, std::size_t logits_rows, std::size_t workers,
+              A allocator)
       : allocator_(alloc::for_account(allocator, budget::Account::activations)),
         chunk_(chunk),
         residual_(take<float>(chunk * config.width)),
@@ -34,7 +35,8 @@ class Activations {
         up_(take<float>(chunk * config.max_ff_width())),
         cos_(take<float>(chunk * config.rope.dims / 2)),
         sin_(take<float>(chunk * config.rope.dims / 2)),
-        code_width_(round_up(std::max({config.width, config.max_q_width(), config.max_ff_width()}), std::size_t{32})),
+        code_width_(
+            round_up(std::max({config.width, config.max_q_width(), config.max_ff_width()}), std::size_t{32})),
         codes_(take<std::int8_t>(chunk * code_width_)),
         scales_(take<float>(chunk * code_width_ / 32)),
         sums_(take<std::int16_t>(chunk * code_width_ / 16)),
@@ -44,34 +46,54 @@ class Activations {
 
   [[nodiscard]] std::size_t chunk() const noexcept { return chunk_; }
 
-  [[nodiscard]] MatrixView<float> residual(std::size_t n, std::size_t width) noexcept { return view(residual_, n, width); }
-  [[nodiscard]] MatrixView<float> normed(std::size_t n, std::size_t width) noexcept { return view(normed_, n, width); }
+  [[nodiscard]] MatrixView<float> residual(std::size_t n, std::size_t width) noexcept {
+    return view(residual_, n, width);
+  }
+  [[nodiscard]] MatrixView<float> normed(std::size_t n, std::size_t width) noexcept {
+    return view(normed_, n, width);
+  }
   [[nodiscard]] MatrixView<float> q(std::size_t n, std::size_t width) noexcept { return view(q_, n, width); }
   [[nodiscard]] MatrixView<float> k(std::size_t n, std::size_t width) noexcept { return view(k_, n, width); }
   [[nodiscard]] MatrixView<float> v(std::size_t n, std::size_t width) noexcept { return view(v_, n, width); }
-  [[nodiscard]] MatrixView<float> attended(std::size_t n, std::size_t width) noexcept { return view(attended_, n, width); }
-  [[nodiscard]] MatrixView<float> gate(std::size_t n, std::size_t width) noexcept { return view(gate_, n, width); }
-  [[nodiscard]] MatrixView<float> up(std::size_t n, std::size_t width) noexcept { return view(up_, n, width); }
-  [[nodiscard]] MatrixView<float> cos(std::size_t n, std::size_t pairs) noexcept { return view(cos_, n, pairs); }
-  [[nodiscard]] MatrixView<float> sin(std::size_t n, std::size_t pairs) noexcept { return view(sin_, n, pairs); }
-  [[nodiscard]] MatrixView<float> logits(std::size_t n, std::size_t width) noexcept { return view(logits_, n, width); }
+  [[nodiscard]] MatrixView<float> attended(std::size_t n, std::size_t width) noexcept {
+    return view(attended_, n, width);
+  }
+  [[nodiscard]] MatrixView<float> gate(std::size_t n, std::size_t width) noexcept {
+    return view(gate_, n, width);
+  }
+  [[nodiscard]] MatrixView<float> up(std::size_t n, std::size_t width) noexcept {
+    return view(up_, n, width);
+  }
+  [[nodiscard]] MatrixView<float> cos(std::size_t n, std::size_t pairs) noexcept {
+    return view(cos_, n, pairs);
+  }
+  [[nodiscard]] MatrixView<float> sin(std::size_t n, std::size_t pairs) noexcept {
+    return view(sin_, n, pairs);
+  }
+  [[nodiscard]] MatrixView<float> logits(std::size_t n, std::size_t width) noexcept {
+    return view(logits_, n, width);
+  }
 
   /// The int8 form of n rows; every product input of a step uses the same place in turn.
   [[nodiscard]] kernel::QuantizedRows codes(std::size_t n, std::size_t width) noexcept {
     MICA_ASSERT(width <= code_width_);
     return {codes_.data(), scales_.data(), sums_.data(), n, width};
   }
-  [[nodiscard]] float* attention(std::size_t worker) noexcept { return attention_.data() + worker * attention_floats_; }
+  [[nodiscard]] float* attention(std::size_t worker) noexcept {
+    return attention_.data() + worker * attention_floats_;
+  }
 
  private:
   template <class T>
-  [[nodiscard]] alloc::Buffer<T, A> take(std::size_t n, budget::Account account = budget::Account::activations) {
+  [[nodiscard]] alloc::Buffer<T, A> take(std::size_t n,
+                                         budget::Account account = budget::Account::activations) {
     auto buffer = alloc::Buffer<T, A>::make(alloc::for_account(allocator_, account), n);
     MICA_CHECK(buffer, budget, budget::name(account), ": ", n * sizeof(T), " bytes for steps of ", chunk_,
                " tokens do not fit the memory budget; use a smaller chunk");
     return std::move(*buffer);
   }
-  [[nodiscard]] static MatrixView<float> view(alloc::Buffer<float, A>& buffer, std::size_t n, std::size_t width) noexcept {
+  [[nodiscard]] static MatrixView<float> view(alloc::Buffer<float, A>& buffer, std::size_t n,
+                                              std::size_t width) noexcept {
     MICA_ASSERT(n * width <= buffer.size());
     return {buffer.data(), n, width};
   }
@@ -89,12 +111,12 @@ class Activations {
   alloc::Buffer<float, A> cos_;       // (chunk, dims / 2)
   alloc::Buffer<float, A> sin_;       // (chunk, dims / 2)
   std::size_t code_width_;
-  alloc::Buffer<std::int8_t, A> codes_;   // (chunk, code_width)
-  alloc::Buffer<float, A> scales_;        // (chunk, code_width / 32)
-  alloc::Buffer<std::int16_t, A> sums_;   // (chunk, code_width / 16)
+  alloc::Buffer<std::int8_t, A> codes_;  // (chunk, code_width)
+  alloc::Buffer<float, A> scales_;       // (chunk, code_width / 32)
+  alloc::Buffer<std::int16_t, A> sums_;  // (chunk, code_width / 16)
   std::size_t attention_floats_;
-  alloc::Buffer<float, A> attention_;     // (workers, attention_floats)
-  alloc::Buffer<float, A> logits_;        // (logits_rows, n_vocab)
+  alloc::Buffer<float, A> attention_;  // (workers, attention_floats)
+  alloc::Buffer<float, A> logits_;     // (logits_rows, n_vocab)
 };
 
 }  // namespace mica::model

@@ -9,10 +9,10 @@ namespace mica::model {
 
 /// Policies by name, as command lines spell them.
 struct Choice {
-  std::string kv = "segmented";       // kv/any_storage.hpp
-  std::string weights = "mapped";     // paging/any_pager.hpp
-  std::string cache_type_k = "F16";   // format::AllKv
-  std::string cache_type_v = "F16";   // format::AllKv
+  std::string kv = "segmented";      // kv/any_storage.hpp
+  std::string weights = "mapped";    // paging/any_pager.hpp
+  std::string cache_type_k = "F16";  // format::AllKv
+  std::string cache_type_v = "F16";  // format::AllKv
 };
 
 }  // namespace mica::model

@@ -21,9 +21,11 @@ using Chosen = Transformer<Family, WithKvElement<kv::AnyElements<>>, WithKv<kv::
 
 /// Makes a Chosen transformer. Raises as its constructor, and ErrorCode::usage for names that are not known.
 template <class T>
-[[nodiscard]] T make_chosen(const gguf::Document& document, typename T::Executor& executor, const ModelOptions& options,
-                            typename T::Allocator allocator, const Choice& choice) {
-  return T(document, executor, options, allocator, kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v),
+[[nodiscard]] T make_chosen(const gguf::Document& document, typename T::Executor& executor,
+                            const ModelOptions& options, typename T::Allocator allocator,
+                            const Choice& choice) {
+  return T(document, executor, options, allocator,
+           kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v),
            [&](const paging::Table& table, typename T::Allocator a, LogSink log) {
              return typename T::Pager(table, a, log, choice.weights);
            });
@@ -32,9 +34,10 @@ template <class T>
 /// Makes its cache.
 template <class T>
 [[nodiscard]] typename T::Cache make_chosen_cache(const T& transformer, const Choice& choice) {
-  return transformer.make_cache([&](typename T::Allocator a, std::span<const kv::LayerShape> layers, std::size_t n_ctx) {
-    return typename T::Storage(a, layers, n_ctx, choice.kv);
-  });
+  return transformer.make_cache(
+      [&](typename T::Allocator a, std::span<const kv::LayerShape> layers, std::size_t n_ctx) {
+        return typename T::Storage(a, layers, n_ctx, choice.kv);
+      });
 }
 
 }  // namespace mica::model

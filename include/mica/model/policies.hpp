@@ -20,13 +20,13 @@ namespace mica {
 
 /// What a Transformer is made of unless somebody says otherwise.
 struct DefaultPolicies {
-  using Weights = format::All;         // the formats that its weights may have
-  using KvElement = format::F16;       // how keys and values are kept
-  using KvStorage = kv::Segmented<>;   // where they lie
-  using Allocator = alloc::Huge;       // where bytes come from
-  using Pager = paging::Mapped<>;      // how weights come into memory
+  using Weights = format::All;        // the formats that its weights may have
+  using KvElement = format::F16;      // how keys and values are kept
+  using KvStorage = kv::Segmented<>;  // where they lie
+  using Allocator = alloc::Huge;      // where bytes come from
+  using Pager = paging::Mapped<>;     // how weights come into memory
   using Kernels = kernel::Highway;    // who computes
-  using Executor = exec::Inline;       // on which threads
+  using Executor = exec::Inline;      // on which threads
 };
 
 namespace detail {
@@ -111,12 +111,13 @@ struct ApplyPolicies {
   using type = Set;
 };
 template <class Set, class First, class... Rest>
-  requires is_policy<First>
-struct ApplyPolicies<Set, First, Rest...> : ApplyPolicies<typename First::template Apply<Set>, Rest...> {};
+requires is_policy<First>
+struct ApplyPolicies<Set, First, Rest...> : ApplyPolicies<typename First::template Apply<Set>, Rest...> {
+};
 
 /// A format that products can be computed with: an integer one must come apart.
 template <class F>
-concept ComputableFormat = WeightFormat<F> && (F::arithmetic == format::Arithmetic::real || IntegerFormat<F>);
+concept ComputableFormat = WeightFormat<F> &&(F::arithmetic == format::Arithmetic::real || IntegerFormat<F>);
 
 template <class List>
 inline constexpr bool are_formats = false;
@@ -129,7 +130,7 @@ struct Rebound {
   using type = P;
 };
 template <class P, class A>
-  requires requires { typename P::template Rebind<A>; }
+requires requires { typename P::template Rebind<A>; }
 struct Rebound<P, A> {
   using type = typename P::template Rebind<A>;
 };

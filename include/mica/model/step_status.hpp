@@ -8,19 +8,23 @@
 
 namespace mica::model {
 
-enum class [[nodiscard]] StepStatus : std::uint8_t {
-  ok,
-  context_full,  ///< the cache holds n_ctx tokens; nothing changed
-  no_memory,     ///< the cache may not grow within the budget; nothing changed
-  read_failed,   ///< a group of weights could not be read; the cache is as before
+enum class [[nodiscard]] StepStatus : std::uint8_t{
+    ok,
+    context_full,  ///< the cache holds n_ctx tokens; nothing changed
+    no_memory,     ///< the cache may not grow within the budget; nothing changed
+    read_failed,   ///< a group of weights could not be read; the cache is as before
 };
 
 [[nodiscard]] constexpr std::string_view text(StepStatus status) noexcept {
   switch (status) {
-    case StepStatus::ok: return "ok";
-    case StepStatus::context_full: return "the context is full";
-    case StepStatus::no_memory: return "no memory is left for the KV cache within the budget";
-    case StepStatus::read_failed: return "weights could not be read";
+    case StepStatus::ok:
+      return "ok";
+    case StepStatus::context_full:
+      return "the context is full";
+    case StepStatus::no_memory:
+      return "no memory is left for the KV cache within the budget";
+    case StepStatus::read_failed:
+      return "weights could not be read";
   }
   return "unknown";
 }

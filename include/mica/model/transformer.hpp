@@ -32,9 +32,9 @@ namespace mica {
 
 /// Numbers that a model is made with.
 struct ModelOptions {
-  std::size_t n_ctx = 0;          // tokens that a cache may hold; 0: what the model was trained for
-  std::size_t chunk = 512;        // tokens of one step at most
-  std::size_t logits_rows = 1;    // rows of logits that are computed at a time
+  std::size_t n_ctx = 0;        // tokens that a cache may hold; 0: what the model was trained for
+  std::size_t chunk = 512;      // tokens of one step at most
+  std::size_t logits_rows = 1;  // rows of logits that are computed at a time
   LogSink log = {};
 };
 
@@ -55,9 +55,12 @@ struct KvCache {
 /// A model over a set of policies. Users write Transformer<Arch, With...>.
 template <class Family, class Policies>
 class BasicTransformer {
-  static_assert(Arch<Family>, "mica::Transformer: the first argument must be a family such as mica::arch::Llama (arch/concept.hpp)");
+  static_assert(
+      Arch<Family>,
+      "mica::Transformer: the first argument must be a family such as mica::arch::Llama (arch/concept.hpp)");
   static_assert(detail::are_formats<typename Policies::Weights>,
-                "mica::Transformer: WithWeights<...> needs formats: one mica::WeightFormat or a mica::TypeList of them; those "
+                "mica::Transformer: WithWeights<...> needs formats: one mica::WeightFormat or a "
+                "mica::TypeList of them; those "
                 "with integer arithmetic must be a mica::IntegerFormat (format/concept.hpp)");
   static_assert(Allocator<typename Policies::Allocator>,
                 "mica::Transformer: WithAllocator<...> needs a mica::Allocator (alloc/concept.hpp)");
@@ -66,7 +69,8 @@ class BasicTransformer {
   static_assert(!Allocator<typename Policies::Allocator> ||
                     KvStorageFor<typename Policies::KvStorage, typename Policies::Allocator>,
                 "mica::Transformer: WithKv<...> needs a mica::KvStorage (kv/concept.hpp)");
-  static_assert(!Allocator<typename Policies::Allocator> || PagerFor<typename Policies::Pager, typename Policies::Allocator>,
+  static_assert(!Allocator<typename Policies::Allocator> ||
+                    PagerFor<typename Policies::Pager, typename Policies::Allocator>,
                 "mica::Transformer: WithPager<...> needs a mica::Pager (paging/concept.hpp)");
   static_assert(Kernels<typename Policies::Kernels>,
                 "mica::Transformer: WithKernels<...> needs mica::Kernels (kernel/concept.hpp)");
@@ -76,8 +80,9 @@ class BasicTransformer {
  public:
   using Arch = Family;
   using Formats = typename Policies::Weights;
-  using Allocator = std::conditional_t<mica::Allocator<typename Policies::Allocator>, typename Policies::Allocator,
-                                       alloc::Huge>;  // the other only after a failed assert: one sentence is enough
+  using Allocator =
+      std::conditional_t<mica::Allocator<typename Policies::Allocator>, typename Policies::Allocator,
+                         alloc::Huge>;  // the other only after a failed assert: one sentence is enough
   using Elements = kv::ElementsOf<typename Policies::KvElement>;
   using Storage = typename detail::Rebound<typename Policies::KvStorage, Allocator>::type;
   using Pager = typename detail::Rebound<typename Policies::Pager, Allocator>::type;
@@ -93,7 +98,8 @@ class BasicTransformer {
   /// Raises mica::Error when the file lacks something, or the budget refuses.
   template <class MakePager = std::nullptr_t>
   BasicTransformer(const gguf::Document& document, Executor& executor, ModelOptions options = {},
-                   Allocator allocator = Allocator(), Elements elements = Elements(), MakePager make_pager = {});
+                   Allocator allocator = Allocator(), Elements elements = Elements(),
+                   MakePager make_pager = {});
 
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
@@ -159,8 +165,9 @@ template <class Made, class Make, class... Args>
 
 template <class F, class P>
 template <class MakePager>
-BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executor& executor, ModelOptions options,
-                                         Allocator allocator, Elements elements, MakePager make_pager)
+BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executor& executor,
+                                         ModelOptions options, Allocator allocator, Elements elements,
+                                         MakePager make_pager)
     : config_(F::config(document)),
       n_ctx_(options.n_ctx == 0 ? config_.n_ctx_train : options.n_ctx),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
@@ -168,11 +175,12 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
       allocator_(allocator),
       elements_(elements),
       weights_(document, config_),
-      pager_(detail::make_with<Pager>(make_pager, paging::Table{document, weights_.extents(), weights_.groups()},
+      pager_(detail::make_with<Pager>(make_pager,
+                                      paging::Table{document, weights_.extents(), weights_.groups()},
                                       allocator, options.log)),
       frequencies_(config_.rope),
-      activations_(config_, std::clamp<std::size_t>(options.chunk, 1, n_ctx_), logits_rows_, executor.workers(),
-                   allocator) {}
+      activations_(config_, std::clamp<std::size_t>(options.chunk, 1, n_ctx_), logits_rows_,
+                   executor.workers(), allocator) {}
 
 template <class F, class P>
 std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
@@ -186,7 +194,8 @@ std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
 template <class F, class P>
 std::size_t BasicTransformer<F, P>::kv_bytes_per_tile() const noexcept {
   std::size_t bytes = 0;
-  for (const arch::LayerConfig& layer : config_.layers) bytes += layer.kv_heads * kv::tile_bytes(elements_, layer.head_dim);
+  for (const arch::LayerConfig& layer : config_.layers)
+    bytes += layer.kv_heads * kv::tile_bytes(elements_, layer.head_dim);
   return bytes;
 }
 
@@ -207,7 +216,8 @@ model::StepStatus BasicTransformer<F, P>::step(Cache& cache, std::span<const tex
   if (!cache.storage.reserve(end)) return StepStatus::no_memory;
   if constexpr (!dry) {
     if (!embed(tokens)) return StepStatus::read_failed;
-    frequencies_.fill(cache.tokens, activations_.cos(n, frequencies_.pairs()), activations_.sin(n, frequencies_.pairs()));
+    frequencies_.fill(cache.tokens, activations_.cos(n, frequencies_.pairs()),
+                      activations_.sin(n, frequencies_.pairs()));
     for (std::size_t i = 0; i < config_.layers.size(); ++i) {
       if (!run_layer(i, n, cache)) return StepStatus::read_failed;
     }
@@ -245,17 +255,30 @@ void BasicTransformer<F, P>::attention(std::size_t i, std::size_t n, const Cache
   const arch::LayerConfig& layer = config_.layers[i];
   const model::LayerTensors& t = weights_.layer(i);
   const auto wq = matrix(t.attn_q), wk = matrix(t.attn_k), wv = matrix(t.attn_v), wo = matrix(t.attn_output);
-  const auto residual = a.residual(n, config_.width);                                                // (n, width)
+  const auto residual = a.residual(n, config_.width);  // (n, width)
   const auto q = a.q(n, layer.q_width()), k = a.k(n, layer.kv_width()), v = a.v(n, layer.kv_width());
   const auto attended = a.attended(n, layer.q_width());
   const auto x = block::norm<Kernels>(*executor_, residual, vector(t.attn_norm), config_.norm_epsilon,
-                                      a.normed(n, config_.width), a.codes(n, config_.width), block::wants_codes(wq, wk, wv));
-  block::project<Kernels>(*executor_, x, std::array{Product<Formats>{wq, q}, Product<Formats>{wk, k}, Product<Formats>{wv, v}});
-  const block::AttentionContext<Elements, Storage> context{
-      layer, i, cache.tokens, q, k, v, attended, a.cos(n, frequencies_.pairs()), a.sin(n, frequencies_.pairs()),
-      config_.rope.dims, config_.rope.pairs, elements_, cache.storage};
+                                      a.normed(n, config_.width), a.codes(n, config_.width),
+                                      block::wants_codes(wq, wk, wv));
+  block::project<Kernels>(
+      *executor_, x, std::array{Product<Formats>{wq, q}, Product<Formats>{wk, k}, Product<Formats>{wv, v}});
+  const block::AttentionContext<Elements, Storage> context{layer,
+                                                           i,
+                                                           cache.tokens,
+                                                           q,
+                                                           k,
+                                                           v,
+                                                           attended,
+                                                           a.cos(n, frequencies_.pairs()),
+                                                           a.sin(n, frequencies_.pairs()),
+                                                           config_.rope.dims,
+                                                           config_.rope.pairs,
+                                                           elements_,
+                                                           cache.storage};
   block::attend<Kernels>(*executor_, context, [&](std::size_t worker) { return a.attention(worker); });
-  const auto y = block::quantize<Kernels>(*executor_, attended, a.codes(n, layer.q_width()), block::wants_codes(wo));
+  const auto y =
+      block::quantize<Kernels>(*executor_, attended, a.codes(n, layer.q_width()), block::wants_codes(wo));
   block::project<Kernels>(*executor_, y, std::array{Product<Formats>{wo, residual, true}});
 }
 
@@ -264,11 +287,12 @@ void BasicTransformer<F, P>::feed_forward(std::size_t i, std::size_t n) noexcept
   auto& a = activations_;
   const std::size_t width = config_.width, ff_width = config_.layers[i].ff_width;
   const model::LayerTensors& t = weights_.layer(i);
-  const block::FeedForward<Formats> f{matrix(t.ffn_gate), matrix(t.ffn_up), matrix(t.ffn_down),
+  const block::FeedForward<Formats> f{matrix(t.ffn_gate),  matrix(t.ffn_up),  matrix(t.ffn_down),
                                       a.gate(n, ff_width), a.up(n, ff_width), a.codes(n, ff_width)};
   const auto residual = a.residual(n, width);  // (n, width)
-  const auto x = block::norm<Kernels>(*executor_, residual, vector(t.ffn_norm), config_.norm_epsilon,
-                                      a.normed(n, width), a.codes(n, width), block::wants_codes(f.gate, f.up));
+  const auto x =
+      block::norm<Kernels>(*executor_, residual, vector(t.ffn_norm), config_.norm_epsilon, a.normed(n, width),
+                           a.codes(n, width), block::wants_codes(f.gate, f.up));
   block::feed_forward<Kernels>(*executor_, f, x, residual);
 }
 
@@ -292,9 +316,11 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
       MICA_ASSERT(rows[done + r] < last_step_);
       std::copy_n(hidden[rows[done + r]].data(), config_.width, x[r].data());
     }
-    const auto input = block::norm<Kernels>(*executor_, x, vector(weights_.output_norm()), config_.norm_epsilon, x,
-                                            a.codes(count, config_.width), block::wants_codes(w));
-    block::project<Kernels>(*executor_, input, std::array{block::Product<Formats>{w, logits.rows(done, count)}});
+    const auto input =
+        block::norm<Kernels>(*executor_, x, vector(weights_.output_norm()), config_.norm_epsilon, x,
+                             a.codes(count, config_.width), block::wants_codes(w));
+    block::project<Kernels>(*executor_, input,
+                            std::array{block::Product<Formats>{w, logits.rows(done, count)}});
   }
   if (tied) pager_.release(0);
   pager_.release(head);
@@ -307,10 +333,13 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
   if (dry || cache.tokens == 0) return layers;
   cache.tokens -= 1;  // the tile of the token stays, and gets the same content again
   const auto x = activations_.residual(1, config_.width);
-  const auto finite = [&] { return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); }); };
+  const auto finite = [&] {
+    return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); });
+  };
   std::size_t bad = layers;
   if (embed({&token, 1})) {
-    frequencies_.fill(cache.tokens, activations_.cos(1, frequencies_.pairs()), activations_.sin(1, frequencies_.pairs()));
+    frequencies_.fill(cache.tokens, activations_.cos(1, frequencies_.pairs()),
+                      activations_.sin(1, frequencies_.pairs()));
     for (std::size_t i = 0; i < layers && bad == layers; ++i) {
       if (!run_layer(i, 1, cache)) break;
       if (!finite()) bad = i;
@@ -324,7 +353,8 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
 template <class Family, class... Policies>
 class Transformer : public BasicTransformer<Family, PolicySet<Policies...>> {
   static_assert((detail::is_policy<Policies> && ...),
-                "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, WithKvElement, "
+                "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
+                "WithKvElement, "
                 "WithKv, WithAllocator, WithPager, WithKernels, WithExecutor (model/policies.hpp)");
 
  public:

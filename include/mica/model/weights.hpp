@@ -64,7 +64,8 @@ class Weights {
 
  private:
   [[nodiscard]] TensorRef add(const gguf::TensorInfo& tensor, std::size_t group);
-  [[nodiscard]] TensorRef matrix(std::string_view name, std::size_t rows, std::size_t cols, std::size_t group);
+  [[nodiscard]] TensorRef matrix(std::string_view name, std::size_t rows, std::size_t cols,
+                                 std::size_t group);
   [[nodiscard]] TensorRef vector(std::string_view name, std::size_t width, std::size_t group);
   [[nodiscard]] LayerTensors read_layer(std::size_t i, const arch::Config& config);
 
@@ -91,7 +92,8 @@ template <class List>
 LayerTensors Weights<List>::read_layer(std::size_t i, const arch::Config& config) {
   const arch::LayerConfig& layer = config.layers[i];
   const auto name = [i](std::string_view part) { return arch::tensor_names::layer(i, part); };
-  const std::size_t width = config.width, q = layer.q_width(), kv = layer.kv_width(), ff = layer.ff_width, group = i + 1;
+  const std::size_t width = config.width, q = layer.q_width(), kv = layer.kv_width(), ff = layer.ff_width,
+                    group = i + 1;
   LayerTensors t;
   t.attn_norm = vector(name("attn_norm"), width, group);
   t.attn_q = matrix(name("attn_q"), q, width, group);
@@ -115,25 +117,27 @@ std::uint64_t Weights<List>::bytes() const noexcept {
 template <class List>
 TensorRef Weights<List>::add(const gguf::TensorInfo& tensor, std::size_t group) {
   extents_.push_back({tensor.source, static_cast<std::uint32_t>(group), tensor.offset, tensor.bytes});
-  return {static_cast<std::uint32_t>(extents_.size() - 1), tensor.format.id, static_cast<std::size_t>(tensor.rows()),
-          static_cast<std::size_t>(tensor.width())};
+  return {static_cast<std::uint32_t>(extents_.size() - 1), tensor.format.id,
+          static_cast<std::size_t>(tensor.rows()), static_cast<std::size_t>(tensor.width())};
 }
 
 template <class List>
-TensorRef Weights<List>::matrix(std::string_view name, std::size_t rows, std::size_t cols, std::size_t group) {
+TensorRef Weights<List>::matrix(std::string_view name, std::size_t rows, std::size_t cols,
+                                std::size_t group) {
   const gguf::TensorInfo& tensor = document_.tensor(name);
-  MICA_CHECK(tensor.width() == cols && tensor.rows() == rows, file, document_.metadata().file(), ": tensor '", name,
-             "' is ", tensor.shape(), "; needed: ", cols, " x ", rows);
-  MICA_CHECK(visit_id<List>(tensor.format.id, [](auto) {}), unsupported, document_.metadata().file(), ": tensor '", name,
-             "' has type ", tensor.format.name, "; supported: ", format::names<List>());
+  MICA_CHECK(tensor.width() == cols && tensor.rows() == rows, file, document_.metadata().file(), ": tensor '",
+             name, "' is ", tensor.shape(), "; needed: ", cols, " x ", rows);
+  MICA_CHECK(visit_id<List>(tensor.format.id, [](auto) {}), unsupported, document_.metadata().file(),
+             ": tensor '", name, "' has type ", tensor.format.name, "; supported: ", format::names<List>());
   return add(tensor, group);
 }
 
 template <class List>
 TensorRef Weights<List>::vector(std::string_view name, std::size_t width, std::size_t group) {
   const gguf::TensorInfo& tensor = document_.tensor(name);
-  MICA_CHECK(tensor.format.id == format::Id::F32 && tensor.elements() == width, file, document_.metadata().file(),
-             ": tensor '", name, "' is ", tensor.format.name, " ", tensor.shape(), "; needed: F32 ", width);
+  MICA_CHECK(tensor.format.id == format::Id::F32 && tensor.elements() == width, file,
+             document_.metadata().file(), ": tensor '", name, "' is ", tensor.format.name, " ",
+             tensor.shape(), "; needed: F32 ", width);
   return add(tensor, group);
 }
 

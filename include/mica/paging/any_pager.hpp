@@ -67,7 +67,9 @@ AnyPager<A>::AnyPager(const Table& table, A allocator, LogSink log, std::string_
         known.append(known.empty() ? "" : ", ").append(decltype(type)::type::name);
         return decltype(type)::type::name == kind;
       },
-      [&](auto type) { pager_ = std::make_unique<Holder<typename decltype(type)::type>>(table, allocator, log); });
+      [&](auto type) {
+        pager_ = std::make_unique<Holder<typename decltype(type)::type>>(table, allocator, log);
+      });
   MICA_CHECK(found, usage, "weights '", escaped(kind), "': not known; choose one of ", known);
 }
 

@@ -36,6 +36,7 @@ struct Table {
 
 /// Brings groups of weights into memory. One step at a time; data() may be called from any thread while a group is held.
 /// Constructed from (table, allocator, log); raises mica::Error when the files cannot be read or the budget refuses.
+// clang-format off
 template <class P>
 concept Pager = requires(P pager, const P constant, const paging::Table& table, typename P::Allocator allocator,
                          LogSink log, std::size_t index) {
@@ -47,6 +48,7 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
   { pager.prefetch(index) } noexcept -> std::same_as<void>;   // group; a hint
   { constant.data(index) } noexcept -> std::same_as<const std::byte*>;  // tensor, of a held group
 };
+// clang-format on
 
 template <class P, class A>
 concept PagerFor = Allocator<A> && Pager<typename P::template Rebind<A>>;

@@ -41,7 +41,8 @@ Mapped<A, Advice>::Mapped(const Table& table, A allocator, LogSink log) {
   std::uint64_t bytes = 0;
   for (const Extent& tensor : table.tensors) bytes += tensor.bytes;
   auto booking = alloc::Booking::make(allocator, budget::Account::weights, bytes);
-  MICA_CHECK(booking, budget, "weights: ", bytes, " bytes do not fit the memory budget; use a smaller quantisation");
+  MICA_CHECK(booking, budget, "weights: ", bytes,
+             " bytes do not fit the memory budget; use a smaller quantisation");
   booking_ = std::move(*booking);
   std::vector<std::span<const std::byte>> sources;
   for (std::size_t i = 0; i < table.document.sources().size() && !A::dry; ++i) {

@@ -52,7 +52,8 @@ Resident<A>::Resident(const Table& table, A allocator, LogSink log)
     : weights_(alloc::for_account(allocator, budget::Account::weights)) {
   const std::uint64_t bytes = lay_out(table);
   auto weights = alloc::Buffer<std::byte, A>::make(weights_.allocator(), bytes);
-  MICA_CHECK(weights, budget, "weights: ", bytes, " bytes do not fit the memory budget; use a smaller quantisation");
+  MICA_CHECK(weights, budget, "weights: ", bytes,
+             " bytes do not fit the memory budget; use a smaller quantisation");
   weights_ = std::move(*weights);
   for (const std::uint64_t offset : offsets_) data_.push_back(A::dry ? nullptr : weights_.data() + offset);
   read(table, allocator, log);
@@ -70,9 +71,10 @@ std::uint64_t Resident<A>::lay_out(const Table& table) {
 
 template <mica::Allocator A>
 void Resident<A>::read(const Table& table, A allocator, LogSink log) {
-  auto bounce = alloc::Buffer<std::byte, A>::make(alloc::for_account(allocator, budget::Account::io_buffers), bounce_bytes,
-                                                  io::DirectReader::alignment);
-  MICA_CHECK(bounce, budget, "reading weights needs a buffer of ", bounce_bytes, " bytes beyond the memory budget");
+  auto bounce = alloc::Buffer<std::byte, A>::make(alloc::for_account(allocator, budget::Account::io_buffers),
+                                                  bounce_bytes, io::DirectReader::alignment);
+  MICA_CHECK(bounce, budget, "reading weights needs a buffer of ", bounce_bytes,
+             " bytes beyond the memory budget");
   if constexpr (!A::dry) {
     for (std::size_t s = 0; s < table.document.sources().size(); ++s) {
       const gguf::Source& source = table.document.sources()[s];

@@ -30,12 +30,12 @@ struct Question {
 
 /// The answer.
 struct Plan {
-  budget::Accounts accounts;             // at the end of the run
-  std::uint64_t peak_bytes = 0;          // the most at any moment
-  std::size_t n_ctx = 0;                 // tokens
-  std::size_t tokens = 0;                // tokens that the KV account holds
+  budget::Accounts accounts;     // at the end of the run
+  std::uint64_t peak_bytes = 0;  // the most at any moment
+  std::size_t n_ctx = 0;         // tokens
+  std::size_t tokens = 0;        // tokens that the KV account holds
   std::size_t kv_bytes_per_token = 0;
-  std::uint64_t weight_bytes = 0;        // of all tensors, as they lie in the file
+  std::uint64_t weight_bytes = 0;  // of all tensors, as they lie in the file
   arch::Config config;
 };
 
@@ -52,7 +52,8 @@ struct Workers {
 };
 
 template <class Family>
-[[nodiscard]] Plan plan_family(const gguf::Document& document, const Question& question, budget::Ledger& ledger) {
+[[nodiscard]] Plan plan_family(const gguf::Document& document, const Question& question,
+                               budget::Ledger& ledger) {
   using Dry = model::Chosen<Family, alloc::Counting, Workers>;
   Workers workers{question.threads};
   const alloc::Counting allocator(ledger, budget::Account::weights);
@@ -65,8 +66,8 @@ template <class Family>
   while (cache.tokens < plan.tokens) {
     const std::size_t n = std::min(chunk.size(), plan.tokens - cache.tokens);
     const model::StepStatus status = model.step(cache, std::span(chunk).first(n));
-    MICA_CHECK(status == model::StepStatus::ok, failed, "planning stopped after ", cache.tokens, " tokens: ",
-               model::text(status));
+    MICA_CHECK(status == model::StepStatus::ok, failed, "planning stopped after ", cache.tokens,
+               " tokens: ", model::text(status));
   }
   plan.accounts = ledger.accounts();
   plan.kv_bytes_per_token = model.kv_bytes_per_tile() / format::tile_tokens;
@@ -89,7 +90,8 @@ void visit_family(const gguf::Document& document, F&& f) {
         return decltype(type)::type::name == name;
       },
       f);
-  MICA_CHECK(found, unsupported, document.path(), ": architecture '", escaped(name), "' is not supported; known: ", known);
+  MICA_CHECK(found, unsupported, document.path(), ": architecture '", escaped(name),
+             "' is not supported; known: ", known);
 }
 
 /// Plans a run. Raises what opening the model for real would raise about its file.

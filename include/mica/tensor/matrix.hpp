@@ -26,7 +26,9 @@ class Matrix {
   [[nodiscard]] constexpr std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] constexpr std::size_t cols() const noexcept { return cols_; }
   [[nodiscard]] constexpr std::size_t blocks_per_row() const noexcept { return cols_ / F::block_size; }
-  [[nodiscard]] constexpr const Block* row(std::size_t r) const noexcept { return data_ + r * blocks_per_row(); }
+  [[nodiscard]] constexpr const Block* row(std::size_t r) const noexcept {
+    return data_ + r * blocks_per_row();
+  }
 
   /// Row r as floats, into cols() numbers.
   void decode_row(std::size_t r, float* values) const noexcept {

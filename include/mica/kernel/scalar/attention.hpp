@@ -91,7 +91,8 @@ void attention_values(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     std::fill_n(a.out[r].data(), a.head_dim, 0.0f);
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
-      E::load_value(a.tiles[j / format::tile_tokens] + a.value_offset, j % format::tile_tokens, a.head_dim, value);
+      E::load_value(a.tiles[j / format::tile_tokens] + a.value_offset, j % format::tile_tokens, a.head_dim,
+                    value);
       for (std::size_t i = 0; i < a.head_dim; ++i) a.out[r][i] = std::fma(a.p[r][j], value[i], a.out[r][i]);
     }
   }

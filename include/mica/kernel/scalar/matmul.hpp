@@ -11,8 +11,8 @@ namespace mica::kernel::scalar {
 
 /// The contribution of one block of an integer format; x points at the block's first code.
 template <IntegerFormat F>
-void integer_block(const typename F::Block& block, const std::int8_t* x, const float* xd, const std::int16_t* sums,
-                   float& y) noexcept {
+void integer_block(const typename F::Block& block, const std::int8_t* x, const float* xd,
+                   const std::int16_t* sums, float& y) noexcept {
   format::Codes<F::block_size, F::group> w;
   F::take_apart(block, w);
   float acc = 0, mac = 0;
@@ -36,14 +36,16 @@ template <IntegerFormat F>
   float y = 0;
   for (std::size_t b = 0; b < w.blocks_per_row(); ++b) {
     const std::size_t k = b * F::block_size;
-    integer_block<F>(block[b], x.codes.row_codes(t) + k, x.codes.row_scales(t) + k / 32, x.codes.row_sums(t) + k / 16, y);
+    integer_block<F>(block[b], x.codes.row_codes(t) + k, x.codes.row_scales(t) + k / 32,
+                     x.codes.row_sums(t) + k / 16, y);
   }
   return y;
 }
 
 template <WeightFormat F>
-  requires(F::arithmetic == format::Arithmetic::real)
-[[nodiscard]] float dot(const tensor::Matrix<F>& w, std::size_t row, const Input& x, std::size_t t) noexcept {
+requires(F::arithmetic == format::Arithmetic::real)
+    [[nodiscard]] float dot(const tensor::Matrix<F>& w, std::size_t row, const Input& x,
+                            std::size_t t) noexcept {
   const auto* const block = w.row(row);
   const float* const values = x.values[t].data();
   Chains sum;
