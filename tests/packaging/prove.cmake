@@ -12,6 +12,21 @@ function(run)
     list(JOIN ARGN " " command)
     message(FATAL_ERROR "${command}\n${said}")
   endif()
+  set(said "${said}" PARENT_SCOPE)
+endfunction()
+
+# Runs what was built: without a file, and with one that the consumer's own policy has no room for.
+function(run_consumer program)
+  run("${program}" no-such.gguf)
+  if(NOT said MATCHES "refused: no-such.gguf: no such file")
+    message(FATAL_ERROR "the consumer said\n${said}")
+  endif()
+  if(EXISTS "${SOURCE}/examples/models/fairy.gguf")
+    run("${program}" "${SOURCE}/examples/models/fairy.gguf")
+    if(NOT said MATCHES "refused: .* do not fit")
+      message(FATAL_ERROR "the consumer's policy was not asked:\n${said}")
+    endif()
+  endif()
 endfunction()
 
 # Configures, builds and runs. The consumer of a library must not be made to download anything.
@@ -19,7 +34,7 @@ function(build_consumer folder)
   run("${CMAKE_COMMAND}" -S "${consumer}" -B "${folder}" -G Ninja -DCMAKE_BUILD_TYPE=Debug
     "-DCMAKE_CXX_COMPILER=${COMPILER}" -DFETCHCONTENT_FULLY_DISCONNECTED=ON ${ARGN})
   run("${CMAKE_COMMAND}" --build "${folder}")
-  run("${folder}/consumer")
+  run_consumer("${folder}/consumer")
 endfunction()
 
 # Installs, then moves the folder: nothing in it may remember where it was built or installed.
@@ -44,6 +59,9 @@ elseif(WAY STREQUAL find_package)
   install_and_move()
   build_consumer("${SCRATCH}/build" "-DCMAKE_PREFIX_PATH=${SCRATCH}/moved;${PREFIX_PATH}"
     "-DMICA_COMPONENTS=${COMPONENTS}")
+  # The kernel units came along, and compile by the user's flags; one stands for all.
+  file(GLOB unit "${SCRATCH}/moved/include/mica/kernel/highway/units/elementwise.cpp")
+  run("${CMAKE_COMMAND}" --build "${SCRATCH}/build" --target "CMakeFiles/consumer_kernels.dir${unit}.o")
   # A component that nobody has is refused with its name.
   execute_process(COMMAND "${CMAKE_COMMAND}" -S "${consumer}" -B "${SCRATCH}/refused" -G Ninja
     "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${SCRATCH}/moved;${PREFIX_PATH}"
@@ -72,5 +90,5 @@ elseif(WAY STREQUAL pkg_config)
   endif()
   separate_arguments(flags UNIX_COMMAND "${flags}")
   run("${COMPILER}" "${consumer}/main.cpp" -o "${SCRATCH}/consumer" ${flags})
-  run("${SCRATCH}/consumer")
+  run_consumer("${SCRATCH}/consumer")
 endif()

@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The consumer: an allocator policy of its own, under the library's concept.
+// The consumer: a model of its own, with an allocator policy of its own that refuses large blocks.
 
 #include "mica/alloc/aligned.hpp"
-#include "mica/alloc/buffer.hpp"
+#include "mica/arch/llama.hpp"
+#include "mica/kernel/scalar.hpp"
+#include "mica/model/transformer.hpp"
 
 #include <cstdio>
 
 struct Capped {
   static constexpr bool dry = false;
-  static constexpr std::size_t largest = 4096;
   std::byte* allocate(std::size_t bytes, std::size_t alignment) noexcept {
-    return bytes <= largest ? mica::alloc::Aligned{}.allocate(bytes, alignment) : nullptr;
+    return bytes <= 4096 ? mica::alloc::Aligned{}.allocate(bytes, alignment) : nullptr;
   }
   void deallocate(std::byte* block, std::size_t bytes) noexcept {
     mica::alloc::Aligned{}.deallocate(block, bytes);
   }
 };
-static_assert(mica::Allocator<Capped>);
 
-int main() {
-  const bool small = mica::alloc::Buffer<float, Capped>::make({}, 100).has_value();
-  const bool large = mica::alloc::Buffer<float, Capped>::make({}, 100000).has_value();
-  std::puts(small && !large ? "the policy was used" : "the policy was not used");
-  return small && !large ? 0 : 1;
+using Model = mica::Transformer<mica::arch::Llama, mica::WithKernels<mica::kernel::Scalar>,
+                                mica::WithAllocator<Capped>>;
+
+int main(int argc, char** argv) try {
+  mica::exec::Inline executor;
+  const Model model(mica::gguf::open(argc > 1 ? argv[1] : "no-such.gguf"), executor, {.n_ctx = 256});
+  std::puts("the model fits into blocks of 4096 bytes");
+} catch (const mica::Error& error) {
+  std::printf("refused: %s\n", error.what());
 }
