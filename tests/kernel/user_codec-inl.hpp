@@ -9,11 +9,11 @@
 #define USER_CODEC_INL_HPP
 #endif
 
+#if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
-#if MICA_VECTORS
 
 template <std::size_t Group>
 struct Codec<user::Grouped<Group, true>> {
@@ -43,9 +43,9 @@ struct Codec<user::Grouped<Group, true>> {
   }
 };
 
-#endif  // MICA_VECTORS
 }  // namespace HWY_NAMESPACE
 }  // namespace MICA_ABI
 }  // namespace mica::kernel::highway
 HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
 #endif

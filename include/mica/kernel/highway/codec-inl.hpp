@@ -17,11 +17,11 @@
 
 #include "mica/kernel/highway/ops-inl.hpp"
 
+#if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
-#if MICA_VECTORS
 
 /// Rows that are computed together.
 inline constexpr std::size_t panel_rows = 16;
@@ -66,9 +66,9 @@ HWY_INLINE void gather_d(const Block* const* rows, std::size_t n, float (&out)[n
   for (std::size_t b = 0; b < n; ++b) widen16(halves[b], out[b]);
 }
 
-#endif  // MICA_VECTORS
 }  // namespace HWY_NAMESPACE
 }  // namespace MICA_ABI
 }  // namespace mica::kernel::highway
 HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
 #endif

@@ -11,11 +11,11 @@
 
 #include "mica/kernel/highway/codec-inl.hpp"
 
+#if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
-#if MICA_VECTORS
 
 template <>
 struct Codec<format::Q6_K> {
@@ -68,9 +68,9 @@ struct Codec<format::Q6_K> {
   }
 };
 
-#endif  // MICA_VECTORS
 }  // namespace HWY_NAMESPACE
 }  // namespace MICA_ABI
 }  // namespace mica::kernel::highway
 HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
 #endif

@@ -29,11 +29,11 @@
 #define MICA_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+#if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
-#if MICA_VECTORS
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -180,9 +180,9 @@ HWY_INLINE float tree(const VF* c) {
   return hn::GetLane(hn::Add(quarter, hn::Shuffle2301(quarter)));
 }
 
-#endif  // MICA_VECTORS
 }  // namespace HWY_NAMESPACE
 }  // namespace MICA_ABI
 }  // namespace mica::kernel::highway
 HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
 #endif
