@@ -24,10 +24,12 @@ struct EncodeOptions {
 /// `encode` takes any bytes, also invalid UTF-8, in time and memory linear in the text up to a logarithm.
 /// `append_piece` takes any id below `vocabulary().size()` and adds its bytes, which may end within a
 /// character; control and unknown tokens add nothing unless shown.
+// clang-format off
 template <class T>
 concept Tokenizer = requires(const T& tokenizer, std::string_view text, EncodeOptions options, TokenId id,
                              std::string& out) {
   { tokenizer.encode(text, options) } -> std::same_as<std::vector<TokenId>>;
+  // clang-format on
   { tokenizer.append_piece(id, true, out) } -> std::same_as<void>;
   { tokenizer.vocabulary() }
   noexcept->std::same_as<const Vocabulary&>;
