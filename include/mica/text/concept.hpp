@@ -29,10 +29,9 @@ template <class T>
 concept Tokenizer = requires(const T& tokenizer, std::string_view text, EncodeOptions options, TokenId id,
                              std::string& out) {
   { tokenizer.encode(text, options) } -> std::same_as<std::vector<TokenId>>;
-  // clang-format on
   { tokenizer.append_piece(id, true, out) } -> std::same_as<void>;
-  { tokenizer.vocabulary() }
-  noexcept->std::same_as<const Vocabulary&>;
+  { tokenizer.vocabulary() } noexcept -> std::same_as<const Vocabulary&>;
 };
+// clang-format on
 
 }  // namespace mica::text
