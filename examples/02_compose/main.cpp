@@ -4,12 +4,12 @@
 //
 //   02_compose [MODEL.gguf]
 //
-// mica::open() of lesson 1 chooses at run time, by what the file says. Here the choice is a type. A Transformer has eight
-// axes (docs/policies/); whatever is not named keeps its default. Three are changed:
+// mica::open() of lesson 1 chooses at run time, by what the file says. Here the choice is a type. A Transformer
+// has eight axes (docs/policies/README.md); whatever is not named keeps its default. Three are changed:
 //
 //   storage   the whole context in one block, instead of growing segments
-//   element   keys and values as eight-bit codes, instead of half floats: half the memory, and the one change of the
-//             three that changes numbers
+//   element   keys and values as eight-bit codes, instead of half floats: half the memory, and the only one of
+//             the three that changes numbers
 //   executor  a team of two threads, instead of the calling one
 //
 // The order does not matter, and a misspelt or unsuitable policy does not compile.
@@ -26,10 +26,9 @@
 #include <filesystem>
 #include <string>
 
-using MyModel = mica::Transformer<mica::arch::Llama,
-                                  mica::WithKv<mica::kv::Contiguous<>>,
-                                  mica::WithKvElement<mica::format::Q8_0>,
-                                  mica::WithExecutor<mica::exec::Team>>;
+using MyModel =
+    mica::Transformer<mica::arch::Llama, mica::WithKv<mica::kv::Contiguous<>>,
+                      mica::WithKvElement<mica::format::Q8_0>, mica::WithExecutor<mica::exec::Team>>;
 
 int main(int argc, char** argv) try {
   const std::string path = argc > 1 ? argv[1] : "examples/models/fairy.gguf";
@@ -47,10 +46,11 @@ int main(int argc, char** argv) try {
 
   const auto prompt = tokenizer.encode("Once upon a time");
   std::printf("Once upon a time");
-  const auto result = mica::generate(session, tokenizer, sampler, prompt, {.max_tokens = 60}, [](std::string_view text) {
-    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  });
-  std::printf("\n\n%zu tokens, %zu bytes of keys and values for every 16\n", result.tokens.size(), model.kv_bytes_per_tile());
+  const auto result = mica::generate(
+      session, tokenizer, sampler, prompt, {.max_tokens = 60},
+      [](std::string_view text) { return std::fwrite(text.data(), 1, text.size(), stdout) == text.size(); });
+  std::printf("\n\n%zu tokens, %zu bytes of keys and values for every 16\n", result.tokens.size(),
+              model.kv_bytes_per_tile());
   return 0;
 } catch (const mica::Error& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lesson 3: a KV storage of your own, on the library's bricks: a slab for every 64 tokens, so that a cache is never much
-// larger than its text. docs/policies/kv-storage.md says what each member promises.   03_custom_kv [MODEL.gguf]
+// Lesson 3 (03_custom_kv [MODEL.gguf]): a KV storage of your own. It takes a slab for every 64 tokens, so a
+// cache is never much larger than its text. docs/policies/kv-storage.md says what each member promises.
 
 #include "mica/arch/llama.hpp"
 #include "mica/model/transformer.hpp"
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   if (!std::filesystem::exists(path)) return std::printf("%s is not there: name a Llama file\n", path), 0;
   const auto document = mica::gguf::open(path);
   mica::exec::Inline executor;
-  mica::Transformer<mica::arch::Llama, mica::WithKv<Slabs<mica::alloc::Huge>>> model(document, executor, {.n_ctx = 200});
+  mica::Transformer<mica::arch::Llama, mica::WithKv<Slabs<mica::alloc::Huge>>> model(document, executor);
   auto cache = model.make_cache();
   for (mica::text::TokenId id = 1; id <= 130; ++id)
     if (model.step(cache, {&id, 1}) != mica::model::StepStatus::ok) return 1;

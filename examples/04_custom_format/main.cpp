@@ -4,11 +4,9 @@
 //
 //   04_custom_format [MODEL.gguf]
 //
-// The lesson rewrites a model's matrices in Q4_1 (q4_1.hpp), in memory, and writes with the result twice. Decoding alone
-// is enough for any format and takes forty lines; a codec (q4_1_codec-inl.hpp and its unit, q4_1_kernels.cpp) computes
-// with the codes themselves. docs/policies/weights.md has the table of members.
-
-#include "q4_1.hpp"
+// The lesson rewrites a model's matrices in Q4_1 (q4_1.hpp), in memory, and lets the result tell the same story
+// twice. Decoding alone is enough for any format; a codec (q4_1_codec-inl.hpp and its unit, q4_1_kernels.cpp)
+// computes with the codes themselves. docs/policies/weights.md has the table of members.
 
 #include "mica/arch/llama.hpp"
 #include "mica/gguf/writer.hpp"
@@ -16,6 +14,7 @@
 #include "mica/runtime/generate.hpp"
 #include "mica/text/spm.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
+#include "q4_1.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -25,10 +24,12 @@
 namespace {
 
 /// The rows of a matrix of any format in Q4_1.
-std::vector<lesson::Q4_1::Block> requantized(const mica::gguf::Document& document, const mica::gguf::TensorInfo& tensor) {
+std::vector<lesson::Q4_1::Block> requantized(const mica::gguf::Document& document,
+                                             const mica::gguf::TensorInfo& tensor) {
   std::vector<std::byte> bytes(tensor.bytes);
   document.read(tensor, bytes);
-  const mica::tensor::AnyMatrix<mica::format::All> matrix(tensor.format.id, bytes.data(), tensor.rows(), tensor.width());
+  const mica::tensor::AnyMatrix<mica::format::All> matrix(tensor.format.id, bytes.data(), tensor.rows(),
+                                                          tensor.width());
   std::vector<lesson::Q4_1::Block> blocks(tensor.elements() / 32);
   std::vector<float> row(tensor.width());
   matrix.visit([&](auto w) {
@@ -47,10 +48,11 @@ std::vector<std::byte> in_q4_1(const mica::gguf::Document& document) {
   for (const mica::gguf::TensorInfo& tensor : document.tensors()) {
     const std::span dims(tensor.dims.data(), tensor.n_dims);
     if (tensor.n_dims == 2 && tensor.width() % 32 == 0) {
-      writer.add(tensor.name, mica::format::Id::Q4_1, dims, [&document, &tensor](const mica::gguf::Sink& sink) {
-        const auto blocks = requantized(document, tensor);
-        sink(std::as_bytes(std::span(blocks)));
-      });
+      writer.add(tensor.name, mica::format::Id::Q4_1, dims,
+                 [&document, &tensor](const mica::gguf::Sink& sink) {
+                   const auto blocks = requantized(document, tensor);
+                   sink(std::as_bytes(std::span(blocks)));
+                 });
     } else {
       writer.add(tensor.name, tensor.format.id, dims, [&document, &tensor](const mica::gguf::Sink& sink) {
         std::vector<std::byte> bytes(tensor.bytes);
@@ -72,10 +74,9 @@ void tell(const char* what, const mica::gguf::Document& document) {
   const mica::text::Spm tokenizer(mica::text::vocabulary_from(document.metadata()));
   mica::sample::Sampler sampler({.temperature = 0}, model.config().n_vocab);
   std::printf("%s: Once upon a time", what);
-  const auto result = mica::generate(session, tokenizer, sampler, tokenizer.encode("Once upon a time"),
-                                     {.max_tokens = 40}, [](std::string_view text) {
-                                       return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-                                     });
+  const auto result = mica::generate(
+      session, tokenizer, sampler, tokenizer.encode("Once upon a time"), {.max_tokens = 40},
+      [](std::string_view text) { return std::fwrite(text.data(), 1, text.size(), stdout) == text.size(); });
   std::printf("\n(%zu tokens)\n\n", result.tokens.size());
 }
 

@@ -12,7 +12,7 @@
 
 namespace lesson {
 
-/// All that a weight format needs: who it is, what a block is, and how to decode it. Products are float products.
+/// All that a weight format needs: who it is, what a block is, how to decode it. Products are float products.
 struct Q4_1 {
   static constexpr mica::format::Id id = mica::format::Id::Q4_1;
   static constexpr std::string_view name = "Q4_1";
@@ -36,19 +36,22 @@ struct Q4_1 {
 
   /// Not part of the concept: the lesson makes its own file.
   static void encode(const float* values, Block& block) noexcept {
-    const auto [least, most] = std::minmax_element(values, values + block_size);
-    const float d = (*most - *least) / 15, inverse = d > 0 ? 1 / d : 0;
+    const float least = *std::min_element(values, values + block_size);
+    const float d = (*std::max_element(values, values + block_size) - least) / 15,
+                inverse = d > 0 ? 1 / d : 0;
     const auto code = [&](std::size_t i) {
-      return static_cast<std::uint8_t>(std::min(15.0f, (values[i] - *least) * inverse + 0.5f));
+      return static_cast<std::uint8_t>(std::min(15.0f, (values[i] - least) * inverse + 0.5f));
     };
     block.d = mica::to_half(d);
-    block.m = mica::to_half(*least);
-    for (std::size_t j = 0; j < 16; ++j) block.nibbles[j] = static_cast<std::uint8_t>(code(j) | (code(j + 16) << 4));
+    block.m = mica::to_half(least);
+    for (std::size_t j = 0; j < 16; ++j)
+      block.nibbles[j] = static_cast<std::uint8_t>(code(j) | (code(j + 16) << 4));
   }
 };
 static_assert(mica::WeightFormat<Q4_1>);
 
-/// The same blocks with integer arithmetic: activations become eight-bit codes, and the vector kernels know the block.
+/// The same blocks with integer arithmetic: activations become eight-bit codes, and the vector kernels know
+/// the block.
 struct IntegerQ4_1 : Q4_1 {
   static constexpr auto arithmetic = mica::format::Arithmetic::integer;
   static constexpr bool vector_codec = true;  // in q4_1_codec-inl.hpp

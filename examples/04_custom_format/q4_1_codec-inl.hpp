@@ -26,7 +26,8 @@ struct Codec<lesson::IntegerQ4_1> {
     hn::StoreU(hn::And(bytes, hn::Set(d, 15)), d, codes);
     hn::StoreU(hn::ShiftRight<4>(bytes), d, codes + 16);
   }
-  static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<lesson::IntegerQ4_1>& out) {
+  static HWY_INLINE void scales(const Block* const* rows, std::size_t n,
+                                ChunkScales<lesson::IntegerQ4_1>& out) {
     gather_d(rows, n, out.d);
     for (std::size_t b = 0; b < n; ++b) {
       for (std::size_t r = 0; r < panel_rows; ++r) {

@@ -35,9 +35,8 @@ Error refused(const Recipe& recipe) {
 /// A row of rope factors.
 Recipe with_factors(std::vector<float> factors) {
   return with([=](gguf::Writer& writer) {
-    writer.add("rope_freqs.weight", format::Id::F32, {factors.size()}, [=](const gguf::Sink& sink) {
-      sink(std::as_bytes(std::span(factors)));
-    });
+    writer.add("rope_freqs.weight", format::Id::F32, {factors.size()},
+               [=](const gguf::Sink& sink) { sink(std::as_bytes(std::span(factors))); });
   });
 }
 
@@ -107,9 +106,8 @@ TEST_CASE("rope keys are read: base, dimensions, linear scaling, factors") {
 }
 
 TEST_CASE("each key that is needed is named when it is missing") {
-  for (const std::string key :
-       {"llama.block_count", "llama.embedding_length", "llama.feed_forward_length", "llama.attention.head_count",
-        "llama.attention.layer_norm_rms_epsilon"}) {
+  for (const std::string key : {"llama.block_count", "llama.embedding_length", "llama.feed_forward_length",
+                                "llama.attention.head_count", "llama.attention.layer_norm_rms_epsilon"}) {
     CAPTURE(key);
     const Error error = refused(with([](gguf::Writer&) {}, {key}));
     CHECK(error.code() == ErrorCode::file);
@@ -123,7 +121,7 @@ TEST_CASE("a count out of its range is refused by key, number found and numbers 
     std::uint32_t value;
     std::string allowed;
   };
-  for (const auto& [key, value, allowed] : {
+  for (const Case& c : {
            Case{"llama.block_count", 0, "1 to 4096"},
            Case{"llama.block_count", 4097, "1 to 4096"},
            Case{"llama.context_length", 0, "1 to 1073741824"},
@@ -140,11 +138,11 @@ TEST_CASE("a count out of its range is refused by key, number found and numbers 
            Case{"llama.rope.dimension_count", 0, "2 to 10"},
            Case{"llama.rope.dimension_count", 12, "2 to 10"},
        }) {
-    CAPTURE(key);
-    CAPTURE(value);
-    const Error error = refused(with(key, value));
+    CAPTURE(c.key);
+    CAPTURE(c.value);
+    const Error error = refused(with(c.key, c.value));
     CHECK(error.code() == ErrorCode::file);
-    CHECK(mentions(error, "tiny.gguf", key, std::to_string(value), allowed));
+    CHECK(mentions(error, "tiny.gguf", c.key, std::to_string(c.value), c.allowed));
   }
 }
 
@@ -171,9 +169,11 @@ TEST_CASE("heads wider than the kernels take are refused, given or computed") {
 }
 
 TEST_CASE("numbers that are no positive finite number are refused") {
-  for (const float bad : {0.0f, -1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float bad :
+       {0.0f, -1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     CAPTURE(bad);
-    CHECK(mentions(refused(with("llama.attention.layer_norm_rms_epsilon", bad)), "layer_norm_rms_epsilon", "above 0"));
+    CHECK(mentions(refused(with("llama.attention.layer_norm_rms_epsilon", bad)), "layer_norm_rms_epsilon",
+                   "above 0"));
     CHECK(mentions(refused(with("llama.rope.freq_base", bad)), "rope.freq_base", "above 0"));
     CHECK(mentions(refused(with_factors({1, 1, bad, 1, 1})), "rope_freqs.weight", "above 0"));
     const Error scale = refused(with([=](gguf::Writer& writer) {
@@ -207,7 +207,8 @@ TEST_CASE("a key of the wrong kind is refused") {
 TEST_CASE("rope factors of the wrong length or type are refused") {
   CHECK(mentions(refused(with_factors({1, 1, 1, 1})), "rope_freqs.weight", "F32 4", "F32 5"));
   const Error half = refused(with([](gguf::Writer& writer) {
-    writer.add("rope_freqs.weight", format::Id::F16, {5}, [](const gguf::Sink& sink) { sink(std::vector<std::byte>(10)); });
+    writer.add("rope_freqs.weight", format::Id::F16, {5},
+               [](const gguf::Sink& sink) { sink(std::vector<std::byte>(10)); });
   }));
   CHECK(mentions(half, "rope_freqs.weight", "F16", "F32 5"));
 }

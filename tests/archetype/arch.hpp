@@ -25,7 +25,8 @@ struct Arch {
     config.norm_epsilon = 1e-5f;
     config.rope.dims = head_dim;
     for (std::size_t i = 0; document.contains(arch::tensor_names::layer(i, "attn_q")); ++i) {
-      config.layers.push_back({rows(i, "attn_q") / head_dim, rows(i, "attn_k") / head_dim, head_dim, rows(i, "ffn_up")});
+      config.layers.push_back(
+          {rows(i, "attn_q") / head_dim, rows(i, "attn_k") / head_dim, head_dim, rows(i, "ffn_up")});
     }
     return config;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least IntegerFormat: eight-bit codes and one scale. It takes the number of Q8_0 in files and holds the same.
+// The least IntegerFormat: eight-bit codes and one scale. It takes the number of Q8_0 in files, and its blocks.
 
 #pragma once
 

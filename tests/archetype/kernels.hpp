@@ -25,7 +25,9 @@ struct Kernels {
   static void attention_scores(const kernel::AttentionArgs& a) noexcept {
     kernel::scalar::attention_scores<E>(a);
   }
-  static void attention_softmax(const kernel::AttentionArgs& a) noexcept { kernel::scalar::attention_softmax(a); }
+  static void attention_softmax(const kernel::AttentionArgs& a) noexcept {
+    kernel::scalar::attention_softmax(a);
+  }
   template <KvElement E>
   static void attention_values(const kernel::AttentionArgs& a) noexcept {
     kernel::scalar::attention_values<E>(a);

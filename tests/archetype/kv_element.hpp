@@ -23,7 +23,8 @@ struct KvElement {
   static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
     std::copy_n(reinterpret_cast<const float*>(tile) + slot * head_dim, head_dim, out);
   }
-  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                          const float* head) noexcept {
     store_key(tile, slot, head_dim, head);
   }
   static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {

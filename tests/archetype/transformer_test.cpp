@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least class of every axis, alone and all at once: a Transformer asks of its policies what their concepts say, and
-// nothing more.
+// The least class of every axis, alone and all at once: a Transformer asks of its policies what their concepts
+// say, and nothing more.
 
 #include "archetype/allocator.hpp"
 #include "archetype/arch.hpp"
@@ -12,12 +12,11 @@
 #include "archetype/kv_storage.hpp"
 #include "archetype/pager.hpp"
 #include "archetype/weight_format.hpp"
-#include "model/run_model.hpp"
-#include "model/tiny_model.hpp"
-
 #include "mica/alloc/counting.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/kv/contiguous.hpp"
+#include "model/run_model.hpp"
+#include "model/tiny_model.hpp"
 
 #include <doctest/doctest.h>
 
@@ -55,15 +54,17 @@ TEST_CASE("each archetype alone computes the bits of the default policies") {
   CHECK(same_bits(expected, run<Changed<WithWeights<archetype::WeightFormat>>>(tiny)));
   CHECK(same_bits(expected, run<Transformer<archetype::Arch, WithKvElement<format::F32>>>(tiny)));
   std::size_t blocks = 0;
-  CHECK(same_bits(expected, run<Changed<WithAllocator<archetype::Allocator>>>(tiny, archetype::Allocator(blocks))));
+  CHECK(same_bits(expected,
+                  run<Changed<WithAllocator<archetype::Allocator>>>(tiny, archetype::Allocator(blocks))));
   CHECK(blocks == 0);
 }
 
 TEST_CASE("all archetypes together compute the bits of the default policies") {
-  using Least = Transformer<archetype::Arch, WithExecutor<archetype::Executor>, WithKernels<archetype::Kernels>,
-                            WithKvElement<archetype::KvElement>, WithAllocator<archetype::Allocator>,
-                            WithKv<archetype::KvStorage<archetype::Allocator>>,
-                            WithPager<archetype::Pager<archetype::Allocator>>, WithWeights<archetype::WeightFormat>>;
+  using Least =
+      Transformer<archetype::Arch, WithExecutor<archetype::Executor>, WithKernels<archetype::Kernels>,
+                  WithKvElement<archetype::KvElement>, WithAllocator<archetype::Allocator>,
+                  WithKv<archetype::KvStorage<archetype::Allocator>>,
+                  WithPager<archetype::Pager<archetype::Allocator>>, WithWeights<archetype::WeightFormat>>;
   const TinyModel tiny({.format = format::Id::F16});
   std::size_t blocks = 0;
   CHECK(same_bits(run<Default>(tiny), run<Least>(tiny, archetype::Allocator(blocks))));
@@ -78,7 +79,8 @@ TEST_CASE("an integer format of the user's own computes the bits of the format i
 
 TEST_CASE("the order of policies does not matter, and the last of an axis wins") {
   using A = Transformer<arch::Llama, WithKv<kv::Contiguous<>>, WithKvElement<format::Q8_0>>;
-  using B = Transformer<arch::Llama, WithKvElement<format::F32>, WithKvElement<format::Q8_0>, WithKv<kv::Contiguous<>>>;
+  using B = Transformer<arch::Llama, WithKvElement<format::F32>, WithKvElement<format::Q8_0>,
+                        WithKv<kv::Contiguous<>>>;
   static_assert(std::is_same_v<A::Storage, B::Storage> && std::is_same_v<A::Elements, B::Elements>);
   using C = A::With<WithKv<kv::Segmented<>>>;
   static_assert(std::is_same_v<C::Storage, Default::Storage> && std::is_same_v<C::Elements, A::Elements>);

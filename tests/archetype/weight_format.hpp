@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least WeightFormat: it can be decoded and nothing else. It takes the number of F16 in files and holds the same.
+// The least WeightFormat: it can be decoded and nothing else. It takes the number of F16 in files, and its blocks.
 
 #pragma once
 

@@ -8,10 +8,13 @@
 
 namespace mica::test {
 
-static_assert(checked_add(2, 3) == 5u && !checked_add(UINT64_MAX, 1) && checked_add(UINT64_MAX, 0) == UINT64_MAX);
+static_assert(checked_add(2, 3) == 5u && !checked_add(UINT64_MAX, 1) &&
+              checked_add(UINT64_MAX, 0) == UINT64_MAX);
 static_assert(checked_mul(1u << 31, 2) == std::uint64_t{1} << 32 && checked_mul(0, UINT64_MAX) == 0u);
-static_assert(ceil_div(0u, 4u) == 0 && ceil_div(1u, 4u) == 1 && ceil_div(4u, 4u) == 1 && ceil_div(5u, 4u) == 2);
-static_assert(round_up(0u, 16u) == 0 && round_up(1u, 16u) == 16 && round_up(16u, 16u) == 16 && round_up(17u, 16u) == 32);
+static_assert(ceil_div(0u, 4u) == 0 && ceil_div(1u, 4u) == 1 && ceil_div(4u, 4u) == 1 &&
+              ceil_div(5u, 4u) == 2);
+static_assert(round_up(0u, 16u) == 0 && round_up(1u, 16u) == 16 && round_up(16u, 16u) == 16 &&
+              round_up(17u, 16u) == 32);
 
 TEST_CASE("a product that does not fit is empty, right at the edge") {
   CHECK(checked_mul(UINT64_MAX, 1) == UINT64_MAX);

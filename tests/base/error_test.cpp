@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/base/assert.hpp"
 #include "mica/base/error.hpp"
+
+#include "mica/base/assert.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/base/type_list.hpp"
 #include "mica/base/visit.hpp"
+
+#include "mica/base/type_list.hpp"
 
 #include <doctest/doctest.h>
 
@@ -24,7 +25,8 @@ using List = TypeList<A, B, C>;
 static_assert(List::size == 3 && List::contains<B> && !List::contains<int>);
 static_assert(std::is_same_v<Concat<TypeList<A>, TypeList<B, C>>, List>);
 static_assert(std::is_same_v<Concat<TypeList<>, List>, List>);
-static_assert(visit_id<List>(1, [](auto) {}) && !visit_id<List>(3, [](auto) {}) && !visit_id<TypeList<>>(1, [](auto) {}));
+static_assert(visit_id<List>(1, [](auto) {}) && !visit_id<List>(3, [](auto) {}) &&
+              !visit_id<TypeList<>>(1, [](auto) {}));
 
 }  // namespace
 
@@ -59,7 +61,8 @@ TEST_CASE("a visit that finds nothing looks at all and calls nobody") {
 
 TEST_CASE("a visit stops looking when it has found") {
   int looked = 0;
-  CHECK(visit_if(List{}, [&](auto) { return ++looked == 2; }, [](auto) {}));
+  CHECK(visit_if(
+      List{}, [&](auto) { return ++looked == 2; }, [](auto) {}));
   CHECK(looked == 2);
 }
 

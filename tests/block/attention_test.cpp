@@ -22,12 +22,16 @@ using Floats = kv::Fixed<format::F32>;
 
 /// Queries, keys and values of a sequence, unrotated.
 struct Sequence {
-  arch::LayerConfig layer;
+  block::LayerConfig layer;
   std::size_t tokens;
   std::vector<float> q, k, v;  // (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
 
-  Sequence(arch::LayerConfig l, std::size_t n)
-      : layer(l), tokens(n), q(random(n * l.q_width(), 1)), k(random(n * l.kv_width(), 2)), v(random(n * l.kv_width(), 3)) {}
+  Sequence(block::LayerConfig l, std::size_t n)
+      : layer(l),
+        tokens(n),
+        q(random(n * l.q_width(), 1)),
+        k(random(n * l.kv_width(), 2)),
+        v(random(n * l.kv_width(), 3)) {}
 
   static std::vector<float> random(std::size_t n, std::uint64_t seed) {
     CounterRng rng(seed);
@@ -48,7 +52,8 @@ struct Sequence {
         double sum = 0;
         for (std::size_t j = 0; j <= t; ++j) {
           double dot = 0;
-          for (std::size_t i = 0; i < d; ++i) dot += static_cast<double>(query[i]) * k[j * layer.kv_width() + kv_head * d + i];
+          for (std::size_t i = 0; i < d; ++i)
+            dot += static_cast<double>(query[i]) * k[j * layer.kv_width() + kv_head * d + i];
           sum += p[j] = std::exp(dot / std::sqrt(static_cast<double>(d)));
         }
         for (std::size_t j = 0; j <= t; ++j) {
@@ -74,12 +79,25 @@ struct Sequence {
     std::vector<float> scratch(executor.workers() * floats);
     for (std::size_t pos = 0; pos < tokens; pos += step) {
       const std::size_t n = std::min(step, tokens - pos);
-      const auto rows = [&](auto& all, std::size_t width) { return MatrixView(all.data() + pos * width, n, width); };
+      const auto rows = [&](auto& all, std::size_t width) {
+        return MatrixView(all.data() + pos * width, n, width);
+      };
       std::vector<float> values = v;
-      const block::AttentionContext<Floats, Storage> context{
-          layer, 0, pos, rows(queries, layer.q_width()), rows(keys, layer.kv_width()), rows(values, layer.kv_width()),
-          rows(out, layer.q_width()), {ones.data(), n, 1}, {zeros.data(), n, 1}, 2, kernel::RopePairs::adjacent, elements, cache};
-      block::attend<kernel::Scalar>(executor, context, [&](std::size_t worker) { return scratch.data() + worker * floats; });
+      const block::AttentionContext<Floats, Storage> context{layer,
+                                                             0,
+                                                             pos,
+                                                             rows(queries, layer.q_width()),
+                                                             rows(keys, layer.kv_width()),
+                                                             rows(values, layer.kv_width()),
+                                                             rows(out, layer.q_width()),
+                                                             {ones.data(), n, 1},
+                                                             {zeros.data(), n, 1},
+                                                             2,
+                                                             kernel::RopePairs::adjacent,
+                                                             elements,
+                                                             cache};
+      block::attend<kernel::Scalar>(executor, context,
+                                    [&](std::size_t worker) { return scratch.data() + worker * floats; });
     }
     return out;
   }
@@ -89,9 +107,9 @@ struct Sequence {
 
 TEST_CASE("attention by tiles and chunks is attention") {
   exec::Inline executor;
-  for (const auto& [heads, kv_heads, head_dim] : {std::array<std::size_t, 3>{3, 3, 8}, {6, 2, 5}, {4, 1, 16}}) {
-    CAPTURE(heads);
-    const Sequence sequence({heads, kv_heads, head_dim, 0}, 530);
+  for (const block::LayerConfig layer : {block::LayerConfig{3, 3, 8, 0}, {6, 2, 5, 0}, {4, 1, 16, 0}}) {
+    CAPTURE(layer.heads);
+    const Sequence sequence(layer, 530);
     const auto exact = sequence.exact();
     const auto out = sequence.attend<kv::Contiguous<alloc::Aligned>>(executor, 530);
     double worst = 0;
@@ -100,12 +118,14 @@ TEST_CASE("attention by tiles and chunks is attention") {
   }
 }
 
-TEST_CASE("attention gives the same bits for any step, storage and team, and for more heads than a unit of work has rows") {
+TEST_CASE(
+    "attention gives the same bits for any step, storage and team, and for more heads than a unit of work "
+    "has rows") {
   exec::Inline executor;
   exec::Team team(3);
-  for (const auto& [heads, kv_heads] : {std::array<std::size_t, 2>{6, 2}, {70, 1}}) {
-    CAPTURE(heads);
-    const Sequence sequence({heads, kv_heads, 6, 0}, 300);
+  for (const block::LayerConfig layer : {block::LayerConfig{6, 2, 6, 0}, {70, 1, 6, 0}}) {
+    CAPTURE(layer.heads);
+    const Sequence sequence(layer, 300);
     using Contiguous = kv::Contiguous<alloc::Aligned>;
     using Segmented = kv::Segmented<alloc::Aligned>;
     const auto expected = sequence.attend<Contiguous>(executor, 300);
@@ -118,8 +138,8 @@ TEST_CASE("attention gives the same bits for any step, storage and team, and for
 }
 
 TEST_CASE("the scratch of a worker holds its parts and no more") {
-  for (const std::size_t group : {1, 4, 63, 64, 65, 200}) {
-    for (const std::size_t head_dim : {1, 10, 64, 257, 512}) {
+  for (const std::size_t group : {1u, 4u, 63u, 64u, 65u, 200u}) {
+    for (const std::size_t head_dim : {1u, 10u, 64u, 257u, 512u}) {
       CAPTURE(group);
       CAPTURE(head_dim);
       std::vector<float> memory(block::AttentionScratch::floats(group, head_dim));

@@ -36,14 +36,16 @@ TEST_CASE("norm and the gated block are what their formulas say") {
   const auto gate = random(ff * width, 3), up = random(ff * width, 4), down = random(width * ff, 5);
   std::vector<float> normed(n * width), gated(n * ff), upped(n * ff), residual = x;
   exec::Inline executor;
-  const auto input = block::norm<kernel::Scalar>(executor, MatrixView<const float>(x.data(), n, width), weight.data(), 1e-5f,
-                                                 MatrixView<float>(normed.data(), n, width), {}, false);
+  const auto input =
+      block::norm<kernel::Scalar>(executor, MatrixView<const float>(x.data(), n, width), weight.data(), 1e-5f,
+                                  MatrixView<float>(normed.data(), n, width), {}, false);
   const block::FeedForward<List> f{matrix(gate, ff, width), matrix(up, ff, width), matrix(down, width, ff),
-                                   {gated.data(), n, ff}, {upped.data(), n, ff}, {}};
+                                   {gated.data(), n, ff},   {upped.data(), n, ff}, {}};
   block::feed_forward<kernel::Scalar>(executor, f, input, MatrixView<float>(residual.data(), n, width));
   for (std::size_t t = 0; t < n; ++t) {
     double squares = 0;
-    for (std::size_t i = 0; i < width; ++i) squares += static_cast<double>(x[t * width + i]) * x[t * width + i];
+    for (std::size_t i = 0; i < width; ++i)
+      squares += static_cast<double>(x[t * width + i]) * x[t * width + i];
     const double scale = 1 / std::sqrt(squares / width + 1e-5);
     std::vector<double> hidden(ff);
     for (std::size_t r = 0; r < ff; ++r) {

@@ -45,7 +45,8 @@ TEST_CASE("products that share an input are each computed whole, rows that fill 
   };
   const kernel::Input input{{x.data(), n, k}, {}};
   exec::Team team(3);
-  block::project<kernel::Scalar>(team, input, std::array{product(0, false), product(1, true), product(2, false)});
+  block::project<kernel::Scalar>(team, input,
+                                 std::array{product(0, false), product(1, true), product(2, false)});
   for (std::size_t i = 0; i < 3; ++i) {
     for (std::size_t t = 0; t < n; ++t) {
       for (std::size_t r = 0; r < rows[i]; ++r) {

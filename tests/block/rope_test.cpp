@@ -23,16 +23,17 @@ struct Tables {
 
 TEST_CASE("angles are right to the last bit but one, far out too") {
   for (const double base : {10000.0, 500000.0, 1e6}) {
-    for (const std::size_t dims : {2, 64, 128}) {
+    for (const std::size_t dims : {2u, 64u, 128u}) {
       CAPTURE(base);
       CAPTURE(dims);
       const block::RopeFrequencies frequencies({.dims = dims, .base = base, .factors = {}});
       REQUIRE(frequencies.pairs() == dims / 2);
-      for (const std::size_t pos : {0, 1, 2047, 131071, 1000000}) {
+      for (const std::size_t pos : {0u, 1u, 2047u, 131071u, 1000000u}) {
         const Tables tables(frequencies, pos, 1);
         for (std::size_t i = 0; i < dims / 2; ++i) {
           const long double exponent = -2.0L * static_cast<long double>(i) / static_cast<long double>(dims);
-          const long double angle = static_cast<long double>(pos) * std::pow(static_cast<long double>(base), exponent);
+          const long double angle =
+              static_cast<long double>(pos) * std::pow(static_cast<long double>(base), exponent);
           CHECK(std::fabs(tables.cos[i] - std::cos(angle)) < 1.2e-7L);
           CHECK(std::fabs(tables.sin[i] - std::sin(angle)) < 1.2e-7L);
         }
@@ -43,8 +44,9 @@ TEST_CASE("angles are right to the last bit but one, far out too") {
 
 TEST_CASE("factors and linear scaling divide the frequency") {
   const block::RopeFrequencies plain({.dims = 6, .base = 100.0, .factors = {}});
-  const block::RopeFrequencies scaled({.dims = 6, .base = 100.0, .scale = 4.0, .factors = {1.0f, 2.0f, 8.0f}});
-  for (const std::size_t pos : {8, 64, 800}) {
+  const block::RopeFrequencies scaled(
+      {.dims = 6, .base = 100.0, .scale = 4.0, .factors = {1.0f, 2.0f, 8.0f}});
+  for (const std::size_t pos : {8u, 64u, 800u}) {
     const Tables a(scaled, pos * 4, 1);
     CHECK(a.cos[0] == Tables(plain, pos, 1).cos[0]);
     CHECK(a.sin[1] == Tables(plain, pos / 2, 1).sin[1]);

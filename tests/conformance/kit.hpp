@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The conformance kit as tests see it: prompts, expected logits and greedy continuations of one model file, and the
-// figures by which logits are compared.
+// The conformance kit as tests see it: prompts and expected logits of its model files, and the figures by which
+// logits are compared.
 
 #pragma once
 
@@ -82,7 +82,9 @@ class Kit {
   }
 
   [[nodiscard]] const nlohmann::json& models() const { return index_["models"]; }
-  [[nodiscard]] std::string path(const nlohmann::json& name) const { return (root_ / name.get<std::string>()).string(); }
+  [[nodiscard]] std::string path(const nlohmann::json& name) const {
+    return (root_ / name.get<std::string>()).string();
+  }
   /// The ids of a prompt of a model.
   [[nodiscard]] std::vector<std::uint32_t> ids(const nlohmann::json& model, const std::string& prompt) const {
     return index_["prompt_sets"][model["prompt_set"].get<std::string>()]["prompts"][prompt];

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Logits of the conformance kit's Llama files, within the tolerances of its README, and its greedy continuations.
+// Logits of the conformance kit's Llama files, within the tolerances of its README, and its greedy answers.
 
 #include "shared.hpp"
 
 #if __has_include(<nlohmann/json.hpp>)
 #include "conformance/kit.hpp"
-#include "model/run_model.hpp"
-
 #include "mica/arch/llama.hpp"
 #include "mica/model/transformer.hpp"
+#include "model/run_model.hpp"
 
 #include <doctest/doctest.h>
 
@@ -45,9 +44,10 @@ class Run {
       : kit_(kit),
         entry_(entry),
         document_(gguf::open(kit.path(entry["file"]))),
-        model_(document_, executor_, {.n_ctx = 512, .chunk = 512, .logits_rows = 512, .log = {}}, {}, {element, element}) {}
+        model_(document_, executor_, {.n_ctx = 512, .chunk = 512, .logits_rows = 512, .log = {}}, {},
+               {element, element}) {}
 
-  /// Logits after every token of every prompt, in the kit's order, with prompts fed in chunks; (tokens, n_vocab).
+  /// Logits after every token of every prompt, in the kit's order, fed in chunks; (tokens, n_vocab).
   [[nodiscard]] std::vector<float> all(std::size_t chunk) {
     std::vector<float> out;
     for (const auto& wanted : entry_["rows"]) {
@@ -111,9 +111,10 @@ class Run {
   Model model_;
 };
 
-void print(const std::string& file, const char* what, const Figures& f, const char* beside, const Figures& other) {
-  std::printf("  %-30s %-22s max %9.2e  rms %9.2e  kl %9.2e  | %s: rms %9.2e  kl %9.2e\n", file.c_str() + 7, what, f.max,
-              f.rms, f.mean_kl, beside, other.rms, other.mean_kl);
+void print(const std::string& file, const char* what, const Figures& f, const char* beside,
+           const Figures& other) {
+  std::printf("  %-30s %-22s max %9.2e  rms %9.2e  kl %9.2e  | %s: rms %9.2e  kl %9.2e\n", file.c_str() + 7,
+              what, f.max, f.rms, f.mean_kl, beside, other.rms, other.mean_kl);
 }
 
 }  // namespace
@@ -146,7 +147,8 @@ TEST_CASE("logits of Llama files are as near to the exact ones as the kit asks")
       CHECK(ours.rms <= 1.1 * theirs.rms);
       CHECK(ours.mean_kl <= 1.1 * theirs.mean_kl);
       const auto rows = kit.logits(entry, "llamacpp_logits");
-      if (!rows.empty()) print(file, "llama.cpp, same rows", compare(rows, exact, run.n_vocab()), "all rows", theirs);
+      if (!rows.empty())
+        print(file, "llama.cpp, same rows", compare(rows, exact, run.n_vocab()), "all rows", theirs);
     }
     std::printf("  %-30s greedy: %zu of %zu\n", file.c_str() + 7, equal, safe);
   }
@@ -167,14 +169,15 @@ TEST_CASE("keys and values in F16 and Q8_0 lose no more than the kit's figures f
     const std::string file = entry["file"];
     CAPTURE(file);
     const auto exact = Run(kit, entry, "F32").all(512);  // as near to exact as the case above says
-    for (const auto& [element, key] : {std::pair{"F16", "f16_flash"}, std::pair{"Q8_0", "q8_0_flash"}}) {
-      INFO(element);
+    for (const std::string element : {"F16", "Q8_0"}) {
+      CAPTURE(element);
+      const char* const key = element == "F16" ? "f16_flash" : "q8_0_flash";
       Run run(kit, entry, element);
       const auto logits = run.all(512);
       CHECK(same_bits(logits, run.all(1)));
       const Figures ours = compare(logits, exact, run.n_vocab());
       const Figures theirs = figures(entry["kv_error_on_exact_weights"][key]);
-      print(file, element, ours, key, theirs);
+      print(file, element.c_str(), ours, key, theirs);
       CHECK(ours.rms <= theirs.rms);
       CHECK(ours.mean_kl <= theirs.mean_kl);
     }
@@ -187,7 +190,8 @@ TEST_CASE("keys and values in F16 and Q8_0 lose no more than the kit's figures f
 #else
 
 TEST_CASE("logits of Llama files are as near to the exact ones as the kit asks") {
-  mica::test::skipped("logits of Llama files", "nlohmann-json, which reads the kit's index, is not installed");
+  mica::test::skipped("logits of Llama files",
+                      "nlohmann-json, which reads the kit's index, is not installed");
 }
 
 #endif

@@ -3,7 +3,6 @@
 #include "mica/kv/elements.hpp"
 
 #include "io/temporary_folder.hpp"
-
 #include "mica/base/rng.hpp"
 
 #include <doctest/doctest.h>
@@ -42,10 +41,10 @@ float tolerance(float x) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a tile gives back what was stored, for every slot and any width of head", E, format::F32, format::F16,
-                   format::BF16, format::Q8_0) {
+TEST_CASE_TEMPLATE("a tile gives back what was stored, for every slot and any width of head", E, format::F32,
+                   format::F16, format::BF16, format::Q8_0) {
   CounterRng rng(3);
-  for (const std::size_t head_dim : {1, 2, 7, 63, 64, 65, 128, 257, 512}) {
+  for (const std::size_t head_dim : {1u, 2u, 7u, 63u, 64u, 65u, 128u, 257u, 512u}) {
     CAPTURE(head_dim);
     const std::size_t key_bytes = E::key_tile_bytes(head_dim), value_bytes = E::value_tile_bytes(head_dim);
     CHECK(key_bytes % 32 == 0);
@@ -62,7 +61,8 @@ TEST_CASE_TEMPLATE("a tile gives back what was stored, for every slot and any wi
     std::vector<float> out(head_dim);
     for (std::size_t slot = 0; slot < 16; ++slot) {
       for (const bool key : {true, false}) {
-        key ? E::load_key(keys.data(), slot, head_dim, out.data()) : E::load_value(values.data(), slot, head_dim, out.data());
+        key ? E::load_key(keys.data(), slot, head_dim, out.data())
+            : E::load_value(values.data(), slot, head_dim, out.data());
         for (std::size_t i = 0; i < head_dim; ++i) {
           CHECK(std::fabs(out[i] - heads[slot][i]) <= tolerance<E>(heads[slot][i]));
         }
@@ -71,8 +71,8 @@ TEST_CASE_TEMPLATE("a tile gives back what was stored, for every slot and any wi
   }
 }
 
-TEST_CASE_TEMPLATE("storing a slot again leaves its neighbours alone", E, format::F32, format::F16, format::BF16,
-                   format::Q8_0) {
+TEST_CASE_TEMPLATE("storing a slot again leaves its neighbours alone", E, format::F32, format::F16,
+                   format::BF16, format::Q8_0) {
   CounterRng rng(5);
   constexpr std::size_t head_dim = 19;
   std::vector<std::byte> keys(E::key_tile_bytes(head_dim)), values(E::value_tile_bytes(head_dim));
@@ -123,12 +123,14 @@ TEST_CASE("a name that is no element is refused with the known ones") {
   const Error keys = refusal([] { return kv::AnyElements<>("f15", "f16"); });
   CHECK(keys.code() == ErrorCode::usage);
   CHECK(mentions(keys, "'f15' for keys", "F16 Q8_0 F32 BF16"));
-  CHECK(mentions(refusal([] { return kv::AnyElements<>("f16", "q4_k"); }), "'q4_k' for values"));  // a format, no element
-  CHECK(mentions(refusal([] { return kv::AnyElements<TypeList<format::F32>>("F32", "F16"); }), "choose one of F32"));
+  CHECK(mentions(refusal([] { return kv::AnyElements<>("f16", "q4_k"); }),
+                 "'q4_k' for values"));  // a format, no element
+  CHECK(mentions(refusal([] { return kv::AnyElements<TypeList<format::F32>>("F32", "F16"); }),
+                 "choose one of F32"));
 }
 
 TEST_CASE("the bytes of a tile are those of its parts, rounded up to cache lines") {
-  for (const std::size_t head_dim : {1, 10, 63, 64, 128}) {
+  for (const std::size_t head_dim : {1u, 10u, 63u, 64u, 128u}) {
     CAPTURE(head_dim);
     CHECK(kv::key_bytes(kv::Fixed<format::F16, format::Q8_0>(), head_dim) == 32 * head_dim);
     const std::size_t sum = format::F16::key_tile_bytes(head_dim) + format::Q8_0::value_tile_bytes(head_dim);

@@ -56,7 +56,7 @@ TEST_CASE("a context that is no multiple of a tile is rounded up to one") {
 
 TEST_CASE("a step of a wide cache is at most a gibibyte, and at least 256 tokens") {
   budget::Ledger ledger;
-  // 2 MiB a tile: 1 GiB is 8,192 tokens, so the step of 4,096 stays; 16 MiB a tile: 1,024; 1 GiB a tile: 256 anyway.
+  // 2 MiB a tile: 1 GiB is 8,192 tokens, so the step of 4,096 stays. 16 MiB: 1,024 tokens. 1 GiB: 256 anyway.
   const auto steps = [&](std::size_t bytes) {
     const std::array<kv::LayerShape, 1> wide = {{{1, bytes}}};
     Counted storage(alloc::Counting(ledger, Account::kv), wide, 10000);

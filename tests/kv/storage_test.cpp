@@ -3,7 +3,6 @@
 // What every KV storage promises, contiguous, segmented or chosen by name.
 
 #include "io/temporary_folder.hpp"
-
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/kv/any_storage.hpp"
@@ -60,9 +59,9 @@ void check_tiles(const Storage& storage, std::size_t tokens) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("runs cover every tile once, and tiles do not overlap", Storage, kv::Contiguous<A>, kv::Segmented<A>,
-                   kv::AnyStorage<A>) {
-  for (const std::size_t tokens : {1, 16, 17, 256, 257, 600, 700}) {
+TEST_CASE_TEMPLATE("runs cover every tile once, and tiles do not overlap", Storage, kv::Contiguous<A>,
+                   kv::Segmented<A>, kv::AnyStorage<A>) {
+  for (const std::size_t tokens : {1u, 16u, 17u, 256u, 257u, 600u, 700u}) {
     CAPTURE(tokens);
     Storage storage(A{}, layers, 700);
     REQUIRE(storage.reserve(tokens));
@@ -71,8 +70,8 @@ TEST_CASE_TEMPLATE("runs cover every tile once, and tiles do not overlap", Stora
   }
 }
 
-TEST_CASE_TEMPLATE("tokens stay where they are while a storage grows", Storage, kv::Contiguous<A>, kv::Segmented<A>,
-                   kv::AnyStorage<A>) {
+TEST_CASE_TEMPLATE("tokens stay where they are while a storage grows", Storage, kv::Contiguous<A>,
+                   kv::Segmented<A>, kv::AnyStorage<A>) {
   Storage storage(A{}, layers, 700);
   REQUIRE(storage.reserve(100));
   std::byte* const tile = storage.run(2, 1, 6).data;
@@ -85,8 +84,8 @@ TEST_CASE_TEMPLATE("tokens stay where they are while a storage grows", Storage, 
   CHECK(static_cast<int>(tile[0]) == 42);
 }
 
-TEST_CASE_TEMPLATE("a storage never holds more than it was made for", Storage, kv::Contiguous<A>, kv::Segmented<A>,
-                   kv::AnyStorage<A>) {
+TEST_CASE_TEMPLATE("a storage never holds more than it was made for", Storage, kv::Contiguous<A>,
+                   kv::Segmented<A>, kv::AnyStorage<A>) {
   Storage storage(A{}, layers, 100);
   CHECK(storage.capacity() == 0);
   CHECK(storage.reserve(100));

@@ -2,9 +2,6 @@
 //
 // Every byte of a model is booked: the dry run is the plan, and a refusal anywhere leaves nothing behind.
 
-#include "model/run_model.hpp"
-#include "model/tiny_model.hpp"
-
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/counting.hpp"
@@ -12,6 +9,8 @@
 #include "mica/exec/team.hpp"
 #include "mica/kv/contiguous.hpp"
 #include "mica/paging/resident.hpp"
+#include "model/run_model.hpp"
+#include "model/tiny_model.hpp"
 
 #include <doctest/doctest.h>
 
@@ -43,7 +42,8 @@ budget::Accounts peaks(const TinyModel& tiny) {
 
 template <class Model>
 void dry_equals_real(const TinyModel& tiny) {
-  const auto plan = peaks<typename Model::template With<WithAllocator<alloc::Counting>>, alloc::Counting>(tiny);
+  const auto plan =
+      peaks<typename Model::template With<WithAllocator<alloc::Counting>>, alloc::Counting>(tiny);
   const auto real = peaks<typename Model::template With<WithAllocator<Booked>>, Booked>(tiny);
   real.for_each([&](budget::Account account, std::uint64_t bytes) {
     CAPTURE(budget::name(account));
@@ -92,7 +92,8 @@ template <class Model>
 bool survives(const TinyModel& tiny, Meter& meter) {
   exec::Inline executor;
   try {
-    Model model(tiny.document(), executor, {.n_ctx = 700, .chunk = 100, .logits_rows = 1, .log = {}}, Refusing(meter));
+    Model model(tiny.document(), executor, {.n_ctx = 700, .chunk = 100, .logits_rows = 1, .log = {}},
+                Refusing(meter));
     auto cache = model.make_cache();
     const auto ids = random_ids(100, 67);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -154,7 +155,8 @@ TEST_CASE("a ledger that is too small refuses the model by name and keeps nothin
   for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{1000}, needed / 2, needed - 1}) {
     CAPTURE(limit);
     budget::Ledger ledger(limit);
-    CHECK_THROWS_AS(Budgeted(tiny.document(), executor, {.chunk = 16}, Booked(ledger, budget::Account::weights)), Error);
+    CHECK_THROWS_AS(
+        Budgeted(tiny.document(), executor, {.chunk = 16}, Booked(ledger, budget::Account::weights)), Error);
     CHECK(ledger.used() == 0);
   }
   budget::Ledger enough(needed);

@@ -2,15 +2,14 @@
 //
 // Policies change where bytes lie and who computes, never a bit of the answer.
 
-#include "model/run_model.hpp"
-#include "model/tiny_model.hpp"
-
 #include "mica/alloc/aligned.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/kv/any_storage.hpp"
 #include "mica/paging/any_pager.hpp"
+#include "model/run_model.hpp"
+#include "model/tiny_model.hpp"
 
 #include <doctest/doctest.h>
 
@@ -34,8 +33,8 @@ std::vector<float> run_with(const TinyModel& tiny, std::span<const text::TokenId
   return run<Transformer<arch::Llama, With...>>(tiny, ids, chunk, executor);
 }
 
-/// One recipe for each way in which weights are computed with, and the ids that it runs over. Float models are small
-/// enough to pass the boundary of an attention chunk; the others stay below it.
+/// A recipe for each way in which weights are computed with, and how many ids it runs over. The float model is
+/// small enough to pass the boundary of an attention chunk; the others stay below it.
 struct Subject {
   Recipe recipe;
   std::size_t tokens;
@@ -43,7 +42,8 @@ struct Subject {
 
 std::vector<Subject> subjects() {
   std::vector<Subject> out = {{Recipe{}, 300}};
-  for (const auto id : {format::Id::Q8_0, format::Id::Q4_0, format::Id::Q4_K, format::Id::Q6_K, format::Id::BF16}) {
+  for (const auto id :
+       {format::Id::Q8_0, format::Id::Q4_0, format::Id::Q4_K, format::Id::Q6_K, format::Id::BF16}) {
     Subject subject{blocks_of(id), 40};
     subject.recipe.layers = 1;
     subject.recipe.tied = id == format::Id::Q6_K;
@@ -55,7 +55,9 @@ std::vector<Subject> subjects() {
 }  // namespace
 
 TEST_CASE("threads, chunks, storages and pagers give the same bits") {
-  for (const auto& [recipe, tokens] : subjects()) {
+  for (const Subject& subject : subjects()) {
+    const Recipe& recipe = subject.recipe;
+    const std::size_t tokens = subject.tokens;
     CAPTURE(format::name(recipe.format));
     const TinyModel tiny(recipe);
     const auto ids = random_ids(tokens, recipe.n_vocab);
@@ -63,11 +65,11 @@ TEST_CASE("threads, chunks, storages and pagers give the same bits") {
     REQUIRE(expected.size() == tokens * recipe.n_vocab);
     CHECK(std::isfinite(*std::max_element(expected.begin(), expected.end())));
 
-    for (const std::size_t chunk : {1, 7, 100}) {
+    for (const std::size_t chunk : {1u, 7u, 100u}) {
       CAPTURE(chunk);
       CHECK(same_bits(expected, run_with<>(tiny, ids, chunk)));
     }
-    for (const std::size_t threads : {1, 2, 3}) {
+    for (const std::size_t threads : {1u, 2u, 3u}) {
       CAPTURE(threads);
       exec::Team team(threads);
       using Threaded = Transformer<arch::Llama, WithExecutor<exec::Team>>;
@@ -90,12 +92,14 @@ TEST_CASE("every KV element gives the same bits for one token at a time and for 
   format::AllKv::for_each([&](auto type) {
     using Element = typename decltype(type)::type;
     CAPTURE(Element::name);
-    CHECK(same_bits(run_with<WithKvElement<Element>>(tiny, ids, 512), run_with<WithKvElement<Element>>(tiny, ids, 1)));
+    CHECK(same_bits(run_with<WithKvElement<Element>>(tiny, ids, 512),
+                    run_with<WithKvElement<Element>>(tiny, ids, 1)));
   });
   exec::Inline executor;
   using Any = Transformer<arch::Llama, WithKvElement<kv::AnyElements<>>>;
   using Fixed = Transformer<arch::Llama, WithKvElement<kv::Fixed<format::Q8_0, format::F16>>>;
-  Any any(tiny.document(), executor, {.n_ctx = 64, .chunk = 40, .logits_rows = 40, .log = {}}, {}, kv::AnyElements<>("q8_0", "f16"));
+  Any any(tiny.document(), executor, {.n_ctx = 64, .chunk = 40, .logits_rows = 40, .log = {}}, {},
+          kv::AnyElements<>("q8_0", "f16"));
   auto cache = any.make_cache();
   CHECK(same_bits(feed(any, cache, ids, 40), run<Fixed>(tiny, ids, 40, executor)));
 }
@@ -105,7 +109,7 @@ TEST_CASE("rewinding and going on equals a fresh cache") {
   const auto ids = random_ids(300, 67), other = random_ids(20, 67, 8);
   exec::Inline executor;
   const auto check = [&](auto& model) {
-    for (const std::size_t keep : {0, 1, 15, 16, 17, 255, 256, 299}) {
+    for (const std::size_t keep : {0u, 1u, 15u, 16u, 17u, 255u, 256u, 299u}) {
       CAPTURE(keep);
       auto cache = model.make_cache(), fresh = model.make_cache();
       static_cast<void>(feed(model, cache, ids, 64));
@@ -131,7 +135,8 @@ TEST_CASE("logits of chosen rows are the logits of all rows at those places") {
   const std::vector<std::size_t> rows = {29, 3, 3, 0};
   const auto some = model.logits(rows);
   REQUIRE(some.rows() == rows.size());
-  for (std::size_t r = 0; r < rows.size(); ++r) CHECK(same_bits(some[r], std::span(all).subspan(rows[r] * 67, 67)));
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    CHECK(same_bits(some[r], std::span(all).subspan(rows[r] * 67, 67)));
 }
 
 TEST_CASE("more rows of logits than a step holds tokens are computed in turns") {
@@ -143,7 +148,8 @@ TEST_CASE("more rows of logits than a step holds tokens are computed in turns") 
   const auto all = feed(model, cache, ids, 4);
   const std::vector<std::size_t> rows = {0, 1, 2, 3, 0, 1, 2, 3, 2, 2, 1};
   const auto many = model.logits(rows);
-  for (std::size_t r = 0; r < rows.size(); ++r) CHECK(same_bits(many[r], std::span(all).subspan(rows[r] * 67, 67)));
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    CHECK(same_bits(many[r], std::span(all).subspan(rows[r] * 67, 67)));
 }
 
 TEST_CASE("two caches of one model do not know of each other") {

@@ -2,13 +2,12 @@
 //
 // What a step answers when something is short, and what it leaves behind.
 
-#include "model/run_model.hpp"
-#include "model/tiny_model.hpp"
-
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/kv/contiguous.hpp"
+#include "model/run_model.hpp"
+#include "model/tiny_model.hpp"
 
 #include <doctest/doctest.h>
 
@@ -91,9 +90,9 @@ TEST_CASE("a group that cannot be read ends the step, and the cache is as before
   constexpr std::size_t none = 99;
   std::size_t bad = none;
   using Model = Plain::With<WithPager<Failing>>;
-  Model model(tiny.document(), executor, options, {}, {}, [&](const paging::Table& table, alloc::Huge a, LogSink log) {
-    return Failing(table, a, log, &bad);
-  });
+  Model model(
+      tiny.document(), executor, options, {}, {},
+      [&](const paging::Table& table, alloc::Huge a, LogSink log) { return Failing(table, a, log, &bad); });
   auto cache = model.make_cache(), fresh = model.make_cache();
   const auto ids = random_ids(10, 67), next = random_ids(5, 67, 2);
   static_cast<void>(feed(model, cache, ids, 32));
@@ -112,7 +111,7 @@ TEST_CASE("a group that cannot be read ends the step, and the cache is as before
 
 TEST_CASE("the first layer that is not finite is found by number") {
   exec::Inline executor;
-  for (const std::size_t layer : {0, 1}) {
+  for (const std::size_t layer : {0u, 1u}) {
     for (const auto part : {"attn_norm", "ffn_norm"}) {
       CAPTURE(layer);
       CAPTURE(part);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Llama of random numbers in memory: what tests open, break on purpose and run. The same recipe gives the same bytes.
+// A Llama of random numbers in memory: what tests open, break on purpose and run. A recipe always gives the same
+// bytes.
 
 #pragma once
 
@@ -37,8 +38,8 @@ struct Recipe {
   format::Id format = format::Id::F32;  // of every matrix
   bool tied = false;
   std::uint64_t seed = 1;
-  std::set<std::string> without = {};              // keys and tensors to leave out
-  std::function<void(gguf::Writer&)> edit = {};    // the last word: set() replaces a key
+  std::set<std::string> without = {};            // keys and tensors to leave out
+  std::function<void(gguf::Writer&)> edit = {};  // the last word: set() replaces a key
 };
 
 /// Widths that every block format divides.
@@ -92,7 +93,8 @@ void append_random(std::vector<std::byte>& out, std::size_t n, float deviation, 
 }  // namespace detail
 
 /// Random weights of any format: variance as 1 / cols, so that activations keep their size.
-inline std::vector<std::byte> random_matrix(format::Id format, std::size_t rows, std::size_t cols, CounterRng& rng) {
+inline std::vector<std::byte> random_matrix(format::Id format, std::size_t rows, std::size_t cols,
+                                            CounterRng& rng) {
   std::vector<std::byte> out;
   const float deviation = 1.0f / std::sqrt(static_cast<float>(cols));
   visit_id<format::All>(format, [&](auto type) {
@@ -104,7 +106,8 @@ inline std::vector<std::byte> random_matrix(format::Id format, std::size_t rows,
 /// The file, as bytes and as a Document over them.
 class TinyModel {
  public:
-  explicit TinyModel(const Recipe& recipe) : bytes_(write(recipe)), document_(gguf::parse(bytes_, "tiny.gguf")) {}
+  explicit TinyModel(const Recipe& recipe)
+      : bytes_(write(recipe)), document_(gguf::parse(bytes_, "tiny.gguf")) {}
 
   [[nodiscard]] const gguf::Document& document() const { return document_; }
   [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
@@ -149,14 +152,16 @@ inline std::vector<std::byte> TinyModel::write(const Recipe& r) {
   std::deque<std::vector<std::byte>> data;  // stays where it is until the file is written
   const auto matrix = [&](const std::string& name, std::size_t rows, std::size_t cols) {
     data.push_back(random_matrix(r.format, rows, cols, rng));
-    if (!r.without.contains(name)) writer.add(name, r.format, {cols, rows}, std::span<const std::byte>(data.back()));
+    if (!r.without.contains(name))
+      writer.add(name, r.format, {cols, rows}, std::span<const std::byte>(data.back()));
   };
   const auto vector = [&](const std::string& name) {
     std::vector<float> values(r.width);
     for (float& v : values) v = 1.0f + 0.1f * detail::gaussian(rng);
     data.emplace_back(r.width * sizeof(float));
     std::memcpy(data.back().data(), values.data(), data.back().size());
-    if (!r.without.contains(name)) writer.add(name, format::Id::F32, {r.width}, std::span<const std::byte>(data.back()));
+    if (!r.without.contains(name))
+      writer.add(name, format::Id::F32, {r.width}, std::span<const std::byte>(data.back()));
   };
   matrix("token_embd.weight", r.n_vocab, r.width);
   for (std::size_t i = 0; i < r.layers; ++i) {

@@ -3,9 +3,8 @@
 #include "mica/model/weights.hpp"
 
 #include "io/temporary_folder.hpp"
-#include "model/tiny_model.hpp"
-
 #include "mica/arch/llama.hpp"
+#include "model/tiny_model.hpp"
 
 #include <doctest/doctest.h>
 
@@ -77,7 +76,8 @@ TEST_CASE("each tensor that is missing is named") {
 
 TEST_CASE("a matrix of the wrong shape is refused by name, shape found and shape needed") {
   const TinyModel rows(replaced("blk.1.attn_k.weight", format::Id::F32, {50, 21}));
-  CHECK(mentions(refusal([&] { return open(rows); }), "tiny.gguf", "blk.1.attn_k.weight", "50 x 21", "50 x 20"));
+  CHECK(mentions(refusal([&] { return open(rows); }), "tiny.gguf", "blk.1.attn_k.weight", "50 x 21",
+                 "50 x 20"));
   const TinyModel cols(replaced("blk.0.ffn_down.weight", format::Id::F32, {71, 50}));
   CHECK(mentions(refusal([&] { return open(cols); }), "blk.0.ffn_down.weight", "71 x 50", "70 x 50"));
   const TinyModel head(replaced("output.weight", format::Id::F32, {50, 66}));

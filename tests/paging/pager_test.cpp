@@ -3,7 +3,6 @@
 // What every pager promises, mapped, resident or chosen by name: the bytes of the file, wherever they lie.
 
 #include "io/temporary_folder.hpp"
-
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/counting.hpp"
@@ -29,8 +28,9 @@ gguf::Writer odd_tensors() {
   gguf::Writer writer(8);
   writer.set("general.architecture", "none");
   std::size_t i = 0;
-  for (const std::uint64_t bytes : {1, 3, 4095, 4097, 64, 13, 70001, 5 << 20}) {
-    writer.add(join("t", i++), format::Id::I8, {bytes}, [bytes, i](const gguf::Sink& sink) {
+  for (const std::uint64_t bytes : {1u, 3u, 4095u, 4097u, 64u, 13u, 70001u, 5u << 20}) {
+    ++i;
+    writer.add(join("t", i), format::Id::I8, {bytes}, [bytes, i](const gguf::Sink& sink) {
       auto content = numbered_bytes(bytes);
       content[0] = static_cast<std::byte>(i);
       sink(content);
@@ -74,7 +74,8 @@ TEST_CASE_TEMPLATE("a pager has the bytes of every tensor, from a file and from 
                    paging::Mapped<A, io::MapAdvice::sequential>, paging::Resident<A>, paging::AnyPager<A>) {
   const TemporaryFolder folder;
   const std::vector<std::byte> bytes = odd_tensors().bytes();
-  const gguf::Document file = gguf::open(folder.file("odd.gguf", bytes)), memory = gguf::parse(bytes, "memory");
+  const gguf::Document file = gguf::open(folder.file("odd.gguf", bytes)),
+                       memory = gguf::parse(bytes, "memory");
   for (const gguf::Document* document : {&file, &memory}) {
     budget::Ledger ledger;
     {
@@ -89,8 +90,8 @@ TEST_CASE_TEMPLATE("a pager has the bytes of every tensor, from a file and from 
   }
 }
 
-TEST_CASE_TEMPLATE("a pager that the budget refuses says so and leaves the ledger as before", P, paging::Mapped<A>,
-                   paging::Resident<A>, paging::AnyPager<A>) {
+TEST_CASE_TEMPLATE("a pager that the budget refuses says so and leaves the ledger as before", P,
+                   paging::Mapped<A>, paging::Resident<A>, paging::AnyPager<A>) {
   const std::vector<std::byte> bytes = odd_tensors().bytes();
   const gguf::Document document = gguf::parse(bytes, "memory");
   const auto table = extents(document);
@@ -109,7 +110,9 @@ TEST_CASE("resident weights need a buffer to read through, and are refused witho
   const gguf::Document document = gguf::parse(bytes, "memory");
   const auto table = extents(document);
   budget::Ledger ledger(bytes_of(document) + 64 * table.size() + 1000);
-  const Error error = refusal([&] { return paging::Resident<A>({document, table, 3}, A(ledger, Account::weights), {}); });
+  const Error error = refusal([&] {
+    return paging::Resident<A>({document, table, 3}, A(ledger, Account::weights), {});
+  });
   CHECK(error.code() == ErrorCode::budget);
   CHECK(mentions(error, "2097152 bytes"));
   CHECK(ledger.used() == 0);
@@ -121,17 +124,20 @@ TEST_CASE("resident tensors begin on cache lines") {
   const auto table = extents(document);
   budget::Ledger ledger;
   const paging::Resident<A> pager({document, table, 3}, A(ledger, Account::weights), {});
-  for (std::size_t i = 0; i < table.size(); ++i) CHECK(reinterpret_cast<std::uintptr_t>(pager.data(i)) % 64 == 0);
+  for (std::size_t i = 0; i < table.size(); ++i)
+    CHECK(reinterpret_cast<std::uintptr_t>(pager.data(i)) % 64 == 0);
 }
 
-TEST_CASE_TEMPLATE("a dry pager books the same and reads nothing", P, paging::Mapped<A>, paging::Resident<A>) {
+TEST_CASE_TEMPLATE("a dry pager books the same and reads nothing", P, paging::Mapped<A>,
+                   paging::Resident<A>) {
   const std::vector<std::byte> bytes = odd_tensors().bytes();
   const gguf::Document document = gguf::parse(bytes, "memory");
   const auto table = extents(document);
   budget::Ledger real, dry;
   { const P pager({document, table, 3}, A(real, Account::weights), {}); }
   {
-    const typename P::template Rebind<alloc::Counting> pager({document, table, 3}, alloc::Counting(dry, Account::weights), {});
+    const typename P::template Rebind<alloc::Counting> pager({document, table, 3},
+                                                             alloc::Counting(dry, Account::weights), {});
     CHECK(pager.data(0) == nullptr);
   }
   CHECK(dry.peaks() == real.peaks());
@@ -145,7 +151,9 @@ TEST_CASE("a file that is cut after it was opened is an error, not a crash") {
   const auto table = extents(document);
   std::filesystem::resize_file(path, 100000);
   budget::Ledger ledger;
-  const Error error = refusal([&] { return paging::Resident<A>({document, table, 3}, A(ledger, Account::weights), {}); });
+  const Error error = refusal([&] {
+    return paging::Resident<A>({document, table, 3}, A(ledger, Account::weights), {});
+  });
   CHECK(mentions(error, "odd.gguf"));
   CHECK(ledger.used() == 0);
 }
@@ -160,7 +168,9 @@ TEST_CASE("a pager is chosen by name, and an unknown name is refused with the kn
     paging::AnyPager<A> pager({document, table, 3}, A(ledger, Account::weights), {}, kind);
     CHECK(same_as_file(pager, document));
   }
-  const Error error = refusal([&] { return paging::AnyPager<A>({document, table, 3}, A(ledger, Account::weights), {}, "stremed"); });
+  const Error error = refusal([&] {
+    return paging::AnyPager<A>({document, table, 3}, A(ledger, Account::weights), {}, "stremed");
+  });
   CHECK(error.code() == ErrorCode::usage);
   CHECK(mentions(error, "stremed", "mapped, resident"));
   CHECK(ledger.used() == 0);

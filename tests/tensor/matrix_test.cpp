@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/tensor/any_matrix.hpp"
 #include "mica/tensor/matrix.hpp"
 
 #include "mica/format/lists.hpp"
+#include "mica/tensor/any_matrix.hpp"
 
 #include <doctest/doctest.h>
 

@@ -11,7 +11,7 @@ namespace mica {
 template <class... Ts, class Is, class F>
 constexpr bool visit_if(TypeList<Ts...>, Is&& is, F&& f) {
   bool found = false;
-  const auto try_one = [&](auto type) {
+  [[maybe_unused]] const auto try_one = [&](auto type) {
     if (!found && is(type)) {
       found = true;
       f(type);
