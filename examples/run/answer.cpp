@@ -4,19 +4,13 @@
 #include "console.hpp"
 #include "json_text.hpp"
 
+#include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
 
-#include <cstdio>
+#include <utility>
 
 namespace mica::program {
 namespace {
-
-/// A number with so many decimals.
-std::string fixed(double value, int decimals) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
 
 int exit_code(StopReason reason) {
   switch (reason) {
@@ -29,23 +23,23 @@ int exit_code(StopReason reason) {
 
 }  // namespace
 
-Answerer::Answerer(const Options& options, Model& model)
+Answerer::Answerer(const Options& options, Model& model, std::string stop)
     : options_(options), model_(model), sampler_(options.sampler, model.config().n_vocab) {
   const std::int64_t wanted = options.n_predict.value_or(-1);
   generate_.max_tokens = wanted < 0 ? 0 : static_cast<std::size_t>(wanted);
   generate_.stop_at_end = !options.ignore_eos;
   generate_.show_special = options.show_special;
   generate_.stop = options.reverse_prompts;
+  if (!stop.empty()) generate_.stop.push_back(std::move(stop));
   generate_.cancel = &interrupted();
 }
 
-int Answerer::answer(Session<AnyModel>& session, std::span<const text::TokenId> prompt) {
+int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt) {
   text_.clear();
   result_ = {};
-  if (options_.n_predict == 0) {
-    static_cast<void>(session.feed(prompt, generate_.cancel));
-    return 0;
-  }
+  MICA_CHECK(prompt.size() <= session.room(), limit, "the prompt has ", prompt.size(), " tokens; the context of ",
+             session.model().n_ctx(), " has room for ", session.room(), "; use a larger -c");
+  if (options_.n_predict == 0) return read_only(session, prompt);
   result_ = generate(session, model_.tokenizer(), sampler_, prompt, generate_, [&](std::string_view piece) {
     show(piece);
     return true;
@@ -54,10 +48,22 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const text::TokenId> 
   return exit_code(result_.reason);
 }
 
+/// -n 0: the prompt is read, for its time.
+int Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> prompt) {
+  const Stopwatch reading;
+  const auto status = session.feed(prompt, generate_.cancel);
+  MICA_CHECK(status != model::StepStatus::read_failed, failed, model::text(status));
+  result_.timings.prompt = {prompt.size(), reading.seconds()};
+  if (status == model::StepStatus::no_memory) result_.reason = StopReason::no_memory;
+  if (interrupted()) result_.reason = StopReason::cancelled;
+  show_end();
+  return exit_code(result_.reason);
+}
+
 void Answerer::show(std::string_view piece) {
   text_ += piece;
   if (options_.jsonl) {
-    print(join("{\"content\":", json_text(piece), "}\n"));
+    print(join("{\"content\":", json_string(piece), "}\n"));
   } else if (!options_.json) {
     print(piece);
   }
@@ -66,7 +72,7 @@ void Answerer::show(std::string_view piece) {
 void Answerer::show_end() {
   if (options_.json || options_.jsonl) {
     print(json_object() + "\n");
-  } else if (text_.empty() || text_.back() != '\n') {
+  } else if (!text_.empty() && text_.back() != '\n') {
     print("\n");
   }
   if (result_.reason == StopReason::context_full || result_.reason == StopReason::no_memory) {
@@ -75,7 +81,7 @@ void Answerer::show_end() {
                             ? "no memory is left for the KV cache within the budget; use a smaller -c or -ctk q8_0 -ctv q8_0"
                             : join("the context of ", model_.transformer().n_ctx(), " tokens is full; use a larger -c")));
   }
-  note(options_, timings_line());
+  if (timings_shown_) note(options_, timings_line());
 }
 
 std::string Answerer::timings_line() const {
@@ -89,10 +95,24 @@ std::string Answerer::json_object() const {
     return join("\"", name, "_n\":", p.tokens, ",\"", name, "_ms\":", fixed(p.seconds * 1e3, 3), ",\"", name,
                 "_per_second\":", fixed(p.tokens_per_second(), 3));
   };
-  return join("{\"content\":", json_text(options_.jsonl ? std::string_view() : std::string_view(text_)),
+  return join("{\"content\":", json_string(options_.jsonl ? std::string_view() : std::string_view(text_)),
               ",\"stop\":true,\"stop_reason\":\"", name(result_.reason), "\",\"tokens_predicted\":", result_.tokens.size(),
               ",\"timings\":{", phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
               "},\"peak_bytes\":", peak_bytes(), "}");
+}
+
+int complete_text(const Options& options, Model& model, const std::string& prompt) {
+  const text::AnyTokenizer& tokenizer = model.tokenizer();
+  auto ids = tokenizer.encode(prompt, {.add_special = true, .parse_special = true});
+  if (ids.empty()) {
+    const text::SpecialIds& special = tokenizer.vocabulary().special();
+    const auto first = special.bos ? special.bos : special.eos;
+    MICA_CHECK(first, usage, "an empty prompt needs a BOS token to begin with, and this vocabulary has none");
+    ids.push_back(*first);
+  }
+  auto session = model.session();
+  Answerer answerer(options, model);
+  return answerer.answer(session, ids);
 }
 
 }  // namespace mica::program

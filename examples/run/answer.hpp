@@ -7,6 +7,7 @@
 
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/open.hpp"
+#include "mica/sample/sampler.hpp"
 
 #include <span>
 #include <string>
@@ -15,20 +16,28 @@ namespace mica::program {
 
 class Answerer {
  public:
-  /// Options and model outlive the answerer.
-  Answerer(const Options& options, Model& model);
+  /// Options and model outlive the answerer. stop: one more text that ends an answer, besides those of the options.
+  Answerer(const Options& options, Model& model, std::string stop = {});
 
   /// Feeds the prompt, prints the answer, and returns the exit code.
-  int answer(Session<AnyModel>& session, std::span<const text::TokenId> prompt);
+  int answer(Session<AnyModel>& session, std::span<const TokenId> prompt);
 
+  /// Whether the line with timings follows each answer; it does unless somebody says otherwise.
+  void show_timings(bool shown) noexcept { timings_shown_ = shown; }
+  /// Options of the sampler from the next answer on. Raises ErrorCode::usage for what is out of range.
+  void set_sampler(const sample::SamplerOptions& options) { sampler_ = sample::Sampler<>(options, model_.config().n_vocab); }
+  /// Tokens of an answer from the next one on; 0: no limit.
+  void set_max_tokens(std::size_t tokens) noexcept { generate_.max_tokens = tokens; }
+
+  [[nodiscard]] std::string timings_line() const;
   /// The text of the last answer.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const GenerateResult& result() const noexcept { return result_; }
 
  private:
+  int read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
   void show(std::string_view piece);
   void show_end();
-  [[nodiscard]] std::string timings_line() const;
   [[nodiscard]] std::string json_object() const;
 
   const Options& options_;
@@ -37,6 +46,10 @@ class Answerer {
   GenerateOptions generate_;
   GenerateResult result_;
   std::string text_;
+  bool timings_shown_ = true;
 };
+
+/// Goes on with a text, without a template; an empty one begins with BOS. Returns the exit code.
+int complete_text(const Options& options, Model& model, const std::string& prompt);
 
 }  // namespace mica::program

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer.hpp"
-#include "console.hpp"
+#include "input.hpp"
 #include "load.hpp"
 #include "verbs.hpp"
 
 namespace mica::program {
 
 int complete(const Options& options) {
+  const std::string prompt = prompt_of(options).value_or("");
   Model model = open_model(options);
-  auto session = model.session();
-  Answerer answerer(options, model);
-  const auto ids = model.tokenizer().encode(prompt_of(options).value_or(""), {.add_special = true, .parse_special = true});
-  return answerer.answer(session, ids);
+  return complete_text(options, model, prompt);
 }
 
 }  // namespace mica::program

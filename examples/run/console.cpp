@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 namespace mica::program {
 namespace {
@@ -51,8 +52,10 @@ void print(std::string_view text) {
 }
 
 void note(const Options& options, std::string_view text) {
-  if (!options.quiet) static_cast<void>(write_all(STDERR_FILENO, join(text, "\n")));
+  if (!options.quiet) write_error(join(text, "\n"));
 }
+
+void write_error(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
 LogSink log_to_stderr(const Options& options) {
   const auto write = [](void* context, LogLevel level, std::string_view message) {
@@ -79,6 +82,18 @@ void watch_interrupts() {
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+}
+
+int exit_code(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::failed: return 1;
+    case ErrorCode::usage: return 2;
+    case ErrorCode::file: return 3;
+    case ErrorCode::budget: return 4;
+    case ErrorCode::unsupported: return 5;
+    case ErrorCode::limit: return 6;
+  }
+  return 1;
 }
 
 std::string version_text() { return join("mica ", MICA_PROGRAM_VERSION, "\n"); }
@@ -109,6 +124,21 @@ std::uint64_t peak_bytes() {
 #else
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 #endif
+}
+
+std::optional<std::string> LineReader::next() {
+  while (true) {
+    if (const std::size_t end = pending_.find('\n'); end != std::string::npos) {
+      std::string line = pending_.substr(0, end);
+      pending_.erase(0, end + 1);
+      return line;
+    }
+    char buffer[1 << 14];
+    const ::ssize_t got = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return pending_.empty() ? std::nullopt : std::optional(std::exchange(pending_, {}));
+    pending_.append(buffer, static_cast<std::size_t>(got));
+  }
 }
 
 std::string read_text(const std::string& path) {

@@ -4,10 +4,12 @@
 // signals; what the environment says.
 #pragma once
 
+#include "mica/base/error.hpp"
 #include "mica/base/log.hpp"
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,9 @@ void print(std::string_view text);
 /// Writes to stderr at once, unless the program is quiet.
 void note(const Options& options, std::string_view text);
 
+/// Writes to stderr as it is.
+void write_error(std::string_view text);
+
 /// A sink that shows warnings, and with --verbose everything, on stderr.
 [[nodiscard]] LogSink log_to_stderr(const Options& options);
 
@@ -34,6 +39,9 @@ void watch_interrupts();
 /// Ready for the next interrupt.
 void forget_interrupt();
 
+/// The exit code of an error.
+[[nodiscard]] int exit_code(ErrorCode code) noexcept;
+
 [[nodiscard]] std::string version_text();
 /// `$XDG_CONFIG_HOME/mica/config.toml` if it exists, else empty.
 [[nodiscard]] std::string default_config_file();
@@ -43,6 +51,16 @@ void forget_interrupt();
 
 /// The largest resident memory of this process so far, in bytes.
 [[nodiscard]] std::uint64_t peak_bytes();
+
+/// The lines of stdin, as they come.
+class LineReader {
+ public:
+  /// The next line without its end; empty when there are no more.
+  [[nodiscard]] std::optional<std::string> next();
+
+ private:
+  std::string pending_;  // bytes beyond the last line
+};
 
 /// A whole file, or stdin for "-". Raises ErrorCode::file.
 [[nodiscard]] std::string read_text(const std::string& path);

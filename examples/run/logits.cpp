@@ -2,6 +2,7 @@
 //
 // Raw logits for outside checkers: rows of little-endian float32, as the model computes them.
 #include "console.hpp"
+#include "input.hpp"
 #include "load.hpp"
 #include "verbs.hpp"
 

@@ -19,21 +19,10 @@ namespace mica::program {
 namespace {
 
 constexpr std::pair<std::string_view, int (*)(const Options&)> verbs[] = {
-    {"complete", complete},
-    {"logits", logits},
+    {"run", run},           {"chat", run},        {"complete", complete},        {"inspect", inspect},
+    {"tokenize", tokenize}, {"detokenize", detokenize}, {"template", render_template}, {"logits", logits},
+    {"bench", bench},       {"perplexity", perplexity}, {"plan", plan},                {"doctor", doctor},
 };
-
-int exit_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::failed: return 1;
-    case ErrorCode::usage: return 2;
-    case ErrorCode::file: return 3;
-    case ErrorCode::budget: return 4;
-    case ErrorCode::unsupported: return 5;
-    case ErrorCode::limit: return 6;
-  }
-  return 1;
-}
 
 int dispatch(int argc, char** argv) {
   const Options options = parse(argc, argv);

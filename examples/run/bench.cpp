@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Speed of reading prompts and of writing tokens, in the fields and the table that llama-bench has, with the memory it
+// took. Ids are random; every step of writing computes its logits, as generation does.
+#include "console.hpp"
+#include "input.hpp"
+#include "json_text.hpp"
+#include "load.hpp"
+#include "verbs.hpp"
+
+#include "mica/base/assert.hpp"
+#include "mica/budget/size.hpp"
+#include "mica/runtime/stats.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica::program {
+namespace {
+
+struct Test {
+  std::size_t n_prompt = 0;
+  std::size_t n_gen = 0;
+  std::size_t n_depth = 0;
+};
+
+struct Result {
+  Test test;
+  std::vector<double> seconds;  // one for each repetition
+  std::string time;             // when it began
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t faults = 0;     // major ones, during the repetitions
+
+  [[nodiscard]] std::size_t tokens() const noexcept { return test.n_prompt + test.n_gen; }
+};
+
+struct Spread {
+  double mean = 0;
+  double deviation = 0;
+};
+
+/// Mean and sample standard deviation.
+Spread spread_of(const std::vector<double>& samples) {
+  Spread spread;
+  const double n = static_cast<double>(samples.size());
+  for (const double x : samples) spread.mean += x / n;
+  for (const double x : samples) spread.deviation += (x - spread.mean) * (x - spread.mean);
+  spread.deviation = samples.size() < 2 ? 0 : std::sqrt(spread.deviation / (n - 1));
+  return spread;
+}
+
+std::vector<double> rates(const Result& result) {
+  std::vector<double> rates;
+  for (const double s : result.seconds) rates.push_back(static_cast<double>(result.tokens()) / s);
+  return rates;
+}
+
+std::vector<double> nanoseconds(const Result& result) {
+  std::vector<double> out;
+  for (const double s : result.seconds) out.push_back(std::round(s * 1e9));
+  return out;
+}
+
+std::uint64_t major_faults() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_majflt);
+}
+
+std::string time_now() {
+  const std::time_t now = std::time(nullptr);
+  char text[32];
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+/// The tests in the order of llama-bench: for each depth, prompts and then generation.
+std::vector<Test> tests_of(const Options& options) {
+  std::vector<Test> tests;
+  for (const std::size_t depth : options.n_depth) {
+    for (const std::size_t n : options.n_prompt) {
+      if (n > 0) tests.push_back({n, 0, depth});
+    }
+    for (const std::size_t n : options.n_gen) {
+      if (n > 0) tests.push_back({0, n, depth});
+    }
+  }
+  MICA_CHECK(!tests.empty(), usage, "bench: nothing to do; -p and -n are both 0");
+  return tests;
+}
+
+/// Ids that no cache or branch can foresee, the same for every run.
+std::vector<TokenId> random_ids(std::size_t n, std::size_t n_vocab) {
+  std::vector<TokenId> ids(n);
+  std::uint64_t state = 1;
+  for (TokenId& id : ids) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    id = static_cast<TokenId>((state >> 33) % n_vocab);
+  }
+  return ids;
+}
+
+class Bench {
+ public:
+  Bench(const Options& options, Model& model) : options_(options), model_(model), session_(model.session()) {}
+
+  /// One run to warm up, then the repetitions; seconds is empty when somebody interrupts.
+  [[nodiscard]] Result run(const Test& test) {
+    Result result{test, {}, time_now()};
+    ids_ = random_ids(test.n_depth + test.n_prompt + test.n_gen, model_.config().n_vocab);
+    session_.rewind(0);
+    feed(std::span(ids_).first(test.n_depth));
+    static_cast<void>(once(test));
+    const std::uint64_t faults_before = major_faults();
+    for (std::size_t i = 0; i < options_.repetitions && !interrupted(); ++i) result.seconds.push_back(once(test));
+    if (interrupted()) result.seconds.clear();
+    result.faults = major_faults() - faults_before;
+    result.peak_bytes = peak_bytes();
+    return result;
+  }
+
+ private:
+  [[nodiscard]] double once(const Test& test) {
+    session_.rewind(test.n_depth);
+    const auto ids = std::span(ids_).subspan(test.n_depth);
+    const Stopwatch watch;
+    if (test.n_prompt > 0) {
+      feed(ids.first(test.n_prompt));
+      static_cast<void>(session_.logits());
+    }
+    for (std::size_t i = 0; i < test.n_gen && !interrupted(); ++i) {
+      feed(ids.subspan(test.n_prompt + i, 1));
+      static_cast<void>(session_.logits());
+    }
+    return watch.seconds();
+  }
+  void feed(std::span<const TokenId> ids) {
+    const auto status = session_.feed(ids);
+    MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));
+    MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
+  }
+
+  const Options& options_;
+  Model& model_;
+  Session<AnyModel> session_;
+  std::vector<TokenId> ids_;
+};
+
+/// What is the same for all tests.
+struct Subject {
+  std::string file;
+  std::string type;  // "llama Q4_K"
+  std::uint64_t bytes = 0;
+  std::uint64_t parameters = 0;
+  std::size_t threads = 0;
+};
+
+/// The type that holds most of a file's bytes.
+std::string main_type(const gguf::Document& document) {
+  std::vector<std::pair<std::uint64_t, std::string_view>> sums;
+  for (const gguf::TensorInfo& tensor : document.tensors()) {
+    const auto at = std::find_if(sums.begin(), sums.end(), [&](const auto& sum) { return sum.second == tensor.format.name; });
+    if (at == sums.end()) {
+      sums.emplace_back(tensor.bytes, tensor.format.name);
+    } else {
+      at->first += tensor.bytes;
+    }
+  }
+  return sums.empty() ? std::string() : std::string(std::max_element(sums.begin(), sums.end())->second);
+}
+
+Subject subject_of(const Model& model) {
+  Subject subject;
+  subject.file = model.document().path();
+  const std::string& name = model.config().name;
+  subject.type = join(name.empty() ? model.config().arch : escaped(name, 40), " ", main_type(model.document()));
+  for (const gguf::TensorInfo& tensor : model.document().tensors()) {
+    subject.bytes += tensor.bytes;
+    subject.parameters += tensor.elements();
+  }
+  subject.threads = model.threads();
+  return subject;
+}
+
+using Fields = std::vector<std::pair<std::string_view, std::string>>;
+
+/// A row of numbers, without brackets.
+std::string numbers(const std::vector<double>& values, int decimals) {
+  std::string text;
+  for (const double value : values) text += join(text.empty() ? "" : ", ", fixed(value, decimals));
+  return text;
+}
+
+/// The fields of one result, values as JSON; samples only where a format has lists.
+Fields fields_of(const Options& options, const Subject& subject, const Result& result, bool with_samples) {
+  const Spread ns = spread_of(nanoseconds(result)), ts = spread_of(rates(result));
+  Fields fields = {{"build_number", json_string(MICA_PROGRAM_VERSION)},
+                   {"backends", json_string("CPU")},
+                   {"model_filename", json_string(subject.file)},
+                   {"model_type", json_string(subject.type)},
+                   {"model_size", join(subject.bytes)},
+                   {"model_n_params", join(subject.parameters)},
+                   {"n_batch", join(options.chunk)},
+                   {"n_ubatch", join(options.chunk)},
+                   {"n_threads", join(subject.threads)},
+                   {"type_k", json_string(options.choice.cache_type_k)},
+                   {"type_v", json_string(options.choice.cache_type_v)},
+                   {"kv", json_string(options.choice.kv)},
+                   {"weights", json_string(options.choice.weights)},
+                   {"n_prompt", join(result.test.n_prompt)},
+                   {"n_gen", join(result.test.n_gen)},
+                   {"n_depth", join(result.test.n_depth)},
+                   {"test_time", json_string(result.time)},
+                   {"avg_ns", fixed(ns.mean, 0)},
+                   {"stddev_ns", fixed(ns.deviation, 0)},
+                   {"avg_ts", fixed(ts.mean, 6)},
+                   {"stddev_ts", fixed(ts.deviation, 6)},
+                   {"peak_bytes", join(result.peak_bytes)},
+                   {"faults", join(result.faults)}};
+  if (with_samples) {
+    fields.emplace_back("samples_ns", join("[", numbers(nanoseconds(result), 0), "]"));
+    fields.emplace_back("samples_ts", join("[", numbers(rates(result), 6), "]"));
+  }
+  return fields;
+}
+
+std::string object_of(const Fields& fields, std::string_view between) {
+  std::string text;
+  for (const auto& [name, value] : fields) text += join(text.empty() ? "" : between, json_string(name), ": ", value);
+  return join("{", text, "}");
+}
+
+std::string test_name(const Test& test) {
+  const std::string name = test.n_prompt > 0 ? join("pp", test.n_prompt) : join("tg", test.n_gen);
+  return test.n_depth > 0 ? join(name, " @ d", test.n_depth) : name;
+}
+
+std::string billions(std::uint64_t parameters) {
+  const double count = static_cast<double>(parameters);
+  return count >= 1e9 ? join(fixed(count / 1e9, 2), " B") : join(fixed(count / 1e6, 2), " M");
+}
+
+/// Prints results in one of the formats, each as soon as it is there.
+class Printer {
+ public:
+  Printer(const Options& options, const Subject& subject) : options_(options), subject_(subject) {}
+
+  void begin() {
+    if (options_.bench_format == BenchFormat::json) print("[");
+    if (options_.bench_format != BenchFormat::markdown) return;
+    print(join("| ", cell("model", 30), " | ", right("size", 10), " | ", right("params", 10), " | ", cell("backend", 10), " | ",
+               right("threads", 7), " | ", right("test", 15), " | ", right("t/s", 20), " |\n"));
+    print("| ------------------------------ | ---------: | ---------: | ---------- | ------: | --------------: | -------------------: |\n");
+  }
+  void add(const Result& result) {
+    switch (options_.bench_format) {
+      case BenchFormat::markdown: print(row(result)); break;
+      case BenchFormat::csv: print(csv(result)); break;
+      case BenchFormat::json:
+        print(join(first_ ? "\n  " : ",\n  ", object_of(fields_of(options_, subject_, result, true), ",\n    ")));
+        break;
+      case BenchFormat::jsonl: print(object_of(fields_of(options_, subject_, result, true), ", ") + "\n"); break;
+    }
+    first_ = false;
+  }
+  void end() {
+    if (options_.bench_format == BenchFormat::json) print("\n]\n");
+    if (options_.bench_format == BenchFormat::markdown) note(options_, join("peak ", budget::size_text(peak_bytes()), ", ", major_faults(), " major faults"));
+  }
+
+ private:
+  static std::string cell(std::string text, std::size_t width) {
+    text.append(text.size() < width ? width - text.size() : 0, ' ');
+    return text;
+  }
+  static std::string right(std::string text, std::size_t width) {
+    text.insert(0, text.size() < width ? width - text.size() : 0, ' ');
+    return text;
+  }
+  [[nodiscard]] std::string row(const Result& result) const {
+    const Spread ts = spread_of(rates(result));
+    // The sign is one column and two bytes.
+    return join("| ", cell(subject_.type, 30), " | ", right(budget::size_text(subject_.bytes), 10), " | ",
+                right(billions(subject_.parameters), 10), " | ", cell("CPU", 10), " | ", right(join(subject_.threads), 7), " | ",
+                right(test_name(result.test), 15), " | ", right(join(fixed(ts.mean, 2), " \xC2\xB1 ", fixed(ts.deviation, 2)), 21),
+                " |\n");
+  }
+  [[nodiscard]] std::string csv(const Result& result) const {
+    std::string names, values;
+    for (const auto& [name, value] : fields_of(options_, subject_, result, false)) {
+      names += join(names.empty() ? "" : ",", name);
+      values += join(values.empty() ? "" : ",", value);
+    }
+    return first_ ? join(names, "\n", values, "\n") : join(values, "\n");
+  }
+
+  const Options& options_;
+  const Subject& subject_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+int bench(const Options& options) {
+  const std::vector<Test> tests = tests_of(options);
+  Options sized = options;
+  std::size_t needed = 0;
+  for (const Test& test : tests) needed = std::max(needed, test.n_depth + test.n_prompt + test.n_gen);
+  if (sized.n_ctx == 0) sized.n_ctx = needed;
+  MICA_CHECK(sized.n_ctx >= needed, usage, "bench: the tests need a context of ", needed, " tokens; -c is ", sized.n_ctx);
+  Model model = open_model(sized);
+  const Subject subject = subject_of(model);
+  Bench bench(sized, model);
+  Printer printer(sized, subject);
+  printer.begin();
+  for (const Test& test : tests) {
+    const Result result = bench.run(test);
+    if (result.seconds.empty()) return 130;
+    printer.add(result);
+  }
+  printer.end();
+  return 0;
+}
+
+}  // namespace mica::program

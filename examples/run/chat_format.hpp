@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The chat format that options and file lead to. The engine costs seconds to compile, so it is named here and included
+// in one unit.
+#pragma once
+
+#include "options.hpp"
+
+#include "mica/gguf/metadata.hpp"
+#include "mica/text/message.hpp"
+#include "mica/text/vocabulary.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace mica::text {
+class ChatFormat;
+}
+
+namespace mica::program {
+
+class ChatFormat {
+ public:
+  /// --chat-template, --chat-template-file, the file's own template, or the built-in format that fits best.
+  /// Raises for what an option names and cannot be used; never for what the file says.
+  ChatFormat(const Options& options, const gguf::Metadata& metadata, const text::Vocabulary& vocabulary);
+
+  /// The conversation, with the beginning of the assistant's next turn.
+  /// Raises ErrorCode::failed when the template refuses, limit when it takes too long.
+  [[nodiscard]] std::string render(std::span<const text::Message> messages) const;
+
+  /// Whether somebody said what it is: an option, or the file in a way that is understood.
+  [[nodiscard]] bool is_sure() const noexcept { return sure_; }
+  /// Why the file's own template is not used; empty when it is.
+  [[nodiscard]] const std::string& note() const noexcept;
+  /// Text with which the model ends its turn, where no token does.
+  [[nodiscard]] std::string stop() const;
+  /// The template, or the name of the built-in format.
+  [[nodiscard]] const std::string& source() const noexcept { return source_; }
+
+ private:
+  std::shared_ptr<const text::ChatFormat> format_;
+  std::string source_;
+  bool sure_ = true;
+};
+
+}  // namespace mica::program

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a run fits its budget, and what would: dry plans, and the sentence that people get.
+#pragma once
+
+#include "mica/gguf/reader.hpp"
+#include "mica/plan/plan.hpp"
+#include "mica/runtime/open_options.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace mica::program {
+
+/// The question that a run with these options asks.
+[[nodiscard]] plan::Question question_of(const OpenOptions& open);
+
+/// The plan of the question; shared between verbs so that it is compiled once.
+[[nodiscard]] plan::Plan plan_run(const gguf::Document& document, const plan::Question& question);
+
+/// "needs ..., budget ... (weights ..., KV ... at N tokens, ...).  Fits with -c N ..." for a plan above the budget.
+[[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question, const plan::Plan& plan,
+                                  std::uint64_t budget);
+
+/// Raises ErrorCode::budget with that sentence.
+void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open);
+
+}  // namespace mica::program

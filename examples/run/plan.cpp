@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model will need, account by account, without loading it.
+#include "console.hpp"
+#include "fit.hpp"
+#include "input.hpp"
+#include "json_text.hpp"
+#include "plan_text.hpp"
+#include "verbs.hpp"
+
+#include "mica/budget/limits.hpp"
+#include "mica/budget/size.hpp"
+
+#include <algorithm>
+
+namespace mica::program {
+namespace {
+
+std::string padded(std::string text, std::size_t width) {
+  text.insert(0, width > text.size() ? width - text.size() : 0, ' ');
+  return text;
+}
+
+/// The share of a whole as a row of 40 cells.
+std::string bar(std::uint64_t part, std::uint64_t whole) {
+  constexpr std::uint64_t cells = 40;
+  const std::uint64_t unit = std::max<std::uint64_t>(whole / cells, 1);
+  const std::uint64_t full = std::min((part + unit / 2) / unit, cells);
+  return std::string(static_cast<std::size_t>(full), '#') + std::string(static_cast<std::size_t>(cells - full), '.');
+}
+
+std::string plan_json(const plan::Plan& plan, const plan::Question& question, std::uint64_t budget, bool fits) {
+  std::string accounts;
+  plan.accounts.for_each([&](budget::Account account, std::uint64_t bytes) {
+    accounts += join(accounts.empty() ? "" : ",", json_string(budget::name(account)), ":", bytes);
+  });
+  return join("{\"peak_bytes\":", plan.peak_bytes, ",\"accounts\":{", accounts, "},\"budget_bytes\":", budget,
+              ",\"fits\":", fits, ",\"n_ctx\":", plan.n_ctx, ",\"n_ctx_train\":", plan.config.n_ctx_train,
+              ",\"kv_bytes_per_token\":", plan.kv_bytes_per_token, ",\"weight_bytes\":", plan.weight_bytes,
+              ",\"architecture\":", json_string(plan.config.arch), ",\"layers\":", plan.config.layers.size(),
+              ",\"threads\":", question.threads, ",\"chunk\":", question.model.chunk, ",\"kv\":", json_string(question.choice.kv),
+              ",\"weights\":", json_string(question.choice.weights), ",\"type_k\":", json_string(question.choice.cache_type_k),
+              ",\"type_v\":", json_string(question.choice.cache_type_v), "}\n");
+}
+
+}  // namespace
+
+std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
+  std::string text;
+  const auto line = [&](std::string_view name, std::uint64_t bytes) {
+    text += join(name, std::string(13 - name.size(), ' '), padded(budget::size_text(bytes), 11), "  ",
+                 bar(bytes, plan.peak_bytes), "\n");
+  };
+  plan.accounts.for_each([&](budget::Account account, std::uint64_t bytes) {
+    if (bytes > 0) line(budget::name(account), bytes);
+  });
+  line("peak", plan.peak_bytes);
+  return text + join("budget       ", padded(budget::size_text(budget), 11), "  ", plan.n_ctx, " tokens of context, ",
+                     budget::size_text(plan.kv_bytes_per_token), " of keys and values each\n");
+}
+
+int plan(const Options& options) {
+  const gguf::Document document = open_document(options);
+  const OpenOptions open = open_options(options);
+  const plan::Question question = question_of(open);
+  const std::uint64_t budget = open.memory_bytes != 0 ? open.memory_bytes : budget::memory_limits().usable();
+  const plan::Plan plan = plan_run(document, question);
+  const bool fits = plan.peak_bytes <= budget;
+  print(options.json ? plan_json(plan, question, budget, fits) : plan_text(plan, budget));
+  if (fits) return 0;
+  raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, budget));
+}
+
+}  // namespace mica::program
