@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,25 @@ TEST_CASE("a head of zeros is zeros in every element") {
     E::store_key(tile.data(), 3, 5, zeros.data());
     E::load_key(tile.data(), 3, 5, out.data());
     CHECK(out == zeros);
+  });
+}
+
+TEST_CASE("a number that is not finite cannot hide in any element") {
+  format::AllKv::for_each([](auto type) {
+    using E = typename decltype(type)::type;
+    CAPTURE(E::name);
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity()}) {
+      const std::vector<float> head = {1, bad, 2, 3, 4};
+      std::vector<std::byte> keys(E::key_tile_bytes(5)), values(E::value_tile_bytes(5));
+      std::vector<float> out(5);
+      E::store_key(keys.data(), 15, 5, head.data());
+      E::load_key(keys.data(), 15, 5, out.data());
+      CHECK_FALSE(std::isfinite(out[1]));
+      E::store_value(values.data(), 0, 5, head.data());
+      E::load_value(values.data(), 0, 5, out.data());
+      CHECK_FALSE(std::isfinite(out[1]));
+    }
   });
 }
 

@@ -22,17 +22,30 @@ using model::StepStatus;
 
 constexpr ModelOptions options{.n_ctx = 40, .chunk = 32, .logits_rows = 32, .log = {}};
 
-/// A pager that cannot read one of its groups.
+/// What a failing pager and its test share.
+struct Desk {
+  std::size_t bad = none;  // the group that cannot be read
+  int held = 0;            // groups acquired and not released
+
+  static constexpr std::size_t none = 99;
+};
+
+/// A pager that cannot read one of its groups, and counts.
 struct Failing : paging::Mapped<> {
   template <mica::Allocator A>
   using Rebind = Failing;
 
-  Failing(const paging::Table& table, alloc::Huge allocator, LogSink log, std::size_t* bad = nullptr)
-      : Mapped(table, allocator, log), bad_(bad) {}
-  [[nodiscard]] bool acquire(std::size_t group) noexcept { return bad_ == nullptr || group != *bad_; }
+  Failing(const paging::Table& table, alloc::Huge allocator, LogSink log, Desk* desk = nullptr)
+      : Mapped(table, allocator, log), desk_(desk) {}
+  [[nodiscard]] bool acquire(std::size_t group) noexcept {
+    if (group == desk_->bad) return false;
+    ++desk_->held;
+    return true;
+  }
+  void release(std::size_t /*group*/) noexcept { --desk_->held; }
 
  private:
-  std::size_t* bad_;
+  Desk* desk_;
 };
 static_assert(Pager<Failing>);
 
@@ -84,29 +97,36 @@ TEST_CASE("a step that the budget refuses changes nothing, and another may follo
   CHECK(model.step(cache, random_ids(1, 67)) == StepStatus::ok);
 }
 
-TEST_CASE("a group that cannot be read ends the step, and the cache is as before") {
-  const TinyModel tiny{Recipe{}};
-  exec::Inline executor;
-  constexpr std::size_t none = 99;
-  std::size_t bad = none;
-  using Model = Plain::With<WithPager<Failing>>;
-  Model model(
-      tiny.document(), executor, options, {}, {},
-      [&](const paging::Table& table, alloc::Huge a, LogSink log) { return Failing(table, a, log, &bad); });
-  auto cache = model.make_cache(), fresh = model.make_cache();
-  const auto ids = random_ids(10, 67), next = random_ids(5, 67, 2);
-  static_cast<void>(feed(model, cache, ids, 32));
-  for (bad = 0; bad <= 2; ++bad) {  // the embedding, either layer
-    CAPTURE(bad);
-    CHECK(model.step(cache, next) == StepStatus::read_failed);
-    CHECK(cache.tokens == 10);
+TEST_CASE("a group that cannot be read ends the step, the cache is as before, and no group stays held") {
+  for (const bool tied : {false, true}) {
+    CAPTURE(tied);
+    const TinyModel tiny({.tied = tied});
+    exec::Inline executor;
+    Desk desk;
+    using Model = Plain::With<WithPager<Failing>>;
+    Model model(tiny.document(), executor, options, {}, {},
+                [&](const paging::Table& table, alloc::Huge a, LogSink log) {
+                  return Failing(table, a, log, &desk);
+                });
+    auto cache = model.make_cache(), fresh = model.make_cache();
+    const auto ids = random_ids(10, 67), next = random_ids(5, 67, 2);
+    static_cast<void>(feed(model, cache, ids, 32));
+    for (desk.bad = 0; desk.bad <= 2; ++desk.bad) {  // the embedding, either layer
+      CAPTURE(desk.bad);
+      CHECK(model.step(cache, next) == StepStatus::read_failed);
+      CHECK(cache.tokens == 10);
+      CHECK(desk.held == 0);
+    }
+    desk.bad = Desk::none;
+    static_cast<void>(feed(model, fresh, ids, 32));
+    CHECK(same_bits(feed(model, cache, next, 32), feed(model, fresh, next, 32)));
+    for (const std::size_t head : {0u, 3u}) {
+      desk.bad = head;
+      const std::vector<std::size_t> rows = {0};
+      CHECK(model.logits(rows).rows() == (head == 0 && !tied ? 1 : 0));
+      CHECK(desk.held == 0);
+    }
   }
-  bad = none;
-  static_cast<void>(feed(model, fresh, ids, 32));
-  CHECK(same_bits(feed(model, cache, next, 32), feed(model, fresh, next, 32)));
-  bad = 3;  // the head
-  const std::vector<std::size_t> rows = {0};
-  CHECK(model.logits(rows).rows() == 0);
 }
 
 TEST_CASE("the first layer that is not finite is found by number") {

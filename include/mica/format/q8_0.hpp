@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace mica::format {
 
@@ -65,7 +66,8 @@ struct Q8_0 {
   }
 
  private:
-  /// The scale of a head vector, rounded to what a tile can hold.
+  /// The scale of a head vector, rounded to what a tile can hold; NaN when a number is not finite, so that it
+  /// cannot hide behind small integers.
   static Half scale_of(std::size_t head_dim, const float* head) noexcept;
   static std::int8_t code_of(float value, float inverse) noexcept;
 };
@@ -96,13 +98,18 @@ inline void Q8_0::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
 
 inline Half Q8_0::scale_of(std::size_t head_dim, const float* head) noexcept {
   float amax = 0;
-  for (std::size_t i = 0; i < head_dim; ++i) amax = std::max(amax, std::fabs(head[i]));
-  return to_half(amax / 127.0f);
+  bool finite = true;
+  for (std::size_t i = 0; i < head_dim; ++i) {
+    amax = std::max(amax, std::fabs(head[i]));
+    finite = finite && std::isfinite(head[i]);
+  }
+  return to_half(finite ? amax / 127.0f : std::numeric_limits<float>::quiet_NaN());
 }
 
-/// The clamp catches codes of a scale that was rounded down.
+/// The clamp catches codes of a scale that was rounded down. What is no number has a scale that says so.
 inline std::int8_t Q8_0::code_of(float value, float inverse) noexcept {
-  return static_cast<std::int8_t>(std::clamp(std::nearbyint(value * inverse), -127.0f, 127.0f));
+  const float code = std::clamp(std::nearbyint(value * inverse), -127.0f, 127.0f);
+  return code == code ? static_cast<std::int8_t>(code) : std::int8_t{0};
 }
 
 inline void Q8_0::store_key(std::byte* tile, std::size_t slot, std::size_t head_dim,

@@ -121,7 +121,7 @@ class BasicTransformer {
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept;
 
   /// Runs the token again at the end of the cache (which loses it and has it again) and answers the first layer whose
-  /// output is not finite; the number of layers when all are finite.
+  /// output is not finite; the number of layers when all are finite. Logits need a step before they can be had again.
   [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, text::TokenId token) noexcept;
 
  private:
@@ -304,7 +304,10 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
   auto& a = activations_;
   const bool tied = weights_.output().index == weights_.token_embd().index;
   if (!pager_.acquire(head)) return {};
-  if (tied && !pager_.acquire(0)) return {};
+  if (tied && !pager_.acquire(0)) {
+    pager_.release(head);
+    return {};
+  }
   const auto hidden = a.residual(last_step_, config_.width);
   const auto w = matrix(weights_.output());
   const auto logits = a.logits(n, config_.n_vocab);  // (rows, n_vocab)
@@ -346,6 +349,7 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
     }
   }
   cache.tokens += 1;
+  last_step_ = 0;  // its hidden states are gone
   return bad;
 }
 
