@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The least SamplerStage: it leaves the candidate with the lowest id.
+
+#pragma once
+
+#include "mica/sample/concept.hpp"
+
+namespace mica::archetype {
+
+class SamplerStage {
+ public:
+  // Required by SamplerStage
+  void apply(sample::Candidates& candidates) noexcept {
+    std::size_t lowest = 0;
+    for (std::size_t i = 1; i < candidates.size(); ++i) {
+      if (candidates[i].id < candidates[lowest].id) lowest = i;
+    }
+    candidates.choose(lowest);
+  }
+  void accept(sample::TokenId /*token*/) noexcept {}
+};
+static_assert(mica::SamplerStage<SamplerStage>);
+
+}  // namespace mica::archetype
