@@ -19,7 +19,7 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 TEST_CASE_TEMPLATE("attention equals the specification for any width of a head", E, format::F16, format::Q8_0, format::F32,
                    format::BF16) {
   CounterRng rng(1);
-  for (const std::size_t head_dim : {1, 3, 8, 16, 20, 33, 64, 80, 96, 128, 256, 512}) {
+  for (const std::size_t head_dim : std::initializer_list<std::size_t>{1, 3, 8, 16, 20, 33, 64, 80, 96, 128, 256, 512}) {
     Chunk<E>(head_dim, {{0, 37}, {0, 38}, {0, 39}, {0, 40}, {0, 41}}, rng).check();
   }
 }

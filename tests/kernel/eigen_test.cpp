@@ -29,7 +29,7 @@ double error(const std::vector<float>& a, const std::vector<float>& b) {
 TEST_CASE_TEMPLATE("a product is the dense product of decoded weights and decoded activations", F, format::Q4_K, format::Q6_K,
                    format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
   CounterRng rng(1);
-  for (const std::size_t blocks : {3, 8}) {
+  for (const std::size_t blocks : std::initializer_list<std::size_t>{3, 8}) {
     test::Product<F> product(12, blocks, 5, rng);
     CHECK(error(product.template run<Scalar>(2, 11, true), product.template run<Oracle>(2, 11, true)) < 2e-6);
   }

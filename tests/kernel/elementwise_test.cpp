@@ -77,7 +77,7 @@ TEST_CASE("the norm equals the specification for any width") {
 TEST_CASE("rotation equals the specification for both pairings and any number of dimensions") {
   CounterRng rng(3);
   for (const auto pairs : {kernel::RopePairs::adjacent, kernel::RopePairs::halves}) {
-    for (const std::size_t dims : {2, 8, 20, 64, 80, 128}) {
+    for (const std::size_t dims : std::initializer_list<std::size_t>{2, 8, 20, 64, 80, 128}) {
       const std::size_t head_dim = dims + (dims == 64 ? 32 : 0), heads = 3;
       Guarded<float> x(2 * heads * head_dim), cos(dims), sin(dims);
       test::fill_noise(x, rng);

@@ -27,7 +27,7 @@ TEST_CASE_TEMPLATE("products equal the specification for any number of rows", F,
                    format::Q4_0, format::F32, format::F16, format::BF16) {
   CounterRng rng(1);
   for (std::size_t rows = 1; rows <= 35; ++rows) {
-    for (const std::size_t tokens : {1, 5}) Product<F>(rows, widths<F>()[rows % widths<F>().size()], tokens, rng).check();
+    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 5}) Product<F>(rows, widths<F>()[rows % widths<F>().size()], tokens, rng).check();
   }
 }
 
@@ -35,14 +35,14 @@ TEST_CASE_TEMPLATE("products equal the specification for any number of tokens an
                    format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
   CounterRng rng(2);
   for (const std::size_t width : widths<F>()) {
-    for (const std::size_t tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17}) Product<F>(19, width, tokens, rng).check();
+    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 17}) Product<F>(19, width, tokens, rng).check();
   }
 }
 
 TEST_CASE_TEMPLATE("a slice of rows writes its own outputs only, and adds when asked", F, format::Q4_K, format::Q6_K,
                    format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
   CounterRng rng(3);
-  for (const std::size_t tokens : {1, 2, 3, 4, 11}) {
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 4, 11}) {
     Product<F> product(37, 2, tokens, rng);
     product.check(0, 0);
     product.check(5, 6, true);
@@ -60,7 +60,7 @@ TEST_CASE_TEMPLATE("more tokens than a panel takes change nothing", F, format::Q
 TEST_CASE_TEMPLATE("the largest codes and scales stay exact", F, format::Q4_K, format::Q6_K, format::Q8_0, format::Q4_0) {
   CounterRng rng(5);
   for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
-    for (const std::size_t tokens : {1, 3, 6}) {
+    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 3, 6}) {
       Product<F> product(17, 2, tokens, rng);
       for (auto& block : product.blocks) {
         const auto d = block.d;
@@ -78,7 +78,7 @@ TEST_CASE_TEMPLATE("the largest codes and scales stay exact", F, format::Q4_K, f
 TEST_CASE_TEMPLATE("a NaN or an infinity spoils its token and no other", F, format::Q4_K, format::Q6_K, format::Q8_0,
                    format::Q4_0, format::F32, format::F16, format::BF16) {
   CounterRng rng(6);
-  for (const std::size_t tokens : {2, 6}) {
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{2, 6}) {
     Product<F> product(9, 2, tokens, rng);
     product.x.values[0] = std::numeric_limits<float>::quiet_NaN();
     product.x.values[product.cols + product.cols / 2] = -inf;

@@ -21,8 +21,8 @@ TEST_CASE_TEMPLATE("a user's format equals the specification, with a codec or wi
                    user::Apart32, user::Vector16, user::Vector32) {
   CounterRng rng(1);
   // 24 values in a block and 1,008 in a turn of the decoder; 64 in a block and 256 in a chunk
-  for (const std::size_t blocks : {2, 4, 6, 10, 86}) {
-    for (const std::size_t tokens : {1, 3, 4, 19}) {
+  for (const std::size_t blocks : std::initializer_list<std::size_t>{2, 4, 6, 10, 86}) {
+    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 3, 4, 19}) {
       Product<F> product(21, blocks, tokens, rng);
       if constexpr (requires { product.blocks[0].scale = 1.0f; }) {
         for (auto& block : product.blocks) block.scale = test::noise(rng, 0.01f);

@@ -16,8 +16,8 @@ using kernel::Xsimd;
 TEST_CASE_TEMPLATE("products by xsimd equal the specification", F, format::F32, format::F16, format::BF16, format::Q8_0,
                    format::Q4_K) {
   CounterRng rng(1);
-  for (const std::size_t width : {1, 3, 19}) {
-    for (const std::size_t tokens : {1, 2, 17}) {
+  for (const std::size_t width : std::initializer_list<std::size_t>{1, 3, 19}) {
+    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 17}) {
       test::Product<F>(5, width, tokens, rng).template check_kernels<Xsimd>(0, 5, false);
       test::Product<F>(5, width, tokens, rng).template check_kernels<Xsimd>(1, 4, true);
     }
@@ -31,14 +31,14 @@ TEST_CASE("a row longer than the decoder's buffer by xsimd equals the specificat
 
 TEST_CASE_TEMPLATE("attention by xsimd equals the specification", E, format::F16, format::Q8_0, format::F32, format::BF16) {
   CounterRng rng(3);
-  for (const std::size_t head_dim : {3, 20, 64}) {
+  for (const std::size_t head_dim : std::initializer_list<std::size_t>{3, 20, 64}) {
     test::Chunk<E>(head_dim, {{0, 37}, {0, 38}, {5, 5}, {20, 256}}, rng).template check_kernels<Xsimd>();
   }
 }
 
 TEST_CASE("norm, rotation and gate by xsimd equal the specification") {
   CounterRng rng(4);
-  for (const std::size_t n : {6, 32, 96, 130}) {
+  for (const std::size_t n : std::initializer_list<std::size_t>{6, 32, 96, 130}) {
     std::vector<float> x(n), weight(n), cos(n / 2), sin(n / 2);
     for (auto* v : {&x, &weight, &cos, &sin}) test::fill_noise(*v, rng, 3);
     const auto run = [&](auto kernels) {

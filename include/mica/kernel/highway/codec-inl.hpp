@@ -56,6 +56,13 @@ HWY_INLINE void widen16(const Half* halves, float* out) {
   for (std::size_t i = 0; i < panel_rows; i += lanes) hn::StoreU(load(halves + i), DF(), out + i);
 }
 
+/// Half floats in the lower halves of lanes become floats.
+HWY_INLINE VF widen_low(VI v) {
+  const hn::Rebind<std::uint16_t, DF> d16;
+  const hn::Rebind<hwy::float16_t, DF> dh;
+  return hn::PromoteTo(DF(), hn::BitCast(dh, hn::TruncateTo(d16, hn::BitCast(DU(), v))));
+}
+
 /// The field d of n blocks of 16 rows.
 template <class Block, std::size_t n_max>
 HWY_INLINE void gather_d(const Block* const* rows, std::size_t n, float (&out)[n_max][panel_rows]) {

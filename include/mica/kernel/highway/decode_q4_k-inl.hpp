@@ -24,58 +24,46 @@ struct Codec<format::Q4_K> {
 
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     const hn::CappedTag<std::uint8_t, 32> d;
-    for (std::size_t i = 0; i < 128; i += hn::MaxLanes(d)) {
-      std::uint8_t* const low = codes + i / 32 * 64 + i % 32;
-      const auto bytes = hn::LoadU(d, block.nibbles + i);
-      hn::StoreU(hn::And(bytes, hn::Set(d, 15)), d, low);
-      hn::StoreU(hn::ShiftRight<4>(bytes), d, low + 32);
+    const auto nibble = hn::Set(d, 15);
+    if constexpr (hn::MaxLanes(d) == 32) {
+      for (std::size_t p = 0; p < 4; ++p) {
+        const auto bytes = hn::LoadU(d, block.nibbles + 32 * p);
+        store_pair(d, hn::And(bytes, nibble), hn::ShiftRight<4>(bytes), codes + 64 * p);
+      }
+    } else {
+      for (std::size_t i = 0; i < 128; i += 16) {
+        const auto bytes = hn::LoadU(d, block.nibbles + i);
+        hn::StoreU(hn::And(bytes, nibble), d, codes + i / 32 * 64 + i % 32);
+        hn::StoreU(hn::ShiftRight<4>(bytes), d, codes + i / 32 * 64 + i % 32 + 32);
+      }
     }
   }
 
   /// The first 16 bytes of a block are four words: d and dmin, and three of scale bytes. Lanes are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q4_K>& out) {
-    alignas(64) std::int32_t words[4][panel_rows];
-    gather_words(rows, words);
+    const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]); };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
-      const DI d;
-      const VI low = hn::Load(d, words[1] + r), middle = hn::Load(d, words[2] + r), high = hn::Load(d, words[3] + r);
-      spread<0>(low, middle, high, r, out);
-      spread<1>(low, middle, high, r, out);
-      spread<2>(low, middle, high, r, out);
-      spread<3>(low, middle, high, r, out);
+      VI word[4];
+      load_words(at, r, word);
+      hn::Store(widen_low(word[0]), DF(), out.d[0] + r);
+      hn::Store(widen_low(hn::ShiftRight<16>(word[0])), DF(), out.dmin[0] + r);
+      spread<0>(word, r, out);
+      spread<1>(word, r, out);
+      spread<2>(word, r, out);
+      spread<3>(word, r, out);
     }
-    Half d[panel_rows], dmin[panel_rows];
-    for (std::size_t r = 0; r < panel_rows; ++r) {
-      d[r] = {static_cast<std::uint16_t>(words[0][r])};
-      dmin[r] = {static_cast<std::uint16_t>(words[0][r] >> 16)};
-    }
-    widen16(d, out.d[0]);
-    widen16(dmin, out.dmin[0]);
   }
 
  private:
-  static HWY_INLINE void gather_words(const Block* const* rows, std::int32_t (&words)[4][panel_rows]) {
-    const hn::CappedTag<std::int32_t, 4> d;
-    const auto head = [](const Block* block) { return reinterpret_cast<const std::int32_t*>(block); };
-    for (std::size_t r = 0; r < panel_rows; r += 4) {
-      auto a = hn::LoadU(d, head(rows[r])), b = hn::LoadU(d, head(rows[r + 1]));
-      auto c = hn::LoadU(d, head(rows[r + 2])), e = hn::LoadU(d, head(rows[r + 3]));
-      transpose4(a, b, c, e);
-      hn::Store(a, d, words[0] + r);
-      hn::Store(b, d, words[1] + r);
-      hn::Store(c, d, words[2] + r);
-      hn::Store(e, d, words[3] + r);
-    }
-  }
-
   template <int shift>
   static HWY_INLINE VI bits(VI v, std::int32_t mask) {
     return hn::And(hn::BitCast(DI(), hn::ShiftRight<shift>(hn::BitCast(DU(), v))), hn::Set(DI(), mask));
   }
   /// Scales and mins g and g + 4.
   template <int g>
-  static HWY_INLINE void spread(VI low, VI middle, VI high, std::size_t r, ChunkScales<format::Q4_K>& out) {
+  static HWY_INLINE void spread(const VI (&word)[4], std::size_t r, ChunkScales<format::Q4_K>& out) {
     const DF d;
+    const VI low = word[1], middle = word[2], high = word[3];
     const VI upper_scale = hn::ShiftLeft<4>(bits<8 * g + 6>(low, 3));
     const VI upper_min = hn::ShiftLeft<4>(bits<8 * g + 6>(middle, 3));
     hn::Store(hn::ConvertTo(d, bits<8 * g>(low, 63)), d, out.scale[g] + r);

@@ -31,41 +31,43 @@ struct Codec<format::Q6_K> {
         const auto high = hn::LoadU(d, block.high + 32 * half + j);
         const auto nibble = hn::Set(d, 15), pair = hn::Set(d, 0x30);
         std::uint8_t* const out = codes + 128 * half + j;
-        hn::StoreU(hn::Or(hn::And(first, nibble), hn::And(hn::ShiftLeft<4>(high), pair)), d, out);
-        hn::StoreU(hn::Or(hn::And(second, nibble), hn::And(hn::ShiftLeft<2>(high), pair)), d, out + 32);
-        hn::StoreU(hn::Or(hn::ShiftRight<4>(first), hn::And(high, pair)), d, out + 64);
-        hn::StoreU(hn::Or(hn::ShiftRight<4>(second), hn::And(hn::ShiftRight<2>(high), pair)), d, out + 96);
+        const auto c0 = hn::Or(hn::And(first, nibble), hn::And(hn::ShiftLeft<4>(high), pair));
+        const auto c1 = hn::Or(hn::And(second, nibble), hn::And(hn::ShiftLeft<2>(high), pair));
+        const auto c2 = hn::Or(hn::ShiftRight<4>(first), hn::And(high, pair));
+        const auto c3 = hn::Or(hn::ShiftRight<4>(second), hn::And(hn::ShiftRight<2>(high), pair));
+        if constexpr (hn::MaxLanes(d) == 32) {
+          store_pair(d, c0, c1, out);
+          store_pair(d, c2, c3, out + 64);
+        } else {
+          hn::StoreU(c0, d, out);
+          hn::StoreU(c1, d, out + 32);
+          hn::StoreU(c2, d, out + 64);
+          hn::StoreU(c3, d, out + 96);
+        }
       }
     }
   }
 
   /// Sixteen bytes of a row are four words, that is four groups each. Lanes are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q6_K>& out) {
-    alignas(64) std::int32_t words[4][panel_rows];
-    const hn::CappedTag<std::int32_t, 4> d4;
-    const auto at = [](const Block* block) { return reinterpret_cast<const std::int32_t*>(block->scales); };
-    for (std::size_t r = 0; r < panel_rows; r += 4) {
-      auto a = hn::LoadU(d4, at(rows[r])), b = hn::LoadU(d4, at(rows[r + 1]));
-      auto c = hn::LoadU(d4, at(rows[r + 2])), e = hn::LoadU(d4, at(rows[r + 3]));
-      transpose4(a, b, c, e);
-      hn::Store(a, d4, words[0] + r);
-      hn::Store(b, d4, words[1] + r);
-      hn::Store(c, d4, words[2] + r);
-      hn::Store(e, d4, words[3] + r);
-    }
     const DF d;
-    for (std::size_t word = 0; word < 4; ++word) {
-      for (std::size_t r = 0; r < panel_rows; r += lanes) {
-        const VI four = hn::Load(DI(), words[word] + r);
-        const auto byte = [&](VI top) HWY_ATTR { return hn::ConvertTo(d, hn::ShiftRight<24>(top)); };
-        hn::Store(byte(hn::ShiftLeft<24>(four)), d, out.scale[4 * word] + r);
-        hn::Store(byte(hn::ShiftLeft<16>(four)), d, out.scale[4 * word + 1] + r);
-        hn::Store(byte(hn::ShiftLeft<8>(four)), d, out.scale[4 * word + 2] + r);
-        hn::Store(byte(four), d, out.scale[4 * word + 3] + r);
+    const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]->scales); };
+    for (std::size_t r = 0; r < panel_rows; r += lanes) {
+      VI word[4];
+      load_words(at, r, word);
+      MICA_UNROLL
+      for (std::size_t i = 0; i < 4; ++i) {
+        hn::Store(top_byte(hn::ShiftLeft<24>(word[i])), d, out.scale[4 * i] + r);
+        hn::Store(top_byte(hn::ShiftLeft<16>(word[i])), d, out.scale[4 * i + 1] + r);
+        hn::Store(top_byte(hn::ShiftLeft<8>(word[i])), d, out.scale[4 * i + 2] + r);
+        hn::Store(top_byte(word[i]), d, out.scale[4 * i + 3] + r);
       }
     }
     gather_d(rows, 1, out.d);
   }
+
+ private:
+  static HWY_INLINE VF top_byte(VI v) { return hn::ConvertTo(DF(), hn::ShiftRight<24>(v)); }
 };
 
 }  // namespace HWY_NAMESPACE

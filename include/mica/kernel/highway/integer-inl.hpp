@@ -50,10 +50,15 @@ HWY_INLINE TokenChunk chunk_of(const QuantizedRows& x, std::size_t token, std::s
 
 // ---- few tokens
 
-/// Exact sums of code * x over 16 k, plus the bias: (chunk / 16, 16 rows).
+/// Exact sums of code * x over 16 k, plus the bias, for 16 rows in fours: (16 / 4, chunk / 16, 4).
 template <IntegerFormat F>
 struct Dots {
-  alignas(64) std::int32_t sum[Chunk<F>::values / 16][panel_rows];
+  alignas(64) std::int32_t sum[panel_rows / 4][Chunk<F>::values / 16][4];
+
+  /// Lanes are rows [row, row + lanes).
+  HWY_INLINE VI of(std::size_t h, std::size_t row) const {
+    return load_blocks(DI(), [&](std::size_t r) { return sum[r / 4][h]; }, row);
+  }
 };
 
 /// Adds n blocks of 16 rows to y[16].
@@ -66,7 +71,7 @@ HWY_INLINE void fold_dots(const Dots<F>& dots, const ChunkScales<F>& w, const To
       VF acc = hn::Zero(d), mac = hn::Zero(d);
       for (std::size_t s = b * F::block_size / 32; s < (b + 1) * F::block_size / 32; ++s) {
         const auto dot = [&](std::size_t h) HWY_ATTR {
-          const VI sum = hn::Load(DI(), dots.sum[h] + r);
+          const VI sum = dots.of(h, r);
           return bias<F> == 0 ? sum : hn::Sub(sum, hn::Set(DI(), bias<F> * x.sums[h]));
         };
         VF isum;
@@ -110,7 +115,7 @@ HWY_INLINE void dot_rows(const std::uint8_t (&codes)[4][Chunk<F>::values], const
       VI sum[4];
       MICA_UNROLL
       for (std::size_t r = 0; r < 4; ++r) sum[r] = dot4<F::code_max>(w[r], values_t, hn::Zero(DI()));
-      store_blocks(DI(), sum_blocks(sum[0], sum[1], sum[2], sum[3]), &out[t].sum[k / 16][first], panel_rows);
+      hn::StoreU(sum_blocks(sum[0], sum[1], sum[2], sum[3]), DI(), out[t].sum[first / 4][k / 16]);
     }
   }
 }
@@ -162,22 +167,18 @@ struct Panel {
 /// n blocks of 16 rows.
 template <IntegerFormat F>
 HWY_INLINE void fill_panel(const typename F::Block* const* rows, std::size_t n, Panel<F>& panel) {
-  const hn::CappedTag<std::int32_t, 4> d;
-  alignas(64) std::uint8_t codes[4][Chunk<F>::values];
+  alignas(64) std::uint8_t codes[panel_rows][Chunk<F>::values];
   Codec<F>::scales(rows, n, panel.scales);
-  for (std::size_t r = 0; r < panel_rows; r += 4) {
-    for (std::size_t i = 0; i < 4; ++i) {
-      for (std::size_t b = 0; b < n; ++b) Codec<F>::unpack(rows[r + i][b], codes[i] + b * F::block_size);
-    }
-    for (std::size_t k = 0; k < n * F::block_size; k += 16) {
-      const auto four = [&](std::size_t i) HWY_ATTR { return hn::Load(d, reinterpret_cast<const std::int32_t*>(codes[i] + k)); };
-      auto a = four(0), b = four(1), c = four(2), e = four(3);
-      transpose4(a, b, c, e);
-      const auto line = [&](std::size_t i) { return reinterpret_cast<std::int32_t*>(panel.codes[k / 4 + i][r]); };
-      hn::Store(a, d, line(0));
-      hn::Store(b, d, line(1));
-      hn::Store(c, d, line(2));
-      hn::Store(e, d, line(3));
+  for (std::size_t r = 0; r < panel_rows; ++r) {
+    for (std::size_t b = 0; b < n; ++b) Codec<F>::unpack(rows[r][b], codes[r] + b * F::block_size);
+  }
+  for (std::size_t k = 0; k < n * F::block_size; k += 16) {
+    const auto at = [&](std::size_t r) { return reinterpret_cast<const std::int32_t*>(codes[r] + k); };
+    for (std::size_t r = 0; r < panel_rows; r += lanes) {
+      VI line[4];
+      load_words(at, r, line);
+      MICA_UNROLL
+      for (std::size_t i = 0; i < 4; ++i) hn::Store(line[i], DI(), reinterpret_cast<std::int32_t*>(panel.codes[k / 4 + i][r]));
     }
   }
 }
@@ -191,18 +192,56 @@ struct TokenTile {
   std::int32_t start[tokens][bias<F> != 0 ? Chunk<F>::groups : 1];  // minus the bias
 };
 
+/// One token of a tile, group by group.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void fill_token(const TokenChunk& x, std::size_t t, std::size_t n, TokenTile<F, tokens>& tile) {
+  for (std::size_t s = 0; s < n * F::block_size / 32; ++s) tile.scale[t][s] = x.scales[s];
+  for (std::size_t g = 0; (F::has_mins || bias<F> != 0) && g < n * F::block_size / F::group; ++g) {
+    std::int32_t sum = x.sums[g * F::group / 16];
+    if constexpr (F::group == 32) sum += x.sums[g * F::group / 16 + 1];
+    if constexpr (F::has_mins) tile.min_factor[t][g] = x.scales[g * F::group / 32] * static_cast<float>(sum);
+    if constexpr (bias<F> != 0) tile.start[t][g] = -bias<F> * sum;
+  }
+}
+
+/// The same for a whole chunk of 256 values, in vectors.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void fill_token_whole(const TokenChunk& x, std::size_t t, TokenTile<F, tokens>& tile) {
+  const hn::CappedTag<float, 8> df;
+  const hn::RebindToSigned<decltype(df)> d32;
+  const hn::Repartition<std::int16_t, decltype(df)> d16;
+  constexpr std::size_t step = hn::MaxLanes(df);
+  const auto minus_bias = static_cast<std::int16_t>(-bias<F>);
+  MICA_UNROLL
+  for (std::size_t s = 0; s < 8; s += step) {
+    const auto scale = hn::LoadU(df, x.scales + s);
+    const auto sums = hn::LoadU(d16, x.sums + 2 * s);
+    hn::StoreU(scale, df, tile.scale[t] + s);
+    if constexpr (F::has_mins) {
+      const auto sum = hn::ConvertTo(df, hn::WidenMulPairwiseAdd(d32, sums, hn::Set(d16, 1)));
+      hn::StoreU(hn::Mul(scale, sum), df, tile.min_factor[t] + s);
+    }
+    if constexpr (bias<F> != 0 && F::group == 32) {
+      hn::StoreU(hn::WidenMulPairwiseAdd(d32, sums, hn::Set(d16, minus_bias)), d32, tile.start[t] + s);
+    } else if constexpr (bias<F> != 0) {
+      const auto factor = hn::Set(d32, minus_bias);
+      hn::StoreU(hn::Mul(hn::PromoteLowerTo(d32, sums), factor), d32, tile.start[t] + 2 * s);
+      hn::StoreU(hn::Mul(hn::PromoteUpperTo(d32, sums), factor), d32, tile.start[t] + 2 * s + step);
+    }
+  }
+}
+
 template <IntegerFormat F, std::size_t tokens>
 HWY_INLINE void fill_tile(const QuantizedRows& x, std::size_t token, std::size_t token_end, std::size_t k, std::size_t n,
                           TokenTile<F, tokens>& tile) {
+  constexpr bool vectors = Chunk<F>::values == 256 && (F::group == 32 || !F::has_mins);
   for (std::size_t t = 0; t < tokens; ++t) {
     const TokenChunk chunk = chunk_of(x, HWY_MIN(token + t, token_end - 1), k);
     tile.codes[t] = chunk.codes;
-    for (std::size_t s = 0; s < n * F::block_size / 32; ++s) tile.scale[t][s] = chunk.scales[s];
-    for (std::size_t g = 0; (F::has_mins || bias<F> != 0) && g < n * F::block_size / F::group; ++g) {
-      std::int32_t sum = chunk.sums[g * F::group / 16];
-      if constexpr (F::group == 32) sum += chunk.sums[g * F::group / 16 + 1];
-      if constexpr (F::has_mins) tile.min_factor[t][g] = chunk.scales[g * F::group / 32] * static_cast<float>(sum);
-      if constexpr (bias<F> != 0) tile.start[t][g] = -bias<F> * sum;
+    if (vectors && n == Chunk<F>::blocks) {
+      if constexpr (vectors) fill_token_whole(chunk, t, tile);
+    } else {
+      fill_token(chunk, t, n, tile);
     }
   }
 }

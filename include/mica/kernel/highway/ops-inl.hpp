@@ -139,15 +139,34 @@ HWY_INLINE VI sum_blocks(VI a, VI b, VI c, VI e) {
   return hn::Add(hn::BitCast(d, hn::InterleaveLower(wide, ab, ce)), hn::BitCast(d, hn::InterleaveUpper(wide, ab, ce)));
 }
 
-/// Every 128-bit block of v to an address of its own, `stride` numbers apart.
-template <class D, class V>
-HWY_INLINE void store_blocks(D d, V v, std::int32_t* p, std::size_t stride) {
+/// A vector of 128-bit blocks that begin at at(row), at(row + 4), at(row + 8) and so on.
+template <class D, class At>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const At& at, std::size_t row) {
   if constexpr (hn::MaxLanes(D()) == 4) {
-    hn::StoreU(v, d, p);
+    return hn::LoadU(d, at(row));
   } else {
     const hn::Half<D> half;
-    store_blocks(half, hn::LowerHalf(half, v), p, stride);
-    store_blocks(half, hn::UpperHalf(half, v), p + hn::MaxLanes(half) / 4 * stride, stride);
+    return hn::Combine(d, load_blocks(half, at, row + hn::MaxLanes(half)), load_blocks(half, at, row));
+  }
+}
+
+/// Four words that follow each other in every row, beginning at at(row): word[i] has lanes rows [row, row + lanes).
+template <class At>
+HWY_INLINE void load_words(const At& at, std::size_t row, VI (&word)[4]) {
+  MICA_UNROLL
+  for (std::size_t i = 0; i < 4; ++i) word[i] = load_blocks(DI(), at, row + i);
+  transpose4(word[0], word[1], word[2], word[3]);
+}
+
+/// Two neighbouring vectors, stored as one where the machine has one: what is loaded whole should be stored whole.
+template <class D, class V>
+HWY_INLINE void store_pair(D d, V low, V high, std::uint8_t* p) {
+  if constexpr (2 * hn::MaxLanes(D()) <= hn::MaxLanes(DU8())) {
+    const hn::Twice<D> twice;
+    hn::StoreU(hn::Combine(twice, high, low), twice, p);
+  } else {
+    hn::StoreU(low, d, p);
+    hn::StoreU(high, d, p + hn::MaxLanes(D()));
   }
 }
 
