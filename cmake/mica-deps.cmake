@@ -3,7 +3,7 @@
 # Where each dependency is looked for. The build and the installed package include this one file, so they agree.
 # It only looks; what is downloaded on request is in mica-fetch.cmake, which the installed package does not have.
 
-set(MICA_PARTS eigen xsimd text uring)
+set(MICA_PARTS eigen xsimd text)
 
 macro(mica_find_highway)
   if(NOT TARGET hwy::hwy)
@@ -69,9 +69,6 @@ macro(mica_find_part part)
     mica_find_library(PCRE2::8BIT pcre2 libpcre2-8 10.40)
     mica_find_at_least(nlohmann_json::nlohmann_json nlohmann_json 3.11)
     set(MICA_${part}_LIBRARIES PCRE2::8BIT nlohmann_json::nlohmann_json)
-  elseif(${part} STREQUAL uring)
-    mica_find_library(liburing::liburing liburing liburing 2.3)
-    set(MICA_${part}_LIBRARIES liburing::liburing)
   else()
     set(MICA_${part}_LACKS "part of that name; the parts are ${MICA_PARTS}")
   endif()
