@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From two neighbouring tokens to their merge: an open table at most half full.
+// From two neighbouring tokens to their merge: an open table at most two thirds full.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -25,7 +25,8 @@ class PairIndex {
   };
 
   /// Takes merges, best first; of equal pairs the first stays. Raises when the pairs were chosen to collide.
-  explicit PairIndex(std::span<const Merge> merges) : slots_(std::bit_ceil(merges.size() * 2 + 2)) {
+  explicit PairIndex(std::span<const Merge> merges)
+      : slots_(std::bit_ceil(merges.size() + merges.size() / 2 + 2)) {
     for (std::size_t rank = 0; rank < merges.size(); ++rank)
       add(merges[rank], static_cast<std::uint32_t>(rank));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the bytes of a token to its id: an open table of ids at most half full. The texts stay where they are.
+// From the bytes of a token to its id: an open table of ids at most two thirds full. The texts stay where
+// they are.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -19,7 +20,7 @@ namespace mica::text::detail {
 class TextIndex {
  public:
   /// Makes room for `count` texts; more must not be added.
-  explicit TextIndex(std::size_t count = 0) : slots_(std::bit_ceil(count * 2 + 2), no_token) {}
+  explicit TextIndex(std::size_t count = 0) : slots_(std::bit_ceil(count + count / 2 + 2), no_token) {}
 
   /// Adds a token unless an equal text is there already: the first id wins.
   /// Raises when the texts were chosen to collide.
@@ -48,7 +49,7 @@ class TextIndex {
   [[nodiscard]] std::size_t bytes() const noexcept { return slots_.capacity() * sizeof(TokenId); }
 
  private:
-  static constexpr std::size_t most_probes = 512;  // honest texts need fewer than fifty at this load
+  static constexpr std::size_t most_probes = 512;  // honest texts need fewer than two hundred at this load
 
   std::vector<TokenId> slots_;
 };
