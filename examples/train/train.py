@@ -306,6 +306,7 @@ def train(options):
         train_vocabulary(stories, options.vocab, folder / "vocab")
     vocabulary = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocab.model"))
     streams = encode(vocabulary, stories), encode(vocabulary, documents(options.valid))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)                           # workers save, then leave
     torch.multiprocessing.spawn(worker, (options, *streams), options.workers)
 
 
