@@ -3,9 +3,9 @@
 
 #include "console.hpp"
 #include "json_text.hpp"
-
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/runtime/complete.hpp"
 
 #include <utility>
 
@@ -14,10 +14,14 @@ namespace {
 
 int exit_code(StopReason reason) {
   switch (reason) {
-    case StopReason::cancelled: return 130;
-    case StopReason::no_memory: return 4;
-    case StopReason::read_failed: return 1;
-    default: return 0;
+    case StopReason::cancelled:
+      return 130;
+    case StopReason::no_memory:
+      return 4;
+    case StopReason::read_failed:
+      return 1;
+    default:
+      return 0;
   }
 }
 
@@ -37,8 +41,9 @@ Answerer::Answerer(const Options& options, Model& model, std::string stop)
 int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt) {
   text_.clear();
   result_ = {};
-  MICA_CHECK(prompt.size() <= session.room(), limit, "the prompt has ", prompt.size(), " tokens; the context of ",
-             session.model().n_ctx(), " has room for ", session.room(), "; use a larger -c");
+  MICA_CHECK(prompt.size() <= session.room(), limit, "the prompt has ", prompt.size(),
+             " tokens; the context of ", session.model().n_ctx(), " has room for ", session.room(),
+             "; use a larger -c");
   if (options_.n_predict == 0) return read_only(session, prompt);
   result_ = generate(session, model_.tokenizer(), sampler_, prompt, generate_, [&](std::string_view piece) {
     show(piece);
@@ -76,18 +81,21 @@ void Answerer::show_end() {
     print("\n");
   }
   if (result_.reason == StopReason::context_full || result_.reason == StopReason::no_memory) {
-    note(options_, join("mica: stopped: ",
-                        result_.reason == StopReason::no_memory
-                            ? "no memory is left for the KV cache within the budget; use a smaller -c or -ctk q8_0 -ctv q8_0"
-                            : join("the context of ", model_.transformer().n_ctx(), " tokens is full; use a larger -c")));
+    note(options_, join("mica: stopped: ", result_.reason == StopReason::no_memory
+                                               ? "no memory is left for the KV cache within the budget; use "
+                                                 "a smaller -c or -ctk q8_0 -ctv q8_0"
+                                               : join("the context of ", model_.transformer().n_ctx(),
+                                                      " tokens is full; use a larger -c")));
   }
   if (timings_shown_) note(options_, timings_line());
 }
 
 std::string Answerer::timings_line() const {
-  const auto phase = [](const Phase& p) { return join(p.tokens, " tokens, ", fixed(p.tokens_per_second(), 2), " t/s"); };
-  return join("prompt ", phase(result_.timings.prompt), "; answer ", phase(result_.timings.predicted), "; peak ",
-              budget::size_text(peak_bytes()));
+  const auto phase = [](const Phase& p) {
+    return join(p.tokens, " tokens, ", fixed(p.tokens_per_second(), 2), " t/s");
+  };
+  return join("prompt ", phase(result_.timings.prompt), "; answer ", phase(result_.timings.predicted),
+              "; peak ", budget::size_text(peak_bytes()));
 }
 
 std::string Answerer::json_object() const {
@@ -96,23 +104,16 @@ std::string Answerer::json_object() const {
                 "_per_second\":", fixed(p.tokens_per_second(), 3));
   };
   return join("{\"content\":", json_string(options_.jsonl ? std::string_view() : std::string_view(text_)),
-              ",\"stop\":true,\"stop_reason\":\"", name(result_.reason), "\",\"tokens_predicted\":", result_.tokens.size(),
-              ",\"timings\":{", phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
+              ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
+              "\",\"tokens_predicted\":", result_.tokens.size(), ",\"timings\":{",
+              phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
               "},\"peak_bytes\":", peak_bytes(), "}");
 }
 
 int complete_text(const Options& options, Model& model, const std::string& prompt) {
-  const text::AnyTokenizer& tokenizer = model.tokenizer();
-  auto ids = tokenizer.encode(prompt, {.add_special = true, .parse_special = true});
-  if (ids.empty()) {
-    const text::SpecialIds& special = tokenizer.vocabulary().special();
-    const auto first = special.bos ? special.bos : special.eos;
-    MICA_CHECK(first, usage, "an empty prompt needs a BOS token to begin with, and this vocabulary has none");
-    ids.push_back(*first);
-  }
   auto session = model.session();
   Answerer answerer(options, model);
-  return answerer.answer(session, ids);
+  return answerer.answer(session, prompt_ids(model.tokenizer(), prompt));
 }
 
 }  // namespace mica::program

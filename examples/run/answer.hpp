@@ -3,11 +3,10 @@
 // One generation on the console: text as it comes, or JSON; then the timings; and why it stopped as an exit code.
 #pragma once
 
-#include "options.hpp"
-
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/sample/sampler.hpp"
+#include "options.hpp"
 
 #include <span>
 #include <string>
@@ -25,7 +24,9 @@ class Answerer {
   /// Whether the line with timings follows each answer; it does unless somebody says otherwise.
   void show_timings(bool shown) noexcept { timings_shown_ = shown; }
   /// Options of the sampler from the next answer on. Raises ErrorCode::usage for what is out of range.
-  void set_sampler(const sample::SamplerOptions& options) { sampler_ = sample::Sampler<>(options, model_.config().n_vocab); }
+  void set_sampler(const sample::SamplerOptions& options) {
+    sampler_ = sample::Sampler<>(options, model_.config().n_vocab);
+  }
   /// Tokens of an answer from the next one on; 0: no limit.
   void set_max_tokens(std::size_t tokens) noexcept { generate_.max_tokens = tokens; }
 

@@ -11,7 +11,8 @@
 
 namespace mica::program {
 
-inline constexpr std::string_view base64_digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+inline constexpr std::string_view base64_digits =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 [[nodiscard]] inline std::string base64_encoded(std::string_view bytes) {
   std::string out;

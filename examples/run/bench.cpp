@@ -6,13 +6,10 @@
 #include "input.hpp"
 #include "json_text.hpp"
 #include "load.hpp"
-#include "verbs.hpp"
-
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/runtime/stats.hpp"
-
-#include <sys/resource.h>
+#include "verbs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +18,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <sys/resource.h>
 
 namespace mica::program {
 namespace {
@@ -36,7 +34,7 @@ struct Result {
   std::vector<double> seconds;  // one for each repetition
   std::string time;             // when it began
   std::uint64_t peak_bytes = 0;
-  std::uint64_t faults = 0;     // major ones, during the repetitions
+  std::uint64_t faults = 0;  // major ones, during the repetitions
 
   [[nodiscard]] std::size_t tokens() const noexcept { return test.n_prompt + test.n_gen; }
 };
@@ -121,7 +119,8 @@ class Bench {
     feed(std::span(ids_).first(test.n_depth));
     static_cast<void>(once(test));
     const std::uint64_t faults_before = major_faults();
-    for (std::size_t i = 0; i < options_.repetitions && !interrupted(); ++i) result.seconds.push_back(once(test));
+    for (std::size_t i = 0; i < options_.repetitions && !interrupted(); ++i)
+      result.seconds.push_back(once(test));
     if (interrupted()) result.seconds.clear();
     result.faults = major_faults() - faults_before;
     result.peak_bytes = peak_bytes();
@@ -168,7 +167,8 @@ struct Subject {
 std::string main_type(const gguf::Document& document) {
   std::vector<std::pair<std::uint64_t, std::string_view>> sums;
   for (const gguf::TensorInfo& tensor : document.tensors()) {
-    const auto at = std::find_if(sums.begin(), sums.end(), [&](const auto& sum) { return sum.second == tensor.format.name; });
+    const auto at = std::find_if(sums.begin(), sums.end(),
+                                 [&](const auto& sum) { return sum.second == tensor.format.name; });
     if (at == sums.end()) {
       sums.emplace_back(tensor.bytes, tensor.format.name);
     } else {
@@ -182,7 +182,8 @@ Subject subject_of(const Model& model) {
   Subject subject;
   subject.file = model.document().path();
   const std::string& name = model.config().name;
-  subject.type = join(name.empty() ? model.config().arch : escaped(name, 40), " ", main_type(model.document()));
+  subject.type =
+      join(name.empty() ? model.config().arch : escaped(name, 40), " ", main_type(model.document()));
   for (const gguf::TensorInfo& tensor : model.document().tensors()) {
     subject.bytes += tensor.bytes;
     subject.parameters += tensor.elements();
@@ -235,7 +236,8 @@ Fields fields_of(const Options& options, const Subject& subject, const Result& r
 
 std::string object_of(const Fields& fields, std::string_view between) {
   std::string text;
-  for (const auto& [name, value] : fields) text += join(text.empty() ? "" : between, json_string(name), ": ", value);
+  for (const auto& [name, value] : fields)
+    text += join(text.empty() ? "" : between, json_string(name), ": ", value);
   return join("{", text, "}");
 }
 
@@ -257,24 +259,35 @@ class Printer {
   void begin() {
     if (options_.bench_format == BenchFormat::json) print("[");
     if (options_.bench_format != BenchFormat::markdown) return;
-    print(join("| ", cell("model", 30), " | ", right("size", 10), " | ", right("params", 10), " | ", cell("backend", 10), " | ",
-               right("threads", 7), " | ", right("test", 15), " | ", right("t/s", 20), " |\n"));
-    print("| ------------------------------ | ---------: | ---------: | ---------- | ------: | --------------: | -------------------: |\n");
+    print(join("| ", cell("model", 30), " | ", right("size", 10), " | ", right("params", 10), " | ",
+               cell("backend", 10), " | ", right("threads", 7), " | ", right("test", 15), " | ",
+               right("t/s", 20), " |\n"));
+    print(
+        "| ------------------------------ | ---------: | ---------: | ---------- | ------: | --------------: "
+        "| -------------------: |\n");
   }
   void add(const Result& result) {
     switch (options_.bench_format) {
-      case BenchFormat::markdown: print(row(result)); break;
-      case BenchFormat::csv: print(csv(result)); break;
-      case BenchFormat::json:
-        print(join(first_ ? "\n  " : ",\n  ", object_of(fields_of(options_, subject_, result, true), ",\n    ")));
+      case BenchFormat::markdown:
+        print(row(result));
         break;
-      case BenchFormat::jsonl: print(object_of(fields_of(options_, subject_, result, true), ", ") + "\n"); break;
+      case BenchFormat::csv:
+        print(csv(result));
+        break;
+      case BenchFormat::json:
+        print(join(first_ ? "\n  " : ",\n  ",
+                   object_of(fields_of(options_, subject_, result, true), ",\n    ")));
+        break;
+      case BenchFormat::jsonl:
+        print(object_of(fields_of(options_, subject_, result, true), ", ") + "\n");
+        break;
     }
     first_ = false;
   }
   void end() {
     if (options_.bench_format == BenchFormat::json) print("\n]\n");
-    if (options_.bench_format == BenchFormat::markdown) note(options_, join("peak ", budget::size_text(peak_bytes()), ", ", major_faults(), " major faults"));
+    if (options_.bench_format == BenchFormat::markdown)
+      note(options_, join("peak ", budget::size_text(peak_bytes()), ", ", major_faults(), " major faults"));
   }
 
  private:
@@ -290,9 +303,9 @@ class Printer {
     const Spread ts = spread_of(rates(result));
     // The sign is one column and two bytes.
     return join("| ", cell(subject_.type, 30), " | ", right(budget::size_text(subject_.bytes), 10), " | ",
-                right(billions(subject_.parameters), 10), " | ", cell("CPU", 10), " | ", right(join(subject_.threads), 7), " | ",
-                right(test_name(result.test), 15), " | ", right(join(fixed(ts.mean, 2), " \xC2\xB1 ", fixed(ts.deviation, 2)), 21),
-                " |\n");
+                right(billions(subject_.parameters), 10), " | ", cell("CPU", 10), " | ",
+                right(join(subject_.threads), 7), " | ", right(test_name(result.test), 15), " | ",
+                right(join(fixed(ts.mean, 2), " \xC2\xB1 ", fixed(ts.deviation, 2)), 21), " |\n");
   }
   [[nodiscard]] std::string csv(const Result& result) const {
     std::string names, values;
@@ -316,7 +329,8 @@ int bench(const Options& options) {
   std::size_t needed = 0;
   for (const Test& test : tests) needed = std::max(needed, test.n_depth + test.n_prompt + test.n_gen);
   if (sized.n_ctx == 0) sized.n_ctx = needed;
-  MICA_CHECK(sized.n_ctx >= needed, usage, "bench: the tests need a context of ", needed, " tokens; -c is ", sized.n_ctx);
+  MICA_CHECK(sized.n_ctx >= needed, usage, "bench: the tests need a context of ", needed, " tokens; -c is ",
+             sized.n_ctx);
   Model model = open_model(sized);
   const Subject subject = subject_of(model);
   Bench bench(sized, model);

@@ -5,9 +5,8 @@
 #include "conversation.hpp"
 #include "fit.hpp"
 #include "line_input.hpp"
-#include "plan_text.hpp"
-
 #include "mica/io/atomic_file.hpp"
+#include "plan_text.hpp"
 
 #include <charconv>
 #include <cstdlib>
@@ -92,7 +91,8 @@ class Chat {
 void Chat::command(const std::string& line) {
   const std::size_t space = line.find(' ');
   const std::string name = line.substr(0, space);
-  const std::string rest = space == std::string::npos ? std::string() : line.substr(line.find_first_not_of(' ', space));
+  const std::string rest =
+      space == std::string::npos ? std::string() : line.substr(line.find_first_not_of(' ', space));
   try {
     if (name == "/exit" || name == "/bye" || name == "/quit") {
       over_ = true;
@@ -126,7 +126,8 @@ void Chat::command(const std::string& line) {
 void Chat::set(std::string_view name, const std::string& value) {
   char* end = nullptr;
   const double number = std::strtod(value.c_str(), &end);
-  MICA_CHECK(!value.empty() && *end == '\0', usage, "/set ", escaped(name), ": '", escaped(value), "' is not a number");
+  MICA_CHECK(!value.empty() && *end == '\0', usage, "/set ", escaped(name), ": '", escaped(value),
+             "' is not a number");
   const auto whole = static_cast<std::int64_t>(number);
   sample::SamplerOptions changed = sampler_;
   if (name == "temp" || name == "temperature") {
@@ -144,7 +145,8 @@ void Chat::set(std::string_view name, const std::string& value) {
   } else if (name == "n") {
     answerer_.set_max_tokens(whole < 0 ? 0 : static_cast<std::size_t>(whole));
   } else {
-    raise(ErrorCode::usage, "/set knows temp, top_k, top_p, min_p, repeat_penalty, seed and n; found '", escaped(name), "'");
+    raise(ErrorCode::usage, "/set knows temp, top_k, top_p, min_p, repeat_penalty, seed and n; found '",
+          escaped(name), "'");
   }
   answerer_.set_sampler(changed);
   sampler_ = changed;

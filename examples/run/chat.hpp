@@ -4,7 +4,6 @@
 #pragma once
 
 #include "chat_format.hpp"
-
 #include "mica/runtime/open.hpp"
 
 #include <optional>

@@ -2,7 +2,6 @@
 #include "chat_format.hpp"
 
 #include "console.hpp"
-
 #include "mica/text/chat.hpp"
 #include "mica/text/utf8.hpp"
 
@@ -28,14 +27,16 @@ std::vector<std::string_view> special_texts(const text::Vocabulary& vocabulary) 
   std::vector<std::string_view> texts;
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     const text::TokenType type = vocabulary.type(id);
-    if (type == text::TokenType::control || type == text::TokenType::user_defined) texts.push_back(vocabulary.text(id));
+    if (type == text::TokenType::control || type == text::TokenType::user_defined)
+      texts.push_back(vocabulary.text(id));
   }
   return texts;
 }
 
 }  // namespace
 
-ChatFormat::ChatFormat(const Options& options, const gguf::Metadata& metadata, const text::Vocabulary& vocabulary) {
+ChatFormat::ChatFormat(const Options& options, const gguf::Metadata& metadata,
+                       const text::Vocabulary& vocabulary) {
   const auto keep = [this](text::ChatFormat format, std::string source) {
     format_ = std::make_shared<const text::ChatFormat>(std::move(format));
     source_ = std::move(source);

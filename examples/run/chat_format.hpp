@@ -4,11 +4,10 @@
 // in one unit.
 #pragma once
 
-#include "options.hpp"
-
 #include "mica/gguf/metadata.hpp"
 #include "mica/text/message.hpp"
 #include "mica/text/vocabulary.hpp"
+#include "options.hpp"
 
 #include <memory>
 #include <span>

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "console.hpp"
 
-#include "options.hpp"
-
 #include "mica/base/assert.hpp"
 #include "mica/io/file.hpp"
 #include "mica/version.hpp"
-
-#include <sys/resource.h>
-#include <unistd.h>
+#include "options.hpp"
 
 #include <cerrno>
 #include <chrono>
@@ -17,6 +13,8 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace mica::program {
 namespace {
@@ -86,12 +84,18 @@ void watch_interrupts() {
 
 int exit_code(ErrorCode code) noexcept {
   switch (code) {
-    case ErrorCode::failed: return 1;
-    case ErrorCode::usage: return 2;
-    case ErrorCode::file: return 3;
-    case ErrorCode::budget: return 4;
-    case ErrorCode::unsupported: return 5;
-    case ErrorCode::limit: return 6;
+    case ErrorCode::failed:
+      return 1;
+    case ErrorCode::usage:
+      return 2;
+    case ErrorCode::file:
+      return 3;
+    case ErrorCode::budget:
+      return 4;
+    case ErrorCode::unsupported:
+      return 5;
+    case ErrorCode::limit:
+      return 6;
   }
   return 1;
 }
@@ -108,7 +112,8 @@ std::string default_config_file() {
 
 std::string variable_of(std::string_view flag) {
   std::string name = "MICA_ARG_";
-  for (const char c : flag) name += c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (const char c : flag)
+    name += c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return name;
 }
 

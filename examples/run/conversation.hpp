@@ -34,7 +34,9 @@ class Conversation {
   void clear();
 
  private:
-  [[nodiscard]] bool has_system() const noexcept { return !messages_.empty() && messages_.front().role == "system"; }
+  [[nodiscard]] bool has_system() const noexcept {
+    return !messages_.empty() && messages_.front().role == "system";
+  }
   [[nodiscard]] std::vector<TokenId> ids() const;
 
   Model& model_;

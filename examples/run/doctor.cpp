@@ -4,11 +4,10 @@
 #include "console.hpp"
 #include "embedded.hpp"
 #include "json_text.hpp"
-#include "options.hpp"
-#include "verbs.hpp"
-
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
+#include "options.hpp"
+#include "verbs.hpp"
 
 #include <hwy/base.h>
 #include <hwy/detect_targets.h>
@@ -42,7 +41,8 @@ Fact text_fact(std::string_view name, const std::string& text) { return {name, j
 /// Names of the instruction sets in a set of bits, the best first.
 std::vector<std::string> target_names(std::int64_t bits) {
   std::vector<std::string> names;
-  for (std::int64_t rest = bits; rest != 0; rest &= rest - 1) names.emplace_back(hwy::TargetName(rest & -rest));
+  for (std::int64_t rest = bits; rest != 0; rest &= rest - 1)
+    names.emplace_back(hwy::TargetName(rest & -rest));
   return names;
 }
 
@@ -62,14 +62,16 @@ std::string chosen_word(const char* path) {
   std::string line;
   std::getline(file, line);
   const std::size_t begin = line.find('['), end = line.find(']');
-  return begin == std::string::npos || end == std::string::npos ? std::string("unknown") : line.substr(begin + 1, end - begin - 1);
+  return begin == std::string::npos || end == std::string::npos ? std::string("unknown")
+                                                                : line.substr(begin + 1, end - begin - 1);
 }
 
 /// The name of the CPU, where the system tells.
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name") && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
+    if (line.starts_with("model name") && line.find(": ") != std::string::npos)
+      return line.substr(line.find(": ") + 2);
   }
   return "unknown";
 }

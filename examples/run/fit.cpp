@@ -4,36 +4,20 @@
 #include "mica/base/error.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
-
-#include <algorithm>
+#include "mica/plan/solve.hpp"
 
 namespace mica::program {
 namespace {
 
-/// The longest context that stays within the budget, in steps that people would choose; 0 when none does.
-std::size_t longest_context(const gguf::Document& document, plan::Question question, std::size_t most, std::uint64_t budget) {
-  const auto fits = [&](std::size_t n_ctx) {
-    question.model.n_ctx = n_ctx;
-    return plan_run(document, question).peak_bytes <= budget;
-  };
-  constexpr std::size_t grain = 16;
-  std::size_t low = 0, high = most / grain;  // low fits (or is 0), high does not
-  while (high > low + 1) {
-    const std::size_t middle = low + (high - low) / 2;
-    (fits(middle * grain) ? low : high) = middle;
-  }
-  const std::size_t n = low * grain;
-  return n >= 4096 ? n / 256 * 256 : n;
-}
-
 /// "-c 6144, or with --cache-type-k q8_0 --cache-type-v q8_0 -c 11264"
-std::string ways_out(const gguf::Document& document, const plan::Question& question, std::size_t n_ctx, std::uint64_t budget) {
+std::string ways_out(const gguf::Document& document, const plan::Question& question, std::size_t n_ctx,
+                     std::uint64_t budget) {
   std::string text;
-  if (const std::size_t n = longest_context(document, question, n_ctx, budget)) text = join("-c ", n);
+  if (const std::size_t n = plan::longest_context(document, question, n_ctx, budget)) text = join("-c ", n);
   plan::Question smaller = question;
   smaller.choice.cache_type_k = smaller.choice.cache_type_v = "q8_0";
   if (question.choice.cache_type_k != "q8_0" || question.choice.cache_type_v != "q8_0") {
-    if (const std::size_t n = longest_context(document, smaller, n_ctx + 16, budget)) {
+    if (const std::size_t n = plan::longest_context(document, smaller, n_ctx + format::tile_tokens, budget)) {
       text += join(text.empty() ? "" : ", or with ", "--cache-type-k q8_0 --cache-type-v q8_0 -c ", n);
     }
   }
@@ -59,9 +43,9 @@ std::string refusal(const gguf::Document& document, const plan::Question& questi
   using budget::Account, budget::size_text;
   const auto& a = plan.accounts;
   const std::string ways = ways_out(document, question, plan.n_ctx, budget);
-  return join("needs ", size_text(plan.peak_bytes), ", budget ", size_text(budget), " (weights ", size_text(a[Account::weights]),
-              ", KV ", size_text(a[Account::kv]), " at ", plan.tokens, " tokens, scratch ",
-              size_text(a[Account::activations] + a[Account::logits]), ", the rest ",
+  return join("needs ", size_text(plan.peak_bytes), ", budget ", size_text(budget), " (weights ",
+              size_text(a[Account::weights]), ", KV ", size_text(a[Account::kv]), " at ", plan.tokens,
+              " tokens, scratch ", size_text(a[Account::activations] + a[Account::logits]), ", the rest ",
               size_text(a[Account::tokenizer] + a[Account::process]), ").  ",
               ways.empty() ? std::string("No context fits: a smaller model or a larger --memory is needed")
                            : join("Fits with ", ways));

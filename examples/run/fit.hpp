@@ -19,8 +19,8 @@ namespace mica::program {
 [[nodiscard]] plan::Plan plan_run(const gguf::Document& document, const plan::Question& question);
 
 /// "needs ..., budget ... (weights ..., KV ... at N tokens, ...).  Fits with -c N ..." for a plan above the budget.
-[[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question, const plan::Plan& plan,
-                                  std::uint64_t budget);
+[[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question,
+                                  const plan::Plan& plan, std::uint64_t budget);
 
 /// Raises ErrorCode::budget with that sentence.
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open);

@@ -3,7 +3,6 @@
 
 #include "console.hpp"
 #include "embedded.hpp"
-
 #include "mica/base/assert.hpp"
 
 #include <algorithm>
@@ -24,7 +23,9 @@ std::string unescaped(std::string_view text) {
     }
     const char next = text[++i];
     unsigned value = 0;
-    if (next == 'x' && std::from_chars(text.data() + i + 1, text.data() + std::min(i + 3, text.size()), value, 16).ec == std::errc()) {
+    if (next == 'x' &&
+        std::from_chars(text.data() + i + 1, text.data() + std::min(i + 3, text.size()), value, 16).ec ==
+            std::errc()) {
       out += static_cast<char>(value);
       i += i + 2 < text.size() && std::isxdigit(static_cast<unsigned char>(text[i + 2])) ? 2 : 1;
     } else if (const std::size_t at = letters.find(next); at != std::string_view::npos) {
@@ -40,8 +41,8 @@ std::string unescaped(std::string_view text) {
 
 gguf::Document open_document(const Options& options) {
   if (!options.model.empty()) return gguf::open(options.model);
-  MICA_CHECK(!embedded_model().empty(), usage, "no model was named, and this program carries none; see mica ", options.verb,
-             " --help");
+  MICA_CHECK(!embedded_model().empty(), usage, "no model was named, and this program carries none; see mica ",
+             options.verb, " --help");
   return gguf::parse(embedded_model(), "the bundled model");
 }
 
@@ -64,7 +65,9 @@ std::vector<TokenId> ids_of(const Options& options) {
   std::vector<TokenId> ids;
   const char* at = text.data();
   const char* const end = at + text.size();
-  const auto separates = [](char c) { return c == ',' || c == '[' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  const auto separates = [](char c) {
+    return c == ',' || c == '[' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t';
+  };
   while ((at = std::find_if_not(at, end, separates)) != end) {
     TokenId id = 0;
     const auto [next, error] = std::from_chars(at, end, id);

@@ -3,10 +3,9 @@
 // What a verb is to work on: the file that was named, the prompt, the ids.
 #pragma once
 
-#include "options.hpp"
-
 #include "mica/base/token_id.hpp"
 #include "mica/gguf/reader.hpp"
+#include "options.hpp"
 
 #include <optional>
 #include <string>

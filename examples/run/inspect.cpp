@@ -4,12 +4,11 @@
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
-#include "verbs.hpp"
-
 #include "mica/arch/lists.hpp"
 #include "mica/base/visit.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/format/lists.hpp"
+#include "verbs.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -35,7 +34,8 @@ std::string layer_of(std::string_view tensor) {
   unsigned number = 0;
   const std::string_view digits = tensor.substr(4, dot == std::string_view::npos ? dot : dot - 4);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc() && end == digits.data() + digits.size() ? join("blk.", number) : std::string("other");
+  return error == std::errc() && end == digits.data() + digits.size() ? join("blk.", number)
+                                                                      : std::string("other");
 }
 
 /// In the order of the file, so that blk.10 comes after blk.9.
@@ -57,7 +57,8 @@ std::string layer_key(const gguf::TensorInfo& tensor) { return layer_of(tensor.n
 std::string type_key(const gguf::TensorInfo& tensor) { return std::string(tensor.format.name); }
 
 bool is_computable(std::string_view format) {
-  return visit_if(format::All{}, [&](auto type) { return decltype(type)::type::name == format; }, [](auto) {});
+  return visit_if(
+      format::All{}, [&](auto type) { return decltype(type)::type::name == format; }, [](auto) {});
 }
 
 /// What a reader of the file may want to know before he runs it.
@@ -67,17 +68,21 @@ std::vector<std::string> oddities_of(const gguf::Document& document) {
   const auto arch = metadata.find("general.architecture");
   if (!arch) found.push_back("no general.architecture");
   if (const auto name = arch ? arch->as<std::string_view>() : std::nullopt) {
-    const bool known = visit_if(arch::All{}, [&](auto type) { return decltype(type)::type::name == *name; }, [](auto) {});
+    const bool known = visit_if(
+        arch::All{}, [&](auto type) { return decltype(type)::type::name == *name; }, [](auto) {});
     if (!known) found.push_back(join("architecture '", escaped(*name), "' cannot be run by this version"));
   }
   if (document.tensors().empty()) found.push_back("no tensors: a vocabulary alone");
   for (const auto& [type, sum] : sums_by(document.tensors(), type_key)) {
-    if (!is_computable(type)) found.push_back(join(sum.tensors, " tensors of type ", type, ", which this version cannot compute with"));
+    if (!is_computable(type))
+      found.push_back(
+          join(sum.tensors, " tensors of type ", type, ", which this version cannot compute with"));
   }
   for (const gguf::TensorInfo& tensor : document.tensors()) {
     if (tensor.empty()) found.push_back(join("tensor '", escaped(tensor.name), "' has no values"));
   }
-  if (document.sources().size() > 1) found.push_back(join(document.sources().size(), " files make this model"));
+  if (document.sources().size() > 1)
+    found.push_back(join(document.sources().size(), " files make this model"));
   if (!metadata.contains("tokenizer.ggml.tokens")) found.push_back("no vocabulary");
   return found;
 }
@@ -117,10 +122,11 @@ void for_elements(const gguf::Value& value, std::size_t most, F&& f) {
 
 std::string array_json(const gguf::Value& value) {
   std::string elements;
-  for_elements(value, shown_elements, [&](const std::string& text) { elements += join(elements.empty() ? "" : ",", text); });
+  for_elements(value, shown_elements,
+               [&](const std::string& text) { elements += join(elements.empty() ? "" : ",", text); });
   if (value.size() <= shown_elements) return join("[", elements, "]");
-  return join("{\"type\":\"array\",\"of\":\"", gguf::name(value.element_type()), "\",\"length\":", value.size(), ",\"first\":[",
-              elements, "]}");
+  return join("{\"type\":\"array\",\"of\":\"", gguf::name(value.element_type()),
+              "\",\"length\":", value.size(), ",\"first\":[", elements, "]}");
 }
 
 std::string value_json(const gguf::Value& value) {
@@ -135,14 +141,16 @@ std::string value_json(const gguf::Value& value) {
 std::string tensor_json(const gguf::TensorInfo& tensor) {
   std::string shape;
   for (std::size_t d = 0; d < tensor.n_dims; ++d) shape += join(d == 0 ? "" : ",", tensor.dims[d]);
-  return join("{\"name\":", json_string(tensor.name), ",\"shape\":[", shape, "],\"type\":\"", tensor.format.name,
-              "\",\"bytes\":", tensor.bytes, ",\"offset\":", tensor.offset, ",\"file\":", tensor.source, "}");
+  return join("{\"name\":", json_string(tensor.name), ",\"shape\":[", shape, "],\"type\":\"",
+              tensor.format.name, "\",\"bytes\":", tensor.bytes, ",\"offset\":", tensor.offset,
+              ",\"file\":", tensor.source, "}");
 }
 
 std::string sums_json(const std::vector<std::pair<std::string, Sum>>& sums) {
   std::string text;
   for (const auto& [name, sum] : sums) {
-    text += join(text.empty() ? "" : ",", json_string(name), ":{\"tensors\":", sum.tensors, ",\"bytes\":", sum.bytes, "}");
+    text += join(text.empty() ? "" : ",", json_string(name), ":{\"tensors\":", sum.tensors,
+                 ",\"bytes\":", sum.bytes, "}");
   }
   return join("{", text, "}");
 }
@@ -153,12 +161,15 @@ std::string document_json(const gguf::Document& document) {
   for (std::size_t i = 0; i < metadata.size(); ++i) {
     keys += join(i == 0 ? "" : ",", json_string(metadata.key(i)), ":", value_json(metadata.value(i)));
   }
-  for (const gguf::TensorInfo& tensor : document.tensors()) tensors += join(tensors.empty() ? "" : ",", tensor_json(tensor));
-  for (const std::string& oddity : oddities_of(document)) oddities += join(oddities.empty() ? "" : ",", json_string(oddity));
-  return join("{\"path\":", json_string(document.path()), ",\"version\":", document.version(), ",\"alignment\":",
-              document.alignment(), ",\"files\":", document.sources().size(), ",\"parameters\":", parameters(document),
-              ",\"tensor_bytes\":", tensor_bytes(document), ",\"chat_template\":", metadata.contains("tokenizer.chat_template"),
-              ",\"metadata\":{", keys, "},\"types\":", sums_json(sums_by(document.tensors(), type_key)),
+  for (const gguf::TensorInfo& tensor : document.tensors())
+    tensors += join(tensors.empty() ? "" : ",", tensor_json(tensor));
+  for (const std::string& oddity : oddities_of(document))
+    oddities += join(oddities.empty() ? "" : ",", json_string(oddity));
+  return join("{\"path\":", json_string(document.path()), ",\"version\":", document.version(),
+              ",\"alignment\":", document.alignment(), ",\"files\":", document.sources().size(),
+              ",\"parameters\":", parameters(document), ",\"tensor_bytes\":", tensor_bytes(document),
+              ",\"chat_template\":", metadata.contains("tokenizer.chat_template"), ",\"metadata\":{", keys,
+              "},\"types\":", sums_json(sums_by(document.tensors(), type_key)),
               ",\"layers\":", sums_json(sums_by(document.tensors(), layer_key)), ",\"tensors\":[", tensors,
               "],\"oddities\":[", oddities, "]}\n");
 }
@@ -171,25 +182,28 @@ std::string column(std::string text, std::size_t width) {
 std::string sums_text(std::string_view title, const std::vector<std::pair<std::string, Sum>>& sums) {
   std::string text = join(title, "\n");
   for (const auto& [name, sum] : sums) {
-    text += join("  ", column(name, 16), column(join(sum.tensors, " tensors"), 14), budget::size_text(sum.bytes), "\n");
+    text += join("  ", column(name, 16), column(join(sum.tensors, " tensors"), 14),
+                 budget::size_text(sum.bytes), "\n");
   }
   return text;
 }
 
 std::string document_text(const gguf::Document& document, bool with_tensors) {
   const gguf::Metadata& metadata = document.metadata();
-  std::string text = join(document.path(), ": GGUF ", document.version(), ", ", document.tensors().size(), " tensors, ",
-                          budget::size_text(tensor_bytes(document)), ", ", parameters(document), " parameters, ",
-                          metadata.contains("tokenizer.chat_template") ? "with" : "without", " a chat template\n\nmetadata\n");
+  std::string text = join(document.path(), ": GGUF ", document.version(), ", ", document.tensors().size(),
+                          " tensors, ", budget::size_text(tensor_bytes(document)), ", ", parameters(document),
+                          " parameters, ", metadata.contains("tokenizer.chat_template") ? "with" : "without",
+                          " a chat template\n\nmetadata\n");
   for (std::size_t i = 0; i < metadata.size(); ++i) {
     text += join("  ", column(escaped(metadata.key(i)), 44), metadata.value(i).description(), "\n");
   }
-  text += sums_text("\ntypes", sums_by(document.tensors(), type_key)) + sums_text("\nlayers", sums_by(document.tensors(), layer_key));
+  text += sums_text("\ntypes", sums_by(document.tensors(), type_key)) +
+          sums_text("\nlayers", sums_by(document.tensors(), layer_key));
   if (with_tensors) text += "\ntensors\n";
   for (const gguf::TensorInfo& tensor : document.tensors()) {
     if (!with_tensors) break;
-    text += join("  ", column(escaped(tensor.name), 32), column(tensor.shape(), 20), column(std::string(tensor.format.name), 8),
-                 budget::size_text(tensor.bytes), "\n");
+    text += join("  ", column(escaped(tensor.name), 32), column(tensor.shape(), 20),
+                 column(std::string(tensor.format.name), 8), budget::size_text(tensor.bytes), "\n");
   }
   const auto oddities = oddities_of(document);
   if (!oddities.empty()) text += "\noddities\n";

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
-
 #include <unistd.h>
 
 namespace mica::program {
@@ -23,7 +22,9 @@ std::string history_file() {
   const char* const state = std::getenv("XDG_STATE_HOME");
   const char* const home = std::getenv("HOME");
   if (state == nullptr && home == nullptr) return {};
-  const auto folder = (state != nullptr ? std::filesystem::path(state) : std::filesystem::path(home) / ".local/state") / "mica";
+  const auto folder =
+      (state != nullptr ? std::filesystem::path(state) : std::filesystem::path(home) / ".local/state") /
+      "mica";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   return error ? std::string() : (folder / "history").string();
@@ -81,7 +82,8 @@ struct LineInput::Editor {
 
 #endif
 
-LineInput::LineInput(const Options& options) : prompts_(::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
+LineInput::LineInput(const Options& options)
+    : prompts_(::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
 #ifdef MICA_HAS_LIBEDIT
   const char* const term = std::getenv("TERM");
   if (prompts_ && term != nullptr && std::string_view(term) != "dumb") {

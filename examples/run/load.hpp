@@ -3,9 +3,8 @@
 // From options to a model that runs, or to the sentence that says why it does not fit.
 #pragma once
 
-#include "options.hpp"
-
 #include "mica/runtime/open.hpp"
+#include "options.hpp"
 
 namespace mica::program {
 

@@ -4,10 +4,9 @@
 #include "console.hpp"
 #include "input.hpp"
 #include "load.hpp"
-#include "verbs.hpp"
-
 #include "mica/base/assert.hpp"
 #include "mica/io/atomic_file.hpp"
+#include "verbs.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -47,8 +46,11 @@ class RowWriter {
   void on_chunk(std::size_t first, std::size_t count) {
     while (next_ < positions_.size() && positions_[next_] < first + count) {
       std::size_t end = next_;
-      while (end < positions_.size() && positions_[end] < first + count && end - next_ < session_.model().logits_rows()) ++end;
-      const auto rows = session_.logits(std::span(positions_).subspan(next_, end - next_));  // (positions, n_vocab)
+      while (end < positions_.size() && positions_[end] < first + count &&
+             end - next_ < session_.model().logits_rows())
+        ++end;
+      const auto rows =
+          session_.logits(std::span(positions_).subspan(next_, end - next_));  // (positions, n_vocab)
       file_.write(std::as_bytes(std::span(rows.data(), rows.rows() * rows.cols())));
       next_ = end;
     }
@@ -82,8 +84,9 @@ int logits(const Options& options) {
   RowWriter writer(session, positions, file);
   const std::size_t step = options.decode ? 1 : ids.size();
   for (std::size_t at = 0; at < ids.size(); at += step) {
-    const auto status = session.feed_rows(std::span(ids).subspan(at, step), &interrupted(),
-                                          [&](std::size_t first, std::size_t count) { writer.on_chunk(first, count); });
+    const auto status =
+        session.feed_rows(std::span(ids).subspan(at, step), &interrupted(),
+                          [&](std::size_t first, std::size_t count) { writer.on_chunk(first, count); });
     if (interrupted()) return 130;
     MICA_CHECK(status != model::StepStatus::context_full, limit, ids.size(), " ids do not fit a context of ",
                model.transformer().n_ctx(), " tokens; use a larger -c");
@@ -91,7 +94,8 @@ int logits(const Options& options) {
     MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
   }
   file.commit();
-  print(join("{\"rows\":", positions.size(), ",\"vocab\":", model.config().n_vocab, ",\"positions\":[", list(positions), "]}\n"));
+  print(join("{\"rows\":", positions.size(), ",\"vocab\":", model.config().n_vocab, ",\"positions\":[",
+             list(positions), "]}\n"));
   return 0;
 }
 

@@ -5,10 +5,9 @@
 //   0 done   1 failed while running   2 usage   3 file missing, unreadable or damaged   4 does not fit the budget
 //   5 not supported   6 a limit was reached   130 interrupted
 #include "console.hpp"
+#include "mica/base/error.hpp"
 #include "options.hpp"
 #include "verbs.hpp"
-
-#include "mica/base/error.hpp"
 
 #include <cstdio>
 #include <iterator>
@@ -19,9 +18,18 @@ namespace mica::program {
 namespace {
 
 constexpr std::pair<std::string_view, int (*)(const Options&)> verbs[] = {
-    {"run", run},           {"chat", run},        {"complete", complete},        {"inspect", inspect},
-    {"tokenize", tokenize}, {"detokenize", detokenize}, {"template", render_template}, {"logits", logits},
-    {"bench", bench},       {"perplexity", perplexity}, {"plan", plan},                {"doctor", doctor},
+    {"run", run},
+    {"chat", run},
+    {"complete", complete},
+    {"inspect", inspect},
+    {"tokenize", tokenize},
+    {"detokenize", detokenize},
+    {"template", render_template},
+    {"logits", logits},
+    {"bench", bench},
+    {"perplexity", perplexity},
+    {"plan", plan},
+    {"doctor", doctor},
 };
 
 int dispatch(int argc, char** argv) {

@@ -4,12 +4,11 @@
 #include "options.hpp"
 
 #include "console.hpp"
-#include "words.hpp"
-
 #include "mica/base/error.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/io/near_name.hpp"
+#include "words.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -26,74 +25,125 @@ namespace {
 struct Verb {
   std::string_view name;
   std::string_view about;
-  std::string_view groups;    // one letter a group, see add_groups
+  std::string_view groups;  // one letter a group, see add_groups
   std::string_view example;
 };
 
 // m model, p prompt, c chat, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench, e perplexity,
 // d inspect
 constexpr Verb verbs[] = {
-    {"run", "complete or answer once; chat when there is no prompt", "mpcrso", "mica run model.gguf \"Why is the sky blue?\""},
+    {"run", "complete or answer once; chat when there is no prompt", "mpcrso",
+     "mica run model.gguf \"Why is the sky blue?\""},
     {"chat", "talk to a model", "mpcrso", "mica chat model.gguf -sys \"Answer in rhymes.\""},
-    {"complete", "go on with a text, without a template", "mprso", "mica complete model.gguf \"Once upon a time\" -n 100"},
+    {"complete", "go on with a text, without a template", "mprso",
+     "mica complete model.gguf \"Once upon a time\" -n 100"},
     {"inspect", "what is in a file: metadata, tensors, bytes", "mod", "mica inspect model.gguf --tensors"},
     {"tokenize", "text to ids and pieces", "mox", "mica tokenize model.gguf \"Hello\" --json"},
     {"detokenize", "ids to text", "moix", "mica detokenize model.gguf --ids 1,9906"},
     {"template", "render a chat template", "mot", "mica template model.gguf --messages messages.json"},
     {"logits", "raw logits after given ids", "moril", "mica logits model.gguf --ids 1,2,3 -o out.f32"},
     {"bench", "speed of prefill and decode", "morb", "mica bench model.gguf -p 512 -n 64"},
-    {"perplexity", "how well a model predicts a text", "mpore", "mica perplexity model.gguf -f text.txt -c 512"},
+    {"perplexity", "how well a model predicts a text", "mpore",
+     "mica perplexity model.gguf -f text.txt -c 512"},
     {"plan", "what a model needs, before it is loaded", "mor", "mica plan model.gguf -c 8192 --memory 6GiB"},
     {"doctor", "this machine: instruction sets, cores, limits, memory", "o", "mica doctor"},
 };
 
 void add_model(CLI::App& app, Options& o) {
-  app.add_option("-m,--model,model", o.model, "GGUF file; of a sharded model any shard")->type_name("FILE")->group("Model");
+  app.add_option("-m,--model,model", o.model, "GGUF file; of a sharded model any shard")
+      ->type_name("FILE")
+      ->group("Model");
 }
 
 void add_prompt(CLI::App& app, Options& o) {
   app.add_option("words", o.words, "the prompt")->type_name("PROMPT")->group("Prompt");
   app.add_option("-p,--prompt", o.prompt, "the prompt")->type_name("TEXT")->group("Prompt");
-  app.add_option("-f,--file,--prompt-file", o.prompt_file, "read the prompt from a file; - is stdin")->type_name("FILE")->group("Prompt");
-  app.add_flag("-e,--escape", o.escape, "\\n, \\t and the like in the prompt mean what they mean in C")->group("Prompt");
+  app.add_option("-f,--file,--prompt-file", o.prompt_file, "read the prompt from a file; - is stdin")
+      ->type_name("FILE")
+      ->group("Prompt");
+  app.add_flag("-e,--escape", o.escape, "\\n, \\t and the like in the prompt mean what they mean in C")
+      ->group("Prompt");
 }
 
 void add_chat(CLI::App& app, Options& o) {
   const std::string group = "Chat";
-  app.add_option("--system-prompt", o.system_prompt, "the system's words, before everything (also -sys)")->type_name("TEXT")->group(group);
-  app.add_option("--system-prompt-file", o.system_prompt_file, "the same from a file (also -sysf)")->type_name("FILE")->group(group);
-  app.add_option("-r,--reverse-prompt", o.reverse_prompts, "text that ends an answer; may be repeated")->type_name("TEXT")->group(group);
-  app.add_flag("--conversation,!--no-conversation", o.conversation, "chat, or do not (also -cnv, -no-cnv)")->group(group);
+  app.add_option("--system-prompt", o.system_prompt, "the system's words, before everything (also -sys)")
+      ->type_name("TEXT")
+      ->group(group);
+  app.add_option("--system-prompt-file", o.system_prompt_file, "the same from a file (also -sysf)")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("-r,--reverse-prompt", o.reverse_prompts, "text that ends an answer; may be repeated")
+      ->type_name("TEXT")
+      ->group(group);
+  app.add_flag("--conversation,!--no-conversation", o.conversation, "chat, or do not (also -cnv, -no-cnv)")
+      ->group(group);
   app.add_flag("--single-turn", o.single_turn, "one answer, then end (also -st)")->group(group);
   app.add_flag("--no-history", o.no_history, "keep no file of what was typed")->group(group);
-  app.add_option("--chat-template", o.chat_template, "a built-in format instead of the model's template")->type_name("NAME")->group(group);
-  app.add_option("--chat-template-file", o.chat_template_file, "a template instead of the model's")->type_name("FILE")->group(group);
+  app.add_option("--chat-template", o.chat_template, "a built-in format instead of the model's template")
+      ->type_name("NAME")
+      ->group(group);
+  app.add_option("--chat-template-file", o.chat_template_file, "a template instead of the model's")
+      ->type_name("FILE")
+      ->group(group);
 }
 
 void add_run(CLI::App& app, Options& o) {
   const std::string group = "Model";
-  app.add_option("-c,--ctx-size,--ctx", o.n_ctx, "tokens of context; 0: what the model was trained for")->type_name("N")->group(group);
-  app.add_option("-t,--threads", o.threads, "threads; 0: what affinity and the CPU quota allow")->type_name("N")->group(group);
+  app.add_option("-c,--ctx-size,--ctx", o.n_ctx, "tokens of context; 0: what the model was trained for")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("-t,--threads", o.threads, "threads; 0: what affinity and the CPU quota allow")
+      ->type_name("N")
+      ->group(group);
   app.add_option("-b,--batch-size,--ubatch-size,--chunk", o.chunk, "tokens of one step when a prompt is read")
-      ->type_name("N")->check(CLI::Range(1, 1 << 16))->group(group)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.add_option("--memory", o.memory, "budget: 6GiB, 800M, 75% of what is available")->type_name("SIZE")->group(group);
-  app.add_option("--cache-type-k", o.choice.cache_type_k, "keys: f16 q8_0 f32 bf16 (also -ctk)")->type_name("TYPE")->group(group);
-  app.add_option("--cache-type-v", o.choice.cache_type_v, "values: f16 q8_0 f32 bf16 (also -ctv)")->type_name("TYPE")->group(group);
-  app.add_option("--kv", o.choice.kv, "where the cache lies: segmented contiguous")->type_name("NAME")->group(group);
-  app.add_option("--weights", o.choice.weights, "how weights come into memory: mapped resident")->type_name("NAME")->group(group);
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 16))
+      ->group(group)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.add_option("--memory", o.memory, "budget: 6GiB, 800M, 75% of what is available")
+      ->type_name("SIZE")
+      ->group(group);
+  app.add_option("--cache-type-k", o.choice.cache_type_k, "keys: f16 q8_0 f32 bf16 (also -ctk)")
+      ->type_name("TYPE")
+      ->group(group);
+  app.add_option("--cache-type-v", o.choice.cache_type_v, "values: f16 q8_0 f32 bf16 (also -ctv)")
+      ->type_name("TYPE")
+      ->group(group);
+  app.add_option("--kv", o.choice.kv, "where the cache lies: segmented contiguous")
+      ->type_name("NAME")
+      ->group(group);
+  app.add_option("--weights", o.choice.weights, "how weights come into memory: mapped resident")
+      ->type_name("NAME")
+      ->group(group);
 }
 
 void add_sampler(CLI::App& app, Options& o) {
   const std::string group = "Answer";
   auto& s = o.sampler;
-  app.add_option("-n,--predict,--n-predict,--max-tokens", o.n_predict, "tokens at most; -1: until something else ends it")->type_name("N")->group(group);
-  app.add_option("-s,--seed", o.seed, "seed of the sampler; -1: from the clock")->type_name("N")->group(group);
-  app.add_option("--temp,--temperature", s.temperature, "0: always the most likely token")->type_name("X")->group(group);
+  app.add_option("-n,--predict,--n-predict,--max-tokens", o.n_predict,
+                 "tokens at most; -1: until something else ends it")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("-s,--seed", o.seed, "seed of the sampler; -1: from the clock")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--temp,--temperature", s.temperature, "0: always the most likely token")
+      ->type_name("X")
+      ->group(group);
   app.add_option("--top-k", s.top_k, "the k most likely; 0: all")->type_name("N")->group(group);
-  app.add_option("--top-p", s.top_p, "the most likely that together reach p; 1: all")->type_name("X")->group(group);
-  app.add_option("--min-p", s.min_p, "those above p times the most likely; 0: all")->type_name("X")->group(group);
-  app.add_option("--repeat-penalty", s.repeat_penalty, "above 1: against tokens seen lately")->type_name("X")->group(group);
-  app.add_option("--repeat-last-n", s.repeat_last_n, "how far back penalties look")->type_name("N")->group(group);
+  app.add_option("--top-p", s.top_p, "the most likely that together reach p; 1: all")
+      ->type_name("X")
+      ->group(group);
+  app.add_option("--min-p", s.min_p, "those above p times the most likely; 0: all")
+      ->type_name("X")
+      ->group(group);
+  app.add_option("--repeat-penalty", s.repeat_penalty, "above 1: against tokens seen lately")
+      ->type_name("X")
+      ->group(group);
+  app.add_option("--repeat-last-n", s.repeat_last_n, "how far back penalties look")
+      ->type_name("N")
+      ->group(group);
   app.add_option("--frequency-penalty", s.frequency_penalty, "per occurrence")->type_name("X")->group(group);
   app.add_option("--presence-penalty", s.presence_penalty, "once")->type_name("X")->group(group);
   app.add_flag("--ignore-eos", o.ignore_eos, "go on after an end token")->group(group);
@@ -102,32 +152,45 @@ void add_sampler(CLI::App& app, Options& o) {
 
 void add_output(CLI::App& app, Options& o) {
   const std::string group = "Output";
-  static const std::map<std::string, ColorMode> colors = {
-      {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"on", ColorMode::always},
-      {"never", ColorMode::never},    {"off", ColorMode::never}};
+  static const std::map<std::string, ColorMode> colors = {{"auto", ColorMode::automatic},
+                                                          {"always", ColorMode::always},
+                                                          {"on", ColorMode::always},
+                                                          {"never", ColorMode::never},
+                                                          {"off", ColorMode::never}};
   app.add_flag("-q,--quiet", o.quiet, "nothing on stderr but errors")->group(group);
   app.add_flag("-v,--verbose", o.verbose, "what the library did on its own account")->group(group);
   app.add_flag("--json", o.json, "one JSON object on stdout")->group(group);
   app.add_flag("--jsonl", o.jsonl, "one JSON object a line")->group(group);
-  app.add_option("--color", o.color, "auto, always, never")->transform(CLI::CheckedTransformer(colors, CLI::ignore_case))
-      ->type_name("WHEN")->group(group);
+  app.add_option("--color", o.color, "auto, always, never")
+      ->transform(CLI::CheckedTransformer(colors, CLI::ignore_case))
+      ->type_name("WHEN")
+      ->default_str("auto")
+      ->group(group);
   app.add_flag("--print-config", o.print_config, "show all options with their values, and end")->group(group);
 }
 
 void add_ids(CLI::App& app, Options& o) {
   app.add_option("--ids", o.ids, "token ids, separated by commas")->type_name("IDS")->group("Ids");
-  app.add_option("--ids-file", o.ids_file, "token ids from a file; commas, blanks or lines between them")->type_name("FILE")->group("Ids");
+  app.add_option("--ids-file", o.ids_file, "token ids from a file; commas, blanks or lines between them")
+      ->type_name("FILE")
+      ->group("Ids");
 }
 
 void add_logits(CLI::App& app, Options& o) {
-  app.add_option("--positions", o.positions, "last, all, or indexes: 0,5,9")->type_name("LIST")->group("Logits");
+  app.add_option("--positions", o.positions, "last, all, or indexes: 0,5,9")
+      ->type_name("LIST")
+      ->group("Logits");
   app.add_flag("--decode", o.decode, "one token at a time")->group("Logits");
-  app.add_option("-o,--output", o.output, "raw little-endian float32 rows")->type_name("FILE")->group("Logits");
+  app.add_option("-o,--output", o.output, "raw little-endian float32 rows")
+      ->type_name("FILE")
+      ->group("Logits");
 }
 
 void add_tokenizing(CLI::App& app, Options& o) {
   app.add_option("words", o.words, "the text")->type_name("TEXT")->group("Text");
-  app.add_option("--text-file", o.text_file, "read the text from a file; - is stdin")->type_name("FILE")->group("Text");
+  app.add_option("--text-file", o.text_file, "read the text from a file; - is stdin")
+      ->type_name("FILE")
+      ->group("Text");
   app.add_flag("--add-special", o.add_special, "add BOS and EOS as the vocabulary asks")->group("Text");
   app.add_flag("--parse-special", o.parse_special, "control tokens written out become tokens")->group("Text");
   app.add_flag("--special", o.show_special, "show control tokens")->group("Text");
@@ -135,11 +198,16 @@ void add_tokenizing(CLI::App& app, Options& o) {
 
 void add_template(CLI::App& app, Options& o) {
   const std::string group = "Template";
-  app.add_option("--template-file", o.template_file, "a template instead of a model's")->type_name("FILE")->group(group);
+  app.add_option("--template-file", o.template_file, "a template instead of a model's")
+      ->type_name("FILE")
+      ->group(group);
   app.add_option("--messages", o.messages_file, "JSON array of messages")->type_name("FILE")->group(group);
   app.add_option("--tools", o.tools_file, "JSON array of tools")->type_name("FILE")->group(group);
-  app.add_flag("--no-generation-prompt", o.no_generation_prompt, "do not open the assistant's turn")->group(group);
-  app.add_option("--set", o.set, "NAME=JSON: one more variable; may be repeated")->type_name("NAME=JSON")->group(group);
+  app.add_flag("--no-generation-prompt", o.no_generation_prompt, "do not open the assistant's turn")
+      ->group(group);
+  app.add_option("--set", o.set, "NAME=JSON: one more variable; may be repeated")
+      ->type_name("NAME=JSON")
+      ->group(group);
   app.add_option("--bos", o.bos, "text of the BOS token")->type_name("TEXT")->group(group);
   app.add_option("--eos", o.eos, "text of the EOS token")->type_name("TEXT")->group(group);
   app.add_option("--now", o.now, "the time: 2025-01-15T12:00:00")->type_name("TIME")->group(group);
@@ -147,14 +215,31 @@ void add_template(CLI::App& app, Options& o) {
 
 void add_bench(CLI::App& app, Options& o) {
   const std::string group = "Bench";
-  static const std::map<std::string, BenchFormat> formats = {
-      {"md", BenchFormat::markdown}, {"csv", BenchFormat::csv}, {"json", BenchFormat::json}, {"jsonl", BenchFormat::jsonl}};
-  app.add_option("-p,--n-prompt", o.n_prompt, "prompt lengths to read; 0: none")->type_name("LIST")->delimiter(',')->group(group);
-  app.add_option("-n,--n-gen", o.n_gen, "tokens to write; 0: none")->type_name("LIST")->delimiter(',')->group(group);
-  app.add_option("-d,--n-depth", o.n_depth, "tokens in the context before")->type_name("LIST")->delimiter(',')->group(group);
-  app.add_option("-r,--repetitions", o.repetitions, "runs of each test")->type_name("N")->check(CLI::Range(1, 1000))->group(group);
-  app.add_option("-o,--output", o.bench_format, "md, csv, json, jsonl")->transform(CLI::CheckedTransformer(formats, CLI::ignore_case))
-      ->type_name("FORMAT")->group(group);
+  static const std::map<std::string, BenchFormat> formats = {{"md", BenchFormat::markdown},
+                                                             {"csv", BenchFormat::csv},
+                                                             {"json", BenchFormat::json},
+                                                             {"jsonl", BenchFormat::jsonl}};
+  app.add_option("-p,--n-prompt", o.n_prompt, "prompt lengths to read; 0: none")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->group(group);
+  app.add_option("-n,--n-gen", o.n_gen, "tokens to write; 0: none")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->group(group);
+  app.add_option("-d,--n-depth", o.n_depth, "tokens in the context before")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->group(group);
+  app.add_option("-r,--repetitions", o.repetitions, "runs of each test")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
+      ->group(group);
+  app.add_option("-o,--output", o.bench_format, "md, csv, json, jsonl")
+      ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case))
+      ->type_name("FORMAT")
+      ->default_str("md")
+      ->group(group);
 }
 
 /// What a configuration file says: flags of this verb, at the top or under [verb]. A variable of the environment wins
@@ -166,7 +251,8 @@ class ConfigFile : public CLI::ConfigTOML {
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
     std::vector<CLI::ConfigItem> kept;
     for (CLI::ConfigItem& item : CLI::ConfigTOML::from_config(input)) {
-      if (item.parents.size() == 1 && item.parents.front() == app_.get_name()) item.parents.clear();
+      if (item.parents.size() == 1 && join("mica ", item.parents.front()) == app_.get_name())
+        item.parents.clear();
       const CLI::Option* option = app_.get_option_no_throw("--" + item.name);
       if (!item.parents.empty() || option == nullptr) continue;
       if (std::getenv(option->get_envname().c_str()) != nullptr) continue;
@@ -181,17 +267,31 @@ class ConfigFile : public CLI::ConfigTOML {
   std::set<const CLI::Option*>& found_;
 };
 
-void add_groups(CLI::App& app, std::string_view groups, Options& o) {
+void add_groups(CLI::App& app, const Verb& verb, Options& o) {
   using Add = void (*)(CLI::App&, Options&);
   static const std::map<char, Add> all = {
-      {'m', add_model},  {'p', add_prompt}, {'c', add_chat},       {'r', add_run},      {'s', add_sampler}, {'o', add_output},
-      {'i', add_ids},    {'l', add_logits}, {'x', add_tokenizing}, {'t', add_template}, {'b', add_bench},
-      {'e', [](CLI::App& a, Options& x) { a.add_option("--chunks", x.chunks, "windows at most; 0: all")->type_name("N")->group("Perplexity"); }},
-      {'d', [](CLI::App& a, Options& x) { a.add_flag("--tensors", x.tensors, "list every tensor")->group("Inspect"); }},
+      {'m', add_model},
+      {'p', add_prompt},
+      {'c', add_chat},
+      {'r', add_run},
+      {'s', add_sampler},
+      {'o', add_output},
+      {'i', add_ids},
+      {'l', add_logits},
+      {'x', add_tokenizing},
+      {'t', add_template},
+      {'b', add_bench},
+      {'e',
+       [](CLI::App& a, Options& x) {
+         a.add_option("--chunks", x.chunks, "windows at most; 0: all")->type_name("N")->group("Perplexity");
+       }},
+      {'d', [](CLI::App& a,
+               Options& x) { a.add_flag("--tensors", x.tensors, "list every tensor")->group("Inspect"); }},
   };
-  for (const char group : groups) all.at(group)(app, o);
+  for (const char group : verb.groups) all.at(group)(app, o);
   app.set_config("--config", default_config_file(), "read options from this file")->group("Output");
   for (CLI::Option* option : app.get_options()) {  // MICA_ARG_TOP_K and its like
+    if (option->get_default_str() == "{}") option->default_str("");
     if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
     if (option->get_lnames().front() != "config") option->envname(variable_of(option->get_lnames().front()));
   }
@@ -214,16 +314,17 @@ std::string_view source_of(const CLI::Option& option, std::span<const std::strin
 /// All options of a verb with their values, as a configuration file that says where each value is from.
 std::string config_text(const CLI::App& app, std::span<const std::string> words,
                         const std::set<const CLI::Option*>& from_file) {
-  std::string text = join("# mica ", app.get_name(), "\n");
+  std::string text = join("# ", app.get_name(), "\n");
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_lnames().empty()) continue;
     const std::string& name = option->get_lnames().front();
     if (name == "help" || name == "config" || name == "print-config") continue;
     std::string value;
     for (const std::string& result : option->results()) value.append(value.empty() ? "" : " ").append(result);
-    if (option->count() == 0) value = option->get_default_str();
+    if (option->count() == 0) value = option->get_expected_max() == 0 ? "false" : option->get_default_str();
     const std::string line = join(name, " = \"", escaped(value, 200), "\"");
-    text += join(line, std::string(line.size() < 40 ? 40 - line.size() : 1, ' '), "# ", source_of(*option, words, from_file), "\n");
+    text += join(line, std::string(line.size() < 40 ? 40 - line.size() : 1, ' '), "# ",
+                 source_of(*option, words, from_file), "\n");
   }
   return text;
 }
@@ -233,11 +334,12 @@ std::string short_help() {
   for (const Verb& verb : verbs) {
     text += join("  mica ", verb.name, std::string(12 - verb.name.size(), ' '), verb.about, "\n");
   }
-  return text + "\n"
-                "  mica run                             a story by the bundled model\n"
-                "  mica run model.gguf \"Hello\"          an answer\n"
-                "  mica plan model.gguf --memory 6GiB   does it fit?\n\n"
-                "mica help VERB shows the flags of a verb.\n";
+  return text +
+         "\n"
+         "  mica run                             a story by the bundled model\n"
+         "  mica run model.gguf \"Hello\"          an answer\n"
+         "  mica plan model.gguf --memory 6GiB   does it fit?\n\n"
+         "mica help VERB shows the flags of a verb.\n";
 }
 
 /// "  Did you mean ...?", or nothing.
@@ -248,30 +350,33 @@ std::string suggestion(const std::string& word, std::span<const std::string> kno
 }
 
 const Verb& find_verb(const std::string& name) {
-  const auto found = std::find_if(std::begin(verbs), std::end(verbs), [&](const Verb& v) { return v.name == name; });
+  const auto found =
+      std::find_if(std::begin(verbs), std::end(verbs), [&](const Verb& v) { return v.name == name; });
   if (found != std::end(verbs)) return *found;
   std::vector<std::string> names;
   for (const Verb& verb : verbs) names.emplace_back(verb.name);
-  throw Stop{2, join("mica: unknown verb '", escaped(name), "'.", suggestion(name, names), "  See mica help.\n")};
+  throw Stop{
+      2, join("mica: unknown verb '", escaped(name), "'.", suggestion(name, names), "  See mica help.\n")};
 }
 
 /// The parser's own sentence about a flag lacks the way out.
 [[noreturn]] void raise_usage(const CLI::App& app, const CLI::ParseError& error) {
-  std::string text = join("mica ", app.get_name(), ": ", error.what());
+  std::string text = join(app.get_name(), ": ", error.what());
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
   }
   for (const std::string& word : app.remaining()) {
     if (!word.starts_with("-")) continue;
-    text = join("mica ", app.get_name(), ": unknown flag ", escaped(word), ".", suggestion(word, flags));
+    text = join(app.get_name(), ": unknown flag ", escaped(word), ".", suggestion(word, flags));
     break;
   }
-  throw Stop{2, join(text, "  See mica ", app.get_name(), " --help.\n")};
+  throw Stop{2, join(text, "  See ", app.get_name(), " --help.\n")};
 }
 
 void check(Options& o) {
-  if (o.prompt && !o.words.empty()) throw Stop{2, "mica: a prompt was given twice: as a word and with --prompt.\n"};
+  if (o.prompt && !o.words.empty())
+    throw Stop{2, "mica: a prompt was given twice: as a word and with --prompt.\n"};
   if (o.seed >= 0) {
     o.sampler.seed = static_cast<std::uint64_t>(o.seed);
   } else {
@@ -290,15 +395,16 @@ Options parse(int argc, char** argv) {
   const Verb& verb = find_verb(help ? arguments[1] : first);
   Options options;
   options.verb = verb.name;
-  CLI::App app(join(verb.about, "\n\n  ", verb.example), std::string(verb.name));
+  CLI::App app(join(verb.about, "\n\n  ", verb.example), join("mica ", verb.name));
   app.get_formatter()->column_width(36);
   app.option_defaults()->always_capture_default();
-  add_groups(app, verb.groups, options);
+  add_groups(app, verb, options);
   std::set<const CLI::Option*> from_file;
   app.config_formatter(std::make_shared<ConfigFile>(app, from_file));
   if (help) throw Stop{0, app.help()};
   Words cleaned = clean(arguments.subspan(1));
-  std::vector<std::string> words(cleaned.words.rbegin(), cleaned.words.rend());  // the parser takes words from the back
+  std::vector<std::string> words(cleaned.words.rbegin(),
+                                 cleaned.words.rend());  // the parser takes words from the back
   try {
     app.parse(words);
   } catch (const CLI::CallForHelp&) {

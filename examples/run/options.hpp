@@ -19,8 +19,8 @@ enum class BenchFormat : std::uint8_t { markdown, csv, json, jsonl };
 
 struct Options {
   std::string verb;
-  std::string model;                     // empty: the bundled one, where a verb allows that
-  std::vector<std::string> words;        // positional arguments after the model, joined by spaces: the prompt
+  std::string model;               // empty: the bundled one, where a verb allows that
+  std::vector<std::string> words;  // positional arguments after the model, joined by spaces: the prompt
 
   // The text that goes in
   std::optional<std::string> prompt;
@@ -28,11 +28,11 @@ struct Options {
   std::string system_prompt;
   std::string system_prompt_file;
   std::vector<std::string> reverse_prompts;
-  bool escape = false;                   // \n and the like in the prompt become bytes
-  std::optional<bool> conversation;      // -cnv, -no-cnv
+  bool escape = false;               // \n and the like in the prompt become bytes
+  std::optional<bool> conversation;  // -cnv, -no-cnv
   bool single_turn = false;
-  bool no_history = false;               // no file with what was typed
-  std::string chat_template;             // name of a built-in format
+  bool no_history = false;    // no file with what was typed
+  std::string chat_template;  // name of a built-in format
   std::string chat_template_file;
 
   // The model
@@ -40,11 +40,11 @@ struct Options {
   std::size_t n_ctx = 0;
   std::size_t chunk = 512;
   std::size_t threads = 0;
-  std::string memory;                    // "6GiB", "75%", empty
+  std::string memory;  // "6GiB", "75%", empty
 
   // The answer
   std::optional<std::int64_t> n_predict;  // negative: no limit
-  std::int64_t seed = -1;                // negative: from the clock
+  std::int64_t seed = -1;                 // negative: from the clock
   sample::SamplerOptions sampler;
   bool ignore_eos = false;
   bool show_special = false;
@@ -56,7 +56,7 @@ struct Options {
   bool jsonl = false;
   ColorMode color = ColorMode::automatic;
   bool print_config = false;
-  std::vector<std::string> notes;        // about flags that were ignored, for stderr
+  std::vector<std::string> notes;  // about flags that were ignored, for stderr
 
   // logits, tokenize, detokenize
   std::string ids;

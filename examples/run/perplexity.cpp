@@ -6,11 +6,10 @@
 #include "input.hpp"
 #include "json_text.hpp"
 #include "load.hpp"
-#include "progress.hpp"
-#include "verbs.hpp"
-
 #include "mica/base/assert.hpp"
 #include "mica/runtime/stats.hpp"
+#include "progress.hpp"
+#include "verbs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -55,7 +54,8 @@ double negative_log_likelihood(std::span<const float> logits, TokenId id) {
 
 class Measure {
  public:
-  Measure(const Options& options, Model& model) : options_(options), model_(model), session_(model.session()), progress_(options) {}
+  Measure(const Options& options, Model& model)
+      : options_(options), model_(model), session_(model.session()), progress_(options) {}
 
   /// False when somebody interrupts.
   [[nodiscard]] bool run(const std::vector<TokenId>& tokens, std::size_t windows, std::size_t width) {
@@ -115,25 +115,28 @@ int perplexity(const Options& options) {
   Options sized = options;
   if (sized.n_ctx == 0) sized.n_ctx = default_window;
   const std::size_t width = sized.n_ctx;
-  MICA_CHECK(width >= 4, usage, "perplexity: a window of ", width, " tokens has no second half; use a larger -c");
+  MICA_CHECK(width >= 4, usage, "perplexity: a window of ", width,
+             " tokens has no second half; use a larger -c");
   Model model = open_model(sized, rows_at_once);
   const auto tokens = model.tokenizer().encode(*text, {.add_special = true, .parse_special = false});
   const std::size_t whole = tokens.size() / width;
-  MICA_CHECK(whole > 0, usage, "perplexity: the text has ", tokens.size(), " tokens; a window takes ", width, ": use a smaller -c");
+  MICA_CHECK(whole > 0, usage, "perplexity: the text has ", tokens.size(), " tokens; a window takes ", width,
+             ": use a smaller -c");
   const std::size_t windows = options.chunks == 0 ? whole : std::min(whole, options.chunks);
   const Stopwatch watch;
   Measure measure(options, model);
   if (!measure.run(tokens, windows, width)) return 130;
   const Likelihood& sum = measure.sum();
   if (options.json) {
-    print(join("{\"ppl\":", fixed(sum.perplexity(), 6), ",\"se\":", fixed(sum.error(), 6), ",\"nll\":", fixed(sum.mean(), 8),
-               ",\"windows\":", windows, ",\"n_ctx\":", width, ",\"tokens_counted\":", sum.count, ",\"seconds\":",
-               fixed(watch.seconds(), 3), ",\"peak_bytes\":", peak_bytes(), "}\n"));
+    print(join("{\"ppl\":", fixed(sum.perplexity(), 6), ",\"se\":", fixed(sum.error(), 6),
+               ",\"nll\":", fixed(sum.mean(), 8), ",\"windows\":", windows, ",\"n_ctx\":", width,
+               ",\"tokens_counted\":", sum.count, ",\"seconds\":", fixed(watch.seconds(), 3),
+               ",\"peak_bytes\":", peak_bytes(), "}\n"));
   } else {
     print(join("PPL = ", fixed(sum.perplexity(), 4), " +/- ", fixed(sum.error(), 4), "\n"));
   }
-  note(options, join(windows, " windows of ", width, " tokens, ", fixed(static_cast<double>(windows * width) / watch.seconds(), 2),
-                     " t/s"));
+  note(options, join(windows, " windows of ", width, " tokens, ",
+                     fixed(static_cast<double>(windows * width) / watch.seconds(), 2), " t/s"));
   return 0;
 }
 

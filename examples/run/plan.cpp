@@ -5,11 +5,10 @@
 #include "fit.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
-#include "plan_text.hpp"
-#include "verbs.hpp"
-
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
+#include "plan_text.hpp"
+#include "verbs.hpp"
 
 #include <algorithm>
 
@@ -26,10 +25,12 @@ std::string bar(std::uint64_t part, std::uint64_t whole) {
   constexpr std::uint64_t cells = 40;
   const std::uint64_t unit = std::max<std::uint64_t>(whole / cells, 1);
   const std::uint64_t full = std::min((part + unit / 2) / unit, cells);
-  return std::string(static_cast<std::size_t>(full), '#') + std::string(static_cast<std::size_t>(cells - full), '.');
+  return std::string(static_cast<std::size_t>(full), '#') +
+         std::string(static_cast<std::size_t>(cells - full), '.');
 }
 
-std::string plan_json(const plan::Plan& plan, const plan::Question& question, std::uint64_t budget, bool fits) {
+std::string plan_json(const plan::Plan& plan, const plan::Question& question, std::uint64_t budget,
+                      bool fits) {
   std::string accounts;
   plan.accounts.for_each([&](budget::Account account, std::uint64_t bytes) {
     accounts += join(accounts.empty() ? "" : ",", json_string(budget::name(account)), ":", bytes);
@@ -38,8 +39,10 @@ std::string plan_json(const plan::Plan& plan, const plan::Question& question, st
               ",\"fits\":", fits, ",\"n_ctx\":", plan.n_ctx, ",\"n_ctx_train\":", plan.config.n_ctx_train,
               ",\"kv_bytes_per_token\":", plan.kv_bytes_per_token, ",\"weight_bytes\":", plan.weight_bytes,
               ",\"architecture\":", json_string(plan.config.arch), ",\"layers\":", plan.config.layers.size(),
-              ",\"threads\":", question.threads, ",\"chunk\":", question.model.chunk, ",\"kv\":", json_string(question.choice.kv),
-              ",\"weights\":", json_string(question.choice.weights), ",\"type_k\":", json_string(question.choice.cache_type_k),
+              ",\"threads\":", question.threads, ",\"chunk\":", question.model.chunk,
+              ",\"kv\":", json_string(question.choice.kv),
+              ",\"weights\":", json_string(question.choice.weights),
+              ",\"type_k\":", json_string(question.choice.cache_type_k),
               ",\"type_v\":", json_string(question.choice.cache_type_v), "}\n");
 }
 
@@ -55,8 +58,9 @@ std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
     if (bytes > 0) line(budget::name(account), bytes);
   });
   line("peak", plan.peak_bytes);
-  return text + join("budget       ", padded(budget::size_text(budget), 11), "  ", plan.n_ctx, " tokens of context, ",
-                     budget::size_text(plan.kv_bytes_per_token), " of keys and values each\n");
+  return text + join("budget       ", padded(budget::size_text(budget), 11), "  ", plan.n_ctx,
+                     " tokens of context, ", budget::size_text(plan.kv_bytes_per_token),
+                     " of keys and values each\n");
 }
 
 int plan(const Options& options) {

@@ -2,13 +2,11 @@
 #include "progress.hpp"
 
 #include "console.hpp"
-
 #include "mica/base/error.hpp"
 
 #include <cstdlib>
 #include <string_view>
 #include <utility>
-
 #include <unistd.h>
 
 namespace mica::program {
@@ -49,7 +47,8 @@ void Waiting::watch() {
   const auto start = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; })) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
+    const auto seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
     progress_.update(join(text_, " ... ", seconds.count(), " s"));
   }
 }

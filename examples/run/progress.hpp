@@ -28,7 +28,8 @@ class Progress {
   void clear();
 
  private:
-  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  std::chrono::steady_clock::time_point next_ =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   bool shown_;
   bool dirty_ = false;
 };

@@ -9,11 +9,10 @@
 #include "load.hpp"
 #include "verbs.hpp"
 
-#include <unistd.h>
-
 #include <optional>
 #include <string>
 #include <utility>
+#include <unistd.h>
 
 namespace mica::program {
 namespace {

@@ -3,11 +3,10 @@
 // Renders a chat template, with nothing added: for comparing it with what its authors get.
 #include "console.hpp"
 #include "input.hpp"
-#include "verbs.hpp"
-
 #include "mica/base/assert.hpp"
 #include "mica/text/chat.hpp"
 #include "mica/text/json_value.hpp"
+#include "verbs.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -55,9 +54,11 @@ Source source_of(const Options& options) {
     const gguf::Metadata& metadata = document.metadata();
     auto found = metadata.get<std::string_view>("tokenizer.chat_template");
     if (!options.tools_file.empty()) {
-      if (const auto other = metadata.get<std::string_view>("tokenizer.chat_template.tool_use")) found = other;
+      if (const auto other = metadata.get<std::string_view>("tokenizer.chat_template.tool_use"))
+        found = other;
     }
-    MICA_CHECK(found, unsupported, document.path(), ": the file has no tokenizer.chat_template; give one with --template-file");
+    MICA_CHECK(found, unsupported, document.path(),
+               ": the file has no tokenizer.chat_template; give one with --template-file");
     source = {std::string(*found), token_text(metadata, "tokenizer.ggml.bos_token_id"),
               token_text(metadata, "tokenizer.ggml.eos_token_id")};
   }
@@ -68,16 +69,19 @@ Source source_of(const Options& options) {
 
 text::ChatVariables variables_of(const Options& options) {
   text::ChatVariables variables;
-  if (!options.tools_file.empty()) variables.tools = parse_json(read_text(options.tools_file), options.tools_file);
+  if (!options.tools_file.empty())
+    variables.tools = parse_json(read_text(options.tools_file), options.tools_file);
   for (const std::string& setting : options.set) {
     const std::size_t sign = setting.find('=');
-    MICA_CHECK(sign != std::string::npos && sign > 0, usage, "--set ", escaped(setting), ": needed: NAME=JSON");
+    MICA_CHECK(sign != std::string::npos && sign > 0, usage, "--set ", escaped(setting),
+               ": needed: NAME=JSON");
     variables.others.emplace_back(setting.substr(0, sign),
                                   parse_json(setting.substr(sign + 1), join("--set ", escaped(setting))));
   }
   if (!options.now.empty()) {
     variables.now = text::jinja::CivilTime::parse(options.now);
-    MICA_CHECK(variables.now, usage, "--now ", escaped(options.now), ": needed: a time such as 2025-01-15T12:00:00");
+    MICA_CHECK(variables.now, usage, "--now ", escaped(options.now),
+               ": needed: a time such as 2025-01-15T12:00:00");
   }
   return variables;
 }
@@ -85,11 +89,14 @@ text::ChatVariables variables_of(const Options& options) {
 }  // namespace
 
 int render_template(const Options& options) {
-  MICA_CHECK(!options.messages_file.empty(), usage, "template: no messages; give --messages FILE, a JSON array");
+  MICA_CHECK(!options.messages_file.empty(), usage,
+             "template: no messages; give --messages FILE, a JSON array");
   const Value messages = parse_json(read_text(options.messages_file), options.messages_file);
-  MICA_CHECK(messages.is(text::jinja::Kind::sequence), usage, options.messages_file, ": needed: an array of messages");
+  MICA_CHECK(messages.is(text::jinja::Kind::sequence), usage, options.messages_file,
+             ": needed: an array of messages");
   Source source = source_of(options);
-  const auto format = text::ChatFormat::from_template(source.text, std::move(source.bos), std::move(source.eos));
+  const auto format =
+      text::ChatFormat::from_template(source.text, std::move(source.bos), std::move(source.eos));
   print(format.render(messages, !options.no_generation_prompt, variables_of(options)));
   return 0;
 }

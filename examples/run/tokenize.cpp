@@ -5,11 +5,10 @@
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
-#include "verbs.hpp"
-
 #include "mica/base/assert.hpp"
 #include "mica/text/tokenizer.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
+#include "verbs.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -104,9 +103,12 @@ int answer_lines(const Options& options, const text::AnyTokenizer& tokenizer) {
 int tokenize(const Options& options) {
   const text::AnyTokenizer tokenizer = open_tokenizer(options);
   if (options.jsonl) return answer_lines(options, tokenizer);
-  const auto text = options.text_file.empty() ? prompt_of(options) : std::optional(read_text(options.text_file));
-  MICA_CHECK(text, usage, "tokenize: no text; give it as a word, with --text-file, or as lines of JSON with --jsonl");
-  const auto ids = tokenizer.encode(*text, {.add_special = options.add_special, .parse_special = options.parse_special});
+  const auto text =
+      options.text_file.empty() ? prompt_of(options) : std::optional(read_text(options.text_file));
+  MICA_CHECK(text, usage,
+             "tokenize: no text; give it as a word, with --text-file, or as lines of JSON with --jsonl");
+  const auto ids =
+      tokenizer.encode(*text, {.add_special = options.add_special, .parse_special = options.parse_special});
   print(options.json ? answer_json(tokenizer, ids) : answer_text(tokenizer, ids));
   return 0;
 }

@@ -166,9 +166,11 @@
 
 // plan: what a model will need
 #include "mica/plan/plan.hpp"
+#include "mica/plan/solve.hpp"
 
 // runtime: files, sessions, generation
 #include "mica/runtime/any_model.hpp"
+#include "mica/runtime/complete.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/runtime/open_options.hpp"

@@ -9,8 +9,11 @@
 #include "mica/base/visit.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/model/chosen.hpp"
+#include "mica/text/tokenizer.hpp"
+#include "mica/text/vocabulary_gguf.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +28,8 @@ struct Question {
   ModelOptions model;
   model::Choice choice;
   std::size_t threads = 1;
-  std::size_t tokens = 0;  // how far the context will be filled; 0: to n_ctx
+  std::size_t tokens = 0;                             // how far the context will be filled; 0: to n_ctx
+  std::optional<std::uint64_t> tokenizer_bytes = {};  // where an earlier plan of the file has counted them
 };
 
 /// The answer.
@@ -76,6 +80,12 @@ template <class Family>
   return plan;
 }
 
+/// Bytes of the tables that the tokenizer makes of the header; 0 for a file without a vocabulary.
+[[nodiscard]] inline std::uint64_t vocabulary_bytes(const gguf::Document& document) {
+  if (!document.metadata().contains("tokenizer.ggml.tokens")) return 0;
+  return text::make_tokenizer(text::vocabulary_from(document.metadata())).bytes();
+}
+
 }  // namespace detail
 
 /// Calls f(Type<Family>) for the family of a document. Raises ErrorCode::unsupported, listing the known ones.
@@ -102,9 +112,12 @@ template <class Families = arch::All>
   visit_family<Families>(document, [&](auto type) {
     plan = detail::plan_family<typename decltype(type)::type>(document, question, ledger);
   });
-  plan.accounts[budget::Account::tokenizer] += document.resident_bytes();
+  const std::uint64_t tokenizer_bytes = question.tokenizer_bytes
+                                            ? *question.tokenizer_bytes
+                                            : document.resident_bytes() + detail::vocabulary_bytes(document);
+  plan.accounts[budget::Account::tokenizer] += tokenizer_bytes;
   plan.accounts[budget::Account::process] += process_bytes;
-  plan.peak_bytes = ledger.peak() + document.resident_bytes() + process_bytes;
+  plan.peak_bytes = ledger.peak() + tokenizer_bytes + process_bytes;
   return plan;
 }
 

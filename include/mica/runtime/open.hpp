@@ -57,9 +57,10 @@ class BasicModel {
     gguf::Document document;
     budget::Ledger ledger;
     alloc::Booking process;
+    alloc::Booking header;
+    text::AnyTokenizer tokenizer;
     alloc::Booking vocabulary;
     exec::Team team;
-    text::AnyTokenizer tokenizer;
     AnyModel transformer;
   };
 
@@ -87,26 +88,30 @@ namespace detail {
 using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
 
 template <class Families>
-[[nodiscard]] AnyModel make_any_model(const gguf::Document& document, exec::Team& team, budget::Ledger& ledger,
-                                             const OpenOptions& options) {
+[[nodiscard]] AnyModel make_any_model(const gguf::Document& document, exec::Team& team,
+                                      budget::Ledger& ledger, const OpenOptions& options) {
   std::optional<AnyModel> made;
   const ModelOptions numbers{options.n_ctx, options.chunk, options.logits_rows, options.log};
   plan::visit_family<Families>(document, [&](auto type) {
     using T = model::Chosen<typename decltype(type)::type, ProgramAllocator, exec::Team>;
     made = AnyModel::of<T>(
         [&] {
-          return model::make_chosen<T>(document, team, numbers, ProgramAllocator(ledger, budget::Account::weights),
-                                       options.choice);
+          return model::make_chosen<T>(document, team, numbers,
+                                       ProgramAllocator(ledger, budget::Account::weights), options.choice);
         },
-        [choice = options.choice](const T& transformer) { return model::make_chosen_cache(transformer, choice); });
+        [choice = options.choice](const T& transformer) {
+          return model::make_chosen_cache(transformer, choice);
+        });
   });
   return *std::move(made);
 }
 
 /// Books what is there already, or raises.
-[[nodiscard]] inline alloc::Booking book_or_raise(budget::Ledger& ledger, budget::Account account, std::uint64_t bytes) {
+[[nodiscard]] inline alloc::Booking book_or_raise(budget::Ledger& ledger, budget::Account account,
+                                                  std::uint64_t bytes) {
   auto booking = alloc::Booking::make(ProgramAllocator(ledger, account), account, bytes);
-  MICA_CHECK(booking, budget, budget::name(account), ": ", bytes, " bytes do not fit the memory budget of ", ledger.limit());
+  MICA_CHECK(booking, budget, budget::name(account), ": ", bytes, " bytes do not fit the memory budget of ",
+             ledger.limit());
   return *std::move(booking);
 }
 
@@ -117,13 +122,14 @@ BasicModel<Families>::Parts::Parts(gguf::Document file, const OpenOptions& optio
     : document(std::move(file)),
       ledger(options.memory_bytes == 0 ? budget::memory_limits().usable() : options.memory_bytes),
       process(detail::book_or_raise(ledger, budget::Account::process, plan::process_bytes)),
-      vocabulary(detail::book_or_raise(ledger, budget::Account::tokenizer, document.resident_bytes())),
-      team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
+      header(detail::book_or_raise(ledger, budget::Account::tokenizer, document.resident_bytes())),
       tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata()))),
+      vocabulary(detail::book_or_raise(ledger, budget::Account::tokenizer, tokenizer.bytes())),
+      team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
       transformer(detail::make_any_model<Families>(document, team, ledger, options)) {
   MICA_CHECK(tokenizer.vocabulary().size() <= transformer.config().n_vocab, file, document.path(),
-             ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(), " tokens; token_embd.weight has rows for ",
-             transformer.config().n_vocab);
+             ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(),
+             " tokens; token_embd.weight has rows for ", transformer.config().n_vocab);
 }
 
 }  // namespace mica

@@ -34,15 +34,16 @@ class Session {
   /// Appends tokens, chunk by chunk. On shortage the chunks before it have been taken: see tokens().
   /// cancel: looked at between chunks; when it is set, what is done is kept and the answer is ok.
   /// Raises ErrorCode::usage for an id outside the vocabulary.
-  [[nodiscard]] model::StepStatus feed(std::span<const text::TokenId> tokens, const std::atomic<bool>* cancel = nullptr) {
+  [[nodiscard]] model::StepStatus feed(std::span<const text::TokenId> tokens,
+                                       const std::atomic<bool>* cancel = nullptr) {
     return feed_rows(tokens, cancel, [](std::size_t, std::size_t) {});
   }
 
   /// The same, and calls on_chunk(first, count) after each chunk: tokens [first, first + count) of the sequence are the
   /// ones whose logits can be had now.
   template <class OnChunk>
-  [[nodiscard]] model::StepStatus feed_rows(std::span<const text::TokenId> tokens, const std::atomic<bool>* cancel,
-                                            OnChunk&& on_chunk);
+  [[nodiscard]] model::StepStatus feed_rows(std::span<const text::TokenId> tokens,
+                                            const std::atomic<bool>* cancel, OnChunk&& on_chunk);
 
   /// Logits after the last token, (n_vocab). Valid until the next call.
   /// Raises ErrorCode::failed when a weight could not be read, or when they are not finite, naming the layer.
@@ -73,8 +74,8 @@ class Session {
 
 template <StepModel Model>
 template <class OnChunk>
-model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> tokens, const std::atomic<bool>* cancel,
-                                            OnChunk&& on_chunk) {
+model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> tokens,
+                                            const std::atomic<bool>* cancel, OnChunk&& on_chunk) {
   const std::size_t n_vocab = model_->config().n_vocab;
   for (const text::TokenId id : tokens) {
     MICA_CHECK(id < n_vocab, usage, "token id ", id, " is outside the vocabulary of ", n_vocab, " tokens");
@@ -107,8 +108,9 @@ template <StepModel Model>
 MatrixView<const float> Session<Model>::logits(std::span<const std::size_t> positions) {
   rows_.clear();
   for (const std::size_t position : positions) {
-    MICA_CHECK(position >= chunk_begin_ && position < chunk_begin_ + chunk_size_, usage, "logits at position ", position,
-               ": only those of the last chunk, ", chunk_begin_, " to ", chunk_begin_ + chunk_size_, ", can be had");
+    MICA_CHECK(position >= chunk_begin_ && position < chunk_begin_ + chunk_size_, usage,
+               "logits at position ", position, ": only those of the last chunk, ", chunk_begin_, " to ",
+               chunk_begin_ + chunk_size_, ", can be had");
     rows_.push_back(position - chunk_begin_);
   }
   const auto rows = model_->logits(rows_);
@@ -122,8 +124,9 @@ void Session<Model>::raise_non_finite(std::size_t position) {
   const std::size_t layer = model_->first_non_finite_layer(cache_, tokens_[position]);
   chunk_begin_ = chunk_size_ = 0;
   raise(ErrorCode::failed, "non-finite logits after token ", position, ": ",
-        layer < layers ? join("the first bad output is that of layer ", layer, " (blk.", layer, ".*)")
-                       : std::string("all layers are finite, the head (output.weight, output_norm.weight) is not"),
+        layer < layers
+            ? join("the first bad output is that of layer ", layer, " (blk.", layer, ".*)")
+            : std::string("all layers are finite, the head (output.weight, output_norm.weight) is not"),
         "; the file's weights are damaged or overflow");
 }
 

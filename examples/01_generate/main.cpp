@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lesson 1: a file, a beginning, a story.
+//
+//   01_generate [MODEL.gguf]
+//
+// mica::open() looks into the file and chooses family, formats and tokenizer at run time. Lesson 2 makes these
+// choices in types instead.
+
+#include "mica/runtime/complete.hpp"
+
+#include <filesystem>
+#include <iostream>
+
+int main(int argc, char** argv) {
+  const std::string path = argc > 1 ? argv[1] : "examples/models/fairy.gguf";
+  if (!std::filesystem::exists(path)) return std::cout << path << " is not there: name a model\n", 0;
+  auto model = mica::open(path);
+  std::cout << "Once upon a time" << mica::complete(model, "Once upon a time", {.max_tokens = 60}) << '\n';
+}

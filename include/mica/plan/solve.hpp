@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans asked backwards: the longest context that a budget allows. Every answer is a plan that was made, so it holds.
+#pragma once
+
+#include "mica/plan/plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mica::plan {
+
+/// Contexts are tried in steps of one KV tile, and above this many tokens answered in steps of 256.
+inline constexpr std::size_t round_from_tokens = 4096;
+
+/// The largest n_ctx, below `most`, whose plan stays within the budget; 0 when none does.
+/// Cost: log2(most) dry runs, each linear in its context. Raises what make_plan() raises.
+[[nodiscard]] inline std::size_t longest_context(const gguf::Document& document, Question question,
+                                                 std::size_t most, std::uint64_t budget_bytes) {
+  constexpr std::size_t grain = format::tile_tokens;
+  const auto fits = [&](std::size_t n_ctx) {
+    question.model.n_ctx = n_ctx;
+    question.tokens = 0;
+    const Plan plan = make_plan(document, question);
+    question.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];
+    return plan.peak_bytes <= budget_bytes;
+  };
+  std::size_t low = 0;                            // fits, or is 0
+  std::size_t high = (most + grain - 1) / grain;  // is not asked for
+  while (high > low + 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    (fits(middle * grain) ? low : high) = middle;
+  }
+  const std::size_t n = low * grain;
+  return n >= round_from_tokens ? n / 256 * 256 : n;
+}
+
+}  // namespace mica::plan

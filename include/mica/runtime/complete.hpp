@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text in, text out, in one call: for who wants an answer and no sessions. Everything it does can be done with
+// runtime/session.hpp and runtime/generate.hpp, and more.
+#pragma once
+
+#include "mica/runtime/generate.hpp"
+#include "mica/runtime/open.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica {
+
+/// How complete() goes on.
+struct CompleteOptions {
+  std::size_t max_tokens = 0;  // 0: until the model ends the text or the context is full
+  sample::SamplerOptions sampler = {};
+};
+
+/// The ids of a text that a model is to go on with. An empty text begins with BOS, or with EOS where there is no BOS.
+/// Raises ErrorCode::usage for an empty text when the vocabulary has neither.
+template <text::Tokenizer Tokenizer>
+[[nodiscard]] std::vector<TokenId> prompt_ids(const Tokenizer& tokenizer, std::string_view prompt) {
+  auto ids = tokenizer.encode(prompt, {.add_special = true, .parse_special = true});
+  if (!ids.empty()) return ids;
+  const text::SpecialIds& special = tokenizer.vocabulary().special();
+  const auto first = special.bos ? special.bos : special.eos;
+  MICA_CHECK(first, usage, "an empty prompt needs a BOS token to begin with, and this vocabulary has none");
+  return {*first};
+}
+
+/// Goes on with a text in a session of its own. on_text(std::string_view) gets whole UTF-8 sequences; false stops.
+/// Raises what generate() raises.
+template <class Families, class OnText>
+GenerateResult complete(BasicModel<Families>& model, std::string_view prompt, const CompleteOptions& options,
+                        OnText&& on_text) {
+  auto session = model.session();
+  sample::Sampler sampler(options.sampler, model.config().n_vocab);
+  GenerateOptions how;
+  how.max_tokens = options.max_tokens;
+  return generate(session, model.tokenizer(), sampler, prompt_ids(model.tokenizer(), prompt), how, on_text);
+}
+
+/// The same, all at once: the text that follows the prompt.
+template <class Families>
+[[nodiscard]] std::string complete(BasicModel<Families>& model, std::string_view prompt,
+                                   const CompleteOptions& options = {}) {
+  std::string text;
+  complete(model, prompt, options, [&](std::string_view piece) {
+    text += piece;
+    return true;
+  });
+  return text;
+}
+
+}  // namespace mica

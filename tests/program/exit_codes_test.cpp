@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the program ends: exit codes, one sentence of why, and which stream it is on.
+
+#include "program/program.hpp"
+
+#ifdef MICA_PROGRAM
+
+namespace mica::test {
+namespace {
+
+std::string story_model() {
+  const auto path = shared_dir("exit codes", "models/stories260K.gguf");
+  return path ? path->string() : std::string();
+}
+
+TEST_CASE("help and version go to stdout and end with 0") {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{}, {"help"}, {"--version"}, {"help", "run"}, {"bench", "--help"}}) {
+    const Ran ran = mica(words);
+    CHECK(ran.code == 0);
+    CHECK(!ran.out.empty());
+    CHECK(ran.err.empty());
+  }
+  CHECK(has(mica({"help", "complete"}).out, "MICA_ARG_TOP_K"));
+}
+
+TEST_CASE("usage errors end with 2, on stderr alone, with a suggestion where one is near") {
+  const Ran verb = mica({"perplexiti"});
+  CHECK(verb.code == 2);
+  CHECK(verb.out.empty());
+  CHECK(has(verb.err, "Did you mean perplexity?"));
+  const Ran flag = mica({"complete", "x.gguf", "--temprature", "0"});
+  CHECK(flag.code == 2);
+  CHECK(has(flag.err, "Did you mean --temperature?"));
+  CHECK(mica({"complete", "x.gguf", "--top-k", "many"}).code == 2);
+  CHECK(mica({"complete", "x.gguf", "word", "--prompt", "twice"}).code == 2);
+}
+
+TEST_CASE("a missing file ends with 3 and the nearest name") {
+  const Ran ran = mica({"complete", "nowhere/q.gguf", "x"});
+  CHECK(ran.code == 3);
+  CHECK(has(ran.err, "no such file"));
+  TemporaryFolder folder;
+  folder.file("models-q4.gguf", "x");
+  CHECK(has(mica({"inspect", folder.path("models-q5.gguf")}).err, "models-q4.gguf"));
+}
+
+TEST_CASE("a file that is no model ends with 3") {
+  TemporaryFolder folder;
+  const Ran ran = mica({"inspect", folder.file("text.gguf", "Once upon a time there was no magic at all.")});
+  CHECK(ran.code == 3);
+  CHECK(has(ran.err, "text.gguf"));
+}
+
+TEST_CASE("what does not fit the budget ends with 4 and says what would fit") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const Ran ran = mica({"complete", model, "x", "-n", "1", "--memory", "9000K"});
+  CHECK(ran.code == 4);
+  CHECK(ran.out.empty());
+  CHECK(has(ran.err, "needs "));
+  CHECK(has(ran.err, ", budget 8.8 MiB (weights "));
+  REQUIRE(has(ran.err, "Fits with -c "));
+  const std::string n = ran.err.substr(ran.err.find("-c ") + 3);
+  CHECK(mica({"complete", model, "x", "-n", "1", "--memory", "9000K", "-c", n.substr(0, n.find(','))}).code ==
+        0);
+  CHECK(mica({"plan", model, "--memory", "9000K"}).code == 4);
+  CHECK(mica({"plan", model, "--memory", "1G"}).code == 0);
+  CHECK(has(mica({"plan", model, "--memory", "1M"}).err, "No context fits"));
+}
+
+TEST_CASE("an architecture that is not here ends with 5 and names those that are") {
+  const auto model = shared_dir("unsupported architectures", "conformance/models/gpt-oss.MXFP4_MOE.gguf");
+  if (!model) return;
+  const Ran ran = mica({"complete", model->string(), "x"});
+  CHECK(ran.code == 5);
+  CHECK(has(ran.err, "llama"));
+  CHECK(mica({"inspect", model->string()}).code == 0);
+}
+
+TEST_CASE("a prompt longer than the context ends with 6") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const Ran ran = mica({"complete", model, "Once upon a time there was a girl", "-c", "4"});
+  CHECK(ran.code == 6);
+  CHECK(has(ran.err, "larger -c"));
+}
+
+TEST_CASE("an endless template ends with 6 and a sentence") {
+  const auto model = shared_dir("endless templates", "hostile/template_endless.gguf");
+  if (!model) return;
+  const Ran ran = mica({"run", model->string(), "hi", "-n", "4"});
+  CHECK(ran.code == 6);
+  CHECK(has(ran.err, "chat template"));
+}
+
+TEST_CASE("flags of other tools that make no sense here are ignored with a line") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const Ran ran = mica({"complete", model, "Once", "-n", "2", "-ngl", "99", "-fa", "on", "--temp", "0"});
+  CHECK(ran.code == 0);
+  CHECK(has(ran.err, "-ngl ignored"));
+  CHECK(has(ran.err, "-fa ignored"));
+  CHECK(mica({"complete", model, "Once", "-n", "2", "-ngl", "99", "-q"}).err.empty());
+}
+
+TEST_CASE("stdout has the answer alone, stderr the timings") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const Ran ran = mica({"complete", model, "Once upon", "-n", "4", "--temp", "0"});
+  CHECK(ran.out == " a time, there\n");
+  CHECK(has(ran.err, "t/s"));
+  CHECK(ran.err.find('\x1b') == std::string::npos);
+  CHECK(mica({"complete", model, "-n", "4", "--temp", "0", "-q", "-f", "-"}, "Once upon").out ==
+        " a time, there\n");
+  CHECK(mica({"run", model, "-n", "4", "--temp", "0", "-q"}, "Once upon").out == " a time, there\n");
+}
+
+TEST_CASE("an interrupt ends a run with 130 and what was printed so far") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const Ran ran =
+      ProgramRun(MICA_PROGRAM, {"complete", model, "", "-n", "400000", "-c", "400000", "--ignore-eos"})
+          .signal_after_output(SIGINT)
+          .run();
+  CHECK(ran.code == 130);
+  CHECK(!ran.out.empty());
+  CHECK(has(ran.err, "t/s"));
+}
+
+TEST_CASE("a reader that leaves early is no error") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const std::string command =
+      std::string(MICA_PROGRAM) + " complete " + model + " '' -n 100 -q 2>&1 | head -c 3";
+  std::string out;
+  FILE* const pipe = ::popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  for (int c = 0; (c = std::fgetc(pipe)) != EOF;) out += static_cast<char>(c);
+  ::pclose(pipe);
+  CHECK(out.size() == 3);
+}
+
+}  // namespace
+}  // namespace mica::test
+
+#endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What machines read: every --json is one object with the promised members.
+
+#include "program/program.hpp"
+
+#if defined(MICA_PROGRAM) && __has_include(<nlohmann/json.hpp>)
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <sstream>
+
+namespace mica::test {
+namespace {
+
+using Json = nlohmann::json;
+
+/// stdout as JSON; null, and a failed check, when it is none.
+Json json_of(const Ran& ran) {
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  const Json json = Json::parse(ran.out, nullptr, false);
+  CHECK_MESSAGE(!json.is_discarded(), ran.out);
+  return json.is_discarded() ? Json() : json;
+}
+
+std::string story_model() {
+  const auto path = shared_dir("JSON of a model", "models/stories260K.gguf");
+  return path ? path->string() : std::string();
+}
+
+void check_timings(const Json& json, int prompt_n, int predicted_n) {
+  REQUIRE(json.contains("timings"));
+  const Json& timings = json["timings"];
+  CHECK(timings["prompt_n"] == prompt_n);
+  CHECK(timings["predicted_n"] == predicted_n);
+  for (const char* name : {"prompt_ms", "prompt_per_second", "predicted_ms", "predicted_per_second"}) {
+    CHECK(timings[name].is_number());
+  }
+  CHECK(json["peak_bytes"].get<std::uint64_t>() > 1'000'000);
+}
+
+TEST_CASE("an answer is an object with its text, the reason of its end, and timings") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const Json json = json_of(mica({"complete", model, "Once upon", "-n", "4", "--temp", "0", "--json"}));
+  CHECK(json["content"] == " a time, there");
+  CHECK(json["stop_reason"] == "length");
+  check_timings(json, 3, 4);
+}
+
+TEST_CASE("lines of an answer together are its text") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  std::istringstream lines(mica({"complete", model, "Once upon", "-n", "4", "--temp", "0", "--jsonl"}).out);
+  std::string text;
+  Json last;
+  for (std::string line; std::getline(lines, line);) {
+    last = Json::parse(line);
+    text += last["content"];
+  }
+  CHECK(text == " a time, there");
+  check_timings(last, 3, 4);
+}
+
+TEST_CASE("a plan has its peak and its accounts, which the run stays near") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const Json json = json_of(mica({"plan", model, "--json", "-c", "512"}));
+  std::uint64_t sum = 0;
+  for (const auto& [name, bytes] : json["accounts"].items()) sum += bytes.get<std::uint64_t>();
+  CHECK(json["peak_bytes"] == sum);
+  CHECK(json["accounts"]["weights"] == 1171200);
+  CHECK(json["fits"] == true);
+  const Ran ran =
+      mica({"complete", model, "", "-n", "450", "-c", "512", "--temp", "0", "-q", "--ignore-eos"});
+  if (sanitized) return;
+  const double planned = json["peak_bytes"].get<double>();
+  CHECK(static_cast<double>(ran.peak_bytes) < 1.25 * planned);
+  CHECK(static_cast<double>(ran.peak_bytes) > 0.5 * planned);
+}
+
+TEST_CASE("a bench has the fields that comparisons read") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const std::vector<std::string> words = {"bench", model,  "-p", "8", "-n", "4",
+                                          "-d",    "0,16", "-r", "2", "-q", "-o"};
+  auto with = [&](const char* format) {
+    auto all = words;
+    all.emplace_back(format);
+    return mica(all);
+  };
+  const Json json = json_of(with("json"));
+  REQUIRE(json.size() == 4);
+  for (const Json& test : json) {
+    CHECK(test["n_prompt"].get<int>() + test["n_gen"].get<int>() > 0);
+    CHECK(test["samples_ns"].size() == 2);
+    CHECK(test["samples_ts"].size() == 2);
+    const double tokens = test["n_prompt"].get<double>() + test["n_gen"].get<double>();
+    CHECK(std::abs(tokens * 1e9 / test["samples_ns"][0].get<double>() / test["samples_ts"][0].get<double>() -
+                   1) < 1e-3);
+    for (const char* name : {"n_depth", "n_threads", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts",
+                             "model_size", "model_n_params", "peak_bytes", "faults"}) {
+      CHECK_MESSAGE(test[name].is_number(), name);
+    }
+    for (const char* name : {"model_filename", "model_type", "type_k", "type_v"})
+      CHECK_MESSAGE(test[name].is_string(), name);
+  }
+  CHECK(json[2]["n_depth"] == 16);
+  CHECK(has(with("md").out, " pp8 |"));
+  CHECK(has(with("md").out, " \xC2\xB1 "));
+  CHECK(has(with("csv").out, "n_prompt,n_gen,n_depth"));
+  std::istringstream lines(with("jsonl").out);
+  int n = 0;
+  for (std::string line; std::getline(lines, line); ++n) CHECK(Json::parse(line).is_object());
+  CHECK(n == 4);
+}
+
+TEST_CASE("perplexity of the model's own greedy story is low, and does not depend on the chunk") {
+  const std::string model = story_model();
+  const auto text = shared_dir("perplexity", "models/stories260K.txt");
+  if (model.empty() || !text) return;
+  const auto of = [&](const char* chunk) {
+    return json_of(mica({"perplexity", model, "-f", text->string(), "-c", "64", "--json", "--chunk", chunk}));
+  };
+  const Json json = of("512");
+  CHECK(json["ppl"].get<double>() > 1);
+  CHECK(json["ppl"].get<double>() < 3);
+  CHECK(json["windows"] == 3);
+  CHECK(json["tokens_counted"] == 3 * 31);
+  CHECK(json["se"].get<double>() > 0);
+  CHECK(of("7")["ppl"] == json["ppl"]);
+  CHECK(has(mica({"perplexity", model, "-f", text->string(), "-c", "64", "--chunks", "1"}).out, "PPL = "));
+}
+
+TEST_CASE("inspect and doctor answer in JSON") {
+  const Json doctor = json_of(mica({"doctor", "--json"}));
+  CHECK(doctor["threads"].get<int>() >= 1);
+  CHECK(doctor["chosen"].is_string());
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const Json json = json_of(mica({"inspect", model, "--json"}));
+  CHECK(json["metadata"]["llama.block_count"] == 5);
+  CHECK(json["metadata"]["tokenizer.ggml.tokens"]["length"] == 512);
+  CHECK(json["tensors"].size() == 48);
+  CHECK(json["types"]["F32"]["tensors"] == 48);
+  CHECK(json["layers"]["blk.4"]["tensors"] == 9);
+  CHECK(json["chat_template"] == false);
+}
+
+TEST_CASE("inspect reads every file of the kit that can be opened, and prints no control bytes") {
+  for (const char* folder : {"conformance/models", "hostile"}) {
+    const auto path = shared_dir("inspecting " + std::string(folder), folder);
+    if (!path) continue;
+    int opened = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(*path)) {
+      if (entry.path().extension() != ".gguf") continue;
+      const Ran ran = mica({"inspect", entry.path().string(), "--tensors"});
+      CAPTURE(entry.path().string());
+      const int code = ran.code;
+      CHECK((code == 0 || code == 3 || code == 5 || code == 6));
+      opened += code == 0;
+      for (const char c : ran.out + ran.err) {
+        const bool clean = c == '\n' || static_cast<unsigned char>(c) >= 0x20;
+        if (!clean) FAIL_CHECK("a control byte in the output");
+      }
+    }
+    CHECK(opened > 5);
+  }
+}
+
+}  // namespace
+}  // namespace mica::test
+
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the program mica as its users do and keeps what it said, on which stream, and how it ended.
+
+#pragma once
+
+#include "io/temporary_folder.hpp"
+#include "shared.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace mica::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitized = true;  // memory and time are then the sanitizer's
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+#else
+inline constexpr bool sanitized = false;
+#endif
+
+/// How a run ended and what it printed.
+struct Ran {
+  int code = 0;                  // exit code; 128 + n for signal n
+  std::string out;               // stdout
+  std::string err;               // stderr
+  std::uint64_t peak_bytes = 0;  // resident
+};
+
+/// One run, prepared step by step. The environment is the test's own, without MICA_ARG_* and without a configuration.
+class ProgramRun {
+ public:
+  ProgramRun(std::string program, std::vector<std::string> words) : words_(std::move(words)) {
+    words_.insert(words_.begin(), std::move(program));
+    set("XDG_CONFIG_HOME", folder_.path("no-config"));
+    set("XDG_STATE_HOME", folder_.path("state"));
+  }
+
+  /// What the program reads on stdin; nothing by default.
+  ProgramRun& input(std::string text) {
+    input_ = std::move(text);
+    return *this;
+  }
+  ProgramRun& set(std::string name, std::string value) {
+    environment_.emplace_back(std::move(name), std::move(value));
+    return *this;
+  }
+  /// Sends a signal as soon as something stands on stdout.
+  ProgramRun& signal_after_output(int number) {
+    signal_ = number;
+    return *this;
+  }
+  [[nodiscard]] const TemporaryFolder& folder() const { return folder_; }
+
+  [[nodiscard]] Ran run() {
+    folder_.file("stdin", input_);
+    const ::pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) become();
+    if (signal_ != 0) send_signal(child);
+    int status = 0;
+    ::rusage usage{};
+    REQUIRE(::wait4(child, &status, 0, &usage) == child);
+    Ran ran;
+    ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ran.out = contents(folder_.path("stdout"));
+    ran.err = contents(folder_.path("stderr"));
+#ifdef __APPLE__
+    ran.peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss);
+#else
+    ran.peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+#endif
+    return ran;
+  }
+
+ private:
+  [[noreturn]] void become() {
+    std::vector<char*> argv;
+    for (std::string& word : words_) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    for (const auto& [name, value] : environment_) ::setenv(name.c_str(), value.c_str(), 1);
+    const ::rlimit seconds{120, 120};
+    const ::rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CPU, &seconds);
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::dup2(::open(folder_.path("stdin").c_str(), O_RDONLY), STDIN_FILENO);
+    ::dup2(create("stdout"), STDOUT_FILENO);
+    ::dup2(create("stderr"), STDERR_FILENO);
+    ::execv(argv.front(), argv.data());
+    ::_exit(127);
+  }
+  [[nodiscard]] int create(const char* name) const {
+    return ::open(folder_.path(name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  }
+  void send_signal(::pid_t child) const {
+    std::error_code error;
+    for (int tries = 0; tries < 6000; ++tries) {
+      if (std::filesystem::file_size(folder_.path("stdout"), error) > 0 && !error) break;
+      ::usleep(10'000);
+    }
+    ::kill(child, signal_);
+  }
+
+  TemporaryFolder folder_;
+  std::vector<std::string> words_;
+  std::string input_;
+  std::vector<std::pair<std::string, std::string>> environment_;
+  int signal_ = 0;
+};
+
+#ifdef MICA_PROGRAM
+/// Runs the program with these words.
+inline Ran mica(std::vector<std::string> words, std::string input = {}) {
+  return ProgramRun(MICA_PROGRAM, std::move(words)).input(std::move(input)).run();
+}
+#endif
+
+inline bool has(const std::string& text, std::string_view part) {
+  const bool found = text.find(part) != std::string::npos;
+  if (!found) MESSAGE(text);
+  return found;
+}
+
+}  // namespace mica::test

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tokenize, detokenize and template against the conformance kit, and chat on a pipe.
+
+#include "program/program.hpp"
+
+#if defined(MICA_PROGRAM) && __has_include(<nlohmann/json.hpp>)
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+namespace mica::test {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string request(const Json& one, const char* flag) {
+  Json line;
+  line[one.contains("text") ? "text" : "b64"] = one.contains("text") ? one["text"] : one["b64"];
+  if (*flag != '\0') line[flag] = true;
+  return line.dump() + "\n";
+}
+
+void check_vocabulary(const std::string& name) {
+  const auto path = shared_dir("cases of " + name, "conformance/tokenizer/" + name + ".cases.json");
+  if (!path) return;
+  const Json kit = Json::parse(contents(path->string()));
+  const auto file = shared_dir(name, "conformance/" + kit["vocab"].get<std::string>());
+  if (!file) return;
+  std::string input;
+  for (const Json& one : kit["cases"])
+    input += request(one, "") + request(one, "add_special") + request(one, "parse_special");
+  const Ran ran = mica({"tokenize", file->string(), "--jsonl"}, input);
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  const auto lines = lines_of(ran.out);
+  REQUIRE(lines.size() == 3 * kit["cases"].size());
+  for (std::size_t i = 0; i < kit["cases"].size(); ++i) {
+    const Json& one = kit["cases"][i];
+    CAPTURE(one.dump());
+    CHECK(Json::parse(lines[3 * i])["ids"] == one["ids"]);
+    CHECK(Json::parse(lines[3 * i + 1])["ids"] == one.value("ids_add", one["ids"]));
+    const Json parsed = Json::parse(lines[3 * i + 2]);
+    CHECK(parsed["ids"] == one.value("ids_parse", one["ids"]));
+    if (one.contains("pieces")) CHECK(parsed["pieces"] == one["pieces"]);
+  }
+}
+
+TEST_CASE("lines of JSON are tokenized as the kit says") {
+  check_vocabulary("tiny-llama3-gqa");
+  check_vocabulary("tiny-llama-mha-spm");
+}
+
+TEST_CASE("one text gives ids and pieces, and detokenize gives the text back") {
+  const auto model = shared_dir("tokenize", "models/stories260K.gguf");
+  if (!model) return;
+  const Json json =
+      Json::parse(mica({"tokenize", model->string(), "Once upon", "--add-special", "--json"}).out);
+  CHECK(json["ids"] == Json({1, 403, 407}));
+  CHECK(json["pieces"] == Json({"<s>", " Once", " upon"}));
+  CHECK(mica({"detokenize", model->string(), "--ids", "1,403,407"}).out == "Once upon");
+  const Json bytes = Json::parse(mica({"tokenize", model->string(), "--jsonl"}, "{\"b64\":\"//8=\"}\n").out);
+  CHECK(bytes["pieces"].back() == Json({{"b64", "/w=="}}));
+  CHECK(mica({"tokenize", model->string(), "--jsonl"}, "{\"text\":\n").code == 2);
+  CHECK(mica({"detokenize", model->string(), "--ids", "1,99999"}).code == 2);
+}
+
+TEST_CASE("a vocabulary without tensors is enough to tokenize") {
+  const auto file = shared_dir("vocabularies alone", "conformance/tokenizer/llama-spm.gguf");
+  if (!file) return;
+  CHECK(Json::parse(mica({"tokenize", file->string(), "Hello", "--json"}).out)["ids"].size() == 1);
+  CHECK(has(mica({"inspect", file->string()}).out, "a vocabulary alone"));
+}
+
+/// The first cases of a template, rendered by the program. Counts those that are equal.
+void check_template(const std::string& name, std::size_t most) {
+  const auto path = shared_dir("template " + name, "conformance/chat/" + name + ".json");
+  if (!path) return;
+  const Json kit = Json::parse(contents(path->string()));
+  TemporaryFolder folder;
+  const std::string source = folder.file("template", kit["template"].get<std::string>());
+  const auto text = [&](const char* key) {
+    return kit[key].is_string() ? kit[key].get<std::string>() : std::string();
+  };
+  for (std::size_t i = 0; i < std::min(most, kit["cases"].size()); ++i) {
+    const Json& one = kit["cases"][i];
+    std::vector<std::string> words = {"template",
+                                      "--template-file",
+                                      source,
+                                      "--messages",
+                                      folder.file("messages", one["messages"].dump()),
+                                      "--bos",
+                                      text("bos_token"),
+                                      "--eos",
+                                      text("eos_token"),
+                                      "--now",
+                                      text("now")};
+    if (!one["tools"].is_null())
+      words.insert(words.end(), {"--tools", folder.file("tools", one["tools"].dump())});
+    if (!one["add_generation_prompt"].get<bool>()) words.emplace_back("--no-generation-prompt");
+    for (const auto& [key, value] : one["kwargs"].items())
+      words.insert(words.end(), {"--set", key + "=" + value.dump()});
+    const Ran ran = mica(words);
+    CAPTURE(name);
+    CAPTURE(one["name"].get<std::string>());
+    if (one.contains("error")) {
+      CHECK(ran.code == 1);
+    } else {
+      CHECK(ran.out == one["rendered"].get<std::string>());
+    }
+  }
+}
+
+TEST_CASE("templates render as their authors' tools render them") {
+  check_template("qwen3", 8);
+  check_template("llama-3.2", 8);
+  check_template("gemma2", 8);
+}
+
+TEST_CASE("a template's own refusal ends with 1 and its words") {
+  TemporaryFolder folder;
+  const std::string source = folder.file("t", "{{ raise_exception('no such role') }}");
+  const Ran ran = mica({"template", "--template-file", source, "--messages", folder.file("m", "[]")});
+  CHECK(ran.code == 1);
+  CHECK(ran.out.empty());
+  CHECK(has(ran.err, "no such role"));
+}
+
+std::string chat_file() {
+  const auto model = shared_dir("chat", "models/stories260K.gguf");
+  return model ? model->string() : std::string();
+}
+
+TEST_CASE("chat on a pipe answers each line and obeys commands") {
+  const std::string model = chat_file();
+  if (model.empty()) return;
+  ProgramRun run(MICA_PROGRAM, {"chat", model, "-n", "6", "--temp", "0", "--chat-template", "plain"});
+  const std::string saved = run.folder().path("saved");
+  const Ran ran =
+      run.input(
+             "/system Be brief.\nhello\n/regen\n\"\"\"two\nlines\"\"\"\n/undo\n/set top_k 5\n/set nothing 1\n"
+             "/show stats\n/show plan\n/show template\n/save " +
+             saved + "\n/what\n/bye\nnever said\n")
+          .run();
+  CHECK(ran.code == 0);
+  CHECK(lines_of(ran.out).size() >= 3);
+  const std::string text = contents(saved);
+  CHECK(has(text, "### system\n\nBe brief."));
+  CHECK(has(text, "### user\n\nhello"));
+  CHECK(text.find("two\nlines") == std::string::npos);
+  CHECK(has(ran.err, "/set knows temp"));
+  CHECK(has(ran.err, "unknown command /what"));
+  CHECK(has(ran.err, "of 512 tokens"));
+  CHECK(has(ran.err, "weights"));
+  CHECK(has(ran.err, "plain"));
+}
+
+TEST_CASE("an answer again is the same answer: what is common stays in the cache") {
+  const std::string model = chat_file();
+  if (model.empty()) return;
+  const Ran ran =
+      mica({"chat", model, "-n", "12", "--temp", "0", "-q", "--chat-template", "plain"}, "hello\n/regen\n");
+  const auto half = ran.out.size() / 2;
+  CHECK(ran.out.size() > 4);
+  CHECK(ran.out.substr(0, half) == ran.out.substr(half));
+}
+
+}  // namespace
+}  // namespace mica::test
+
+#endif
