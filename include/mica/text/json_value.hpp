@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON documents as values for chat templates. The only header of the room that needs nlohmann/json; include it in one
-// .cpp of a program. Take nlohmann::ordered_json: templates show the order of keys.
+// JSON documents as values for chat templates. The only header of the room that needs nlohmann/json; include
+// it in one .cpp of a program. Take nlohmann::ordered_json: templates show the order of keys.
 #pragma once
 
 #include "mica/text/jinja/value.hpp"

@@ -32,7 +32,8 @@ struct CivilTime {
   /// 0 is Sunday.
   [[nodiscard]] int weekday() const;
 
-  /// Follows strftime in the C locale for %a %A %b %B %c %d %D %e %F %H %I %j %m %M %p %S %T %u %w %x %X %y %Y %n %t %%,
+  /// Follows strftime in the C locale for %a %A %b %B %c %d %D %e %F %H %I %j %m %M %p %S %T %u %w %x %X %y
+  /// %Y %n %t %%,
   /// with "-" after the percent sign for no padding; anything else stays as it is written.
   [[nodiscard]] std::string format(std::string_view pattern) const;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one template may cost. A template comes out of a file that anybody can write, so parsing and rendering are
-// bounded by these numbers and by nothing else; every default is far above what the templates of real models need.
+// What one template may cost. A template comes out of a file that anybody can write, so parsing and rendering
+// are bounded by these numbers and by nothing else; every default is far above what the templates of real
+// models need.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ struct Limits {
   std::int64_t range_items = 100'000;     ///< items of one range(), the ceiling of Jinja's own sandbox
 };
 
-/// Lists and mappings inside one another, the same for every template: values outlive the rendering that made them.
+/// Lists and mappings inside one another, the same for every template: values outlive the rendering that made
+/// them.
 inline constexpr std::uint32_t max_container_depth = 64;
 
 }  // namespace mica::text::jinja

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chat templates: the Jinja language as Hugging Face configures it (trim_blocks, lstrip_blocks, loop controls, the
-// immutable sandbox), with every rendering bounded by Limits. No include, import, inheritance or HTML escaping.
+// Chat templates: the Jinja language as Hugging Face configures it (trim_blocks, lstrip_blocks, loop
+// controls, the immutable sandbox), with every rendering bounded by Limits. No include, import, inheritance
+// or HTML escaping.
 #pragma once
 
 #include "mica/text/jinja/civil_time.hpp"
@@ -28,7 +29,8 @@ class Template {
   /// Throws TemplateError when the text is too long, not UTF-8, or no template; nothing is evaluated yet.
   static Template parse(std::string_view source, const Limits& limits = {});
 
-  /// Renders with the entries of a mapping as variables. `now` is the moment that strftime_now() sees; without it,
+  /// Renders with the entries of a mapping as variables. `now` is the moment that strftime_now() sees;
+  /// without it,
   /// the local time. Throws TemplateError; a message that the template raised itself has the cause `raised`.
   [[nodiscard]] std::string render(const Value& globals, std::optional<CivilTime> now = std::nullopt) const;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values that a template computes with: Python's, as far as chat templates use them. Strings, lists and mappings
-// are shared and never change after they are made, so copying is cheap and nothing can contain itself.
+// The values that a template computes with: Python's, as far as chat templates use them. Strings, lists and
+// mappings are shared and never change after they are made, so copying is cheap and nothing can contain
+// itself.
 #pragma once
 
 #include "mica/text/jinja/limits.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators + - * / // % ** and unary minus. Integers have 64 bits and never wrap: what does not fit is an error.
+// The operators + - * / // % ** and unary minus. Integers have 64 bits and never wrap: what does not fit is
+// an error.
 #pragma once
 
 #include "mica/text/jinja/detail/comparison.hpp"

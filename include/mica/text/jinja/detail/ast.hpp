@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parsed template. Chains (a + b + c, a.b[0].c()|d) are flat vectors, so the tree is only as deep as its brackets
-// and blocks, which the parser counts; nothing that walks or frees the tree can run out of stack.
+// The parsed template. Chains (a + b + c, a.b[0].c()|d) are flat vectors, so the tree is only as deep as its
+// brackets and blocks, which the parser counts; nothing that walks or frees the tree can run out of stack.
 #pragma once
 
 #include "mica/text/jinja/detail/arithmetic.hpp"

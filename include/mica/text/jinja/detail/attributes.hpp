@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// value.name: methods, the attributes of namespaces and loops, and entries of mappings. The names that change a list
-// or mapping in Python (append, pop, update ...) are undefined, as in Jinja's immutable sandbox.
+// value.name: methods, the attributes of namespaces and loops, and entries of mappings. The names that change
+// a list or mapping in Python (append, pop, update ...) are undefined, as in Jinja's immutable sandbox.
 #pragma once
 
 #include "mica/text/jinja/detail/arguments.hpp"

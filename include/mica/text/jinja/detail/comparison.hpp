@@ -115,10 +115,11 @@ namespace mica::text::jinja::detail {
 [[nodiscard]] inline bool contains(const Value& container, const Value& item, Meter& meter) {
   if (container.is(Kind::string)) {
     if (!item.is(Kind::string)) fail("'in' a string looks for a string, not for '", type_name(item), "'");
-    meter.bytes(container.text().size());
+    meter.search(container.text().size(), item.text().size());
     return container.text().find(item.text()) != std::string_view::npos;
   }
   if (container.is(Kind::mapping)) {
+    if (item.is(Kind::string)) meter.bytes(item.text().size());
     if (!hashable(item)) fail("'", type_name(item), "' cannot be the key of a mapping");
     return container.as<Mapping>().find(item) != nullptr;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Expressions, from the operator that binds least to the one that binds most:
-// x if y else z, or, and, not, comparisons and `in`, + -, ~, * / // %, **, sign, then .name [index] (call) |filter is test.
+// x if y else z, or, and, not, comparisons and `in`, + -, ~, * / // %, **, sign, then .name [index] (call)
+// |filter is test.
 #pragma once
 
 #include "mica/text/jinja/detail/ast.hpp"
@@ -151,7 +152,8 @@ class ExpressionParser {
     return chain;
   }
 
-  /// A value with its sign and everything that is tied to it. A sign reaches before filters and tests: -1|abs is 1.
+  /// A value with its sign and everything that is tied to it. A sign reaches before filters and tests: -1|abs
+  /// is 1.
   [[nodiscard]] ExpressionPtr path(bool with_filters) {
     const std::uint32_t line = tokens_->line();
     ExpressionPtr base;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// "%s: %d" % (a, b) and "{}: {:>5}".format(a, b), with the conversions that templates use: text, repr, integers in
-// base 8, 10 and 16, and floats with a fixed number of decimals.
+// "%s: %d" % (a, b) and "{}: {:>5}".format(a, b), with the conversions that templates use: text, repr,
+// integers in base 8, 10 and 16, and floats with a fixed number of decimals.
 #pragma once
 
 #include "mica/text/jinja/detail/arguments.hpp"
@@ -270,7 +270,8 @@ class PercentArguments {
   return arguments.positional[static_cast<std::size_t>(*index)];
 }
 
-/// One replacement field, the text between its braces. Limit: attributes and indices inside of it are refused.
+/// One replacement field, the text between its braces. Limit: attributes and indices inside of it are
+/// refused.
 [[nodiscard]] inline std::string replacement(std::string_view field, const Arguments& arguments,
                                              std::size_t& next, Meter& meter) {
   const std::size_t colon = std::min(field.find(':'), field.size());

@@ -85,8 +85,10 @@ inline Value namespace_function(Engine& engine, const Arguments& arguments) {
 
 inline Value raise_function(Engine& engine, const Arguments& arguments) {
   const auto [message] = arguments.bind("raise_exception", {"message"});
-  throw TemplateError(TemplateError::Cause::raised,
-                      message == nullptr ? "" : text_of(*message, engine.meter()));
+  constexpr std::size_t longest = 4096;  // characters; a message is for people
+  std::string text = message == nullptr ? std::string() : text_of(*message, engine.meter());
+  text.resize(offset_of(text, longest));
+  throw TemplateError(TemplateError::Cause::raised, std::move(text));
 }
 
 inline Value strftime_function(Engine& engine, const Arguments& arguments) {

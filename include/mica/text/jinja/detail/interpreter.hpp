@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Renders a parsed template. This half of the class runs statements and macros; evaluation.hpp has the expressions.
+// Renders a parsed template. This half of the class runs statements and macros; evaluation.hpp has the
+// expressions.
 #pragma once
 
 #include "mica/text/jinja/detail/ast.hpp"

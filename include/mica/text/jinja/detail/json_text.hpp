@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The filter `tojson` as Hugging Face configures it: Python's json.dumps with ensure_ascii off, not Jinja's own filter
-// with its HTML escapes.
+// The filter `tojson` as Hugging Face configures it: Python's json.dumps with ensure_ascii off, not Jinja's
+// own filter with its HTML escapes.
 #pragma once
 
 #include "mica/text/jinja/detail/comparison.hpp"

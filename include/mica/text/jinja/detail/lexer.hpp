@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Template text to tokens. White space around tags is settled here: "-" and "+" beside a tag, and the two settings
-// that Hugging Face uses, trim_blocks (the newline behind a block goes) and lstrip_blocks (the indent before it goes).
+// Template text to tokens. White space around tags is settled here: "-" and "+" beside a tag, and the two
+// settings that Hugging Face uses, trim_blocks (the newline behind a block goes) and lstrip_blocks (the
+// indent before it goes).
 #pragma once
 
 #include "mica/text/jinja/detail/unicode.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// value[index], value[first:last:step] and the fields of `loop`. What is not there is undefined, not an error.
-// Attributes by name, methods among them, are in attributes.hpp.
+// value[index], value[first:last:step] and the fields of `loop`. What is not there is undefined, not an
+// error. Attributes by name, methods among them, are in attributes.hpp.
 #pragma once
 
 #include "mica/text/jinja/detail/comparison.hpp"
@@ -35,7 +35,7 @@ namespace mica::text::jinja::detail {
 /// The n-th code point of a text; n counts from the end when negative.
 [[nodiscard]] inline std::optional<Value> character_at(std::string_view text, std::int64_t index,
                                                        Meter& meter) {
-  meter.bytes(text.size());
+  meter.characters(text.size());
   const auto wanted = place(index, count_code_points(text));
   if (!wanted) return std::nullopt;
   const std::size_t at = offset_of(text, *wanted);
@@ -44,6 +44,8 @@ namespace mica::text::jinja::detail {
 
 /// value[index] for the values and indices that Python has it for.
 [[nodiscard]] inline std::optional<Value> item_at(const Value& value, const Value& index, Meter& meter) {
+  if (index.is(Kind::string)) meter.bytes(index.text().size());
+  if (index.is(Kind::sequence)) meter.items(index.items().size());
   if (value.is(Kind::mapping)) {
     const Value* found = hashable(index) ? value.as<Mapping>().find(index) : nullptr;
     return found == nullptr ? std::nullopt : std::optional(*found);
@@ -100,7 +102,7 @@ struct SliceBounds {
 
 [[nodiscard]] inline std::string text_slice(std::string_view text, const Value& first, const Value& last,
                                             const Value& step, Meter& meter) {
-  meter.bytes(text.size());
+  meter.characters(text.size());
   const SliceBounds bounds = slice_bounds(first, last, step, count_code_points(text));
   if (bounds.count == 0) return {};
   if (bounds.step == 1) {
@@ -120,8 +122,7 @@ struct SliceBounds {
                                     const Value& step, Meter& meter) {
   if (value.is(Kind::string)) return text_slice(value.text(), first, last, step, meter);
   const bool row = value.is(Kind::sequence) && value.as<Sequence>().form <= Form::tuple;
-  if (!row && !value.is(Kind::range))
-    fail("'", type_name(value), "' cannot be sliced");
+  if (!row && !value.is(Kind::range)) fail("'", type_name(value), "' cannot be sliced");
   const Items items(value);
   const SliceBounds bounds = slice_bounds(first, last, step, items.size());
   meter.items(bounds.count);

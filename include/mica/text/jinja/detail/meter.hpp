@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts the work of one rendering. Since every byte and every item that a template makes is charged before it is
-// made, the same number bounds time and memory: a million steps are 64 MB of strings or four million list items.
+// Counts the work of one rendering. Since every byte and every item that a template makes is charged before
+// it is made, the same number bounds time and memory: a million steps are 64 MB of strings or four million
+// list items.
 #pragma once
 
 #include "mica/text/jinja/limits.hpp"
@@ -14,8 +15,8 @@
 namespace mica::text::jinja::detail {
 
 /// The step counter of one rendering.
-/// One step is one statement, one turn of a loop, one call, one mapping entry, four expression nodes, four list items
-/// or 64 bytes of text.
+/// One step is one statement, one turn of a loop, one call, one mapping entry, four expression nodes, four
+/// list items, 64 bytes of text, or 16 bytes where each character is looked at.
 class Meter {
  public:
   explicit Meter(const Limits& limits)
@@ -35,7 +36,15 @@ class Meter {
     spend(count / bytes_per_quarter);
   }
 
-  /// The same for `count` copies of `size` bytes, whatever the product.
+  /// Charges for work on every character of `count` bytes.
+  void characters(std::size_t count) { spend(count / bytes_per_character_quarter); }
+
+  /// Charges for looking for `part` bytes in `text` bytes, which in the worst case compares at every place.
+  void search(std::size_t text, std::size_t part) {
+    spend(saturated(text / bytes_per_quarter + 1, 1 + part / 64));
+  }
+
+  /// Charges for a string of `count` copies of `size` bytes, whatever the product.
   void repeated_bytes(std::size_t size, std::uint64_t count) {
     if (size > 0 && count > text_ / size)
       exceed("a string of ", count, " times ", size, " bytes; at most ", text_);
@@ -50,6 +59,7 @@ class Meter {
  private:
   static constexpr std::uint64_t quarters = 4;
   static constexpr std::uint64_t bytes_per_quarter = 16;
+  static constexpr std::uint64_t bytes_per_character_quarter = 4;
   static constexpr std::uint64_t max_steps = ~std::uint64_t{0} / quarters;
 
   static std::uint64_t saturated(std::uint64_t count, std::uint64_t factor) {

@@ -97,7 +97,8 @@ namespace mica::text::jinja::detail {
   const char* last = digits->data() + digits->size();
   const auto [end, error] = std::from_chars(digits->data(), last, value);
   if (end != last || error == std::errc::invalid_argument) return std::nullopt;
-  // from_chars leaves the value alone when it is out of range: too small has a negative exponent, too large has none.
+  // from_chars leaves the value alone when it is out of range: too small has a negative exponent, too large
+  // has none.
   if (error == std::errc::result_out_of_range) {
     const std::size_t mark = digits->find_first_of("eE");
     const bool tiny =

@@ -104,7 +104,9 @@ Value even_test(Engine& engine, const Value& self, const Arguments& arguments) {
 template <bool capitals>
 Value case_test(Engine& engine, const Value& self, const Arguments& arguments) {
   arguments.expect_none("upper, lower");
-  return has_case(text_of(self, engine.meter()), capitals);
+  const std::string text = text_of(self, engine.meter());
+  engine.meter().characters(text.size());
+  return has_case(text, capitals);
 }
 
 inline Value escaped_test(Engine&, const Value&, const Arguments& arguments) {

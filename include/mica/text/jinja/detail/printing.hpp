@@ -70,7 +70,8 @@ inline void append_integer(std::string& out, std::int64_t value) {
   out.append(buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr);
 }
 
-/// Writes values into one string and charges for every byte of it. Depth of recursion: that of the value, bounded.
+/// Writes values into one string and charges for every byte of it. Depth of recursion: that of the value,
+/// bounded.
 class Printer {
  public:
   explicit Printer(Meter& meter) : meter_(&meter) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Filters over lists and mappings: join, map, select, sort, dictsort, first, length, default ...
-// Where Python would hand out a generator the result is computed at once but keeps a generator's manners: it is true,
-// has no length and no places, and gives its items once.
+// Where Python would hand out a generator the result is computed at once but keeps a generator's manners: it
+// is true, has no length and no places, and gives its items once.
 #pragma once
 
 #include "mica/text/jinja/detail/arguments.hpp"
@@ -34,17 +34,19 @@ namespace mica::text::jinja::detail {
 /// What `attribute='a.b.0'` reads from an item.
 class AttributePath {
  public:
-  explicit AttributePath(const Value* attribute, const Value* fallback = nullptr) : fallback_(fallback) {
+  AttributePath(const Value* attribute, Meter& meter, const Value* fallback = nullptr) : fallback_(fallback) {
     if (attribute == nullptr || attribute->is(Kind::none)) return;
     if (!attribute->is(Kind::string)) {
       parts_.push_back(*attribute);
       return;
     }
+    meter.characters(attribute->text().size());
     for (std::string_view rest = attribute->text();;) {
       const std::size_t dot = std::min(rest.find('.'), rest.size());
       const std::string_view part = rest.substr(0, dot);
       const bool digits = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
       const auto number = digits ? parse_integer(part) : std::nullopt;
+      meter.items(4);
       parts_.push_back(number ? Value(*number) : Value(part));
       if (dot == rest.size()) break;
       rest.remove_prefix(dot + 1);
@@ -72,13 +74,14 @@ class AttributePath {
   return lower(value.text());
 }
 
-inline Value length_filter(Engine&, const Value& self, const Arguments& arguments) {
+inline Value length_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   arguments.expect_none("length");
   const auto number = [](std::size_t n) { return Value(static_cast<std::int64_t>(n)); };
   switch (self.kind()) {
     case Kind::undefined:
       return 0;
     case Kind::string:
+      engine.meter().characters(self.text().size());
       return number(count_code_points(self.text()));
     case Kind::mapping:
       return number(self.entries().size());
@@ -139,7 +142,7 @@ inline Value reverse_filter(Engine& engine, const Value& self, const Arguments& 
 inline Value join_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [separator, attribute] = arguments.bind("join", {"d", "attribute"});
   const Value between = separator == nullptr ? Value("") : printed(*separator, engine);
-  const AttributePath path(attribute);
+  const AttributePath path(attribute, engine.meter());
   const Items items = items_of(self, engine.meter());
   std::string out;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -166,7 +169,7 @@ inline Value map_filter(Engine& engine, const Value& self, const Arguments& argu
   if (!by_attribute && arguments.positional.empty())
     fail("'map' wants the name of a filter or attribute='name'");
   if (!truth(self)) return generator({});
-  const AttributePath path(arguments.find("attribute"), arguments.find("default"));
+  const AttributePath path(arguments.find("attribute"), engine.meter(), arguments.find("default"));
   const Arguments rest = rest_of(arguments, 1);
   const Items items = items_of(self, engine.meter());
   engine.meter().items(items.size());
@@ -179,14 +182,15 @@ inline Value map_filter(Engine& engine, const Value& self, const Arguments& argu
   return generator(std::move(out));
 }
 
-/// select, reject, selectattr and rejectattr: which items to keep, by a test on the item or on one of its attributes.
+/// select, reject, selectattr and rejectattr: which items to keep, by a test on the item or on one of its
+/// attributes.
 template <bool by_attribute, bool keep>
 Value select_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   constexpr std::size_t skipped = by_attribute ? 1 : 0;
   if (arguments.positional.size() < skipped)
     fail("'selectattr' and 'rejectattr' want the name of an attribute");
   if (!truth(self)) return generator({});
-  const AttributePath path(by_attribute ? &arguments.positional[0] : nullptr);
+  const AttributePath path(by_attribute ? &arguments.positional[0] : nullptr, engine.meter());
   const bool has_test = arguments.positional.size() > skipped;
   const Arguments rest = rest_of(arguments, skipped + 1);
   const Items items = items_of(self, engine.meter());
@@ -217,9 +221,10 @@ inline Value sort_filter(Engine& engine, const Value& self, const Arguments& arg
   const bool exact = truth_argument(sensitive, false);
   std::vector<AttributePath> paths;
   if (attribute != nullptr && attribute->is(Kind::string)) {
-    for (const Value& part : split(attribute->text(), ",", -1, engine.meter())) paths.emplace_back(&part);
+    for (const Value& part : split(attribute->text(), ",", -1, engine.meter()))
+      paths.emplace_back(&part, engine.meter());
   } else {
-    paths.emplace_back(attribute);
+    paths.emplace_back(attribute, engine.meter());
   }
   const Items items = items_of(self, engine.meter());
   engine.meter().items(2 * items.size());
@@ -247,7 +252,7 @@ inline Value dictsort_filter(Engine& engine, const Value& self, const Arguments&
 
 inline Value unique_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [sensitive, attribute] = arguments.bind("unique", {"case_sensitive", "attribute"});
-  const AttributePath path(attribute);
+  const AttributePath path(attribute, engine.meter());
   const Items items = items_of(self, engine.meter());
   const bool exact = truth_argument(sensitive, false);
   engine.meter().entries(items.size());
@@ -267,7 +272,7 @@ template <bool largest>
 Value extreme_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [sensitive, attribute] =
       arguments.bind(largest ? "max" : "min", {"case_sensitive", "attribute"});
-  const AttributePath path(attribute);
+  const AttributePath path(attribute, engine.meter());
   const Items items = items_of(self, engine.meter());
   if (items.size() == 0) return Value::undefined("there is no smallest or largest item, the list is empty");
   const bool exact = truth_argument(sensitive, false);
@@ -287,7 +292,7 @@ Value extreme_filter(Engine& engine, const Value& self, const Arguments& argumen
 
 inline Value sum_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [attribute, start] = arguments.bind("sum", {"attribute", "start"});
-  const AttributePath path(attribute);
+  const AttributePath path(attribute, engine.meter());
   const Items items = items_of(self, engine.meter());
   Value total = start == nullptr ? Value(0) : *start;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -340,7 +345,7 @@ inline Value groupby_filter(Engine& engine, const Value& self, const Arguments& 
   const auto [attribute, fallback, sensitive] =
       arguments.bind("groupby", {"attribute", "default", "case_sensitive"});
   if (attribute == nullptr) fail("'groupby' wants the name of an attribute");
-  const AttributePath path(attribute, fallback);
+  const AttributePath path(attribute, engine.meter(), fallback);
   Meter& meter = engine.meter();
   const bool exact = truth_argument(sensitive, false);
   const Items items = items_of(self, meter);

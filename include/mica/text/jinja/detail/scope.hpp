@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names and their values while a template renders: one scope for the template, one for each loop, macro call and
-// block.
+// Names and their values while a template renders: one scope for the template, one for each loop, macro call
+// and block.
 #pragma once
 
 #include "mica/text/jinja/detail/table.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few objects that can change while a template renders: namespaces, the variable `loop`, cycler and joiner.
-// None of them may enter a namespace later on, so nothing can ever contain itself.
+// The few objects that can change while a template renders: namespaces, the variable `loop`, cycler and
+// joiner. None of them may enter a namespace later on, so nothing can ever contain itself.
 #pragma once
 
 #include "mica/text/jinja/detail/callable.hpp"

@@ -42,7 +42,11 @@ template <Side side>
 Value strip_method(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [set] = arguments.bind("strip", {"chars"});
   engine.meter().bytes(self.text().size());
-  if (set == nullptr || set->is(Kind::none)) return stripped(self.text(), side);
+  if (set == nullptr || set->is(Kind::none)) {
+    const std::string_view rest = stripped(self.text(), side);
+    engine.meter().characters(self.text().size() - rest.size());
+    return rest;
+  }
   return stripped(self.text(), side, string_argument(set, "strip"), engine.meter());
 }
 
@@ -67,6 +71,7 @@ Value partition_method(Engine& engine, const Value& self, const Arguments& argum
   if (by.empty()) fail("'partition' was given an empty separator");
   const std::string_view text = self.text();
   engine.meter().bytes(text.size());
+  engine.meter().search(text.size(), by.size());
   const std::size_t at = from_back ? text.rfind(by) : text.find(by);
   if (at == std::string_view::npos) {
     return from_back ? Value::tuple({"", "", self}) : Value::tuple({self, "", ""});
@@ -94,6 +99,7 @@ Value affix_method(Engine& engine, const Value& self, const Arguments& arguments
   }
   const auto matches = [&](const Value& wanted) {
     const std::string_view piece = string_argument(&wanted, callee);
+    engine.meter().bytes(piece.size());
     return at_end ? text.ends_with(piece) : text.starts_with(piece);
   };
   if (!affix->is(Kind::sequence)) return matches(*affix);
@@ -118,7 +124,7 @@ Value remove_affix_method(Engine& engine, const Value& self, const Arguments& ar
 template <std::string (*change)(std::string_view)>
 Value case_method(Engine& engine, const Value& self, const Arguments& arguments) {
   arguments.expect_none("upper, lower, title, capitalize");
-  engine.meter().bytes(self.text().size());
+  engine.meter().characters(self.text().size());
   return change(self.text());
 }
 
@@ -162,7 +168,8 @@ template <bool from_back, bool must_be_there>
 Value find_method(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [part, start, end] = arguments.bind("find", {"sub", "start", "end"});
   const std::string_view wanted = string_argument(part, "find");
-  engine.meter().bytes(self.text().size());
+  engine.meter().characters(self.text().size());
+  engine.meter().search(self.text().size(), wanted.size());
   const std::size_t size = count_code_points(self.text());
   const SliceBounds bounds =
       slice_bounds(start == nullptr ? Value() : *start, end == nullptr ? Value() : *end, Value(), size);
@@ -177,8 +184,10 @@ Value find_method(Engine& engine, const Value& self, const Arguments& arguments)
 
 inline Value count_method(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [part] = arguments.bind("count", {"sub"});
-  engine.meter().bytes(self.text().size());
-  return count_in(self.text(), string_argument(part, "count"));
+  const std::string_view wanted = string_argument(part, "count");
+  engine.meter().characters(self.text().size());
+  engine.meter().search(self.text().size(), wanted.size());
+  return count_in(self.text(), wanted);
 }
 
 inline Value format_method(Engine& engine, const Value& self, const Arguments& arguments) {
@@ -189,7 +198,8 @@ template <Side side>
 Value pad_method(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [width, fill] = arguments.bind("center, ljust, rjust", {"width", "fillchar"});
   const std::string_view with = fill == nullptr ? " " : string_argument(fill, "center, ljust, rjust");
-  if (count_code_points(with) != 1) fail("the text to fill with must be one character");
+  if (with.empty() || decode(with, 0).size != with.size())
+    fail("the text to fill with must be one character");
   return padded_text(self.text(), integer_argument(width, 0, "width"), with, side, engine.meter());
 }
 
@@ -207,7 +217,7 @@ inline Value zfill_method(Engine& engine, const Value& self, const Arguments& ar
 template <bool (*holds)(char32_t)>
 Value all_method(Engine& engine, const Value& self, const Arguments& arguments) {
   arguments.expect_none("isalpha, isdigit, isspace ...");
-  engine.meter().bytes(self.text().size());
+  engine.meter().characters(self.text().size());
   bool all = !self.text().empty();
   each_code_point(self.text(),
                   [&](CodePoint point, std::string_view) { all = all && point.valid && holds(point.value); });
@@ -231,7 +241,7 @@ Value all_method(Engine& engine, const Value& self, const Arguments& arguments) 
 template <bool capitals>
 Value has_case_method(Engine& engine, const Value& self, const Arguments& arguments) {
   arguments.expect_none("islower, isupper");
-  engine.meter().bytes(self.text().size());
+  engine.meter().characters(self.text().size());
   return has_case(self.text(), capitals);
 }
 

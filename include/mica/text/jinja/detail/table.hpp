@@ -17,12 +17,11 @@
 
 namespace mica::text::jinja::detail {
 
-/// Whether Python could use the value as a key.
+/// Whether the value can be a key. Limit: a tuple only when no list or tuple is in it, so that looking at a key takes
+/// no longer than the key has items.
 [[nodiscard]] inline bool hashable(const Value& key) {
   if (key.is(Kind::mapping)) return false;
-  if (!key.is(Kind::sequence)) return true;
-  const auto& sequence = key.as<Sequence>();
-  return sequence.form == Form::tuple && std::all_of(sequence.items.begin(), sequence.items.end(), hashable);
+  return !key.is(Kind::sequence) || (key.as<Sequence>().form == Form::tuple && key.object()->depth == 1);
 }
 
 /// Whether two keys are the same key. Tuples are compared item by item; their depth is bounded.

@@ -46,7 +46,8 @@ Value case_filter(Engine& engine, const Value& self, const Arguments& arguments)
   return case_method<change>(engine, printed(self, engine), arguments);
 }
 
-/// The filter `title` takes more for the end of a word than the method does: white space, dashes and open brackets.
+/// The filter `title` takes more for the end of a word than the method does: white space, dashes and open
+/// brackets.
 [[nodiscard]] inline std::string title_by_words(std::string_view text) {
   bool inside = false;
   return map_code_points(text, [&inside](char32_t c) {
@@ -106,7 +107,7 @@ inline Value truncate_filter(Engine& engine, const Value& self, const Arguments&
   if (most < tail_length || spare < 0)
     fail("'truncate' was given a length below that of its end, or a negative leeway");
   const std::string_view text = string_argument(&self, "truncate");
-  engine.meter().bytes(text.size());
+  engine.meter().characters(text.size() + tail.size());
   const auto size = static_cast<std::int64_t>(count_code_points(text));
   if (size <= most || size - most <= spare) return self;
   std::string_view head = text.substr(0, offset_of(text, static_cast<std::size_t>(most - tail_length)));
@@ -117,7 +118,7 @@ inline Value truncate_filter(Engine& engine, const Value& self, const Arguments&
 inline Value wordcount_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   arguments.expect_none("wordcount");
   const Value text = printed(self, engine);
-  engine.meter().bytes(text.text().size());
+  engine.meter().characters(text.text().size());
   std::int64_t count = 0;
   bool inside = false;
   each_code_point(text.text(), [&](CodePoint point, std::string_view) {
@@ -197,13 +198,14 @@ inline Value tojson_filter(Engine& engine, const Value& self, const Arguments& a
   return value >= -edge && value < edge ? Value(static_cast<std::int64_t>(value)) : fallback;
 }
 
-inline Value int_filter(Engine&, const Value& self, const Arguments& arguments) {
+inline Value int_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [fallback, base] = arguments.bind("int", {"default", "base"});
   const Value otherwise = fallback == nullptr ? Value(0) : *fallback;
   if (self.is(Kind::undefined)) refuse_undefined(self);
   if (is_whole(self)) return whole(self);
   if (self.is(Kind::real)) return truncated(self.real(), otherwise);
   if (!self.is(Kind::string)) return otherwise;
+  engine.meter().characters(self.text().size());
   const std::string_view text = stripped(self.text(), Side::both);
   const std::int64_t radix = integer_argument(base, 10, "int");
   if (radix != 0 && (radix < 2 || radix > 36)) return otherwise;
@@ -212,10 +214,11 @@ inline Value int_filter(Engine&, const Value& self, const Arguments& arguments) 
   return real ? truncated(*real, otherwise) : otherwise;
 }
 
-inline Value float_filter(Engine&, const Value& self, const Arguments& arguments) {
+inline Value float_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [fallback] = arguments.bind("float", {"default"});
   if (self.is(Kind::undefined)) refuse_undefined(self);
   if (self.is_number()) return number_of(self);
+  if (self.is(Kind::string)) engine.meter().characters(self.text().size());
   const auto number = self.is(Kind::string) ? parse_real(stripped(self.text(), Side::both)) : std::nullopt;
   if (number) return *number;
   return fallback == nullptr ? Value(0.0) : *fallback;

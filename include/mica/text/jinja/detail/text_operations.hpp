@@ -28,7 +28,7 @@ enum class Side : std::uint8_t { both, left, right };
 [[nodiscard]] inline std::string_view stripped(std::string_view text, Side side, std::string_view set,
                                                Meter& meter) {
   const auto in_set = [&](char32_t c) {
-    meter.bytes(set.size());
+    meter.characters(4 + set.size());
     std::string point;
     append_code_point(point, c);
     return set.find(point) != std::string_view::npos;
@@ -48,6 +48,7 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 /// text.split(separator, limit); a negative limit means none.
 [[nodiscard]] inline std::vector<Value> split(std::string_view text, std::string_view separator,
                                               std::int64_t limit, Meter& meter) {
+  meter.search(text.size(), separator.size());
   std::vector<Value> parts;
   for (; limit != 0; --limit) {
     const std::size_t at = text.find(separator);
@@ -62,6 +63,7 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 /// The same from the end.
 [[nodiscard]] inline std::vector<Value> split_back(std::string_view text, std::string_view separator,
                                                    std::int64_t limit, Meter& meter) {
+  meter.search(text.size(), separator.size());
   std::vector<Value> parts;
   for (; limit != 0; --limit) {
     const std::size_t at = text.rfind(separator);
@@ -86,6 +88,7 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 
 /// text.split(): words between runs of white space.
 [[nodiscard]] inline std::vector<Value> words(std::string_view text, std::int64_t limit, Meter& meter) {
+  meter.characters(text.size());
   std::vector<Value> parts;
   for (text = stripped(text, Side::left); !text.empty(); text = stripped(text, Side::left)) {
     const std::size_t length = limit == 0 ? text.size() : word_length(text);
@@ -98,6 +101,7 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 
 /// text.rsplit() with a limit: words from the end, the rest in one piece at the front.
 [[nodiscard]] inline std::vector<Value> words_back(std::string_view text, std::int64_t limit, Meter& meter) {
+  meter.characters(text.size());
   std::vector<Value> parts;
   for (text = stripped(text, Side::right); !text.empty(); text = stripped(text, Side::right)) {
     const std::string_view rest =
@@ -120,6 +124,7 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 }
 
 [[nodiscard]] inline std::vector<Value> lines(std::string_view text, bool keep_ends, Meter& meter) {
+  meter.characters(text.size());
   std::vector<Value> parts;
   std::size_t start = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -139,6 +144,7 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 /// text.replace(from, to, limit); a negative limit means none.
 [[nodiscard]] inline std::string replaced(std::string_view text, std::string_view from, std::string_view to,
                                           std::int64_t limit, Meter& meter) {
+  meter.search(text.size(), from.size());
   std::string out;
   std::size_t at = 0;
   const auto keep_until = [&](std::size_t end) {
@@ -179,6 +185,7 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 /// Fills up to `width` code points; what does not divide evenly goes where Python's str.center puts it.
 [[nodiscard]] inline std::string padded_text(std::string_view text, std::int64_t width, std::string_view fill,
                                              Side text_side, Meter& meter) {
+  meter.characters(text.size());
   const auto length = static_cast<std::int64_t>(count_code_points(text));
   if (width <= length) return std::string(text);
   const auto room = static_cast<std::uint64_t>(width - length);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UTF-8 as Python's str sees it: lengths, indices and slices count code points. No locale and no tables; letter case
-// is known for Latin, Greek and Cyrillic. A byte that belongs to no valid sequence counts as one code point.
-// Limit: other alphabets keep their case, and letters whose case changes their length (as in "ß") keep it too.
+// UTF-8 as Python's str sees it: lengths, indices and slices count code points. No locale and no tables;
+// letter case is known for Latin, Greek and Cyrillic. A byte that belongs to no valid sequence counts as one
+// code point. Limit: other alphabets keep their case, and letters whose case changes their length (as in "ß")
+// keep it too.
 #pragma once
 
 #include <algorithm>

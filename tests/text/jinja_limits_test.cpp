@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Templates that want too much, and templates that make no sense: each is answered with an error, soon.
+
+#include "mica/text/jinja/template.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using mica::text::jinja::Limits;
+using mica::text::jinja::Template;
+using mica::text::jinja::TemplateError;
+using mica::text::jinja::Value;
+using Cause = TemplateError::Cause;
+
+std::string repeated(std::string_view text, std::size_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+std::optional<TemplateError> error_of(const std::string& source, const Limits& limits = {}) {
+  try {
+    (void)Template::parse(source, limits).render(Value::mapping({{"big", std::string(1'000'000, 'a')}}));
+    return std::nullopt;
+  } catch (const TemplateError& error) {
+    return error;
+  }
+}
+
+void check_cause(Cause cause, const std::vector<std::string>& sources) {
+  for (const std::string& source : sources) {
+    const std::string start = source.substr(0, 100);
+    CAPTURE(start);
+    const auto error = error_of(source);
+    REQUIRE(error);
+    CHECK(error->cause() == cause);
+    CHECK(error->line() >= 1);
+  }
+}
+
+const std::string grow = "{% set ns = namespace(x=[1], y=[1], t=(1,), s='aa') %}{% for i in range(100000) %}";
+
+}  // namespace
+
+TEST_CASE("loops that would never end are stopped") {
+  check_cause(Cause::limit,
+              {"{% for i in range(400000000) %}{% for j in range(400000000) %}{% endfor %}{% endfor %}",
+               "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+               "{{ range(-9223372036854775807, 9223372036854775807) }}",
+               "{% for c in big %}{% for d in big %}{% endfor %}{% endfor %}"});
+}
+
+TEST_CASE("macros cannot call themselves forever") {
+  std::string doubling;  // forty macros, each calls the next one twice
+  for (int i = 0; i < 40; ++i) {
+    const std::string next = "{{ m" + std::to_string(i + 1) + "() }}";
+    doubling += "{% macro m" + std::to_string(i) + "() %}" + next + next + "{% endmacro %}";
+  }
+  check_cause(
+      Cause::limit,
+      {"{% macro a(x) %}{{ a(x) }}{% endmacro %}{{ a(messages) }}",
+       "{% macro a(x=a()) %}{% endmacro %}{{ a() }}",
+       "{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}",
+       "{% macro a(x) %}{{ " + repeated("[", 60) + "a(x)" + repeated("]", 60) + " }}{% endmacro %}{{ a(1) }}",
+       doubling + "{% macro m40() %}x{% endmacro %}{{ m0() }}"});
+}
+
+TEST_CASE("brackets, blocks and signs nest only so deep") {
+  check_cause(Cause::limit,
+              {"{{ " + repeated("(", 10'000) + "1" + repeated(")", 10'000) + " }}",
+               "{{ " + repeated("[", 10'000) + repeated("]", 10'000) + " }}",
+               "{{ " + repeated("{1:", 10'000) + "1" + repeated("}", 10'000) + " }}",
+               "{{ " + repeated("not ", 10'000) + "1 }}", "{{ " + repeated("-", 10'000) + "1 }}",
+               "{{ " + repeated("1 if 1 else ", 10'000) + "1 }}",
+               repeated("{% if 1 %}", 10'000) + repeated("{% endif %}", 10'000)});
+}
+
+TEST_CASE("long chains are no nesting") {
+  CHECK(Template::parse("{{ 1" + repeated("+1", 50'000) + " }}").render({}) == "50001");
+  CHECK(Template::parse("{{ 'A'" + repeated("|lower", 10'000) + " }}").render({}) == "a");
+  CHECK(Template::parse("{% if 0 %}" + repeated("{% elif 0 %}", 10'000) + "{% else %}x{% endif %}")
+            .render({}) == "x");
+}
+
+TEST_CASE("no string or list grows beyond its limit") {
+  check_cause(
+      Cause::limit,
+      {"{{ 'a' * 10**9 }}", "{{ 'a' * 10**18 }}", "{{ [0] * 10**9 }}", "{{ big * 4000000 }}",
+       "{{ 'a'.center(10**12) }}", "{{ 'a'.zfill(10**12) }}", "{{ 'a\nb'|indent(10**10) }}",
+       "{{ '%99999999999d' % 1 }}", "{{ '{:99999999999}'.format(1) }}", "{{ '%.999999999f' % 1.0 }}",
+       "{{ [1]|tojson(indent=10**10) }}", "{{ [1]|batch(10**12, 0)|list }}", "{{ [1]|slice(10**12)|list }}",
+       "{{ big.replace('a', 'b' * 1000) }}", "{{ big.join(range(100000)|map('string')) }}",
+       grow + "{% set ns.s = ns.s ~ ns.s %}{% endfor %}", grow + "{% set ns.x = ns.x + ns.x %}{% endfor %}",
+       "{% for i in range(100000) %}{{ 'a' * 1000 }}{% endfor %}"});
+}
+
+TEST_CASE("work on long strings is counted by their length") {
+  check_cause(Cause::limit, {"{{ big.find('a' * 500000 ~ 'b') }}", "{{ ('a' * 500000 ~ 'b') in big }}",
+                             "{% for i in range(100000) %}{{ big|length }}{% endfor %}",
+                             "{% for i in range(100000) %}{{ big|int }}{% endfor %}",
+                             "{% for i in range(100000) %}{{ {'a': 1}[big] }}{% endfor %}"});
+}
+
+TEST_CASE("what shares its parts a million times over is neither printed nor compared") {
+  const std::string share = "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}";
+  const std::string sixty = "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(60) %}" + share;
+  check_cause(Cause::limit, {sixty + "{{ ns.x }}", sixty + "{{ ns.x|tojson }}", sixty + "{{ ns.x == ns.y }}",
+                             grow + share, "{{ " + repeated("[", 100) + repeated("]", 100) + " }}"});
+}
+
+TEST_CASE("nothing can be put into itself") {
+  check_cause(Cause::evaluation,
+              {"{% set ns = namespace() %}{% set ns.x = ns %}",
+               "{% set ns = namespace() %}{% set ns.x = [{'a': (ns,)}] %}",
+               "{% set ns = namespace() %}{% set ns.x = [ns].index %}",
+               "{% set ns = namespace() %}{% for i in [ns] %}{% set ns.x = loop %}{% endfor %}",
+               "{% set ns = namespace() %}{% set ns.x = cycler(ns) %}", "{% set l = [] %}{{ l.append(l) }}",
+               "{% set m = {} %}{{ m.update({'a': m}) }}"});
+}
+
+TEST_CASE("integers that do not fit are refused, never wrapped") {
+  check_cause(Cause::evaluation, {"{{ 9223372036854775807 + 1 }}", "{{ -9223372036854775807 - 2 }}",
+                                  "{{ 3037000500 * 3037000500 }}", "{{ 10 ** 10 ** 10 }}",
+                                  "{{ (-9223372036854775807 - 1) // -1 }}",
+                                  "{{ (-9223372036854775807 - 1)|abs }}", "{{ -(-9223372036854775807 - 1) }}",
+                                  "{{ 1 // 0 }}", "{{ 1 % 0 }}", "{{ 1 / 0 }}", "{{ 0 ** -1 }}"});
+  CHECK(Template::parse("{{ (-9223372036854775807 - 1) % -1 }}").render({}) == "0");
+  CHECK(Template::parse("{{ 'abc'[-9223372036854775807 - 1::9223372036854775807] }}").render({}) == "a");
+}
+
+TEST_CASE("operations that make no sense are refused") {
+  check_cause(Cause::evaluation, {"{{ x.y }}",
+                                  "{{ x['y'] }}",
+                                  "{{ x() }}",
+                                  "{{ x + 1 }}",
+                                  "{{ x < 1 }}",
+                                  "{{ 1 + 'a' }}",
+                                  "{{ 'a' + 1 }}",
+                                  "{{ none + 1 }}",
+                                  "{{ 1 < 'a' }}",
+                                  "{{ 1 in none }}",
+                                  "{{ 1 in 'abc' }}",
+                                  "{{ [1] + (1,) }}",
+                                  "{{ none[1:] }}",
+                                  "{{ [1][::0] }}",
+                                  "{{ 'a'.split('') }}",
+                                  "{{ ','.join([1]) }}",
+                                  "{{ 5|length }}",
+                                  "{{ [1, 'a']|sort }}",
+                                  "{{ x|tojson }}",
+                                  "{{ 1|nofilter }}",
+                                  "{{ 1 is notest }}",
+                                  "{{ -'a' }}",
+                                  "{{ {[1]: 2} }}",
+                                  "{% for i in none %}{% endfor %}",
+                                  "{% for a, b in [[1, 2, 3]] %}{% endfor %}",
+                                  "{% set nope.x = 1 %}",
+                                  "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}",
+                                  "{% macro m(a) %}{% endmacro %}{{ m(z=2) }}",
+                                  "{{ '%s %s' % 'x' }}",
+                                  "{{ '{}'.format() }}",
+                                  "{{ 'a'|indent(first=1, nope=2) }}",
+                                  "{{ range(1, 2, 0) }}",
+                                  "{{ range('a') }}"});
+}
+
+TEST_CASE("text that is no template is refused when it is parsed") {
+  for (const char* source : {"{{ 1",
+                             "{% if true",
+                             "{% if true %}",
+                             "{% endif %}",
+                             "{% foo %}",
+                             "{{ 1 + }}",
+                             "{{ }}",
+                             "{{ 'abc }}",
+                             "{# abc",
+                             "{% raw %} abc",
+                             "{{ ( }}",
+                             "{{ ) }}",
+                             "{{ [1}] }}",
+                             "{% for %}",
+                             "{% for x in %}",
+                             "{% set %}",
+                             "{% set x %}",
+                             "{% set 1 = 2 %}",
+                             "{% set true = 2 %}",
+                             "{% macro m( %}",
+                             "{% macro m(a=1, b) %}{% endmacro %}",
+                             "{% else %}",
+                             "{% break %}",
+                             "{{ a b }}",
+                             "{{ a. }}",
+                             "{{ a| }}",
+                             "{{ a is }}",
+                             "{{ 1 ? 2 }}",
+                             "{{ $ }}",
+                             "{{ 007 }}",
+                             "{{ {1} }}",
+                             "{{ [1 2] }}",
+                             "{% call x %}{% endcall %}",
+                             "{{ x = 1 }}",
+                             "{{ '\\x4' }}",
+                             "{{ f(a=1, 2) }}",
+                             "\xFF",
+                             "{{ '\xC3' }}",
+                             "{{ 99999999999999999999 }}"}) {
+    CAPTURE(source);
+    const auto error = error_of(source);
+    REQUIRE(error);
+    CHECK(error->cause() == Cause::syntax);
+    CHECK(error->code() == mica::ErrorCode::file);
+  }
+}
+
+TEST_CASE("what is not supported is named") {
+  for (const char* source : {"{% include 'x' %}", "{% import 'x' as y %}", "{% extends 'x' %}",
+                             "{% do f() %}", "{% for i in x recursive %}{% endfor %}"}) {
+    CAPTURE(source);
+    const auto error = error_of(source);
+    REQUIRE(error);
+    CHECK(error->code() == mica::ErrorCode::unsupported);
+  }
+}
+
+TEST_CASE("an error tells the line and what was found") {
+  const auto syntax = error_of("a\n{% if x %}\n{{ 1 + }}\n{% endif %}");
+  REQUIRE(syntax);
+  CHECK(std::string(syntax->what()) == "chat template, line 3: found '}}' where an expression was expected");
+  const auto evaluation = error_of("a\n\n{% for i in [1] %}\n  {{ nope.x }}\n{% endfor %}");
+  REQUIRE(evaluation);
+  CHECK(std::string(evaluation->what()) == "chat template, line 4: 'nope' is undefined");
+}
+
+TEST_CASE("what a template raises itself comes out as it said it") {
+  const auto error = error_of("\n{{ raise_exception('Größe: ' ~ 3) }}");
+  REQUIRE(error);
+  CHECK(error->cause() == Cause::raised);
+  CHECK(error->detail() == "Größe: 3");
+  CHECK(error->line() == 2);
+  CHECK(error_of("{{ raise_exception(big) }}")->detail().size() == 4096);
+}
+
+TEST_CASE("limits can be set") {
+  Limits limits;
+  limits.steps = 100;
+  CHECK(error_of("{% for i in range(1000) %}{% endfor %}", limits)->detail() == "stopped after 100 steps");
+  limits = {};
+  limits.output_bytes = 10;
+  CHECK_FALSE(error_of("0123456789", limits));
+  CHECK(error_of("01234567890", limits)->cause() == Cause::limit);
+  limits = {};
+  limits.source_bytes = 3;
+  CHECK(error_of("abcd", limits)->cause() == Cause::limit);
+}
+
+TEST_CASE("several threads render one template") {
+  const Template shared =
+      Template::parse("{% for i in range(50) %}{{ 'a' ~ i }}{% set x = {'k': i} %}{{ x.k }}{% endfor %}");
+  const std::string expected = shared.render({});
+  std::vector<std::string> results(3);
+  std::vector<std::thread> threads;
+  for (std::string& result : results) threads.emplace_back([&] { result = shared.render({}); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& result : results) CHECK(result == expected);
+}
