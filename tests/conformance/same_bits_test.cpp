@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program's own Transformer on files of the conformance kit: the same bits for any threads, chunk, storage and
+// pager, and for a model in one file or in shards.
+
+#include "mica/alloc/huge.hpp"
+#include "mica/arch/llama.hpp"
+#include "mica/exec/team.hpp"
+#include "mica/model/chosen.hpp"
+#include "model/run_model.hpp"
+#include "shared.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace mica::test {
+namespace {
+
+using Model = model::Chosen<arch::Llama, alloc::Huge, exec::Team>;
+
+struct Way {
+  std::size_t threads = 1;
+  std::size_t chunk = 512;
+  std::string kv = "segmented";
+  std::string weights = "mapped";
+};
+
+/// Logits after every token of a prompt that passes the boundary of an attention chunk.
+std::vector<float> run(const std::string& path, const Way& way) {
+  const gguf::Document document = gguf::open(path);
+  exec::Team team(way.threads);
+  model::Choice choice;
+  choice.kv = way.kv;
+  choice.weights = way.weights;
+  const ModelOptions options{.n_ctx = 512, .chunk = way.chunk, .logits_rows = 512, .log = {}};
+  auto model = model::make_chosen<Model>(document, team, options, {}, choice);
+  auto cache = model::make_chosen_cache(model, choice);
+  return feed(model, cache, random_ids(270, model.config().n_vocab), way.chunk);
+}
+
+}  // namespace
+
+TEST_CASE("files of the kit give the same bits for any threads, chunk, storage and pager") {
+  for (const std::string file : {"llama3-gqa.F32.gguf", "llama3-gqa.Q4_K_M.gguf"}) {
+    const auto path = shared_dir("same bits of " + file, "conformance/models/" + file);
+    if (!path) continue;
+    CAPTURE(file);
+    const auto expected = run(*path, {});
+    CHECK(same_bits(expected, run(*path, {.chunk = 1})));
+    CHECK(same_bits(expected, run(*path, {.chunk = 7})));
+    CHECK(same_bits(expected, run(*path, {.threads = 2})));
+    CHECK(same_bits(expected, run(*path, {.threads = 3, .chunk = 7})));
+    CHECK(same_bits(expected, run(*path, {.kv = "contiguous"})));
+    CHECK(same_bits(expected, run(*path, {.weights = "resident"})));
+    CHECK(same_bits(expected,
+                    run(*path, {.threads = 2, .chunk = 1, .kv = "contiguous", .weights = "resident"})));
+  }
+}
+
+TEST_CASE("a model in shards gives the bits of the model in one file") {
+  const std::string shard = "conformance/split/llama3-gqa.Q4_K_M-00001-of-00003.gguf";
+  const auto split = shared_dir("a model in shards", shard);
+  const auto whole = shared_dir("a model in shards", "conformance/models/llama3-gqa.Q4_K_M.gguf");
+  if (!split || !whole) return;
+  const auto expected = run(*whole, {});
+  CHECK(same_bits(expected, run(*split, {})));
+  CHECK(same_bits(expected, run(*split, {.weights = "resident"})));
+}
+
+}  // namespace mica::test
