@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "mica/plan/plan.hpp"
+
+#include "io/temporary_folder.hpp"
+#include "mica/plan/solve.hpp"
+#include "mica/runtime/open.hpp"
+#include "model/run_model.hpp"
+#include "runtime/talking_model.hpp"
+
+#include <doctest/doctest.h>
+
+namespace mica::test {
+namespace {
+
+using budget::Account;
+
+plan::Question question(std::size_t n_ctx, model::Choice choice = {}) {
+  plan::Question question;
+  question.model = {.n_ctx = n_ctx, .chunk = 32, .logits_rows = 1, .log = {}};
+  question.choice = std::move(choice);
+  question.threads = 2;
+  return question;
+}
+
+}  // namespace
+
+TEST_CASE("the plan of a run is what the run books, account by account") {
+  const TinyModel tiny(talking());
+  for (const char* kv : {"segmented", "contiguous"}) {
+    for (const char* weights : {"mapped", "resident"}) {
+      const model::Choice choice{.kv = kv, .weights = weights, .cache_type_k = "Q8_0", .cache_type_v = "F16"};
+      plan::Question asked = question(200, choice);
+      asked.tokens = 120;
+      const plan::Plan plan = plan::make_plan(tiny.document(), asked);
+      auto model =
+          open(tiny.bytes(), "tiny.gguf", {.n_ctx = 200, .chunk = 32, .threads = 2, .choice = choice});
+      auto session = model.session();
+      REQUIRE(session.feed(random_ids(120, 258)) == model::StepStatus::ok);
+      CAPTURE(kv);
+      CAPTURE(weights);
+      CHECK(plan.tokens == 120);
+      plan.accounts.for_each([&](Account account, std::uint64_t bytes) {
+        CAPTURE(budget::name(account));
+        CHECK(model.ledger().used(account) == bytes);
+      });
+      CHECK(plan.peak_bytes >= plan.accounts.total());
+      CHECK(model.ledger().peak() == plan.peak_bytes);
+    }
+  }
+}
+
+TEST_CASE("a plan says what a token costs, and smaller elements cost less") {
+  const TinyModel tiny(talking());
+  const plan::Plan f16 = plan::make_plan(tiny.document(), question(512));
+  const plan::Plan q8 =
+      plan::make_plan(tiny.document(), question(512, {.cache_type_k = "Q8_0", .cache_type_v = "Q8_0"}));
+  CHECK(f16.kv_bytes_per_token == 2 * 2 * 2 * 10 * 2);  // layers, keys and values, heads, head_dim, bytes
+  CHECK(q8.kv_bytes_per_token < f16.kv_bytes_per_token);
+  CHECK(q8.accounts[Account::kv] < f16.accounts[Account::kv]);
+  CHECK(f16.accounts[Account::kv] >= 512 * f16.kv_bytes_per_token);
+  CHECK(f16.n_ctx == 512);
+  CHECK(plan::make_plan(tiny.document(), question(0)).n_ctx == 700);
+}
+
+TEST_CASE("a plan raises what opening would raise") {
+  Recipe recipe = talking();
+  recipe.without = {"blk.1.ffn_up.weight"};
+  const TinyModel tiny(recipe);
+  const Error error = refusal([&] { return plan::make_plan(tiny.document(), question(64)); });
+  CHECK(error.code() == ErrorCode::file);
+  CHECK(mentions(error, "blk.1.ffn_up.weight"));
+}
+
+TEST_CASE("the longest context fits, and one tile more does not") {
+  const TinyModel tiny(talking());
+  const plan::Question asked = question(0, {.kv = "contiguous"});
+  plan::Question half = asked;
+  half.model.n_ctx = 336;
+  const std::uint64_t budget = plan::make_plan(tiny.document(), half).peak_bytes + 100;
+  const std::size_t n = plan::longest_context(tiny.document(), asked, 700, budget);
+  CHECK(n == 336);
+  plan::Question more = asked;
+  more.model.n_ctx = n + format::tile_tokens;
+  CHECK(plan::make_plan(tiny.document(), more).peak_bytes > budget);
+  CHECK(plan::longest_context(tiny.document(), asked, 700, 1000) == 0);
+}
+
+}  // namespace mica::test

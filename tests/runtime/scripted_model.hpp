@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model that says what a test wrote down, and a vocabulary of bytes to say it with.
+
+#pragma once
+
+#include "mica/runtime/any_model.hpp"
+#include "mica/text/spm.hpp"
+#include "text/small_vocabulary.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::test {
+
+inline constexpr TokenId scripted_bos = 0;
+inline constexpr TokenId scripted_eos = 1;
+inline constexpr TokenId first_byte = 2;
+
+/// BOS, EOS, and a token for each byte.
+inline text::Spm byte_tokenizer() {
+  SmallVocabulary vocabulary("llama");
+  vocabulary.add("<s>", text::TokenType::control);
+  vocabulary.add("</s>", text::TokenType::control);
+  vocabulary.add_bytes();
+  text::VocabularySource& source = vocabulary.source();
+  source.bos = scripted_bos;
+  source.eos = scripted_eos;
+  source.add_bos = true;
+  source.add_space_prefix = false;
+  return text::Spm(vocabulary.build());
+}
+
+/// After n tokens, token script[n - 1] is the most likely one; after the script, EOS.
+class ScriptedModel {
+ public:
+  struct Cache {
+    std::size_t tokens = 0;
+    void rewind(std::size_t count) noexcept { tokens = count; }
+  };
+
+  ScriptedModel(std::size_t prompt_tokens, std::string_view answer, std::size_t n_ctx = 100)
+      : script_(prompt_tokens - 1, scripted_bos), n_ctx_(n_ctx) {
+    for (const char c : answer) script_.push_back(first_byte + static_cast<unsigned char>(c));
+    config_.n_vocab = first_byte + 256;
+    config_.layers.resize(3);
+    row_.resize(config_.n_vocab);
+  }
+
+  [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
+  [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
+  [[nodiscard]] std::size_t chunk() const noexcept { return 4; }
+  [[nodiscard]] std::size_t logits_rows() const noexcept { return 1; }
+  [[nodiscard]] Cache make_cache() const { return {}; }
+  [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const TokenId> tokens) noexcept {
+    if (failing_from <= cache.tokens) return failure;
+    if (cache.tokens + tokens.size() > n_ctx_) return model::StepStatus::context_full;
+    cache.tokens += tokens.size();
+    last_ = cache.tokens;
+    ++steps;
+    return model::StepStatus::ok;
+  }
+  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t>) noexcept {
+    std::fill(row_.begin(), row_.end(), 0.0f);
+    row_[last_ <= script_.size() ? script_[last_ - 1] : scripted_eos] = 1.0f;
+    if (last_ >= non_finite_from) row_[5] = std::numeric_limits<float>::quiet_NaN();
+    return {row_.data(), 1, row_.size()};
+  }
+  [[nodiscard]] std::size_t first_non_finite_layer(Cache&, TokenId) noexcept { return 2; }
+
+  std::size_t steps = 0;
+  std::size_t failing_from = std::numeric_limits<std::size_t>::max();
+  model::StepStatus failure = model::StepStatus::no_memory;
+  std::size_t non_finite_from = std::numeric_limits<std::size_t>::max();
+
+ private:
+  arch::Config config_;
+  std::vector<TokenId> script_;
+  std::vector<float> row_;
+  std::size_t n_ctx_;
+  std::size_t last_ = 0;
+};
+static_assert(StepModel<ScriptedModel>);
+
+}  // namespace mica::test

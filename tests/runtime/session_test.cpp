@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "mica/runtime/session.hpp"
+
+#include "io/temporary_folder.hpp"
+#include "mica/arch/llama.hpp"
+#include "mica/exec/inline.hpp"
+#include "model/run_model.hpp"
+#include "model/tiny_model.hpp"
+#include "runtime/scripted_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+namespace mica::test {
+namespace {
+
+using Plain = Transformer<arch::Llama, WithExecutor<exec::Inline>>;
+
+struct Fixture {
+  TinyModel tiny{Recipe{}};
+  exec::Inline executor;
+  Plain model{tiny.document(), executor, {.n_ctx = 64, .chunk = 8, .logits_rows = 4, .log = {}}};
+  std::vector<TokenId> ids = random_ids(30, 67);
+};
+
+std::vector<float> last_row(Session<Plain>& session) {
+  const auto row = session.logits();
+  return {row.begin(), row.end()};
+}
+
+}  // namespace
+
+TEST_CASE("tokens are taken by chunks, and each chunk's logits can be had while it is the last") {
+  Fixture f;
+  Session session(f.model);
+  std::vector<std::size_t> firsts;
+  REQUIRE(session.feed_rows(f.ids, nullptr, [&](std::size_t first, std::size_t count) {
+    firsts.push_back(first);
+    const std::size_t last = first + count - 1;
+    CHECK(session.logits(std::span(&last, 1)).cols() == 67);
+    if (first > 0) {
+      const std::size_t before = first - 1;
+      CHECK(refusal([&] { return session.logits(std::span(&before, 1)); }).code() == ErrorCode::usage);
+    }
+  }) == model::StepStatus::ok);
+  CHECK(firsts == std::vector<std::size_t>{0, 8, 16, 24});
+  CHECK(session.tokens().size() == 30);
+  CHECK(session.room() == 34);
+}
+
+TEST_CASE("a session that goes back and on equals one that went there at once") {
+  Fixture f;
+  Session session(f.model);
+  REQUIRE(session.feed(f.ids) == model::StepStatus::ok);
+  session.rewind(11);
+  CHECK(session.tokens().size() == 11);
+  CHECK(refusal([&] { return session.logits(); }).code() == ErrorCode::usage);
+  REQUIRE(session.feed(std::span(f.ids).subspan(11, 4)) == model::StepStatus::ok);
+  const auto back = last_row(session);
+  Session fresh(f.model);
+  REQUIRE(fresh.feed(std::span(f.ids).first(15)) == model::StepStatus::ok);
+  CHECK(same_bits(back, last_row(fresh)));
+  fresh.rewind(99);
+  CHECK(fresh.tokens().size() == 15);
+}
+
+TEST_CASE("an id outside the vocabulary is refused before anything is fed") {
+  Fixture f;
+  Session session(f.model);
+  const std::vector<TokenId> ids = {1, 2, 67};
+  const Error error = refusal([&] { return session.feed(ids); });
+  CHECK(error.code() == ErrorCode::usage);
+  CHECK(mentions(error, "67"));
+  CHECK(session.tokens().empty());
+}
+
+TEST_CASE("a full context keeps the chunks before it") {
+  Fixture f;
+  Session session(f.model);
+  const auto many = random_ids(70, 67);
+  CHECK(session.feed(many) == model::StepStatus::context_full);
+  CHECK(session.tokens().size() == 64);
+  CHECK(session.room() == 0);
+}
+
+TEST_CASE("a flag stops between chunks and keeps what is done") {
+  ScriptedModel model(3, "Hello.");
+  Session session(model);
+  std::atomic<bool> cancel{false};
+  const std::vector<TokenId> ids(10, first_byte);
+  CHECK(session.feed_rows(ids, &cancel, [&](std::size_t, std::size_t) { cancel = true; }) ==
+        model::StepStatus::ok);
+  CHECK(session.tokens().size() == 4);
+}
+
+TEST_CASE("a session on a model of any type computes what one on the type computes") {
+  Fixture f;
+  AnyModel any = AnyModel::of<Plain>(
+      [&] {
+        return Plain(f.tiny.document(), f.executor, {.n_ctx = 64, .chunk = 5, .logits_rows = 4, .log = {}});
+      },
+      [](const Plain& model) { return model.make_cache(); });
+  CHECK(any.n_ctx() == 64);
+  CHECK(any.weight_bytes() == f.model.weight_bytes());
+  Session<AnyModel> erased(any);
+  Session<Plain> plain(f.model);
+  REQUIRE(erased.feed(f.ids) == model::StepStatus::ok);
+  REQUIRE(plain.feed(f.ids) == model::StepStatus::ok);
+  CHECK(same_bits(erased.logits(), plain.logits()));
+  erased.rewind(7);
+  plain.rewind(7);
+  REQUIRE(erased.feed(std::span(f.ids).first(3)) == model::StepStatus::ok);
+  REQUIRE(plain.feed(std::span(f.ids).first(3)) == model::StepStatus::ok);
+  CHECK(same_bits(erased.logits(), plain.logits()));
+}
+
+}  // namespace mica::test
