@@ -6,6 +6,7 @@
 // headers by which a unit of kernels is made (kernel/highway/dispatch.hpp and -inl.hpp).
 #pragma once
 
+#include "mica/fwd.hpp"
 #include "mica/version.hpp"
 
 // base: errors, checks, type lists, half floats, views, numbers from a seed

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names without definitions, for headers that only mention mica's types. It costs nothing to include.
+#pragma once
+
+#include <cstdint>
+
+namespace mica {
+
+class Error;
+enum class ErrorCode : std::uint8_t;
+template <class... Ts>
+struct TypeList;
+template <class T>
+class MatrixView;
+
+template <class List>
+struct WithWeights;
+template <class E>
+struct WithKvElement;
+template <class S>
+struct WithKv;
+template <class A>
+struct WithAllocator;
+template <class P>
+struct WithPager;
+template <class K>
+struct WithKernels;
+template <class X>
+struct WithExecutor;
+template <class Family, class... Policies>
+class Transformer;
+class AnyModel;
+
+namespace arch {
+struct Config;
+struct Llama;
+}  // namespace arch
+
+namespace budget {
+class Ledger;
+struct Accounts;
+}  // namespace budget
+
+namespace exec {
+class Inline;
+class Team;
+}  // namespace exec
+
+namespace format {
+struct F32;
+struct F16;
+struct BF16;
+struct Q8_0;
+struct Q4_0;
+struct Q4_K;
+struct Q6_K;
+}  // namespace format
+
+namespace gguf {
+class Document;
+class Metadata;
+struct TensorInfo;
+}  // namespace gguf
+
+namespace kernel {
+struct Highway;
+struct Scalar;
+struct Xsimd;
+struct Eigen;
+}  // namespace kernel
+
+namespace plan {
+struct Plan;
+}  // namespace plan
+
+namespace text {
+class AnyTokenizer;
+class Bpe;
+class ChatFormat;
+class Spm;
+class Vocabulary;
+}  // namespace text
+
+}  // namespace mica
