@@ -6,11 +6,10 @@
 // head) and 32 (eight tokens of such a group). Each result is compared with the specification first. GMAC/s of scores
 // and of values, and millions of exponentials per second in the softmax. Best and median of half a second.
 
+#include "kernel/measure.hpp"
 #include "mica/base/rng.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"
-
-#include "kernel/measure.hpp"
 
 #include <string>
 
@@ -23,7 +22,8 @@ constexpr std::size_t max_rows = 32;
 
 template <class E>
 struct Bench {
-  bench::Pages<std::byte> tiles{kernel::chunk_tiles * (E::key_tile_bytes(head_dim) + E::value_tile_bytes(head_dim))};
+  bench::Pages<std::byte> tiles{kernel::chunk_tiles *
+                                (E::key_tile_bytes(head_dim) + E::value_tile_bytes(head_dim))};
   std::vector<const std::byte*> pointers;
   std::vector<kernel::Visible> visible{max_rows, {0, 256}};
   bench::Pages<float> q{max_rows * head_dim};
@@ -70,7 +70,7 @@ struct Bench {
   }
   void check() {
     bench::Pages<float> expected(out.size());
-    for (const std::size_t rows : {1, 4, 7}) {
+    for (const std::size_t rows : std::initializer_list<std::size_t>{1, 4, 7}) {
       run<kernel::Scalar>(rows);
       std::copy(out.begin(), out.end(), expected.begin());
       run<kernel::Highway>(rows);
@@ -85,7 +85,7 @@ template <class E>
 void measure() {
   Bench<E> bench;
   bench.check();
-  for (const std::size_t rows : {1, 4, 32}) {
+  for (const std::size_t rows : std::initializer_list<std::size_t>{1, 4, 32}) {
     const auto a = bench.args(rows);
     // One call takes less than a microsecond: many of them are one measurement.
     constexpr std::size_t calls = 64;
@@ -99,8 +99,9 @@ void measure() {
     const auto values = timed(kernel::Highway::attention_values<E>);
     const auto softmax = timed(kernel::Highway::attention_softmax);
     const double exps = static_cast<double>(calls * rows * kernel::chunk_tokens) / 1e6;
-    std::printf("%-5s %4zu | %6.1f %6.1f | %6.1f %6.1f | %6.0f %6.0f\n", std::string(E::name).c_str(), rows, macs / scores.best,
-                macs / scores.median, macs / values.best, macs / values.median, exps / softmax.best, exps / softmax.median);
+    std::printf("%-5s %4zu | %6.1f %6.1f | %6.1f %6.1f | %6.0f %6.0f\n", std::string(E::name).c_str(), rows,
+                macs / scores.best, macs / scores.median, macs / values.best, macs / values.median,
+                exps / softmax.best, exps / softmax.median);
   }
   std::fflush(stdout);
 }
@@ -108,8 +109,9 @@ void measure() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::printf("           | scores, GMAC/s | values, GMAC/s| softmax, M/s\n"
-              "       rows|   best    med  |   best    med |   best    med\n");
+  std::printf(
+      "           | scores, GMAC/s | values, GMAC/s| softmax, M/s\n"
+      "       rows|   best    med  |   best    med |   best    med\n");
   format::AllKv::for_each([&](auto type) {
     using E = typename decltype(type)::type;
     if (argc < 2 || E::name == argv[1]) measure<E>();

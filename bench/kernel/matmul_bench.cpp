@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// usage: matmul_bench [FORMAT]
+// usage: matmul_bench [FORMAT] [--json FILE]
 //
 // One thread, the file's layout, rows of 4,096. For each format: 24 rows are compared with the specification, then one
 // token over a matrix larger than any cache (GB/s of weights, beside the speed of reading) and 3, 8 and 512 tokens over
 // one that stays in the third level (GMAC/s, beside the peak of the byte dot). Best and median of half a second.
 
 #define MICA_USER_CODECS_INL "kernel/peak-inl.hpp"
-#include "mica/kernel/highway/dispatch.hpp"
-
-#include "mica/base/rng.hpp"
-
 #include "kernel/measure.hpp"
+#include "mica/base/rng.hpp"
+#include "mica/kernel/highway/dispatch.hpp"
 
 #include <string>
 
@@ -41,7 +39,8 @@ Limits measure_limits() {
   const auto read = bench::time([&] { HWY_DYNAMIC_DISPATCH(read_all)(memory.data(), memory.size(), &sink); });
   double macs = 0;
   const auto dot = bench::time([&] { macs = HWY_DYNAMIC_DISPATCH(dots)(1000000, &sink); });
-  return {HWY_DYNAMIC_DISPATCH(target_name)(), static_cast<double>(memory.size()) / read.best / 1e9, macs / dot.best / 1e9};
+  return {HWY_DYNAMIC_DISPATCH(target_name)(), static_cast<double>(memory.size()) / read.best / 1e9,
+          macs / dot.best / 1e9};
 }
 
 template <class F>
@@ -82,11 +81,16 @@ struct Bench {
 
   Bench(std::size_t bytes, Inputs& in)
       : rows(bytes / (cols / F::block_size * sizeof(typename F::Block)) / 32 * 32),
-        blocks(rows * (cols / F::block_size)), y(tokens * rows), inputs(in) {
+        blocks(rows * (cols / F::block_size)),
+        y(tokens * rows),
+        inputs(in) {
     CounterRng rng(2);
     const std::size_t distinct = std::min<std::size_t>(blocks.size(), 4096 * 256 / F::block_size);
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      if (i < distinct) fill<F>(blocks[i], rng); else blocks[i] = blocks[i - distinct];
+      if (i < distinct)
+        fill<F>(blocks[i], rng);
+      else
+        blocks[i] = blocks[i - distinct];
     }
   }
   template <class K>
@@ -99,7 +103,7 @@ struct Bench {
     K::template matmul<F>(a);
   }
   void check() {
-    for (const std::size_t n : {1, 3, 11}) {
+    for (const std::size_t n : std::initializer_list<std::size_t>{1, 3, 11}) {
       run<kernel::Scalar>(n, 24);
       const std::vector<float> expected(y.begin(), y.begin() + static_cast<long>(n * rows));
       run<kernel::Highway>(n, 24);
@@ -112,12 +116,23 @@ struct Bench {
   bench::Spread time(std::size_t n) {
     return bench::time([&] { run<kernel::Highway>(n, rows); });
   }
-  [[nodiscard]] double gb() const { return static_cast<double>(blocks.size() * sizeof(typename F::Block)) / 1e9; }
+  [[nodiscard]] double gb() const {
+    return static_cast<double>(blocks.size() * sizeof(typename F::Block)) / 1e9;
+  }
   [[nodiscard]] double gmac(std::size_t n) const { return static_cast<double>(rows * cols * n) / 1e9; }
 };
 
+/// One line of JSON per measurement, when asked for.
+void record(std::FILE* json, std::string_view format, std::size_t n, const char* unit, double best,
+            double median) {
+  if (json == nullptr) return;
+  std::fprintf(json,
+               "{\"format\": \"%s\", \"tokens\": %zu, \"unit\": \"%s\", \"best\": %.2f, \"median\": %.2f}\n",
+               std::string(format).c_str(), n, unit, best, median);
+}
+
 template <class F>
-void measure(Inputs& inputs, const Limits& limits) {
+void measure(Inputs& inputs, const Limits& limits, std::FILE* json) {
   std::printf("%-5s", std::string(F::name).c_str());
   {
     Bench<F> decode(std::size_t{192} << 20, inputs);
@@ -125,12 +140,14 @@ void measure(Inputs& inputs, const Limits& limits) {
     const auto t = decode.time(1);
     std::printf(" | %5.1f %5.1f  %3.0f %%", decode.gb() / t.best, decode.gb() / t.median,
                 100 * decode.gb() / t.best / limits.read_gbs);
+    record(json, F::name, 1, "GB/s", decode.gb() / t.best, decode.gb() / t.median);
   }
   Bench<F> prefill(std::size_t{2} << 20, inputs);
   for (const std::size_t n : {std::size_t{3}, std::size_t{8}, tokens}) {
     const auto t = prefill.time(n);
     std::printf(" | %5.0f %5.0f  %3.0f %%", prefill.gmac(n) / t.best, prefill.gmac(n) / t.median,
                 100 * prefill.gmac(n) / t.best / limits.dot_gmacs);
+    record(json, F::name, n, "GMAC/s", prefill.gmac(n) / t.best, prefill.gmac(n) / t.median);
   }
   std::printf("\n");
   std::fflush(stdout);
@@ -139,14 +156,30 @@ void measure(Inputs& inputs, const Limits& limits) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::string_view chosen;
+  std::FILE* json = nullptr;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) != "--json") {
+      chosen = argv[i];
+    } else if (++i == argc || (json = std::fopen(argv[i], "w")) == nullptr) {
+      std::fprintf(stderr, "--json needs a file that can be written\n");
+      return 2;
+    }
+  }
   const Limits limits = measure_limits();
-  std::printf("%s: read %.1f GB/s, byte dot %.0f GMAC/s (one thread)\n", limits.target,
-              limits.read_gbs, limits.dot_gmacs);
-  std::printf("      | 1 token, GB/s      | 3 tokens, GMAC/s  | 8 tokens          | 512 tokens\n"
-              "      |  best   med  limit |  best   med  limit|  best   med  limit|  best   med  limit\n");
+  std::printf("%s: read %.1f GB/s, byte dot %.0f GMAC/s (one thread)\n", limits.target, limits.read_gbs,
+              limits.dot_gmacs);
+  if (json != nullptr) {
+    std::fprintf(json, "{\"target\": \"%s\", \"read_gbs\": %.2f, \"dot_gmacs\": %.1f}\n", limits.target,
+                 limits.read_gbs, limits.dot_gmacs);
+  }
+  std::printf(
+      "      | 1 token, GB/s      | 3 tokens, GMAC/s   | 8 tokens           | 512 tokens\n"
+      "      |  best   med  limit |  best   med  limit |  best   med  limit |  best   med  limit\n");
   Inputs inputs;
   format::All::for_each([&](auto type) {
     using F = typename decltype(type)::type;
-    if (argc < 2 || F::name == argv[1]) measure<F>(inputs, limits);
+    if (chosen.empty() || F::name == chosen) measure<F>(inputs, limits, json);
   });
+  if (json != nullptr) std::fclose(json);
 }

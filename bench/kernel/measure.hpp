@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <memory>
 #include <vector>
-
 #include <sys/mman.h>
 #include <time.h>
 

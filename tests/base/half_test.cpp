@@ -10,10 +10,12 @@
 namespace mica {
 namespace {
 
-static_assert(to_half(1.0f).bits == 0x3C00 && to_half(-2.0f).bits == 0xC000 && to_half(65504.0f).bits == 0x7BFF);
+static_assert(to_half(1.0f).bits == 0x3C00 && to_half(-2.0f).bits == 0xC000 &&
+              to_half(65504.0f).bits == 0x7BFF);
 static_assert(to_half(65519.996f).bits == 0x7BFF && to_half(65520.0f).bits == 0x7C00);
 static_assert(to_half(0x1p-24f).bits == 1 && to_half(0x1p-25f).bits == 0 && to_half(0x1.8p-25f).bits == 1);
-static_assert(to_bfloat(1.0f).bits == 0x3F80 && to_bfloat(3.389e38f).bits == 0x7F7F && to_bfloat(3.4e38f).bits == 0x7F80);
+static_assert(to_bfloat(1.0f).bits == 0x3F80 && to_bfloat(3.389e38f).bits == 0x7F7F &&
+              to_bfloat(3.4e38f).bits == 0x7F80);
 
 TEST_CASE("every half becomes a float and itself again, a NaN some NaN") {
   std::size_t wrong = 0;
@@ -42,7 +44,8 @@ TEST_CASE("half floats have the value of their bits") {
   for (std::uint32_t bits = 0; bits < 0x7C00; ++bits) {
     const int exponent = static_cast<int>(bits >> 10);
     const double fraction = bits & 0x3FF;
-    const double value = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+    const double value =
+        exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
     REQUIRE(static_cast<double>(to_float(Half{static_cast<std::uint16_t>(bits)})) == value);
   }
 }

@@ -2,9 +2,8 @@
 //
 // KV elements: what a tile gives back, and that a slot leaves its neighbours alone.
 
-#include "mica/format/lists.hpp"
-
 #include "kernel/guarded.hpp"
+#include "mica/format/lists.hpp"
 
 #include <cmath>
 
@@ -20,10 +19,10 @@ double step() {
   return 0.5 / 127 + 0x1p-11;
 }
 
-TEST_CASE_TEMPLATE("a tile gives back what was stored, within its step, for any width", E, format::F16, format::Q8_0,
-                   format::F32, format::BF16) {
+TEST_CASE_TEMPLATE("a tile gives back what was stored, within its step, for any width", E, format::F16,
+                   format::Q8_0, format::F32, format::BF16) {
   CounterRng rng(1);
-  for (const std::size_t head_dim : {1, 2, 5, 8, 20, 64, 96, 129}) {
+  for (const std::size_t head_dim : std::initializer_list<std::size_t>{1, 2, 5, 8, 20, 64, 96, 129}) {
     CHECK(E::key_tile_bytes(head_dim) % 32 == 0);
     CHECK(E::value_tile_bytes(head_dim) % 32 == 0);
     test::Guarded<std::byte> keys(E::key_tile_bytes(head_dim)), values(E::value_tile_bytes(head_dim));
@@ -38,7 +37,8 @@ TEST_CASE_TEMPLATE("a tile gives back what was stored, within its step, for any 
       float largest = 0;
       for (std::size_t i = 0; i < head_dim; ++i) largest = std::max(largest, std::fabs(head[i]));
       for (const bool is_key : {true, false}) {
-        is_key ? E::load_key(keys.data(), slot, head_dim, out.data()) : E::load_value(values.data(), slot, head_dim, out.data());
+        is_key ? E::load_key(keys.data(), slot, head_dim, out.data())
+               : E::load_value(values.data(), slot, head_dim, out.data());
         for (std::size_t i = 0; i < head_dim; ++i) {
           INFO("head_dim " << head_dim << " slot " << slot);
           REQUIRE(std::fabs(static_cast<double>(out[i]) - static_cast<double>(head[i])) <=

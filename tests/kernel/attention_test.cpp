@@ -2,9 +2,8 @@
 //
 // Attention over one chunk: the vector kernels against the specification, the specification against a plain softmax.
 
-#include "mica/kernel/highway.hpp"
-
 #include "kernel/chunk.hpp"
+#include "mica/kernel/highway.hpp"
 
 #include <cmath>
 
@@ -16,16 +15,17 @@ using test::Chunk;
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 
-TEST_CASE_TEMPLATE("attention equals the specification for any width of a head", E, format::F16, format::Q8_0, format::F32,
-                   format::BF16) {
+TEST_CASE_TEMPLATE("attention equals the specification for any width of a head", E, format::F16, format::Q8_0,
+                   format::F32, format::BF16) {
   CounterRng rng(1);
-  for (const std::size_t head_dim : std::initializer_list<std::size_t>{1, 3, 8, 16, 20, 33, 64, 80, 96, 128, 256, 512}) {
+  for (const std::size_t head_dim :
+       std::initializer_list<std::size_t>{1, 3, 8, 16, 20, 33, 64, 80, 96, 128, 256, 512}) {
     Chunk<E>(head_dim, {{0, 37}, {0, 38}, {0, 39}, {0, 40}, {0, 41}}, rng).check();
   }
 }
 
-TEST_CASE_TEMPLATE("attention equals the specification for any number of rows and any view", E, format::F16, format::Q8_0,
-                   format::F32, format::BF16) {
+TEST_CASE_TEMPLATE("attention equals the specification for any number of rows and any view", E, format::F16,
+                   format::Q8_0, format::F32, format::BF16) {
   CounterRng rng(2);
   for (std::size_t rows = 1; rows <= 9; ++rows) {
     std::vector<Visible> whole(rows, Visible{0, 256}), causal, mixed;
@@ -59,7 +59,8 @@ TEST_CASE_TEMPLATE("a query that is not finite makes its own row NaN", E, format
   }
 }
 
-TEST_CASE_TEMPLATE("a query of zeros sees all tokens alike", E, format::F16, format::Q8_0, format::F32, format::BF16) {
+TEST_CASE_TEMPLATE("a query of zeros sees all tokens alike", E, format::F16, format::Q8_0, format::F32,
+                   format::BF16) {
   CounterRng rng(5);
   Chunk<E> chunk(16, {{4, 21}}, rng);
   std::fill(chunk.q.begin(), chunk.q.end(), -0.0f);
@@ -77,8 +78,8 @@ TEST_CASE("the largest queries and keys stay exact") {
   }
 }
 
-TEST_CASE_TEMPLATE("the specification of attention is a softmax over dot products", E, format::F16, format::Q8_0, format::F32,
-                   format::BF16) {
+TEST_CASE_TEMPLATE("the specification of attention is a softmax over dot products", E, format::F16,
+                   format::Q8_0, format::F32, format::BF16) {
   CounterRng rng(7);
   const std::size_t head_dim = 40, first = 3, last = 50;
   Chunk<E> chunk(head_dim, {{first, last}}, rng);
@@ -89,14 +90,16 @@ TEST_CASE_TEMPLATE("the specification of attention is a softmax over dot product
   for (std::size_t j = first; j < last; ++j) {
     E::load_key(chunk.pointers[j / 16], j % 16, head_dim, head.data());
     double dot = 0;
-    for (std::size_t i = 0; i < head_dim; ++i) dot += static_cast<double>(chunk.q[i]) * static_cast<double>(head[i]);
+    for (std::size_t i = 0; i < head_dim; ++i)
+      dot += static_cast<double>(chunk.q[i]) * static_cast<double>(head[i]);
     sum += weight[j] = std::exp(dot * 0.37);
   }
   for (std::size_t j = first; j < last; ++j) {
     E::load_value(chunk.pointers[j / 16] + E::key_tile_bytes(head_dim), j % 16, head_dim, head.data());
     for (std::size_t i = 0; i < head_dim; ++i) out[i] += weight[j] / sum * static_cast<double>(head[i]);
   }
-  for (std::size_t i = 0; i < head_dim; ++i) CHECK(static_cast<double>(result.total[i]) == doctest::Approx(out[i]).epsilon(0.002));
+  for (std::size_t i = 0; i < head_dim; ++i)
+    CHECK(static_cast<double>(result.total[i]) == doctest::Approx(out[i]).epsilon(0.002));
 }
 
 }  // namespace

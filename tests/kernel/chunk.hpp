@@ -4,11 +4,10 @@
 
 #pragma once
 
-#include "mica/kernel/highway.hpp"
-#include "mica/kernel/scalar.hpp"
-
 #include "kernel/guarded.hpp"
 #include "kernel/targets.hpp"
+#include "mica/kernel/highway.hpp"
+#include "mica/kernel/scalar.hpp"
 
 #include <limits>
 #include <memory>
@@ -29,13 +28,18 @@ struct Chunk {
   };
 
   Chunk(std::size_t dim, std::vector<kernel::Visible> rows, CounterRng& rng)
-      : head_dim(dim), visible(std::move(rows)), pointers(kernel::chunk_tiles, nullptr), q(visible.size() * dim) {
+      : head_dim(dim),
+        visible(std::move(rows)),
+        pointers(kernel::chunk_tiles, nullptr),
+        q(visible.size() * dim) {
     fill_noise(q, rng, 2);
     for (std::size_t t = 0; t < kernel::chunk_tiles; ++t) {
       bool seen = false;
-      for (const kernel::Visible& v : visible) seen = seen || (!v.empty() && v.first < 16 * (t + 1) && v.last > 16 * t);
+      for (const kernel::Visible& v : visible)
+        seen = seen || (!v.empty() && v.first < 16 * (t + 1) && v.last > 16 * t);
       if (!seen) continue;  // a null tile
-      tiles.push_back(std::make_unique<Guarded<std::byte>>(E::key_tile_bytes(dim) + E::value_tile_bytes(dim)));
+      tiles.push_back(
+          std::make_unique<Guarded<std::byte>>(E::key_tile_bytes(dim) + E::value_tile_bytes(dim)));
       fill(*tiles.back(), t, rng);
       pointers[t] = tiles.back()->data();
     }
@@ -47,7 +51,8 @@ struct Chunk {
     std::vector<float> head(head_dim);
     for (std::size_t slot = 0; slot < 16; ++slot) {
       bool seen = false;
-      for (const kernel::Visible& v : visible) seen = seen || (v.first <= 16 * t + slot && 16 * t + slot < v.last);
+      for (const kernel::Visible& v : visible)
+        seen = seen || (v.first <= 16 * t + slot && 16 * t + slot < v.last);
       if (!seen) continue;
       fill_noise(head, rng);
       E::store_key(tile.data(), slot, head_dim, head.data());
@@ -90,8 +95,8 @@ struct Chunk {
   template <class K>
   void check_kernels() {
     for (const bool empty_state : {true, false}) {
-      INFO(E::name << ", head_dim " << head_dim << ", rows " << visible.size() << ", sees " << visible[0].first << " to "
-                   << visible[0].last);
+      INFO(E::name << ", head_dim " << head_dim << ", rows " << visible.size() << ", sees "
+                   << visible[0].first << " to " << visible[0].last);
       const Result expected = run<kernel::Scalar>(empty_state), actual = run<K>(empty_state);
       const auto equal = [](const std::vector<float>& a, const std::vector<float>& b) {
         return differences(a.data(), b.data(), a.size()) == 0;

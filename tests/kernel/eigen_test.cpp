@@ -26,8 +26,9 @@ double error(const std::vector<float>& a, const std::vector<float>& b) {
   return worst / largest;
 }
 
-TEST_CASE_TEMPLATE("a product is the dense product of decoded weights and decoded activations", F, format::Q4_K, format::Q6_K,
-                   format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE("a product is the dense product of decoded weights and decoded activations", F,
+                   format::Q4_K, format::Q6_K, format::Q8_0, format::Q4_0, format::F32, format::F16,
+                   format::BF16) {
   CounterRng rng(1);
   for (const std::size_t blocks : std::initializer_list<std::size_t>{3, 8}) {
     test::Product<F> product(12, blocks, 5, rng);
@@ -35,7 +36,8 @@ TEST_CASE_TEMPLATE("a product is the dense product of decoded weights and decode
   }
 }
 
-TEST_CASE_TEMPLATE("attention is a softmax of scaled dots over values", E, format::F16, format::Q8_0, format::F32, format::BF16) {
+TEST_CASE_TEMPLATE("attention is a softmax of scaled dots over values", E, format::F16, format::Q8_0,
+                   format::F32, format::BF16) {
   CounterRng rng(2);
   test::Chunk<E> chunk(40, {{0, 90}, {7, 60}, {9, 9}}, rng);
   for (const bool empty_state : {true, false}) {

@@ -3,11 +3,10 @@
 // quantize, rms_norm, rope and swiglu of the vector kernels against the specification, and the specification of exp
 // against the standard library.
 
-#include "mica/kernel/highway.hpp"
-#include "mica/kernel/scalar.hpp"
-
 #include "kernel/guarded.hpp"
 #include "kernel/targets.hpp"
+#include "mica/kernel/highway.hpp"
+#include "mica/kernel/scalar.hpp"
 
 #include <cmath>
 #include <limits>
@@ -33,7 +32,8 @@ TEST_CASE("quantized activations equal the specification, special values include
   std::fill_n(x + 128, 32, 1e-31f);
   std::fill_n(x + 160, 32, 3e38f);
   std::fill_n(x + 192, 32, -1.5e-30f);
-  for (std::size_t i = 0; i < 32; ++i) x[224 + i] = static_cast<float>(i) + 0.5f - 16;  // ties: 127 / 15.5 * x
+  for (std::size_t i = 0; i < 32; ++i)
+    x[224 + i] = static_cast<float>(i) + 0.5f - 16;  // ties: 127 / 15.5 * x
   x[224] = -127;
   a.quantize();
   test::for_each_target([&] {
@@ -86,8 +86,14 @@ TEST_CASE("rotation equals the specification for both pairings and any number of
       const auto run = [&](auto kernels) {
         Guarded<float> y(x.size());
         std::copy(x.begin(), x.end(), y.begin());
-        decltype(kernels)::rope({{y.data(), 2, heads * head_dim}, head_dim, dims, pairs,
-                                 {cos.data(), 2, dims / 2}, {sin.data(), 2, dims / 2}, 0, 2});
+        decltype(kernels)::rope({{y.data(), 2, heads * head_dim},
+                                 head_dim,
+                                 dims,
+                                 pairs,
+                                 {cos.data(), 2, dims / 2},
+                                 {sin.data(), 2, dims / 2},
+                                 0,
+                                 2});
         return std::vector<float>(y.begin(), y.end());
       };
       const auto expected = run(kernel::Scalar{});
@@ -114,7 +120,8 @@ TEST_CASE("the gated activation equals the specification, special values include
     Guarded<float> gate(n), up(n), expected(n), actual(n);
     test::fill_noise(gate, rng, 40);
     test::fill_noise(up, rng);
-    const float special[] = {nan, inf, -inf, 0.0f, -0.0f, 87.0f, -87.0f, 88.5f, -88.5f, 1e-40f, 200.0f, -200.0f};
+    const float special[] = {nan,    inf,   -inf,   0.0f,   -0.0f,  87.0f,
+                             -87.0f, 88.5f, -88.5f, 1e-40f, 200.0f, -200.0f};
     for (std::size_t i = 0; i < n && i < std::size(special); ++i) gate[n - 1 - i] = special[i];
     const auto args = [&](Guarded<float>& y) {
       return kernel::SwigluArgs{{gate.data(), 1, n}, {up.data(), 1, n}, {y.data(), 1, n}, 0, 1};

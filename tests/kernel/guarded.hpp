@@ -16,7 +16,6 @@
 #include <bit>
 #include <cstring>
 #include <vector>
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -98,7 +97,12 @@ struct Activations {
   std::size_t n, k;
 
   Activations(std::size_t tokens, std::size_t width)
-      : values(tokens * width), codes(tokens * width), scales(tokens * width / 32), sums(tokens * width / 16), n(tokens), k(width) {}
+      : values(tokens * width),
+        codes(tokens * width),
+        scales(tokens * width / 32),
+        sums(tokens * width / 16),
+        n(tokens),
+        k(width) {}
 
   [[nodiscard]] MatrixView<float> view() { return {values.data(), n, k}; }
   [[nodiscard]] kernel::QuantizedRows quantized() { return {codes.data(), scales.data(), sums.data(), n, k}; }

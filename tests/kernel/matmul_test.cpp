@@ -2,9 +2,8 @@
 //
 // Products of the vector kernels against the specification: every bit, every target, every format.
 
-#include "mica/kernel/highway.hpp"
-
 #include "kernel/product.hpp"
+#include "mica/kernel/highway.hpp"
 
 #include <limits>
 
@@ -23,24 +22,26 @@ std::vector<std::size_t> widths() {
   return {1, 2, 3, 5};
 }
 
-TEST_CASE_TEMPLATE("products equal the specification for any number of rows", F, format::Q4_K, format::Q6_K, format::Q8_0,
-                   format::Q4_0, format::F32, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE("products equal the specification for any number of rows", F, format::Q4_K, format::Q6_K,
+                   format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
   CounterRng rng(1);
   for (std::size_t rows = 1; rows <= 35; ++rows) {
-    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 5}) Product<F>(rows, widths<F>()[rows % widths<F>().size()], tokens, rng).check();
+    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 5})
+      Product<F>(rows, widths<F>()[rows % widths<F>().size()], tokens, rng).check();
   }
 }
 
-TEST_CASE_TEMPLATE("products equal the specification for any number of tokens and any width", F, format::Q4_K, format::Q6_K,
-                   format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE("products equal the specification for any number of tokens and any width", F, format::Q4_K,
+                   format::Q6_K, format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
   CounterRng rng(2);
   for (const std::size_t width : widths<F>()) {
-    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 17}) Product<F>(19, width, tokens, rng).check();
+    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 17})
+      Product<F>(19, width, tokens, rng).check();
   }
 }
 
-TEST_CASE_TEMPLATE("a slice of rows writes its own outputs only, and adds when asked", F, format::Q4_K, format::Q6_K,
-                   format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE("a slice of rows writes its own outputs only, and adds when asked", F, format::Q4_K,
+                   format::Q6_K, format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
   CounterRng rng(3);
   for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 4, 11}) {
     Product<F> product(37, 2, tokens, rng);
@@ -52,12 +53,14 @@ TEST_CASE_TEMPLATE("a slice of rows writes its own outputs only, and adds when a
   }
 }
 
-TEST_CASE_TEMPLATE("more tokens than a panel takes change nothing", F, format::Q4_K, format::Q8_0, format::F16) {
+TEST_CASE_TEMPLATE("more tokens than a panel takes change nothing", F, format::Q4_K, format::Q8_0,
+                   format::F16) {
   CounterRng rng(4);
   Product<F>(18, 2, 133, rng).check();
 }
 
-TEST_CASE_TEMPLATE("the largest codes and scales stay exact", F, format::Q4_K, format::Q6_K, format::Q8_0, format::Q4_0) {
+TEST_CASE_TEMPLATE("the largest codes and scales stay exact", F, format::Q4_K, format::Q6_K, format::Q8_0,
+                   format::Q4_0) {
   CounterRng rng(5);
   for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
     for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 3, 6}) {
@@ -68,15 +71,16 @@ TEST_CASE_TEMPLATE("the largest codes and scales stay exact", F, format::Q4_K, f
         block.d = d;
         if constexpr (requires { block.dmin; }) block.dmin = d;
       }
-      for (std::size_t i = 0; i < product.x.values.size(); ++i) product.x.values[i] = (i / 3) % 5 == 0 ? -2.0f : 2.0f;
+      for (std::size_t i = 0; i < product.x.values.size(); ++i)
+        product.x.values[i] = (i / 3) % 5 == 0 ? -2.0f : 2.0f;
       product.prepare();
       product.check();
     }
   }
 }
 
-TEST_CASE_TEMPLATE("a NaN or an infinity spoils its token and no other", F, format::Q4_K, format::Q6_K, format::Q8_0,
-                   format::Q4_0, format::F32, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE("a NaN or an infinity spoils its token and no other", F, format::Q4_K, format::Q6_K,
+                   format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
   CounterRng rng(6);
   for (const std::size_t tokens : std::initializer_list<std::size_t>{2, 6}) {
     Product<F> product(9, 2, tokens, rng);

@@ -4,11 +4,10 @@
 
 #pragma once
 
-#include "mica/kernel/highway.hpp"
-#include "mica/kernel/scalar.hpp"
-
 #include "kernel/guarded.hpp"
 #include "kernel/targets.hpp"
+#include "mica/kernel/highway.hpp"
+#include "mica/kernel/scalar.hpp"
 
 namespace mica::test {
 
@@ -21,7 +20,10 @@ struct Product {
   std::size_t cols;
 
   Product(std::size_t n_rows, std::size_t n_blocks, std::size_t tokens, CounterRng& rng)
-      : blocks(n_rows * n_blocks), x(tokens, n_blocks * F::block_size), rows(n_rows), cols(n_blocks * F::block_size) {
+      : blocks(n_rows * n_blocks),
+        x(tokens, n_blocks * F::block_size),
+        rows(n_rows),
+        cols(n_blocks * F::block_size) {
     for (auto& block : blocks) fill_random<F>(block, rng);
     fill_noise(x.values, rng);
     prepare();
@@ -47,8 +49,10 @@ struct Product {
   /// K gives the bits of the specification. Rows outside [first, last) must stay, so everything is compared.
   template <class K>
   void check_kernels(std::size_t first, std::size_t last, bool add) {
-    INFO(F::name << ' ' << rows << " x " << cols << ", tokens " << x.n << ", rows " << first << " to " << last);
-    const std::vector<float> expected = run<kernel::Scalar>(first, last, add), actual = run<K>(first, last, add);
+    INFO(F::name << ' ' << rows << " x " << cols << ", tokens " << x.n << ", rows " << first << " to "
+                 << last);
+    const std::vector<float> expected = run<kernel::Scalar>(first, last, add),
+                             actual = run<K>(first, last, add);
     CHECK(differences(expected.data(), actual.data(), expected.size()) == 0);
   }
   void check(std::size_t first, std::size_t last, bool add = false) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <doctest/doctest.h>
-
 #include <hwy/targets.h>
 
 namespace mica::test {

@@ -61,7 +61,8 @@ struct Grouped {
   static void decode(const Block& block, float* values) noexcept {
     for (std::size_t i = 0; i < 64; ++i) {
       const float scaled = static_cast<float>(scale_of(block, i / Group) * block.code[i]);
-      values[i] = mica::to_float(block.d) * scaled - mica::to_float(block.dmin) * static_cast<float>(min_of(block, i / Group));
+      values[i] = mica::to_float(block.d) * scaled -
+                  mica::to_float(block.dmin) * static_cast<float>(min_of(block, i / Group));
     }
   }
 };

@@ -13,8 +13,8 @@ namespace {
 
 using kernel::Xsimd;
 
-TEST_CASE_TEMPLATE("products by xsimd equal the specification", F, format::F32, format::F16, format::BF16, format::Q8_0,
-                   format::Q4_K) {
+TEST_CASE_TEMPLATE("products by xsimd equal the specification", F, format::F32, format::F16, format::BF16,
+                   format::Q8_0, format::Q4_K) {
   CounterRng rng(1);
   for (const std::size_t width : std::initializer_list<std::size_t>{1, 3, 19}) {
     for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 17}) {
@@ -29,7 +29,8 @@ TEST_CASE("a row longer than the decoder's buffer by xsimd equals the specificat
   test::Product<format::F16>(2, 2077, 3, rng).check_kernels<Xsimd>(0, 2, false);
 }
 
-TEST_CASE_TEMPLATE("attention by xsimd equals the specification", E, format::F16, format::Q8_0, format::F32, format::BF16) {
+TEST_CASE_TEMPLATE("attention by xsimd equals the specification", E, format::F16, format::Q8_0, format::F32,
+                   format::BF16) {
   CounterRng rng(3);
   for (const std::size_t head_dim : std::initializer_list<std::size_t>{3, 20, 64}) {
     test::Chunk<E>(head_dim, {{0, 37}, {0, 38}, {5, 5}, {20, 256}}, rng).template check_kernels<Xsimd>();

@@ -7,6 +7,7 @@
 #include "mica/kernel/concept.hpp"
 
 #include <Eigen/Core>
+
 #include <limits>
 
 namespace mica::kernel {
@@ -33,7 +34,9 @@ struct Eigen {
   using Rows = ::Eigen::Matrix<float, ::Eigen::Dynamic, ::Eigen::Dynamic, ::Eigen::RowMajor>;
   using Row = ::Eigen::Array<float, 1, ::Eigen::Dynamic>;
 
-  static auto row(std::span<const float> x) { return ::Eigen::Map<const Row>(x.data(), static_cast<Index>(x.size())); }
+  static auto row(std::span<const float> x) {
+    return ::Eigen::Map<const Row>(x.data(), static_cast<Index>(x.size()));
+  }
   static auto row(std::span<float> x) { return ::Eigen::Map<Row>(x.data(), static_cast<Index>(x.size())); }
   /// The activations a format multiplies by, as floats: (n, k).
   template <WeightFormat F>
@@ -63,10 +66,11 @@ template <WeightFormat F>
 void Eigen::matmul(const MatmulArgs<F>& a) noexcept {
   if (a.first >= a.last) return;
   const std::size_t n = a.y.rows(), k = a.w.cols();
-  const Rows x = activations<F>(a.x, n, k);                                       // (n, k)
-  Rows w(static_cast<Index>(a.last - a.first), static_cast<Index>(k));           // (slice, k)
-  for (std::size_t r = a.first; r < a.last; ++r) a.w.decode_row(r, w.row(static_cast<Index>(r - a.first)).data());
-  const Rows y = x * w.transpose();                                               // (n, slice)
+  const Rows x = activations<F>(a.x, n, k);                             // (n, k)
+  Rows w(static_cast<Index>(a.last - a.first), static_cast<Index>(k));  // (slice, k)
+  for (std::size_t r = a.first; r < a.last; ++r)
+    a.w.decode_row(r, w.row(static_cast<Index>(r - a.first)).data());
+  const Rows y = x * w.transpose();  // (n, slice)
   for (std::size_t t = 0; t < n; ++t) {
     for (std::size_t r = a.first; r < a.last; ++r) {
       a.y[t][r] = (a.add ? a.y[t][r] : 0.0f) + y(static_cast<Index>(t), static_cast<Index>(r - a.first));
@@ -82,8 +86,11 @@ inline void Eigen::quantize(const QuantizeArgs& a) noexcept {
       const float amax = x.abs().maxCoeff();
       const bool finite = x.isFinite().all(), zero = !finite || amax < activation_floor;
       const Row codes = zero ? Row::Zero(activation_group) : Row((x * (127.0f / amax)).rint());
-      ::Eigen::Map<::Eigen::Array<std::int8_t, 1, activation_group>>(a.out.codes + r * cols + k) = codes.cast<std::int8_t>();
-      a.out.scales[(r * cols + k) / 32] = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : amax / 127.0f;
+      ::Eigen::Map<::Eigen::Array<std::int8_t, 1, activation_group>>(a.out.codes + r * cols + k) =
+          codes.cast<std::int8_t>();
+      a.out.scales[(r * cols + k) / 32] = !finite ? std::numeric_limits<float>::quiet_NaN()
+                                          : zero  ? 0.0f
+                                                  : amax / 127.0f;
       for (std::size_t h = 0; h < 2; ++h) {
         const float sum = codes.segment<16>(static_cast<Index>(16 * h)).sum();
         a.out.sums[(r * cols + k) / 16 + h] = static_cast<std::int16_t>(sum);
@@ -128,7 +135,8 @@ template <class Load>
 Eigen::Rows Eigen::seen(const AttentionArgs& a, const Visible& v, Load&& load) {
   Rows out(v.last - v.first, static_cast<Index>(a.head_dim));
   for (std::size_t j = v.first; j < v.last; ++j) {
-    load(a.tiles[j / format::tile_tokens], j % format::tile_tokens, out.row(static_cast<Index>(j - v.first)).data());
+    load(a.tiles[j / format::tile_tokens], j % format::tile_tokens,
+         out.row(static_cast<Index>(j - v.first)).data());
   }
   return out;
 }

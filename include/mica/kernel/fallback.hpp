@@ -42,7 +42,9 @@ struct Fallback {
       B::template attention_values<E>(a);
     }
   }
-  static void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept { A::attention_merge(a, state); }
+  static void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept {
+    A::attention_merge(a, state);
+  }
   static void attention_finish(const AttentionState& state) noexcept { A::attention_finish(state); }
 };
 

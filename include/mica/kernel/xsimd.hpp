@@ -96,7 +96,8 @@ void XsimdReal<Arch>::rms_norm(const RmsNormArgs& a) noexcept {
     extend_chains(x, x, cols, squares.c);
     const float scale = 1.0f / std::sqrt(squares.tree() / static_cast<float>(cols) + a.epsilon);
     std::size_t k = 0;
-    for (; k + lanes <= cols; k += lanes) ((load(x + k) * V(scale)) * load(a.weight + k)).store_unaligned(y + k);
+    for (; k + lanes <= cols; k += lanes)
+      ((load(x + k) * V(scale)) * load(a.weight + k)).store_unaligned(y + k);
     for (; k < cols; ++k) y[k] = (x[k] * scale) * a.weight[k];
   }
 }
@@ -139,7 +140,9 @@ void XsimdReal<Arch>::attention_scores(const AttentionArgs& a) noexcept {
   float key[max_head_dim];
   float keys[max_head_dim][format::tile_tokens];
   for (std::size_t begin = 0; begin < chunk_tokens; begin += format::tile_tokens) {
-    const auto sees = [&](std::size_t r, std::size_t j) { return a.visible[r].first <= j && j < a.visible[r].last; };
+    const auto sees = [&](std::size_t r, std::size_t j) {
+      return a.visible[r].first <= j && j < a.visible[r].last;
+    };
     bool any = false;
     for (std::size_t slot = 0; slot < format::tile_tokens; ++slot) {
       bool seen = false;
@@ -189,10 +192,12 @@ void XsimdReal<Arch>::attention_values(const AttentionArgs& a) noexcept {
     float* const out = a.out[r].data();
     std::fill_n(out, a.head_dim, 0.0f);
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
-      E::load_value(a.tiles[j / format::tile_tokens] + a.value_offset, j % format::tile_tokens, a.head_dim, value);
+      E::load_value(a.tiles[j / format::tile_tokens] + a.value_offset, j % format::tile_tokens, a.head_dim,
+                    value);
       const float p = a.p[r][j];
       std::size_t i = 0;
-      for (; i + lanes <= a.head_dim; i += lanes) ::xsimd::fma(V(p), load(value + i), load(out + i)).store_unaligned(out + i);
+      for (; i + lanes <= a.head_dim; i += lanes)
+        ::xsimd::fma(V(p), load(value + i), load(out + i)).store_unaligned(out + i);
       for (; i < a.head_dim; ++i) out[i] = std::fma(p, value[i], out[i]);
     }
   }

@@ -17,7 +17,8 @@ inline constexpr std::size_t shared_tokens = 16;
 /// Writes y[token + t][row] for t < tokens <= shared_tokens. `extend(w, x, n, c)` continues chains c by n products; the
 /// first one is number 0 of its chain.
 template <WeightFormat F, class Extend>
-void decoded_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens, Extend&& extend) noexcept {
+void decoded_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens,
+                 Extend&& extend) noexcept {
   // Whole blocks and whole turns of the chains.
   constexpr std::size_t turn = std::lcm(F::block_size, chains);
   constexpr std::size_t step = std::max<std::size_t>(1, 1024 / turn) * turn;
@@ -26,7 +27,8 @@ void decoded_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std
   const auto* const blocks = a.w.row(row);
   for (std::size_t k = 0; k < a.w.cols(); k += step) {
     const std::size_t n = std::min(step, a.w.cols() - k);
-    for (std::size_t i = 0; i < n; i += F::block_size) F::decode(blocks[(k + i) / F::block_size], decoded + i);
+    for (std::size_t i = 0; i < n; i += F::block_size)
+      F::decode(blocks[(k + i) / F::block_size], decoded + i);
     for (std::size_t t = 0; t < tokens; ++t) extend(decoded, a.x.values[token + t].data() + k, n, c[t].c);
   }
   for (std::size_t t = 0; t < tokens; ++t) {

@@ -39,7 +39,9 @@ HWY_INLINE Slots slots_in(const Visible& v, std::size_t tile) {
 
 /// Tiles that a row may see: [first, last).
 HWY_INLINE std::size_t first_tile(const Visible& v) { return v.first / 16u; }
-HWY_INLINE std::size_t last_tile(const Visible& v) { return v.empty() ? v.first / 16u : (v.last + 15u) / 16u; }
+HWY_INLINE std::size_t last_tile(const Visible& v) {
+  return v.empty() ? v.first / 16u : (v.last + 15u) / 16u;
+}
 
 HWY_INLINE hn::Mask<DF> mask_of(const Slots& s, std::size_t part) {
   const VI slot = hn::Iota(DI(), static_cast<std::int32_t>(part * lanes));
@@ -85,13 +87,15 @@ HWY_INLINE void real_scores(const AttentionArgs& a, const std::size_t* row, cons
       for (std::size_t part = 0; part < parts; ++part) {
         const VF key = load(keys[t] + i * 16 + part * lanes);
         MICA_UNROLL
-        for (std::size_t r = 0; r < rows; ++r) c[r][t][part] = hn::MulAdd(hn::Set(d, q[r][i]), key, c[r][t][part]);
+        for (std::size_t r = 0; r < rows; ++r)
+          c[r][t][part] = hn::MulAdd(hn::Set(d, q[r][i]), key, c[r][t][part]);
       }
     }
   }
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t t = 0; t < tiles; ++t) {
-      for (std::size_t part = 0; part < parts; ++part) c[r][t][part] = hn::Mul(c[r][t][part], hn::Set(d, a.scale));
+      for (std::size_t part = 0; part < parts; ++part)
+        c[r][t][part] = hn::Mul(c[r][t][part], hn::Set(d, a.scale));
       store_scores(c[r][t], slots_in(a.visible[row[r]], tile[t]), a.p[row[r]].data() + tile[t] * 16);
     }
   }
@@ -132,7 +136,8 @@ struct IntegerQuery {
 
 inline void quantize_query(const float* q, std::size_t head_dim, IntegerQuery& out) {
   std::int32_t bits = 0;
-  for (std::size_t i = 0; i < head_dim; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(q[i]) & 0x7FFFFFFF);
+  for (std::size_t i = 0; i < head_dim; ++i)
+    bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(q[i]) & 0x7FFFFFFF);
   const float amax = std::bit_cast<float>(bits);
   const bool finite = bits < 0x7F800000;
   const bool zero = !finite || amax < 1e-30f;
@@ -151,7 +156,8 @@ inline void quantize_query(const float* q, std::size_t head_dim, IntegerQuery& o
 
 /// One tile for `rows` rows: every four dimensions, a token has two sums of two products.
 template <std::size_t rows>
-HWY_INLINE void q8_scores(const AttentionArgs& a, const std::size_t* row, const IntegerQuery* q, std::size_t tile) {
+HWY_INLINE void q8_scores(const AttentionArgs& a, const std::size_t* row, const IntegerQuery* q,
+                          std::size_t tile) {
   using D8 = hn::Rebind<std::int8_t, DI16>;
   const hn::Repartition<std::int64_t, DI16> d64;
   const DF d;
@@ -307,7 +313,8 @@ struct ValueTile {
     stride = a.head_dim;
     if constexpr (!is_real_element<E>) {
       stride = E::padded(a.head_dim);
-      for (std::size_t i = 0; i < 16; i += lanes) hn::StoreU(load(E::scales(bytes, a.head_dim) + i), DF(), scale + i);
+      for (std::size_t i = 0; i < 16; i += lanes)
+        hn::StoreU(load(E::scales(bytes, a.head_dim) + i), DF(), scale + i);
     }
   }
   HWY_INLINE float weight(float p, std::size_t slot) const {
@@ -316,8 +323,8 @@ struct ValueTile {
   }
 };
 template <std::size_t rows, std::size_t vectors, KvElement E>
-HWY_INLINE void add_values(const ValueTile<E>& tile, const float (&weights)[rows][16], const Slots& s, std::size_t i,
-                           float* const (&out)[rows]) {
+HWY_INLINE void add_values(const ValueTile<E>& tile, const float (&weights)[rows][16], const Slots& s,
+                           std::size_t i, float* const (&out)[rows]) {
   const DF d;
   VF c[rows][vectors];
   MICA_UNROLL
@@ -354,7 +361,8 @@ HWY_NOINLINE void add_tile(const AttentionArgs& a, std::size_t row, std::size_t 
   // Eight sums hide the latency of the multiply-add.
   constexpr std::size_t vectors = 8 / rows;
   std::size_t i = 0;
-  for (; i + vectors * lanes <= a.head_dim; i += vectors * lanes) add_values<rows, vectors, E>(values, weights, s, i, out);
+  for (; i + vectors * lanes <= a.head_dim; i += vectors * lanes)
+    add_values<rows, vectors, E>(values, weights, s, i, out);
   for (; i + lanes <= a.head_dim; i += lanes) add_values<rows, 1, E>(values, weights, s, i, out);
   if (i == a.head_dim) return;
   for (std::size_t j = s.first; j < s.last; ++j) {
@@ -362,7 +370,8 @@ HWY_NOINLINE void add_tile(const AttentionArgs& a, std::size_t row, std::size_t 
     alignas(64) float numbers[lanes];
     hn::Store(load_first(values.values + j * values.stride + i, count), DF(), numbers);
     for (std::size_t r = 0; r < rows; ++r) {
-      for (std::size_t k = 0; k < count; ++k) out[r][i + k] = std::fma(weights[r][j], numbers[k], out[r][i + k]);
+      for (std::size_t k = 0; k < count; ++k)
+        out[r][i + k] = std::fma(weights[r][j], numbers[k], out[r][i + k]);
     }
   }
 }
@@ -448,7 +457,9 @@ void attention_values(const AttentionArgs& a) {
   scalar::attention_values<E>(a);
 }
 inline void attention_softmax(const AttentionArgs& a) { scalar::attention_softmax(a); }
-inline void attention_merge(const AttentionArgs& a, const AttentionState& state) { scalar::attention_merge(a, state); }
+inline void attention_merge(const AttentionArgs& a, const AttentionState& state) {
+  scalar::attention_merge(a, state);
+}
 inline void attention_finish(const AttentionState& state) { scalar::attention_finish(state); }
 
 #endif  // MICA_VECTORS

@@ -28,15 +28,17 @@ inline constexpr std::size_t panel_rows = 16;
 
 template <class F>
 struct Codec {
-  static_assert(sizeof(F) == 0, "mica::kernel::Highway: a format with vector_codec = true needs a Codec<F>; name its file "
-                                "in MICA_USER_CODECS_INL before including mica/kernel/highway/dispatch.hpp");
+  static_assert(sizeof(F) == 0,
+                "mica::kernel::Highway: a format with vector_codec = true needs a Codec<F>; name its file "
+                "in MICA_USER_CODECS_INL before including mica/kernel/highway/dispatch.hpp");
 };
 
 /// The sizes of a chunk.
 template <IntegerFormat F>
 struct Chunk {
   static_assert(F::block_size % 32 == 0 && (F::group == 16 || F::group == 32));
-  static constexpr std::size_t values = F::block_size >= 256 ? F::block_size : 256 / F::block_size * F::block_size;
+  static constexpr std::size_t values =
+      F::block_size >= 256 ? F::block_size : 256 / F::block_size * F::block_size;
   static_assert(values % 64 == 0, "a chunk is whole vectors");
   static constexpr std::size_t blocks = values / F::block_size;
   static constexpr std::size_t groups = values / F::group;

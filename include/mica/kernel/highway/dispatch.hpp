@@ -26,9 +26,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/kernel/highway/kernels-inl.hpp"
-#include <hwy/foreach_target.h>
-
 #include "mica/kernel/highway/kernels-inl.hpp"
+
+#include <hwy/foreach_target.h>
 
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
@@ -72,6 +72,6 @@ void attention_values(const AttentionArgs& a) noexcept {
 /// Puts the products of a format, or the attention of a KV element, into this translation unit.
 #define MICA_INSTANTIATE_MATMUL(F) \
   template void mica::kernel::highway::matmul<F>(const mica::kernel::MatmulArgs<F>&) noexcept;
-#define MICA_INSTANTIATE_ATTENTION(E)                                                                      \
-  template void mica::kernel::highway::attention_scores<E>(const mica::kernel::AttentionArgs&) noexcept;   \
+#define MICA_INSTANTIATE_ATTENTION(E)                                                                    \
+  template void mica::kernel::highway::attention_scores<E>(const mica::kernel::AttentionArgs&) noexcept; \
   template void mica::kernel::highway::attention_values<E>(const mica::kernel::AttentionArgs&) noexcept;

@@ -28,8 +28,8 @@ struct Apart {
 };
 
 /// y plus the contribution of one block; x, xd and sums point at the block's first activations.
-[[nodiscard]] float fold_apart(const Apart& w, const std::int8_t* x, const float* xd, const std::int16_t* sums,
-                               float y) noexcept;
+[[nodiscard]] float fold_apart(const Apart& w, const std::int8_t* x, const float* xd,
+                               const std::int16_t* sums, float y) noexcept;
 
 namespace detail {
 
@@ -40,7 +40,8 @@ void apart_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::
   const auto* const blocks = a.w.row(row);
   for (std::size_t b = 0; b < a.w.blocks_per_row(); ++b) {
     F::take_apart(blocks[b], w);
-    const Apart apart{w.code, w.scale, w.min, F::block_size, F::group, F::has_mins, w.d, F::has_mins ? w.dmin : 0.0f};
+    const Apart apart{w.code,   w.scale,     w.min, F::block_size,
+                      F::group, F::has_mins, w.d,   F::has_mins ? w.dmin : 0.0f};
     const std::size_t k = b * F::block_size;
     for (std::size_t t = 0; t < tokens; ++t) {
       const QuantizedRows& x = a.x.codes;

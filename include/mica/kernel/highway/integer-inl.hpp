@@ -57,13 +57,15 @@ struct Dots {
 
   /// Lanes are rows [row, row + lanes).
   HWY_INLINE VI of(std::size_t h, std::size_t row) const {
-    return load_blocks(DI(), [&](std::size_t r) { return sum[r / 4][h]; }, row);
+    return load_blocks(
+        DI(), [&](std::size_t r) { return sum[r / 4][h]; }, row);
   }
 };
 
 /// Adds n blocks of 16 rows to y[16].
 template <IntegerFormat F>
-HWY_INLINE void fold_dots(const Dots<F>& dots, const ChunkScales<F>& w, const TokenChunk& x, std::size_t n, float* y) {
+HWY_INLINE void fold_dots(const Dots<F>& dots, const ChunkScales<F>& w, const TokenChunk& x, std::size_t n,
+                          float* y) {
   const DF d;
   for (std::size_t r = 0; r < panel_rows; r += lanes) {
     VF product = hn::Load(d, y + r);
@@ -102,8 +104,9 @@ HWY_INLINE void fold_dots(const Dots<F>& dots, const ChunkScales<F>& w, const To
 
 /// The dots of rows [first, first + 4) with every token; codes and tokens are padded to whole vectors.
 template <IntegerFormat F, std::size_t tokens>
-HWY_INLINE void dot_rows(const std::uint8_t (&codes)[4][Chunk<F>::values], const std::int8_t* const (&x)[tokens],
-                         std::size_t values, std::size_t first, Dots<F> (&out)[tokens]) {
+HWY_INLINE void dot_rows(const std::uint8_t (&codes)[4][Chunk<F>::values],
+                         const std::int8_t* const (&x)[tokens], std::size_t values, std::size_t first,
+                         Dots<F> (&out)[tokens]) {
   constexpr std::size_t bytes = 4 * lanes;
   for (std::size_t k = 0; k < values; k += bytes) {
     VU8 w[4];
@@ -122,8 +125,9 @@ HWY_INLINE void dot_rows(const std::uint8_t (&codes)[4][Chunk<F>::values], const
 
 /// y[t][16] = 16 rows times a few tokens.
 template <IntegerFormat F, std::size_t tokens>
-HWY_INLINE void few_tokens(const typename F::Block* const* first_blocks, std::size_t blocks, std::size_t prefetch_bytes,
-                           const QuantizedRows& x, std::size_t token, float (&y)[tokens][panel_rows]) {
+HWY_INLINE void few_tokens(const typename F::Block* const* first_blocks, std::size_t blocks,
+                           std::size_t prefetch_bytes, const QuantizedRows& x, std::size_t token,
+                           float (&y)[tokens][panel_rows]) {
   const typename F::Block* rows[panel_rows];
   ChunkScales<F> scales;
   Dots<F> dots[tokens];
@@ -178,7 +182,8 @@ HWY_INLINE void fill_panel(const typename F::Block* const* rows, std::size_t n, 
       VI line[4];
       load_words(at, r, line);
       MICA_UNROLL
-      for (std::size_t i = 0; i < 4; ++i) hn::Store(line[i], DI(), reinterpret_cast<std::int32_t*>(panel.codes[k / 4 + i][r]));
+      for (std::size_t i = 0; i < 4; ++i)
+        hn::Store(line[i], DI(), reinterpret_cast<std::int32_t*>(panel.codes[k / 4 + i][r]));
     }
   }
 }
@@ -232,8 +237,8 @@ HWY_INLINE void fill_token_whole(const TokenChunk& x, std::size_t t, TokenTile<F
 }
 
 template <IntegerFormat F, std::size_t tokens>
-HWY_INLINE void fill_tile(const QuantizedRows& x, std::size_t token, std::size_t token_end, std::size_t k, std::size_t n,
-                          TokenTile<F, tokens>& tile) {
+HWY_INLINE void fill_tile(const QuantizedRows& x, std::size_t token, std::size_t token_end, std::size_t k,
+                          std::size_t n, TokenTile<F, tokens>& tile) {
   constexpr bool vectors = Chunk<F>::values == 256 && (F::group == 32 || !F::has_mins);
   for (std::size_t t = 0; t < tokens; ++t) {
     const TokenChunk chunk = chunk_of(x, HWY_MIN(token + t, token_end - 1), k);
@@ -248,7 +253,8 @@ HWY_INLINE void fill_tile(const QuantizedRows& x, std::size_t token, std::size_t
 
 /// Integer sums of one group: lanes are rows, one vector per token.
 template <IntegerFormat F, std::size_t tokens>
-HWY_INLINE void dot_group(const Panel<F>& panel, std::size_t r, const TokenTile<F, tokens>& x, std::size_t g, VI (&sum)[tokens]) {
+HWY_INLINE void dot_group(const Panel<F>& panel, std::size_t r, const TokenTile<F, tokens>& x, std::size_t g,
+                          VI (&sum)[tokens]) {
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) {
     if constexpr (bias<F> != 0) {
@@ -270,8 +276,8 @@ HWY_INLINE void dot_group(const Panel<F>& panel, std::size_t r, const TokenTile<
 
 /// Adds n blocks of rows [r, r + lanes) to y[t][r].
 template <IntegerFormat F, std::size_t tokens>
-HWY_INLINE void multiply_tile(const Panel<F>& panel, std::size_t r, const TokenTile<F, tokens>& x, std::size_t n,
-                              float (*y)[panel_rows]) {
+HWY_INLINE void multiply_tile(const Panel<F>& panel, std::size_t r, const TokenTile<F, tokens>& x,
+                              std::size_t n, float (*y)[panel_rows]) {
   const DF d;
   const ChunkScales<F>& w = panel.scales;
   for (std::size_t b = 0; b < n; ++b) {
@@ -291,7 +297,8 @@ HWY_INLINE void multiply_tile(const Panel<F>& panel, std::size_t r, const TokenT
       } else {
         dot_group<F>(panel, r, x, 2 * s, sum);
         MICA_UNROLL
-        for (std::size_t t = 0; t < tokens; ++t) isum[t] = hn::Mul(hn::ConvertTo(d, sum[t]), hn::Load(d, w.scale[2 * s] + r));
+        for (std::size_t t = 0; t < tokens; ++t)
+          isum[t] = hn::Mul(hn::ConvertTo(d, sum[t]), hn::Load(d, w.scale[2 * s] + r));
         dot_group<F>(panel, r, x, 2 * s + 1, sum);
         MICA_UNROLL
         for (std::size_t t = 0; t < tokens; ++t) {
@@ -299,12 +306,14 @@ HWY_INLINE void multiply_tile(const Panel<F>& panel, std::size_t r, const TokenT
         }
       }
       MICA_UNROLL
-      for (std::size_t t = 0; t < tokens; ++t) acc[t] = hn::MulAdd(hn::Set(d, x.scale[t][s]), isum[t], acc[t]);
+      for (std::size_t t = 0; t < tokens; ++t)
+        acc[t] = hn::MulAdd(hn::Set(d, x.scale[t][s]), isum[t], acc[t]);
       if constexpr (F::has_mins) {
         for (std::size_t g = s * 32 / F::group; g < (s + 1) * 32 / F::group; ++g) {
           const VF min = hn::Load(d, w.min[g] + r);
           MICA_UNROLL
-          for (std::size_t t = 0; t < tokens; ++t) mac[t] = hn::MulAdd(min, hn::Set(d, x.min_factor[t][g]), mac[t]);
+          for (std::size_t t = 0; t < tokens; ++t)
+            mac[t] = hn::MulAdd(min, hn::Set(d, x.min_factor[t][g]), mac[t]);
         }
       }
     }
@@ -326,23 +335,26 @@ inline constexpr std::size_t panel_tokens = 128;
 
 template <std::size_t tokens, IntegerFormat F>
 HWY_NOINLINE void multiply_panels(const Panel<F> (&panel)[panels], const QuantizedRows& x, std::size_t token,
-                                  std::size_t token_end, std::size_t k, std::size_t n, float (*y)[panel_tokens][panel_rows],
-                                  std::size_t y_token) {
+                                  std::size_t token_end, std::size_t k, std::size_t n,
+                                  float (*y)[panel_tokens][panel_rows], std::size_t y_token) {
   TokenTile<F, tokens> tile;
   fill_tile<F>(x, token, token_end, k, n, tile);
   for (std::size_t p = 0; p < panels; ++p) {
-    for (std::size_t r = 0; r < panel_rows; r += lanes) multiply_tile<F>(panel[p], r, tile, n, y[p] + y_token);
+    for (std::size_t r = 0; r < panel_rows; r += lanes)
+      multiply_tile<F>(panel[p], r, tile, n, y[p] + y_token);
   }
 }
 
 /// Pointers to 16 rows; those past the end repeat the last one.
 template <IntegerFormat F>
-HWY_INLINE void rows_from(const MatmulArgs<F>& a, std::size_t row, const typename F::Block* (&rows)[panel_rows]) {
+HWY_INLINE void rows_from(const MatmulArgs<F>& a, std::size_t row,
+                          const typename F::Block* (&rows)[panel_rows]) {
   for (std::size_t r = 0; r < panel_rows; ++r) rows[r] = a.w.row(HWY_MIN(row + r, a.last - 1));
 }
 
 template <IntegerFormat F>
-HWY_INLINE void write_outputs(const MatmulArgs<F>& a, std::size_t row, std::size_t token, const float* products) {
+HWY_INLINE void write_outputs(const MatmulArgs<F>& a, std::size_t row, std::size_t token,
+                              const float* products) {
   float* const y = a.y[token].data() + row;
   const std::size_t n = HWY_MIN(panel_rows, a.last - row);
   for (std::size_t r = 0; r < n; ++r) y[r] = a.add ? y[r] + products[r] : products[r];
@@ -383,7 +395,8 @@ HWY_NOINLINE void matmul_many(const MatmulArgs<F>& a, std::size_t token, std::si
       }
     }
     for (std::size_t p = 0; p < used; ++p) {
-      for (std::size_t t = token; t < token_end; ++t) write_outputs(a, row + p * panel_rows, t, y[p][t - token]);
+      for (std::size_t t = token; t < token_end; ++t)
+        write_outputs(a, row + p * panel_rows, t, y[p][t - token]);
     }
   }
 }
@@ -423,7 +436,8 @@ inline std::int32_t dot_codes(const std::int8_t* code, const std::int8_t* x, std
 
 #endif  // MICA_VECTORS
 
-inline void fold_apart(const Apart& w, const std::int8_t* x, const float* xd, const std::int16_t* sums, float* y) {
+inline void fold_apart(const Apart& w, const std::int8_t* x, const float* xd, const std::int16_t* sums,
+                       float* y) {
   float acc = 0, mac = 0;
   for (std::size_t s = 0; s < w.size / 32; ++s) {
     std::int32_t isum = 0;

@@ -122,8 +122,10 @@ template <class V>
 HWY_INLINE void transpose4(V& a, V& b, V& c, V& e) {
   const hn::DFromV<V> d;
   const hn::RepartitionToWide<decltype(d)> wide;
-  const auto ab_low = hn::BitCast(wide, hn::InterleaveLower(d, a, b)), ab_high = hn::BitCast(wide, hn::InterleaveUpper(d, a, b));
-  const auto ce_low = hn::BitCast(wide, hn::InterleaveLower(d, c, e)), ce_high = hn::BitCast(wide, hn::InterleaveUpper(d, c, e));
+  const auto ab_low = hn::BitCast(wide, hn::InterleaveLower(d, a, b)),
+             ab_high = hn::BitCast(wide, hn::InterleaveUpper(d, a, b));
+  const auto ce_low = hn::BitCast(wide, hn::InterleaveLower(d, c, e)),
+             ce_high = hn::BitCast(wide, hn::InterleaveUpper(d, c, e));
   a = hn::BitCast(d, hn::InterleaveLower(wide, ab_low, ce_low));
   b = hn::BitCast(d, hn::InterleaveUpper(wide, ab_low, ce_low));
   c = hn::BitCast(d, hn::InterleaveLower(wide, ab_high, ce_high));
@@ -136,7 +138,8 @@ HWY_INLINE VI sum_blocks(VI a, VI b, VI c, VI e) {
   const hn::RepartitionToWide<DI> wide;
   const auto ab = hn::BitCast(wide, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
   const auto ce = hn::BitCast(wide, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
-  return hn::Add(hn::BitCast(d, hn::InterleaveLower(wide, ab, ce)), hn::BitCast(d, hn::InterleaveUpper(wide, ab, ce)));
+  return hn::Add(hn::BitCast(d, hn::InterleaveLower(wide, ab, ce)),
+                 hn::BitCast(d, hn::InterleaveUpper(wide, ab, ce)));
 }
 
 /// A vector of 128-bit blocks that begin at at(row), at(row + 4), at(row + 8) and so on.

@@ -58,7 +58,8 @@ HWY_INLINE void real_tile(const T* const (&w)[rows], const float* const (&x)[tok
   }
   for (std::size_t t = 0; t < tokens; ++t) {
     for (std::size_t r = 0; r < rows; ++r) {
-      for (std::size_t p = 0; p < parts; ++p) c[t][r][p] = extend_tail(w[r] + whole, x[t] + whole, k - whole, p, c[t][r][p]);
+      for (std::size_t p = 0; p < parts; ++p)
+        c[t][r][p] = extend_tail(w[r] + whole, x[t] + whole, k - whole, p, c[t][r][p]);
       products[t][r] = tree(c[t][r]);
     }
   }
@@ -66,7 +67,8 @@ HWY_INLINE void real_tile(const T* const (&w)[rows], const float* const (&x)[tok
 
 /// Up to rows x tokens outputs; those past the end repeat the last one and are dropped.
 template <std::size_t rows, std::size_t tokens, WeightFormat F>
-HWY_INLINE void real_outputs(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t token_end) {
+HWY_INLINE void real_outputs(const MatmulArgs<F>& a, std::size_t row, std::size_t token,
+                             std::size_t token_end) {
   const typename F::Block* w[rows];
   const float* x[tokens];
   for (std::size_t r = 0; r < rows; ++r) w[r] = a.w.row(HWY_MIN(row + r, a.last - 1));
@@ -75,7 +77,8 @@ HWY_INLINE void real_outputs(const MatmulArgs<F>& a, std::size_t row, std::size_
   real_tile<rows, tokens>(w, x, a.w.cols(), products);
   for (std::size_t t = 0; t < tokens && token + t < token_end; ++t) {
     float* const y = a.y[token + t].data() + row;
-    for (std::size_t r = 0; r < rows && row + r < a.last; ++r) y[r] = a.add ? y[r] + products[t][r] : products[t][r];
+    for (std::size_t r = 0; r < rows && row + r < a.last; ++r)
+      y[r] = a.add ? y[r] + products[t][r] : products[t][r];
   }
 }
 
@@ -105,7 +108,8 @@ inline void extend_chains(const float* w, const float* x, std::size_t n, float* 
   const std::size_t whole = n / 16 * 16;
   for (std::size_t i = 0; i < whole; i += 16) {
     MICA_UNROLL
-    for (std::size_t p = 0; p < parts; ++p) v[p] = hn::MulAdd(load(w + i + p * lanes), load(x + i + p * lanes), v[p]);
+    for (std::size_t p = 0; p < parts; ++p)
+      v[p] = hn::MulAdd(load(w + i + p * lanes), load(x + i + p * lanes), v[p]);
   }
   for (std::size_t p = 0; p < parts; ++p) {
     hn::StoreU(extend_tail(w + whole, x + whole, n - whole, p, v[p]), DF(), c + p * lanes);

@@ -16,7 +16,8 @@ HWY_EXPORT(fold_apart);
 void extend_chains(const float* w, const float* x, std::size_t n, float* c) noexcept {
   HWY_DYNAMIC_DISPATCH(extend_chains)(w, x, n, c);
 }
-float fold_apart(const Apart& w, const std::int8_t* x, const float* xd, const std::int16_t* sums, float y) noexcept {
+float fold_apart(const Apart& w, const std::int8_t* x, const float* xd, const std::int16_t* sums,
+                 float y) noexcept {
   HWY_DYNAMIC_DISPATCH(fold_apart)(w, x, xd, sums, &y);
   return y;
 }
