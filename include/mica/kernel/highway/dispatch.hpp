@@ -24,11 +24,13 @@
 #include <cstring>
 #include <limits>
 
+// In this order: all other targets, then the one that the compiler's flags name.
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/kernel/highway/kernels-inl.hpp"
-#include "mica/kernel/highway/kernels-inl.hpp"
-
 #include <hwy/foreach_target.h>
+#include "mica/kernel/highway/kernels-inl.hpp"
+// clang-format on
 
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
