@@ -9,6 +9,8 @@
 #define LESSON_Q4_1_CODEC_INL_HPP
 #endif
 
+#include "q4_1.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
