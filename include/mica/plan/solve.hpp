@@ -15,13 +15,14 @@ inline constexpr std::size_t round_from_tokens = 4096;
 
 /// The largest n_ctx, below `most`, whose plan stays within the budget; 0 when none does.
 /// Cost: log2(most) dry runs, each linear in its context. Raises what make_plan() raises.
-[[nodiscard]] inline std::size_t longest_context(const gguf::Document& document, Question question,
-                                                 std::size_t most, std::uint64_t budget_bytes) {
+template <class Families = arch::All>
+[[nodiscard]] std::size_t longest_context(const gguf::Document& document, Question question, std::size_t most,
+                                          std::uint64_t budget_bytes) {
   constexpr std::size_t grain = format::tile_tokens;
   const auto fits = [&](std::size_t n_ctx) {
     question.model.n_ctx = n_ctx;
     question.tokens = 0;
-    const Plan plan = make_plan(document, question);
+    const Plan plan = make_plan<Families>(document, question);
     question.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];
     return plan.peak_bytes <= budget_bytes;
   };
