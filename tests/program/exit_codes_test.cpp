@@ -56,15 +56,19 @@ TEST_CASE("a file that is no model ends with 3") {
 TEST_CASE("what does not fit the budget ends with 4 and says what would fit") {
   const std::string model = story_model();
   if (model.empty()) return;
-  const Ran ran = mica({"complete", model, "x", "-n", "1", "--memory", "9000K"});
+  const auto complete = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"complete", model, "x", "-n", "1", "-t", "1", "--memory", "9800K"};
+    words.insert(words.end(), more.begin(), more.end());
+    return mica(words);
+  };
+  const Ran ran = complete({});
   CHECK(ran.code == 4);
   CHECK(ran.out.empty());
   CHECK(has(ran.err, "needs "));
-  CHECK(has(ran.err, ", budget 8.8 MiB (weights "));
+  CHECK(has(ran.err, ", budget 9.6 MiB (weights "));
   REQUIRE(has(ran.err, "Fits with -c "));
   const std::string n = ran.err.substr(ran.err.find("-c ") + 3);
-  CHECK(mica({"complete", model, "x", "-n", "1", "--memory", "9000K", "-c", n.substr(0, n.find(','))}).code ==
-        0);
+  CHECK(complete({"-c", n.substr(0, n.find(','))}).code == 0);
   CHECK(mica({"plan", model, "--memory", "9000K"}).code == 4);
   CHECK(mica({"plan", model, "--memory", "1G"}).code == 0);
   CHECK(has(mica({"plan", model, "--memory", "1M"}).err, "No context fits"));

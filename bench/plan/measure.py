@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of a run beside the memory that the same run takes.
+
+    bench/plan/measure.py PROGRAM MODEL... [--json FILE]
+
+For each model and configuration: `mica plan --json`, then a run that fills the context. Printed are the planned peak,
+the measured peak resident memory, the difference, and the bytes that the process would have to be booked with for a
+difference of zero. Mapped weights count in whole, though a run touches only the rows of the embedding that it needs.
+Standard library only."""
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+
+CONFIGURATIONS = [
+    [],
+    ["--chunk", "64"],
+    ["-ctk", "q8_0", "-ctv", "q8_0"],
+    ["--kv", "contiguous"],
+    ["--weights", "resident"],
+]
+
+
+def planned(program, model, flags):
+    done = subprocess.run([program, "plan", model, "--json", *flags], capture_output=True, text=True)
+    if done.returncode not in (0, 4):
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def measured(program, model, tokens, flags):
+    """Peak resident bytes of a run that reads `tokens` tokens, as the run itself says: wait4() would add this script,
+    whose memory a child has until it becomes the program."""
+    argv = [program, "bench", model, "-p", str(tokens), "-n", "0", "-r", "1", "-o", "json", *flags]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)[0]["peak_bytes"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--json", help="write the rows to this file")
+    parser.add_argument("--contexts", default="256,512", help="tokens of context, separated by commas")
+    args = parser.parse_args()
+    rows = []
+    print(f"{'model':28} {'flags':28} {'n_ctx':>6} {'planned':>9} {'measured':>9} {'off':>7} {'process':>8}   (MiB)")
+    for model in args.models:
+        for n_ctx in map(int, args.contexts.split(",")):
+            for flags in CONFIGURATIONS:
+                flags = flags + ["-c", str(n_ctx)]
+                plan = planned(args.program, model, flags)
+                peak = measured(args.program, model, n_ctx, flags)
+                row = {
+                    "model": os.path.basename(model),
+                    "flags": " ".join(flags),
+                    "n_ctx": n_ctx,
+                    "planned_bytes": plan["peak_bytes"],
+                    "measured_bytes": peak,
+                    "difference": (plan["peak_bytes"] - peak) / peak,
+                    "process_bytes": peak - plan["peak_bytes"] + plan["accounts"]["process"],
+                    "accounts": plan["accounts"],
+                }
+                rows.append(row)
+                mib = 1 << 20
+                print(
+                    f"{row['model'][:28]:28} {row['flags'][:28]:28} {n_ctx:6} {row['planned_bytes'] / mib:9.1f} "
+                    f"{peak / mib:9.1f} {100 * row['difference']:+6.1f}% {row['process_bytes'] / mib:8.1f}",
+                    flush=True,
+                )
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump({"machine": platform.processor() or platform.machine(), "rows": rows}, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
