@@ -4,8 +4,8 @@
 //
 //   01_generate [MODEL.gguf]
 //
-// mica::open() looks into the file and chooses family, formats and tokenizer at run time. Lesson 2 makes these
-// choices in types instead.
+// mica::open() looks into the file and chooses family, formats and tokenizer at run time. Lesson 2 makes
+// these choices in types instead.
 
 #include "mica/runtime/complete.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One generation on the console: text as it comes, or JSON; then the timings; and why it stopped as an exit code.
+// One generation on the console: text as it comes, or JSON; then the timings; and why it stopped as an exit
+// code.
 #pragma once
 
 #include "mica/runtime/generate.hpp"
@@ -15,7 +16,8 @@ namespace mica::program {
 
 class Answerer {
  public:
-  /// Options and model outlive the answerer. stop: one more text that ends an answer, besides those of the options.
+  /// Options and model outlive the answerer. stop: one more text that ends an answer, besides those of the
+  /// options.
   Answerer(const Options& options, Model& model, std::string stop = {});
 
   /// Feeds the prompt, prints the answer, and returns the exit code.

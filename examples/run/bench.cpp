@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Speed of reading prompts and of writing tokens, in the fields and the table that llama-bench has, with the memory it
-// took. Ids are random; every step of writing computes its logits, as generation does.
+// Speed of reading prompts and of writing tokens, in the fields and the table that llama-bench has, with the
+// memory it took. Ids are random; every step of writing computes its logits, as generation does.
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"

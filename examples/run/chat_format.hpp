@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chat format that options and file lead to. The engine costs seconds to compile, so it is named here and included
-// in one unit.
+// The chat format that options and file lead to. The engine costs seconds to compile, so it is named here and
+// included in one unit.
 #pragma once
 
 #include "mica/gguf/metadata.hpp"

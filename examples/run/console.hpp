@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program's dealings with the terminal and its surroundings: the answer goes to stdout, everything else to stderr;
-// signals; what the environment says.
+// The program's dealings with the terminal and its surroundings: the answer goes to stdout, everything else
+// to stderr; signals; what the environment says.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -17,8 +17,8 @@ namespace mica::program {
 
 struct Options;
 
-/// Writes to stdout at once. Raises ErrorCode::failed when the bytes cannot be delivered; a closed pipe ends the program
-/// quietly.
+/// Writes to stdout at once. Raises ErrorCode::failed when the bytes cannot be delivered; a closed pipe ends
+/// the program quietly.
 void print(std::string_view text);
 
 /// Writes to stderr at once, unless the program is quiet.

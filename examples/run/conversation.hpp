@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A conversation with a model: its messages, and a session that is brought in line with them. Whatever the new text has
-// in common with the old one stays in the cache.
+// A conversation with a model: its messages, and a session that is brought in line with them. Whatever the
+// new text has in common with the old one stays in the cache.
 #pragma once
 
 #include "answer.hpp"

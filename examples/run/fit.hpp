@@ -18,7 +18,8 @@ namespace mica::program {
 /// The plan of the question; shared between verbs so that it is compiled once.
 [[nodiscard]] plan::Plan plan_run(const gguf::Document& document, const plan::Question& question);
 
-/// "needs ..., budget ... (weights ..., KV ... at N tokens, ...).  Fits with -c N ..." for a plan above the budget.
+/// "needs ..., budget ... (weights ..., KV ... at N tokens, ...).  Fits with -c N ..." for a plan above the
+/// budget.
 [[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question,
                                   const plan::Plan& plan, std::uint64_t budget);
 

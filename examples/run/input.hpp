@@ -13,7 +13,8 @@
 
 namespace mica::program {
 
-/// The header of the file that was named; of the bundled model when none was. Raises ErrorCode::usage when there is none.
+/// The header of the file that was named; of the bundled model when none was. Raises ErrorCode::usage when
+/// there is none.
 [[nodiscard]] gguf::Document open_document(const Options& options);
 
 /// The prompt: words, --prompt or --prompt-file; empty when there is none.

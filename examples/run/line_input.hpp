@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines that people type: with editing and a history where libedit is there and stdin is a terminal, plain otherwise.
+// Lines that people type: with editing and a history where libedit is there and stdin is a terminal, plain
+// otherwise.
 #pragma once
 
 #include "console.hpp"

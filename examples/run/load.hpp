@@ -8,7 +8,8 @@
 
 namespace mica::program {
 
-/// The model, ready to run. With --memory it is planned first: what does not fit is refused before anything is loaded.
+/// The model, ready to run. With --memory it is planned first: what does not fit is refused before anything
+/// is loaded.
 [[nodiscard]] Model open_model(const Options& options, std::size_t logits_rows = 1);
 
 }  // namespace mica::program

@@ -29,8 +29,8 @@ struct Verb {
   std::string_view example;
 };
 
-// m model, p prompt, c chat, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench, e perplexity,
-// d inspect
+// m model, p prompt, c chat, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench,
+// e perplexity, d inspect
 constexpr Verb verbs[] = {
     {"run", "complete or answer once; chat when there is no prompt", "mpcrso",
      "mica run model.gguf \"Why is the sky blue?\""},
@@ -242,8 +242,8 @@ void add_bench(CLI::App& app, Options& o) {
       ->group(group);
 }
 
-/// What a configuration file says: flags of this verb, at the top or under [verb]. A variable of the environment wins
-/// over the file, and the parser would have it the other way round.
+/// What a configuration file says: flags of this verb, at the top or under [verb]. A variable of the
+/// environment wins over the file, and the parser would have it the other way round.
 class ConfigFile : public CLI::ConfigTOML {
  public:
   ConfigFile(const CLI::App& app, std::set<const CLI::Option*>& found) : app_(app), found_(found) {}

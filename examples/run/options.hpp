@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a command line says, after flags, environment and configuration file have been merged. Verbs read this and never
-// see the parser.
+// What a command line says, after flags, environment and configuration file have been merged. Verbs read this
+// and never see the parser.
 #pragma once
 
 #include "mica/runtime/open_options.hpp"

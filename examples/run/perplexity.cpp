@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How well a model predicts a text: windows of n_ctx tokens, each begun with BOS where the vocabulary asks for it, the
-// second half of each counted. The chunking is that of the common tool, so numbers can be compared.
+// How well a model predicts a text: windows of n_ctx tokens, each begun with BOS where the vocabulary asks
+// for it, the second half of each counted. The chunking is that of the common tool, so numbers can be
+// compared.
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"

@@ -13,10 +13,12 @@
 
 namespace mica::program {
 
-/// Whether progress is shown at all: stderr is a terminal and the program is neither quiet nor asked for JSON.
+/// Whether progress is shown at all: stderr is a terminal and the program is neither quiet nor asked for
+/// JSON.
 [[nodiscard]] bool shows_progress(const Options& options);
 
-/// A line that is rewritten as a loop goes on; nothing in the first 300 ms, and at most ten times a second after.
+/// A line that is rewritten as a loop goes on; nothing in the first 300 ms, and at most ten times a second
+/// after.
 class Progress {
  public:
   explicit Progress(const Options& options) : shown_(shows_progress(options)) {}
@@ -34,7 +36,8 @@ class Progress {
   bool dirty_ = false;
 };
 
-/// A line that appears when a piece of work that reports nothing takes longer than 300 ms, with the seconds it took.
+/// A line that appears when a piece of work that reports nothing takes longer than 300 ms, with the seconds
+/// it took.
 class Waiting {
  public:
   Waiting(const Options& options, std::string text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Before the parser: spellings that people bring from other tools become ours, and flags that make no sense here are
-// dropped with a line that says so.
+// Before the parser: spellings that people bring from other tools become ours, and flags that make no sense
+// here are dropped with a line that says so.
 #pragma once
 
 #include <span>

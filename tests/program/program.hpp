@@ -41,7 +41,8 @@ struct Ran {
   std::uint64_t peak_bytes = 0;  // resident
 };
 
-/// One run, prepared step by step. The environment is the test's own, without MICA_ARG_* and without a configuration.
+/// One run, prepared step by step. The environment is the test's own, without MICA_ARG_* and without a
+/// configuration.
 class ProgramRun {
  public:
   ProgramRun(std::string program, std::vector<std::string> words) : words_(std::move(words)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model will need, before it is loaded. The plan is the program run dry: the same Transformer over an allocator
-// that only does the books, its cache filled to n_ctx.
+// What a model will need, before it is loaded. The plan is the program run dry: the same Transformer over an
+// allocator that only does the books, its cache filled to n_ctx.
 #pragma once
 
 #include "mica/alloc/counting.hpp"
@@ -19,9 +19,9 @@
 
 namespace mica::plan {
 
-/// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries, and what opening needs for a
-/// moment. bench/plan found 5.7 to 6.5 MiB for small vocabularies and 9.0 for one of 128,000 pieces, on x86-64 Linux
-/// with glibc.
+/// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries, and what opening needs
+/// for a moment. bench/plan found 5.7 to 6.5 MiB for small vocabularies and 9.0 for one of 128,000 pieces, on
+/// x86-64 Linux with glibc.
 inline constexpr std::uint64_t process_bytes = std::uint64_t{7} << 20;
 
 /// What is to be planned.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans asked backwards: the longest context that a budget allows. Every answer is a plan that was made, so it holds.
+// Plans asked backwards: the longest context that a budget allows. Every answer is a plan that was made, so
+// it holds.
 #pragma once
 
 #include "mica/plan/plan.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Transformer whose type is known to the file alone: one virtual call per step. A library user who knows his model
-// keeps the concrete type; sessions work on either.
+// A Transformer whose type is known to the file alone: one virtual call per step. A library user who knows
+// his model keeps the concrete type; sessions work on either.
 #pragma once
 
 #include "mica/model/transformer.hpp"
@@ -14,9 +14,10 @@
 namespace mica {
 
 /// What a session needs of a model: BasicTransformer, or AnyModel.
+// clang-format off
 template <class M>
-concept StepModel = requires(M& model, const M& constant, typename M::Cache& cache, std::span<const text::TokenId> tokens,
-                             std::span<const std::size_t> rows, text::TokenId token) {
+concept StepModel = requires(M& model, const M& constant, typename M::Cache& cache, TokenId token,
+                             std::span<const TokenId> tokens, std::span<const std::size_t> rows) {
   { constant.config() } noexcept -> std::same_as<const arch::Config&>;
   { constant.n_ctx() } noexcept -> std::same_as<std::size_t>;
   { constant.chunk() } noexcept -> std::same_as<std::size_t>;
@@ -28,6 +29,7 @@ concept StepModel = requires(M& model, const M& constant, typename M::Cache& cac
   { cache.tokens } -> std::convertible_to<std::size_t>;
   { cache.rewind(std::size_t{}) } noexcept;
 };
+// clang-format on
 
 class AnyModel {
   struct CacheBase {
@@ -69,7 +71,9 @@ class AnyModel {
     if (status == model::StepStatus::ok) cache.tokens += tokens.size();
     return status;
   }
-  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept { return model_->logits(rows); }
+  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept {
+    return model_->logits(rows);
+  }
   [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, text::TokenId token) noexcept {
     return model_->first_non_finite_layer(*cache.base_, token);
   }
@@ -104,15 +108,21 @@ class AnyModel {
     std::size_t chunk() const noexcept override { return model.chunk(); }
     std::size_t logits_rows() const noexcept override { return model.logits_rows(); }
     std::uint64_t weight_bytes() const noexcept override { return model.weight_bytes(); }
-    std::unique_ptr<CacheBase> make_cache() const override { return std::make_unique<CacheHolder<T>>(maker(model)); }
+    std::unique_ptr<CacheBase> make_cache() const override {
+      return std::make_unique<CacheHolder<T>>(maker(model));
+    }
     model::StepStatus step(CacheBase& cache, std::span<const text::TokenId> tokens) noexcept override {
       return model.step(cache_of(cache), tokens);
     }
-    MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept override { return model.logits(rows); }
+    MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept override {
+      return model.logits(rows);
+    }
     std::size_t first_non_finite_layer(CacheBase& cache, text::TokenId token) noexcept override {
       return model.first_non_finite_layer(cache_of(cache), token);
     }
-    static typename T::Cache& cache_of(CacheBase& cache) noexcept { return static_cast<CacheHolder<T>&>(cache).cache; }
+    static typename T::Cache& cache_of(CacheBase& cache) noexcept {
+      return static_cast<CacheHolder<T>&>(cache).cache;
+    }
     T model;
     MakeCache maker;
   };

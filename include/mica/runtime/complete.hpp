@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text in, text out, in one call: for who wants an answer and no sessions. Everything it does can be done with
-// runtime/session.hpp and runtime/generate.hpp, and more.
+// Text in, text out, in one call: for who wants an answer and no sessions. Everything it does can be done
+// with runtime/session.hpp and runtime/generate.hpp, and more.
 #pragma once
 
 #include "mica/runtime/generate.hpp"
@@ -19,8 +19,8 @@ struct CompleteOptions {
   sample::SamplerOptions sampler = {};
 };
 
-/// The ids of a text that a model is to go on with. An empty text begins with BOS, or with EOS where there is no BOS.
-/// Raises ErrorCode::usage for an empty text when the vocabulary has neither.
+/// The ids of a text that a model is to go on with. An empty text begins with BOS, or with EOS where there is
+/// no BOS. Raises ErrorCode::usage for an empty text when the vocabulary has neither.
 template <text::Tokenizer Tokenizer>
 [[nodiscard]] std::vector<TokenId> prompt_ids(const Tokenizer& tokenizer, std::string_view prompt) {
   auto ids = tokenizer.encode(prompt, {.add_special = true, .parse_special = true});
@@ -31,8 +31,8 @@ template <text::Tokenizer Tokenizer>
   return {*first};
 }
 
-/// Goes on with a text in a session of its own. on_text(std::string_view) gets whole UTF-8 sequences; false stops.
-/// Raises what generate() raises.
+/// Goes on with a text in a session of its own. on_text(std::string_view) gets whole UTF-8 sequences; false
+/// stops. Raises what generate() raises.
 template <class Families, class OnText>
 GenerateResult complete(BasicModel<Families>& model, std::string_view prompt, const CompleteOptions& options,
                         OnText&& on_text) {

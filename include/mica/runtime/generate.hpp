@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a prompt to text: feed, sample, give out pieces at UTF-8 boundaries, stop for a reason that has a name.
+// From a prompt to text: feed, sample, give out pieces at UTF-8 boundaries, stop for a reason that has a
+// name.
 #pragma once
 
 #include "mica/runtime/session.hpp"
@@ -22,17 +23,25 @@
 namespace mica {
 
 struct GenerateOptions {
-  std::size_t max_tokens = 0;              // 0: until something else stops it
-  bool stop_at_end = true;                 // at a token that ends a text or a turn
-  bool show_special = false;               // control tokens appear as text
-  std::vector<std::string> stop = {};      // texts that end the answer and do not appear in it
+  std::size_t max_tokens = 0;                 // 0: until something else stops it
+  bool stop_at_end = true;                    // at a token that ends a text or a turn
+  bool show_special = false;                  // control tokens appear as text
+  std::vector<std::string> stop = {};         // texts that end the answer and do not appear in it
   const std::atomic<bool>* cancel = nullptr;  // looked at before each token
 };
 
-enum class StopReason : std::uint8_t { end_of_text, length, stop_text, cancelled, context_full, no_memory, read_failed };
+enum class StopReason : std::uint8_t {
+  end_of_text,
+  length,
+  stop_text,
+  cancelled,
+  context_full,
+  no_memory,
+  read_failed
+};
 
 [[nodiscard]] constexpr std::string_view name(StopReason reason) noexcept {
-  constexpr std::string_view names[] = {"end_of_text", "length",    "stop_text",  "cancelled",
+  constexpr std::string_view names[] = {"end_of_text",  "length",    "stop_text",  "cancelled",
                                         "context_full", "no_memory", "read_failed"};
   return names[static_cast<std::size_t>(reason)];
 }
@@ -47,9 +56,12 @@ namespace detail {
 
 [[nodiscard]] constexpr StopReason reason_of(model::StepStatus status) noexcept {
   switch (status) {
-    case model::StepStatus::context_full: return StopReason::context_full;
-    case model::StepStatus::no_memory: return StopReason::no_memory;
-    default: return StopReason::read_failed;
+    case model::StepStatus::context_full:
+      return StopReason::context_full;
+    case model::StepStatus::no_memory:
+      return StopReason::no_memory;
+    default:
+      return StopReason::read_failed;
   }
 }
 
@@ -62,7 +74,8 @@ class StopTexts {
   [[nodiscard]] std::string take(std::string_view more) {
     held_ += more;
     for (const std::string& stop : stops_) {
-      if (const std::size_t at = stop.empty() ? std::string::npos : held_.find(stop); at != std::string::npos) {
+      if (const std::size_t at = stop.empty() ? std::string::npos : held_.find(stop);
+          at != std::string::npos) {
         found_ = true;
         held_.resize(at);
       }
@@ -97,8 +110,8 @@ class StopTexts {
 template <class Tokenizer, class OnText>
 class TextWriter {
  public:
-  /// at_start: nothing but control tokens stands before the text, so the space that encoding puts before a first word
-  /// is not part of it.
+  /// at_start: nothing but control tokens stands before the text, so the space that encoding puts before a
+  /// first word is not part of it.
   TextWriter(const Tokenizer& tokenizer, const GenerateOptions& options, bool at_start, OnText& on_text)
       : tokenizer_(tokenizer),
         show_special_(options.show_special),
@@ -129,7 +142,9 @@ class TextWriter {
   [[nodiscard]] bool stopped() const noexcept { return stops_.found(); }
 
  private:
-  [[nodiscard]] bool give(const std::string& text) { return text.empty() || on_text_(std::string_view(text)); }
+  [[nodiscard]] bool give(const std::string& text) {
+    return text.empty() || on_text_(std::string_view(text));
+  }
 
   const Tokenizer& tokenizer_;
   bool show_special_;
@@ -165,13 +180,14 @@ StopReason sample_all(Session<Model>& session, const Tokenizer& tokenizer, Sampl
 
 }  // namespace detail
 
-/// Feeds the prompt and samples until a stop. on_text(std::string_view) gets whole UTF-8 sequences; false stops
-/// (cancelled). An empty prompt goes on from where the session is, which then needs at least one token.
+/// Feeds the prompt and samples until a stop. on_text(std::string_view) gets whole UTF-8 sequences; false
+/// stops (cancelled). An empty prompt goes on from where the session is, which then needs at least one token.
 /// The session afterwards holds the prompt and all sampled tokens but the last.
 /// Raises ErrorCode::failed for non-finite logits, naming the layer; usage for ids outside the vocabulary.
 template <StepModel Model, text::Tokenizer Tokenizer, class Sampler, class OnText>
 GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, Sampler& sampler,
-                        std::span<const text::TokenId> prompt, const GenerateOptions& options, OnText&& on_text) {
+                        std::span<const text::TokenId> prompt, const GenerateOptions& options,
+                        OnText&& on_text) {
   GenerateResult result;
   const Stopwatch reading;
   for (const text::TokenId id : prompt) sampler.accept(id);

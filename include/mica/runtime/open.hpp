@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The front door: a path and some options become a model that can be used, whatever family and formats the file holds.
+// The front door: a path and some options become a model that can be used, whatever family and formats the
+// file holds.
 //
 //   auto model = mica::open("story.gguf");
 //   auto session = model.session();

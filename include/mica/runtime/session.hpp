@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One sequence on a model: tokens go in by chunks, logits come out, tokens can be taken back. Works on a concrete
-// Transformer and on AnyModel alike; knows ids and no text (runtime/generate.hpp does).
+// One sequence on a model: tokens go in by chunks, logits come out, tokens can be taken back. Works on a
+// concrete Transformer and on AnyModel alike; knows ids and no text (runtime/generate.hpp does).
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -17,7 +17,8 @@
 
 namespace mica {
 
-/// A sequence of tokens and its keys and values. One thread at a time; one session of a model steps at a time.
+/// A sequence of tokens and its keys and values. One thread at a time; one session of a model steps at a
+/// time.
 template <StepModel Model>
 class Session {
  public:
@@ -39,8 +40,8 @@ class Session {
     return feed_rows(tokens, cancel, [](std::size_t, std::size_t) {});
   }
 
-  /// The same, and calls on_chunk(first, count) after each chunk: tokens [first, first + count) of the sequence are the
-  /// ones whose logits can be had now.
+  /// The same, and calls on_chunk(first, count) after each chunk: tokens [first, first + count) of the
+  /// sequence are the ones whose logits can be had now.
   template <class OnChunk>
   [[nodiscard]] model::StepStatus feed_rows(std::span<const text::TokenId> tokens,
                                             const std::atomic<bool>* cancel, OnChunk&& on_chunk);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long a generation took, in the two phases that people compare: reading the prompt, and writing the answer.
+// How long a generation took, in the two phases that people compare: reading the prompt, and writing the
+// answer.
 #pragma once
 
 #include <chrono>
