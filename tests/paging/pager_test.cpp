@@ -6,6 +6,7 @@
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/counting.hpp"
+#include "mica/alloc/tracked.hpp"
 #include "mica/gguf/writer.hpp"
 #include "mica/paging/any_pager.hpp"
 #include "mica/paging/mapped.hpp"
@@ -142,6 +143,21 @@ TEST_CASE_TEMPLATE("a dry pager books the same and reads nothing", P, paging::Ma
   }
   CHECK(dry.peaks() == real.peaks());
   CHECK(dry.used() == 0);
+}
+
+TEST_CASE_TEMPLATE("a pager's bytes are booked through a decorator", P, paging::Mapped<alloc::Tracked<A>>,
+                   paging::Resident<alloc::Tracked<A>>) {
+  const std::vector<std::byte> bytes = odd_tensors().bytes();
+  const gguf::Document document = gguf::parse(bytes, "memory");
+  const auto table = extents(document);
+  budget::Ledger ledger;
+  alloc::Statistics statistics;
+  {
+    const P pager({document, table, 3}, alloc::Tracked<A>(statistics, A(ledger, Account::process)), {});
+    CHECK(ledger.used(Account::weights) >= bytes_of(document));
+    CHECK(ledger.used(Account::process) == 0);
+  }
+  CHECK(ledger.used() == 0);
 }
 
 TEST_CASE("a file that is cut after it was opened is an error, not a crash") {
