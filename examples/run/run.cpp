@@ -9,6 +9,7 @@
 #include "load.hpp"
 #include "verbs.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::string_view story_beginning = "Once upon a time";
 constexpr std::int64_t story_tokens = 300;
+constexpr std::int64_t story_room = 16;  // tokens of the context that the beginning may take
 
 ChatFormat format_of(const Options& options, const Model& model) {
   ChatFormat format(options, model.document().metadata(), model.tokenizer().vocabulary());
@@ -56,9 +58,10 @@ int run_chat(const Options& options, const std::optional<std::string>& prompt) {
 }
 
 int tell_story(const Options& options) {
+  Model model = open_model(options);
   Options told = options;
-  if (!told.n_predict) told.n_predict = story_tokens;
-  Model model = open_model(told);
+  const auto most = static_cast<std::int64_t>(model.transformer().n_ctx()) - story_room;
+  if (!told.n_predict) told.n_predict = std::clamp<std::int64_t>(most, 1, story_tokens);
   if (!told.json && !told.jsonl) print(story_beginning);
   return complete_text(told, model, std::string(story_beginning));
 }
