@@ -68,6 +68,40 @@ TEST_CASE_TEMPLATE("a query of zeros sees all tokens alike", E, format::F16, for
   CHECK(chunk.template run<kernel::Highway>(true).p[4] == 1.0f);
 }
 
+TEST_CASE("the softmax finds the first of equal maxima, passes over NaN and keeps a NaN in front") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> crossed(40, -1.0f);  // the later zero is in an earlier lane of four, eight or sixteen
+  crossed[5] = -0.0f;
+  crossed[16] = 0;
+  const std::vector<std::vector<float>> scores = {
+      {-1, -0.0f, 0, -0.0f}, {0, -0.0f}, {-3, nan, 2, 1}, {nan, 5}, {-inf, -inf}, {7}, crossed};
+  for (const std::size_t first : std::initializer_list<std::size_t>{0, 3, 16}) {
+    for (const std::size_t length : std::initializer_list<std::size_t>{1, 4, 21, 200}) {
+      for (const std::vector<float>& turn : scores) {
+        const auto run = [&](auto kernels) {
+          std::vector<float> p(kernel::chunk_tokens + 2, 9.0f);  // p, then max and sum
+          for (std::size_t j = 0; j < length; ++j) p[first + j] = turn[j % turn.size()];
+          const Visible visible{static_cast<std::uint16_t>(first),
+                                static_cast<std::uint16_t>(first + length)};
+          kernel::AttentionArgs a;
+          a.q = {p.data(), 1, 0};
+          a.visible = &visible;
+          a.p = {p.data(), 1, kernel::chunk_tokens};
+          a.max = p.data() + kernel::chunk_tokens;
+          a.sum = a.max + 1;
+          decltype(kernels)::attention_softmax(a);
+          return p;
+        };
+        const auto expected = run(kernel::Scalar{});
+        test::for_each_target([&] {
+          INFO("from " << first << ", " << length << " scores, the first " << turn[0]);
+          CHECK(test::differences(expected.data(), run(kernel::Highway{}).data(), expected.size()) == 0);
+        });
+      }
+    }
+  }
+}
+
 TEST_CASE("the largest queries and keys stay exact") {
   CounterRng rng(6);
   Chunk<format::Q8_0> chunk(512, {{0, 16}, {0, 16}}, rng);
