@@ -84,6 +84,7 @@
 #include "mica/kernel/activation.hpp"
 #include "mica/kernel/attention.hpp"
 #include "mica/kernel/concept.hpp"
+#include "mica/kernel/fallback.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/highway/abi.hpp"
 #include "mica/kernel/highway/generic.hpp"
@@ -144,11 +145,14 @@
 
 // text: from text to tokens and back, chat templates
 #include "mica/text/bpe.hpp"
+#include "mica/text/chat_style.hpp"
 #include "mica/text/concept.hpp"
+#include "mica/text/message.hpp"
 #include "mica/text/pretokenize.hpp"
 #include "mica/text/pretokenizer_rules.hpp"
 #include "mica/text/spm.hpp"
 #include "mica/text/token_id.hpp"
+#include "mica/text/token_type.hpp"
 #include "mica/text/tokenizer.hpp"
 #include "mica/text/unicode.hpp"
 #include "mica/text/utf8.hpp"
