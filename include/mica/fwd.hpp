@@ -66,7 +66,6 @@ struct TensorInfo;
 namespace kernel {
 struct Highway;
 struct Scalar;
-struct Xsimd;
 struct Eigen;
 }  // namespace kernel
 

@@ -85,6 +85,7 @@
 #include "mica/kernel/attention.hpp"
 #include "mica/kernel/concept.hpp"
 #include "mica/kernel/fallback.hpp"
+#include "mica/kernel/fallback.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/highway/abi.hpp"
 #include "mica/kernel/highway/generic.hpp"
