@@ -134,9 +134,9 @@ TEST_CASE("a storage is chosen by name, and an unknown name is refused with the 
 
 TEST_CASE("a storage refuses a size that no memory has") {
   const std::array<kv::LayerShape, 1> wide = {{{1u << 14, std::size_t{1} << 20}}};
-  kv::Contiguous<> contiguous({}, wide, std::size_t{1} << 30);
+  kv::AnyStorage<> contiguous({}, wide, std::size_t{1} << 30, "contiguous");
   CHECK_FALSE(contiguous.reserve(1));
-  kv::Segmented<> segmented({}, wide, std::size_t{1} << 20);
+  kv::AnyStorage<> segmented({}, wide, std::size_t{1} << 20, "segmented");
   CHECK_FALSE(segmented.reserve(std::size_t{1} << 20));
   CHECK(segmented.capacity() == 0);
 }
