@@ -8,9 +8,12 @@
 #include "mica/io/atomic_file.hpp"
 #include "plan_text.hpp"
 
-#include <charconv>
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 namespace mica::program {
 namespace {
@@ -23,6 +26,27 @@ constexpr std::string_view help_text =
     "/show WHAT        stats plan template       /read FILE     say what the file says\n"
     "/save FILE        write the conversation    \"\"\"            begins and ends text of many lines\n"
     "Ctrl-C stops an answer.";
+
+/// The options with one number changed.
+sample::SamplerOptions with(sample::SamplerOptions options, std::string_view name, double number) {
+  if (name == "temp" || name == "temperature") {
+    options.temperature = static_cast<float>(number);
+  } else if (name == "top_k") {
+    options.top_k = static_cast<std::int64_t>(number);
+  } else if (name == "top_p") {
+    options.top_p = static_cast<float>(number);
+  } else if (name == "min_p") {
+    options.min_p = static_cast<float>(number);
+  } else if (name == "repeat_penalty") {
+    options.repeat_penalty = static_cast<float>(number);
+  } else if (name == "seed") {
+    options.seed = static_cast<std::uint64_t>(static_cast<std::int64_t>(number));
+  } else {
+    raise(ErrorCode::usage, "/set knows temp, top_k, top_p, min_p, repeat_penalty, seed and n; found '",
+          escaped(name), "'");
+  }
+  return options;
+}
 
 /// The commands and their state.
 class Chat {
@@ -39,22 +63,32 @@ class Chat {
 
   int talk(const std::optional<std::string>& first) {
     if (first) say(*first);
+    bool warned = false;
     while (!over_) {
       const auto line = lines_.read("> ");
       if (!line) break;
-      forget_interrupt();
-      const std::string text = lines_.with_quoted_lines(*line);
-      if (text.empty()) continue;
-      if (text.front() == '/') {
-        command(text);
-      } else {
-        say(text);
+      if (interrupted()) {  // while somebody was typing
+        if (warned) return 130;
+        warned = true;
+        forget_interrupt();
+        write_error("\n(once more, or Ctrl-D, to leave)\n");
+        continue;
       }
+      warned = false;
+      take(lines_.with_quoted_lines(*line));
     }
     return code_;
   }
 
  private:
+  void take(const std::string& text) {
+    if (text.empty()) return;
+    if (text.front() == '/') {
+      command(text);
+    } else {
+      say(text);
+    }
+  }
   /// An error costs one exchange, not the conversation.
   void say(const std::string& text) {
     conversation_.messages().push_back({"user", text});
@@ -64,6 +98,7 @@ class Chat {
     try {
       code_ = conversation_.answer(answerer_);
       if (code_ == 130) code_ = 0;  // it stopped the answer, and that is all
+      forget_interrupt();
     } catch (const Error& error) {
       conversation_.messages().pop_back();
       write_error(join("mica: ", error.message(), "\n"));
@@ -73,8 +108,18 @@ class Chat {
   }
 
   void command(const std::string& line);
-  void set(std::string_view name, const std::string& value);
-  void show(std::string_view what);
+  void leave(const std::string&) { over_ = true; }
+  void help(const std::string&) { write_error(join(help_text, "\n")); }
+  void clear(const std::string&) { conversation_.clear(); }
+  void undo(const std::string&) { MICA_CHECK(conversation_.undo(), usage, "nothing to take back"); }
+  void regenerate(const std::string&) {
+    MICA_CHECK(conversation_.undo_answer(), usage, "nothing to answer again");
+    answer();
+  }
+  void system(const std::string& text) { conversation_.set_system(text); }
+  void read(const std::string& path) { say(read_text(path)); }
+  void set(const std::string& setting);
+  void show(const std::string& what);
   void save(const std::string& path);
   [[nodiscard]] std::string stats();
 
@@ -89,70 +134,42 @@ class Chat {
 };
 
 void Chat::command(const std::string& line) {
+  using Run = void (Chat::*)(const std::string&);
+  static constexpr std::pair<std::string_view, Run> commands[] = {
+      {"/exit", &Chat::leave},    {"/bye", &Chat::leave},        {"/quit", &Chat::leave},
+      {"/help", &Chat::help},     {"/?", &Chat::help},           {"/clear", &Chat::clear},
+      {"/undo", &Chat::undo},     {"/regen", &Chat::regenerate}, {"/set", &Chat::set},
+      {"/system", &Chat::system}, {"/show", &Chat::show},        {"/read", &Chat::read},
+      {"/save", &Chat::save}};
   const std::size_t space = line.find(' ');
-  const std::string name = line.substr(0, space);
+  const std::string_view name = std::string_view(line).substr(0, space);
   const std::string rest =
       space == std::string::npos ? std::string() : line.substr(line.find_first_not_of(' ', space));
+  const auto found =
+      std::find_if(std::begin(commands), std::end(commands), [&](const auto& c) { return c.first == name; });
   try {
-    if (name == "/exit" || name == "/bye" || name == "/quit") {
-      over_ = true;
-    } else if (name == "/help" || name == "/?") {
-      write_error(join(help_text, "\n"));
-    } else if (name == "/clear") {
-      conversation_.clear();
-    } else if (name == "/undo") {
-      if (!conversation_.undo()) write_error("mica: nothing to take back\n");
-    } else if (name == "/regen") {
-      if (conversation_.undo_answer()) answer();
-    } else if (name == "/system") {
-      conversation_.set_system(rest);
-    } else if (name == "/set") {
-      const std::size_t gap = rest.find(' ');
-      set(rest.substr(0, gap), gap == std::string::npos ? std::string() : rest.substr(gap + 1));
-    } else if (name == "/show") {
-      show(rest);
-    } else if (name == "/read") {
-      say(read_text(rest));
-    } else if (name == "/save") {
-      save(rest);
-    } else {
-      write_error(join("mica: unknown command ", escaped(name), "; see /help\n"));
-    }
+    MICA_CHECK(found != std::end(commands), usage, "unknown command ", escaped(name), "; see /help");
+    (this->*found->second)(rest);
   } catch (const Error& error) {
     write_error(join("mica: ", error.message(), "\n"));
   }
 }
 
-void Chat::set(std::string_view name, const std::string& value) {
+void Chat::set(const std::string& setting) {
+  const std::size_t gap = setting.find(' ');
+  const std::string name = setting.substr(0, gap);
+  const std::string value = gap == std::string::npos ? std::string() : setting.substr(gap + 1);
   char* end = nullptr;
   const double number = std::strtod(value.c_str(), &end);
-  MICA_CHECK(!value.empty() && *end == '\0', usage, "/set ", escaped(name), ": '", escaped(value),
-             "' is not a number");
-  const auto whole = static_cast<std::int64_t>(number);
-  sample::SamplerOptions changed = sampler_;
-  if (name == "temp" || name == "temperature") {
-    changed.temperature = static_cast<float>(number);
-  } else if (name == "top_k") {
-    changed.top_k = whole;
-  } else if (name == "top_p") {
-    changed.top_p = static_cast<float>(number);
-  } else if (name == "min_p") {
-    changed.min_p = static_cast<float>(number);
-  } else if (name == "repeat_penalty") {
-    changed.repeat_penalty = static_cast<float>(number);
-  } else if (name == "seed") {
-    changed.seed = static_cast<std::uint64_t>(whole);
-  } else if (name == "n") {
-    answerer_.set_max_tokens(whole < 0 ? 0 : static_cast<std::size_t>(whole));
-  } else {
-    raise(ErrorCode::usage, "/set knows temp, top_k, top_p, min_p, repeat_penalty, seed and n; found '",
-          escaped(name), "'");
-  }
+  MICA_CHECK(!value.empty() && *end == '\0' && std::abs(number) < 1e15, usage, "/set ", escaped(name), ": '",
+             escaped(value), "' is not a number that fits");
+  if (name == "n") return answerer_.set_max_tokens(number < 0 ? 0 : static_cast<std::size_t>(number));
+  const sample::SamplerOptions changed = with(sampler_, name, number);
   answerer_.set_sampler(changed);
   sampler_ = changed;
 }
 
-void Chat::show(std::string_view what) {
+void Chat::show(const std::string& what) {
   if (what == "template") {
     write_error(join(conversation_.format().source(), "\n"));
   } else if (what == "plan") {

@@ -51,7 +51,9 @@ void print(std::string_view text) {
 }
 
 void note(const Options& options, std::string_view text) {
-  if (!options.quiet) write_error(join(text, "\n"));
+  if (options.quiet) return;
+  const bool dim = colored(options, STDERR_FILENO);
+  write_error(join(dim ? "\x1b[2m" : "", text, dim ? "\x1b[0m\n" : "\n"));
 }
 
 void write_error(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }

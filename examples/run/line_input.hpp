@@ -20,7 +20,7 @@ class LineInput {
   LineInput& operator=(const LineInput&) = delete;
   ~LineInput();
 
-  /// The next line without its end; empty when the input is over.
+  /// The next line without its end; nothing when the input is over, an empty line after an interrupt.
   [[nodiscard]] std::optional<std::string> read(const std::string& prompt);
   /// Lines up to one that ends with three quotes, when `line` begins with three; else the line itself.
   [[nodiscard]] std::string with_quoted_lines(std::string line);

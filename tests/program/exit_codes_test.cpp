@@ -121,6 +121,24 @@ TEST_CASE("stdout has the answer alone, stderr the timings") {
   CHECK(mica({"run", model, "-n", "4", "--temp", "0", "-q"}, "Once upon").out == " a time, there\n");
 }
 
+TEST_CASE("notes are dim on a terminal that can, or when asked, and plain otherwise") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const auto notes = [&](std::vector<std::string> more, const char* variable) {
+    std::vector<std::string> words = {"complete", model, "Once", "-n", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    ProgramRun run(MICA_PROGRAM, words);
+    run.set(variable, "1");
+    return run.run();
+  };
+  const auto colored = [](const Ran& ran) { return ran.err.find('\x1b') != std::string::npos; };
+  CHECK(colored(notes({"--color", "always"}, "NO_COLOR")));
+  CHECK(colored(notes({}, "CLICOLOR_FORCE")));
+  CHECK(!colored(notes({"--color", "never"}, "CLICOLOR_FORCE")));
+  CHECK(!colored(notes({}, "NO_COLOR")));
+  CHECK(notes({"--color", "always"}, "NO_COLOR").out.find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("an interrupt ends a run with 130 and what was printed so far") {
   const std::string model = story_model();
   if (model.empty()) return;
