@@ -11,7 +11,8 @@ endif()
 find_program(MICA_CCACHE ccache)
 mark_as_advanced(MICA_CCACHE)
 if(MICA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${MICA_CCACHE}")
+  # Paths relative to the checkout, so that one checkout profits from what another has compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${MICA_CCACHE}")
 endif()
 
 if(MICA_SANITIZE)
