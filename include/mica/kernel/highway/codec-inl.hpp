@@ -47,6 +47,7 @@ struct Chunk {
 /// What 16 rows multiply their integer sums by, in one chunk.
 template <IntegerFormat F>
 struct ChunkScales {
+  static_assert(!Codec<F>::unit_scales || F::group == 32, "groups of 16 are there for their scales");
   alignas(64) float scale[Codec<F>::unit_scales ? 1 : Chunk<F>::groups][panel_rows];
   alignas(64) float min[F::has_mins ? Chunk<F>::groups : 1][panel_rows];
   alignas(64) float d[Chunk<F>::blocks][panel_rows];

@@ -62,6 +62,37 @@ struct Dots {
   }
 };
 
+/// The weighted sum of 32 values s, rows [r, r + lanes): exact, below 2^24.
+template <IntegerFormat F>
+HWY_INLINE VF weighted_sum(const Dots<F>& dots, const ChunkScales<F>& w, const TokenChunk& x, std::size_t s,
+                           std::size_t r) {
+  const DF d;
+  const auto dot = [&](std::size_t h) HWY_ATTR {
+    const VI sum = dots.of(h, r);
+    return bias<F> == 0 ? sum : hn::Sub(sum, hn::Set(DI(), bias<F> * x.sums[h]));
+  };
+  if constexpr (F::group == 32) {
+    const VF sum = hn::ConvertTo(d, hn::Add(dot(2 * s), dot(2 * s + 1)));
+    return Codec<F>::unit_scales ? sum
+                                 : hn::Mul(sum, hn::Load(d, w.scale[Codec<F>::unit_scales ? 0 : s] + r));
+  } else {
+    const VF sum = hn::Mul(hn::ConvertTo(d, dot(2 * s)), hn::Load(d, w.scale[2 * s] + r));
+    return hn::MulAdd(hn::ConvertTo(d, dot(2 * s + 1)), hn::Load(d, w.scale[2 * s + 1] + r), sum);
+  }
+}
+
+/// mac and the mins of 32 values s, group by group.
+template <IntegerFormat F>
+HWY_INLINE VF add_mins(const ChunkScales<F>& w, const TokenChunk& x, std::size_t s, std::size_t r, VF mac) {
+  const DF d;
+  for (std::size_t g = 32 * s / F::group; F::has_mins && g < 32 * (s + 1) / F::group; ++g) {
+    const std::int32_t sum = F::group == 16 ? x.sums[g] : x.sums[2 * s] + x.sums[2 * s + 1];
+    const VF factor = hn::Set(d, x.scales[s] * static_cast<float>(sum));
+    mac = hn::MulAdd(hn::Load(d, w.min[g] + r), factor, mac);
+  }
+  return mac;
+}
+
 /// Adds n blocks of 16 rows to y[16].
 template <IntegerFormat F>
 HWY_INLINE void fold_dots(const Dots<F>& dots, const ChunkScales<F>& w, const TokenChunk& x, std::size_t n,
@@ -72,28 +103,8 @@ HWY_INLINE void fold_dots(const Dots<F>& dots, const ChunkScales<F>& w, const To
     for (std::size_t b = 0; b < n; ++b) {
       VF acc = hn::Zero(d), mac = hn::Zero(d);
       for (std::size_t s = b * F::block_size / 32; s < (b + 1) * F::block_size / 32; ++s) {
-        const auto dot = [&](std::size_t h) HWY_ATTR {
-          const VI sum = dots.of(h, r);
-          return bias<F> == 0 ? sum : hn::Sub(sum, hn::Set(DI(), bias<F> * x.sums[h]));
-        };
-        VF isum;
-        if constexpr (F::group == 32) {
-          isum = hn::ConvertTo(d, hn::Add(dot(2 * s), dot(2 * s + 1)));
-          if constexpr (!Codec<F>::unit_scales) isum = hn::Mul(isum, hn::Load(d, w.scale[s] + r));
-        } else {
-          isum = hn::Mul(hn::ConvertTo(d, dot(2 * s)), hn::Load(d, w.scale[2 * s] + r));
-          isum = hn::MulAdd(hn::ConvertTo(d, dot(2 * s + 1)), hn::Load(d, w.scale[2 * s + 1] + r), isum);
-        }
-        acc = hn::MulAdd(hn::Set(d, x.scales[s]), isum, acc);
-        if constexpr (F::has_mins && F::group == 32) {
-          const float sum = static_cast<float>(x.sums[2 * s] + x.sums[2 * s + 1]);
-          mac = hn::MulAdd(hn::Load(d, w.min[s] + r), hn::Set(d, x.scales[s] * sum), mac);
-        } else if constexpr (F::has_mins) {
-          for (std::size_t g = 2 * s; g < 2 * s + 2; ++g) {
-            const VF sum = hn::Set(d, x.scales[s] * static_cast<float>(x.sums[g]));
-            mac = hn::MulAdd(hn::Load(d, w.min[g] + r), sum, mac);
-          }
-        }
+        acc = hn::MulAdd(hn::Set(d, x.scales[s]), weighted_sum(dots, w, x, s, r), acc);
+        if constexpr (F::has_mins) mac = add_mins<F>(w, x, s, r, mac);
       }
       product = hn::MulAdd(hn::Load(d, w.d[b] + r), acc, product);
       if constexpr (F::has_mins) product = hn::NegMulAdd(hn::Load(d, w.dmin[b] + r), mac, product);
@@ -274,6 +285,28 @@ HWY_INLINE void dot_group(const Panel<F>& panel, std::size_t r, const TokenTile<
   }
 }
 
+/// The weighted sums of 32 values s, one vector per token: exact, below 2^24.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void weighted_sums(const Panel<F>& panel, std::size_t r, const TokenTile<F, tokens>& x,
+                              std::size_t s, VF (&isum)[tokens]) {
+  const DF d;
+  const ChunkScales<F>& w = panel.scales;
+  VI sum[tokens];
+  constexpr std::size_t groups = 32 / F::group;
+  dot_group<F>(panel, r, x, groups * s, sum);
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    isum[t] = hn::ConvertTo(d, sum[t]);
+    if constexpr (!Codec<F>::unit_scales) isum[t] = hn::Mul(isum[t], hn::Load(d, w.scale[groups * s] + r));
+  }
+  if constexpr (groups == 2) {
+    dot_group<F>(panel, r, x, 2 * s + 1, sum);
+    const VF scale = hn::Load(d, w.scale[2 * s + 1] + r);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) isum[t] = hn::MulAdd(hn::ConvertTo(d, sum[t]), scale, isum[t]);
+  }
+}
+
 /// Adds n blocks of rows [r, r + lanes) to y[t][r].
 template <IntegerFormat F, std::size_t tokens>
 HWY_INLINE void multiply_tile(const Panel<F>& panel, std::size_t r, const TokenTile<F, tokens>& x,
@@ -281,40 +314,19 @@ HWY_INLINE void multiply_tile(const Panel<F>& panel, std::size_t r, const TokenT
   const DF d;
   const ChunkScales<F>& w = panel.scales;
   for (std::size_t b = 0; b < n; ++b) {
-    VF acc[tokens], mac[tokens];
+    VF acc[tokens], mac[tokens], isum[tokens];
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t) acc[t] = mac[t] = hn::Zero(d);
     for (std::size_t s = b * F::block_size / 32; s < (b + 1) * F::block_size / 32; ++s) {
-      VI sum[tokens];
-      VF isum[tokens];
-      if constexpr (F::group == 32) {
-        dot_group<F>(panel, r, x, s, sum);
-        MICA_UNROLL
-        for (std::size_t t = 0; t < tokens; ++t) {
-          isum[t] = hn::ConvertTo(d, sum[t]);
-          if constexpr (!Codec<F>::unit_scales) isum[t] = hn::Mul(isum[t], hn::Load(d, w.scale[s] + r));
-        }
-      } else {
-        dot_group<F>(panel, r, x, 2 * s, sum);
-        MICA_UNROLL
-        for (std::size_t t = 0; t < tokens; ++t)
-          isum[t] = hn::Mul(hn::ConvertTo(d, sum[t]), hn::Load(d, w.scale[2 * s] + r));
-        dot_group<F>(panel, r, x, 2 * s + 1, sum);
-        MICA_UNROLL
-        for (std::size_t t = 0; t < tokens; ++t) {
-          isum[t] = hn::MulAdd(hn::ConvertTo(d, sum[t]), hn::Load(d, w.scale[2 * s + 1] + r), isum[t]);
-        }
-      }
+      weighted_sums<F>(panel, r, x, s, isum);
       MICA_UNROLL
       for (std::size_t t = 0; t < tokens; ++t)
         acc[t] = hn::MulAdd(hn::Set(d, x.scale[t][s]), isum[t], acc[t]);
-      if constexpr (F::has_mins) {
-        for (std::size_t g = s * 32 / F::group; g < (s + 1) * 32 / F::group; ++g) {
-          const VF min = hn::Load(d, w.min[g] + r);
-          MICA_UNROLL
-          for (std::size_t t = 0; t < tokens; ++t)
-            mac[t] = hn::MulAdd(min, hn::Set(d, x.min_factor[t][g]), mac[t]);
-        }
+      for (std::size_t g = 32 * s / F::group; F::has_mins && g < 32 * (s + 1) / F::group; ++g) {
+        const VF min = hn::Load(d, w.min[g] + r);
+        MICA_UNROLL
+        for (std::size_t t = 0; t < tokens; ++t)
+          mac[t] = hn::MulAdd(min, hn::Set(d, x.min_factor[t][g]), mac[t]);
       }
     }
     MICA_UNROLL
