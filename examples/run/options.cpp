@@ -424,7 +424,8 @@ OpenOptions open_options(const Options& o) {
   open.chunk = o.chunk;
   open.threads = o.threads;
   open.choice = o.choice;
-  if (!o.memory.empty()) open.memory_bytes = budget::parse_size(o.memory, budget::memory_limits().usable());
+  if (!o.memory.empty())
+    open.memory_bytes = budget::parse_size(o.memory, budget::memory_limits().usable(), "--memory");
   return open;
 }
 

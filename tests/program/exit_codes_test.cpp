@@ -119,6 +119,16 @@ TEST_CASE("stdout has the answer alone, stderr the timings") {
   CHECK(mica({"complete", model, "-n", "4", "--temp", "0", "-q", "-f", "-"}, "Once upon").out ==
         " a time, there\n");
   CHECK(mica({"run", model, "-n", "4", "--temp", "0", "-q"}, "Once upon").out == " a time, there\n");
+  CHECK(mica({"complete", model, "-n", "4", "--temp", "0", "-q"}, "Once upon").out == " a time, there\n");
+}
+
+TEST_CASE("without a model the bundled one tells a story, and a program without one says so") {
+  const bool bundled = mica({"doctor"}).out.find("bundled_model_bytes   0 B") == std::string::npos;
+  const Ran ran = mica({"run", "-q", "-n", "12", "--temp", "0"});
+  CHECK(ran.code == (bundled ? 0 : 2));
+  CHECK(ran.out.starts_with(bundled ? "Once upon a time" : ""));
+  CHECK((ran.err.empty() == bundled));
+  if (bundled) CHECK(ran.out.size() > std::string_view("Once upon a time\n").size());
 }
 
 TEST_CASE("notes are dim on a terminal that can, or when asked, and plain otherwise") {
