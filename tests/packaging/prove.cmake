@@ -6,6 +6,10 @@ file(REMOVE_RECURSE "${SCRATCH}")
 file(MAKE_DIRECTORY "${SCRATCH}")
 set(consumer "${CMAKE_CURRENT_LIST_DIR}/consumer")
 
+if(NOT CCACHE) # not found
+  set(CCACHE "")
+endif()
+
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
   if(NOT result EQUAL 0)
@@ -32,7 +36,8 @@ endfunction()
 # Configures, builds and runs. The consumer of a library must not be made to download anything.
 function(build_consumer folder)
   run("${CMAKE_COMMAND}" -S "${consumer}" -B "${folder}" -G Ninja -DCMAKE_BUILD_TYPE=Debug
-    "-DCMAKE_CXX_COMPILER=${COMPILER}" -DFETCHCONTENT_FULLY_DISCONNECTED=ON ${ARGN})
+    "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE}"
+    -DFETCHCONTENT_FULLY_DISCONNECTED=ON ${ARGN})
   run("${CMAKE_COMMAND}" --build "${folder}")
   run_consumer("${folder}/consumer")
 endfunction()
