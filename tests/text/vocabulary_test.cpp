@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,15 @@ TEST_CASE("an unknown tokenizer model is refused by name with the known ones") {
   CHECK(said.find("'t5'") != std::string::npos);
   CHECK(said.find("'llama'") != std::string::npos);
   CHECK(said.find("'gpt2'") != std::string::npos);
+}
+
+TEST_CASE("a score that is no number is refused with its token") {
+  auto small = abc("llama");
+  VocabularySource source = small.source();
+  std::vector<float> scores(source.scores.begin(), source.scores.end());
+  scores[2] = std::numeric_limits<float>::quiet_NaN();
+  source.scores = scores;
+  CHECK(refusal(source) == "tokenizer.ggml.scores: found a NaN for token 2, a score must be a number");
 }
 
 TEST_CASE("arrays that do not fit the tokens are refused with both numbers") {

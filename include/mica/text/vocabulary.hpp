@@ -16,6 +16,7 @@
 #include "mica/text/vocabulary_source.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -148,6 +149,14 @@ inline void check_lengths(const VocabularySource& source) {
   check("tokenizer.ggml.token_type", source.types.size());
 }
 
+/// A NaN has no place in an order, and merges are chosen by score.
+inline void check_scores(const VocabularySource& source) {
+  for (std::size_t i = 0; i < source.scores.size(); ++i) {
+    MICA_CHECK(!std::isnan(source.scores[i]), file, "tokenizer.ggml.scores: found a NaN for token ", i,
+               ", a score must be a number");
+  }
+}
+
 }  // namespace detail
 
 inline Vocabulary::Vocabulary(const VocabularySource& source)
@@ -160,6 +169,7 @@ inline Vocabulary::Vocabulary(const VocabularySource& source)
       add_bos_(source.add_bos.value_or(kind_ == TokenizerKind::spm || detail::adds_bos(source.pre))),
       add_eos_(source.add_eos.value_or(false)),
       add_space_prefix_(source.add_space_prefix.value_or(kind_ == TokenizerKind::spm)) {
+  detail::check_scores(source);
   read_types(source);
   correct_types();
   std::vector<TokenId> special;
