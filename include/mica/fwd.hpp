@@ -51,6 +51,8 @@ namespace format {
 struct F32;
 struct F16;
 struct BF16;
+struct IQ4_NL;
+struct IQ4_XS;
 struct Q8_0;
 struct Q4_0;
 struct Q4_K;

@@ -57,6 +57,8 @@
 #include "mica/format/concept.hpp"
 #include "mica/format/float.hpp"
 #include "mica/format/id.hpp"
+#include "mica/format/iq4_nl.hpp"
+#include "mica/format/iq4_xs.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/format/q4_0.hpp"
 #include "mica/format/q4_k.hpp"

@@ -32,7 +32,7 @@ TEST_CASE("every number of a type is found by number and by name, and no other")
 }
 
 TEST_CASE("lists spell their members in order") {
-  CHECK(format::names<format::All>() == "Q4_K Q6_K Q8_0 Q4_0 F32 F16 BF16");
+  CHECK(format::names<format::All>() == "Q4_K Q6_K Q8_0 Q4_0 F32 F16 BF16 IQ4_XS IQ4_NL");
   CHECK(format::names<TypeList<>>().empty());
 }
 

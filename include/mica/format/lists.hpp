@@ -6,6 +6,8 @@
 
 #include "mica/base/visit.hpp"
 #include "mica/format/float.hpp"
+#include "mica/format/iq4_nl.hpp"
+#include "mica/format/iq4_xs.hpp"
 #include "mica/format/q4_0.hpp"
 #include "mica/format/q4_k.hpp"
 #include "mica/format/q6_k.hpp"
@@ -16,7 +18,7 @@
 namespace mica::format {
 
 /// Every weight format mica can compute with.
-using All = TypeList<Q4_K, Q6_K, Q8_0, Q4_0, F32, F16, BF16>;
+using All = TypeList<Q4_K, Q6_K, Q8_0, Q4_0, F32, F16, BF16, IQ4_XS, IQ4_NL>;
 
 /// Every KV element.
 using AllKv = TypeList<F16, Q8_0, F32, BF16>;
