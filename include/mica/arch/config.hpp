@@ -6,6 +6,7 @@
 
 #include "mica/block/config.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -15,6 +16,13 @@ namespace mica::arch {
 using block::LayerConfig;
 using block::RopeConfig;
 
+/// Alternating updates (arXiv 2301.13310) as Gemma 3n has them: several residual streams, of which one goes through a
+/// layer's blocks.
+struct AltUpConfig {
+  std::size_t streams = 0;  // 0: none
+  std::size_t active = 0;   // the stream that the blocks read
+};
+
 /// A whole model.
 struct Config {
   std::string arch;             // general.architecture
@@ -23,28 +31,28 @@ struct Config {
   std::size_t width = 0;        // embedding_length
   std::size_t n_vocab = 0;      // rows of the head
   float norm_epsilon = 0;
-  RopeConfig rope;
+  std::vector<RopeConfig> ropes;  // LayerConfig::rope chooses one
   std::vector<LayerConfig> layers;
 
-  [[nodiscard]] std::size_t max_q_width() const noexcept { return widest(&LayerConfig::q_width); }
-  [[nodiscard]] std::size_t max_kv_width() const noexcept { return widest(&LayerConfig::kv_width); }
-  [[nodiscard]] std::size_t max_group() const noexcept { return widest(&LayerConfig::group); }
-  [[nodiscard]] std::size_t max_head_dim() const noexcept {
-    std::size_t most = 0;
-    for (const LayerConfig& layer : layers) most = layer.head_dim > most ? layer.head_dim : most;
-    return most;
-  }
-  [[nodiscard]] std::size_t max_ff_width() const noexcept {
-    std::size_t most = 0;
-    for (const LayerConfig& layer : layers) most = layer.ff_width > most ? layer.ff_width : most;
-    return most;
-  }
+  float embedding_scale = 1;         // of token embeddings
+  float residual_scale = 1;          // of what a block adds to the residual stream
+  float logit_scale = 1;
+  float logit_softcap = 0;           // 0: none
+  std::size_t per_layer_width = 0;   // of the embedding that every layer adds for itself (Gemma 3n, 4); 0: none
+  AltUpConfig altup = {};
 
- private:
-  [[nodiscard]] std::size_t widest(std::size_t (LayerConfig::*width_of)() const noexcept) const noexcept {
+  /// Name of the FFN pre-norm: Qwen3-Next and gpt-oss keep it where other families keep the norm after attention.
+  std::string ffn_norm = "ffn_norm";
+
+  /// The most that any layer has of something.
+  template <class Of>
+  [[nodiscard]] std::size_t most(Of&& of) const {
     std::size_t most = 0;
-    for (const LayerConfig& layer : layers) most = (layer.*width_of)() > most ? (layer.*width_of)() : most;
+    for (const LayerConfig& layer : layers) most = std::max<std::size_t>(most, of(layer));
     return most;
+  }
+  [[nodiscard]] bool recurrent() const {
+    return most([](const LayerConfig& l) { return l.mixer == block::Mixer::delta_net; }) != 0;
   }
 };
 

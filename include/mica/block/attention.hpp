@@ -65,38 +65,80 @@ struct AttentionScratch {
 
 static_assert(sizeof(kernel::Visible) == sizeof(float));
 
-/// What attention of one layer works on. Token t of the step stands at position pos + t.
+/// What attention of one layer works on. Token t of the step stands at position pos + t. A head's query is `q_stride`
+/// numbers after that of the head before; with LayerConfig::q_gate its gate lies between them.
 template <KvElements Elements, KvStorage Storage>
 struct AttentionContext {
   const LayerConfig& layer;
-  std::size_t index = 0;        // of the layer
+  std::size_t cache_layer = 0;  // of the storage
   std::size_t pos = 0;          // tokens before this step
-  MatrixView<float> q;          // (n, heads * head_dim)
-  MatrixView<float> k;          // (n, kv_heads * head_dim)
+  float epsilon = 0;            // of norms
+  MatrixView<float> q;          // (n, heads * q_stride)
+  MatrixView<float> k;          // (n, kv_heads * head_dim); empty when the keys of another layer are read
   MatrixView<float> v;          // (n, kv_heads * head_dim)
   MatrixView<float> out;        // (n, heads * head_dim)
-  MatrixView<const float> cos;  // (n, dims / 2)
-  MatrixView<const float> sin;  // (n, dims / 2)
-  std::size_t rope_dims = 0;
+  const float* q_norm = nullptr;  // (head_dim)
+  const float* k_norm = nullptr;  // (head_dim)
+  const float* sinks = nullptr;   // (heads), with LayerConfig::sinks
+  MatrixView<const float> cos;    // (n, dims / 2), of a layer that rotates
+  MatrixView<const float> sin;    // (n, dims / 2)
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
   const Elements& elements;
   const Storage& cache;  // room for pos + n tokens
 
+  [[nodiscard]] MatrixView<float> query(std::size_t head) const noexcept {  // (n, head_dim)
+    return q.cols(head * layer.q_stride(), layer.head_dim);
+  }
+  [[nodiscard]] MatrixView<float> gate(std::size_t head) const noexcept {  // (n, head_dim)
+    return q.cols(head * layer.q_stride() + layer.head_dim, layer.head_dim);
+  }
   /// Where the tile of a position lies.
   [[nodiscard]] std::byte* tile(std::size_t kv_head, std::size_t position) const noexcept {
-    return cache.run(index, kv_head, position / format::tile_tokens).data;
+    return cache.run(cache_layer, kv_head, position / format::tile_tokens).data;
+  }
+  [[nodiscard]] float scale() const noexcept {
+    return layer.attention_scale != 0 ? layer.attention_scale
+                                      : 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
   }
 };
 
-/// Rotates the queries and keys of one KV head and stores its keys and values, tokens [first, last).
+/// Norms and rotates one head of queries or keys, tokens [first, last).
+template <Kernels K, class Context>
+void turn_head(const Context& c, MatrixView<float> x, const float* weight, std::size_t first,
+               std::size_t last) noexcept {
+  const LayerConfig& layer = c.layer;
+  if (layer.head_norm == HeadNorm::weighted) {
+    K::rms_norm(kernel::RmsNormArgs{x, weight, c.epsilon, x, first, last});
+  }
+  if (!layer.rotates()) return;
+  K::rope(kernel::RopeArgs{x, layer.head_dim, 2 * c.cos.cols(), c.pairs, c.cos, c.sin, first, last});
+  if (layer.head_norm == HeadNorm::plain_after_rope) {
+    K::rms_norm(kernel::RmsNormArgs{x, nullptr, c.epsilon, x, first, last});
+  }
+}
+
+/// Queries at far positions grow (LayerConfig::position_scale).
+template <class Context>
+void scale_by_position(const Context& c, MatrixView<float> q, std::size_t first, std::size_t last) noexcept {
+  for (std::size_t t = first; t < last; ++t) {
+    const auto steps = static_cast<double>((c.pos + t + 1) / c.layer.position_step);
+    const auto factor = static_cast<float>(1 + static_cast<double>(c.layer.position_scale) * std::log1p(steps));
+    for (float& x : q[t]) x *= factor;
+  }
+}
+
+/// Makes the queries and keys of one KV head ready and stores its keys and values, tokens [first, last).
 template <Kernels K, class Context>
 void store_head(const Context& c, std::size_t kv_head, std::size_t first, std::size_t last) noexcept {
   const std::size_t d = c.layer.head_dim, group = c.layer.group();
-  const auto q = c.q.cols(kv_head * group * d, group * d);  // (n, group * head_dim)
-  const auto k = c.k.cols(kv_head * d, d);                  // (n, head_dim)
-  const auto v = c.v.cols(kv_head * d, d);                  // (n, head_dim)
-  K::rope(kernel::RopeArgs{q, d, c.rope_dims, c.pairs, c.cos, c.sin, first, last});
-  K::rope(kernel::RopeArgs{k, d, c.rope_dims, c.pairs, c.cos, c.sin, first, last});
+  for (std::size_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    turn_head<K>(c, c.query(head), c.q_norm, first, last);
+    if (c.layer.position_scale != 0) scale_by_position(c, c.query(head), first, last);
+  }
+  if (!c.layer.stores_kv()) return;
+  const auto k = c.k.cols(kv_head * d, d), v = c.v.cols(kv_head * d, d);  // (n, head_dim)
+  if (c.layer.v_norm) K::rms_norm(kernel::RmsNormArgs{v, nullptr, c.epsilon, v, first, last});
+  turn_head<K>(c, k, c.k_norm, first, last);
   const std::size_t value_offset = kv::key_bytes(c.elements, d);
   for (std::size_t t = first; t < last; ++t) {
     std::byte* const tile = c.tile(kv_head, c.pos + t);
@@ -107,19 +149,58 @@ void store_head(const Context& c, std::size_t kv_head, std::size_t first, std::s
   }
 }
 
-/// The addresses of a chunk's tiles that hold a token before `end`; the others stay null.
+/// The addresses of a chunk's tiles that hold a token in [begin, end); the others stay null.
 template <class Context>
 std::array<const std::byte*, kernel::chunk_tiles> chunk_tiles(const Context& c, std::size_t kv_head,
-                                                              std::size_t chunk, std::size_t end,
+                                                              std::size_t chunk, std::size_t begin,
+                                                              std::size_t end,
                                                               std::size_t tile_bytes) noexcept {
   std::array<const std::byte*, kernel::chunk_tiles> tiles{};
   const std::size_t first = chunk * kernel::chunk_tiles;
   const std::size_t count = std::min(kernel::chunk_tiles, ceil_div(end, format::tile_tokens) - first);
-  for (std::size_t i = 0; i < count;) {
-    const kv::Run run = c.cache.run(c.index, kv_head, first + i);
+  std::size_t i = std::max(begin / format::tile_tokens, first) - first;
+  while (i < count) {
+    const kv::Run run = c.cache.run(c.cache_layer, kv_head, first + i);
     for (std::size_t j = 0; j < run.tiles && i < count; ++j, ++i) tiles[i] = run.data + j * tile_bytes;
   }
   return tiles;
+}
+
+/// What a token at `pos` sees of a chunk.
+[[nodiscard]] inline kernel::Visible visible_part(const LayerConfig& layer, std::size_t pos,
+                                                  std::size_t chunk) noexcept {
+  const std::size_t before = chunk * kernel::chunk_tokens;
+  const auto within = [before](std::size_t position) {
+    return static_cast<std::uint16_t>(position <= before ? 0
+                                                         : std::min(position - before, kernel::chunk_tokens));
+  };
+  return {within(layer.first_seen(pos)), within(pos + 1)};
+}
+
+/// The state of rows before the first chunk. A sink is a token with the score of its head and a value of zeros.
+template <class Context>
+void begin_state(const Context& c, std::size_t kv_head, const kernel::AttentionState& state) noexcept {
+  const std::size_t group = c.layer.group();
+  for (std::size_t r = 0; r < state.out.rows(); ++r) {
+    state.max[r] = c.layer.sinks ? c.sinks[kv_head * group + r % group] : -std::numeric_limits<float>::infinity();
+    state.sum[r] = 1;
+    if (c.layer.sinks) std::fill(state.out[r].begin(), state.out[r].end(), 0.0f);
+  }
+}
+
+/// Takes the result of one KV head to its place and applies the gate.
+template <Kernels K, class Context>
+void finish_head(const Context& c, std::size_t kv_head, std::size_t first, std::size_t last,
+                 MatrixView<const float> rows) noexcept {
+  const std::size_t d = c.layer.head_dim, group = c.layer.group();
+  for (std::size_t r = 0; r < rows.rows(); ++r) {
+    std::copy_n(rows[r].data(), d, c.out[first + r / group].data() + (kv_head * group + r % group) * d);
+  }
+  if (!c.layer.q_gate) return;
+  for (std::size_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    const auto out = c.out.cols(head * d, d);  // (n, head_dim)
+    K::gated(kernel::GatedArgs{kernel::Gate::sigmoid, c.gate(head), out, out, first, last});
+  }
 }
 
 /// Attention of one KV head for tokens [first, last), whose keys and values are stored.
@@ -128,32 +209,29 @@ void attend_head(const Context& c, std::size_t kv_head, std::size_t first, std::
                  float* memory) noexcept {
   const std::size_t d = c.layer.head_dim, group = c.layer.group();
   const std::size_t rows = (last - first) * group, end = c.pos + last;
+  const std::size_t begin = c.layer.first_seen(c.pos + first);
   AttentionScratch s(memory, rows, d);
   for (std::size_t r = 0; r < rows; ++r) {
-    std::copy_n(c.q[first + r / group].data() + (kv_head * group + r % group) * d, d, s.q[r].data());
+    std::copy_n(c.query(kv_head * group + r % group)[first + r / group].data(), d, s.q[r].data());
   }
-  std::fill_n(s.state_max, rows, -std::numeric_limits<float>::infinity());
   const kernel::AttentionState state{s.state_max, s.state_sum, s.state};
+  begin_state(c, kv_head, state);
   const std::size_t tile_bytes = kv::tile_bytes(c.elements, d);
-  const float scale = 1.0f / std::sqrt(static_cast<float>(d));
-  for (std::size_t chunk = 0; chunk * kernel::chunk_tokens < end; ++chunk) {
-    for (std::size_t r = 0; r < rows; ++r) {  // a token sees itself and all before it
-      const std::size_t seen = c.pos + first + r / group + 1, before = chunk * kernel::chunk_tokens;
-      s.visible[r] = {
-          0, static_cast<std::uint16_t>(seen <= before ? 0 : std::min(seen - before, kernel::chunk_tokens))};
+  for (std::size_t chunk = begin / kernel::chunk_tokens; chunk * kernel::chunk_tokens < end; ++chunk) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      s.visible[r] = visible_part(c.layer, c.pos + first + r / group, chunk);
     }
-    const auto tiles = chunk_tiles(c, kv_head, chunk, end, tile_bytes);
-    const kernel::AttentionArgs args{
-        tiles.data(), kv::key_bytes(c.elements, d), d, scale, s.q, s.visible, s.p, s.max, s.sum, s.out};
+    const auto tiles = chunk_tiles(c, kv_head, chunk, begin, end, tile_bytes);
+    kernel::AttentionArgs args{tiles.data(), kv::key_bytes(c.elements, d), d,     c.scale(), s.q, s.visible,
+                               s.p,          s.max,                        s.sum, s.out};
+    args.softcap = c.layer.attention_softcap;
     c.elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
     K::attention_softmax(args);
     c.elements.visit_values([&](auto e) { K::template attention_values<typename decltype(e)::type>(args); });
     K::attention_merge(args, state);
   }
   K::attention_finish(state);
-  for (std::size_t r = 0; r < rows; ++r) {
-    std::copy_n(s.state[r].data(), d, c.out[first + r / group].data() + (kv_head * group + r % group) * d);
-  }
+  finish_head<K>(c, kv_head, first, last, s.state);
 }
 
 /// Attention of all heads. `scratch(worker)` gives a worker its AttentionScratch memory.

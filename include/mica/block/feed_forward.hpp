@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gated feed-forward block: down(silu(gate(x)) * up(x)), added to the residual stream.
+// The gated feed-forward block: down(act(gate(x)) * up(x)).
 #pragma once
 
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
+
+#include <cmath>
 
 namespace mica::block {
 
@@ -14,23 +16,36 @@ struct FeedForward {
   tensor::AnyMatrix<List> gate;        // (ff_width, width)
   tensor::AnyMatrix<List> up;          // (ff_width, width)
   tensor::AnyMatrix<List> down;        // (width, ff_width)
+  kernel::Gate kind = kernel::Gate::silu;
+  float sparsity = 0;                  // LayerConfig::sparsity
   MatrixView<float> gate_out;          // (n, ff_width)
   MatrixView<float> up_out;            // (n, ff_width)
   kernel::QuantizedRows hidden_codes;  // (n, ff_width)
 };
 
-/// residual += FFN(x); x is normed. The codes of x may lie where hidden_codes lie: they are done with by then.
+/// Gaussian top-k (Gemma 3n): x = max(x - (mean + deviations * deviation), 0), statistics of the row in double.
+inline void keep_large(std::span<float> x, float deviations) noexcept {
+  double sum = 0, squares = 0;
+  for (const float v : x) sum += static_cast<double>(v);
+  const double mean = sum / static_cast<double>(x.size());
+  for (const float v : x) squares += (static_cast<double>(v) - mean) * (static_cast<double>(v) - mean);
+  const double deviation = std::sqrt(squares / static_cast<double>(x.size()));
+  const auto cutoff = static_cast<float>(mean + static_cast<double>(deviations) * deviation);
+  for (float& v : x) v = v > cutoff ? v - cutoff : (v <= cutoff ? 0.0f : v);  // NaN stays
+}
+
+/// y (+)= FFN(x). The codes of x may lie where hidden_codes lie: they are done with by then.
 template <Kernels K, Executor E, class List>
-void feed_forward(E& executor, const FeedForward<List>& f, const kernel::Input& x,
-                  MatrixView<float> residual) noexcept {
+void feed_forward(E& executor, const FeedForward<List>& f, const kernel::Input& x, MatrixView<float> y,
+                  bool add) noexcept {
   project<K>(executor, x, std::array{Product<List>{f.gate, f.gate_out}, Product<List>{f.up, f.up_out}});
   const bool quantized = wants_codes(f.down);
   executor.run(f.gate_out.rows(), [&](std::size_t row, std::size_t) noexcept {
-    K::swiglu(kernel::SwigluArgs{f.gate_out, f.up_out, f.gate_out, row, row + 1});
+    if (f.sparsity != 0) keep_large(f.gate_out[row], f.sparsity);
+    K::gated(kernel::GatedArgs{f.kind, f.gate_out, f.up_out, f.gate_out, row, row + 1});
     if (quantized) K::quantize(kernel::QuantizeArgs{f.gate_out, f.hidden_codes, row, row + 1});
   });
-  project<K>(executor, kernel::Input{f.gate_out, f.hidden_codes},
-             std::array{Product<List>{f.down, residual, true}});
+  project<K>(executor, kernel::Input{f.gate_out, f.hidden_codes}, std::array{Product<List>{f.down, y, add}});
 }
 
 }  // namespace mica::block

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of a step, shared by the workers. Products with the same input go through one run, so that a layer
-// waits as seldom as possible.
+// Matrix products of a step, shared by the workers. Products go through one run together, so that a layer waits as seldom
+// as possible.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -12,45 +12,72 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 
 namespace mica::block {
 
 /// Rows of a weight matrix in one task: enough to hide the call, few enough to share evenly.
 inline constexpr std::size_t slice_rows = 64;
 
-/// One product y = x W^T; with `add`, y += x W^T.
+/// One product y = x W^T + bias; with `add`, y += that.
 template <class List>
 struct Product {
-  tensor::AnyMatrix<List> w;  // (rows, k)
-  MatrixView<float> y;        // (n, rows)
+  tensor::AnyMatrix<List> w;    // (rows, k)
+  MatrixView<float> y;          // (n, rows)
   bool add = false;
+  const float* bias = nullptr;  // (rows), or null
 };
 
-/// Computes products that share the input x (n, k).
-template <Kernels K, Executor E, class List, std::size_t N>
-void project(E& executor, const kernel::Input& x, const std::array<Product<List>, N>& products) noexcept {
-  std::array<std::size_t, N + 1> first{};  // the first task of each product
-  for (std::size_t i = 0; i < N; ++i) first[i + 1] = first[i] + ceil_div(products[i].w.rows(), slice_rows);
-  executor.run(first[N], [&](std::size_t task, std::size_t) noexcept {
+/// Rows [begin, end) of a product.
+template <Kernels K, class List>
+void project_slice(const kernel::Input& x, const Product<List>& product, std::size_t begin,
+                   std::size_t end) noexcept {
+  product.w.visit([&](auto w) {
+    using F = typename decltype(w)::Format;
+    K::template matmul<F>(kernel::MatmulArgs<F>{w, x, product.y, begin, end, product.add});
+  });
+  if (product.bias == nullptr) return;
+  for (std::size_t t = 0; t < product.y.rows(); ++t) {
+    float* const y = product.y[t].data();
+    for (std::size_t r = begin; r < end; ++r) y[r] += product.bias[r];
+  }
+}
+
+/// Computes products that share the input x (n, k); at most 8 of them.
+template <Kernels K, Executor E, class List>
+void project(E& executor, const kernel::Input& x, std::span<const Product<List>> products) noexcept {
+  std::array<std::size_t, 9> first{};  // the first task of each product
+  MICA_ASSERT(products.size() < first.size());
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    first[i + 1] = first[i] + ceil_div(products[i].w.rows(), slice_rows);
+  }
+  executor.run(first[products.size()], [&](std::size_t task, std::size_t) noexcept {
     std::size_t i = 0;
     while (task >= first[i + 1]) ++i;
-    const Product<List>& product = products[i];
-    product.w.visit([&](auto w) {
-      using F = typename decltype(w)::Format;
-      const std::size_t begin = (task - first[i]) * slice_rows;
-      const std::size_t end = std::min(begin + slice_rows, w.rows());
-      K::template matmul<F>(kernel::MatmulArgs<F>{w, x, product.y, begin, end, product.add});
-    });
+    const std::size_t begin = (task - first[i]) * slice_rows;
+    project_slice<K>(x, products[i], begin, std::min(begin + slice_rows, products[i].w.rows()));
   });
 }
 
-/// Whether any of the matrices wants int8 activations.
-template <class List, class... More>
-[[nodiscard]] bool wants_codes(const tensor::AnyMatrix<List>& w, const More&... more) noexcept {
+template <Kernels K, Executor E, class List, std::size_t N>
+void project(E& executor, const kernel::Input& x, const std::array<Product<List>, N>& products) noexcept {
+  project<K>(executor, x, std::span<const Product<List>>(products));
+}
+
+/// Whether products with the matrix want int8 activations.
+template <class List>
+[[nodiscard]] bool wants_codes(const tensor::AnyMatrix<List>& w) noexcept {
   bool integer = false;
+  if (w.empty()) return false;
   w.visit([&](auto m) { integer = decltype(m)::Format::arithmetic == format::Arithmetic::integer; });
-  if constexpr (sizeof...(more) > 0) integer = integer || wants_codes(more...);
   return integer;
+}
+
+/// Whether any of them does.
+template <class List, class... More>
+[[nodiscard]] bool wants_codes(const tensor::AnyMatrix<List>& w, const tensor::AnyMatrix<List>& next,
+                               const More&... more) noexcept {
+  return wants_codes(w) || wants_codes(next, more...);
 }
 
 }  // namespace mica::block

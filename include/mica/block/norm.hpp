@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two ways in which activations become the input of a product: normed first, or as they are. Rows are shared by the
-// workers; codes are made only when a consumer wants them.
+// The ways in which activations become the input of a product, and in which the output of a block goes back into the
+// residual stream. Rows are shared by the workers; codes are made only when a consumer wants them.
 #pragma once
 
 #include "mica/exec/concept.hpp"
@@ -11,7 +11,7 @@
 
 namespace mica::block {
 
-/// normed = RMSNorm(x) * weight, and its codes.
+/// normed = RMSNorm(x) * weight, and its codes. Without a weight it is the norm alone.
 template <Kernels K, Executor E>
 kernel::Input norm(E& executor, MatrixView<const float> x, const float* weight, float epsilon,
                    MatrixView<float> normed, kernel::QuantizedRows codes, bool quantized) noexcept {
@@ -32,6 +32,31 @@ kernel::Input quantize(E& executor, MatrixView<const float> x, kernel::Quantized
     });
   }
   return {x, codes};
+}
+
+/// Where a block leaves its output: in the residual stream at once, or in scratch that is normed and scaled first.
+struct Branch {
+  MatrixView<float> residual;      // (n, width)
+  MatrixView<float> scratch;       // (n, width)
+  const float* norm = nullptr;     // (width): of the output, or null
+  float epsilon = 0;
+  float scale = 1;
+
+  [[nodiscard]] bool direct() const noexcept { return norm == nullptr && scale == 1; }
+  /// What the last product of the block writes to; it adds when the branch is direct.
+  [[nodiscard]] MatrixView<float> target() const noexcept { return direct() ? residual : scratch; }
+};
+
+/// residual += scale * RMSNorm(scratch) * norm, unless the block has added already.
+template <Kernels K, Executor E>
+void join_branch(E& executor, const Branch& b) noexcept {
+  if (b.direct()) return;
+  executor.run(b.scratch.rows(), [&](std::size_t row, std::size_t) noexcept {
+    if (b.norm != nullptr) {
+      K::rms_norm(kernel::RmsNormArgs{b.scratch, b.norm, b.epsilon, b.scratch, row, row + 1});
+    }
+    K::add(kernel::AddArgs{b.scratch, b.residual, b.scale, row, row + 1});
+  });
 }
 
 }  // namespace mica::block

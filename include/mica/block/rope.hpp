@@ -2,26 +2,38 @@
 //
 // The angles of rotary embedding. Frequencies and angles are computed in double, so that large positions lose nothing;
 // tables hold floats for the positions of one step.
+//
+// YaRN (arXiv 2309.00071, equations 17-23) with factor s, from pair `low` to pair `high`:
+//   pair(turns) = dims * ln(original_context / (turns * 2 pi)) / (2 ln base)
+//   low = floor(pair(beta_fast)) >= 0,  high = ceil(pair(beta_slow)) <= dims - 1
+//   kept(i) = strength * (1 - clamp((i - low) / (high - low), 0, 1)),  f(i) *= kept + (1 - kept) / s
+//   and the magnitude is multiplied by 1 + 0.1 ln s, where strength is not 0.
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
 #include "mica/block/config.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numbers>
 #include <vector>
 
 namespace mica::block {
 
-/// Frequencies of one model.
+/// Frequencies of one RopeConfig.
 class RopeFrequencies {
  public:
-  explicit RopeFrequencies(const RopeConfig& config) {
+  /// n_ctx: tokens that a cache may hold; it chooses between the factors of a config that has long ones.
+  explicit RopeFrequencies(const RopeConfig& config, std::size_t n_ctx = 0) : magnitude_(config.magnitude) {
+    const bool far = !config.long_factors.empty() && n_ctx > config.original_context;
+    const std::vector<float>& factors = far ? config.long_factors : config.factors;
     for (std::size_t i = 0; i < config.dims / 2; ++i) {
       const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config.dims);
-      const double factor = config.factors.empty() ? 1.0 : static_cast<double>(config.factors[i]);
+      const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[i]);
       frequencies_.push_back(std::pow(config.base, exponent) / (factor * config.scale));
     }
+    if (config.yarn.factor != 1) bend(config);
   }
 
   /// Pairs of a head that rotate.
@@ -32,14 +44,32 @@ class RopeFrequencies {
     for (std::size_t r = 0; r < cos.rows(); ++r) {
       for (std::size_t i = 0; i < pairs(); ++i) {
         const double angle = static_cast<double>(pos + r) * frequencies_[i];
-        cos[r][i] = static_cast<float>(std::cos(angle));
-        sin[r][i] = static_cast<float>(std::sin(angle));
+        cos[r][i] = static_cast<float>(std::cos(angle) * magnitude_);
+        sin[r][i] = static_cast<float>(std::sin(angle) * magnitude_);
       }
     }
   }
 
  private:
+  void bend(const RopeConfig& config) {
+    const RopeConfig::Yarn& yarn = config.yarn;
+    const double dims = static_cast<double>(config.dims);
+    const auto pair = [&](double turns) {
+      const double length = static_cast<double>(yarn.original_context) / (turns * 2 * std::numbers::pi);
+      return dims * std::log(length) / (2 * std::log(config.base));
+    };
+    const double low = std::max(0.0, std::floor(pair(yarn.beta_fast)));
+    const double high = std::min(dims - 1, std::ceil(pair(yarn.beta_slow)));
+    for (std::size_t i = 0; i < frequencies_.size(); ++i) {
+      const double way = (static_cast<double>(i) - low) / std::max(0.001, high - low);
+      const double kept = yarn.strength * (1 - std::clamp(way, 0.0, 1.0));
+      frequencies_[i] *= kept + (1 - kept) / yarn.factor;
+    }
+    if (yarn.strength != 0) magnitude_ *= 1 + 0.1 * std::log(yarn.factor);
+  }
+
   std::vector<double> frequencies_;
+  double magnitude_;
 };
 
 }  // namespace mica::block

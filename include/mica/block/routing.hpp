@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which experts a token uses, and with what weight: from the router's logits to a list of (expert, weight) per token, and
+// from there to rows sorted by expert.
+//
+//   tokens            0: {1, 3}   1: {0, 3}   2: {1, 2}
+//   rows by expert    | 0: 1 | 1: 0 2 | 2: 2 | 3: 0 1 |      begin = {0, 1, 3, 4, 6}
+//
+// A token's experts are kept in ascending order, and their outputs are added in it: nothing depends on what other tokens of
+// a step choose.
+#pragma once
+
+#include "mica/block/config.hpp"
+#include "mica/kernel/activation.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace mica::block {
+
+/// One expert that a token uses.
+struct Choice {
+  std::uint32_t expert = 0;
+  float weight = 0;
+  std::uint32_t row = 0;  // among the rows sorted by expert
+};
+
+/// Logits of one token become probabilities in place: softmax over all experts, or the logistic function of each.
+inline void router_scores(Routing routing, std::span<float> logits) noexcept {
+  if (routing == Routing::sigmoid) {
+    for (float& x : logits) x = kernel::sigmoid(x);
+    return;
+  }
+  float most = logits[0];
+  for (const float x : logits) most = x > most ? x : most;
+  double sum = 0;
+  for (float& x : logits) sum += static_cast<double>(x = kernel::exp(x - most));
+  for (float& x : logits) x = static_cast<float>(static_cast<double>(x) / sum);
+}
+
+/// Chooses the experts of one token; of equal scores the lower expert. `logits` is used up. scale: (count) factors of the
+/// experts' weights, or null. Not-a-number scores choose the first experts and keep a weight that is none.
+inline void choose_experts(const ExpertsConfig& experts, std::span<float> logits, const float* scale,
+                           std::span<Choice> choices) noexcept {
+  router_scores(experts.routing, logits);
+  double sum = 0;
+  for (Choice& choice : choices) {
+    std::size_t best = 0;
+    for (std::size_t e = 1; e < logits.size(); ++e) {
+      if (logits[e] > logits[best] || logits[best] < 0) best = e;
+    }
+    choice = {static_cast<std::uint32_t>(best), logits[best]};
+    sum += static_cast<double>(logits[best]);
+    logits[best] = -1;  // scores are not negative
+  }
+  for (Choice& choice : choices) {
+    if (experts.normalized) choice.weight = static_cast<float>(static_cast<double>(choice.weight) / sum);
+    choice.weight *= experts.weight_scale;
+    if (scale != nullptr) choice.weight *= scale[choice.expert];
+  }
+  std::sort(choices.begin(), choices.end(), [](Choice a, Choice b) { return a.expert < b.expert; });
+}
+
+/// One row for each choice of each token, sorted by expert, then by token. Arrays that belong to somebody else.
+struct ExpertRows {
+  std::span<Choice> choices;         // (n * used), by token
+  std::span<std::uint32_t> begin;    // (count + 1): the first row of each expert
+  std::span<std::uint32_t> token;    // (n * used), by row
+  std::span<float> weight;           // (n * used), by row
+
+  /// Fills begin, token, weight and the rows of choices.
+  void sort(std::size_t used) noexcept {
+    std::fill(begin.begin(), begin.end(), 0u);
+    for (const Choice& choice : choices) ++begin[choice.expert + 1];
+    for (std::size_t e = 1; e < begin.size(); ++e) begin[e] += begin[e - 1];
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      const std::uint32_t row = begin[choices[i].expert]++;
+      choices[i].row = row;
+      token[row] = static_cast<std::uint32_t>(i / used);
+      weight[row] = choices[i].weight;
+    }
+    for (std::size_t e = begin.size() - 1; e > 0; --e) begin[e] = begin[e - 1];
+    begin[0] = 0;
+  }
+};
+
+}  // namespace mica::block
