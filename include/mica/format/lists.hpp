@@ -20,6 +20,9 @@ namespace mica::format {
 /// Every weight format mica can compute with.
 using All = TypeList<Q4_K, Q6_K, Q8_0, Q4_0, F32, F16, BF16, IQ4_XS, IQ4_NL>;
 
+/// Every weight format mica can write (format/encode.hpp).
+using Encodable = TypeList<Q8_0, Q4_0, F16, BF16, F32>;
+
 /// Every KV element.
 using AllKv = TypeList<F16, Q8_0, F32, BF16>;
 
