@@ -26,7 +26,7 @@ void feed_forward(E& executor, const FeedForward<List>& f, const kernel::Input& 
   project<K>(executor, x, std::array{Product<List>{f.gate, f.gate_out}, Product<List>{f.up, f.up_out}});
   const bool quantized = wants_codes(f.down);
   executor.run(f.gate_out.rows(), [&](std::size_t row, std::size_t) noexcept {
-    K::swiglu(kernel::SwigluArgs{f.gate_out, f.up_out, f.gate_out, row, row + 1});
+    K::gated(kernel::GatedArgs{kernel::Gate::silu, f.gate_out, f.up_out, f.gate_out, row, row + 1});
     if (quantized) K::quantize(kernel::QuantizeArgs{f.gate_out, f.hidden_codes, row, row + 1});
   });
   project<K>(executor, kernel::Input{f.gate_out, f.hidden_codes},
