@@ -51,6 +51,13 @@ namespace format {
 struct F32;
 struct F16;
 struct BF16;
+struct IQ1_M;
+struct IQ1_S;
+struct IQ2_S;
+struct IQ2_XS;
+struct IQ2_XXS;
+struct IQ3_S;
+struct IQ3_XXS;
 struct IQ4_NL;
 struct IQ4_XS;
 struct Q8_0;

@@ -19,8 +19,14 @@ struct Kernels {
   }
   static void quantize(const kernel::QuantizeArgs& a) noexcept { kernel::scalar::quantize(a); }
   static void rms_norm(const kernel::RmsNormArgs& a) noexcept { kernel::scalar::rms_norm(a); }
+  static void l2_norm(const kernel::L2NormArgs& a) noexcept { kernel::scalar::l2_norm(a); }
   static void rope(const kernel::RopeArgs& a) noexcept { kernel::scalar::rope(a); }
-  static void swiglu(const kernel::SwigluArgs& a) noexcept { kernel::scalar::swiglu(a); }
+  static void gated(const kernel::GatedArgs& a) noexcept { kernel::scalar::gated(a); }
+  static void add(const kernel::AddArgs& a) noexcept { kernel::scalar::add(a); }
+  static void scale(const kernel::ScaleArgs& a) noexcept { kernel::scalar::scale(a); }
+  static void softcap(const kernel::SoftcapArgs& a) noexcept { kernel::scalar::softcap(a); }
+  static void causal_conv(const kernel::CausalConvArgs& a) noexcept { kernel::scalar::causal_conv(a); }
+  static void delta_rule(const kernel::DeltaRuleArgs& a) noexcept { kernel::scalar::delta_rule(a); }
   template <KvElement E>
   static void attention_scores(const kernel::AttentionArgs& a) noexcept {
     kernel::scalar::attention_scores<E>(a);

@@ -32,7 +32,8 @@ TEST_CASE("every number of a type is found by number and by name, and no other")
 }
 
 TEST_CASE("lists spell their members in order") {
-  CHECK(format::names<format::All>() == "Q4_K Q6_K Q8_0 Q4_0 F32 F16 BF16 IQ4_XS IQ4_NL");
+  CHECK(format::names<format::All>() ==
+        "Q4_K Q6_K Q8_0 Q4_0 F32 F16 BF16 IQ4_XS IQ4_NL IQ3_S IQ3_XXS IQ2_S IQ2_XS IQ2_XXS IQ1_M IQ1_S");
   CHECK(format::names<TypeList<>>().empty());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quantize, rms_norm, rope and swiglu of the vector kernels against the specification, and the specification of exp
+// quantize, rms_norm, rope and gated of the vector kernels against the specification, and the specification of exp
 // against the standard library.
 
 #include "kernel/guarded.hpp"
@@ -124,11 +124,12 @@ TEST_CASE("the gated activation equals the specification, special values include
                              -87.0f, 88.5f, -88.5f, 1e-40f, 200.0f, -200.0f};
     for (std::size_t i = 0; i < n && i < std::size(special); ++i) gate[n - 1 - i] = special[i];
     const auto args = [&](Guarded<float>& y) {
-      return kernel::SwigluArgs{{gate.data(), 1, n}, {up.data(), 1, n}, {y.data(), 1, n}, 0, 1};
+      return kernel::GatedArgs{
+          kernel::Gate::silu, {gate.data(), 1, n}, {up.data(), 1, n}, {y.data(), 1, n}, 0, 1};
     };
-    kernel::Scalar::swiglu(args(expected));
+    kernel::Scalar::gated(args(expected));
     test::for_each_target([&] {
-      kernel::Highway::swiglu(args(actual));
+      kernel::Highway::gated(args(actual));
       INFO("width " << n);
       CHECK(test::differences(expected.data(), actual.data(), n) == 0);
     });

@@ -47,7 +47,7 @@ TEST_CASE("norm, rotation and gate by xsimd equal the specification") {
       std::vector<float> y(4 * n);
       const MatrixView<float> rows(y.data(), 4, n);
       K::rms_norm({{x.data(), 1, n}, weight.data(), 1e-5f, rows.rows(0, 1), 0, 1});
-      K::swiglu({{x.data(), 1, n}, {weight.data(), 1, n}, rows.rows(1, 1), 0, 1});
+      K::gated({kernel::Gate::silu, {x.data(), 1, n}, {weight.data(), 1, n}, rows.rows(1, 1), 0, 1});
       for (const auto pairs : {kernel::RopePairs::halves, kernel::RopePairs::adjacent}) {
         const auto row = rows.rows(pairs == kernel::RopePairs::halves ? 2 : 3, 1);
         std::copy(x.begin(), x.end(), row.data());

@@ -4,7 +4,7 @@
 // differs from family to family, or from layer to layer, is a field here and not a type.
 #pragma once
 
-#include "mica/kernel/activation.hpp"
+#include "mica/kernel/gated.hpp"
 #include "mica/kernel/rope.hpp"
 
 #include <cstddef>

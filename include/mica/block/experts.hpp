@@ -37,28 +37,22 @@ struct ExpertScratch {
   kernel::QuantizedRows hidden_codes;    // (capacity, ff_width); may lie where input_codes lie
 };
 
-namespace detail {
-
-/// Consecutive experts whose rows [first_row, last_row) fit the scratch.
-struct ExpertBatch {
-  std::size_t first = 0;
-  std::size_t last = 0;
-  std::size_t first_row = 0;
-  std::size_t last_row = 0;
-
-  [[nodiscard]] std::size_t rows() const noexcept { return last_row - first_row; }
+/// One mixture for the tokens of a step. Source: expert(e) answers its Expert; acquire(e) and release(e) stand around its
+/// use, and acquire says no when it could not be read.
+template <class List, class Source>
+struct ExpertsContext {
+  const ExpertsConfig& config;
+  kernel::Gate gate = kernel::Gate::silu;
+  kernel::Input x;          // (n, width); with codes when `quantized`
+  bool quantized = false;   // an expert has integer weights
+  ExpertScratch scratch;    // its rows are sorted
+  Source& source;
+  MatrixView<float> y;      // (n, width)
 };
 
-/// The batch that begins with expert `first`.
-[[nodiscard]] inline ExpertBatch next_batch(std::span<const std::uint32_t> begin, std::size_t first,
-                                            std::size_t capacity) noexcept {
-  const std::size_t count = begin.size() - 1;
-  std::size_t last = first;
-  while (last < count && begin[last + 1] - begin[first] <= capacity) ++last;
-  return {first, last, begin[first], begin[last]};
-}
+namespace detail {
 
-/// A row of codes becomes row `to` of the gathered ones, its scales multiplied by `factor`.
+/// A row of codes becomes row `to_row` of the gathered ones, its scales multiplied by `factor`.
 inline void copy_codes(const kernel::QuantizedRows& from, std::size_t row, const kernel::QuantizedRows& to,
                        std::size_t to_row, float factor) noexcept {
   const std::size_t cols = from.cols;
@@ -74,72 +68,123 @@ inline void copy_codes(const kernel::QuantizedRows& from, std::size_t row, const
           all.sums + first * (all.cols / 16), count, all.cols};
 }
 
-}  // namespace detail
-
-/// y += sum over the chosen experts of weight * FFN(x). x (n, width) has codes when `quantized`.
-/// expert(e): the Expert; acquire(e), release(e): around its use. False when an expert could not be read.
+/// Experts [first, last), whose rows fit the scratch.
 template <Kernels K, class List, Executor E, class Source>
-bool run_experts(E& executor, const ExpertsConfig& config, kernel::Gate kind, const kernel::Input& x,
-                 bool quantized, const ExpertScratch& s, Source& source, MatrixView<float> y) noexcept {
-  const auto begin = s.rows.begin;
-  for (detail::ExpertBatch b{}; b.last < config.count;) {
-    b = detail::next_batch(begin, b.last, s.capacity);
-    if (b.rows() == 0) continue;
-    const auto used = [&](std::size_t e) { return begin[e] != begin[e + 1]; };
-    for (std::size_t e = b.first; e < b.last; ++e) {
-      if (!used(e) || source.acquire(e)) continue;
-      while (e-- > b.first) {
-        if (used(e)) source.release(e);
-      }
+class ExpertBatch {
+ public:
+  using Context = ExpertsContext<List, Source>;
+
+  /// The batch that begins with expert `first`.
+  ExpertBatch(E& executor, const Context& context, std::size_t first) noexcept
+      : executor_(executor), c_(context), s_(context.scratch), first_(first), last_(first) {
+    const auto begin = s_.rows.begin;
+    while (last_ < c_.config.count && begin[last_ + 1] - begin[first_] <= s_.capacity) ++last_;
+    first_row_ = begin[first_];
+    rows_ = begin[last_] - first_row_;
+  }
+
+  [[nodiscard]] std::size_t last() const noexcept { return last_; }
+
+  /// False when an expert could not be read; then none is held.
+  [[nodiscard]] bool run() noexcept {
+    if (rows_ == 0) return true;
+    if (!acquire()) return false;
+    gather();
+    project(2 * ceil_div(c_.config.ff_width, slice_rows), [this](auto... a) { project_in(a...); });
+    activate();
+    project(ceil_div(c_.y.cols(), slice_rows), [this](auto... a) { project_out(a...); });
+    add();
+    release(last_);
+    return true;
+  }
+
+ private:
+  [[nodiscard]] std::size_t rows_of(std::size_t e) const noexcept {
+    return s_.rows.begin[e + 1] - s_.rows.begin[e];
+  }
+  [[nodiscard]] bool acquire() noexcept {
+    for (std::size_t e = first_; e < last_; ++e) {
+      if (rows_of(e) == 0 || c_.source.acquire(e)) continue;
+      release(e);
       return false;
     }
-    executor.run(b.rows(), [&](std::size_t i, std::size_t) noexcept {  // gather
-      const std::size_t row = b.first_row + i, token = s.rows.token[row];
-      const float factor = config.weighted_input ? s.rows.weight[row] : 1.0f;
-      std::transform(x.values[token].begin(), x.values[token].end(), s.values[i].begin(),
-                     [factor](float v) { return v * factor; });
-      if (quantized) detail::copy_codes(x.codes, token, s.input_codes, i, factor);
+    return true;
+  }
+  void release(std::size_t end) noexcept {
+    for (std::size_t e = first_; e < end; ++e) {
+      if (rows_of(e) != 0) c_.source.release(e);
+    }
+  }
+
+  void gather() noexcept {
+    executor_.run(rows_, [this](std::size_t i, std::size_t) noexcept {
+      const std::size_t token = s_.rows.token[first_row_ + i];
+      const float factor = c_.config.weighted_input ? s_.rows.weight[first_row_ + i] : 1.0f;
+      const auto x = c_.x.values[token];
+      std::transform(x.begin(), x.end(), s_.values[i].begin(), [factor](float v) { return v * factor; });
+      if (c_.quantized) copy_codes(c_.x.codes, token, s_.input_codes, i, factor);
     });
-    const auto rows_of = [&](std::size_t e) { return std::size_t{begin[e + 1]} - begin[e]; };
-    const auto at = [&](std::size_t e) { return std::size_t{begin[e]} - b.first_row; };
-    const std::size_t ff_slices = ceil_div(config.ff_width, slice_rows);
-    executor.run((b.last - b.first) * 2 * ff_slices, [&](std::size_t task, std::size_t) noexcept {
-      const std::size_t e = b.first + task / (2 * ff_slices), slice = task % ff_slices;
-      if (!used(e)) return;
-      const Expert<List> weights = source.expert(e);
-      const bool up = task / ff_slices % 2 == 1;
-      const std::size_t first = at(e), n = rows_of(e);
-      const Product<List> product{up ? weights.up : weights.gate,
-                                  (up ? s.up_out : s.gate_out).rows(first, n), false,
-                                  up ? weights.up_bias : weights.gate_bias};
-      const kernel::Input input{s.values.rows(first, n), detail::codes_from(s.input_codes, first, n)};
-      project_slice<K>(input, product, slice * slice_rows,
-                       std::min((slice + 1) * slice_rows, config.ff_width));
+  }
+
+  /// f(weights, first row in the scratch, rows, slice) for every slice of every expert that has rows.
+  template <class F>
+  void project(std::size_t slices, F&& f) noexcept {
+    executor_.run((last_ - first_) * slices, [&](std::size_t task, std::size_t) noexcept {
+      const std::size_t e = first_ + task / slices;
+      if (rows_of(e) == 0) return;
+      f(c_.source.expert(e), s_.rows.begin[e] - first_row_, rows_of(e), task % slices);
     });
-    executor.run(b.rows(), [&](std::size_t i, std::size_t) noexcept {
-      K::gated(kernel::GatedArgs{kind, s.gate_out, s.up_out, s.gate_out, i, i + 1});
-      if (quantized) K::quantize(kernel::QuantizeArgs{s.gate_out, s.hidden_codes, i, i + 1});
+  }
+  void project_in(const Expert<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
+    const bool up = slice % 2 == 1;
+    const Product<List> product{up ? w.up : w.gate, (up ? s_.up_out : s_.gate_out).rows(first, n), false,
+                                up ? w.up_bias : w.gate_bias};
+    const kernel::Input x{s_.values.rows(first, n), codes_from(s_.input_codes, first, n)};
+    const std::size_t row = slice / 2 * slice_rows;
+    project_slice<K>(x, product, row, std::min(row + slice_rows, c_.config.ff_width));
+  }
+  void project_out(const Expert<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
+    const Product<List> product{w.down, s_.values.rows(first, n), false, w.down_bias};
+    const kernel::Input x{s_.gate_out.rows(first, n), codes_from(s_.hidden_codes, first, n)};
+    const std::size_t row = slice * slice_rows;
+    project_slice<K>(x, product, row, std::min(row + slice_rows, c_.y.cols()));
+  }
+
+  void activate() noexcept {
+    executor_.run(rows_, [this](std::size_t i, std::size_t) noexcept {
+      K::gated(kernel::GatedArgs{c_.gate, s_.gate_out, s_.up_out, s_.gate_out, i, i + 1});
+      if (c_.quantized) K::quantize(kernel::QuantizeArgs{s_.gate_out, s_.hidden_codes, i, i + 1});
     });
-    const std::size_t slices = ceil_div(y.cols(), slice_rows);
-    executor.run((b.last - b.first) * slices, [&](std::size_t task, std::size_t) noexcept {
-      const std::size_t e = b.first + task / slices, slice = task % slices;
-      if (!used(e)) return;
-      const Expert<List> weights = source.expert(e);
-      const std::size_t first = at(e), n = rows_of(e);
-      const Product<List> product{weights.down, s.values.rows(first, n), false, weights.down_bias};
-      const kernel::Input input{s.gate_out.rows(first, n), detail::codes_from(s.hidden_codes, first, n)};
-      project_slice<K>(input, product, slice * slice_rows, std::min((slice + 1) * slice_rows, y.cols()));
-    });
-    executor.run(y.rows(), [&](std::size_t token, std::size_t) noexcept {  // add
-      for (const Choice& choice : s.rows.choices.subspan(token * config.used, config.used)) {
-        if (choice.row < b.first_row || choice.row >= b.last_row) continue;
-        const float weight = config.weighted_input ? 1.0f : choice.weight;
-        K::add(kernel::AddArgs{s.values.rows(choice.row - b.first_row, 1), y.rows(token, 1), weight, 0, 1});
+  }
+
+  void add() noexcept {
+    executor_.run(c_.y.rows(), [this](std::size_t token, std::size_t) noexcept {
+      for (const Choice& choice : s_.rows.choices.subspan(token * c_.config.used, c_.config.used)) {
+        if (choice.row < first_row_ || choice.row >= first_row_ + rows_) continue;
+        const float weight = c_.config.weighted_input ? 1.0f : choice.weight;
+        K::add(kernel::AddArgs{s_.values.rows(choice.row - first_row_, 1), c_.y.rows(token, 1), weight, 0, 1});
       }
     });
-    for (std::size_t e = b.first; e < b.last; ++e) {
-      if (used(e)) source.release(e);
-    }
+  }
+
+  E& executor_;
+  const Context& c_;
+  const ExpertScratch& s_;
+  std::size_t first_;
+  std::size_t last_;
+  std::size_t first_row_ = 0;
+  std::size_t rows_ = 0;
+};
+
+}  // namespace detail
+
+/// y += sum over a token's experts of weight * FFN(x). False when an expert could not be read.
+template <Kernels K, class List, Executor E, class Source>
+[[nodiscard]] bool run_experts(E& executor, const ExpertsContext<List, Source>& context) noexcept {
+  for (std::size_t first = 0; first < context.config.count;) {
+    detail::ExpertBatch<K, List, E, Source> batch(executor, context, first);
+    if (!batch.run()) return false;
+    first = batch.last();
   }
   return true;
 }

@@ -6,6 +6,13 @@
 
 #include "mica/base/visit.hpp"
 #include "mica/format/float.hpp"
+#include "mica/format/iq1_m.hpp"
+#include "mica/format/iq1_s.hpp"
+#include "mica/format/iq2_s.hpp"
+#include "mica/format/iq2_xs.hpp"
+#include "mica/format/iq2_xxs.hpp"
+#include "mica/format/iq3_s.hpp"
+#include "mica/format/iq3_xxs.hpp"
 #include "mica/format/iq4_nl.hpp"
 #include "mica/format/iq4_xs.hpp"
 #include "mica/format/q4_0.hpp"
@@ -18,7 +25,11 @@
 namespace mica::format {
 
 /// Every weight format mica can compute with.
-using All = TypeList<Q4_K, Q6_K, Q8_0, Q4_0, F32, F16, BF16, IQ4_XS, IQ4_NL>;
+using All = TypeList<Q4_K, Q6_K, Q8_0, Q4_0, F32, F16, BF16, IQ4_XS, IQ4_NL, IQ3_S, IQ3_XXS, IQ2_S, IQ2_XS,
+                     IQ2_XXS, IQ1_M, IQ1_S>;
+
+/// Every weight format mica can write (format/encode.hpp).
+using Encodable = TypeList<Q8_0, Q4_0, F16, BF16, F32>;
 
 /// Every KV element.
 using AllKv = TypeList<F16, Q8_0, F32, BF16>;

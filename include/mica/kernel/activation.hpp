@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: the exponential and the gated activation of the feed-forward block.
+// Contract: the exponential, and the functions that are made of it. Every + - * / rounds once, fma() rounds once.
 //
-//   exp(x):  n = round to nearest even(x * log2(e));  r = fma(n, -ln2_high, x);  r = fma(n, -ln2_low, r)
-//            p = the Taylor polynomial of degree 7 in r, by Horner with fma;  result = p * 2^n
-//            x < -87 gives 0, x > 88 counts as 88. |r| <= ln(2) / 2, so the next term is below 2^-27 of the result.
-//   silu(x): x / (1 + exp(-x))
-//   swiglu:  silu(gate) * up  (Shazeer, arXiv 2002.05202)
+//   exp(x):       n = round to nearest even(x * log2(e));  r = fma(n, -ln2_high, x);  r = fma(n, -ln2_low, r)
+//                 p = the Taylor polynomial of degree 7 in r, by Horner with fma;  result = p * 2^n
+//                 x < -87 gives 0, x > 88 counts as 88. |r| <= ln(2) / 2, so the next term is below 2^-27 of the result.
+//   sigmoid(x):   1 / (1 + exp(-x))
+//   silu(x):      x / (1 + exp(-x))
+//   gelu_tanh(x): x / (1 + exp(x * fma(x * x, cubic, linear))), linear = -2 sqrt(2 / pi), cubic = 0.044715 linear: the
+//                 tanh form of GELU (Hendrycks and Gimpel, arXiv 1606.08415), since (1 + tanh(z)) / 2 = sigmoid(2 z)
+//   tanh(x):      1 - 2 / (1 + exp(2 * x)): within 5e-7 everywhere, which is absolute, not relative to a small result
+//   softplus(x):  (x > 0 ? x : 0) + (2 s) p, where e = exp(-|x|), s = e / (2 + e), and p = 1 + s^2 / 3 + ... + s^14 / 15 by
+//                 Horner with fma: log(1 + e) = 2 atanh(s), s <= 1 / 3, so the next term is below 2^-29 of the result
+// NaN gives NaN. Since exp ends at 88, silu and gelu_tanh of -infinity are -infinity: what is not finite stays visible.
 #pragma once
-
-#include "mica/base/matrix_view.hpp"
 
 #include <bit>
 #include <cmath>
@@ -28,6 +32,12 @@ struct ExpConstants {
                                       1.0f / 24.0f, 1.0f / 120.0f, 1.0f / 720.0f, 1.0f / 5040.0f};
 };
 
+/// The constants of gelu_tanh.
+struct GeluConstants {
+  static constexpr float linear = -1.59576912160573071f;   // -2 sqrt(2 / pi)
+  static constexpr float cubic = -0.0713548162726002527f;  // 0.044715 times that
+};
+
 /// e^x as specified above; NaN gives NaN.
 [[nodiscard]] inline float exp(float x) noexcept {
   using C = ExpConstants;
@@ -43,15 +53,23 @@ struct ExpConstants {
   return p * std::bit_cast<float>(exponent);
 }
 
+[[nodiscard]] inline float sigmoid(float x) noexcept { return 1.0f / (1.0f + exp(-x)); }
+
 [[nodiscard]] inline float silu(float x) noexcept { return x / (1.0f + exp(-x)); }
 
-/// Rows [first, last): out = silu(gate) * up; out may be gate.
-struct SwigluArgs {
-  MatrixView<const float> gate;  // (n, k)
-  MatrixView<const float> up;    // (n, k)
-  MatrixView<float> out;         // (n, k)
-  std::size_t first = 0;
-  std::size_t last = 0;
-};
+[[nodiscard]] inline float gelu_tanh(float x) noexcept {
+  return x / (1.0f + exp(x * std::fma(x * x, GeluConstants::cubic, GeluConstants::linear)));
+}
+
+[[nodiscard]] inline float tanh(float x) noexcept { return 1.0f - 2.0f / (1.0f + exp(2.0f * x)); }
+
+/// log(1 + e^x).
+[[nodiscard]] inline float softplus(float x) noexcept {
+  const float e = exp(-std::fabs(x));
+  const float s = e / (2.0f + e), square = s * s;
+  float p = 1.0f / 15.0f;
+  for (int i = 13; i > 0; i -= 2) p = std::fma(p, square, 1.0f / static_cast<float>(i));
+  return (x > 0 ? x : 0.0f) + 2.0f * s * p;
+}
 
 }  // namespace mica::kernel

@@ -9,7 +9,8 @@
 //            Q8_0:           the query becomes 15-bit integers: qd = max |q| / 16383, qi = round to even(q * (16383 / max |q|))
 //                            s[j] = (float(exact sum of qi * code) * (qd * scale)) * key scale[j]
 //                            (all zero when max |q| < 1e-30; NaN when a q is not finite)
-//   softmax  m = max s[j];  p[j] = exp(s[j] - m);  l = the sum of p[j] in chain j % 16, then tree16 (kernel/matmul.hpp)
+//   softmax  with a softcap: s[j] = softcap * tanh(s[j] * (1 / softcap)) (kernel/rows.hpp); then
+//            m = max s[j];  p[j] = exp(s[j] - m);  l = the sum of p[j] in chain j % 16, then tree16 (kernel/matmul.hpp)
 //   values   o[i] = 0;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for visible j in order
 //            (p[j] * value scale[j] for Q8_0, p[j] alone for real elements)
 //   merge    the first chunk of a row is taken as it is; later ones, with M, L, O the state so far:
@@ -51,6 +52,7 @@ struct AttentionArgs {
   float* max = nullptr;              // (rows) m of this chunk
   float* sum = nullptr;              // (rows) l of this chunk
   MatrixView<float> out;             // (rows, head_dim) o of this chunk
+  float softcap = 0;                 // what visible scores are bent under before the maximum; 0: as they are
 };
 
 /// The state of rows across chunks.

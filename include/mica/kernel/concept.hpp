@@ -8,10 +8,14 @@
 #include "mica/format/q8_0.hpp"
 #include "mica/kernel/activation.hpp"
 #include "mica/kernel/attention.hpp"
+#include "mica/kernel/causal_conv.hpp"
+#include "mica/kernel/delta_rule.hpp"
+#include "mica/kernel/gated.hpp"
 #include "mica/kernel/matmul.hpp"
 #include "mica/kernel/norm.hpp"
 #include "mica/kernel/quantize.hpp"
 #include "mica/kernel/rope.hpp"
+#include "mica/kernel/rows.hpp"
 
 #include <concepts>
 #include <string_view>
@@ -23,16 +27,24 @@ namespace mica {
 template <class K>
 concept Kernels = requires(const kernel::MatmulArgs<format::F32>& real, const kernel::MatmulArgs<format::Q8_0>& integer,
                            const kernel::QuantizeArgs& quantize, const kernel::RmsNormArgs& norm,
-                           const kernel::RopeArgs& rope, const kernel::SwigluArgs& swiglu,
-                           const kernel::AttentionArgs& attention, const kernel::AttentionState& state,
-                           MatrixView<float> rows) {
+                           const kernel::L2NormArgs& length, const kernel::RopeArgs& rope,
+                           const kernel::GatedArgs& gated, const kernel::AddArgs& add, const kernel::ScaleArgs& scale,
+                           const kernel::SoftcapArgs& softcap, const kernel::CausalConvArgs& conv,
+                           const kernel::DeltaRuleArgs& delta, const kernel::AttentionArgs& attention,
+                           const kernel::AttentionState& state) {
   { K::name } -> std::convertible_to<std::string_view>;
   { K::template matmul<format::F32>(real) } noexcept;
   { K::template matmul<format::Q8_0>(integer) } noexcept;
   { K::quantize(quantize) } noexcept;
   { K::rms_norm(norm) } noexcept;
+  { K::l2_norm(length) } noexcept;
   { K::rope(rope) } noexcept;
-  { K::swiglu(swiglu) } noexcept;
+  { K::gated(gated) } noexcept;
+  { K::add(add) } noexcept;
+  { K::scale(scale) } noexcept;
+  { K::softcap(softcap) } noexcept;
+  { K::causal_conv(conv) } noexcept;
+  { K::delta_rule(delta) } noexcept;
   { K::template attention_scores<format::F32>(attention) } noexcept;
   { K::attention_softmax(attention) } noexcept;
   { K::template attention_values<format::F32>(attention) } noexcept;

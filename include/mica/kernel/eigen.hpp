@@ -19,8 +19,14 @@ struct Eigen {
   static void matmul(const MatmulArgs<F>& a) noexcept;
   static void quantize(const QuantizeArgs& a) noexcept;
   static void rms_norm(const RmsNormArgs& a) noexcept;
+  static void l2_norm(const L2NormArgs& a) noexcept;
   static void rope(const RopeArgs& a) noexcept;
-  static void swiglu(const SwigluArgs& a) noexcept;
+  static void gated(const GatedArgs& a) noexcept;
+  static void add(const AddArgs& a) noexcept;
+  static void scale(const ScaleArgs& a) noexcept;
+  static void softcap(const SoftcapArgs& a) noexcept;
+  static void causal_conv(const CausalConvArgs& a) noexcept;
+  static void delta_rule(const DeltaRuleArgs& a) noexcept;
   template <KvElement E>
   static void attention_scores(const AttentionArgs& a) noexcept;
   static void attention_softmax(const AttentionArgs& a) noexcept;
@@ -103,7 +109,15 @@ inline void Eigen::rms_norm(const RmsNormArgs& a) noexcept {
   for (std::size_t r = a.first; r < a.last; ++r) {
     const auto x = row(a.x[r]);
     const float scale = 1.0f / std::sqrt(x.square().mean() + a.epsilon);
-    row(a.y[r]) = x * scale * row(std::span(a.weight, a.x.cols()));
+    row(a.y[r]) = (x * scale).eval();
+    if (a.weight != nullptr) row(a.y[r]) *= row(std::span(a.weight, a.x.cols()));
+  }
+}
+
+inline void Eigen::l2_norm(const L2NormArgs& a) noexcept {
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    const auto x = row(a.x[r]);
+    row(a.y[r]) = (x * (a.scale / std::max(x.matrix().norm(), a.epsilon))).eval();
   }
 }
 
@@ -124,10 +138,70 @@ inline void Eigen::rope(const RopeArgs& a) noexcept {
   }
 }
 
-inline void Eigen::swiglu(const SwigluArgs& a) noexcept {
+inline void Eigen::gated(const GatedArgs& a) noexcept {
   for (std::size_t r = a.first; r < a.last; ++r) {
-    const auto gate = row(a.gate[r]);
-    row(a.out[r]) = (gate / (1.0f + (-gate).exp()) * row(a.up[r])).eval();
+    const Row gate = row(a.gate[r]), up = row(a.up[r]);
+    auto out = row(a.out[r]);
+    switch (a.kind) {
+      case Gate::silu:
+        out = gate / (1.0f + (-gate).exp()) * up;
+        break;
+      case Gate::gelu:
+        out = 0.5f * gate * (1.0f + (0.797884561f * (gate + 0.044715f * gate.cube())).tanh()) * up;
+        break;
+      case Gate::sigmoid:
+        out = up / (1.0f + (-gate).exp());
+        break;
+      case Gate::clamped: {
+        const Row x = gate.min(ClampedGate::limit);
+        out = x / (1.0f + (-ClampedGate::slope * x).exp()) *
+              (up.max(-ClampedGate::limit).min(ClampedGate::limit) + 1.0f);
+      }
+    }
+  }
+}
+
+inline void Eigen::add(const AddArgs& a) noexcept {
+  for (std::size_t r = a.first; r < a.last; ++r) row(a.y[r]) += a.scale * row(a.x[r]);
+}
+
+inline void Eigen::scale(const ScaleArgs& a) noexcept {
+  for (std::size_t r = a.first; r < a.last; ++r) row(a.x[r]) *= a.factor;
+}
+
+inline void Eigen::softcap(const SoftcapArgs& a) noexcept {
+  for (std::size_t r = a.first; r < a.last; ++r) row(a.x[r]) = (a.cap * (row(a.x[r]) / a.cap).tanh()).eval();
+}
+
+inline void Eigen::causal_conv(const CausalConvArgs& a) noexcept {
+  const auto n = static_cast<Index>(a.x.rows()), taps = static_cast<Index>(a.taps);
+  ::Eigen::ArrayXf in(taps - 1 + n);
+  for (std::size_t c = a.first; c < a.last; ++c) {
+    for (Index t = 0; t < in.size(); ++t) {
+      const auto at = static_cast<std::size_t>(t);
+      in[t] = t < taps - 1 ? a.state[at][c] : a.x[at - (a.taps - 1)][c];
+    }
+    const ::Eigen::Map<const ::Eigen::VectorXf> weight(a.weight + c * a.taps, taps);
+    for (Index t = 0; t < n; ++t) {
+      const float sum = weight.dot(in.segment(t, taps).matrix());
+      a.y[static_cast<std::size_t>(t)][c] = sum / (1.0f + std::exp(-sum));
+    }
+    for (std::size_t i = 0; i + 1 < a.taps; ++i) a.state[i][c] = in[n + static_cast<Index>(i)];
+  }
+}
+
+inline void Eigen::delta_rule(const DeltaRuleArgs& a) noexcept {
+  using Strided = ::Eigen::Map<Rows, 0, ::Eigen::OuterStride<>>;
+  const auto count = static_cast<Index>(a.last - a.first), rows = static_cast<Index>(a.state.rows());
+  Strided s(a.state.data() + a.first, rows, count,
+            ::Eigen::OuterStride<>(static_cast<Index>(a.state.stride())));
+  for (std::size_t t = 0; t < a.q.rows(); ++t) {
+    const auto q = row(a.q[t]).matrix(), k = row(a.k[t]).matrix();  // (1, k_dim)
+    s *= a.decay[t * a.decay_stride];
+    const auto v = row(a.v[t].subspan(a.first, a.last - a.first)).matrix();
+    const Rows u = a.beta[t * a.decay_stride] * (v - k * s);  // (1, columns)
+    s += k.transpose() * u;
+    row(a.out[t].subspan(a.first, a.last - a.first)) = (q * s).array();
   }
 }
 
@@ -160,6 +234,7 @@ inline void Eigen::attention_softmax(const AttentionArgs& a) noexcept {
     if (v.empty()) continue;
     auto all = row(a.p[r]);
     auto p = all.segment(v.first, v.last - v.first);
+    if (a.softcap != 0) p = (a.softcap * (p / a.softcap).tanh()).eval();
     a.max[r] = p.maxCoeff();
     p = (p - a.max[r]).exp();
     a.sum[r] = p.sum();

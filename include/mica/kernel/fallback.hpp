@@ -23,8 +23,14 @@ struct Fallback {
   }
   static void quantize(const QuantizeArgs& a) noexcept { A::quantize(a); }
   static void rms_norm(const RmsNormArgs& a) noexcept { A::rms_norm(a); }
+  static void l2_norm(const L2NormArgs& a) noexcept { A::l2_norm(a); }
   static void rope(const RopeArgs& a) noexcept { A::rope(a); }
-  static void swiglu(const SwigluArgs& a) noexcept { A::swiglu(a); }
+  static void gated(const GatedArgs& a) noexcept { A::gated(a); }
+  static void add(const AddArgs& a) noexcept { A::add(a); }
+  static void scale(const ScaleArgs& a) noexcept { A::scale(a); }
+  static void softcap(const SoftcapArgs& a) noexcept { A::softcap(a); }
+  static void causal_conv(const CausalConvArgs& a) noexcept { A::causal_conv(a); }
+  static void delta_rule(const DeltaRuleArgs& a) noexcept { A::delta_rule(a); }
   template <KvElement E>
   static void attention_scores(const AttentionArgs& a) noexcept {
     if constexpr (A::template attends<E>) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: root-mean-square norm (Zhang and Sennrich, arXiv 1910.07467), row by row.
+// Contract: norms, row by row. ss = the sum of x[k]^2 in sixteen chains and their tree (kernel/matmul.hpp), each step
+// fma(x, x, c); every other operation rounds.
 //
-//   ss = the sum of x[k]^2 in sixteen chains and their tree (kernel/matmul.hpp), each step fma(x, x, c)
-//   r  = 1 / sqrt(ss / k + eps), every operation rounded
-//   y  = (x * r) * weight
+//   root mean square (Zhang and Sennrich, arXiv 1910.07467):
+//     r = 1 / sqrt(ss / k + eps);  y = (x * r) * weight, or x * r without a weight
+//   length:
+//     root = sqrt(ss);  y = x * (scale / (root < eps ? eps : root))
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
@@ -14,8 +16,18 @@ namespace mica::kernel {
 /// Rows [first, last) of y become the normed rows of x; y may be x.
 struct RmsNormArgs {
   MatrixView<const float> x;      // (n, k)
-  const float* weight = nullptr;  // (k)
+  const float* weight = nullptr;  // (k), or null: no multiplication by a weight
   float epsilon = 0;
+  MatrixView<float> y;  // (n, k)
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+/// Rows [first, last) of y become the rows of x brought to the length `scale`; y may be x.
+struct L2NormArgs {
+  MatrixView<const float> x;  // (n, k)
+  float epsilon = 0;          // shorter rows count as this long; above 0, or rows of zeros become NaN
+  float scale = 1;
   MatrixView<float> y;  // (n, k)
   std::size_t first = 0;
   std::size_t last = 0;

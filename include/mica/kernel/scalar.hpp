@@ -7,6 +7,7 @@
 #include "mica/kernel/scalar/attention.hpp"
 #include "mica/kernel/scalar/elementwise.hpp"
 #include "mica/kernel/scalar/matmul.hpp"
+#include "mica/kernel/scalar/recurrent.hpp"
 
 namespace mica::kernel {
 
@@ -19,8 +20,14 @@ struct Scalar {
   }
   static void quantize(const QuantizeArgs& a) noexcept { scalar::quantize(a); }
   static void rms_norm(const RmsNormArgs& a) noexcept { scalar::rms_norm(a); }
+  static void l2_norm(const L2NormArgs& a) noexcept { scalar::l2_norm(a); }
   static void rope(const RopeArgs& a) noexcept { scalar::rope(a); }
-  static void swiglu(const SwigluArgs& a) noexcept { scalar::swiglu(a); }
+  static void gated(const GatedArgs& a) noexcept { scalar::gated(a); }
+  static void add(const AddArgs& a) noexcept { scalar::add(a); }
+  static void scale(const ScaleArgs& a) noexcept { scalar::scale(a); }
+  static void softcap(const SoftcapArgs& a) noexcept { scalar::softcap(a); }
+  static void causal_conv(const CausalConvArgs& a) noexcept { scalar::causal_conv(a); }
+  static void delta_rule(const DeltaRuleArgs& a) noexcept { scalar::delta_rule(a); }
   template <KvElement E>
   static void attention_scores(const AttentionArgs& a) noexcept {
     scalar::attention_scores<E>(a);

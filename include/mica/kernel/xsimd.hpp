@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels by xsimd: the instruction set is that of the compiler's flags, nothing is chosen at run time and nothing has to
-// be linked. Float formats and elements are computed in vectors, the integer ones by the specification.
+// be linked. Float formats and elements are computed in vectors, the integer ones and the recurrent operations by the
+// specification.
 //
 // Bit-equal to the specification. Without a fused multiply-add in the flags the specification is what runs.
 #pragma once
@@ -28,8 +29,14 @@ struct XsimdReal {
   static void matmul(const MatmulArgs<F>& a) noexcept;
   static void quantize(const QuantizeArgs& a) noexcept { scalar::quantize(a); }
   static void rms_norm(const RmsNormArgs& a) noexcept;
+  static void l2_norm(const L2NormArgs& a) noexcept { scalar::l2_norm(a); }
   static void rope(const RopeArgs& a) noexcept;
-  static void swiglu(const SwigluArgs& a) noexcept;
+  static void gated(const GatedArgs& a) noexcept;
+  static void add(const AddArgs& a) noexcept { scalar::add(a); }
+  static void scale(const ScaleArgs& a) noexcept { scalar::scale(a); }
+  static void softcap(const SoftcapArgs& a) noexcept { scalar::softcap(a); }
+  static void causal_conv(const CausalConvArgs& a) noexcept { scalar::causal_conv(a); }
+  static void delta_rule(const DeltaRuleArgs& a) noexcept { scalar::delta_rule(a); }
   template <KvElement E>
   static void attention_scores(const AttentionArgs& a) noexcept;
   static void attention_softmax(const AttentionArgs& a) noexcept;
@@ -96,9 +103,11 @@ void XsimdReal<Arch>::rms_norm(const RmsNormArgs& a) noexcept {
     extend_chains(x, x, cols, squares.c);
     const float scale = 1.0f / std::sqrt(squares.tree() / static_cast<float>(cols) + a.epsilon);
     std::size_t k = 0;
-    for (; k + lanes <= cols; k += lanes)
-      ((load(x + k) * V(scale)) * load(a.weight + k)).store_unaligned(y + k);
-    for (; k < cols; ++k) y[k] = (x[k] * scale) * a.weight[k];
+    for (; k + lanes <= cols; k += lanes) {
+      const V normed = load(x + k) * V(scale);
+      (a.weight == nullptr ? normed : normed * load(a.weight + k)).store_unaligned(y + k);
+    }
+    for (; k < cols; ++k) y[k] = a.weight == nullptr ? x[k] * scale : (x[k] * scale) * a.weight[k];
   }
 }
 
@@ -120,8 +129,10 @@ void XsimdReal<Arch>::rope(const RopeArgs& a) noexcept {
   }
 }
 
+/// SiLU in vectors; other gates by the specification.
 template <class Arch>
-void XsimdReal<Arch>::swiglu(const SwigluArgs& a) noexcept {
+void XsimdReal<Arch>::gated(const GatedArgs& a) noexcept {
+  if (a.kind != Gate::silu) return scalar::gated(a);
   const std::size_t cols = a.gate.cols();
   for (std::size_t r = a.first; r < a.last; ++r) {
     std::size_t k = 0;
@@ -172,6 +183,10 @@ void XsimdReal<Arch>::attention_softmax(const AttentionArgs& a) noexcept {
     if (a.visible[r].empty()) continue;
     const std::size_t first = a.visible[r].first, last = a.visible[r].last;
     float* const p = a.p[r].data();
+    if (a.softcap != 0) {
+      const float inverse = 1.0f / a.softcap;
+      for (std::size_t j = first; j < last; ++j) p[j] = a.softcap * tanh(p[j] * inverse);
+    }
     float m = p[first];
     for (std::size_t j = first; j < last; ++j) m = p[j] > m ? p[j] : m;
     std::size_t j = first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: quantize, rms_norm, rope, swiglu, and the exponential. Numbers at the end of a row that do not fill a
+// Per target: quantize, rms_norm, rope, and the exponential. Numbers at the end of a row that do not fill a
 // vector go through the same operations one by one.
 
 #if defined(MICA_KERNEL_HIGHWAY_ELEMENTWISE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
@@ -105,9 +105,10 @@ inline void rms_norm(const RmsNormArgs& a) {
     const float scale = 1.0f / std::sqrt(sum_of_squares(x, cols) / static_cast<float>(cols) + a.epsilon);
     std::size_t k = 0;
     for (; k + lanes <= cols; k += lanes) {
-      hn::StoreU(hn::Mul(hn::Mul(load(x + k), hn::Set(d, scale)), load(a.weight + k)), d, y + k);
+      const VF normed = hn::Mul(load(x + k), hn::Set(d, scale));
+      hn::StoreU(a.weight == nullptr ? normed : hn::Mul(normed, load(a.weight + k)), d, y + k);
     }
-    for (; k < cols; ++k) y[k] = (x[k] * scale) * a.weight[k];
+    for (; k < cols; ++k) y[k] = a.weight == nullptr ? x[k] * scale : (x[k] * scale) * a.weight[k];
   }
 }
 
@@ -153,29 +154,11 @@ inline void rope(const RopeArgs& a) {
   }
 }
 
-inline void swiglu(const SwigluArgs& a) {
-  const DF d;
-  const std::size_t cols = a.gate.cols();
-  for (std::size_t r = a.first; r < a.last; ++r) {
-    const float* const gate = a.gate[r].data();
-    const float* const up = a.up[r].data();
-    float* const out = a.out[r].data();
-    std::size_t k = 0;
-    for (; k + lanes <= cols; k += lanes) {
-      const VF x = load(gate + k);
-      const VF silu = hn::Div(x, hn::Add(hn::Set(d, 1.0f), exp_lanes(hn::Neg(x))));
-      hn::StoreU(hn::Mul(silu, load(up + k)), d, out + k);
-    }
-    for (; k < cols; ++k) out[k] = kernel::silu(gate[k]) * up[k];
-  }
-}
-
 #else
 
 inline void quantize(const QuantizeArgs& a) { scalar::quantize(a); }
 inline void rms_norm(const RmsNormArgs& a) { scalar::rms_norm(a); }
 inline void rope(const RopeArgs& a) { scalar::rope(a); }
-inline void swiglu(const SwigluArgs& a) { scalar::swiglu(a); }
 
 #endif  // MICA_VECTORS
 }  // namespace HWY_NAMESPACE

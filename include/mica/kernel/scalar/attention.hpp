@@ -72,6 +72,10 @@ inline void attention_softmax(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     if (a.visible[r].empty()) continue;
     const std::size_t first = a.visible[r].first, last = a.visible[r].last;
+    if (a.softcap != 0) {
+      const float inverse = 1.0f / a.softcap;
+      for (std::size_t j = first; j < last; ++j) a.p[r][j] = a.softcap * tanh(a.p[r][j] * inverse);
+    }
     float m = a.p[r][first];
     for (std::size_t j = first; j < last; ++j) m = a.p[r][j] > m ? a.p[r][j] : m;
     Chains sum;

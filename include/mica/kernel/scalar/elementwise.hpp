@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Specification of quantize, norm, rope and activation, in plain loops.
+// Specification of quantize, norms, rope, gates and what is done number by number, in plain loops.
 #pragma once
 
 #include "mica/kernel/activation.hpp"
+#include "mica/kernel/gated.hpp"
 #include "mica/kernel/norm.hpp"
 #include "mica/kernel/quantize.hpp"
 #include "mica/kernel/rope.hpp"
+#include "mica/kernel/rows.hpp"
 #include "mica/kernel/scalar/chains.hpp"
 
 #include <algorithm>
@@ -49,7 +51,21 @@ inline void rms_norm(const RmsNormArgs& a) noexcept {
     Chains squares;
     for (std::size_t k = 0; k < cols; ++k) squares.fma(k, a.x[r][k], a.x[r][k]);
     const float scale = 1.0f / std::sqrt(squares.tree() / static_cast<float>(cols) + a.epsilon);
-    for (std::size_t k = 0; k < cols; ++k) a.y[r][k] = (a.x[r][k] * scale) * a.weight[k];
+    for (std::size_t k = 0; k < cols; ++k) {
+      const float normed = a.x[r][k] * scale;
+      a.y[r][k] = a.weight == nullptr ? normed : normed * a.weight[k];
+    }
+  }
+}
+
+inline void l2_norm(const L2NormArgs& a) noexcept {
+  const std::size_t cols = a.x.cols();
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    Chains squares;
+    for (std::size_t k = 0; k < cols; ++k) squares.fma(k, a.x[r][k], a.x[r][k]);
+    const float root = std::sqrt(squares.tree());
+    const float scale = a.scale / (root < a.epsilon ? a.epsilon : root);
+    for (std::size_t k = 0; k < cols; ++k) a.y[r][k] = a.x[r][k] * scale;
   }
 }
 
@@ -70,9 +86,45 @@ inline void rope(const RopeArgs& a) noexcept {
   }
 }
 
-inline void swiglu(const SwigluArgs& a) noexcept {
+/// One number through a gate.
+[[nodiscard]] inline float gated(Gate kind, float g, float u) noexcept {
+  constexpr float limit = ClampedGate::limit;
+  switch (kind) {
+    case Gate::silu:
+      return silu(g) * u;
+    case Gate::gelu:
+      return gelu_tanh(g) * u;
+    case Gate::sigmoid:
+      return u / (1.0f + exp(-g));
+    case Gate::clamped:
+      break;
+  }
+  const float x = g > limit ? limit : g, y = u > limit ? limit : u < -limit ? -limit : u;
+  return x / (1.0f + exp(-ClampedGate::slope * x)) * (y + 1.0f);
+}
+
+inline void gated(const GatedArgs& a) noexcept {
   for (std::size_t r = a.first; r < a.last; ++r) {
-    for (std::size_t k = 0; k < a.gate.cols(); ++k) a.out[r][k] = silu(a.gate[r][k]) * a.up[r][k];
+    for (std::size_t k = 0; k < a.gate.cols(); ++k) a.out[r][k] = gated(a.kind, a.gate[r][k], a.up[r][k]);
+  }
+}
+
+inline void add(const AddArgs& a) noexcept {
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    for (std::size_t k = 0; k < a.x.cols(); ++k) a.y[r][k] = std::fma(a.x[r][k], a.scale, a.y[r][k]);
+  }
+}
+
+inline void scale(const ScaleArgs& a) noexcept {
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    for (float& x : a.x[r]) x *= a.factor;
+  }
+}
+
+inline void softcap(const SoftcapArgs& a) noexcept {
+  const float inverse = 1.0f / a.cap;
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    for (float& x : a.x[r]) x = a.cap * tanh(x * inverse);
   }
 }
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How blocks of a format are written. A format that is worth a search specialises Encoder in format/encode/<format>.hpp, so
+// that who only reads files compiles none of it; a format with `encode` alone is rounded block by block.
+#pragma once
+
+#include "mica/format/concept.hpp"
+
+namespace mica::format {
+
+/// Writes one block of F.
+template <class F>
+struct Encoder {
+  /// `values` and `weights` are block_size numbers; every weight is positive and finite.
+  /// The weights say how much the square of each value's error counts; this template has no use for them.
+  /// Values that are not finite give a block, but not a useful one.
+  static void encode(const float* values, const float* weights, typename F::Block& block) noexcept {
+    static_cast<void>(weights);
+    F::encode(values, block);
+  }
+};
+
+}  // namespace mica::format

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// IQ1_M: 256 values in sixteen groups of 16, each with a three-bit scale; eight values are one of 2048 entries of the
+// codebook of IQ1_S, shifted by one eighth up or down.
+//
+//   block of 56 bytes:  | 32 bytes: low eight bits of entries | 32 nibbles | 4 x 16 bits |
+//   value = d * (2 scale[g] + 1) * (number + shift / 8) = d / 8 * (2 scale[g] + 1) * (8 number + shift)
+//   a nibble, from the lowest bit: the high three bits of an entry, and 1 for a shift of -1
+//   the 16 bits w, from the lowest: scales 4w to 4w + 3, then bits 4w to 4w + 3 of d (f16)
+#pragma once
+
+#include "mica/format/codebook/entry.hpp"
+#include "mica/format/codebook/iq1.hpp"
+#include "mica/format/detail/exact.hpp"
+
+namespace mica::format {
+
+struct IQ1_M {
+  static constexpr Id id = Id::IQ1_M;
+  static constexpr std::string_view name = "IQ1_M";
+  static constexpr std::size_t block_size = 256;
+  static constexpr Arithmetic arithmetic = Arithmetic::integer;
+  static constexpr bool vector_codec = false;
+
+  struct Block {
+    std::uint8_t low[32];
+    std::uint8_t high[16];
+    std::uint16_t scales[4];
+  };
+
+  static void decode(const Block& block, float* values) noexcept {
+    detail::decode_exact<IQ1_M>(block, values);
+  }
+
+  // Required by IntegerFormat
+  static constexpr std::size_t group = 16;
+  static constexpr bool has_mins = false;
+  static constexpr int code_offset = 9;
+  static constexpr int code_max = 18;
+  static void take_apart(const Block& block, Codes<256, 16>& out) noexcept;
+
+  // Specific to IQ1_M
+  /// The number of the entry of values [8 j, 8 j + 8), and above its eleven bits 1 for a shift of -1.
+  [[nodiscard]] static unsigned shifted_entry(const Block& block, std::size_t j) noexcept {
+    return block.low[j] | ((unsigned{block.high[j / 2]} >> (j % 2 * 4)) & 15u) << 8;
+  }
+  /// d, whose bits lie apart.
+  [[nodiscard]] static Half scale(const Block& block) noexcept {
+    const std::uint16_t* const s = block.scales;
+    return {static_cast<std::uint16_t>(s[0] >> 12 | s[1] >> 12 << 4 | s[2] >> 12 << 8 | s[3] >> 12 << 12)};
+  }
+};
+
+inline void IQ1_M::take_apart(const Block& block, Codes<256, 16>& out) noexcept {
+  for (std::size_t j = 0; j < 32; ++j) {
+    const unsigned entry = shifted_entry(block, j);
+    codebook::spell<2, 8>(codebook::iq1_levels[entry >> 11], codebook::iq1[entry & 2047], 0,
+                          out.code + 8 * j);
+  }
+  for (std::size_t g = 0; g < 16; ++g) {
+    out.scale[g] = static_cast<std::int16_t>(2 * ((block.scales[g / 4] >> (g % 4 * 3)) & 7) + 1);
+    out.min[g] = 0;
+  }
+  out.d = to_float(scale(block)) * 0.125f;
+  out.dmin = 0;
+}
+
+static_assert(sizeof(IQ1_M::Block) == 56 && IntegerFormat<IQ1_M>);
+
+}  // namespace mica::format
