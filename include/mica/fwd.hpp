@@ -28,6 +28,8 @@ template <class K>
 struct WithKernels;
 template <class X>
 struct WithExecutor;
+template <class O>
+struct WithObserver;
 template <class Family, class... Policies>
 class Transformer;
 class AnyModel;

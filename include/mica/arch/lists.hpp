@@ -3,11 +3,26 @@
 // The closed list of families.
 #pragma once
 
+#include "mica/arch/gemma.hpp"
+#include "mica/arch/gemma2.hpp"
+#include "mica/arch/gemma3.hpp"
+#include "mica/arch/gemma4.hpp"
+#include "mica/arch/gpt_oss.hpp"
+#include "mica/arch/granite.hpp"
 #include "mica/arch/llama.hpp"
+#include "mica/arch/llama4.hpp"
+#include "mica/arch/phi3.hpp"
+#include "mica/arch/qwen2.hpp"
+#include "mica/arch/qwen2moe.hpp"
+#include "mica/arch/qwen3.hpp"
+#include "mica/arch/qwen35.hpp"
+#include "mica/arch/qwen3moe.hpp"
+#include "mica/arch/qwen3next.hpp"
 #include "mica/base/type_list.hpp"
 
 namespace mica::arch {
 
-using All = TypeList<Llama>;
+using All = TypeList<Llama, Llama4, Granite, Phi3, Qwen2, Qwen2Moe, Qwen3, Qwen3Moe, Qwen3Next, Qwen35, Qwen35Moe, Gemma,
+                     Gemma2, Gemma3, Gemma4, GptOss>;
 
 }  // namespace mica::arch

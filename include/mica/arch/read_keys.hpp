@@ -12,8 +12,10 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mica::arch {
 
@@ -63,6 +65,11 @@ class KeyReader {
     require_positive(name, found);
     return found;
   }
+  /// One flag per layer, given as an array, as one flag, or as a number p: every p-th layer is false. Empty without a key.
+  [[nodiscard]] std::optional<std::vector<bool>> pattern(std::string_view name, std::size_t layers) const;
+  [[nodiscard]] bool flag_or(std::string_view name, bool otherwise) const {
+    return document_.metadata().get<bool>(key(name)).value_or(otherwise);
+  }
   [[nodiscard]] std::string text_or(std::string_view name, std::string_view otherwise) const {
     return std::string(document_.metadata().get<std::string_view>(key(name)).value_or(otherwise));
   }
@@ -89,34 +96,64 @@ class KeyReader {
 inline constexpr std::size_t max_layers = 4096;
 inline constexpr std::size_t max_width = std::size_t{1} << 20;
 inline constexpr std::size_t max_heads = std::size_t{1} << 14;
+inline constexpr std::size_t max_experts = std::size_t{1} << 12;
 inline constexpr std::size_t max_context = std::size_t{1} << 30;
+
+[[nodiscard]] inline std::optional<std::vector<bool>> KeyReader::pattern(std::string_view name,
+                                                                         std::size_t layers) const {
+  const auto found = document_.metadata().find(key(name));
+  if (!found) return std::nullopt;
+  if (found->is_array() || found->type() == gguf::ValueType::boolean) {
+    return document_.metadata().get_each<bool>(key(name), layers);
+  }
+  const std::size_t every = count(name, 1, max_layers);
+  std::vector<bool> flags(layers);
+  for (std::size_t i = 0; i < layers; ++i) flags[i] = every > 1 && (i + 1) % every != 0;
+  return flags;
+}
+
+/// Layers of the trunk: blocks that predict further tokens come after them and are not run.
+[[nodiscard]] inline std::size_t read_layer_count(const KeyReader& keys) {
+  const std::size_t n = keys.count("block_count", 1, max_layers);
+  return n - keys.count_or("nextn_predict_layers", 0, n - 1, 0);
+}
+
+/// Numbers of attention heads and their width in one layer. `suffix` chooses the keys of window layers, "_swa".
+inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig& layer,
+                          std::string_view suffix = "") {
+  const std::string key_length = join("attention.key_length", suffix);
+  const std::string value_length = join("attention.value_length", suffix);
+  layer.head_dim = keys.count_or(key_length, 1, kernel::max_head_dim, width / layer.heads);
+  MICA_CHECK(layer.heads % layer.kv_heads == 0, file, keys.file(), ": key '",
+             keys.key("attention.head_count_kv"), "' is ", layer.kv_heads, "; it must divide the ",
+             layer.heads, " attention heads");
+  const bool given = keys.document().metadata().contains(keys.key(key_length));
+  MICA_CHECK(given || width % layer.heads == 0, file, keys.file(), ": key '",
+             keys.key("attention.head_count"), "' is ", layer.heads,
+             "; it must divide embedding_length, which is ", width);
+  MICA_CHECK(layer.head_dim >= 1 && layer.head_dim <= kernel::max_head_dim, unsupported, keys.file(),
+             ": heads of ", layer.head_dim, " numbers; the widest supported is ", kernel::max_head_dim);
+  MICA_CHECK(keys.count_or(value_length, 1, kernel::max_head_dim, layer.head_dim) == layer.head_dim,
+             unsupported, keys.file(), ": key '", keys.key(value_length),
+             "' differs from the key length, which is ", layer.head_dim, "; this family does not support that");
+}
 
 /// Heads, KV heads, head_dim and feed-forward width of every layer.
 [[nodiscard]] inline std::vector<LayerConfig> read_layers(const KeyReader& keys, std::size_t width) {
-  const std::size_t n = keys.count("block_count", 1, max_layers);
-  const auto heads = keys.counts("attention.head_count", n, 1, max_heads);
-  const auto kv_heads = keys.counts_or("attention.head_count_kv", n, 1, max_heads, 0);
-  const auto ff_width = keys.counts("feed_forward_length", n, 1, max_width);
+  const std::size_t n = read_layer_count(keys);
+  const std::size_t all = keys.count("block_count", 1, max_layers);  // arrays name every block
+  const auto heads = keys.counts("attention.head_count", all, 1, max_heads);
+  const auto kv_heads = keys.counts_or("attention.head_count_kv", all, 1, max_heads, 0);
+  const bool sparse = keys.count_or("expert_count", 0, max_experts, 0) != 0;
+  const auto ff_width = sparse ? keys.counts_or("feed_forward_length", all, 0, max_width, 0)
+                               : keys.counts("feed_forward_length", all, 1, max_width);
   std::vector<LayerConfig> layers(n);
   for (std::size_t i = 0; i < n; ++i) {
     LayerConfig& layer = layers[i];
     layer.heads = heads[i];
     layer.kv_heads = kv_heads[i] == 0 ? heads[i] : kv_heads[i];
-    layer.head_dim = keys.count_or("attention.key_length", 1, kernel::max_head_dim, width / layer.heads);
     layer.ff_width = ff_width[i];
-    MICA_CHECK(layer.heads % layer.kv_heads == 0, file, keys.file(), ": key '",
-               keys.key("attention.head_count_kv"), "' is ", layer.kv_heads, "; it must divide the ",
-               layer.heads, " attention heads");
-    const bool given = keys.document().metadata().contains(keys.key("attention.key_length"));
-    MICA_CHECK(given || width % layer.heads == 0, file, keys.file(), ": key '",
-               keys.key("attention.head_count"), "' is ", layer.heads,
-               "; it must divide embedding_length, which is ", width);
-    MICA_CHECK(layer.head_dim <= kernel::max_head_dim, unsupported, keys.file(), ": heads of ",
-               layer.head_dim, " numbers; the widest supported is ", kernel::max_head_dim);
-    MICA_CHECK(
-        keys.count_or("attention.value_length", 1, kernel::max_head_dim, layer.head_dim) == layer.head_dim,
-        unsupported, keys.file(), ": key '", keys.key("attention.value_length"),
-        "' differs from the key length, which is ", layer.head_dim, "; this family does not support that");
+    read_head_dim(keys, width, layer);
   }
   return layers;
 }
@@ -129,37 +166,97 @@ inline constexpr std::size_t max_context = std::size_t{1} << 30;
   return static_cast<std::size_t>(tensor->rows());
 }
 
-/// The factors of `rope_freqs.weight`, if the file has one.
-[[nodiscard]] inline std::vector<float> read_rope_factors(const gguf::Document& document, std::size_t pairs) {
-  const gguf::TensorInfo* const tensor = document.find(tensor_names::rope_freqs);
+/// Finite numbers above 0 of an F32 tensor, one per pair; empty when the file has no such tensor.
+[[nodiscard]] inline std::vector<float> read_rope_factors(const gguf::Document& document, std::string_view name,
+                                                          std::size_t pairs) {
+  const gguf::TensorInfo* const tensor = document.find(name);
   if (tensor == nullptr) return {};
   MICA_CHECK(tensor->format.id == format::Id::F32 && tensor->elements() == pairs, file,
-             document.metadata().file(), ": tensor '", tensor_names::rope_freqs, "' is ", tensor->format.name,
-             " ", tensor->shape(), "; needed: F32 ", pairs);
+             document.metadata().file(), ": tensor '", name, "' is ", tensor->format.name, " ", tensor->shape(),
+             "; needed: F32 ", pairs);
   std::vector<float> factors(pairs);
   document.read(*tensor, std::as_writable_bytes(std::span(factors)));
   for (const float f : factors) {
-    MICA_CHECK(std::isfinite(f) && f > 0, file, document.metadata().file(), ": tensor '",
-               tensor_names::rope_freqs, "' holds ", f, "; allowed: finite numbers above 0");
+    MICA_CHECK(std::isfinite(f) && f > 0, file, document.metadata().file(), ": tensor '", name, "' holds ", f,
+               "; allowed: finite numbers above 0");
   }
   return factors;
 }
 
-/// Rotary embedding without per-layer differences: base, dimensions, linear scaling, factors.
-[[nodiscard]] inline RopeConfig read_rope(const KeyReader& keys, std::size_t head_dim,
+/// YaRN's numbers.
+[[nodiscard]] inline RopeConfig::Yarn read_yarn(const KeyReader& keys, std::size_t n_ctx_train) {
+  RopeConfig::Yarn yarn;
+  yarn.factor = keys.positive_or("rope.scaling.factor", 1.0);
+  yarn.original_context = keys.count_or("rope.scaling.original_context_length", 1, max_context, n_ctx_train);
+  yarn.beta_fast = keys.positive_or("rope.scaling.yarn_beta_fast", yarn.beta_fast);
+  yarn.beta_slow = keys.positive_or("rope.scaling.yarn_beta_slow", yarn.beta_slow);
+  return yarn;
+}
+
+/// The rotated numbers of a head; by default the whole head.
+[[nodiscard]] inline std::size_t read_rope_dims(const KeyReader& keys, std::size_t head_dim,
+                                                std::string_view suffix = "") {
+  const std::string name = join("rope.dimension_count", suffix);
+  const std::size_t dims = keys.count_or(name, 2, head_dim, head_dim);
+  MICA_CHECK(dims % 2 == 0, file, keys.file(), ": key '", keys.key(name), "' is ", dims, "; it must be even");
+  return dims;
+}
+
+/// Rotary embedding without per-layer differences: base, dimensions, scaling, factors.
+[[nodiscard]] inline RopeConfig read_rope(const KeyReader& keys, std::size_t head_dim, std::size_t n_ctx_train,
                                           kernel::RopePairs pairs) {
   RopeConfig rope;
   rope.pairs = pairs;
-  rope.dims = keys.count_or("rope.dimension_count", 2, head_dim, head_dim);
-  MICA_CHECK(rope.dims % 2 == 0, file, keys.file(), ": key '", keys.key("rope.dimension_count"), "' is ",
-             rope.dims, "; it must be even");
+  rope.dims = read_rope_dims(keys, head_dim);
   rope.base = keys.positive_or("rope.freq_base", 10000.0);
-  const std::string scaling = keys.text_or("rope.scaling.type", "none");
-  MICA_CHECK(scaling == "none" || scaling == "linear", unsupported, keys.file(), ": key '",
-             keys.key("rope.scaling.type"), "' is '", escaped(scaling), "'; supported: none, linear");
-  if (scaling == "linear") rope.scale = keys.positive_or("rope.scaling.factor", 1.0);
-  rope.factors = read_rope_factors(keys.document(), rope.dims / 2);
+  rope.magnitude = keys.positive_or("rope.scaling.attn_factor", 1.0);
+  const std::string scaling = keys.text_or("rope.scaling.type", "linear");
+  if (scaling == "linear" || scaling == "longrope") {
+    rope.scale = keys.positive_or("rope.scaling.factor", 1.0);
+  } else if (scaling == "yarn") {
+    rope.yarn = read_yarn(keys, n_ctx_train);
+  } else {
+    MICA_CHECK(scaling == "none", unsupported, keys.file(), ": key '", keys.key("rope.scaling.type"), "' is '",
+               escaped(scaling), "'; supported: none, linear, yarn, longrope");
+  }
+  const std::size_t n = rope.dims / 2;
+  rope.factors = read_rope_factors(keys.document(), tensor_names::rope_freqs, n);
+  rope.long_factors = read_rope_factors(keys.document(), tensor_names::rope_factors_long, n);
+  if (rope.long_factors.empty()) return rope;
+  rope.factors = read_rope_factors(keys.document(), tensor_names::rope_factors_short, n);
+  rope.original_context = keys.count_or("rope.scaling.original_context_length", 1, max_context, n_ctx_train);
   return rope;
+}
+
+/// A mixture of experts with the keys that all families share. ff_width: where the file does not say.
+[[nodiscard]] inline block::ExpertsConfig read_experts(const KeyReader& keys, std::size_t ff_width) {
+  block::ExpertsConfig experts;
+  experts.count = keys.count("expert_count", 1, max_experts);
+  experts.used = keys.count("expert_used_count", 1, experts.count);
+  experts.ff_width = keys.count_or("expert_feed_forward_length", 1, max_width, ff_width);
+  experts.weight_scale = static_cast<float>(keys.positive_or("expert_weights_scale", 1.0));
+  MICA_CHECK(experts.ff_width >= 1, file, keys.file(), ": key '", keys.key("expert_feed_forward_length"),
+             "' is missing; needed: a whole number from 1 to ", max_width);
+  return experts;
+}
+
+/// What most families begin with: plain pre-norm layers that attend to everything, and one rope for all.
+[[nodiscard]] inline Config read_common(const KeyReader& keys, std::string_view arch, kernel::RopePairs pairs) {
+  Config config;
+  config.arch = arch;
+  config.name = keys.document().metadata().get<std::string_view>("general.name").value_or("");
+  config.n_ctx_train = keys.count_or("context_length", 1, max_context, 2048);
+  config.width = keys.count("embedding_length", 1, max_width);
+  config.n_vocab = read_vocabulary_size(keys.document());
+  config.layers = read_layers(keys, config.width);
+  config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_rms_epsilon"));
+  config.ropes = {read_rope(keys, config.layers.front().head_dim, config.n_ctx_train, pairs)};
+  return config;
+}
+
+/// Whether layer i has a tensor of that whole name, "attn_q.bias".
+[[nodiscard]] inline bool has_tensor(const gguf::Document& document, std::size_t i, std::string_view part) {
+  return document.find(tensor_names::layer_plain(i, part)) != nullptr;
 }
 
 }  // namespace mica::arch

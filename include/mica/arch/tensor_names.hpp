@@ -16,6 +16,27 @@ inline constexpr std::string_view output_norm = "output_norm.weight";  // (width
 inline constexpr std::string_view output = "output.weight";            // (n_vocab, width); absent: tied
 inline constexpr std::string_view rope_freqs = "rope_freqs.weight";    // (dims / 2)
 
+inline constexpr std::string_view rope_factors_long = "rope_factors_long.weight";        // (dims / 2)
+inline constexpr std::string_view rope_factors_short = "rope_factors_short.weight";      // (dims / 2)
+inline constexpr std::string_view per_layer_token_embd = "per_layer_token_embd.weight";  // (n_vocab, L * p)
+inline constexpr std::string_view per_layer_model_proj = "per_layer_model_proj.weight";  // (L * p, width)
+inline constexpr std::string_view per_layer_proj_norm = "per_layer_proj_norm.weight";    // (p)
+
+/// "blk.3.attn_q.scale"
+[[nodiscard]] inline std::string layer_part(std::size_t index, std::string_view part, std::string_view suffix) {
+  return join("blk.", index, ".", part, ".", suffix);
+}
+
+/// "blk.3.attn_q.bias"
+[[nodiscard]] inline std::string layer_bias(std::size_t index, std::string_view part) {
+  return layer_part(index, part, "bias");
+}
+
+/// "blk.3.ssm_a"
+[[nodiscard]] inline std::string layer_plain(std::size_t index, std::string_view part) {
+  return join("blk.", index, ".", part);
+}
+
 /// "blk.3.attn_q.weight"
 [[nodiscard]] inline std::string layer(std::size_t index, std::string_view part) {
   return join("blk.", index, ".", part, ".weight");

@@ -80,8 +80,8 @@ struct AttentionContext {
   const float* q_norm = nullptr;  // (head_dim)
   const float* k_norm = nullptr;  // (head_dim)
   const float* sinks = nullptr;   // (heads), with LayerConfig::sinks
-  MatrixView<const float> cos;    // (n, dims / 2), of a layer that rotates
-  MatrixView<const float> sin;    // (n, dims / 2)
+  MatrixView<const float> cos = {};  // (n, dims / 2), of a layer that rotates
+  MatrixView<const float> sin = {};  // (n, dims / 2)
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
   const Elements& elements;
   const Storage& cache;  // room for pos + n tokens

@@ -38,13 +38,14 @@ struct ExpertScratch {
 };
 
 /// One mixture for the tokens of a step. Source: expert(e) answers its Expert; acquire(e) and release(e) stand around its
-/// use, and acquire says no when it could not be read.
-template <class List, class Source>
+/// use, and acquire says no when it could not be read. inputs(e, rows) and hidden(e, rows) see what goes into its products.
+template <class Source>
 struct ExpertsContext {
   const ExpertsConfig& config;
   kernel::Gate gate = kernel::Gate::silu;
   kernel::Input x;          // (n, width); with codes when `quantized`
   bool quantized = false;   // an expert has integer weights
+  bool observed = false;    // inputs() and hidden() want to be called
   ExpertScratch scratch;    // its rows are sorted
   Source& source;
   MatrixView<float> y;      // (n, width)
@@ -72,7 +73,7 @@ inline void copy_codes(const kernel::QuantizedRows& from, std::size_t row, const
 template <Kernels K, class List, Executor E, class Source>
 class ExpertBatch {
  public:
-  using Context = ExpertsContext<List, Source>;
+  using Context = ExpertsContext<Source>;
 
   /// The batch that begins with expert `first`.
   ExpertBatch(E& executor, const Context& context, std::size_t first) noexcept
@@ -90,8 +91,10 @@ class ExpertBatch {
     if (rows_ == 0) return true;
     if (!acquire()) return false;
     gather();
+    if (c_.observed) each([this](std::size_t e, auto at) { c_.source.inputs(e, s_.values.rows(at, rows_of(e))); });
     project(2 * ceil_div(c_.config.ff_width, slice_rows), [this](auto... a) { project_in(a...); });
     activate();
+    if (c_.observed) each([this](std::size_t e, auto at) { c_.source.hidden(e, s_.gate_out.rows(at, rows_of(e))); });
     project(ceil_div(c_.y.cols(), slice_rows), [this](auto... a) { project_out(a...); });
     add();
     release(last_);
@@ -101,6 +104,13 @@ class ExpertBatch {
  private:
   [[nodiscard]] std::size_t rows_of(std::size_t e) const noexcept {
     return s_.rows.begin[e + 1] - s_.rows.begin[e];
+  }
+  /// f(expert, first row in the scratch) for those that have rows.
+  template <class F>
+  void each(F&& f) noexcept {
+    for (std::size_t e = first_; e < last_; ++e) {
+      if (rows_of(e) != 0) f(e, s_.rows.begin[e] - first_row_);
+    }
   }
   [[nodiscard]] bool acquire() noexcept {
     for (std::size_t e = first_; e < last_; ++e) {
@@ -180,7 +190,7 @@ class ExpertBatch {
 
 /// y += sum over a token's experts of weight * FFN(x). False when an expert could not be read.
 template <Kernels K, class List, Executor E, class Source>
-[[nodiscard]] bool run_experts(E& executor, const ExpertsContext<List, Source>& context) noexcept {
+[[nodiscard]] bool run_experts(E& executor, const ExpertsContext<Source>& context) noexcept {
   for (std::size_t first = 0; first < context.config.count;) {
     detail::ExpertBatch<K, List, E, Source> batch(executor, context, first);
     if (!batch.run()) return false;

@@ -34,10 +34,9 @@ inline void keep_large(std::span<float> x, float deviations) noexcept {
   for (float& v : x) v = v > cutoff ? v - cutoff : (v <= cutoff ? 0.0f : v);  // NaN stays
 }
 
-/// y (+)= FFN(x). The codes of x may lie where hidden_codes lie: they are done with by then.
+/// gate_out = act(gate(x)) * up(x), and its codes. The codes of x may lie where hidden_codes lie: they are done with by then.
 template <Kernels K, Executor E, class List>
-void feed_forward(E& executor, const FeedForward<List>& f, const kernel::Input& x, MatrixView<float> y,
-                  bool add) noexcept {
+void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Input& x) noexcept {
   project<K>(executor, x, std::array{Product<List>{f.gate, f.gate_out}, Product<List>{f.up, f.up_out}});
   const bool quantized = wants_codes(f.down);
   executor.run(f.gate_out.rows(), [&](std::size_t row, std::size_t) noexcept {
@@ -45,7 +44,20 @@ void feed_forward(E& executor, const FeedForward<List>& f, const kernel::Input& 
     K::gated(kernel::GatedArgs{f.kind, f.gate_out, f.up_out, f.gate_out, row, row + 1});
     if (quantized) K::quantize(kernel::QuantizeArgs{f.gate_out, f.hidden_codes, row, row + 1});
   });
+}
+
+/// y (+)= down(gate_out).
+template <Kernels K, Executor E, class List>
+void feed_forward_out(E& executor, const FeedForward<List>& f, MatrixView<float> y, bool add) noexcept {
   project<K>(executor, kernel::Input{f.gate_out, f.hidden_codes}, std::array{Product<List>{f.down, y, add}});
+}
+
+/// y (+)= FFN(x).
+template <Kernels K, Executor E, class List>
+void feed_forward(E& executor, const FeedForward<List>& f, const kernel::Input& x, MatrixView<float> y,
+                  bool add) noexcept {
+  feed_forward_in<K>(executor, f, x);
+  feed_forward_out<K>(executor, f, y, add);
 }
 
 }  // namespace mica::block

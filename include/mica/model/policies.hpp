@@ -14,6 +14,7 @@
 #include "mica/format/lists.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kv/segmented.hpp"
+#include "mica/model/observer.hpp"
 #include "mica/paging/mapped.hpp"
 
 namespace mica {
@@ -27,6 +28,7 @@ struct DefaultPolicies {
   using Pager = paging::Mapped<>;     // how weights come into memory
   using Kernels = kernel::Highway;    // who computes
   using Executor = exec::Inline;      // on which threads
+  using Observer = model::Unobserved; // who looks on
 };
 
 namespace detail {
@@ -97,6 +99,14 @@ struct WithExecutor : detail::PolicyTag {
   template <class Base>
   struct Apply : Base {
     using Executor = X;
+  };
+};
+
+template <class O>
+struct WithObserver : detail::PolicyTag {
+  template <class Base>
+  struct Apply : Base {
+    using Observer = O;
   };
 };
 

@@ -3,19 +3,19 @@
 // A model composed from types. A step runs some tokens through all layers and leaves their hidden states; logits are
 // computed afterwards, for the rows somebody wants.
 //
-//   tokens -> embedding -> [ norm, attention, +  norm, feed-forward, + ] x layers -> hidden (n, width)
-//                                                                    logits(rows) -> (rows, n_vocab)
+//   tokens -> embedding -> [ mixer, feed-forward ] x layers -> hidden (n, width)       model/forward.hpp
+//                                              logits(rows) -> (rows, n_vocab)
 #pragma once
 
 #include "mica/alloc/concept.hpp"
 #include "mica/arch/concept.hpp"
-#include "mica/block/attention.hpp"
-#include "mica/block/feed_forward.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/rope.hpp"
 #include "mica/kv/elements.hpp"
+#include "mica/kv/recurrent_state.hpp"
 #include "mica/model/activations.hpp"
+#include "mica/model/forward.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/step_status.hpp"
 #include "mica/model/weights.hpp"
@@ -35,20 +35,25 @@ struct ModelOptions {
   std::size_t n_ctx = 0;        // tokens that a cache may hold; 0: what the model was trained for
   std::size_t chunk = 512;      // tokens of one step at most
   std::size_t logits_rows = 1;  // rows of logits that are computed at a time
+  std::size_t checkpoints = 1;  // copies of a recurrent state that a cache keeps; other families have none
   LogSink log = {};
 };
 
-/// The keys and values of one sequence, and how many tokens it holds.
+/// What a model remembers of one sequence, and how many tokens it holds.
 template <class Storage>
 struct KvCache {
   Storage storage;
+  kv::RecurrentState<typename Storage::Allocator> state;
   std::size_t tokens = 0;
 
-  /// Forgets all tokens from `count` on; memory may go back.
-  void rewind(std::size_t count) noexcept {
+  /// Forgets all tokens from `count` on; memory may go back. Answers how many tokens it still holds: `count`, or fewer
+  /// where a recurrent state had to go back to a checkpoint; the tokens in between must be run again.
+  std::size_t rewind(std::size_t count) noexcept {
     MICA_ASSERT(count <= tokens);
-    tokens = count;
-    storage.shrink(count);
+    if (count == tokens) return count;
+    tokens = state.size() == 0 ? count : state.restore(count);
+    storage.shrink(tokens);
+    return tokens;
   }
 };
 
@@ -76,6 +81,8 @@ class BasicTransformer {
                 "mica::Transformer: WithKernels<...> needs mica::Kernels (kernel/concept.hpp)");
   static_assert(Executor<typename Policies::Executor>,
                 "mica::Transformer: WithExecutor<...> needs a mica::Executor (exec/concept.hpp)");
+  static_assert(mica::Observer<typename Policies::Observer>,
+                "mica::Transformer: WithObserver<...> needs a mica::Observer (model/observer.hpp)");
 
  public:
   using Arch = Family;
@@ -88,6 +95,7 @@ class BasicTransformer {
   using Pager = typename detail::Rebound<typename Policies::Pager, Allocator>::type;
   using Kernels = typename Policies::Kernels;
   using Executor = typename Policies::Executor;
+  using Observer = typename Policies::Observer;
   using Cache = KvCache<Storage>;
 
   /// Whether this is a plan: everything is booked, nothing is read or computed.
@@ -120,8 +128,12 @@ class BasicTransformer {
   /// call; empty when the head could not be read.
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept;
 
+  /// Shows every later step to the observer, which outlives them; null: nobody.
+  void observe(Observer* observer) noexcept { observer_ = observer; }
+
   /// Runs the token again at the end of the cache (which loses it and has it again) and answers the first layer whose
-  /// output is not finite; the number of layers when all are finite. Logits need a step before they can be had again.
+  /// output is not finite; the number of layers when all are finite. Logits need a step before they can be had again, and
+  /// a recurrent state, which takes the token twice, a rewind.
   [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, text::TokenId token) noexcept;
 
  private:
@@ -132,20 +144,26 @@ class BasicTransformer {
   [[nodiscard]] const float* vector(const model::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
-  [[nodiscard]] bool embed(std::span<const text::TokenId> tokens) noexcept;
-  [[nodiscard]] bool run_layer(std::size_t i, std::size_t n, const Cache& cache) noexcept;
-  void attention(std::size_t i, std::size_t n, const Cache& cache) noexcept;
-  void feed_forward(std::size_t i, std::size_t n) noexcept;
+  [[nodiscard]] std::vector<std::size_t> kv_index() const;
+  [[nodiscard]] model::Forward<BasicTransformer> forward(Cache& cache, std::size_t n) noexcept;
+  [[nodiscard]] bool embed(model::Forward<BasicTransformer>& forward, std::span<const text::TokenId> tokens) noexcept;
+  [[nodiscard]] bool run_layer(model::Forward<BasicTransformer>& forward, std::size_t i) noexcept;
+  void fill_angles(std::size_t pos, std::size_t n) noexcept;
+  void finish_logits(MatrixView<float> logits) noexcept;
 
   arch::Config config_;
   std::size_t n_ctx_;
   std::size_t logits_rows_;
+  std::size_t checkpoints_;
   Executor* executor_;
   Allocator allocator_;
   Elements elements_;
   model::Weights<Formats> weights_;
   Pager pager_;
-  block::RopeFrequencies frequencies_;
+  std::vector<block::RopeFrequencies> frequencies_;  // by rope
+  std::vector<std::size_t> kv_index_;                // by layer: its place in the storage
+  std::vector<std::size_t> state_at_;                // by layer: where its recurrent state begins; and the end
+  Observer* observer_ = nullptr;
   model::Activations<Allocator> activations_;
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_.residual()
 };
@@ -161,6 +179,24 @@ template <class Made, class Make, class... Args>
   }
 }
 
+[[nodiscard]] inline std::vector<block::RopeFrequencies> rope_frequencies(const arch::Config& config,
+                                                                          std::size_t n_ctx) {
+  std::vector<block::RopeFrequencies> frequencies;
+  for (const arch::RopeConfig& rope : config.ropes) frequencies.emplace_back(rope, n_ctx);
+  return frequencies;
+}
+
+/// Where each layer's recurrent state begins, and the end: convolution inputs, then heads, in floats.
+[[nodiscard]] inline std::vector<std::size_t> state_offsets(const arch::Config& config) {
+  std::vector<std::size_t> offsets{0};
+  for (const arch::LayerConfig& layer : config.layers) {
+    const block::DeltaNetConfig& d = layer.delta_net;
+    const std::size_t floats = layer.attends() ? 0 : (d.taps - 1) * d.channels() + d.k_dim * d.v_width();
+    offsets.push_back(offsets.back() + floats);
+  }
+  return offsets;
+}
+
 }  // namespace detail
 
 template <class F, class P>
@@ -171,6 +207,7 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
     : config_(F::config(document)),
       n_ctx_(options.n_ctx == 0 ? config_.n_ctx_train : options.n_ctx),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
+      checkpoints_(options.checkpoints),
       executor_(&executor),
       allocator_(allocator),
       elements_(elements),
@@ -178,7 +215,9 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
       pager_(detail::make_with<Pager>(make_pager,
                                       paging::Table{document, weights_.extents(), weights_.groups()},
                                       allocator, options.log)),
-      frequencies_(config_.rope),
+      frequencies_(detail::rope_frequencies(config_, n_ctx_)),
+      kv_index_(kv_index()),
+      state_at_(detail::state_offsets(config_)),
       activations_(config_, std::clamp<std::size_t>(options.chunk, 1, n_ctx_), logits_rows_,
                    executor.workers(), allocator) {}
 
@@ -186,16 +225,25 @@ template <class F, class P>
 std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
   std::vector<kv::LayerShape> shape;
   for (const arch::LayerConfig& layer : config_.layers) {
-    shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim)});
+    if (layer.stores_kv()) shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim)});
   }
   return shape;
 }
 
 template <class F, class P>
+std::vector<std::size_t> BasicTransformer<F, P>::kv_index() const {
+  std::vector<std::size_t> index;
+  std::size_t next = 0;
+  for (const arch::LayerConfig& layer : config_.layers) index.push_back(layer.stores_kv() ? next++ : 0);
+  return index;
+}
+
+template <class F, class P>
 std::size_t BasicTransformer<F, P>::kv_bytes_per_tile() const noexcept {
   std::size_t bytes = 0;
-  for (const arch::LayerConfig& layer : config_.layers)
-    bytes += layer.kv_heads * kv::tile_bytes(elements_, layer.head_dim);
+  for (const arch::LayerConfig& layer : config_.layers) {
+    if (layer.stores_kv()) bytes += layer.kv_heads * kv::tile_bytes(elements_, layer.head_dim);
+  }
   return bytes;
 }
 
@@ -204,7 +252,18 @@ template <class MakeStorage>
 auto BasicTransformer<F, P>::make_cache(MakeStorage make) const -> Cache {
   const std::vector<kv::LayerShape> shape = kv_shape();
   const Allocator allocator = alloc::for_account(allocator_, budget::Account::kv);
-  return {detail::make_with<Storage>(make, allocator, std::span<const kv::LayerShape>(shape), n_ctx_), 0};
+  return {detail::make_with<Storage>(make, allocator, std::span<const kv::LayerShape>(shape), n_ctx_),
+          {allocator, state_at_.back(), checkpoints_},
+          0};
+}
+
+template <class F, class P>
+model::Forward<BasicTransformer<F, P>> BasicTransformer<F, P>::forward(Cache& cache, std::size_t n) noexcept {
+  return {config_,    weights_,
+          pager_,     *executor_,
+          activations_, elements_,
+          observer_,  {cache.storage, cache.state.data(), kv_index_, state_at_, cache.tokens},
+          n};
 }
 
 template <class F, class P>
@@ -215,12 +274,15 @@ model::StepStatus BasicTransformer<F, P>::step(Cache& cache, std::span<const tex
   if (end > n_ctx_) return StepStatus::context_full;
   if (!cache.storage.reserve(end)) return StepStatus::no_memory;
   if constexpr (!dry) {
-    if (!embed(tokens)) return StepStatus::read_failed;
-    frequencies_.fill(cache.tokens, activations_.cos(n, frequencies_.pairs()),
-                      activations_.sin(n, frequencies_.pairs()));
-    for (std::size_t i = 0; i < config_.layers.size(); ++i) {
-      if (!run_layer(i, n, cache)) return StepStatus::read_failed;
+    auto forward = this->forward(cache, n);
+    bool read = embed(forward, tokens);
+    fill_angles(cache.tokens, n);
+    for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(forward, i);
+    if (!read) {
+      if (cache.state.size() != 0) cache.tokens = cache.state.restore(cache.tokens);
+      return StepStatus::read_failed;
     }
+    if (n > 1) cache.state.save(end);
   }
   last_step_ = n;
   cache.tokens = end;
@@ -228,72 +290,28 @@ model::StepStatus BasicTransformer<F, P>::step(Cache& cache, std::span<const tex
 }
 
 template <class F, class P>
-bool BasicTransformer<F, P>::embed(std::span<const text::TokenId> tokens) noexcept {
+void BasicTransformer<F, P>::fill_angles(std::size_t pos, std::size_t n) noexcept {
+  for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
+    frequencies_[rope].fill(pos, activations_.cos(rope, n), activations_.sin(rope, n));
+  }
+}
+
+template <class F, class P>
+bool BasicTransformer<F, P>::embed(model::Forward<BasicTransformer>& forward,
+                                   std::span<const text::TokenId> tokens) noexcept {
   if (!pager_.acquire(0)) return false;
-  const MatrixView<float> x = activations_.residual(tokens.size(), config_.width);  // (n, width)
-  matrix(weights_.token_embd()).visit([&](auto w) {
-    for (std::size_t t = 0; t < tokens.size(); ++t) w.decode_row(tokens[t], x[t].data());
-  });
+  forward.embed(tokens);
   pager_.release(0);
   return true;
 }
 
 template <class F, class P>
-bool BasicTransformer<F, P>::run_layer(std::size_t i, std::size_t n, const Cache& cache) noexcept {
+bool BasicTransformer<F, P>::run_layer(model::Forward<BasicTransformer>& forward, std::size_t i) noexcept {
   if (!pager_.acquire(i + 1)) return false;
   pager_.prefetch(i + 2);
-  attention(i, n, cache);
-  feed_forward(i, n);
+  const bool read = forward.run(i);
   pager_.release(i + 1);
-  return true;
-}
-
-template <class F, class P>
-void BasicTransformer<F, P>::attention(std::size_t i, std::size_t n, const Cache& cache) noexcept {
-  using block::Product;
-  auto& a = activations_;
-  const arch::LayerConfig& layer = config_.layers[i];
-  const model::LayerTensors& t = weights_.layer(i);
-  const auto wq = matrix(t.attn_q), wk = matrix(t.attn_k), wv = matrix(t.attn_v), wo = matrix(t.attn_output);
-  const auto residual = a.residual(n, config_.width);  // (n, width)
-  const auto q = a.q(n, layer.q_width()), k = a.k(n, layer.kv_width()), v = a.v(n, layer.kv_width());
-  const auto attended = a.attended(n, layer.q_width());
-  const auto x = block::norm<Kernels>(*executor_, residual, vector(t.attn_norm), config_.norm_epsilon,
-                                      a.normed(n, config_.width), a.codes(n, config_.width),
-                                      block::wants_codes(wq, wk, wv));
-  block::project<Kernels>(
-      *executor_, x, std::array{Product<Formats>{wq, q}, Product<Formats>{wk, k}, Product<Formats>{wv, v}});
-  const block::AttentionContext<Elements, Storage> context{layer,
-                                                           i,
-                                                           cache.tokens,
-                                                           q,
-                                                           k,
-                                                           v,
-                                                           attended,
-                                                           a.cos(n, frequencies_.pairs()),
-                                                           a.sin(n, frequencies_.pairs()),
-                                                           config_.rope.dims,
-                                                           config_.rope.pairs,
-                                                           elements_,
-                                                           cache.storage};
-  block::attend<Kernels>(*executor_, context, [&](std::size_t worker) { return a.attention(worker); });
-  const auto y =
-      block::quantize<Kernels>(*executor_, attended, a.codes(n, layer.q_width()), block::wants_codes(wo));
-  block::project<Kernels>(*executor_, y, std::array{Product<Formats>{wo, residual, true}});
-}
-
-template <class F, class P>
-void BasicTransformer<F, P>::feed_forward(std::size_t i, std::size_t n) noexcept {
-  auto& a = activations_;
-  const std::size_t width = config_.width, ff_width = config_.layers[i].ff_width;
-  const model::LayerTensors& t = weights_.layer(i);
-  const block::FeedForward<Formats> f{matrix(t.ffn_gate),  matrix(t.ffn_up),  matrix(t.ffn_down),
-                                      a.gate(n, ff_width), a.up(n, ff_width), a.codes(n, ff_width)};
-  const auto residual = a.residual(n, width);  // (n, width)
-  const auto x =
-      block::norm<Kernels>(*executor_, residual, vector(t.ffn_norm), config_.norm_epsilon, a.normed(n, width),
-                           a.codes(n, width), block::wants_codes(f.gate, f.up));
-  block::feed_forward<Kernels>(*executor_, f, x, residual);
+  return read;
 }
 
 template <class F, class P>
@@ -322,12 +340,27 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
     const auto input =
         block::norm<Kernels>(*executor_, x, vector(weights_.output_norm()), config_.norm_epsilon, x,
                              a.codes(count, config_.width), block::wants_codes(w));
+    if constexpr (Observer::active) {
+      if (observer_ != nullptr) observer_->product(weights_.name(weights_.output().index), x, model::no_expert);
+    }
     block::project<Kernels>(*executor_, input,
                             std::array{block::Product<Formats>{w, logits.rows(done, count)}});
   }
   if (tied) pager_.release(0);
   pager_.release(head);
+  finish_logits(logits);
   return logits;
+}
+
+template <class F, class P>
+void BasicTransformer<F, P>::finish_logits(MatrixView<float> logits) noexcept {
+  if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
+  executor_->run(logits.rows(), [&](std::size_t row, std::size_t) noexcept {
+    if (config_.logit_scale != 1) Kernels::scale(kernel::ScaleArgs{logits, config_.logit_scale, row, row + 1});
+    if (config_.logit_softcap != 0) {
+      Kernels::softcap(kernel::SoftcapArgs{logits, config_.logit_softcap, row, row + 1});
+    }
+  });
 }
 
 template <class F, class P>
@@ -340,11 +373,11 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
     return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); });
   };
   std::size_t bad = layers;
-  if (embed({&token, 1})) {
-    frequencies_.fill(cache.tokens, activations_.cos(1, frequencies_.pairs()),
-                      activations_.sin(1, frequencies_.pairs()));
+  auto forward = this->forward(cache, 1);
+  if (embed(forward, {&token, 1})) {
+    fill_angles(cache.tokens, 1);
     for (std::size_t i = 0; i < layers && bad == layers; ++i) {
-      if (!run_layer(i, 1, cache)) break;
+      if (!run_layer(forward, i)) break;
       if (!finite()) bad = i;
     }
   }
@@ -359,7 +392,7 @@ class Transformer : public BasicTransformer<Family, PolicySet<Policies...>> {
   static_assert((detail::is_policy<Policies> && ...),
                 "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
                 "WithKvElement, "
-                "WithKv, WithAllocator, WithPager, WithKernels, WithExecutor (model/policies.hpp)");
+                "WithKv, WithAllocator, WithPager, WithKernels, WithExecutor, WithObserver (model/policies.hpp)");
 
  public:
   using BasicTransformer<Family, PolicySet<Policies...>>::BasicTransformer;

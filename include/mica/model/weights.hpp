@@ -10,40 +10,24 @@
 #include "mica/base/visit.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/gguf/reader.hpp"
+#include "mica/model/layer_tensors.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/tensor/any_matrix.hpp"
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace mica::model {
-
-/// One tensor of a model: its number in the pager's table, its format, its shape.
-struct TensorRef {
-  std::uint32_t index = 0;
-  format::Id id = format::Id::F32;
-  std::size_t rows = 0;
-  std::size_t cols = 0;
-};
-
-struct LayerTensors {
-  TensorRef attn_norm;    // (width)
-  TensorRef attn_q;       // (heads * head_dim, width)
-  TensorRef attn_k;       // (kv_heads * head_dim, width)
-  TensorRef attn_v;       // (kv_heads * head_dim, width)
-  TensorRef attn_output;  // (width, heads * head_dim)
-  TensorRef ffn_norm;     // (width)
-  TensorRef ffn_gate;     // (ff_width, width)
-  TensorRef ffn_up;       // (ff_width, width)
-  TensorRef ffn_down;     // (width, ff_width)
-};
 
 /// All tensors of a model. List: the formats it can compute with.
 template <class List>
 class Weights {
  public:
   /// Raises ErrorCode::file or ErrorCode::unsupported, naming the tensor, what was found and what is needed.
+  /// The document outlives this.
   Weights(const gguf::Document& document, const arch::Config& config);
 
   [[nodiscard]] const TensorRef& token_embd() const noexcept { return token_embd_; }
@@ -51,60 +35,202 @@ class Weights {
   [[nodiscard]] const TensorRef& output_norm() const noexcept { return output_norm_; }
   /// The head; the embedding itself when they are tied.
   [[nodiscard]] const TensorRef& output() const noexcept { return output_; }
+  /// Of models whose layers have embeddings of their own: (n_vocab, L * p), (L * p, width), (p).
+  [[nodiscard]] const TensorRef& per_layer_embd() const noexcept { return per_layer_embd_; }
+  [[nodiscard]] const TensorRef& per_layer_proj() const noexcept { return per_layer_proj_; }
+  [[nodiscard]] const TensorRef& per_layer_norm() const noexcept { return per_layer_norm_; }
 
   [[nodiscard]] std::span<const paging::Extent> extents() const noexcept { return extents_; }
-  /// Embedding, layers, head.
-  [[nodiscard]] std::size_t groups() const noexcept { return layers_.size() + 2; }
+  /// Embedding, layers, head, experts.
+  [[nodiscard]] std::size_t groups() const noexcept { return groups_; }
   /// Bytes of all tensors, as they lie in the file.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
+  /// The name of a tensor of the table.
+  [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return names_[index]; }
   /// The tensor as a matrix, at the address that its pager gives.
   [[nodiscard]] static tensor::AnyMatrix<List> matrix(const TensorRef& ref, const std::byte* data) noexcept {
-    return {ref.id, data, ref.rows, ref.cols};
+    return {ref.id, data + ref.byte_offset(), ref.rows, ref.cols};
   }
 
  private:
+  [[nodiscard]] bool has(std::string_view name) const { return document_.find(name) != nullptr; }
   [[nodiscard]] TensorRef add(const gguf::TensorInfo& tensor, std::size_t group);
+  [[nodiscard]] const gguf::TensorInfo& checked(std::string_view name, std::size_t rows, std::size_t cols) const;
   [[nodiscard]] TensorRef matrix(std::string_view name, std::size_t rows, std::size_t cols,
                                  std::size_t group);
   [[nodiscard]] TensorRef vector(std::string_view name, std::size_t width, std::size_t group);
+  [[nodiscard]] ExpertsRef experts(std::string_view name, std::size_t count, std::size_t rows, std::size_t cols,
+                                   std::size_t first_group);
+
   [[nodiscard]] LayerTensors read_layer(std::size_t i, const arch::Config& config);
+  void read_attention(std::size_t i, const arch::LayerConfig& layer, std::size_t width, AttentionTensors& t);
+  void read_delta_net(std::size_t i, const block::DeltaNetConfig& config, std::size_t width, DeltaNetTensors& t);
+  void read_feed_forward(std::size_t i, std::size_t ff_width, std::size_t width, FeedForwardTensors& t);
+  void read_experts(std::size_t i, const arch::LayerConfig& layer, std::size_t width, ExpertsTensors& t);
 
   const gguf::Document& document_;
+  std::size_t groups_;
   std::vector<paging::Extent> extents_;
+  std::vector<std::string_view> names_;  // by extent
   TensorRef token_embd_;
+  TensorRef per_layer_embd_, per_layer_proj_, per_layer_norm_;
   std::vector<LayerTensors> layers_;
   TensorRef output_norm_;
   TensorRef output_;
 };
 
 template <class List>
-Weights<List>::Weights(const gguf::Document& document, const arch::Config& config) : document_(document) {
+Weights<List>::Weights(const gguf::Document& document, const arch::Config& config)
+    : document_(document), groups_(config.layers.size() + 2) {
   namespace names = arch::tensor_names;
   const std::size_t head_group = config.layers.size() + 1;
   token_embd_ = matrix(names::token_embd, config.n_vocab, config.width, 0);
+  if (config.per_layer_width != 0) {
+    const std::size_t all = config.layers.size() * config.per_layer_width;
+    per_layer_embd_ = matrix(names::per_layer_token_embd, config.n_vocab, all, 0);
+    per_layer_proj_ = matrix(names::per_layer_model_proj, all, config.width, 0);
+    per_layer_norm_ = vector(names::per_layer_proj_norm, config.per_layer_width, 0);
+  }
   for (std::size_t i = 0; i < config.layers.size(); ++i) layers_.push_back(read_layer(i, config));
   output_norm_ = vector(names::output_norm, config.width, head_group);
-  const bool tied = document.find(names::output) == nullptr;
-  output_ = tied ? token_embd_ : matrix(names::output, config.n_vocab, config.width, head_group);
+  output_ = has(names::output) ? matrix(names::output, config.n_vocab, config.width, head_group) : token_embd_;
 }
 
 template <class List>
 LayerTensors Weights<List>::read_layer(std::size_t i, const arch::Config& config) {
   const arch::LayerConfig& layer = config.layers[i];
   const auto name = [i](std::string_view part) { return arch::tensor_names::layer(i, part); };
-  const std::size_t width = config.width, q = layer.q_width(), kv = layer.kv_width(), ff = layer.ff_width,
-                    group = i + 1;
+  const auto norm = [&](std::string_view part) { return vector(name(part), config.width, i + 1); };
   LayerTensors t;
-  t.attn_norm = vector(name("attn_norm"), width, group);
-  t.attn_q = matrix(name("attn_q"), q, width, group);
-  t.attn_k = matrix(name("attn_k"), kv, width, group);
-  t.attn_v = matrix(name("attn_v"), kv, width, group);
-  t.attn_output = matrix(name("attn_output"), width, q, group);
-  t.ffn_norm = vector(name("ffn_norm"), width, group);
-  t.ffn_gate = matrix(name("ffn_gate"), ff, width, group);
-  t.ffn_up = matrix(name("ffn_up"), ff, width, group);
-  t.ffn_down = matrix(name("ffn_down"), width, ff, group);
+  t.attn_norm = norm("attn_norm");
+  if (layer.attends()) {
+    read_attention(i, layer, config.width, t.attn);
+  } else {
+    read_delta_net(i, layer.delta_net, config.width, t.delta_net);
+  }
+  if (layer.post_norms) t.post_attn_norm = norm("post_attention_norm");
+  t.ffn_norm = norm(config.ffn_norm);
+  if (layer.ff_width != 0) read_feed_forward(i, layer.ff_width, config.width, t.ffn);
+  if (layer.experts.count != 0) read_experts(i, layer, config.width, t.experts);
+  if (layer.experts.beside_dense) {
+    t.dense_post_norm = norm("post_ffw_norm_1");
+    t.experts_norm = norm("pre_ffw_norm_2");
+    t.experts_post_norm = norm("post_ffw_norm_2");
+  }
+  if (layer.post_norms) t.post_ffn_norm = norm("post_ffw_norm");
+  if (config.per_layer_width != 0) {
+    t.per_layer.gate = matrix(name("inp_gate"), config.per_layer_width, config.width, i + 1);
+    t.per_layer.proj = matrix(name("proj"), config.width, config.per_layer_width, i + 1);
+    t.per_layer.norm = norm("post_norm");
+  }
+  if (layer.output_scale) t.output_scale = vector(name("layer_output_scale"), 1, i + 1);
   return t;
+}
+
+template <class List>
+void Weights<List>::read_attention(std::size_t i, const arch::LayerConfig& layer, std::size_t width,
+                                   AttentionTensors& t) {
+  namespace names = arch::tensor_names;
+  const auto name = [i](std::string_view part) { return names::layer(i, part); };
+  const auto bias = [i](std::string_view part) { return names::layer_bias(i, part); };
+  const std::size_t q = layer.heads * layer.q_stride(), kv = layer.kv_width(), group = i + 1;
+  if (layer.stores_kv() && !has(name("attn_q")) && has(name("attn_qkv"))) {
+    t.q = matrix(name("attn_qkv"), q + 2 * kv, width, group);
+    t.k = t.v = t.q;
+    t.q.rows = q;
+    t.k.rows = t.v.rows = kv;
+    t.k.first_row = q;
+    t.v.first_row = q + kv;
+  } else {
+    t.q = matrix(name("attn_q"), q, width, group);
+    if (layer.stores_kv()) {
+      t.k = matrix(name("attn_k"), kv, width, group);
+      if (!layer.v_from_k) t.v = matrix(name("attn_v"), kv, width, group);
+    }
+  }
+  t.output = matrix(name("attn_output"), width, layer.q_width(), group);
+  if (layer.qkv_bias) {
+    t.q_bias = vector(bias("attn_q"), q, group);
+    t.k_bias = vector(bias("attn_k"), kv, group);
+    t.v_bias = vector(bias("attn_v"), kv, group);
+  }
+  if (layer.output_bias) t.output_bias = vector(bias("attn_output"), width, group);
+  if (layer.head_norm == block::HeadNorm::weighted) {
+    t.q_norm = vector(name("attn_q_norm"), layer.head_dim, group);
+    if (layer.stores_kv()) t.k_norm = vector(name("attn_k_norm"), layer.head_dim, group);
+  }
+  if (layer.sinks) t.sinks = vector(name("attn_sinks"), layer.heads, group);
+}
+
+template <class List>
+void Weights<List>::read_delta_net(std::size_t i, const block::DeltaNetConfig& d, std::size_t width,
+                                   DeltaNetTensors& t) {
+  namespace names = arch::tensor_names;
+  const auto name = [i](std::string_view part) { return names::layer(i, part); };
+  const std::size_t group = i + 1;
+  t.qkv = matrix(name("attn_qkv"), d.channels(), width, group);
+  t.gate = matrix(name("attn_gate"), d.v_width(), width, group);
+  if (d.fused_gates) {
+    t.fused_gates = matrix(name("ssm_ba"), 2 * d.v_heads, width, group);
+  } else {
+    t.alpha = matrix(name("ssm_alpha"), d.v_heads, width, group);
+    t.beta = matrix(name("ssm_beta"), d.v_heads, width, group);
+  }
+  t.conv = vector(name("ssm_conv1d"), d.channels() * d.taps, group);
+  t.a = vector(names::layer_plain(i, "ssm_a"), d.v_heads, group);
+  t.dt = vector(names::layer_bias(i, "ssm_dt"), d.v_heads, group);
+  t.norm = vector(name("ssm_norm"), d.v_dim, group);
+  t.output = matrix(name("ssm_out"), width, d.v_width(), group);
+}
+
+template <class List>
+void Weights<List>::read_feed_forward(std::size_t i, std::size_t ff_width, std::size_t width,
+                                      FeedForwardTensors& t) {
+  const auto name = [i](std::string_view part) { return arch::tensor_names::layer(i, part); };
+  if (has(name("ffn_gate"))) {
+    t.gate = matrix(name("ffn_gate"), ff_width, width, i + 1);
+    t.up = matrix(name("ffn_up"), ff_width, width, i + 1);
+  } else {  // one tensor: the gate, then what it gates
+    t.gate = t.up = matrix(name("ffn_up"), 2 * ff_width, width, i + 1);
+    t.gate.rows = t.up.rows = t.up.first_row = ff_width;
+  }
+  t.down = matrix(name("ffn_down"), width, ff_width, i + 1);
+}
+
+template <class List>
+void Weights<List>::read_experts(std::size_t i, const arch::LayerConfig& layer, std::size_t width,
+                                 ExpertsTensors& t) {
+  namespace names = arch::tensor_names;
+  const auto name = [i](std::string_view part) { return names::layer(i, part); };
+  const auto bias = [i](std::string_view part) { return names::layer_bias(i, part); };
+  const block::ExpertsConfig& e = layer.experts;
+  const std::size_t group = i + 1, ff = e.ff_width;
+  t.first_group = groups_;
+  groups_ += e.count;
+  t.router = matrix(name("ffn_gate_inp"), e.count, width, group);
+  if (has(name("ffn_gate_up_exps"))) {  // one tensor: of each expert the gate, then what it gates
+    t.gate = t.up = experts(name("ffn_gate_up_exps"), e.count, 2 * ff, width, t.first_group);
+    t.gate.first.rows = t.up.first.rows = t.up.first.first_row = ff;
+  } else {
+    t.gate = experts(name("ffn_gate_exps"), e.count, ff, width, t.first_group);
+    t.up = experts(name("ffn_up_exps"), e.count, ff, width, t.first_group);
+  }
+  t.down = experts(name("ffn_down_exps"), e.count, width, ff, t.first_group);
+  if (layer.expert_bias) {
+    t.router_bias = vector(bias("ffn_gate_inp"), e.count, group);
+    t.gate_bias = vector(bias("ffn_gate_exps"), e.count * ff, group);
+    t.up_bias = vector(bias("ffn_up_exps"), e.count * ff, group);
+    t.down_bias = vector(bias("ffn_down_exps"), e.count * width, group);
+  }
+  if (e.scaled_router) {
+    t.router_scale = vector(names::layer_part(i, "ffn_gate_inp", "scale"), width, group);
+    t.weight_scale = vector(names::layer_part(i, "ffn_down_exps", "scale"), e.count, group);
+  }
+  if (e.shared_ff_width == 0) return;
+  t.shared.gate = matrix(name("ffn_gate_shexp"), e.shared_ff_width, width, group);
+  t.shared.up = matrix(name("ffn_up_shexp"), e.shared_ff_width, width, group);
+  t.shared.down = matrix(name("ffn_down_shexp"), width, e.shared_ff_width, group);
+  if (e.shared_gate) t.shared_router = matrix(name("ffn_gate_inp_shexp"), 1, width, group);
 }
 
 template <class List>
@@ -117,19 +243,43 @@ std::uint64_t Weights<List>::bytes() const noexcept {
 template <class List>
 TensorRef Weights<List>::add(const gguf::TensorInfo& tensor, std::size_t group) {
   extents_.push_back({tensor.source, static_cast<std::uint32_t>(group), tensor.offset, tensor.bytes});
+  names_.push_back(tensor.name);
   return {static_cast<std::uint32_t>(extents_.size() - 1), tensor.format.id,
           static_cast<std::size_t>(tensor.rows()), static_cast<std::size_t>(tensor.width())};
 }
 
 template <class List>
-TensorRef Weights<List>::matrix(std::string_view name, std::size_t rows, std::size_t cols,
-                                std::size_t group) {
+const gguf::TensorInfo& Weights<List>::checked(std::string_view name, std::size_t rows,
+                                               std::size_t cols) const {
   const gguf::TensorInfo& tensor = document_.tensor(name);
   MICA_CHECK(tensor.width() == cols && tensor.rows() == rows, file, document_.metadata().file(), ": tensor '",
              name, "' is ", tensor.shape(), "; needed: ", cols, " x ", rows);
   MICA_CHECK(visit_id<List>(tensor.format.id, [](auto) {}), unsupported, document_.metadata().file(),
              ": tensor '", name, "' has type ", tensor.format.name, "; supported: ", format::names<List>());
-  return add(tensor, group);
+  return tensor;
+}
+
+template <class List>
+TensorRef Weights<List>::matrix(std::string_view name, std::size_t rows, std::size_t cols,
+                                std::size_t group) {
+  return add(checked(name, rows, cols), group);
+}
+
+/// Every expert gets an entry and a group of its own: those that a token does not use need not be in memory.
+template <class List>
+ExpertsRef Weights<List>::experts(std::string_view name, std::size_t count, std::size_t rows, std::size_t cols,
+                                  std::size_t first_group) {
+  const gguf::TensorInfo& whole = checked(name, count * rows, cols);
+  gguf::TensorInfo one = whole;
+  one.bytes = whole.bytes / count;
+  ExpertsRef ref;
+  for (std::size_t e = 0; e < count; ++e, one.offset += one.bytes) {
+    const TensorRef added = add(one, first_group + e);
+    names_.back() = whole.name;
+    if (e == 0) ref.first = added;
+  }
+  ref.first.rows = rows;
+  return ref;
 }
 
 template <class List>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a pager promises: weights are used in groups, and a group's tensors have addresses while it is held. Group 0 holds
-// the embedding, groups 1..L the layers, group L + 1 the head; a step walks them in this order.
+// the embedding, groups 1..L the layers, group L + 1 the head; a step walks them in this order. Groups from L + 2 on are
+// single experts, held while their layer is held and only when a token uses them.
 #pragma once
 
 #include "mica/alloc/concept.hpp"

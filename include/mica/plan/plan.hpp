@@ -5,8 +5,8 @@
 #pragma once
 
 #include "mica/alloc/counting.hpp"
+#include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
-#include "mica/base/visit.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/model/chosen.hpp"
 #include "mica/text/tokenizer.hpp"
@@ -89,30 +89,11 @@ template <class Family>
 
 }  // namespace detail
 
-/// Calls f(Type<Family>) for the family of a document. Raises ErrorCode::unsupported, listing the known ones.
-template <class Families, class F>
-void visit_family(const gguf::Document& document, F&& f) {
-  const auto name = document.metadata().require<std::string_view>("general.architecture");
-  std::string known;
-  const bool found = visit_if(
-      Families{},
-      [&](auto type) {
-        known.append(known.empty() ? "" : ", ").append(decltype(type)::type::name);
-        return decltype(type)::type::name == name;
-      },
-      f);
-  MICA_CHECK(found, unsupported, document.path(), ": architecture '", escaped(name),
-             "' is not supported; known: ", known);
-}
-
 /// Plans a run. Raises what opening the model for real would raise about its file.
 template <class Families = arch::All>
 [[nodiscard]] Plan make_plan(const gguf::Document& document, const Question& question) {
   budget::Ledger ledger;
-  Plan plan;
-  visit_family<Families>(document, [&](auto type) {
-    plan = detail::plan_family<typename decltype(type)::type>(document, question, ledger);
-  });
+  Plan plan = detail::plan_family<arch::AnyOf<Families>>(document, question, ledger);
   const std::uint64_t tokenizer_bytes = question.tokenizer_bytes
                                             ? *question.tokenizer_bytes
                                             : document.resident_bytes() + detail::vocabulary_bytes(document);

@@ -27,14 +27,15 @@ concept StepModel = requires(M& model, const M& constant, typename M::Cache& cac
   { model.logits(rows) } noexcept -> std::same_as<MatrixView<const float>>;
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
   { cache.tokens } -> std::convertible_to<std::size_t>;
-  { cache.rewind(std::size_t{}) } noexcept;
+  { cache.rewind(std::size_t{}) } noexcept -> std::same_as<std::size_t>;  // tokens that it still holds
 };
 // clang-format on
 
 class AnyModel {
   struct CacheBase {
     virtual ~CacheBase() = default;
-    virtual void rewind(std::size_t count) noexcept = 0;
+    virtual std::size_t rewind(std::size_t count) noexcept = 0;
+    virtual std::size_t tokens() const noexcept = 0;
   };
 
  public:
@@ -43,10 +44,7 @@ class AnyModel {
    public:
     std::size_t tokens = 0;
 
-    void rewind(std::size_t count) noexcept {
-      base_->rewind(count);
-      tokens = count;
-    }
+    std::size_t rewind(std::size_t count) noexcept { return tokens = base_->rewind(count); }
 
    private:
     friend class AnyModel;
@@ -68,7 +66,7 @@ class AnyModel {
   [[nodiscard]] Cache make_cache() const { return Cache(model_->make_cache()); }
   [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
     const model::StepStatus status = model_->step(*cache.base_, tokens);
-    if (status == model::StepStatus::ok) cache.tokens += tokens.size();
+    cache.tokens = cache.base_->tokens();
     return status;
   }
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept {
@@ -95,7 +93,8 @@ class AnyModel {
   template <class T>
   struct CacheHolder final : CacheBase {
     explicit CacheHolder(typename T::Cache made) : cache(std::move(made)) {}
-    void rewind(std::size_t count) noexcept override { cache.rewind(count); }
+    std::size_t rewind(std::size_t count) noexcept override { return cache.rewind(count); }
+    std::size_t tokens() const noexcept override { return cache.tokens; }
     typename T::Cache cache;
   };
 

@@ -10,6 +10,7 @@
 #include "mica/alloc/booking.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/huge.hpp"
+#include "mica/arch/any_of.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
@@ -92,18 +93,18 @@ template <class Families>
 [[nodiscard]] AnyModel make_any_model(const gguf::Document& document, exec::Team& team,
                                       budget::Ledger& ledger, const OpenOptions& options) {
   std::optional<AnyModel> made;
-  const ModelOptions numbers{options.n_ctx, options.chunk, options.logits_rows, options.log};
-  plan::visit_family<Families>(document, [&](auto type) {
-    using T = model::Chosen<typename decltype(type)::type, ProgramAllocator, exec::Team>;
-    made = AnyModel::of<T>(
-        [&] {
-          return model::make_chosen<T>(document, team, numbers,
-                                       ProgramAllocator(ledger, budget::Account::weights), options.choice);
-        },
-        [choice = options.choice](const T& transformer) {
-          return model::make_chosen_cache(transformer, choice);
-        });
-  });
+  ModelOptions numbers;
+  numbers.n_ctx = options.n_ctx;
+  numbers.chunk = options.chunk;
+  numbers.logits_rows = options.logits_rows;
+  numbers.log = options.log;
+  using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Team>;
+  made = AnyModel::of<T>(
+      [&] {
+        return model::make_chosen<T>(document, team, numbers,
+                                     ProgramAllocator(ledger, budget::Account::weights), options.choice);
+      },
+      [choice = options.choice](const T& transformer) { return model::make_chosen_cache(transformer, choice); });
   return *std::move(made);
 }
 

@@ -54,7 +54,8 @@ class Session {
   /// positions.size() <= model().logits_rows(). Raises as logits(), but does not look for non-finite numbers.
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> positions);
 
-  /// Takes back all tokens from position `count` on; logits() needs a feed() first.
+  /// Takes back all tokens from position `count` on; logits() needs a feed() first. Where the model has a recurrent state,
+  /// that feed() may have to run some tokens before `count` again.
   void rewind(std::size_t count) noexcept {
     if (count >= tokens_.size()) return;
     tokens_.resize(count);
@@ -63,6 +64,8 @@ class Session {
   }
 
  private:
+  /// Runs the tokens again that the cache has lost.
+  [[nodiscard]] model::StepStatus replay() noexcept;
   [[noreturn]] void raise_non_finite(std::size_t position);
 
   Model* model_;
@@ -81,6 +84,8 @@ model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> token
   for (const text::TokenId id : tokens) {
     MICA_CHECK(id < n_vocab, usage, "token id ", id, " is outside the vocabulary of ", n_vocab, " tokens");
   }
+  const model::StepStatus replayed = replay();
+  if (replayed != model::StepStatus::ok) return replayed;
   while (!tokens.empty()) {
     if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) break;
     const auto chunk = tokens.first(std::min(tokens.size(), model_->chunk()));
@@ -91,6 +96,16 @@ model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> token
     tokens_.insert(tokens_.end(), chunk.begin(), chunk.end());
     tokens = tokens.subspan(chunk.size());
     on_chunk(chunk_begin_, chunk_size_);
+  }
+  return model::StepStatus::ok;
+}
+
+template <StepModel Model>
+model::StepStatus Session<Model>::replay() noexcept {
+  while (cache_.tokens < tokens_.size()) {
+    const std::size_t n = std::min(tokens_.size() - cache_.tokens, model_->chunk());
+    const model::StepStatus status = model_->step(cache_, std::span(tokens_).subspan(cache_.tokens, n));
+    if (status != model::StepStatus::ok) return status;
   }
   return model::StepStatus::ok;
 }

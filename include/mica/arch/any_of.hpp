@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The family of a file that is known at run time: one of a closed list, chosen by general.architecture. Families differ in
+// numbers only, so a Transformer of this one is all that a program needs to compile.
+#pragma once
+
+#include "mica/arch/concept.hpp"
+#include "mica/base/assert.hpp"
+#include "mica/base/visit.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace mica::arch {
+
+template <class Families>
+struct AnyOf {
+  // Required by Arch
+  static constexpr std::string_view name = "any";
+
+  /// Raises ErrorCode::unsupported, listing the known ones, and what the family's own config() raises.
+  [[nodiscard]] static Config config(const gguf::Document& document) {
+    const auto wanted = document.metadata().require<std::string_view>("general.architecture");
+    Config config;
+    std::string known;
+    const bool found = visit_if(
+        Families{},
+        [&](auto type) {
+          known.append(known.empty() ? "" : ", ").append(decltype(type)::type::name);
+          return decltype(type)::type::name == wanted;
+        },
+        [&](auto type) { config = decltype(type)::type::config(document); });
+    MICA_CHECK(found, unsupported, document.path(), ": architecture '", escaped(wanted),
+               "' is not supported; known: ", known);
+    return config;
+  }
+};
+
+}  // namespace mica::arch

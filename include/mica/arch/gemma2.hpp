@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gemma 2 (`gemma2`): norms on both sides of both blocks, soft caps on scores and logits, a window in every other layer.
+#pragma once
+
+#include "mica/arch/concept.hpp"
+#include "mica/arch/read_gemma.hpp"
+
+namespace mica::arch {
+
+struct Gemma2 {
+  // Required by Arch
+  static constexpr std::string_view name = "gemma2";
+
+  [[nodiscard]] static Config config(const gguf::Document& document) {
+    const KeyReader keys(document, name);
+    Config config = read_gemma(keys, name);
+    config.logit_softcap = static_cast<float>(keys.positive_or("final_logit_softcapping", 30.0));
+    const std::size_t window = keys.count("attention.sliding_window", 1, max_context);
+    const std::vector<bool> windows = read_windows(keys, config.layers.size(), 2);
+    for (std::size_t i = 0; i < config.layers.size(); ++i) {
+      LayerConfig& layer = config.layers[i];
+      layer.post_norms = true;
+      layer.attention_softcap = static_cast<float>(keys.positive_or("attn_logit_softcapping", 50.0));
+      layer.attention_scale = gemma_attention_scale(config, layer, 46);
+      if (windows[i]) look_through_window(layer, window);
+    }
+    return config;
+  }
+};
+
+static_assert(Arch<Gemma2>);
+
+}  // namespace mica::arch

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Llama 4 (`llama4`): three layers in four attend within chunks and rotate, the fourth attends to everything, does not
+// rotate, and lets its queries grow with the position. Experts are weighted before their block, one is used by a token and
+// one by all.
+#pragma once
+
+#include "mica/arch/concept.hpp"
+#include "mica/arch/read_keys.hpp"
+
+namespace mica::arch {
+
+struct Llama4 {
+  // Required by Arch
+  static constexpr std::string_view name = "llama4";
+
+  /// Tokens of an attention chunk, and of a step in the growth of queries; files do not say them.
+  static constexpr std::size_t chunk_tokens = 8192;
+  static constexpr float position_scale = 0.1f;
+  /// Every such layer neither rotates nor keeps to its chunk.
+  static constexpr std::size_t full_interval = 4;
+  /// The model of so many experts has no norms of queries and keys; files do not say it either.
+  static constexpr std::size_t experts_without_norm = 128;
+
+  [[nodiscard]] static Config config(const gguf::Document& document) {
+    const KeyReader keys(document, name);
+    Config config = read_common(keys, name, kernel::RopePairs::adjacent);
+    const std::size_t step = keys.count("interleave_moe_layer_step", 0, max_layers);
+    const bool chunks = keys.count_or("attention.sliding_window", 0, max_context, chunk_tokens) != 0;
+    const std::size_t experts = keys.count_or("expert_count", 0, max_experts, 0);
+    for (std::size_t i = 0; i < config.layers.size(); ++i) {
+      LayerConfig& layer = config.layers[i];
+      if (experts != experts_without_norm) layer.head_norm = block::HeadNorm::plain_after_rope;
+      if (chunks) place(i, layer);
+      if (experts == 0 || step == 0 || (i + 1) % step != 0) continue;
+      layer.experts = read_experts(keys, layer.ff_width);
+      layer.experts.routing = block::Routing::sigmoid;
+      layer.experts.normalized = false;
+      layer.experts.weighted_input = true;
+      layer.experts.shared_ff_width = layer.experts.ff_width;
+      layer.ff_width = 0;
+    }
+    return config;
+  }
+
+ private:
+  static void place(std::size_t i, LayerConfig& layer) {
+    if ((i + 1) % full_interval == 0) {
+      layer.rope = block::none;
+      layer.position_scale = position_scale;
+      layer.position_step = chunk_tokens;
+    } else {
+      layer.reach = block::Reach::chunk;
+      layer.reach_tokens = chunk_tokens;
+    }
+  }
+};
+
+static_assert(Arch<Llama4>);
+
+}  // namespace mica::arch

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the families with gated delta nets share: three layers in four keep a state instead of a cache, the fourth attends
+// through a gate. The norm before the feed-forward block has the name that Gemma gives to the norm after attention.
+#pragma once
+
+#include "mica/arch/read_keys.hpp"
+#include "mica/kernel/causal_conv.hpp"
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace mica::arch {
+
+/// The sizes of a delta net, in the names of state-space models.
+[[nodiscard]] inline block::DeltaNetConfig read_delta_net(const KeyReader& keys) {
+  block::DeltaNetConfig d;
+  d.taps = keys.count("ssm.conv_kernel", 1, kernel::max_taps);
+  d.k_dim = keys.count("ssm.state_size", 1, max_width);
+  d.k_heads = keys.count("ssm.group_count", 1, max_heads);
+  d.v_heads = keys.count("ssm.time_step_rank", 1, max_heads);
+  const std::size_t inner = keys.count("ssm.inner_size", 1, max_width);
+  MICA_CHECK(inner % d.v_heads == 0, file, keys.file(), ": key '", keys.key("ssm.inner_size"), "' is ", inner,
+             "; it must be a multiple of ssm.time_step_rank, which is ", d.v_heads);
+  MICA_CHECK(d.v_heads % d.k_heads == 0, file, keys.file(), ": key '", keys.key("ssm.time_step_rank"), "' is ",
+             d.v_heads, "; it must be a multiple of ssm.group_count, which is ", d.k_heads);
+  d.v_dim = inner / d.v_heads;
+  return d;
+}
+
+/// Which layers keep a state: an array says, or every full_attention_interval-th does not.
+[[nodiscard]] inline std::vector<bool> read_recurrent_layers(const KeyReader& keys, std::size_t layers) {
+  const std::size_t all = keys.count("block_count", 1, max_layers);
+  if (const auto found = keys.pattern("attention.recurrent_layers", all)) return *found;
+  const std::size_t interval = keys.count_or("full_attention_interval", 1, max_layers, 4);
+  std::vector<bool> recurrent(layers);
+  for (std::size_t i = 0; i < layers; ++i) recurrent[i] = (i + 1) % interval != 0;
+  return recurrent;
+}
+
+/// A model of such layers, without its experts.
+[[nodiscard]] inline Config read_delta_net_model(const KeyReader& keys, std::string_view arch) {
+  Config config = read_common(keys, arch, kernel::RopePairs::halves);
+  config.ffn_norm = "post_attention_norm";
+  const block::DeltaNetConfig delta_net = read_delta_net(keys);
+  const std::vector<bool> recurrent = read_recurrent_layers(keys, config.layers.size());
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    LayerConfig& layer = config.layers[i];
+    if (recurrent[i]) {
+      layer.mixer = block::Mixer::delta_net;
+      layer.delta_net = delta_net;
+      layer.heads = layer.kv_heads = layer.head_dim = 0;
+    } else {
+      layer.head_norm = block::HeadNorm::weighted;
+      layer.q_gate = true;
+    }
+  }
+  return config;
+}
+
+/// Gives every layer experts, and one more for every token through a gate.
+inline void add_gated_experts(const KeyReader& keys, Config& config) {
+  for (LayerConfig& layer : config.layers) {
+    layer.experts = read_experts(keys, 0);
+    layer.experts.shared_ff_width = keys.count_or("expert_shared_feed_forward_length", 0, max_width, 0);
+    layer.experts.shared_gate = layer.experts.shared_ff_width != 0;
+    layer.ff_width = 0;
+  }
+}
+
+}  // namespace mica::arch

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the Gemma families share.
+#pragma once
+
+#include "mica/arch/read_keys.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace mica::arch {
+
+/// Gemma 1: GeGLU, embeddings multiplied by sqrt(width).
+[[nodiscard]] inline Config read_gemma(const KeyReader& keys, std::string_view arch) {
+  Config config = read_common(keys, arch, kernel::RopePairs::halves);
+  config.embedding_scale = std::sqrt(static_cast<float>(config.width));
+  config.logit_softcap = static_cast<float>(keys.positive_or("final_logit_softcapping", 0.0));
+  for (LayerConfig& layer : config.layers) layer.gate = kernel::Gate::gelu;
+  return config;
+}
+
+/// Which layers look through a window: what the file says, or all but every `interval`-th.
+[[nodiscard]] inline std::vector<bool> read_windows(const KeyReader& keys, std::size_t layers,
+                                                    std::size_t interval) {
+  if (const auto found = keys.pattern("attention.sliding_window_pattern", layers)) return *found;
+  std::vector<bool> windows(layers);
+  for (std::size_t i = 0; i < layers; ++i) windows[i] = (i + 1) % interval != 0;
+  return windows;
+}
+
+/// The second rope, of layers with a window: a base of its own, no scaling.
+inline void add_window_rope(const KeyReader& keys, Config& config, std::size_t dims) {
+  RopeConfig rope;
+  rope.pairs = kernel::RopePairs::halves;
+  rope.dims = dims;
+  rope.base = keys.positive_or("rope.freq_base_swa", 10000.0);
+  config.ropes.push_back(rope);
+}
+
+/// Makes a layer read the last `tokens` only.
+inline void look_through_window(LayerConfig& layer, std::size_t tokens) {
+  layer.reach = block::Reach::window;
+  layer.reach_tokens = tokens;
+}
+
+/// Scores of the largest model of Gemma 2 and 3 are scaled by the width per head, those of the others by head_dim.
+[[nodiscard]] inline float gemma_attention_scale(const Config& config, const LayerConfig& layer,
+                                                 std::size_t layers_of_largest) {
+  const std::size_t per_head =
+      config.layers.size() == layers_of_largest ? config.width / layer.heads : layer.head_dim;
+  return 1.0f / std::sqrt(static_cast<float>(per_head));
+}
+
+}  // namespace mica::arch
