@@ -452,9 +452,9 @@ inline void fold_apart(const Apart& w, const std::int8_t* x, const float* xd, co
                        float* y) {
   float acc = 0, mac = 0;
   for (std::size_t s = 0; s < w.size / 32; ++s) {
-    std::int32_t isum = 0;
+    std::int64_t isum = 0;
     for (std::size_t g = 32 * s / w.group; g < 32 * (s + 1) / w.group; ++g) {
-      isum += w.scale[g] * dot_codes(w.code + g * w.group, x + g * w.group, w.group);
+      isum += std::int64_t{w.scale[g]} * dot_codes(w.code + g * w.group, x + g * w.group, w.group);
     }
     acc = std::fma(xd[s], static_cast<float>(isum), acc);
     for (std::size_t g = 32 * s / w.group; w.has_mins && g < 32 * (s + 1) / w.group; ++g) {
