@@ -205,11 +205,18 @@
 #include "mica/plan/plan.hpp"
 #include "mica/plan/solve.hpp"
 
-// runtime: files, sessions, generation
+// runtime: files, sessions, generation, measures
 #include "mica/runtime/any_model.hpp"
+#include "mica/runtime/base_logits.hpp"
+#include "mica/runtime/coded_row.hpp"
 #include "mica/runtime/complete.hpp"
+#include "mica/runtime/divergence.hpp"
 #include "mica/runtime/generate.hpp"
+#include "mica/runtime/log_probabilities.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/runtime/open_options.hpp"
+#include "mica/runtime/running_mean.hpp"
 #include "mica/runtime/session.hpp"
+#include "mica/runtime/sorted.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica/runtime/windows.hpp"
