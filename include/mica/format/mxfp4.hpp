@@ -20,7 +20,7 @@ struct MXFP4 {
   static constexpr std::string_view name = "MXFP4";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     std::uint8_t exponent;

@@ -20,7 +20,7 @@ struct NVFP4 {
   static constexpr std::string_view name = "NVFP4";
   static constexpr std::size_t block_size = 64;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     std::uint8_t scales[4];

@@ -15,7 +15,7 @@ struct Q2_0 {
   static constexpr std::string_view name = "Q2_0";
   static constexpr std::size_t block_size = 64;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     Half d;

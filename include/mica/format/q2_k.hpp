@@ -17,7 +17,7 @@ struct Q2_K {
   static constexpr std::string_view name = "Q2_K";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     std::uint8_t scales[16];

@@ -23,7 +23,7 @@ struct Q3_K {
   static constexpr std::string_view name = "Q3_K";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     std::uint8_t high[32];

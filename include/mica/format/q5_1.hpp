@@ -18,7 +18,7 @@ struct Q5_1 {
   static constexpr std::string_view name = "Q5_1";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     Half d;

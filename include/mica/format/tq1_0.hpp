@@ -18,7 +18,7 @@ struct TQ1_0 {
   static constexpr std::string_view name = "TQ1_0";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     std::uint8_t digits[52];

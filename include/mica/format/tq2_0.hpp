@@ -16,7 +16,7 @@ struct TQ2_0 {
   static constexpr std::string_view name = "TQ2_0";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     std::uint8_t pairs[64];
