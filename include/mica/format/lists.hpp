@@ -44,7 +44,8 @@ using All = TypeList<Q4_K, Q6_K, Q8_0, Q5_K, Q4_0, Q3_K, Q2_K, F32, F16, BF16, I
                      Q1_0, Q2_0, NF4, F64, I8, I16, I32, I64>;
 
 /// Every weight format mica can write (format/encode.hpp).
-using Encodable = TypeList<Q8_0, Q4_0, F16, BF16, F32>;
+using Encodable = TypeList<Q4_K, Q6_K, Q8_0, Q5_K, Q4_0, Q3_K, Q2_K, F32, F16, BF16, IQ4_XS, IQ4_NL, Q5_0,
+                           Q5_1, Q4_1, MXFP4, TQ1_0, TQ2_0, Q1_0, Q2_0, NF4>;
 
 /// Every KV element.
 using AllKv = TypeList<F16, Q8_0, F32, BF16>;
