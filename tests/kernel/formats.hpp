@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The formats that the tests of products run over, as doctest wants them: a new member of format::All comes along.
+// The formats that typed tests run over, as doctest wants them: a new member of format::All comes along.
 
 #pragma once
 
@@ -12,13 +12,27 @@
 
 namespace mica::test {
 
-/// The members of a list with vector kernels of their own; with `integers`, only those with integer arithmetic.
-template <bool integers, class... Fs>
-auto with_codec(TypeList<Fs...>) -> decltype(std::tuple_cat(
-    std::declval<std::conditional_t<Fs::vector_codec && (!integers || IntegerFormat<Fs>), std::tuple<Fs>,
-                                    std::tuple<>>>()...));
+template <class F>
+inline constexpr bool has_codec = F::vector_codec;
+template <class F>
+inline constexpr bool is_integer = IntegerFormat<F>;
+/// The conformance kit has blocks of every format with blocks, and of two formats of single numbers.
+template <class F>
+inline constexpr bool in_kit = F::id != format::Id::NF4 &&
+                               (F::block_size > 1 || F::id == format::Id::F16 || F::id == format::Id::BF16);
 
-using VectorFormats = decltype(with_codec<false>(format::All()));
-using IntegerFormats = decltype(with_codec<true>(format::All()));
+template <bool keep, class F>
+using Maybe = std::conditional_t<keep, std::tuple<F>, std::tuple<>>;
+
+template <class... Fs>
+auto with_codec(TypeList<Fs...>) -> decltype(std::tuple_cat(std::declval<Maybe<has_codec<Fs>, Fs>>()...));
+template <class... Fs>
+auto integer(TypeList<Fs...>) -> decltype(std::tuple_cat(std::declval<Maybe<is_integer<Fs>, Fs>>()...));
+template <class... Fs>
+auto of_kit(TypeList<Fs...>) -> decltype(std::tuple_cat(std::declval<Maybe<in_kit<Fs>, Fs>>()...));
+
+using VectorFormats = decltype(with_codec(format::All()));
+using IntegerFormats = decltype(integer(format::All()));
+using KitFormats = decltype(of_kit(format::All()));
 
 }  // namespace mica::test
