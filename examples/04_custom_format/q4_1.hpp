@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Q4_1, a format of files that is not in mica::format::All: 32 four-bit codes, a scale and an offset.
+// Q4_1 as if mica did not have it: 32 four-bit codes, a scale and an offset. In a list of formats it must stand before
+// mica::format::All, since the first format with the number of a file's tensor is taken.
 //
 //   block of 20 bytes:  | d (f16) | m (f16) | 16 bytes |       value = d * code + m
 //   byte j holds value j in its low nibble and value j + 16 in its high nibble

@@ -22,11 +22,13 @@ struct Codec<lesson::IntegerQ4_1> {
   using Block = lesson::IntegerQ4_1::Block;
   static constexpr bool unit_scales = true;
 
-  static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
+  static HWY_INLINE void unpack(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes) {
     const hn::CappedTag<std::uint8_t, 16> d;
-    const auto bytes = hn::LoadU(d, block.nibbles);
-    hn::StoreU(hn::And(bytes, hn::Set(d, 15)), d, codes);
-    hn::StoreU(hn::ShiftRight<4>(bytes), d, codes + 16);
+    for (std::size_t b = 0; b < n; ++b, codes += 32) {
+      const auto bytes = hn::LoadU(d, blocks[b].nibbles);
+      hn::StoreU(hn::And(bytes, hn::Set(d, 15)), d, codes);
+      hn::StoreU(hn::ShiftRight<4>(bytes), d, codes + 16);
+    }
   }
   static HWY_INLINE void scales(const Block* const* rows, std::size_t n,
                                 ChunkScales<lesson::IntegerQ4_1>& out) {

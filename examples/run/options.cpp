@@ -242,6 +242,16 @@ void add_bench(CLI::App& app, Options& o) {
       ->group(group);
 }
 
+void add_perplexity(CLI::App& app, Options& o) {
+  const std::string group = "Perplexity";
+  app.add_option("--chunks", o.chunks, "windows at most; 0: all")->type_name("N")->group(group);
+  app.add_option("--kl-divergence-base,--save-all-logits", o.kl_base,
+                 "base logits: written, and with --kl-divergence read")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_flag("--kl-divergence", o.kl_divergence, "compare with base logits, on their text")->group(group);
+}
+
 /// What a configuration file says: flags of this verb, at the top or under [verb]. A variable of the
 /// environment wins over the file, and the parser would have it the other way round.
 class ConfigFile : public CLI::ConfigTOML {
@@ -281,10 +291,7 @@ void add_groups(CLI::App& app, const Verb& verb, Options& o) {
       {'x', add_tokenizing},
       {'t', add_template},
       {'b', add_bench},
-      {'e',
-       [](CLI::App& a, Options& x) {
-         a.add_option("--chunks", x.chunks, "windows at most; 0: all")->type_name("N")->group("Perplexity");
-       }},
+      {'e', add_perplexity},
       {'d', [](CLI::App& a,
                Options& x) { a.add_flag("--tensors", x.tensors, "list every tensor")->group("Inspect"); }},
   };

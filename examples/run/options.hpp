@@ -85,6 +85,8 @@ struct Options {
   std::size_t repetitions = 5;
   BenchFormat bench_format = BenchFormat::markdown;
   std::size_t chunks = 0;
+  bool kl_divergence = false;
+  std::string kl_base;  // base logits, written or, with kl_divergence, read
 
   // inspect
   bool tensors = false;

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How well a model predicts a text: windows of n_ctx tokens, each begun with BOS where the vocabulary asks
-// for it, the second half of each counted. The chunking is that of the common tool, so numbers can be
-// compared.
+// How well a model predicts a text, and with --kl-divergence how far it is from the model whose base logits
+// --kl-divergence-base names. Chunking, figures and file are those of the common tool, so numbers can be compared.
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
 #include "load.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/runtime/base_logits.hpp"
+#include "mica/runtime/divergence.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica/runtime/windows.hpp"
 #include "progress.hpp"
 #include "verbs.hpp"
 
-#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace mica::program {
 namespace {
@@ -23,122 +25,195 @@ namespace {
 constexpr std::size_t default_window = 512;
 constexpr std::size_t rows_at_once = 16;
 
-/// Negative log-likelihoods, summed.
-struct Likelihood {
-  std::size_t count = 0;
-  double sum = 0;
-  double squares = 0;
-
-  void add(double nll) noexcept {
-    ++count;
-    sum += nll;
-    squares += nll * nll;
-  }
-  [[nodiscard]] double mean() const noexcept { return sum / static_cast<double>(count); }
-  [[nodiscard]] double perplexity() const noexcept { return std::exp(mean()); }
-  /// The standard error of perplexity(), by the error of the mean.
-  [[nodiscard]] double error() const noexcept {
-    if (count < 2) return 0;
-    const double n = static_cast<double>(count);
-    const double variance = std::max(0.0, squares / n - mean() * mean());
-    return std::sqrt(variance / (n - 1)) * perplexity();
-  }
-};
-
-/// -log softmax(logits)[id], in double.
-double negative_log_likelihood(std::span<const float> logits, TokenId id) {
-  const double most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x) - most);
-  return most + std::log(sum) - static_cast<double>(logits[id]);
+std::optional<TokenId> bos_of(const text::Vocabulary& vocabulary) {
+  if (!vocabulary.add_bos()) return std::nullopt;
+  return vocabulary.special().bos;
 }
 
+/// Feeds windows and shows how it goes: a line that is rewritten on a terminal, elsewhere one each tenth.
 class Measure {
  public:
-  Measure(const Options& options, Model& model)
-      : options_(options), model_(model), session_(model.session()), progress_(options) {}
+  Measure(const Options& options, Model& model, const Windows& windows, std::size_t count)
+      : options_(options), model_(model), windows_(windows), count_(count), progress_(options) {}
 
+  /// Calls on_row(probabilities, next) for each prediction that counts; running() gives the perplexity so far.
   /// False when somebody interrupts.
-  [[nodiscard]] bool run(const std::vector<TokenId>& tokens, std::size_t windows, std::size_t width) {
-    for (std::size_t i = 0; i < windows; ++i) {
-      if (!window(std::span(tokens).subspan(i * width, width))) return false;
-      progress_.update(join("window ", i + 1, " of ", windows, ": ", fixed(sum_.perplexity(), 4)));
-      if (options_.verbose) note(options_, join("[", i + 1, "] ", fixed(sum_.perplexity(), 4)));
+  template <class OnRow, class Running>
+  [[nodiscard]] bool run(OnRow&& on_row, Running&& running) {
+    auto session = model_.session();
+    for (std::size_t i = 0; i < count_; ++i) {
+      const auto status =
+          windows_.run(session, i, &interrupted(), [&](std::span<const float> logits, TokenId next) {
+            const LogProbabilities row(logits);
+            MICA_CHECK(std::isfinite(row.log_sum()), failed, "non-finite logits in window ", i);
+            on_row(row, next);
+          });
+      if (interrupted()) return false;
+      MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));
+      MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
+      show(i + 1, running());
     }
     progress_.clear();
     return true;
   }
-  [[nodiscard]] const Likelihood& sum() const noexcept { return sum_; }
+  [[nodiscard]] std::size_t windows() const noexcept { return count_; }
+  [[nodiscard]] double seconds() const noexcept { return watch_.seconds(); }
 
- private:
-  [[nodiscard]] bool window(std::span<const TokenId> text) {
-    std::vector<TokenId> fed(text.begin(), text.end());
-    const text::Vocabulary& vocabulary = model_.tokenizer().vocabulary();
-    if (vocabulary.add_bos()) fed.front() = *vocabulary.special().bos;
-    session_.rewind(0);
-    const auto status = session_.feed_rows(fed, &interrupted(), [&](std::size_t first, std::size_t count) {
-      count_rows(text, first, first + count);
-    });
-    MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));
-    MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
-    return !interrupted();
+  /// The last words on stderr.
+  void note_speed() const {
+    const double tokens = static_cast<double>(count_ * windows_.width());
+    note(options_,
+         join(count_, " windows of ", windows_.width(), " tokens, ", fixed(tokens / seconds(), 2), " t/s"));
   }
 
-  /// Rows [first, last) of the window have logits now; those of the second half that have a next token count.
-  void count_rows(std::span<const TokenId> text, std::size_t first, std::size_t last) {
-    last = std::min(last, text.size() - 1);
-    std::vector<std::size_t> rows;
-    for (std::size_t row = std::max(first, text.size() / 2); row < last; ++row) {
-      rows.push_back(row);
-      if (rows.size() < rows_at_once && row + 1 < last) continue;
-      const auto logits = session_.logits(rows);  // (rows, n_vocab)
-      for (std::size_t r = 0; r < rows.size(); ++r) {
-        const double nll = negative_log_likelihood(logits[r], text[rows[r] + 1]);
-        MICA_CHECK(std::isfinite(nll), failed, "non-finite logits after token ", rows[r], " of a window");
-        sum_.add(nll);
-      }
-      rows.clear();
-    }
+ private:
+  void show(std::size_t done, const Estimate& ppl) {
+    const std::string value = join(fixed(ppl.value, 4), " +/- ", fixed(ppl.error, 4));
+    progress_.update(join("window ", done, " of ", count_, ": ", value));
+    const bool tenth = done * 10 / count_ != (done - 1) * 10 / count_;
+    if (options_.verbose || (tenth && !options_.json && !shows_progress(options_)))
+      note(options_, join("[", done, "] ", value));
   }
 
   const Options& options_;
   Model& model_;
-  Session<AnyModel> session_;
+  const Windows& windows_;
+  std::size_t count_;
   Progress progress_;
-  Likelihood sum_;
+  Stopwatch watch_;
 };
+
+std::string perplexity_json(const RunningMean& nll, const Windows& windows, const Measure& measure) {
+  const Estimate ppl = nll.estimate().exp();
+  return join("{\"ppl\":", fixed(ppl.value, 6), ",\"se\":", fixed(ppl.error, 6),
+              ",\"nll\":", fixed(nll.mean(), 8), ",\"windows\":", measure.windows(),
+              ",\"n_ctx\":", windows.width(), ",\"tokens_counted\":", nll.count(),
+              ",\"seconds\":", fixed(measure.seconds(), 3), ",\"peak_bytes\":", peak_bytes(), "}\n");
+}
+
+/// Perplexity of a text; with a file named, its logits are kept for later comparisons.
+int measure_text(const Options& options, Model& model, const Windows& windows) {
+  const std::size_t count = options.chunks == 0 ? windows.size() : std::min(windows.size(), options.chunks);
+  std::optional<BaseLogitsWriter> base;
+  if (!options.kl_base.empty()) base.emplace(options.kl_base, windows, count, model.config().n_vocab);
+  Measure measure(options, model, windows, count);
+  RunningMean nll;
+  const auto on_row = [&](const LogProbabilities& row, TokenId next) {
+    nll.add(-row[next]);
+    if (base) base->write(row);
+  };
+  if (!measure.run(on_row, [&] { return nll.estimate().exp(); })) return 130;
+  if (base) base->commit();
+  const Estimate ppl = nll.estimate().exp();
+  print(options.json ? perplexity_json(nll, windows, measure)
+                     : join("PPL = ", fixed(ppl.value, 4), " +/- ", fixed(ppl.error, 5), "\n"));
+  measure.note_speed();
+  return 0;
+}
+
+constexpr double percentiles[] = {0.999, 0.99, 0.95, 0.9, 0.75, 0.5, 0.25, 0.1, 0.05, 0.01, 0.001};
+
+/// "99.9 %" and the like; for the ends "maximum" and "minimum".
+std::string rank_name(double part) {
+  if (part >= 1) return "maximum";
+  return part <= 0 ? "minimum" : part == 0.5 ? "median" : fixed(100 * part, 1) + " %";
+}
+
+std::string line(std::string_view name, const Estimate& e, int decimals, double factor = 1,
+                 std::string_view unit = {}) {
+  std::string out = join(name, std::string(name.size() < 24 ? 24 - name.size() : 1, ' '));
+  const std::string value = fixed(factor * e.value, decimals);
+  out += join(std::string(value.size() < 12 ? 12 - value.size() : 1, ' '), value);
+  return join(out, " +/- ", fixed(factor * e.error, decimals), unit, "\n");
+}
+
+std::string ranks(std::string_view name, const Sorted& values, int decimals, double factor,
+                  std::string_view unit) {
+  std::string out;
+  const auto add = [&](double part) {
+    const std::string label = join(name, " ", rank_name(part));
+    const std::string value = fixed(factor * values.at(part), decimals);
+    out += join(label, std::string(label.size() < 24 ? 24 - label.size() : 1, ' '),
+                std::string(value.size() < 12 ? 12 - value.size() : 1, ' '), value, unit, "\n");
+  };
+  add(1);
+  for (const double part : percentiles) add(part);
+  add(0);
+  return out;
+}
+
+std::string divergence_text(const Divergence& d) {
+  return join(line("PPL(Q)", d.perplexity(), 6), line("PPL(base)", d.perplexity_base(), 6),
+              line("ln(PPL(Q)/PPL(base))", d.log_ratio(), 6),
+              line("PPL(Q)/PPL(base)", d.log_ratio().exp(), 6), line("PPL(Q)-PPL(base)", d.difference(), 6),
+              "correlation of both      ", fixed(100 * d.correlation(), 2), " %\n\n",
+              line("KL mean", d.kl(), 6), ranks("KL", d.kl_values(), 6, 1, ""), "\n",
+              line("dp mean", d.dp(), 3, 100, " %"), line("dp RMS", d.dp_rms(), 3, 100, " %"),
+              ranks("dp", d.dp_values(), 3, 100, " %"), line("same top", d.same_top(), 3, 100, " %"));
+}
+
+std::string json_pair(std::string_view name, const Estimate& e) {
+  return join(",\"", name, "\":", fixed(e.value, 8), ",\"", name, "_se\":", fixed(e.error, 8));
+}
+
+std::string json_ranks(std::string_view name, const Sorted& values) {
+  std::string out = join(",\"", name, "_percentiles\":{\"100\":", fixed(values.at(1), 8));
+  for (const double part : percentiles)
+    out += join(",\"", shortest(100 * part), "\":", fixed(values.at(part), 8));
+  return join(out, ",\"0\":", fixed(values.at(0), 8), "}");
+}
+
+std::string divergence_json(const Divergence& d, const Windows& windows, const Measure& measure) {
+  return join("{\"windows\":", measure.windows(), ",\"n_ctx\":", windows.width(),
+              ",\"tokens_counted\":", d.count(), json_pair("ppl", d.perplexity()),
+              json_pair("ppl_base", d.perplexity_base()), json_pair("ln_ppl_ratio", d.log_ratio()),
+              json_pair("ppl_difference", d.difference()), ",\"correlation\":", fixed(d.correlation(), 8),
+              json_pair("kl", d.kl()), json_ranks("kl", d.kl_values()), json_pair("dp", d.dp()),
+              json_pair("dp_rms", d.dp_rms()), json_ranks("dp", d.dp_values()),
+              json_pair("same_top", d.same_top()), ",\"seconds\":", fixed(measure.seconds(), 3),
+              ",\"peak_bytes\":", peak_bytes(), "}\n");
+}
+
+/// The model beside the base: the text and the windows are the file's.
+int measure_divergence(const Options& options) {
+  MICA_CHECK(!options.kl_base.empty(), usage,
+             "perplexity: --kl-divergence compares with base logits; give --kl-divergence-base FILE");
+  BaseLogitsReader base(options.kl_base);
+  Options sized = options;
+  MICA_CHECK(options.n_ctx == 0 || options.n_ctx == base.n_ctx(), usage, base.path(), ": windows of ",
+             base.n_ctx(), " tokens; -c ", options.n_ctx, " asks for another width");
+  sized.n_ctx = base.n_ctx();
+  Model model = open_model(sized, rows_at_once);
+  MICA_CHECK(base.n_vocab() == model.config().n_vocab, usage, base.path(),
+             ": base logits of a vocabulary of ", base.n_vocab(), " tokens; the model has ",
+             model.config().n_vocab, ": they cannot be compared");
+  const Windows windows(base.tokens(), base.n_ctx(), bos_of(model.tokenizer().vocabulary()));
+  const std::size_t count = options.chunks == 0 ? windows.size() : std::min(windows.size(), options.chunks);
+  Measure measure(options, model, windows, count);
+  Divergence divergence;
+  const auto on_row = [&](const LogProbabilities& row, TokenId next) {
+    divergence.add(row, base.next(), next);
+  };
+  if (!measure.run(on_row, [&] { return divergence.perplexity(); })) return 130;
+  print(options.json ? divergence_json(divergence, windows, measure) : divergence_text(divergence));
+  measure.note_speed();
+  return 0;
+}
 
 }  // namespace
 
 int perplexity(const Options& options) {
+  if (options.kl_divergence) return measure_divergence(options);
   const auto text = prompt_of(options);
   MICA_CHECK(text, usage, "perplexity: no text; give -f FILE");
   Options sized = options;
   if (sized.n_ctx == 0) sized.n_ctx = default_window;
-  const std::size_t width = sized.n_ctx;
-  MICA_CHECK(width >= 4, usage, "perplexity: a window of ", width,
+  MICA_CHECK(sized.n_ctx >= Windows::min_width, usage, "perplexity: a window of ", sized.n_ctx,
              " tokens has no second half; use a larger -c");
   Model model = open_model(sized, rows_at_once);
-  const auto tokens = model.tokenizer().encode(*text, {.add_special = true, .parse_special = false});
-  const std::size_t whole = tokens.size() / width;
-  MICA_CHECK(whole > 0, usage, "perplexity: the text has ", tokens.size(), " tokens; a window takes ", width,
-             ": use a smaller -c");
-  const std::size_t windows = options.chunks == 0 ? whole : std::min(whole, options.chunks);
-  const Stopwatch watch;
-  Measure measure(options, model);
-  if (!measure.run(tokens, windows, width)) return 130;
-  const Likelihood& sum = measure.sum();
-  if (options.json) {
-    print(join("{\"ppl\":", fixed(sum.perplexity(), 6), ",\"se\":", fixed(sum.error(), 6),
-               ",\"nll\":", fixed(sum.mean(), 8), ",\"windows\":", windows, ",\"n_ctx\":", width,
-               ",\"tokens_counted\":", sum.count, ",\"seconds\":", fixed(watch.seconds(), 3),
-               ",\"peak_bytes\":", peak_bytes(), "}\n"));
-  } else {
-    print(join("PPL = ", fixed(sum.perplexity(), 4), " +/- ", fixed(sum.error(), 4), "\n"));
-  }
-  note(options, join(windows, " windows of ", width, " tokens, ",
-                     fixed(static_cast<double>(windows * width) / watch.seconds(), 2), " t/s"));
-  return 0;
+  auto tokens = model.tokenizer().encode(*text, {.add_special = true, .parse_special = false});
+  const Windows windows(std::move(tokens), sized.n_ctx, bos_of(model.tokenizer().vocabulary()));
+  return measure_text(options, model, windows);
 }
 
 }  // namespace mica::program

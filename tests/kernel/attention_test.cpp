@@ -68,6 +68,16 @@ TEST_CASE_TEMPLATE("a query of zeros sees all tokens alike", E, format::F16, for
   CHECK(chunk.template run<kernel::Highway>(true).p[4] == 1.0f);
 }
 
+TEST_CASE_TEMPLATE("capped scores equal the specification", E, format::F16, format::Q8_0) {
+  CounterRng rng(8);
+  for (const float softcap : {0.5f, 3.0f, 50.0f}) {
+    Chunk<E> chunk(24, {{0, 256}, {3, 20}, {17, 95}, {5, 5}}, rng);
+    chunk.softcap = softcap;
+    chunk.q[30] = std::numeric_limits<float>::quiet_NaN();
+    chunk.check();
+  }
+}
+
 TEST_CASE("the softmax finds the first of equal maxima, passes over NaN and keeps a NaN in front") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> crossed(40, -1.0f);  // the later zero is in an earlier lane of four, eight or sixteen
@@ -117,6 +127,8 @@ TEST_CASE_TEMPLATE("the specification of attention is a softmax over dot product
   CounterRng rng(7);
   const std::size_t head_dim = 40, first = 3, last = 50;
   Chunk<E> chunk(head_dim, {{first, last}}, rng);
+  SUBCASE("as they are") {}
+  SUBCASE("capped") { chunk.softcap = 4; }
   const auto result = chunk.template run<kernel::Scalar>(true);
   std::vector<double> weight(last), out(head_dim);
   std::vector<float> head(head_dim);
@@ -126,7 +138,8 @@ TEST_CASE_TEMPLATE("the specification of attention is a softmax over dot product
     double dot = 0;
     for (std::size_t i = 0; i < head_dim; ++i)
       dot += static_cast<double>(chunk.q[i]) * static_cast<double>(head[i]);
-    sum += weight[j] = std::exp(dot * 0.37);
+    const double score = dot * 0.37, cap = chunk.softcap;
+    sum += weight[j] = std::exp(cap == 0 ? score : cap * std::tanh(score / cap));
   }
   for (std::size_t j = first; j < last; ++j) {
     E::load_value(chunk.pointers[j / 16] + E::key_tile_bytes(head_dim), j % 16, head_dim, head.data());

@@ -18,6 +18,7 @@ namespace mica::test {
 template <class E>
 struct Chunk {
   std::size_t head_dim;
+  float softcap = 0;
   std::vector<kernel::Visible> visible;
   std::vector<std::unique_ptr<Guarded<std::byte>>> tiles;
   std::vector<const std::byte*> pointers;
@@ -82,6 +83,7 @@ struct Chunk {
     a.max = r.max.data();
     a.sum = r.sum.data();
     a.out = {r.out.data(), n, head_dim};
+    a.softcap = softcap;
     const kernel::AttentionState state{r.total_max.data(), r.total_sum.data(), {r.total.data(), n, head_dim}};
     K::template attention_scores<E>(a);
     K::attention_softmax(a);

@@ -40,6 +40,8 @@ TEST_CASE_TEMPLATE("attention is a softmax of scaled dots over values", E, forma
                    format::F32, format::BF16) {
   CounterRng rng(2);
   test::Chunk<E> chunk(40, {{0, 90}, {7, 60}, {9, 9}}, rng);
+  SUBCASE("scores as they are") {}
+  SUBCASE("capped scores") { chunk.softcap = 5; }
   for (const bool empty_state : {true, false}) {
     const auto a = chunk.template run<Scalar>(empty_state), b = chunk.template run<Oracle>(empty_state);
     // Queries of 15 bits: a score of about ten is off by less than a thousandth.
@@ -68,6 +70,71 @@ TEST_CASE("norm, rotation and gate agree with their formulas") {
       K::rope({row, n, n, pairs, {cos.data(), 1, n / 2}, {sin.data(), 1, n / 2}, 0, 1});
     }
     return y;
+  };
+  CHECK(error(run(Scalar{}), run(Oracle{})) < 1e-6);
+}
+
+TEST_CASE("gates, lengths, sums, factors and caps agree with their formulas") {
+  CounterRng rng(5);
+  const std::size_t n = 96;
+  std::vector<float> x(n), u(n);
+  for (auto* v : {&x, &u}) test::fill_noise(*v, rng, 3);
+  const auto run = [&](auto kernels) {
+    using K = decltype(kernels);
+    std::vector<float> y(8 * n, 0.5f);
+    const MatrixView<const float> g(x.data(), 1, n), up(u.data(), 1, n);
+    const auto row = [&](std::size_t r) { return MatrixView<float>(y.data() + r * n, 1, n); };
+    std::size_t r = 0;
+    for (const auto kind :
+         {kernel::Gate::silu, kernel::Gate::gelu, kernel::Gate::sigmoid, kernel::Gate::clamped})
+      K::gated({kind, g, up, row(r++), 0, 1});
+    K::l2_norm({g, 1e-6f, 2.5f, row(r++), 0, 1});
+    K::add({g, row(r), 0.3f, 0, 1});
+    K::scale({row(r++), 0.7f, 0, 1});
+    std::copy(x.begin(), x.end(), row(r).data());
+    K::softcap({row(r++), 2.0f, 0, 1});
+    K::rms_norm({g, nullptr, 1e-5f, row(r), 0, 1});
+    return y;
+  };
+  const auto expected = run(Scalar{}), oracle = run(Oracle{});
+  for (std::size_t r = 0; r < 8; ++r) {
+    const auto row = [&](const std::vector<float>& y) {
+      return std::vector<float>(y.begin() + static_cast<long>(r * n),
+                                y.begin() + static_cast<long>((r + 1) * n));
+    };
+    INFO("row " << r);
+    CHECK(error(row(expected), row(oracle)) < 1e-6);
+  }
+}
+
+TEST_CASE("convolution and delta rule agree with their formulas") {
+  CounterRng rng(6);
+  const std::size_t tokens = 11, k_dim = 24, v_dim = 40;
+  std::vector<float> q(tokens * k_dim), k(tokens * k_dim), v(tokens * v_dim), gates(2 * tokens),
+      weight(4 * v_dim);
+  for (auto* numbers : {&q, &k, &v, &weight}) test::fill_noise(*numbers, rng);
+  for (float& gate : gates) gate = static_cast<float>(rng.uniform());
+  const MatrixView<float> keys(k.data(), tokens, k_dim);
+  Scalar::l2_norm({keys, 1e-6f, 1, keys, 0, tokens});
+  const auto run = [&](auto kernels) {
+    using K = decltype(kernels);
+    std::vector<float> all((2 * tokens + k_dim + 3) * v_dim, 0.25f);
+    const MatrixView<float> rows(all.data(), 2 * tokens + k_dim + 3, v_dim);
+    const auto convolved = rows.rows(0, tokens), out = rows.rows(tokens, tokens);
+    const auto state = rows.rows(2 * tokens, k_dim), before = rows.rows(2 * tokens + k_dim, 3);
+    const MatrixView<const float> values(v.data(), tokens, v_dim);
+    K::causal_conv({values, weight.data(), 4, before, convolved, 1, v_dim - 2});
+    K::delta_rule({{q.data(), tokens, k_dim},
+                   keys,
+                   values,
+                   gates.data(),
+                   gates.data() + 1,
+                   2,
+                   state,
+                   out,
+                   3,
+                   v_dim - 1});
+    return all;
   };
   CHECK(error(run(Scalar{}), run(Oracle{})) < 1e-6);
 }

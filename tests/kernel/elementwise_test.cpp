@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quantize, rms_norm, rope and gated of the vector kernels against the specification, and the specification of exp
-// against the standard library.
+// What is done to rows, by the vector kernels against the specification, and the specification against formulas and the
+// standard library.
 
-#include "kernel/guarded.hpp"
+#include "kernel/strided.hpp"
 #include "kernel/targets.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -15,6 +16,7 @@ namespace mica {
 namespace {
 
 using test::Guarded;
+using test::Strided;
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -114,25 +116,171 @@ TEST_CASE("a quarter turn moves the first of a pair into the second") {
   CHECK(x[3] == 2);
 }
 
-TEST_CASE("the gated activation equals the specification, special values included") {
+constexpr kernel::Gate gates[] = {kernel::Gate::silu, kernel::Gate::gelu, kernel::Gate::sigmoid,
+                                  kernel::Gate::clamped};
+constexpr float special[] = {nan,    inf,    -inf,    0.0f,  -0.0f, 87.0f, -87.0f, 88.5f, -88.5f,
+                             1e-40f, 200.0f, -200.0f, 1e20f, 7.0f,  -7.0f, -1.0f,  7.5f};
+
+/// Numbers for the ends of vectors and for their middle.
+void fill_special(Strided& x) {
+  for (std::size_t i = 0; i < x.cols && i < std::size(special); ++i)
+    x.at(x.rows - 1, x.cols - 1 - i) = special[i];
+}
+
+TEST_CASE("every gate equals the specification, special values included, in place or not") {
   CounterRng rng(4);
   for (const std::size_t n : sizes) {
-    Guarded<float> gate(n), up(n), expected(n), actual(n);
-    test::fill_noise(gate, rng, 40);
-    test::fill_noise(up, rng);
-    const float special[] = {nan,    inf,   -inf,   0.0f,   -0.0f,  87.0f,
-                             -87.0f, 88.5f, -88.5f, 1e-40f, 200.0f, -200.0f};
-    for (std::size_t i = 0; i < n && i < std::size(special); ++i) gate[n - 1 - i] = special[i];
-    const auto args = [&](Guarded<float>& y) {
-      return kernel::GatedArgs{
-          kernel::Gate::silu, {gate.data(), 1, n}, {up.data(), 1, n}, {y.data(), 1, n}, 0, 1};
+    Strided gate(3, n, 2, rng, 40), up(3, n, 5, rng, 5), out(3, n, 1, rng);
+    fill_special(gate);
+    if (n > 20) std::copy_n(special, std::size(special), &up.at(1, 0));
+    for (const kernel::Gate kind : gates) {
+      const auto check = [&](auto in_place) {
+        const auto run = [&](auto kernels) {
+          Strided g(gate), u(up), y(out);
+          auto& written = in_place(g, u, y);
+          decltype(kernels)::gated({kind, g.view(), u.view(), written.view(), 1, 3});
+          return std::vector<float>(written.numbers.begin(), written.numbers.end());
+        };
+        const auto expected = run(kernel::Scalar{});
+        test::for_each_target([&] {
+          INFO("width " << n << ", gate " << static_cast<int>(kind));
+          CHECK(test::differences(expected.data(), run(kernel::Highway{}).data(), expected.size()) == 0);
+        });
+      };
+      check([](Strided&, Strided&, Strided& y) -> Strided& { return y; });
+      check([](Strided& g, Strided&, Strided&) -> Strided& { return g; });
+      check([](Strided&, Strided& u, Strided&) -> Strided& { return u; });
+    }
+  }
+}
+
+TEST_CASE("every gate is its formula within eight roundings and the error of exp") {
+  const auto exact = [](kernel::Gate kind, double g, double u) {
+    switch (kind) {
+      case kernel::Gate::silu:
+        return g / (1 + std::exp(-g)) * u;
+      case kernel::Gate::gelu:
+        return g / 2 * (1 + std::tanh(0.79788456080286536 * (g + 0.044715 * g * g * g))) * u;
+      case kernel::Gate::sigmoid:
+        return u / (1 + std::exp(-g));
+      default:
+        break;
+    }
+    const double x = std::min(g, 7.0), y = std::clamp(u, -7.0, 7.0);
+    return x / (1 + std::exp(-1.702 * x)) * (y + 1);
+  };
+  for (const kernel::Gate kind : gates) {
+    for (float g = -4; g < 12;
+         g += 0.0137f) {  // the argument of exp is below 12: its own error counts twelve times
+      for (const float u : {-9.0f, -0.3f, 0.0f, 2.0f, 8.0f}) {
+        float y = 0;
+        kernel::Scalar::gated({kind, {&g, 1, 1}, {&u, 1, 1}, {&y, 1, 1}, 0, 1});
+        const double expected = exact(kind, g, u);
+        INFO("gate " << static_cast<int>(kind) << " of " << g << ", " << u);
+        CHECK(std::fabs(y - expected) <= std::fabs(expected) * ((8 + 12 * 5) * 0x1p-24 + 2.4e-7));
+      }
+    }
+  }
+}
+
+TEST_CASE("a gate passes on what is not finite") {
+  for (const kernel::Gate kind : gates) {
+    const auto run = [&](float g, float u) {
+      std::vector<float> gate(20, g), up(20, u);
+      kernel::Highway::gated({kind, {gate.data(), 1, 20}, {up.data(), 1, 20}, {gate.data(), 1, 20}, 0, 1});
+      CHECK(test::same(gate[0], gate[19]));  // in a vector and behind the last one
+      return gate[0];
     };
-    kernel::Scalar::gated(args(expected));
+    INFO("gate " << static_cast<int>(kind));
+    CHECK(std::isnan(run(nan, 1)));
+    CHECK(std::isnan(run(1, nan)));
+    const bool limited = kind == kernel::Gate::clamped;
+    CHECK(std::isfinite(run(inf, 1)) == (limited || kind == kernel::Gate::sigmoid));
+    CHECK(std::isfinite(run(1, -inf)) == limited);
+  }
+}
+
+TEST_CASE("a norm without a weight is one with a weight of ones") {
+  CounterRng rng(5);
+  for (const std::size_t n : sizes) {
+    Strided x(2, n, 3, rng), y(2, n, 1, rng), expected(y);
+    const std::vector<float> ones(n, 1.0f);
+    kernel::Scalar::rms_norm({x.view(), ones.data(), 1e-6f, expected.view(), 0, 2});
     test::for_each_target([&] {
-      kernel::Highway::gated(args(actual));
-      INFO("width " << n);
-      CHECK(test::differences(expected.data(), actual.data(), n) == 0);
+      Strided actual(y);
+      kernel::Highway::rms_norm({x.view(), nullptr, 1e-6f, actual.view(), 0, 2});
+      CHECK(test::differences(expected, actual) == 0);
     });
+    kernel::Scalar::rms_norm({x.view(), nullptr, 1e-6f, y.view(), 0, 2});
+    CHECK(test::differences(expected, y) == 0);
+  }
+}
+
+TEST_CASE("the norm to a length equals the specification, rows of zeros and NaN included") {
+  CounterRng rng(6);
+  for (const std::size_t n : sizes) {
+    Strided x(5, n, 3, rng), y(5, n, 1, rng), expected(y);
+    std::fill_n(&x.at(1, 0), n, 0.0f);
+    std::fill_n(&x.at(2, 0), n, 1e-9f);
+    x.at(3, n - 1) = nan;
+    kernel::Scalar::l2_norm({x.view(), 1e-6f, 0.25f, expected.view(), 1, 5});
+    test::for_each_target([&] {
+      Strided actual(y);
+      kernel::Highway::l2_norm({x.view(), 1e-6f, 0.25f, actual.view(), 1, 5});
+      INFO("width " << n);
+      CHECK(test::differences(expected, actual) == 0);
+    });
+    CHECK(expected.at(0, 0) == y.at(0, 0));  // not in the slice
+    CHECK(expected.at(1, 0) == 0);
+    CHECK(std::isnan(expected.at(3, 0)));
+    double squares = 0;
+    for (std::size_t k = 0; k < n; ++k) squares += std::pow(static_cast<double>(x.at(4, k)), 2);
+    // A chain of n / 16 and four levels of the tree, halved by the root; the root, the quotient, the product.
+    const double bound = (static_cast<double>(n / 16 + 5) / 2 + 3) * 0x1p-24;
+    for (std::size_t k = 0; k < n; ++k) {
+      const double exact = static_cast<double>(x.at(4, k)) * 0.25 / std::sqrt(squares);
+      CHECK(std::fabs(expected.at(4, k) - exact) <= std::fabs(exact) * bound);
+    }
+  }
+}
+
+TEST_CASE("sums, factors and caps equal the specification") {
+  CounterRng rng(7);
+  for (const std::size_t n : sizes) {
+    Strided x(3, n, 2, rng, 30), y(3, n, 4, rng);
+    fill_special(x);
+    const auto run = [&](auto kernels) {
+      using K = decltype(kernels);
+      Strided sum(y), product(x), bent(x);
+      K::add({x.view(), sum.view(), 0.37f, 1, 3});
+      K::scale({product.view(), 0.37f, 1, 3});
+      K::softcap({bent.view(), 30.0f, 1, 3});
+      std::vector<float> all(sum.numbers.begin(), sum.numbers.end());
+      all.insert(all.end(), product.numbers.begin(), product.numbers.end());
+      all.insert(all.end(), bent.numbers.begin(), bent.numbers.end());
+      return all;
+    };
+    const auto expected = run(kernel::Scalar{});
+    test::for_each_target([&] {
+      INFO("width " << n);
+      CHECK(test::differences(expected.data(), run(kernel::Highway{}).data(), expected.size()) == 0);
+    });
+  }
+}
+
+TEST_CASE("sums round once, factors round once, caps are tanh within 6e-7 of the cap") {
+  float x = 0.1f, y = 0.7f;
+  kernel::Scalar::add({{&x, 1, 1}, {&y, 1, 1}, 3.3f, 0, 1});
+  CHECK(y == static_cast<float>(static_cast<double>(0.1f) * static_cast<double>(3.3f) +
+                                static_cast<double>(0.7f)));
+  kernel::Scalar::scale({{&x, 1, 1}, 3.3f, 0, 1});
+  CHECK(x == 0.1f * 3.3f);
+  for (const float cap : {1.0f, 30.0f, 50.0f}) {
+    for (float score = -400; score < 400; score += 0.317f) {
+      float bent = score;
+      kernel::Scalar::softcap({{&bent, 1, 1}, cap, 0, 1});
+      CHECK(std::fabs(bent - cap * std::tanh(static_cast<double>(score) / cap)) <= 6e-7 * cap);
+    }
   }
 }
 

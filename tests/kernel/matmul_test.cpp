@@ -2,6 +2,7 @@
 //
 // Products of the vector kernels against the specification: every bit, every target, every format.
 
+#include "kernel/formats.hpp"
 #include "kernel/product.hpp"
 #include "mica/kernel/highway.hpp"
 
@@ -18,30 +19,30 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 template <class F>
 std::vector<std::size_t> widths() {
   if (F::block_size == 1) return {1, 7, 16, 31, 33, 257};
-  if (F::block_size == 32) return {1, 2, 3, 5, 8, 9, 17};
+  if (F::block_size <= 128) return {1, 2, 3, 5, 8, 9, 17};
   return {1, 2, 3, 5};
 }
 
-TEST_CASE_TEMPLATE("products equal the specification for any number of rows", F, format::Q4_K, format::Q6_K,
-                   format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE_DEFINE("products equal the specification for any number of rows", F, rows) {
   CounterRng rng(1);
   for (std::size_t rows = 1; rows <= 35; ++rows) {
     for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 5})
       Product<F>(rows, widths<F>()[rows % widths<F>().size()], tokens, rng).check();
   }
 }
+TEST_CASE_TEMPLATE_APPLY(rows, test::VectorFormats);
 
-TEST_CASE_TEMPLATE("products equal the specification for any number of tokens and any width", F, format::Q4_K,
-                   format::Q6_K, format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE_DEFINE("products equal the specification for any number of tokens and any width", F,
+                          tokens) {
   CounterRng rng(2);
   for (const std::size_t width : widths<F>()) {
     for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 17})
       Product<F>(19, width, tokens, rng).check();
   }
 }
+TEST_CASE_TEMPLATE_APPLY(tokens, test::VectorFormats);
 
-TEST_CASE_TEMPLATE("a slice of rows writes its own outputs only, and adds when asked", F, format::Q4_K,
-                   format::Q6_K, format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE_DEFINE("a slice of rows writes its own outputs only, and adds when asked", F, slices) {
   CounterRng rng(3);
   for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 4, 11}) {
     Product<F> product(37, 2, tokens, rng);
@@ -52,6 +53,7 @@ TEST_CASE_TEMPLATE("a slice of rows writes its own outputs only, and adds when a
     product.check(36, 37);
   }
 }
+TEST_CASE_TEMPLATE_APPLY(slices, test::VectorFormats);
 
 TEST_CASE_TEMPLATE("more tokens than a panel takes change nothing", F, format::Q4_K, format::Q8_0,
                    format::F16) {
@@ -59,17 +61,18 @@ TEST_CASE_TEMPLATE("more tokens than a panel takes change nothing", F, format::Q
   Product<F>(18, 2, 133, rng).check();
 }
 
-TEST_CASE_TEMPLATE("the largest codes and scales stay exact", F, format::Q4_K, format::Q6_K, format::Q8_0,
-                   format::Q4_0) {
+TEST_CASE_TEMPLATE_DEFINE("the largest codes and scales stay exact", F, largest) {
   CounterRng rng(5);
   for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
     for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 3, 6}) {
       Product<F> product(17, 2, tokens, rng);
       for (auto& block : product.blocks) {
-        const auto d = block.d;
+        const auto before = block;
         std::memset(static_cast<void*>(&block), byte, sizeof(block));
-        block.d = d;
-        if constexpr (requires { block.dmin; }) block.dmin = d;
+        if constexpr (requires { block.d; }) block.d = before.d;
+        if constexpr (requires { block.dmin; }) block.dmin = before.d;
+        if constexpr (requires { block.m; }) block.m = before.d;
+        if constexpr (requires { block.exponent; }) block.exponent = before.exponent;
       }
       for (std::size_t i = 0; i < product.x.values.size(); ++i)
         product.x.values[i] = (i / 3) % 5 == 0 ? -2.0f : 2.0f;
@@ -78,9 +81,9 @@ TEST_CASE_TEMPLATE("the largest codes and scales stay exact", F, format::Q4_K, f
     }
   }
 }
+TEST_CASE_TEMPLATE_APPLY(largest, test::IntegerFormats);
 
-TEST_CASE_TEMPLATE("a NaN or an infinity spoils its token and no other", F, format::Q4_K, format::Q6_K,
-                   format::Q8_0, format::Q4_0, format::F32, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE_DEFINE("a NaN or an infinity spoils its token and no other", F, spoils) {
   CounterRng rng(6);
   for (const std::size_t tokens : std::initializer_list<std::size_t>{2, 6}) {
     Product<F> product(9, 2, tokens, rng);
@@ -93,6 +96,7 @@ TEST_CASE_TEMPLATE("a NaN or an infinity spoils its token and no other", F, form
     if (tokens > 2) CHECK(std::isfinite(y[2 * 9]));
   }
 }
+TEST_CASE_TEMPLATE_APPLY(spoils, test::VectorFormats);
 
 TEST_CASE_TEMPLATE("products that round to minus zero keep their sign", F, format::F32, format::BF16) {
   CounterRng rng(7);

@@ -21,11 +21,11 @@ struct Codec<user::Grouped<Group, true>> {
   using Block = typename F::Block;
   static constexpr bool unit_scales = false;
 
-  static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
+  static HWY_INLINE void unpack(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes) {
     const hn::CappedTag<std::uint8_t, 64> d;
-    for (std::size_t i = 0; i < 64; i += hn::MaxLanes(d)) {
-      const auto bytes = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(block.code) + i);
-      hn::StoreU(hn::Xor(bytes, hn::Set(d, 128)), d, codes + i);
+    for (std::size_t i = 0; i < 64 * n; i += hn::MaxLanes(d)) {
+      const auto* const code = reinterpret_cast<const std::uint8_t*>(blocks[i / 64].code);
+      hn::StoreU(hn::Xor(hn::LoadU(d, code + i % 64), hn::Set(d, 128)), d, codes + i);
     }
   }
   static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<F>& out) {

@@ -33,29 +33,36 @@ TEST_CASE_TEMPLATE("attention by xsimd equals the specification", E, format::F16
                    format::BF16) {
   CounterRng rng(3);
   for (const std::size_t head_dim : std::initializer_list<std::size_t>{3, 20, 64}) {
-    test::Chunk<E>(head_dim, {{0, 37}, {0, 38}, {5, 5}, {20, 256}}, rng).template check_kernels<Xsimd>();
+    test::Chunk<E> chunk(head_dim, {{0, 37}, {0, 38}, {5, 5}, {20, 256}}, rng);
+    chunk.template check_kernels<Xsimd>();
+    chunk.softcap = 3;
+    chunk.template check_kernels<Xsimd>();
   }
 }
 
-TEST_CASE("norm, rotation and gate by xsimd equal the specification") {
+TEST_CASE("norm, rotation and gates by xsimd equal the specification") {
   CounterRng rng(4);
   for (const std::size_t n : std::initializer_list<std::size_t>{6, 32, 96, 130}) {
     std::vector<float> x(n), weight(n), cos(n / 2), sin(n / 2);
     for (auto* v : {&x, &weight, &cos, &sin}) test::fill_noise(*v, rng, 3);
     const auto run = [&](auto kernels) {
       using K = decltype(kernels);
-      std::vector<float> y(4 * n);
-      const MatrixView<float> rows(y.data(), 4, n);
+      std::vector<float> y(8 * n);
+      const MatrixView<float> rows(y.data(), 8, n);
       K::rms_norm({{x.data(), 1, n}, weight.data(), 1e-5f, rows.rows(0, 1), 0, 1});
-      K::gated({kernel::Gate::silu, {x.data(), 1, n}, {weight.data(), 1, n}, rows.rows(1, 1), 0, 1});
+      K::rms_norm({{x.data(), 1, n}, nullptr, 1e-5f, rows.rows(1, 1), 0, 1});
+      std::size_t r = 2;
+      for (const auto kind :
+           {kernel::Gate::silu, kernel::Gate::gelu, kernel::Gate::sigmoid, kernel::Gate::clamped})
+        K::gated({kind, {x.data(), 1, n}, {weight.data(), 1, n}, rows.rows(r++, 1), 0, 1});
       for (const auto pairs : {kernel::RopePairs::halves, kernel::RopePairs::adjacent}) {
-        const auto row = rows.rows(pairs == kernel::RopePairs::halves ? 2 : 3, 1);
+        const auto row = rows.rows(r++, 1);
         std::copy(x.begin(), x.end(), row.data());
         K::rope({row, n, n, pairs, {cos.data(), 1, n / 2}, {sin.data(), 1, n / 2}, 0, 1});
       }
       return y;
     };
-    CHECK(test::differences(run(kernel::Scalar{}).data(), run(Xsimd{}).data(), 4 * n) == 0);
+    CHECK(test::differences(run(kernel::Scalar{}).data(), run(Xsimd{}).data(), 8 * n) == 0);
   }
 }
 

@@ -35,12 +35,14 @@ inline constexpr std::size_t tile_tokens = 16;
 
 /// One block of an integer format, taken apart:
 ///   value[i] = d * scale[i / Group] * code[i] - dmin * min[i / Group]
-/// Bounds, so that the weighted integer sum of 32 products stays exact in a float (below 2^24):
-///   sum over any 32 values of |scale * code| * 127 < 2^24.
+/// Bounds, so that any kernel gets the bits of the weighted sum of 32 products:
+///   either it is exact in a float:            sum over any 32 values of |scale * code| * 127 < 2^24,
+///   or a group's is, and the sum of two rounds once: |scale| * (sum over a group of |code|) * 127 < 2^24 with scale
+///   divided by the powers of two in it.
 template <std::size_t BlockSize, std::size_t Group>
 struct Codes {
   std::int8_t code[BlockSize];
-  std::int16_t scale[BlockSize / Group];
+  std::int32_t scale[BlockSize / Group];
   std::int16_t min[BlockSize / Group];  // all zero for a format without mins
   float d;
   float dmin;

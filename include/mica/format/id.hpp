@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The numbers by which GGUF files name their block types, with the size of a block. A file may hold any of these; which
-// of them can be computed with is decided by the lists in format/lists.hpp. Ids and sizes: ggml's file format.
+// of them can be computed with is decided by the lists in format/lists.hpp. Ids and sizes: ggml's file format, and one
+// private number for a format of our own, far from those that others hand out.
 #pragma once
 
 #include <array>
@@ -48,6 +49,7 @@ enum class Id : std::uint32_t {
   NVFP4 = 40,
   Q1_0 = 41,
   Q2_0 = 42,
+  NF4 = 0x344E4D,  // bytes "MN4"; other programs refuse such a file
 };
 
 /// What a file may say about a block type without anybody computing with it.
@@ -58,7 +60,7 @@ struct Info {
   std::uint16_t block_bytes;  // bytes of a block
 };
 
-inline constexpr std::array<Info, 35> infos = {{
+inline constexpr std::array<Info, 36> infos = {{
     {Id::F32, "F32", 1, 4},
     {Id::F16, "F16", 1, 2},
     {Id::Q4_0, "Q4_0", 32, 18},
@@ -94,6 +96,7 @@ inline constexpr std::array<Info, 35> infos = {{
     {Id::NVFP4, "NVFP4", 64, 36},
     {Id::Q1_0, "Q1_0", 128, 18},
     {Id::Q2_0, "Q2_0", 64, 18},
+    {Id::NF4, "NF4", 32, 18},
 }};
 
 /// The entry of a type number; empty when no such type exists.

@@ -11,7 +11,7 @@
 
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq2.hpp"
-#include "mica/format/detail/exact.hpp"
+#include "mica/format/detail/apart.hpp"
 
 namespace mica::format {
 
@@ -31,7 +31,7 @@ struct IQ2_S {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_exact<IQ2_S>(block, values);
+    detail::decode_apart<IQ2_S>(block, values);
   }
 
   // Required by IntegerFormat

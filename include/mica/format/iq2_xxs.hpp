@@ -10,7 +10,7 @@
 
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq2.hpp"
-#include "mica/format/detail/exact.hpp"
+#include "mica/format/detail/apart.hpp"
 
 namespace mica::format {
 
@@ -33,7 +33,7 @@ struct IQ2_XXS {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_exact<IQ2_XXS>(block, values);
+    detail::decode_apart<IQ2_XXS>(block, values);
   }
 
   // Required by IntegerFormat

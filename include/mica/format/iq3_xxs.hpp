@@ -10,7 +10,7 @@
 
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq3.hpp"
-#include "mica/format/detail/exact.hpp"
+#include "mica/format/detail/apart.hpp"
 
 namespace mica::format {
 
@@ -28,7 +28,7 @@ struct IQ3_XXS {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_exact<IQ3_XXS>(block, values);
+    detail::decode_apart<IQ3_XXS>(block, values);
   }
 
   // Required by IntegerFormat

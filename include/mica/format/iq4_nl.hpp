@@ -6,7 +6,7 @@
 //   byte j holds value j in its low nibble and value j + 16 in its high nibble
 #pragma once
 
-#include "mica/format/detail/exact.hpp"
+#include "mica/format/detail/apart.hpp"
 
 namespace mica::format {
 
@@ -23,7 +23,7 @@ struct IQ4_NL {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_exact<IQ4_NL>(block, values);
+    detail::decode_apart<IQ4_NL>(block, values);
   }
 
   // Required by IntegerFormat
@@ -44,10 +44,7 @@ inline void IQ4_NL::take_apart(const Block& block, Codes<32, 32>& out) noexcept 
     out.code[j] = levels[block.nibbles[j] & 15];
     out.code[j + 16] = levels[block.nibbles[j] >> 4];
   }
-  out.scale[0] = 1;
-  out.min[0] = 0;
-  out.d = to_float(block.d);
-  out.dmin = 0;
+  detail::set_scale(out, to_float(block.d));
 }
 
 static_assert(sizeof(IQ4_NL::Block) == 18 && IntegerFormat<IQ4_NL>);

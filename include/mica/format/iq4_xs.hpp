@@ -28,7 +28,7 @@ struct IQ4_XS {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_exact<IQ4_XS>(block, values);
+    detail::decode_apart<IQ4_XS>(block, values);
   }
 
   // Required by IntegerFormat

@@ -39,23 +39,22 @@ struct Q4_K {
   static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
 
   // Specific to Q4_K
-  /// The eight scales and mins, each 0..63.
-  static void unpack_scales(const Block& block, std::uint8_t* scale, std::uint8_t* min) noexcept;
+  /// The eight scales and mins, each 0..63, out of 12 bytes; Q5_K packs them alike.
+  static void unpack_scales(const std::uint8_t* bytes, std::uint8_t* scale, std::uint8_t* min) noexcept;
 };
 
-inline void Q4_K::unpack_scales(const Block& block, std::uint8_t* scale, std::uint8_t* min) noexcept {
-  const std::uint8_t* const s = block.scales;
+inline void Q4_K::unpack_scales(const std::uint8_t* bytes, std::uint8_t* scale, std::uint8_t* min) noexcept {
   for (std::size_t g = 0; g < 4; ++g) {
-    scale[g] = s[g] & 63;
-    min[g] = s[g + 4] & 63;
-    scale[g + 4] = static_cast<std::uint8_t>((s[g + 8] & 15) | (s[g] >> 6 << 4));
-    min[g + 4] = static_cast<std::uint8_t>((s[g + 8] >> 4) | (s[g + 4] >> 6 << 4));
+    scale[g] = bytes[g] & 63;
+    min[g] = bytes[g + 4] & 63;
+    scale[g + 4] = static_cast<std::uint8_t>((bytes[g + 8] & 15) | (bytes[g] >> 6 << 4));
+    min[g + 4] = static_cast<std::uint8_t>((bytes[g + 8] >> 4) | (bytes[g + 4] >> 6 << 4));
   }
 }
 
 inline void Q4_K::decode(const Block& block, float* values) noexcept {
   std::uint8_t scale[8], min[8];
-  unpack_scales(block, scale, min);
+  unpack_scales(block.scales, scale, min);
   const float d = to_float(block.d), dmin = to_float(block.dmin);
   for (std::size_t i = 0; i < block_size; ++i) {
     const std::size_t g = i / 32;
@@ -68,7 +67,7 @@ inline void Q4_K::decode(const Block& block, float* values) noexcept {
 
 inline void Q4_K::take_apart(const Block& block, Codes<256, 32>& out) noexcept {
   std::uint8_t scale[8], min[8];
-  unpack_scales(block, scale, min);
+  unpack_scales(block.scales, scale, min);
   for (std::size_t p = 0; p < 4; ++p) {
     for (std::size_t j = 0; j < 32; ++j) {
       const std::uint8_t byte = block.nibbles[p * 32 + j];

@@ -11,8 +11,6 @@
 #include "mica/kernel/concept.hpp"
 #include "mica/kernel/highway/generic.hpp"
 #include "mica/kernel/scalar/attention.hpp"
-#include "mica/kernel/scalar/elementwise.hpp"
-#include "mica/kernel/scalar/recurrent.hpp"
 
 namespace mica::kernel {
 
@@ -28,7 +26,14 @@ void attention_values(const AttentionArgs& a) noexcept;
 
 void quantize(const QuantizeArgs& a) noexcept;
 void rms_norm(const RmsNormArgs& a) noexcept;
+void l2_norm(const L2NormArgs& a) noexcept;
 void rope(const RopeArgs& a) noexcept;
+void gated(const GatedArgs& a) noexcept;
+void add(const AddArgs& a) noexcept;
+void scale(const ScaleArgs& a) noexcept;
+void softcap(const SoftcapArgs& a) noexcept;
+void causal_conv(const CausalConvArgs& a) noexcept;
+void delta_rule(const DeltaRuleArgs& a) noexcept;
 void attention_softmax(const AttentionArgs& a) noexcept;
 void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept;
 void attention_finish(const AttentionState& state) noexcept;
@@ -49,14 +54,14 @@ struct Highway {
   }
   static void quantize(const QuantizeArgs& a) noexcept { highway::quantize(a); }
   static void rms_norm(const RmsNormArgs& a) noexcept { highway::rms_norm(a); }
-  static void l2_norm(const L2NormArgs& a) noexcept { scalar::l2_norm(a); }
+  static void l2_norm(const L2NormArgs& a) noexcept { highway::l2_norm(a); }
   static void rope(const RopeArgs& a) noexcept { highway::rope(a); }
-  static void gated(const GatedArgs& a) noexcept { scalar::gated(a); }
-  static void add(const AddArgs& a) noexcept { scalar::add(a); }
-  static void scale(const ScaleArgs& a) noexcept { scalar::scale(a); }
-  static void softcap(const SoftcapArgs& a) noexcept { scalar::softcap(a); }
-  static void causal_conv(const CausalConvArgs& a) noexcept { scalar::causal_conv(a); }
-  static void delta_rule(const DeltaRuleArgs& a) noexcept { scalar::delta_rule(a); }
+  static void gated(const GatedArgs& a) noexcept { highway::gated(a); }
+  static void add(const AddArgs& a) noexcept { highway::add(a); }
+  static void scale(const ScaleArgs& a) noexcept { highway::scale(a); }
+  static void softcap(const SoftcapArgs& a) noexcept { highway::softcap(a); }
+  static void causal_conv(const CausalConvArgs& a) noexcept { highway::causal_conv(a); }
+  static void delta_rule(const DeltaRuleArgs& a) noexcept { highway::delta_rule(a); }
 
   /// Limit: an element outside format::AllKv runs at the speed of the specification.
   template <KvElement E>

@@ -11,8 +11,8 @@
 //   for each block of the row, in order:
 //     acc = 0, mac = 0
 //     for each 32 values s of the block, in order:
-//       isum = sum over the groups g in s of scale[g] * (sum of code * x code)           exact, below 2^24
-//       acc  = fma(xd[s], float(isum), acc)
+//       isum = sum over the groups g in s of scale[g] * (sum of code * x code)
+//       acc  = fma(xd[s], float(isum), acc)                         isum is exact in a float, or rounds once
 //       if the format has mins, for each group g in s, in order:
 //         mac = fma(float(min[g]), xd[s] * float(sum of x codes in g), mac)
 //     y = fma(d, acc, y)

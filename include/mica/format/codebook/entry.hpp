@@ -3,6 +3,7 @@
 // From an entry of a codebook to codes: magnitudes that few bits choose, and one bit for each sign.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,28 @@ constexpr void spell(const std::int8_t* levels, unsigned entry, unsigned signs, 
     code[i] = static_cast<std::int8_t>((signs >> i) & 1u ? -level : level);
   }
 }
+
+namespace detail {
+
+template <class Word, std::size_t n, std::size_t levels_n>
+consteval std::array<Word, n> to_words(const std::uint16_t (&entries)[n],
+                                       const std::int8_t (&levels)[levels_n]) {
+  constexpr unsigned bits = sizeof(Word) == 8 ? 2 : 3;
+  std::array<Word, n> words = {};
+  for (std::size_t e = 0; e < n; ++e) {
+    for (unsigned i = 0; i < sizeof(Word); ++i) {
+      const int level = levels[(entries[e] >> (bits * i)) & ((1u << bits) - 1)];
+      words[e] |= static_cast<Word>(level) << (8 * i);
+    }
+  }
+  return words;
+}
+
+}  // namespace detail
+
+/// The entries of a codebook as vectors want them: a byte a value, the first one lowest. Exists where it is used.
+template <class Word, const auto& entries, const auto& levels>
+inline constexpr auto words = detail::to_words<Word>(entries, levels);
 
 static_assert(even_signs(0) == 0 && even_signs(1) == 0x81 && even_signs(0x7F) == 0xFF);
 

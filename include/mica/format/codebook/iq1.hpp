@@ -13,6 +13,9 @@ namespace mica::format::codebook {
 /// Eight times -1, 0 and 1, shifted up by one, and shifted down by one.
 inline constexpr std::int8_t iq1_levels[2][3] = {{-7, 1, 9}, {-9, -1, 7}};
 
+/// Those shifted down, lifted so that none is negative.
+inline constexpr std::int8_t iq1_lifted[3] = {0, 8, 16};
+
 /// The entries.
 inline constexpr std::uint16_t iq1[2048] = {
     0x0000, 0x0002, 0x0005, 0x0008, 0x000a, 0x0011, 0x0015, 0x0020, 0x0022, 0x0028, 0x002a, 0x0045, 0x0051,

@@ -12,15 +12,18 @@
 namespace mica::format {
 
 /// Positive, finite weights for the values of a row.
+///
+/// Importance is a sample of few texts: taken at its word it would give up columns that these texts did not use. So every
+/// weight gets a share of what is typical, which is the mean of roots, squared: a few huge columns do not move it.
 class RowWeights {
  public:
   /// `importance` has one number per column, or none: then all values count alike.
   explicit RowWeights(std::span<const float> importance) noexcept : importance_(importance) {
-    double sum = 0;
-    for (const float x : importance) sum += sane(x);
-    const double mean = importance.empty() ? 0 : sum / static_cast<double>(importance.size());
-    if (mean > 0) {
-      inverse_ = 1 / mean;
+    double roots = 0;
+    for (const float x : importance) roots += std::sqrt(sane(x));
+    if (roots > 0) {
+      const double mean = roots / static_cast<double>(importance.size());
+      inverse_ = 1 / (mean * mean);
     } else {
       importance_ = {};
     }
@@ -34,11 +37,16 @@ class RowWeights {
     }
     for (std::size_t i = 0; i < n; ++i) {
       const double relative = sane(importance_[first + i]) * inverse_;
-      weights[i] = static_cast<float>(std::clamp(relative, 1e-4, 1e4));
+      weights[i] = static_cast<float>(std::min(relative, most) + share);
     }
   }
 
  private:
+  /// Of what is typical. On gaussian rows 0.7 costs half a percent of weighted error against 0.3 and gains two percent
+  /// of the unweighted one.
+  static constexpr double share = 0.7;
+  static constexpr double most = 1e5;
+
   /// What is negative or no number counts as nothing.
   static double sane(float x) noexcept { return x > 0 && std::isfinite(x) ? static_cast<double>(x) : 0; }
 

@@ -264,10 +264,7 @@ inline void attention_softmax(const AttentionArgs& a) {
     const Visible v = a.visible[r];
     if (v.empty()) continue;
     float* const p = a.p[r].data();
-    if (a.softcap != 0) {
-      const float inverse = 1.0f / a.softcap;
-      for (std::size_t j = v.first; j < v.last; ++j) p[j] = a.softcap * kernel::tanh(p[j] * inverse);
-    }
+    if (a.softcap != 0) softcap_run(p + v.first, v.last - v.first, a.softcap);
     const float m = largest(p, v.first, v.last);
     VF c[parts];
     for (std::size_t part = 0; part < parts; ++part) c[part] = hn::Zero(d);

@@ -3,10 +3,12 @@
 // Per target: how the blocks of an integer format come apart in vectors. A codec has
 //
 //   unit_scales                       true when every integer scale is 1
-//   unpack(block, codes)              block_size bytes code + code_offset, in order
+//   unpack(block, codes)              block_size bytes code + code_offset, in order, where a chunk is one block
+//   unpack(blocks, n, codes)          the same for n neighbouring blocks, where a chunk is several
 //   scales(rows, n, out)              the scales of n blocks of 16 rows, lanes are rows; rows[r] is the first block
 //
-// The kernels work on chunks: 256 values of a row, or one block where blocks are longer.
+// The kernels work on chunks: 256 values of a row, or one block where blocks are longer. Codes are loaded in whole vectors
+// soon after, so they should be stored in whole vectors: a load that spans two stores waits for both.
 
 #if defined(MICA_KERNEL_HIGHWAY_CODEC_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_CODEC_INL_HPP
@@ -54,6 +56,83 @@ struct ChunkScales {
   alignas(64) float dmin[F::has_mins ? Chunk<F>::blocks : 1][panel_rows];
 };
 
+/// The codes of n blocks that follow each other.
+template <IntegerFormat F>
+HWY_INLINE void unpack_chunk(const typename F::Block* blocks, std::size_t n,
+                             std::uint8_t* HWY_RESTRICT codes) {
+  if constexpr (Chunk<F>::blocks == 1) {
+    Codec<F>::unpack(*blocks, codes);
+  } else {
+    Codec<F>::unpack(blocks, n, codes);
+  }
+}
+
+/// Stores the 32 nibbles of every block, low ones first, in whole vectors. finish(d, v, b, i) turns nibbles into codes:
+/// v holds those of block b from value i on, and of the next block where vectors have 64 bytes.
+template <class Block, class Finish>
+HWY_INLINE void unpack_nibbles(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes,
+                               const Finish& finish) {
+  const hn::CappedTag<std::uint8_t, 32> d;
+  std::size_t b = 0;
+  if constexpr (hn::MaxLanes(DU8()) == 64) {
+    for (; b + 1 < n; b += 2) {
+      const auto bytes =
+          hn::Combine(DU8(), hn::LoadDup128(d, blocks[b + 1].nibbles), hn::LoadDup128(d, blocks[b].nibbles));
+      const auto low = hn::And(bytes, hn::Set(DU8(), 15));
+      hn::StoreU(finish(DU8(), hn::OddEvenBlocks(hn::ShiftRight<4>(bytes), low), b, 0), DU8(),
+                 codes + 32 * b);
+    }
+  }
+  for (; b < n; ++b) {
+    const auto bytes = hn::LoadDup128(d, blocks[b].nibbles);
+    const auto low = hn::And(bytes, hn::Set(d, 15)), high = hn::ShiftRight<4>(bytes);
+    if constexpr (hn::MaxLanes(d) == 32) {
+      hn::StoreU(finish(d, hn::OddEvenBlocks(high, low), b, 0), d, codes + 32 * b);
+    } else {
+      hn::StoreU(finish(d, low, b, 0), d, codes + 32 * b);
+      hn::StoreU(finish(d, high, b, 16), d, codes + 32 * b + 16);
+    }
+  }
+}
+
+/// Two runs of 32 codes that follow each other, a vector of each; j is where in its run the first one begins.
+template <class D, class V>
+HWY_INLINE void store_columns(D d, V first, V second, std::uint8_t* p) {
+  if constexpr (hn::MaxLanes(D()) == 32) {
+    store_pair(d, first, second, p);
+  } else {
+    hn::StoreU(first, d, p);
+    hn::StoreU(second, d, p + 32);
+  }
+}
+
+/// 256 codes of two bits: value 32 c + j of half h lies in byte 32 h + j, bits 2c and 2c + 1. finish(d, v, at, j) gets
+/// those from j on of run `at`, an integral constant, and makes codes of them.
+template <class Finish>
+HWY_INLINE void unpack_pairs(const std::uint8_t* pairs, std::uint8_t* HWY_RESTRICT codes,
+                             const Finish& finish) {
+  const hn::CappedTag<std::uint8_t, 32> d;
+  const auto pair = hn::Set(d, 3);
+  const auto unpack_half = [&](auto half) HWY_ATTR {
+    constexpr int h = decltype(half)::value;
+    for (std::size_t j = 0; j < 32; j += hn::MaxLanes(d)) {
+      const auto bytes = hn::LoadU(d, pairs + 32 * h + j);
+      const auto c0 = hn::And(bytes, pair), c1 = hn::And(hn::ShiftRight<2>(bytes), pair),
+                 c2 = hn::And(hn::ShiftRight<4>(bytes), pair), c3 = hn::ShiftRight<6>(bytes);
+      const auto run = [&](auto c, auto v) HWY_ATTR {
+        return finish(d, v, std::integral_constant<int, 4 * h + decltype(c)::value>(), j);
+      };
+      std::uint8_t* const out = codes + 128 * h + j;
+      store_columns(d, run(std::integral_constant<int, 0>(), c0), run(std::integral_constant<int, 1>(), c1),
+                    out);
+      store_columns(d, run(std::integral_constant<int, 2>(), c2), run(std::integral_constant<int, 3>(), c3),
+                    out + 64);
+    }
+  };
+  unpack_half(std::integral_constant<int, 0>());
+  unpack_half(std::integral_constant<int, 1>());
+}
+
 /// Sixteen half floats become floats.
 HWY_INLINE void widen16(const Half* halves, float* out) {
   for (std::size_t i = 0; i < panel_rows; i += lanes) hn::StoreU(load(halves + i), DF(), out + i);
@@ -75,6 +154,59 @@ HWY_INLINE void gather_d(const Block* const* rows, std::size_t n, float (&out)[n
   }
   for (std::size_t b = 0; b < n; ++b) widen16(halves[b], out[b]);
 }
+
+/// Four bytes of 16 rows, beginning at at(row).
+template <class At>
+HWY_INLINE void gather_words(const At& at, std::int32_t (&out)[panel_rows]) {
+  for (std::size_t r = 0; r < panel_rows; ++r) hwy::CopyBytes<4>(at(r), out + r);
+}
+
+/// Two neighbouring half floats of 16 rows, beginning at at(row).
+template <class At>
+HWY_INLINE void gather_pairs(const At& at, float* first, float* second) {
+  alignas(64) std::int32_t words[panel_rows];
+  gather_words(at, words);
+  for (std::size_t r = 0; r < panel_rows; r += lanes) {
+    const VI word = hn::Load(DI(), words + r);
+    hn::Store(widen_low(word), DF(), first + r);
+    hn::Store(widen_low(hn::ShiftRight<16>(word)), DF(), second + r);
+  }
+}
+
+/// The fields d and m of n blocks of 16 rows: the offset m is a min of 1 with dmin = -m.
+template <IntegerFormat F>
+HWY_INLINE void gather_d_and_m(const typename F::Block* const* rows, std::size_t n, ChunkScales<F>& out) {
+  for (std::size_t b = 0; b < n; ++b) {
+    gather_pairs([rows, b](std::size_t r) { return &rows[r][b].d; }, out.d[b], out.dmin[b]);
+    for (std::size_t r = 0; r < panel_rows; r += lanes) {
+      hn::Store(hn::Neg(hn::Load(DF(), out.dmin[b] + r)), DF(), out.dmin[b] + r);
+      hn::Store(hn::Set(DF(), 1.0f), DF(), out.min[b] + r);
+    }
+  }
+}
+
+/// What `mask` leaves of every lane, shifted down.
+template <int shift>
+HWY_INLINE VI bits(VI v, std::int32_t mask) {
+  return hn::And(hn::BitCast(DI(), hn::ShiftRight<shift>(hn::BitCast(DU(), v))), hn::Set(DI(), mask));
+}
+
+/// The fifth bits of 32 codes each, from value i of the first block on, in place.
+template <class D, class Block>
+HWY_INLINE hn::Vec<D> fifth_bits(D d, const Block* blocks, std::size_t i) {
+  if constexpr (hn::MaxLanes(D()) == 64) {
+    const hn::Half<D> half;
+    const auto set =
+        hn::CombineMasks(d, hn::LoadMaskBits(half, blocks[1].high), hn::LoadMaskBits(half, blocks[0].high));
+    return hn::IfThenElseZero(set, hn::Set(d, 16));
+  } else {
+    return hn::IfThenElseZero(hn::LoadMaskBits(d, blocks[0].high + i / 8), hn::Set(d, 16));
+  }
+}
+
+/// Doubled four-bit floats, plus 12.
+alignas(16) inline constexpr std::uint8_t offset_fp4[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                                            12, 11, 10, 9,  8,  6,  4,  0};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace MICA_ABI

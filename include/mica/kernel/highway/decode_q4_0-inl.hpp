@@ -22,11 +22,8 @@ struct Codec<format::Q4_0> {
   using Block = format::Q4_0::Block;
   static constexpr bool unit_scales = true;
 
-  static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
-    const hn::CappedTag<std::uint8_t, 16> d;
-    const auto bytes = hn::LoadU(d, block.nibbles);
-    hn::StoreU(hn::And(bytes, hn::Set(d, 15)), d, codes);
-    hn::StoreU(hn::ShiftRight<4>(bytes), d, codes + 16);
+  static HWY_INLINE void unpack(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes) {
+    unpack_nibbles(blocks, n, codes, [](auto, auto v, std::size_t, std::size_t) HWY_ATTR { return v; });
   }
   static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<format::Q4_0>& out) {
     gather_d(rows, n, out.d);

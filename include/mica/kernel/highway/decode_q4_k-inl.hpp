@@ -39,8 +39,13 @@ struct Codec<format::Q4_K> {
     }
   }
 
-  /// The first 16 bytes of a block are four words: d and dmin, and three of scale bytes. Lanes are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q4_K>& out) {
+    six_bit_scales(rows, out);
+  }
+
+  /// The first 16 bytes of a block, of Q5_K too, are four words: d and dmin, and three of scale bytes. Lanes are rows.
+  template <IntegerFormat F>
+  static HWY_INLINE void six_bit_scales(const typename F::Block* const* rows, ChunkScales<F>& out) {
     const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]); };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
@@ -55,13 +60,9 @@ struct Codec<format::Q4_K> {
   }
 
  private:
-  template <int shift>
-  static HWY_INLINE VI bits(VI v, std::int32_t mask) {
-    return hn::And(hn::BitCast(DI(), hn::ShiftRight<shift>(hn::BitCast(DU(), v))), hn::Set(DI(), mask));
-  }
   /// Scales and mins g and g + 4.
-  template <int g>
-  static HWY_INLINE void spread(const VI (&word)[4], std::size_t r, ChunkScales<format::Q4_K>& out) {
+  template <int g, IntegerFormat F>
+  static HWY_INLINE void spread(const VI (&word)[4], std::size_t r, ChunkScales<F>& out) {
     const DF d;
     const VI low = word[1], middle = word[2], high = word[3];
     const VI upper_scale = hn::ShiftLeft<4>(bits<8 * g + 6>(low, 3));

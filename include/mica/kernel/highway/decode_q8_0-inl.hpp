@@ -22,11 +22,17 @@ struct Codec<format::Q8_0> {
   using Block = format::Q8_0::Block;
   static constexpr bool unit_scales = true;
 
-  static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
+  static HWY_INLINE void unpack(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes) {
     const hn::CappedTag<std::uint8_t, 32> d;
-    for (std::size_t i = 0; i < 32; i += hn::MaxLanes(d)) {
-      const auto bytes = hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(block.code) + i);
-      hn::StoreU(hn::Xor(bytes, hn::Set(d, 128)), d, codes + i);
+    const auto from = [blocks, d](std::size_t b, std::size_t i) HWY_ATTR {
+      const auto* const code = reinterpret_cast<const std::uint8_t*>(blocks[b].code);
+      return hn::Xor(hn::LoadU(d, code + i), hn::Set(d, 128));
+    };
+    std::size_t b = 0;
+    for (; hn::MaxLanes(d) == 32 && b + 1 < n; b += 2)
+      store_pair(d, from(b, 0), from(b + 1, 0), codes + 32 * b);
+    for (; b < n; ++b) {
+      for (std::size_t i = 0; i < 32; i += hn::MaxLanes(d)) hn::StoreU(from(b, i), d, codes + 32 * b + i);
     }
   }
   static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<format::Q8_0>& out) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: quantize, rms_norm, rope, and the exponential. Numbers at the end of a row that do not fill a
-// vector go through the same operations one by one.
+// Per target: quantize, norms, rope, gates, what is done number by number, and the functions made of the exponential.
+// Numbers at the end of a row that do not fill a vector go through the same operations one by one.
 
 #if defined(MICA_KERNEL_HIGHWAY_ELEMENTWISE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ELEMENTWISE_INL_HPP
@@ -34,6 +34,21 @@ HWY_INLINE VF exp_lanes(VF x) {
   const VF result = hn::Mul(p, hn::BitCast(d, exponent));
   const VF zeroed = hn::IfThenElse(hn::Lt(x, hn::Set(d, C::lowest)), hn::Zero(d), result);
   return hn::IfThenElse(hn::IsNaN(x), x, zeroed);
+}
+
+/// 1 + exp(x).
+HWY_INLINE VF one_plus_exp(VF x) { return hn::Add(hn::Set(DF(), 1.0f), exp_lanes(x)); }
+
+/// kernel::silu, kernel::gelu_tanh and kernel::tanh, lane by lane.
+HWY_INLINE VF silu_lanes(VF x) { return hn::Div(x, one_plus_exp(hn::Neg(x))); }
+HWY_INLINE VF gelu_tanh_lanes(VF x) {
+  using C = GeluConstants;
+  const VF slope = hn::MulAdd(hn::Mul(x, x), hn::Set(DF(), C::cubic), hn::Set(DF(), C::linear));
+  return hn::Div(x, one_plus_exp(hn::Mul(x, slope)));
+}
+HWY_INLINE VF tanh_lanes(VF x) {
+  const DF d;
+  return hn::Sub(hn::Set(d, 1.0f), hn::Div(hn::Set(d, 2.0f), one_plus_exp(hn::Mul(hn::Set(d, 2.0f), x))));
 }
 
 /// 32 values; bits of a magnitude order like the magnitude, and infinity and NaN are above all numbers.
@@ -112,6 +127,20 @@ inline void rms_norm(const RmsNormArgs& a) {
   }
 }
 
+inline void l2_norm(const L2NormArgs& a) {
+  const DF d;
+  const std::size_t cols = a.x.cols();
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    const float* const x = a.x[r].data();
+    float* const y = a.y[r].data();
+    const float root = std::sqrt(sum_of_squares(x, cols));
+    const float scale = a.scale / (root < a.epsilon ? a.epsilon : root);
+    std::size_t k = 0;
+    for (; k + lanes <= cols; k += lanes) hn::StoreU(hn::Mul(load(x + k), hn::Set(d, scale)), d, y + k);
+    for (; k < cols; ++k) y[k] = x[k] * scale;
+  }
+}
+
 /// One vector of pairs (x, y) rotated.
 HWY_INLINE void rotate(VF& x, VF& y, VF cos, VF sin) {
   const VF turned = hn::MulAdd(x, cos, hn::Neg(hn::Mul(y, sin)));
@@ -154,11 +183,101 @@ inline void rope(const RopeArgs& a) {
   }
 }
 
+/// scalar::gated, lane by lane.
+template <Gate kind>
+HWY_INLINE VF gated_lanes(VF g, VF u) {
+  const DF d;
+  if constexpr (kind == Gate::silu) return hn::Mul(silu_lanes(g), u);
+  if constexpr (kind == Gate::gelu) return hn::Mul(gelu_tanh_lanes(g), u);
+  if constexpr (kind == Gate::sigmoid) return hn::Div(u, one_plus_exp(hn::Neg(g)));
+  if constexpr (kind == Gate::clamped) {
+    const VF top = hn::Set(d, ClampedGate::limit), bottom = hn::Set(d, -ClampedGate::limit);
+    const VF x = hn::IfThenElse(hn::Gt(g, top), top, g);
+    const VF y = hn::IfThenElse(hn::Gt(u, top), top, hn::IfThenElse(hn::Lt(u, bottom), bottom, u));
+    const VF swish = hn::Div(x, one_plus_exp(hn::Mul(hn::Set(d, -ClampedGate::slope), x)));
+    return hn::Mul(swish, hn::Add(y, hn::Set(d, 1.0f)));
+  }
+}
+
+template <Gate kind>
+void gated_rows(const GatedArgs& a) {
+  const std::size_t cols = a.gate.cols();
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    const float* const gate = a.gate[r].data();
+    const float* const up = a.up[r].data();
+    float* const out = a.out[r].data();
+    std::size_t k = 0;
+    for (; k + lanes <= cols; k += lanes) {
+      hn::StoreU(gated_lanes<kind>(load(gate + k), load(up + k)), DF(), out + k);
+    }
+    for (; k < cols; ++k) out[k] = scalar::gated(kind, gate[k], up[k]);
+  }
+}
+
+inline void gated(const GatedArgs& a) {
+  switch (a.kind) {
+    case Gate::silu:
+      return gated_rows<Gate::silu>(a);
+    case Gate::gelu:
+      return gated_rows<Gate::gelu>(a);
+    case Gate::sigmoid:
+      return gated_rows<Gate::sigmoid>(a);
+    case Gate::clamped:
+      return gated_rows<Gate::clamped>(a);
+  }
+}
+
+inline void add(const AddArgs& a) {
+  const DF d;
+  const std::size_t cols = a.x.cols();
+  const VF factor = hn::Set(d, a.scale);
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    const float* const x = a.x[r].data();
+    float* const y = a.y[r].data();
+    std::size_t k = 0;
+    for (; k + lanes <= cols; k += lanes) hn::StoreU(hn::MulAdd(load(x + k), factor, load(y + k)), d, y + k);
+    for (; k < cols; ++k) y[k] = std::fma(x[k], a.scale, y[k]);
+  }
+}
+
+inline void scale(const ScaleArgs& a) {
+  const DF d;
+  const std::size_t cols = a.x.cols();
+  const VF factor = hn::Set(d, a.factor);
+  for (std::size_t r = a.first; r < a.last; ++r) {
+    float* const x = a.x[r].data();
+    std::size_t k = 0;
+    for (; k + lanes <= cols; k += lanes) hn::StoreU(hn::Mul(load(x + k), factor), d, x + k);
+    for (; k < cols; ++k) x[k] *= a.factor;
+  }
+}
+
+/// n numbers under one cap.
+inline void softcap_run(float* x, std::size_t n, float cap) {
+  const DF d;
+  const float inverse = 1.0f / cap;
+  std::size_t k = 0;
+  for (; k + lanes <= n; k += lanes) {
+    const VF bent = tanh_lanes(hn::Mul(load(x + k), hn::Set(d, inverse)));
+    hn::StoreU(hn::Mul(hn::Set(d, cap), bent), d, x + k);
+  }
+  for (; k < n; ++k) x[k] = cap * kernel::tanh(x[k] * inverse);
+}
+
+inline void softcap(const SoftcapArgs& a) {
+  for (std::size_t r = a.first; r < a.last; ++r) softcap_run(a.x[r].data(), a.x.cols(), a.cap);
+}
+
 #else
 
 inline void quantize(const QuantizeArgs& a) { scalar::quantize(a); }
 inline void rms_norm(const RmsNormArgs& a) { scalar::rms_norm(a); }
+inline void l2_norm(const L2NormArgs& a) { scalar::l2_norm(a); }
 inline void rope(const RopeArgs& a) { scalar::rope(a); }
+inline void gated(const GatedArgs& a) { scalar::gated(a); }
+inline void add(const AddArgs& a) { scalar::add(a); }
+inline void scale(const ScaleArgs& a) { scalar::scale(a); }
+inline void softcap(const SoftcapArgs& a) { scalar::softcap(a); }
 
 #endif  // MICA_VECTORS
 }  // namespace HWY_NAMESPACE

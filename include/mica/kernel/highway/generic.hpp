@@ -18,7 +18,7 @@ void extend_chains(const float* w, const float* x, std::size_t n, float* c) noex
 /// A block of an integer format, taken apart, whatever its size.
 struct Apart {
   const std::int8_t* code = nullptr;    // (size)
-  const std::int16_t* scale = nullptr;  // (size / group)
+  const std::int32_t* scale = nullptr;  // (size / group)
   const std::int16_t* min = nullptr;    // (size / group)
   std::size_t size = 0;
   std::size_t group = 0;  // 16 or 32

@@ -161,7 +161,7 @@ HWY_INLINE void few_tokens(const typename F::Block* const* first_blocks, std::si
       for (std::size_t i = 0; i < 4; ++i) {
         const auto* const row = rows[r + i];
         for (std::size_t line = 0; line < n * sizeof(*row); line += 64) prefetch(row, prefetch_bytes + line);
-        for (std::size_t j = 0; j < n; ++j) Codec<F>::unpack(row[j], codes[i] + j * F::block_size);
+        unpack_chunk<F>(row, n, codes[i]);
       }
       dot_rows<F>(codes, codes_of, n * F::block_size, r, dots);
     }
@@ -184,9 +184,7 @@ template <IntegerFormat F>
 HWY_INLINE void fill_panel(const typename F::Block* const* rows, std::size_t n, Panel<F>& panel) {
   alignas(64) std::uint8_t codes[panel_rows][Chunk<F>::values];
   Codec<F>::scales(rows, n, panel.scales);
-  for (std::size_t r = 0; r < panel_rows; ++r) {
-    for (std::size_t b = 0; b < n; ++b) Codec<F>::unpack(rows[r][b], codes[r] + b * F::block_size);
-  }
+  for (std::size_t r = 0; r < panel_rows; ++r) unpack_chunk<F>(rows[r], n, codes[r]);
   for (std::size_t k = 0; k < n * F::block_size; k += 16) {
     const auto at = [&](std::size_t r) { return reinterpret_cast<const std::int32_t*>(codes[r] + k); };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
@@ -452,9 +450,9 @@ inline void fold_apart(const Apart& w, const std::int8_t* x, const float* xd, co
                        float* y) {
   float acc = 0, mac = 0;
   for (std::size_t s = 0; s < w.size / 32; ++s) {
-    std::int32_t isum = 0;
+    std::int64_t isum = 0;
     for (std::size_t g = 32 * s / w.group; g < 32 * (s + 1) / w.group; ++g) {
-      isum += w.scale[g] * dot_codes(w.code + g * w.group, x + g * w.group, w.group);
+      isum += std::int64_t{w.scale[g]} * dot_codes(w.code + g * w.group, x + g * w.group, w.group);
     }
     acc = std::fma(xd[s], static_cast<float>(isum), acc);
     for (std::size_t g = 32 * s / w.group; w.has_mins && g < 32 * (s + 1) / w.group; ++g) {

@@ -10,13 +10,26 @@
 #endif
 
 #include "mica/kernel/highway/attention-inl.hpp"
+#include "mica/kernel/highway/decode_mxfp4-inl.hpp"
+#include "mica/kernel/highway/decode_nvfp4-inl.hpp"
+#include "mica/kernel/highway/decode_q1_0-inl.hpp"
+#include "mica/kernel/highway/decode_q2_0-inl.hpp"
+#include "mica/kernel/highway/decode_q2_k-inl.hpp"
+#include "mica/kernel/highway/decode_q3_k-inl.hpp"
 #include "mica/kernel/highway/decode_q4_0-inl.hpp"
+#include "mica/kernel/highway/decode_q4_1-inl.hpp"
 #include "mica/kernel/highway/decode_q4_k-inl.hpp"
+#include "mica/kernel/highway/decode_q5_0-inl.hpp"
+#include "mica/kernel/highway/decode_q5_1-inl.hpp"
+#include "mica/kernel/highway/decode_q5_k-inl.hpp"
 #include "mica/kernel/highway/decode_q6_k-inl.hpp"
 #include "mica/kernel/highway/decode_q8_0-inl.hpp"
+#include "mica/kernel/highway/decode_tq1_0-inl.hpp"
+#include "mica/kernel/highway/decode_tq2_0-inl.hpp"
 #include "mica/kernel/highway/elementwise-inl.hpp"
 #include "mica/kernel/highway/integer-inl.hpp"
 #include "mica/kernel/highway/real-inl.hpp"
+#include "mica/kernel/highway/recurrent-inl.hpp"
 
 // Codecs of the user, after everything they may use.
 #ifdef MICA_USER_CODECS_INL

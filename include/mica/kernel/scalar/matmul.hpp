@@ -17,7 +17,7 @@ void integer_block(const typename F::Block& block, const std::int8_t* x, const f
   F::take_apart(block, w);
   float acc = 0, mac = 0;
   for (std::size_t s = 0; s < F::block_size / 32; ++s) {
-    std::int32_t isum = 0;
+    std::int64_t isum = 0;
     for (std::size_t i = 32 * s; i < 32 * (s + 1); ++i) isum += w.scale[i / F::group] * w.code[i] * x[i];
     acc = std::fma(xd[s], static_cast<float>(isum), acc);
     for (std::size_t g = 32 * s / F::group; F::has_mins && g < 32 * (s + 1) / F::group; ++g) {

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scale and offset of values whose codes are 0 to High: value = scale * code + offset.
+//
+// For given codes both come from two equations of weighted least squares. As in scale.hpp candidates are lanes that take the
+// nearest codes and the best line in turn; they start from the range of the values, drawn in or widened at either end.
+#pragma once
+
+#include "mica/format/encode/levels.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace mica::format::search {
+
+/// value = scale * code + offset; scale is not negative.
+struct Line {
+  float scale = 0;
+  float offset = 0;
+};
+
+/// What the offset may be; in formats with mins it is not positive.
+enum class Offset : bool { any, not_positive };
+
+namespace detail {
+
+/// Candidates for a line: `side` choices for its lower end times as many for its upper one.
+template <int High>
+struct LineLanes {
+  static constexpr std::size_t side = 4;
+  static constexpr std::size_t count = side * side;
+  using Levels = Integers<0, High>;
+
+  float scale[count];
+  float offset[count];
+  float inverse[count];
+  float q[count];   // sum w code
+  float qq[count];  // sum w code^2
+  float xq[count];  // sum w x code
+  float error[count];
+
+  /// The ends of the range lie up to 0.8 steps beyond the outermost codes, or 0.3 steps inside.
+  void start(float low, float high) noexcept {
+    constexpr float step = 1.1f / static_cast<float>(side - 1);
+    for (std::size_t k = 0; k < count; ++k) {
+      const float below = step * static_cast<float>(k / side) - 0.3f;
+      const float above = step * static_cast<float>(k % side) - 0.3f;
+      scale[k] = (high - low) / (static_cast<float>(High) + below + above);
+      offset[k] = low + below * scale[k];
+      inverse[k] = 1 / scale[k];
+    }
+  }
+
+  void gather(const float* x, const float* w, std::size_t n) noexcept {
+    for (std::size_t k = 0; k < count; ++k) q[k] = qq[k] = xq[k] = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const float value = x[i], weight = w[i];
+      for (std::size_t k = 0; k < count; ++k) {
+        const float code = Levels::nearest((value - offset[k]) * inverse[k]);
+        q[k] += weight * code;
+        qq[k] += weight * code * code;
+        xq[k] += weight * value * code;
+      }
+    }
+  }
+
+  /// A line whose offset may not be positive goes through 0 instead. What has no solution stays.
+  template <Offset rule>
+  void improve(float sum_w, float sum_x) noexcept {
+    for (std::size_t k = 0; k < count; ++k) {
+      const float determinant = sum_w * qq[k] - q[k] * q[k];
+      const bool through_zero = rule == Offset::not_positive && qq[k] * sum_x > q[k] * xq[k];
+      const float s = through_zero ? xq[k] / qq[k] : (sum_w * xq[k] - q[k] * sum_x) / determinant;
+      const float c = through_zero ? 0 : (qq[k] * sum_x - q[k] * xq[k]) / determinant;
+      const bool solved = determinant > 0 && s > 0;
+      scale[k] = solved ? s : scale[k];
+      offset[k] = solved ? c : offset[k];
+      inverse[k] = 1 / scale[k];
+    }
+  }
+
+  void measure(const float* x, const float* w, std::size_t n) noexcept {
+    for (std::size_t k = 0; k < count; ++k) error[k] = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const float value = x[i], weight = w[i];
+      for (std::size_t k = 0; k < count; ++k) {
+        const float above = value - offset[k];
+        const float miss = above - scale[k] * Levels::nearest(above * inverse[k]);
+        error[k] += weight * miss * miss;
+      }
+    }
+  }
+};
+
+}  // namespace detail
+
+/// The line with about the least weighted error.
+template <int High, Offset rule>
+[[nodiscard]] Line find_line(const float* x, const float* w, std::size_t n) noexcept {
+  float low = x[0], high = x[0], sum_w = 0, sum_x = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    low = std::min(low, x[i]);
+    high = std::max(high, x[i]);
+    sum_w += w[i];
+    sum_x += w[i] * x[i];
+  }
+  if (rule == Offset::not_positive) low = std::min(low, 0.0f);
+  if (!(high > low)) return {0, low};
+  detail::LineLanes<High> lanes;
+  lanes.start(low, high);
+  for (int turn = 0; turn < 2; ++turn) {
+    lanes.gather(x, w, n);
+    lanes.template improve<rule>(sum_w, sum_x);
+  }
+  lanes.measure(x, w, n);
+  const auto best = std::min_element(lanes.error, lanes.error + lanes.count) - lanes.error;
+  return {lanes.scale[best], lanes.offset[best]};
+}
+
+}  // namespace mica::format::search

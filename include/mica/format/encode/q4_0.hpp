@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Q4_0: the scale with the least weighted error, of either sign, because there is one more code below zero than above.
+#pragma once
+
+#include "mica/format/encode/encoder.hpp"
+#include "mica/format/encode/pack.hpp"
+#include "mica/format/encode/scaled_block.hpp"
+#include "mica/format/q4_0.hpp"
+
+namespace mica::format {
+
+template <>
+struct Encoder<Q4_0> {
+  static void encode(const float* values, const float* weights, Q4_0::Block& block) noexcept {
+    using Levels = search::Integers<-8, 7>;
+    const search::Values<32> all(values, weights);
+    std::uint8_t codes[32];
+    block.d = search::find_half<Levels>(all);
+    search::take_nearest<Levels>(all, block.d, -8, codes);
+    search::pack_nibbles(codes, 16, block.nibbles);
+  }
+};
+
+}  // namespace mica::format

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Q4_1: the scale and offset with the least weighted error.
+#pragma once
+
+#include "mica/format/encode/encoder.hpp"
+#include "mica/format/encode/lined_block.hpp"
+#include "mica/format/encode/pack.hpp"
+#include "mica/format/q4_1.hpp"
+
+namespace mica::format {
+
+template <>
+struct Encoder<Q4_1> {
+  static void encode(const float* values, const float* weights, Q4_1::Block& block) noexcept {
+    search::Values<32> all(values, weights);
+    std::uint8_t codes[32];
+    const auto [d, m] = search::find_half_line<15>(all, codes);
+    block.d = d;
+    block.m = m;
+    search::pack_nibbles(codes, 16, block.nibbles);
+  }
+};
+
+}  // namespace mica::format

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Q5_0: 32 five-bit codes and one half-precision scale.
+//
+//   block of 22 bytes:  | d (f16) | 4 bytes: high bits | 16 bytes |       value = d * (code - 16)
+//   byte j holds the low four bits of value j in its low nibble and those of value j + 16 in its high nibble
+//   bit i of the 32 high bits belongs to value i
+#pragma once
+
+#include "mica/format/detail/apart.hpp"
+
+namespace mica::format {
+
+struct Q5_0 {
+  static constexpr Id id = Id::Q5_0;
+  static constexpr std::string_view name = "Q5_0";
+  static constexpr std::size_t block_size = 32;
+  static constexpr Arithmetic arithmetic = Arithmetic::integer;
+  static constexpr bool vector_codec = true;
+
+  struct Block {
+    Half d;
+    std::uint8_t high[4];
+    std::uint8_t nibbles[16];
+  };
+
+  static void decode(const Block& block, float* values) noexcept {
+    detail::decode_apart<Q5_0>(block, values);
+  }
+
+  // Required by IntegerFormat
+  static constexpr std::size_t group = 32;
+  static constexpr bool has_mins = false;
+  static constexpr int code_offset = 16;
+  static constexpr int code_max = 31;
+  static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+};
+
+inline void Q5_0::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
+  for (std::size_t i = 0; i < block_size; ++i) {
+    const int low = i < 16 ? block.nibbles[i] & 15 : block.nibbles[i - 16] >> 4;
+    const int high = (block.high[i / 8] >> (i % 8)) & 1;
+    out.code[i] = static_cast<std::int8_t>((low | (high << 4)) - 16);
+  }
+  detail::set_scale(out, to_float(block.d));
+}
+
+static_assert(sizeof(Q5_0::Block) == 22 && IntegerFormat<Q5_0>);
+
+}  // namespace mica::format

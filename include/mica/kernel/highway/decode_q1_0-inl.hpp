@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: Q1_0 in vectors (format/q1_0.hpp has the layout).
+
+#if defined(MICA_KERNEL_HIGHWAY_DECODE_Q1_0_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_DECODE_Q1_0_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_DECODE_Q1_0_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_DECODE_Q1_0_INL_HPP
+#endif
+
+#include "mica/kernel/highway/codec-inl.hpp"
+
+#if MICA_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+template <>
+struct Codec<format::Q1_0> {
+  using Block = format::Q1_0::Block;
+  static constexpr bool unit_scales = true;
+
+  static HWY_INLINE void unpack(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes) {
+    const DU8 d;
+    for (std::size_t i = 0; i < 128 * n; i += hn::MaxLanes(d)) {
+      const auto set = hn::LoadMaskBits(d, blocks[i / 128].bits + i % 128 / 8);
+      hn::StoreU(hn::IfThenElseZero(set, hn::Set(d, 2)), d, codes + i);
+    }
+  }
+  static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<format::Q1_0>& out) {
+    gather_d(rows, n, out.d);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
+#endif

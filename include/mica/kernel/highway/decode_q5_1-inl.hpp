@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: Q5_1 in vectors (format/q5_1.hpp has the layout).
+
+#if defined(MICA_KERNEL_HIGHWAY_DECODE_Q5_1_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_DECODE_Q5_1_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_DECODE_Q5_1_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_DECODE_Q5_1_INL_HPP
+#endif
+
+#include "mica/kernel/highway/codec-inl.hpp"
+
+#if MICA_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+template <>
+struct Codec<format::Q5_1> {
+  using Block = format::Q5_1::Block;
+  static constexpr bool unit_scales = true;
+
+  static HWY_INLINE void unpack(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes) {
+    unpack_nibbles(blocks, n, codes, [blocks](auto d, auto v, std::size_t b, std::size_t i) HWY_ATTR {
+      return hn::Or(v, fifth_bits(d, blocks + b, i));
+    });
+  }
+  static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<format::Q5_1>& out) {
+    gather_d_and_m(rows, n, out);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
+#endif
