@@ -50,11 +50,11 @@ TEST_CASE("a Llama file becomes a config") {
   CHECK(c.width == 50);
   CHECK(c.n_vocab == 67);
   CHECK(c.norm_epsilon == 1e-5f);
-  CHECK(c.rope.dims == 10);
-  CHECK(c.rope.base == 10000);
-  CHECK(c.rope.scale == 1);
-  CHECK(c.rope.factors.empty());
-  CHECK(c.rope.pairs == kernel::RopePairs::adjacent);
+  CHECK(c.ropes.front().dims == 10);
+  CHECK(c.ropes.front().base == 10000);
+  CHECK(c.ropes.front().scale == 1);
+  CHECK(c.ropes.front().factors.empty());
+  CHECK(c.ropes.front().pairs == kernel::RopePairs::adjacent);
   REQUIRE(c.layers.size() == 2);
   CHECK(c.layers[1].heads == 6);
   CHECK(c.layers[1].kv_heads == 2);
@@ -62,11 +62,11 @@ TEST_CASE("a Llama file becomes a config") {
   CHECK(c.layers[1].q_width() == 60);
   CHECK(c.layers[1].kv_width() == 20);
   CHECK(c.layers[1].ff_width == 70);
-  CHECK(c.max_q_width() == 60);
-  CHECK(c.max_kv_width() == 20);
-  CHECK(c.max_ff_width() == 70);
-  CHECK(c.max_head_dim() == 10);
-  CHECK(c.max_group() == 3);
+  CHECK(c.most([](const auto& l) { return l.q_width(); }) == 60);
+  CHECK(c.most([](const auto& l) { return l.kv_width(); }) == 20);
+  CHECK(c.most([](const auto& l) { return l.ff_width; }) == 70);
+  CHECK(c.most([](const auto& l) { return l.head_dim; }) == 10);
+  CHECK(c.most([](const auto& l) { return l.group(); }) == 3);
 }
 
 TEST_CASE("what a file may leave out has the family's default") {
@@ -88,8 +88,8 @@ TEST_CASE("heads, KV heads and widths may differ from layer to layer") {
   }));
   CHECK(c.layers[0].group() == 3);
   CHECK(c.layers[1].group() == 1);
-  CHECK(c.max_ff_width() == 90);
-  CHECK(c.max_kv_width() == 40);
+  CHECK(c.most([](const auto& l) { return l.ff_width; }) == 90);
+  CHECK(c.most([](const auto& l) { return l.kv_width(); }) == 40);
 }
 
 TEST_CASE("rope keys are read: base, dimensions, linear scaling, factors") {
@@ -99,10 +99,15 @@ TEST_CASE("rope keys are read: base, dimensions, linear scaling, factors") {
     writer.set("llama.rope.scaling.type", "linear");
     writer.set("llama.rope.scaling.factor", 4.0f);
   }));
-  CHECK(c.rope.base == 500000);
-  CHECK(c.rope.dims == 6);
-  CHECK(c.rope.scale == 4);
-  CHECK(config(with_factors({1, 2, 3, 4, 5})).rope.factors == std::vector<float>{1, 2, 3, 4, 5});
+  CHECK(c.ropes.front().base == 500000);
+  CHECK(c.ropes.front().dims == 6);
+  CHECK(c.ropes.front().scale == 4);
+  CHECK(config(with("llama.rope.scaling.factor", 2.0f)).ropes.front().scale == 2);  // linear unless it says
+  CHECK(config(with([](gguf::Writer& writer) {
+          writer.set("llama.rope.scaling.type", "none");
+          writer.set("llama.rope.scaling.factor", 4.0f);
+        })).ropes.front().scale == 1);
+  CHECK(config(with_factors({1, 2, 3, 4, 5})).ropes.front().factors == std::vector<float>{1, 2, 3, 4, 5});
 }
 
 TEST_CASE("each key that is needed is named when it is missing") {
@@ -184,14 +189,29 @@ TEST_CASE("numbers that are no positive finite number are refused") {
   }
 }
 
+TEST_CASE("a file with experts has no dense block, and uses no more experts than it has") {
+  const arch::Config c = config(with([](gguf::Writer& writer) {
+    writer.set("llama.expert_count", 8u);
+    writer.set("llama.expert_used_count", 2u);
+  }));
+  CHECK(c.layers[0].ff_width == 0);
+  CHECK(c.layers[0].experts.count == 8);
+  CHECK(c.layers[0].experts.used == 2);
+  CHECK(c.layers[0].experts.ff_width == 70);
+  CHECK(c.layers[0].experts.normalized);
+  CHECK(config(with("llama.expert_count", 0u)).layers[0].experts.count == 0);
+  CHECK(mentions(refused(with("llama.expert_count", 8u)), "llama.expert_used_count", "missing"));
+  const Error used = refused(with([](gguf::Writer& writer) {
+    writer.set("llama.expert_count", 8u);
+    writer.set("llama.expert_used_count", 9u);
+  }));
+  CHECK(mentions(used, "llama.expert_used_count", "9", "1 to 8"));
+}
+
 TEST_CASE("features that are not here are refused by name") {
-  const Error experts = refused(with("llama.expert_count", 8u));
-  CHECK(experts.code() == ErrorCode::unsupported);
-  CHECK(mentions(experts, "llama.expert_count", "8", "experts"));
-  CHECK_NOTHROW(config(with("llama.expert_count", 0u)));
-  const Error scaling = refused(with("llama.rope.scaling.type", "yarn"));
+  const Error scaling = refused(with("llama.rope.scaling.type", "spiral"));
   CHECK(scaling.code() == ErrorCode::unsupported);
-  CHECK(mentions(scaling, "rope.scaling.type", "yarn", "none, linear"));
+  CHECK(mentions(scaling, "rope.scaling.type", "spiral", "none, linear, yarn, longrope"));
 }
 
 TEST_CASE("a key of the wrong kind is refused") {

@@ -23,7 +23,8 @@ struct Arch {
     config.width = static_cast<std::size_t>(document.tensor(arch::tensor_names::token_embd).width());
     config.n_vocab = static_cast<std::size_t>(document.tensor(arch::tensor_names::token_embd).rows());
     config.norm_epsilon = 1e-5f;
-    config.rope.dims = head_dim;
+    config.ropes.resize(1);
+    config.ropes.front().dims = head_dim;
     for (std::size_t i = 0; document.contains(arch::tensor_names::layer(i, "attn_q")); ++i) {
       config.layers.push_back(
           {rows(i, "attn_q") / head_dim, rows(i, "attn_k") / head_dim, head_dim, rows(i, "ffn_up")});

@@ -83,19 +83,16 @@ struct Sequence {
         return MatrixView(all.data() + pos * width, n, width);
       };
       std::vector<float> values = v;
-      const block::AttentionContext<Floats, Storage> context{layer,
-                                                             0,
-                                                             pos,
-                                                             rows(queries, layer.q_width()),
-                                                             rows(keys, layer.kv_width()),
-                                                             rows(values, layer.kv_width()),
-                                                             rows(out, layer.q_width()),
-                                                             {ones.data(), n, 1},
-                                                             {zeros.data(), n, 1},
-                                                             2,
-                                                             kernel::RopePairs::adjacent,
-                                                             elements,
-                                                             cache};
+      const block::AttentionContext<Floats, Storage> context{.layer = layer,
+                                                             .pos = pos,
+                                                             .q = rows(queries, layer.q_width()),
+                                                             .k = rows(keys, layer.kv_width()),
+                                                             .v = rows(values, layer.kv_width()),
+                                                             .out = rows(out, layer.q_width()),
+                                                             .cos = {ones.data(), n, 1},
+                                                             .sin = {zeros.data(), n, 1},
+                                                             .elements = elements,
+                                                             .cache = cache};
       block::attend<kernel::Scalar>(executor, context,
                                     [&](std::size_t worker) { return scratch.data() + worker * floats; });
     }
@@ -107,7 +104,7 @@ struct Sequence {
 
 TEST_CASE("attention by tiles and chunks is attention") {
   exec::Inline executor;
-  for (const block::LayerConfig layer : {block::LayerConfig{3, 3, 8, 0}, {6, 2, 5, 0}, {4, 1, 16, 0}}) {
+  for (const block::LayerConfig& layer : {block::LayerConfig{3, 3, 8, 0}, {6, 2, 5, 0}, {4, 1, 16, 0}}) {
     CAPTURE(layer.heads);
     const Sequence sequence(layer, 530);
     const auto exact = sequence.exact();
@@ -123,7 +120,7 @@ TEST_CASE(
     "has rows") {
   exec::Inline executor;
   exec::Team team(3);
-  for (const block::LayerConfig layer : {block::LayerConfig{6, 2, 6, 0}, {70, 1, 6, 0}}) {
+  for (const block::LayerConfig& layer : {block::LayerConfig{6, 2, 6, 0}, {70, 1, 6, 0}}) {
     CAPTURE(layer.heads);
     const Sequence sequence(layer, 300);
     using Contiguous = kv::Contiguous<alloc::Aligned>;

@@ -54,6 +54,34 @@ TEST_CASE("factors and linear scaling divide the frequency") {
   }
 }
 
+TEST_CASE("YaRN scales slow pairs, leaves fast ones, and blends between") {
+  // 64 numbers, base 10,000, 64 tokens stretched four times: pair(turns) = 32 ln(64 / (turns 2 pi)) / ln(10,000)
+  block::RopeConfig config{.dims = 64, .factors = {}};
+  const block::RopeFrequencies plain(config);
+  config.yarn = {.factor = 4, .original_context = 64};
+  const block::RopeFrequencies bent(config);
+  const double magnitude = 1 + 0.1 * std::log(4.0);
+  const auto pair = [](double turns) { return 32 * std::log(64 / (turns * 6.283185307179586)) / std::log(1e4); };
+  const double low = std::max(0.0, std::floor(pair(32))), high = std::ceil(pair(1));
+  REQUIRE(low == 0);
+  REQUIRE(high == 9);
+  const Tables a(plain, 12, 1), b(bent, 48, 1);
+  CHECK(b.cos[20] == doctest::Approx(a.cos[20] * magnitude).epsilon(1e-6));  // slow: 48 is 12
+  CHECK(Tables(bent, 5, 1).sin[0] == doctest::Approx(Tables(plain, 5, 1).sin[0] * magnitude).epsilon(1e-6));
+  const double kept = 1 - 3.0 / 9, f = std::pow(1e4, -6.0 / 64) * (kept + (1 - kept) / 4);
+  CHECK(Tables(bent, 7, 1).sin[3] == doctest::Approx(std::sin(7 * f) * magnitude).epsilon(1e-6));
+}
+
+TEST_CASE("long factors are used by caches that are longer than the model's first context") {
+  block::RopeConfig config{.dims = 4, .factors = {1, 2}};
+  config.long_factors = {4, 8};
+  config.original_context = 100;
+  const block::RopeFrequencies plain({.dims = 4, .factors = {}}), near(config, 100), far(config, 101);
+  CHECK(Tables(near, 2, 1).sin[1] == Tables(plain, 1, 1).sin[1]);
+  CHECK(Tables(far, 8, 1).sin[0] == Tables(plain, 2, 1).sin[0]);
+  CHECK(Tables(far, 8, 1).sin[1] == Tables(plain, 1, 1).sin[1]);
+}
+
 TEST_CASE("a row of the tables is its position's, wherever a step begins") {
   const block::RopeFrequencies frequencies({.dims = 10, .factors = {}});
   const Tables whole(frequencies, 0, 20), part(frequencies, 7, 5);

@@ -11,6 +11,7 @@
 #include "mica/gguf/reader.hpp"
 #include "mica/gguf/writer.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -62,15 +63,29 @@ inline float gaussian(CounterRng& rng) {
   return static_cast<float>(sum);
 }
 
-/// Random bytes with scales that keep the values finite and about `deviation` wide.
+/// Random bytes with scales that keep the values finite and about `deviation` wide, where the block has such a scale; else
+/// the first ones whose values are small.
 template <WeightFormat F>
 typename F::Block random_block(CounterRng& rng, float deviation) {
   typename F::Block block;
-  auto* const bytes = reinterpret_cast<std::uint8_t*>(&block);
-  for (std::size_t i = 0; i < sizeof block; ++i) bytes[i] = static_cast<std::uint8_t>(rng.next());
-  const float codes = F::has_mins ? 170.0f : 1400.0f;  // deviation of scale * code for random bits
-  block.d = to_half(deviation / codes);
-  if constexpr (F::has_mins) block.dmin = to_half(7.5f * deviation / codes);
+  const auto draw = [&] {
+    auto* const bytes = reinterpret_cast<std::uint8_t*>(&block);
+    for (std::size_t i = 0; i < sizeof block; ++i) bytes[i] = static_cast<std::uint8_t>(rng.next());
+  };
+  draw();
+  if constexpr (requires { block.d = Half{}; } && IntegerFormat<F>) {
+    const float codes = F::has_mins ? 170.0f : 1400.0f;  // deviation of scale * code for random bits
+    block.d = to_half(deviation / codes);
+    if constexpr (requires { block.dmin = Half{}; }) block.dmin = to_half(7.5f * deviation / codes);
+    if constexpr (requires { block.m = Half{}; }) block.m = to_half(-7.5f * deviation / codes);
+  } else {
+    float values[F::block_size];
+    const auto small = [&] {
+      F::decode(block, values);
+      return std::all_of(values, values + F::block_size, [](float v) { return std::fabs(v) < 1; });
+    };
+    while (!small()) draw();
+  }
   return block;
 }
 

@@ -40,10 +40,10 @@ TEST_CASE("every tensor has a group: embedding, layers, head") {
   CHECK(weights.extents()[weights.token_embd().index].group == 0);
   for (const std::uint32_t i : {0u, 1u}) {
     CHECK(weights.extents()[weights.layer(i).attn_norm.index].group == i + 1);
-    CHECK(weights.extents()[weights.layer(i).ffn_down.index].group == i + 1);
-    CHECK(weights.layer(i).attn_q.rows == 60);
-    CHECK(weights.layer(i).attn_k.rows == 20);
-    CHECK(weights.layer(i).attn_output.cols == 60);
+    CHECK(weights.extents()[weights.layer(i).ffn.down.index].group == i + 1);
+    CHECK(weights.layer(i).attn.q.rows == 60);
+    CHECK(weights.layer(i).attn.k.rows == 20);
+    CHECK(weights.layer(i).attn.output.cols == 60);
   }
   CHECK(weights.extents()[weights.output_norm().index].group == 3);
   CHECK(weights.extents()[weights.output().index].group == 3);

@@ -41,7 +41,7 @@ class ScriptedModel {
  public:
   struct Cache {
     std::size_t tokens = 0;
-    void rewind(std::size_t count) noexcept { tokens = count; }
+    std::size_t rewind(std::size_t count) noexcept { return tokens = count; }
   };
 
   ScriptedModel(std::size_t prompt_tokens, std::string_view answer, std::size_t n_ctx = 100)

@@ -77,9 +77,9 @@ struct AttentionContext {
   MatrixView<float> k;          // (n, kv_heads * head_dim); empty when the keys of another layer are read
   MatrixView<float> v;          // (n, kv_heads * head_dim)
   MatrixView<float> out;        // (n, heads * head_dim)
-  const float* q_norm = nullptr;  // (head_dim)
-  const float* k_norm = nullptr;  // (head_dim)
-  const float* sinks = nullptr;   // (heads), with LayerConfig::sinks
+  const float* q_norm = nullptr;     // (head_dim)
+  const float* k_norm = nullptr;     // (head_dim)
+  const float* sinks = nullptr;      // (heads), with LayerConfig::sinks
   MatrixView<const float> cos = {};  // (n, dims / 2), of a layer that rotates
   MatrixView<const float> sin = {};  // (n, dims / 2)
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;

@@ -30,7 +30,7 @@ struct RopeConfig {
   std::size_t dims = 0;  // rotated numbers of a head, even
   double base = 10000;
   double scale = 1;            // linear scaling
-  std::vector<float> factors;  // (dims / 2) or empty: all 1
+  std::vector<float> factors = {};  // (dims / 2) or empty: all 1
   double magnitude = 1;
   Yarn yarn = {};
   std::vector<float> long_factors = {};  // (dims / 2): in place of factors when n_ctx > original_context
