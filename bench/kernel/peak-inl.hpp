@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: the two limits that products are held against, the dots of bytes and the reading of memory.
+// Per target: the limits that kernels are held against, the dots of bytes, the float multiply-adds and the reading of
+// memory.
 
 #if defined(MICA_BENCH_PEAK_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_BENCH_PEAK_INL_HPP
@@ -35,6 +36,21 @@ inline double dots(std::size_t rounds, std::int32_t* sink) {
   return static_cast<double>(rounds * 12 * 4 * lanes);
 }
 
+/// The same of floats.
+inline double float_multiply_adds(std::size_t rounds, std::int32_t* sink) {
+  VF sum[12];
+  const VF w = hn::Set(DF(), static_cast<float>(*sink & 15)), x = hn::Set(DF(), 0.5f);
+  MICA_UNROLL
+  for (std::size_t i = 0; i < 12; ++i) sum[i] = hn::Set(DF(), static_cast<float>(i));
+  for (std::size_t n = 0; n < rounds; ++n) {
+    MICA_UNROLL
+    for (std::size_t i = 0; i < 12; ++i) sum[i] = hn::MulAdd(sum[i], x, w);
+  }
+  for (std::size_t i = 1; i < 12; ++i) sum[0] = hn::Add(sum[0], sum[i]);
+  *sink = static_cast<std::int32_t>(hn::GetLane(sum[0]));
+  return static_cast<double>(rounds * 12 * lanes);
+}
+
 inline void read_all(const std::uint8_t* p, std::size_t n, std::int32_t* sink) {
   VU8 sum[4] = {hn::Zero(DU8()), hn::Zero(DU8()), hn::Zero(DU8()), hn::Zero(DU8())};
   constexpr std::size_t step = 4 * lanes;
@@ -54,6 +70,7 @@ inline double dots(std::size_t rounds, std::int32_t* sink) {
   for (std::size_t n = 0; n < rounds; ++n) *sink = (*sink & 15) * 3 + static_cast<std::int32_t>(n);
   return static_cast<double>(rounds);
 }
+inline double float_multiply_adds(std::size_t rounds, std::int32_t* sink) { return dots(rounds, sink); }
 inline void read_all(const std::uint8_t* p, std::size_t n, std::int32_t* sink) {
   for (std::size_t i = 0; i < n; i += 64) *sink += p[i];
 }

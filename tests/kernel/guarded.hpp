@@ -87,6 +87,7 @@ void fill_random(typename F::Block& block, CounterRng& rng) {
   if constexpr (requires { block.d.bits; }) block.d = to_half(noise(rng, 0.01f));
   if constexpr (requires { block.dmin.bits; }) block.dmin = to_half(noise(rng, 0.01f));
   if constexpr (requires { block.m.bits; }) block.m = to_half(noise(rng, 0.01f));
+  if constexpr (requires { F::set_scale(block, Half()); }) F::set_scale(block, to_half(noise(rng, 0.01f)));
   if constexpr (requires { block.exponent; })
     block.exponent = static_cast<std::uint8_t>(100 + rng.next() % 30);
 }

@@ -72,6 +72,7 @@ TEST_CASE_TEMPLATE_DEFINE("the largest codes and scales stay exact", F, largest)
         if constexpr (requires { block.d; }) block.d = before.d;
         if constexpr (requires { block.dmin; }) block.dmin = before.d;
         if constexpr (requires { block.m; }) block.m = before.d;
+        if constexpr (requires { F::set_scale(block, Half()); }) F::set_scale(block, F::scale(before));
         if constexpr (requires { block.exponent; }) block.exponent = before.exponent;
       }
       for (std::size_t i = 0; i < product.x.values.size(); ++i)

@@ -202,9 +202,12 @@ TEST_CASE("the delta rule equals the specification for any state and any columns
   }
 }
 
-TEST_CASE("a state too tall for a strip in the cache equals the specification") {
+TEST_CASE("tall states and many tokens, which a kernel takes in parts, equal the specification") {
   CounterRng rng(6);
-  Delta(3, 1025, 40, rng).check();
+  Delta(70, 128, 33, rng).check();
+  Delta(31, 300, 40, rng).check();
+  Delta(7, 1025, 40, rng).check();
+  Delta(3, 4100, 17, rng).check();
 }
 
 TEST_CASE("the delta rule in any number of calls is the delta rule in one") {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing rows of weights: by type, or by a format's number at run time. The formats are those of format::Encodable; how each
-// of them searches for a block stands in format/encode/. Threads, tensors and files are the caller's business: rows do not
-// depend on each other.
+// Writing rows of weights: by type, or by a format's number at run time. The formats are those of
+// format::Encodable; how each of them searches for a block stands in format/encode/. Threads, tensors and
+// files are the caller's business: rows do not depend on each other.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -35,8 +35,8 @@
 namespace mica::format {
 
 /// Writes one row in format F: row.size() / F::block_size blocks.
-/// The row is whole blocks; `importance` is empty or has a number per column, larger where an error hurts more (an
-/// importance matrix: mean squares of the activations).
+/// The row is whole blocks; `importance` is empty or has a number per column, larger where an error hurts
+/// more (an importance matrix: mean squares of the activations).
 /// Every block decodes to finite numbers when the row is finite.
 template <class F>
 void encode_row(std::span<const float> row, std::span<const float> importance,
@@ -61,13 +61,14 @@ void encode_row(std::span<const float> row, std::span<const float> importance,
   return width / info(id).block_size * info(id).block_bytes;
 }
 
-/// Writes rows of `width` values in the format with this number, one after the other; `out` needs no alignment.
+/// Writes rows of `width` values in the format with this number, one after the other; `out` needs no
+/// alignment.
 /// `importance` is empty or has `width` numbers, which hold for every row.
 /// Raises unsupported for a format that is not in Encodable, and usage for sizes that do not fit each other.
 inline void encode_rows(Id id, std::span<const float> values, std::size_t width,
                         std::span<const float> importance, std::span<std::byte> out) {
-  MICA_CHECK(encodable(id), unsupported, "cannot write ", name(id), "; formats that can be written: ",
-             names<Encodable>());
+  MICA_CHECK(encodable(id), unsupported, "cannot write ", name(id),
+             "; formats that can be written: ", names<Encodable>());
   MICA_CHECK(width != 0 && width % info(id).block_size == 0, usage, "a row of ", width,
              " values is not whole blocks of ", name(id), ", which have ", info(id).block_size);
   MICA_CHECK(values.size() % width == 0, usage, values.size(), " values are not whole rows of ", width);

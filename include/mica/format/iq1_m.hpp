@@ -20,7 +20,7 @@ struct IQ1_M {
   static constexpr std::string_view name = "IQ1_M";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     std::uint8_t low[32];
@@ -48,6 +48,12 @@ struct IQ1_M {
   [[nodiscard]] static Half scale(const Block& block) noexcept {
     const std::uint16_t* const s = block.scales;
     return {static_cast<std::uint16_t>(s[0] >> 12 | s[1] >> 12 << 4 | s[2] >> 12 << 8 | s[3] >> 12 << 12)};
+  }
+  static void set_scale(Block& block, Half d) noexcept {
+    for (int w = 0; w < 4; ++w) {
+      const int low = block.scales[w] & 0x0FFF, high = (d.bits >> (4 * w)) << 12;
+      block.scales[w] = static_cast<std::uint16_t>(low | high);
+    }
   }
 };
 

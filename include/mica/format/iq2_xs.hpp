@@ -20,7 +20,7 @@ struct IQ2_XS {
   static constexpr std::string_view name = "IQ2_XS";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     Half d;

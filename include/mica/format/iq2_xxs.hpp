@@ -19,7 +19,7 @@ struct IQ2_XXS {
   static constexpr std::string_view name = "IQ2_XXS";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Group {
     std::uint8_t entries[4];

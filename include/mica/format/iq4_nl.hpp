@@ -15,7 +15,7 @@ struct IQ4_NL {
   static constexpr std::string_view name = "IQ4_NL";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     Half d;

@@ -18,7 +18,7 @@ struct IQ4_XS {
   static constexpr std::string_view name = "IQ4_XS";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     Half d;

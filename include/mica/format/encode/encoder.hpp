@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How blocks of a format are written. A format that is worth a search specialises Encoder in format/encode/<format>.hpp, so
-// that who only reads files compiles none of it; a format with `encode` alone is rounded block by block.
+// How blocks of a format are written. A format that is worth a search specialises Encoder in
+// format/encode/<format>.hpp, so that who only reads files compiles none of it; a format with `encode` alone
+// is rounded block by block.
 #pragma once
 
 #include "mica/format/concept.hpp"

@@ -7,6 +7,8 @@
 #include "mica/format/encode/values.hpp"
 #include "mica/format/float.hpp"
 
+#include <cmath>
+
 namespace mica::format {
 
 template <>

@@ -8,6 +8,8 @@
 #include "mica/format/encode/scaled_block.hpp"
 #include "mica/format/iq4_nl.hpp"
 
+#include <cstdint>
+
 namespace mica::format {
 
 template <>

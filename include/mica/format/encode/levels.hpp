@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers that codes stand for, as a search sees them: from a value in units of a scale to the nearest of them. Only
-// comparisons and additions, so that a loop over candidates becomes vectors on any target.
+// The numbers that codes stand for, as a search sees them: from a value in units of a scale to the nearest of
+// them. `settle` does it for many at once, in loops of few comparisons and additions, which compilers turn
+// into vectors for any target.
 #pragma once
 
 #include <array>
@@ -31,6 +32,16 @@ struct Integers {
   static constexpr float high = High;
 
   [[nodiscard]] static constexpr float nearest(float t) noexcept { return whole(clamped(t, low, high)); }
+
+  /// Every number becomes the nearest level.
+  /// In two loops: gcc makes branches of comparisons whose outcome goes into a sum, and no vectors of
+  /// branches.
+  template <std::size_t n>
+  static constexpr void settle(float (&t)[n]) noexcept {
+    float inside[n] = {};
+    for (std::size_t i = 0; i < n; ++i) inside[i] = clamped(t[i], low, high);
+    for (std::size_t i = 0; i < n; ++i) t[i] = whole(inside[i]);
+  }
 };
 
 /// The numbers of an ascending array.
@@ -43,6 +54,12 @@ struct Codebook {
   /// Climbs by every step whose middle lies below t.
   [[nodiscard]] static constexpr float nearest(float t) noexcept {
     return climb(t, std::make_index_sequence<size - 1>{});
+  }
+
+  /// Every number becomes the nearest level.
+  template <std::size_t n>
+  static constexpr void settle(float (&t)[n]) noexcept {
+    for (float& x : t) x = nearest(x);
   }
 
  private:

@@ -2,8 +2,9 @@
 //
 // The scale and offset of values whose codes are 0 to High: value = scale * code + offset.
 //
-// For given codes both come from two equations of weighted least squares. As in scale.hpp candidates are lanes that take the
-// nearest codes and the best line in turn; they start from the range of the values, drawn in or widened at either end.
+// For given codes both come from two equations of weighted least squares. As in scale.hpp candidates are
+// lanes that take the nearest codes and the best line in turn; they start from the range of the values, drawn
+// in or widened at either end.
 #pragma once
 
 #include "mica/format/encode/levels.hpp"
@@ -34,9 +35,9 @@ struct LineLanes {
   float scale[count];
   float offset[count];
   float inverse[count];
-  float q[count];   // sum w code
-  float qq[count];  // sum w code^2
-  float xq[count];  // sum w x code
+  float q[count];   // sum of w code
+  float qq[count];  // sum of w code^2
+  float xq[count];  // sum of w x code
   float error[count];
 
   /// The ends of the range lie up to 0.8 steps beyond the outermost codes, or 0.3 steps inside.
@@ -55,11 +56,13 @@ struct LineLanes {
     for (std::size_t k = 0; k < count; ++k) q[k] = qq[k] = xq[k] = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const float value = x[i], weight = w[i];
+      float code[count];
+      for (std::size_t k = 0; k < count; ++k) code[k] = (value - offset[k]) * inverse[k];
+      Levels::settle(code);
       for (std::size_t k = 0; k < count; ++k) {
-        const float code = Levels::nearest((value - offset[k]) * inverse[k]);
-        q[k] += weight * code;
-        qq[k] += weight * code * code;
-        xq[k] += weight * value * code;
+        q[k] += weight * code[k];
+        qq[k] += weight * code[k] * code[k];
+        xq[k] += weight * value * code[k];
       }
     }
   }
@@ -83,9 +86,11 @@ struct LineLanes {
     for (std::size_t k = 0; k < count; ++k) error[k] = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const float value = x[i], weight = w[i];
+      float code[count];
+      for (std::size_t k = 0; k < count; ++k) code[k] = (value - offset[k]) * inverse[k];
+      Levels::settle(code);
       for (std::size_t k = 0; k < count; ++k) {
-        const float above = value - offset[k];
-        const float miss = above - scale[k] * Levels::nearest(above * inverse[k]);
+        const float miss = value - offset[k] - scale[k] * code[k];
         error[k] += weight * miss * miss;
       }
     }

@@ -18,8 +18,8 @@ struct HalfLine {
   Half m = {};
 };
 
-/// Finds d, m and codes. The search runs on deviations from the mean, so that an offset far larger than the spread costs no
-/// digits; once m is rounded, what is left is to choose d. `values` become deviations from m.
+/// Finds d, m and codes. The search runs on deviations from the mean, so that an offset far larger than the
+/// spread costs no digits; once m is rounded, what is left is to choose d. `values` become deviations from m.
 template <int High, std::size_t N>
 [[nodiscard]] HalfLine find_half_line(Values<N>& values, std::uint8_t* codes) noexcept {
   float mean = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block of groups with mins: value = d * scale[g] * code - dmin * min[g], with half floats d and dmin, integers 0 to
-// ScaleHigh, and codes 0 to High.
+// A block of groups with mins: value = d * scale[g] * code - dmin * min[g], with half floats d and dmin,
+// integers 0 to ScaleHigh, and codes 0 to High.
 //
-// The groups' lines are found one by one, the largest scale and the largest min become the largest integers, and then groups
-// and block are fitted in turn: each group tries the integers around its own, and d and dmin become the best ones for the
-// codes that are.
+// The groups' lines are found one by one, the largest scale and the largest min become the largest integers,
+// and then groups and block are fitted in turn: each group tries the integers around its own, and d and dmin
+// become the best ones for the codes that are.
 #pragma once
 
 #include "mica/format/concept.hpp"
@@ -22,8 +22,8 @@ namespace mica::format::search {
 template <int High, std::size_t Groups, std::size_t Group, int ScaleHigh>
 class LinedGroups {
  public:
-  /// The values may be turned upside down, and then d and dmin are negative: mins only reach down from 0, so groups that
-  /// lie above it would waste their codes.
+  /// The values may be turned upside down, and then d and dmin are negative: mins only reach down from 0, so
+  /// groups that lie above it would waste their codes.
   explicit LinedGroups(Values<Groups * Group>& values) noexcept : values_(values) {
     float above = 0, below = 0;
     for (std::size_t g = 0; g < Groups; ++g) {
@@ -71,6 +71,13 @@ class LinedGroups {
     }
   }
 
+  /// The nearest codes of a group with scale, min, d and dmin as they are.
+  void settle(std::size_t g, float (&codes)[Group]) const noexcept {
+    const float min = min_[g] * dmin_, inverse = inverse_or_zero(scale_[g] * d_);
+    for (std::size_t i = 0; i < Group; ++i) codes[i] = (values_.x[g * Group + i] + min) * inverse;
+    Levels::settle(codes);
+  }
+
   void fit_block() noexcept;
   void fit_group(std::size_t g) noexcept;
   void write(Codes<Groups * Group, Group>& out) const noexcept;
@@ -89,10 +96,11 @@ template <int High, std::size_t Groups, std::size_t Group, int ScaleHigh>
 void LinedGroups<High, Groups, Group, ScaleHigh>::fit_block() noexcept {
   float aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;  // a = scale * code, b = -min
   for (std::size_t g = 0; g < Groups; ++g) {
-    const float min = min_[g] * dmin_, inverse = inverse_or_zero(scale_[g] * d_), b = -min_[g];
-    for (std::size_t i = g * Group; i < (g + 1) * Group; ++i) {
-      const float x = values_.x[i], w = values_.w[i];
-      const float a = scale_[g] * Levels::nearest((x + min) * inverse);
+    float codes[Group];
+    settle(g, codes);
+    const float b = -min_[g];
+    for (std::size_t i = 0; i < Group; ++i) {
+      const float x = values_.x[g * Group + i], w = values_.w[g * Group + i], a = scale_[g] * codes[i];
       aa += w * a * a;
       ab += w * a * b;
       bb += w * b * b;
@@ -119,9 +127,11 @@ void LinedGroups<High, Groups, Group, ScaleHigh>::fit_group(std::size_t g) noexc
   }
   for (std::size_t i = g * Group; i < (g + 1) * Group; ++i) {
     const float value = values_.x[i], weight = values_.w[i];
+    float code[count];
+    for (std::size_t k = 0; k < count; ++k) code[k] = (value + min[k]) * inverse[k];
+    Levels::settle(code);
     for (std::size_t k = 0; k < count; ++k) {
-      const float above = value + min[k];
-      const float miss = above - scale[k] * Levels::nearest(above * inverse[k]);
+      const float miss = value + min[k] - scale[k] * code[k];
       error[k] += weight * miss * miss;
     }
   }
@@ -137,10 +147,9 @@ void LinedGroups<High, Groups, Group, ScaleHigh>::write(Codes<Groups * Group, Gr
   for (std::size_t g = 0; g < Groups; ++g) {
     out.scale[g] = static_cast<int>(scale_[g]);
     out.min[g] = static_cast<std::int16_t>(min_[g]);
-    const float min = min_[g] * dmin_, inverse = inverse_or_zero(scale_[g] * d_);
-    for (std::size_t i = g * Group; i < (g + 1) * Group; ++i) {
-      out.code[i] = static_cast<std::int8_t>(Levels::nearest((values_.x[i] + min) * inverse));
-    }
+    float codes[Group];
+    settle(g, codes);
+    for (std::size_t i = 0; i < Group; ++i) out.code[g * Group + i] = static_cast<std::int8_t>(codes[i]);
   }
 }
 

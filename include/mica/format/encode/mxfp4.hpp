@@ -9,6 +9,11 @@
 #include "mica/format/encode/values.hpp"
 #include "mica/format/mxfp4.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
 namespace mica::format {
 
 template <>
@@ -29,7 +34,8 @@ struct Encoder<MXFP4> {
   static constexpr std::int8_t ascending[15] = {-12, -8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 12};
   using Levels = search::Codebook<ascending>;
 
-  /// The largest value is 1 to 2 units and the largest level 12, so half the scale is about 2^-4 to 2^-2 units.
+  /// The largest value is 1 to 2 units and the largest level 12, so half the scale is about 2^-4 to 2^-2
+  /// units.
   static std::uint8_t choose_exponent(const search::Values<32>& all) noexcept {
     constexpr std::size_t count = 4;
     std::uint8_t exponent[count];
@@ -41,8 +47,11 @@ struct Encoder<MXFP4> {
       inverse[k] = 1 / scale[k];
     }
     for (std::size_t i = 0; i < 32; ++i) {
+      float q[count];
+      for (std::size_t k = 0; k < count; ++k) q[k] = all.x[i] * inverse[k];
+      Levels::settle(q);
       for (std::size_t k = 0; k < count; ++k) {
-        const float miss = all.x[i] - scale[k] * Levels::nearest(all.x[i] * inverse[k]);
+        const float miss = all.x[i] - scale[k] * q[k];
         error[k] += all.w[i] * miss * miss;
       }
     }

@@ -8,6 +8,9 @@
 #include "mica/format/encode/scaled_block.hpp"
 #include "mica/format/nf4.hpp"
 
+#include <cstddef>
+#include <cstdint>
+
 namespace mica::format {
 
 template <>

@@ -8,7 +8,8 @@
 
 namespace mica::format::search {
 
-/// Byte j holds code j in its low nibble and code j + n in its high nibble; 2 n codes. Higher bits are left out.
+/// Byte j holds code j in its low nibble and code j + n in its high nibble; 2 n codes. Higher bits are left
+/// out.
 inline void pack_nibbles(const std::uint8_t* codes, std::size_t n, std::uint8_t* bytes) noexcept {
   for (std::size_t j = 0; j < n; ++j) {
     bytes[j] = static_cast<std::uint8_t>((codes[j] & 15) | (codes[j + n] & 15) << 4);
@@ -24,8 +25,8 @@ inline void pack_fifth_bits(const std::uint8_t* codes, std::uint8_t* bytes) noex
   }
 }
 
-/// 256 codes of two bits: byte 32 h + j holds codes 128 h + 32 c + j in its bits 2 c and 2 c + 1, after `shift` bits of
-/// each code are dropped.
+/// 256 codes of two bits: byte 32 h + j holds codes 128 h + 32 c + j in its bits 2 c and 2 c + 1, after
+/// `shift` bits of each code are dropped.
 inline void pack_pairs(const std::uint8_t* codes, unsigned shift, std::uint8_t* bytes) noexcept {
   for (std::size_t h = 0; h < 2; ++h) {
     for (std::size_t j = 0; j < 32; ++j) {

@@ -7,6 +7,10 @@
 #include "mica/format/encode/values.hpp"
 #include "mica/format/q1_0.hpp"
 
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
 namespace mica::format {
 
 template <>

@@ -7,6 +7,9 @@
 #include "mica/format/encode/scaled_block.hpp"
 #include "mica/format/q2_0.hpp"
 
+#include <cstddef>
+#include <cstdint>
+
 namespace mica::format {
 
 template <>

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Q4_0: the scale with the least weighted error, of either sign, because there is one more code below zero than above.
+// Q4_0: the scale with the least weighted error, of either sign, because there is one more code below zero
+// than above.
 #pragma once
 
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/pack.hpp"
 #include "mica/format/encode/scaled_block.hpp"
 #include "mica/format/q4_0.hpp"
+
+#include <cstdint>
 
 namespace mica::format {
 

@@ -8,6 +8,9 @@
 #include "mica/format/encode/pack.hpp"
 #include "mica/format/q4_k.hpp"
 
+#include <cstddef>
+#include <cstdint>
+
 namespace mica::format {
 
 template <>

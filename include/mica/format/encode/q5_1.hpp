@@ -8,6 +8,8 @@
 #include "mica/format/encode/pack.hpp"
 #include "mica/format/q5_1.hpp"
 
+#include <cstdint>
+
 namespace mica::format {
 
 template <>

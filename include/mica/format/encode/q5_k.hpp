@@ -9,6 +9,9 @@
 #include "mica/format/encode/q4_k.hpp"
 #include "mica/format/q5_k.hpp"
 
+#include <cstddef>
+#include <cstdint>
+
 namespace mica::format {
 
 template <>

@@ -8,6 +8,9 @@
 #include "mica/format/encode/scaled_groups.hpp"
 #include "mica/format/q6_k.hpp"
 
+#include <cstddef>
+#include <cstdint>
+
 namespace mica::format {
 
 template <>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much the error of each value of a row counts in the search for a block: what an importance matrix says, made safe to
-// divide by. Not here: where importance comes from.
+// How much the error of each value of a row counts in the search for a block: what an importance matrix says,
+// made safe to divide by. Not here: where importance comes from.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,9 @@ namespace mica::format {
 
 /// Positive, finite weights for the values of a row.
 ///
-/// Importance is a sample of few texts: taken at its word it would give up columns that these texts did not use. So every
-/// weight gets a share of what is typical, which is the mean of roots, squared: a few huge columns do not move it.
+/// Importance is a sample of few texts: taken at its word it would give up columns that these texts did not
+/// use. So every weight gets a share of what is typical, which is the mean of roots, squared: a few huge
+/// columns do not move it.
 class RowWeights {
  public:
   /// `importance` has one number per column, or none: then all values count alike.
@@ -42,8 +43,8 @@ class RowWeights {
   }
 
  private:
-  /// Of what is typical. On gaussian rows 0.7 costs half a percent of weighted error against 0.3 and gains two percent
-  /// of the unweighted one.
+  /// Of what is typical. On gaussian rows 0.7 costs half a percent of weighted error against 0.3 and gains
+  /// two percent of the unweighted one.
   static constexpr double share = 0.7;
   static constexpr double most = 1e5;
 

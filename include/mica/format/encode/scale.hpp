@@ -2,21 +2,24 @@
 //
 // The scale of values whose codes have no offset: value = scale * level.
 //
-// For given levels q the weighted error sum w (x - s q)^2 is least at s = sum w x q / sum w q^2, where it is smaller than
-// sum w x^2 by (sum w x q)^2 / sum w q^2, the gain. So a search needs only starting points: each candidate takes the nearest
-// levels, then the best scale for these, in turn (S. P. Lloyd, Least squares quantization in PCM, 1982), and the largest
-// gain wins. Candidates are lanes: the loop over them is the inner one and carries no sum, so compilers make vectors of it.
+// For given levels q the weighted error sum w (x - s q)^2 is least at s = sum w x q / sum w q^2, where it is
+// smaller than sum w x^2 by (sum w x q)^2 / sum w q^2, the gain. So a search needs only starting points: each
+// candidate takes the nearest levels, then the best scale for these, in turn (S. P. Lloyd, Least squares
+// quantization in PCM, 1982), and the largest gain wins. Candidates are lanes: the loop over them is the
+// inner one and carries no sum, so compilers make vectors of it.
 #pragma once
 
 #include "mica/format/encode/levels.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 
 namespace mica::format::search {
 
-/// Where candidates start: the value of the largest magnitude becomes `from` to `to` times the outermost level.
+/// Where candidates start: the value of the largest magnitude becomes `from` to `to` times the outermost
+/// level.
 struct Reach {
   float from = 0.75f;
   float to = 1.3f;
@@ -53,10 +56,12 @@ struct ScaleLanes {
     for (std::size_t k = 0; k < count; ++k) xq[k] = qq[k] = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const float value = x[i], weight = w[i];
+      float q[count];
+      for (std::size_t k = 0; k < count; ++k) q[k] = value * inverse[k];
+      Levels::settle(q);
       for (std::size_t k = 0; k < count; ++k) {
-        const float q = Levels::nearest(value * inverse[k]);
-        xq[k] += weight * value * q;
-        qq[k] += weight * q * q;
+        xq[k] += weight * value * q[k];
+        qq[k] += weight * q[k] * q[k];
       }
     }
   }
@@ -65,15 +70,16 @@ struct ScaleLanes {
     for (std::size_t k = 0; k < count; ++k) inverse[k] = xq[k] != 0 ? qq[k] / xq[k] : inverse[k];
   }
 
-  /// The candidate with the largest gain, or a smaller scale whose error is larger by a 64th at most: where groups share
-  /// a factor, a needlessly large scale makes the steps of all the others coarse. `squares` is sum w x^2.
+  /// The candidate with the largest gain, or a smaller scale whose error is larger by a 64th at most: where
+  /// groups share a factor, a needlessly large scale makes the steps of all the others coarse. `squares` is
+  /// sum w x^2.
   [[nodiscard]] Scale best(float squares) const noexcept {
     float gain[count], most = 0;
     for (std::size_t k = 0; k < count; ++k) {
       gain[k] = qq[k] > 0 ? xq[k] * xq[k] / qq[k] : -1;
-      most = gain[k] > most ? gain[k] : most;
+      most = std::max(most, gain[k]);
     }
-    const float enough = most - (squares - most) / 64;
+    const float enough = most - std::max(squares - most, 0.0f) / 64;  // roundings may turn the sign
     Scale found{std::numeric_limits<float>::max(), 0};
     for (std::size_t k = 0; k < count; ++k) {
       if (gain[k] < 0 || gain[k] < enough) continue;
@@ -86,7 +92,8 @@ struct ScaleLanes {
 
 }  // namespace detail
 
-/// The scale with about the least weighted error. It is negative where the levels are uneven and that is better.
+/// The scale with about the least weighted error. It is negative where the levels are uneven and that is
+/// better.
 template <class Levels>
 [[nodiscard]] Scale find_scale(const float* x, const float* w, std::size_t n, Reach reach = {}) noexcept {
   float peak = 0, squares = 0;

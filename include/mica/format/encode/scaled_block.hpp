@@ -12,7 +12,8 @@
 
 namespace mica::format::search {
 
-/// Of the half floats around `scale`, 0 among them where it is that small, the one with the least weighted error.
+/// Of the half floats around `scale`, 0 among them where it is that small, the one with the least weighted
+/// error.
 template <class Levels, std::size_t N>
 [[nodiscard]] Half choose_half(const Values<N>& values, float scale) noexcept {
   constexpr std::size_t count = 4;
@@ -27,8 +28,11 @@ template <class Levels, std::size_t N>
     inverse[k] = inverse_or_zero(loaded[k]);
   }
   for (std::size_t i = 0; i < N; ++i) {
+    float q[count];
+    for (std::size_t k = 0; k < count; ++k) q[k] = values.x[i] * inverse[k];
+    Levels::settle(q);
     for (std::size_t k = 0; k < count; ++k) {
-      const float miss = values.x[i] - loaded[k] * Levels::nearest(values.x[i] * inverse[k]);
+      const float miss = values.x[i] - loaded[k] * q[k];
       error[k] += values.w[i] * miss * miss;
     }
   }
@@ -45,9 +49,10 @@ template <class Levels, std::size_t N>
 template <class Levels, std::size_t N>
 void take_nearest(const Values<N>& values, Half d, int first, std::uint8_t* codes) noexcept {
   const float inverse = inverse_or_zero(values.loaded(d));
-  for (std::size_t i = 0; i < N; ++i) {
-    codes[i] = static_cast<std::uint8_t>(static_cast<int>(Levels::nearest(values.x[i] * inverse)) - first);
-  }
+  float q[N];
+  for (std::size_t i = 0; i < N; ++i) q[i] = values.x[i] * inverse;
+  Levels::settle(q);
+  for (std::size_t i = 0; i < N; ++i) codes[i] = static_cast<std::uint8_t>(static_cast<int>(q[i]) - first);
 }
 
 }  // namespace mica::format::search

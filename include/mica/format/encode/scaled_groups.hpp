@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block of groups without mins: value = d * scale[g] * level, with a half float d and integers ScaleLow to ScaleHigh.
+// A block of groups without mins: value = d * scale[g] * level, with a half float d and integers ScaleLow to
+// ScaleHigh.
 //
-// The groups' scales are found one by one; d is the number whose multiples are nearest to them; then scales and d are fitted
-// in turn: each group tries the integers around its own, and d becomes the best one for the levels that are.
+// The groups' scales are found one by one; d is the number whose multiples are nearest to them; then scales
+// and d are fitted in turn: each group tries the integers around its own, and d becomes the best one for the
+// levels that are.
 #pragma once
 
 #include "mica/format/concept.hpp"
@@ -50,6 +52,13 @@ class ScaledGroups {
     for (std::size_t g = 0; g < Groups; ++g) scale_[g] = integer(found[g].value * inverse_or_zero(d_));
   }
 
+  /// The nearest levels of a group with scale and d as they are.
+  void settle(std::size_t g, float (&levels)[Group]) const noexcept {
+    const float inverse = inverse_or_zero(scale_[g] * d_);
+    for (std::size_t i = 0; i < Group; ++i) levels[i] = values_.x[g * Group + i] * inverse;
+    Levels::settle(levels);
+  }
+
   static float choose_d(const Scale (&found)[Groups]) noexcept;
   void fit_d() noexcept;
   void fit_scale(std::size_t g) noexcept;
@@ -89,11 +98,12 @@ template <class Levels, std::size_t Groups, std::size_t Group, int ScaleLow, int
 void ScaledGroups<Levels, Groups, Group, ScaleLow, ScaleHigh>::fit_d() noexcept {
   float xq = 0, qq = 0;
   for (std::size_t g = 0; g < Groups; ++g) {
-    const float inverse = inverse_or_zero(scale_[g] * d_);
-    for (std::size_t i = g * Group; i < (g + 1) * Group; ++i) {
-      const float q = scale_[g] * Levels::nearest(values_.x[i] * inverse);
-      xq += values_.w[i] * values_.x[i] * q;
-      qq += values_.w[i] * q * q;
+    float levels[Group];
+    settle(g, levels);
+    for (std::size_t i = 0; i < Group; ++i) {
+      const float x = values_.x[g * Group + i], w = values_.w[g * Group + i], q = scale_[g] * levels[i];
+      xq += w * x * q;
+      qq += w * q * q;
     }
   }
   if (qq > 0 && xq != 0) set_d(xq / qq);
@@ -111,8 +121,11 @@ void ScaledGroups<Levels, Groups, Group, ScaleLow, ScaleHigh>::fit_scale(std::si
   }
   for (std::size_t i = g * Group; i < (g + 1) * Group; ++i) {
     const float value = values_.x[i], weight = values_.w[i];
+    float q[count];
+    for (std::size_t k = 0; k < count; ++k) q[k] = value * inverse[k];
+    Levels::settle(q);
     for (std::size_t k = 0; k < count; ++k) {
-      const float miss = value - scale[k] * Levels::nearest(value * inverse[k]);
+      const float miss = value - scale[k] * q[k];
       error[k] += weight * miss * miss;
     }
   }
@@ -127,10 +140,9 @@ void ScaledGroups<Levels, Groups, Group, ScaleLow, ScaleHigh>::write(
   for (std::size_t g = 0; g < Groups; ++g) {
     out.scale[g] = static_cast<int>(scale_[g]);
     out.min[g] = 0;
-    const float inverse = inverse_or_zero(scale_[g] * d_);
-    for (std::size_t i = g * Group; i < (g + 1) * Group; ++i) {
-      out.code[i] = static_cast<std::int8_t>(Levels::nearest(values_.x[i] * inverse));
-    }
+    float levels[Group];
+    settle(g, levels);
+    for (std::size_t i = 0; i < Group; ++i) out.code[g * Group + i] = static_cast<std::int8_t>(levels[i]);
   }
 }
 

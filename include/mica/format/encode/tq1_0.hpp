@@ -7,6 +7,9 @@
 #include "mica/format/encode/tq2_0.hpp"
 #include "mica/format/tq1_0.hpp"
 
+#include <cstddef>
+#include <cstdint>
+
 namespace mica::format {
 
 template <>

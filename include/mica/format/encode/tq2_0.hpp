@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TQ2_0 and the search that TQ1_0 shares: the scale with the least weighted error over -1, 0 and 1. The largest value may be
-// far beyond the scale.
+// TQ2_0 and the search that TQ1_0 shares: the scale with the least weighted error over -1, 0 and 1. The
+// largest value may be far beyond the scale.
 #pragma once
 
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/pack.hpp"
 #include "mica/format/encode/scaled_block.hpp"
 #include "mica/format/tq2_0.hpp"
+
+#include <cstdint>
 
 namespace mica::format {
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a block as a search sees them: finite, and in units of a power of two in which the largest lies between 1
-// and 2, so that squares neither overflow nor vanish and rounding is what it would have been without the unit.
+// The values of a block as a search sees them: finite, and in units of a power of two in which the largest
+// lies between 1 and 2, so that squares neither overflow nor vanish and rounding is what it would have been
+// without the unit.
 #pragma once
 
 #include "mica/base/half.hpp"
@@ -47,8 +48,8 @@ struct Values {
     unit = -unit;
   }
 
-  /// `scale`, which is in units, as a file holds it. Never 0 for what is not 0: groups can make something of a scale
-  /// that is too large, and nothing of none.
+  /// `scale`, which is in units, as a file holds it. Never 0 for what is not 0: groups can make something of
+  /// a scale that is too large, and nothing of none.
   [[nodiscard]] Half stored(float scale) const noexcept {
     Half half = finite_half(scale * unit);
     if (scale != 0 && (half.bits & 0x7FFFu) == 0) half.bits = static_cast<std::uint16_t>(half.bits | 1u);

@@ -10,6 +10,15 @@
 #endif
 
 #include "mica/kernel/highway/attention-inl.hpp"
+#include "mica/kernel/highway/decode_iq1_m-inl.hpp"
+#include "mica/kernel/highway/decode_iq1_s-inl.hpp"
+#include "mica/kernel/highway/decode_iq2_s-inl.hpp"
+#include "mica/kernel/highway/decode_iq2_xs-inl.hpp"
+#include "mica/kernel/highway/decode_iq2_xxs-inl.hpp"
+#include "mica/kernel/highway/decode_iq3_s-inl.hpp"
+#include "mica/kernel/highway/decode_iq3_xxs-inl.hpp"
+#include "mica/kernel/highway/decode_iq4_nl-inl.hpp"
+#include "mica/kernel/highway/decode_iq4_xs-inl.hpp"
 #include "mica/kernel/highway/decode_mxfp4-inl.hpp"
 #include "mica/kernel/highway/decode_nvfp4-inl.hpp"
 #include "mica/kernel/highway/decode_q1_0-inl.hpp"

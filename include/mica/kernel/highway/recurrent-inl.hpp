@@ -20,8 +20,8 @@ namespace HWY_NAMESPACE {
 
 // ---- causal convolution
 
-/// Channels whose weights are turned and kept while all tokens pass: 512 bytes of every row.
-inline constexpr std::size_t conv_channels = 128;
+/// Channels whose weights are turned and kept while all tokens pass: 2 KiB of every row.
+inline constexpr std::size_t conv_channels = 512;
 
 /// Weights of n channels, whole vectors, as (taps, conv_channels).
 HWY_INLINE void turn_weights(const float* weight, std::size_t taps, std::size_t n, float* turned) {
@@ -81,6 +81,8 @@ inline void causal_conv(const CausalConvArgs& a) {
 
 /// Numbers of a strip: 32 KiB, what the smallest first-level caches hold.
 inline constexpr std::size_t strip_numbers = 8192;
+/// Numbers of the queries and keys that are kept for all strips, 32 KiB: 32 tokens of 128.
+inline constexpr std::size_t factor_numbers = 8192;
 
 /// Some columns of the state: rows `stride` apart.
 struct Strip {
@@ -101,16 +103,25 @@ template <bool update, bool next, std::size_t vectors>
 HWY_INLINE void delta_row(const Strip& from, const Strip& to, const DeltaFactors& f, std::size_t i,
                           const VF (&u)[vectors], VF (&out)[vectors], VF (&r)[vectors]) {
   const DF d;
+  VF k, q, next_k, next_decay;  // once per row: behind a store the compiler would load them again
+  if constexpr (update) {
+    k = hn::Set(d, f.k[i]);
+    q = hn::Set(d, f.q[i]);
+  }
+  if constexpr (next) {
+    next_k = hn::Set(d, f.next_k[i]);
+    next_decay = hn::Set(d, f.next_decay);
+  }
   MICA_UNROLL
   for (std::size_t v = 0; v < vectors; ++v) {
     VF s = load(from.data + i * from.stride + v * lanes);
     if constexpr (update) {
-      s = hn::MulAdd(hn::Set(d, f.k[i]), u[v], s);
-      out[v] = hn::MulAdd(s, hn::Set(d, f.q[i]), out[v]);
+      s = hn::MulAdd(k, u[v], s);
+      out[v] = hn::MulAdd(s, q, out[v]);
     }
     if constexpr (next) {
-      s = hn::Mul(s, hn::Set(d, f.next_decay));
-      r[v] = hn::MulAdd(s, hn::Set(d, f.next_k[i]), r[v]);
+      s = hn::Mul(s, next_decay);
+      r[v] = hn::MulAdd(s, next_k, r[v]);
     }
     hn::StoreU(s, d, to.data + i * to.stride + v * lanes);
   }
@@ -167,6 +178,11 @@ void delta_strip(const DeltaRuleArgs& a, std::size_t j, float* buffer) {
     f.k = a.k[t].data();
     f.q = a.q[t].data();
     if (t + 1 < n) {
+      // A pass is too long for the machine to see what comes behind it.
+      for (std::size_t i = 0; i < vectors * lanes; i += 16) {
+        prefetch(a.v[t + 1].data() + j + i, 0);
+        prefetch(a.out[t].data() + j + i, 0);
+      }
       f.next_k = a.k[t + 1].data();
       f.next_decay = a.decay[(t + 1) * a.decay_stride];
       delta_pass<true, true>(strip, strip, f, rows, u, out, r);
@@ -178,16 +194,52 @@ void delta_strip(const DeltaRuleArgs& a, std::size_t j, float* buffer) {
   }
 }
 
-inline void delta_rule(const DeltaRuleArgs& a) {
-  if (a.q.rows() == 0) return;
-  // Eight sums per vector of columns, beside the state: two vectors where there are 32 registers.
+/// All strips; returns the first column that is left.
+inline std::size_t delta_strips(const DeltaRuleArgs& a) {
+  // Eight sums per vector of columns, beside the state: two vectors where there are 32 registers. A single token has two
+  // passes of four sums, and gets strips of twice the width: whole lines from memory, one visit to each.
   constexpr std::size_t vectors = many_registers ? 2 : 1;
   alignas(64) float buffer[strip_numbers];
   std::size_t j = a.first;
+  if (a.q.rows() == 1) {
+    for (; j + 2 * vectors * lanes <= a.last; j += 2 * vectors * lanes)
+      delta_strip<2 * vectors>(a, j, buffer);
+  }
   for (; j + vectors * lanes <= a.last; j += vectors * lanes) delta_strip<vectors>(a, j, buffer);
   for (; j + lanes <= a.last; j += lanes) delta_strip<1>(a, j, buffer);
+  return j;
+}
+
+/// Tokens [first, first + n) with their queries and keys side by side in `factors`: rows of activations lie far apart, often
+/// a power of two, and every strip reads them again.
+inline DeltaRuleArgs gather(const DeltaRuleArgs& a, std::size_t first, std::size_t n, float* factors) {
+  const std::size_t k_dim = a.state.rows();
+  for (std::size_t t = 0; t < n; ++t) {
+    std::copy_n(a.q[first + t].data(), k_dim, factors + 2 * t * k_dim);
+    std::copy_n(a.k[first + t].data(), k_dim, factors + (2 * t + 1) * k_dim);
+  }
+  DeltaRuleArgs part = a;
+  part.q = {factors, n, k_dim, 2 * k_dim};
+  part.k = {factors + k_dim, n, k_dim, 2 * k_dim};
+  part.v = a.v.rows(first, n);
+  part.out = a.out.rows(first, n);
+  part.decay = a.decay + first * a.decay_stride;
+  part.beta = a.beta + first * a.decay_stride;
+  return part;
+}
+
+inline void delta_rule(const DeltaRuleArgs& a) {
+  const std::size_t n = a.q.rows(), together = factor_numbers / (2 * a.state.rows());
+  if (n == 0) return;
   DeltaRuleArgs rest = a;
-  rest.first = j;
+  if (n == 1 || together < 2) {
+    rest.first = delta_strips(a);
+  } else {
+    alignas(64) float factors[factor_numbers];
+    for (std::size_t t = 0; t < n; t += together) {
+      rest.first = delta_strips(gather(a, t, HWY_MIN(together, n - t), factors));
+    }
+  }
   scalar::delta_rule(rest);
 }
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a tensor is for, as far as the choice of its format goes, and whether it is to be quantised at all. By the name
+// alone: names are the same in every family.
+#pragma once
+
+#include "mica/gguf/tensor_info.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace mica::quantize {
+
+/// The parts of a model that recipes tell apart. What holds values (fused or compressed) counts as value.
+enum class Part : std::uint8_t { head, embedding, value, key, query, attention_out, up, gate, down, other };
+
+[[nodiscard]] constexpr Part part_of(std::string_view name) noexcept {
+  struct Entry {
+    std::string_view piece;
+    Part part;
+  };
+  constexpr std::array<Entry, 9> pieces = {{{"attn_qkv.weight", Part::value},
+                                            {"attn_kv_b.weight", Part::value},
+                                            {"attn_v.weight", Part::value},
+                                            {"attn_k.weight", Part::key},
+                                            {"attn_q.weight", Part::query},
+                                            {"attn_output.weight", Part::attention_out},
+                                            {"ffn_up", Part::up},
+                                            {"ffn_gate", Part::gate},
+                                            {"ffn_down", Part::down}}};
+  if (name == "output.weight") return Part::head;
+  if (name == "token_embd.weight" || name == "per_layer_token_embd.weight") return Part::embedding;
+  for (const Entry& entry : pieces) {
+    if (name.find(entry.piece) != name.npos) return entry.part;
+  }
+  return Part::other;
+}
+
+/// The layer in "blk.7.attn_q.weight"; empty for what belongs to no layer.
+[[nodiscard]] inline std::optional<std::uint32_t> layer_of(std::string_view name) noexcept {
+  if (!name.starts_with("blk.")) return std::nullopt;
+  name.remove_prefix(4);
+  std::uint32_t layer = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+  if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
+  return layer;
+}
+
+/// Whether a tensor is a matrix of weights worth quantising: not a norm, a bias, a router, a convolution, a position, or
+/// one of the small matrices that decide much.
+[[nodiscard]] inline bool is_quantizable(const gguf::TensorInfo& tensor) noexcept {
+  constexpr std::array<std::string_view, 30> kept = {
+      "_norm.weight",
+      "ffn_gate_inp.weight",  // norms, routers
+      "altup",
+      "laurel",
+      "per_layer_model_proj",  // Gemma 3n and 4
+      "ssm_conv1d",
+      "shortconv.conv.weight",
+      "attn_rel_b.weight",
+      "time_mix_first.weight",
+      "time_mix_w0.weight",
+      "time_mix_w1.weight",
+      "time_mix_w2.weight",
+      "time_mix_v0.weight",
+      "time_mix_v1.weight",
+      "time_mix_v2.weight",
+      "time_mix_a0.weight",
+      "time_mix_a1.weight",
+      "time_mix_a2.weight",
+      "time_mix_g1.weight",
+      "time_mix_g2.weight",
+      "time_mix_decay_w1.weight",
+      "time_mix_decay_w2.weight",
+      "time_mix_lerp_fused.weight",
+      ".position_embd",
+      "sam.pos_embd",
+      "sam.neck.",
+      "sam.net_",
+      ".rel_pos",
+      ".patch_embd",
+      ".patch_merger",
+  };
+  const std::string_view name = tensor.name;
+  if (tensor.empty() || tensor.rows() <= 1 || !name.ends_with("weight")) return false;
+  if (name == "position_embd.weight" || name == "token_types.weight") return false;
+  for (const std::string_view piece : kept) {
+    if (name.find(piece) != name.npos) return false;
+  }
+  return true;
+}
+
+}  // namespace mica::quantize
