@@ -106,7 +106,9 @@ TEST_CASE("rope keys are read: base, dimensions, linear scaling, factors") {
   CHECK(config(with([](gguf::Writer& writer) {
           writer.set("llama.rope.scaling.type", "none");
           writer.set("llama.rope.scaling.factor", 4.0f);
-        })).ropes.front().scale == 1);
+        }))
+            .ropes.front()
+            .scale == 1);
   CHECK(config(with_factors({1, 2, 3, 4, 5})).ropes.front().factors == std::vector<float>{1, 2, 3, 4, 5});
 }
 

@@ -61,7 +61,9 @@ TEST_CASE("YaRN scales slow pairs, leaves fast ones, and blends between") {
   config.yarn = {.factor = 4, .original_context = 64};
   const block::RopeFrequencies bent(config);
   const double magnitude = 1 + 0.1 * std::log(4.0);
-  const auto pair = [](double turns) { return 32 * std::log(64 / (turns * 6.283185307179586)) / std::log(1e4); };
+  const auto pair = [](double turns) {
+    return 32 * std::log(64 / (turns * 6.283185307179586)) / std::log(1e4);
+  };
   const double low = std::max(0.0, std::floor(pair(32))), high = std::ceil(pair(1));
   REQUIRE(low == 0);
   REQUIRE(high == 9);

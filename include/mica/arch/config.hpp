@@ -34,11 +34,12 @@ struct Config {
   std::vector<RopeConfig> ropes;  // LayerConfig::rope chooses one
   std::vector<LayerConfig> layers;
 
-  float embedding_scale = 1;         // of token embeddings
-  float residual_scale = 1;          // of what a block adds to the residual stream
+  float embedding_scale = 1;  // of token embeddings
+  float residual_scale = 1;   // of what a block adds to the residual stream
   float logit_scale = 1;
-  float logit_softcap = 0;           // 0: none
-  std::size_t per_layer_width = 0;   // of the embedding that every layer adds for itself (Gemma 3n, 4); 0: none
+  float logit_softcap = 0;  // 0: none
+  std::size_t per_layer_width =
+      0;  // of the embedding that every layer adds for itself (Gemma 3n, 4); 0: none
   AltUpConfig altup = {};
 
   /// Name of the FFN pre-norm: Qwen3-Next and gpt-oss keep it where other families keep the norm after attention.

@@ -49,8 +49,8 @@ struct Gemma4 {
   }
 
   /// The last layer before `end` that has a window, or none.
-  [[nodiscard]] static std::size_t last_of_kind(const std::vector<bool>& windows, std::size_t end, bool window,
-                                                const KeyReader& keys) {
+  [[nodiscard]] static std::size_t last_of_kind(const std::vector<bool>& windows, std::size_t end,
+                                                bool window, const KeyReader& keys) {
     for (std::size_t i = end; i-- > 0;) {
       if (windows[i] == window) return i;
     }
@@ -64,7 +64,8 @@ struct Gemma4 {
     for (std::size_t i = 0; i < windows.size(); ++i) {
       (windows[i] ? narrow : full) = config.layers[i].head_dim;
     }
-    if (full != 0) config.ropes.front() = read_rope(keys, full, config.n_ctx_train, kernel::RopePairs::halves);
+    if (full != 0)
+      config.ropes.front() = read_rope(keys, full, config.n_ctx_train, kernel::RopePairs::halves);
     add_window_rope(keys, config, narrow == 0 ? 2 : read_rope_dims(keys, narrow, "_swa"));
   }
 };

@@ -22,7 +22,7 @@
 
 namespace mica::arch {
 
-using All = TypeList<Llama, Llama4, Granite, Phi3, Qwen2, Qwen2Moe, Qwen3, Qwen3Moe, Qwen3Next, Qwen35, Qwen35Moe, Gemma,
-                     Gemma2, Gemma3, Gemma4, GptOss>;
+using All = TypeList<Llama, Llama4, Granite, Phi3, Qwen2, Qwen2Moe, Qwen3, Qwen3Moe, Qwen3Next, Qwen35,
+                     Qwen35Moe, Gemma, Gemma2, Gemma3, Gemma4, GptOss>;
 
 }  // namespace mica::arch

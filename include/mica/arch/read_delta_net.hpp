@@ -23,8 +23,8 @@ namespace mica::arch {
   const std::size_t inner = keys.count("ssm.inner_size", 1, max_width);
   MICA_CHECK(inner % d.v_heads == 0, file, keys.file(), ": key '", keys.key("ssm.inner_size"), "' is ", inner,
              "; it must be a multiple of ssm.time_step_rank, which is ", d.v_heads);
-  MICA_CHECK(d.v_heads % d.k_heads == 0, file, keys.file(), ": key '", keys.key("ssm.time_step_rank"), "' is ",
-             d.v_heads, "; it must be a multiple of ssm.group_count, which is ", d.k_heads);
+  MICA_CHECK(d.v_heads % d.k_heads == 0, file, keys.file(), ": key '", keys.key("ssm.time_step_rank"),
+             "' is ", d.v_heads, "; it must be a multiple of ssm.group_count, which is ", d.k_heads);
   d.v_dim = inner / d.v_heads;
   return d;
 }

@@ -135,7 +135,8 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
              ": heads of ", layer.head_dim, " numbers; the widest supported is ", kernel::max_head_dim);
   MICA_CHECK(keys.count_or(value_length, 1, kernel::max_head_dim, layer.head_dim) == layer.head_dim,
              unsupported, keys.file(), ": key '", keys.key(value_length),
-             "' differs from the key length, which is ", layer.head_dim, "; this family does not support that");
+             "' differs from the key length, which is ", layer.head_dim,
+             "; this family does not support that");
 }
 
 /// Heads, KV heads, head_dim and feed-forward width of every layer.
@@ -167,13 +168,13 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
 }
 
 /// Finite numbers above 0 of an F32 tensor, one per pair; empty when the file has no such tensor.
-[[nodiscard]] inline std::vector<float> read_rope_factors(const gguf::Document& document, std::string_view name,
-                                                          std::size_t pairs) {
+[[nodiscard]] inline std::vector<float> read_rope_factors(const gguf::Document& document,
+                                                          std::string_view name, std::size_t pairs) {
   const gguf::TensorInfo* const tensor = document.find(name);
   if (tensor == nullptr) return {};
   MICA_CHECK(tensor->format.id == format::Id::F32 && tensor->elements() == pairs, file,
-             document.metadata().file(), ": tensor '", name, "' is ", tensor->format.name, " ", tensor->shape(),
-             "; needed: F32 ", pairs);
+             document.metadata().file(), ": tensor '", name, "' is ", tensor->format.name, " ",
+             tensor->shape(), "; needed: F32 ", pairs);
   std::vector<float> factors(pairs);
   document.read(*tensor, std::as_writable_bytes(std::span(factors)));
   for (const float f : factors) {
@@ -203,8 +204,8 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
 }
 
 /// Rotary embedding without per-layer differences: base, dimensions, scaling, factors.
-[[nodiscard]] inline RopeConfig read_rope(const KeyReader& keys, std::size_t head_dim, std::size_t n_ctx_train,
-                                          kernel::RopePairs pairs) {
+[[nodiscard]] inline RopeConfig read_rope(const KeyReader& keys, std::size_t head_dim,
+                                          std::size_t n_ctx_train, kernel::RopePairs pairs) {
   RopeConfig rope;
   rope.pairs = pairs;
   rope.dims = read_rope_dims(keys, head_dim);
@@ -216,8 +217,8 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
   } else if (scaling == "yarn") {
     rope.yarn = read_yarn(keys, n_ctx_train);
   } else {
-    MICA_CHECK(scaling == "none", unsupported, keys.file(), ": key '", keys.key("rope.scaling.type"), "' is '",
-               escaped(scaling), "'; supported: none, linear, yarn, longrope");
+    MICA_CHECK(scaling == "none", unsupported, keys.file(), ": key '", keys.key("rope.scaling.type"),
+               "' is '", escaped(scaling), "'; supported: none, linear, yarn, longrope");
   }
   const std::size_t n = rope.dims / 2;
   rope.factors = read_rope_factors(keys.document(), tensor_names::rope_freqs, n);
@@ -241,7 +242,8 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
 }
 
 /// What most families begin with: plain pre-norm layers that attend to everything, and one rope for all.
-[[nodiscard]] inline Config read_common(const KeyReader& keys, std::string_view arch, kernel::RopePairs pairs) {
+[[nodiscard]] inline Config read_common(const KeyReader& keys, std::string_view arch,
+                                        kernel::RopePairs pairs) {
   Config config;
   config.arch = arch;
   config.name = keys.document().metadata().get<std::string_view>("general.name").value_or("");

@@ -23,7 +23,8 @@ inline constexpr std::string_view per_layer_model_proj = "per_layer_model_proj.w
 inline constexpr std::string_view per_layer_proj_norm = "per_layer_proj_norm.weight";    // (p)
 
 /// "blk.3.attn_q.scale"
-[[nodiscard]] inline std::string layer_part(std::size_t index, std::string_view part, std::string_view suffix) {
+[[nodiscard]] inline std::string layer_part(std::size_t index, std::string_view part,
+                                            std::string_view suffix) {
   return join("blk.", index, ".", part, ".", suffix);
 }
 

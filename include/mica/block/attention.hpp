@@ -70,16 +70,16 @@ static_assert(sizeof(kernel::Visible) == sizeof(float));
 template <KvElements Elements, KvStorage Storage>
 struct AttentionContext {
   const LayerConfig& layer;
-  std::size_t cache_layer = 0;  // of the storage
-  std::size_t pos = 0;          // tokens before this step
-  float epsilon = 0;            // of norms
-  MatrixView<float> q;          // (n, heads * q_stride)
-  MatrixView<float> k;          // (n, kv_heads * head_dim); empty when the keys of another layer are read
-  MatrixView<float> v;          // (n, kv_heads * head_dim)
-  MatrixView<float> out;        // (n, heads * head_dim)
-  const float* q_norm = nullptr;     // (head_dim)
-  const float* k_norm = nullptr;     // (head_dim)
-  const float* sinks = nullptr;      // (heads), with LayerConfig::sinks
+  std::size_t cache_layer = 0;    // of the storage
+  std::size_t pos = 0;            // tokens before this step
+  float epsilon = 0;              // of norms
+  MatrixView<float> q;            // (n, heads * q_stride)
+  MatrixView<float> k;            // (n, kv_heads * head_dim); empty when the keys of another layer are read
+  MatrixView<float> v;            // (n, kv_heads * head_dim)
+  MatrixView<float> out;          // (n, heads * head_dim)
+  const float* q_norm = nullptr;  // (head_dim)
+  const float* k_norm = nullptr;  // (head_dim)
+  const float* sinks = nullptr;   // (heads), with LayerConfig::sinks
   MatrixView<const float> cos = {};  // (n, dims / 2), of a layer that rotates
   MatrixView<const float> sin = {};  // (n, dims / 2)
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
@@ -122,7 +122,8 @@ template <class Context>
 void scale_by_position(const Context& c, MatrixView<float> q, std::size_t first, std::size_t last) noexcept {
   for (std::size_t t = first; t < last; ++t) {
     const auto steps = static_cast<double>((c.pos + t + 1) / c.layer.position_step);
-    const auto factor = static_cast<float>(1 + static_cast<double>(c.layer.position_scale) * std::log1p(steps));
+    const auto factor =
+        static_cast<float>(1 + static_cast<double>(c.layer.position_scale) * std::log1p(steps));
     for (float& x : q[t]) x *= factor;
   }
 }
@@ -182,7 +183,8 @@ template <class Context>
 void begin_state(const Context& c, std::size_t kv_head, const kernel::AttentionState& state) noexcept {
   const std::size_t group = c.layer.group();
   for (std::size_t r = 0; r < state.out.rows(); ++r) {
-    state.max[r] = c.layer.sinks ? c.sinks[kv_head * group + r % group] : -std::numeric_limits<float>::infinity();
+    state.max[r] =
+        c.layer.sinks ? c.sinks[kv_head * group + r % group] : -std::numeric_limits<float>::infinity();
     state.sum[r] = 1;
     if (c.layer.sinks) std::fill(state.out[r].begin(), state.out[r].end(), 0.0f);
   }
@@ -222,8 +224,8 @@ void attend_head(const Context& c, std::size_t kv_head, std::size_t first, std::
       s.visible[r] = visible_part(c.layer, c.pos + first + r / group, chunk);
     }
     const auto tiles = chunk_tiles(c, kv_head, chunk, begin, end, tile_bytes);
-    kernel::AttentionArgs args{tiles.data(), kv::key_bytes(c.elements, d), d,     c.scale(), s.q, s.visible,
-                               s.p,          s.max,                        s.sum, s.out};
+    kernel::AttentionArgs args{
+        tiles.data(), kv::key_bytes(c.elements, d), d, c.scale(), s.q, s.visible, s.p, s.max, s.sum, s.out};
     args.softcap = c.layer.attention_softcap;
     c.elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
     K::attention_softmax(args);

@@ -29,7 +29,7 @@ struct RopeConfig {
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
   std::size_t dims = 0;  // rotated numbers of a head, even
   double base = 10000;
-  double scale = 1;            // linear scaling
+  double scale = 1;                 // linear scaling
   std::vector<float> factors = {};  // (dims / 2) or empty: all 1
   double magnitude = 1;
   Yarn yarn = {};
@@ -60,9 +60,10 @@ struct DeltaNetConfig {
   std::size_t v_heads = 0;
   std::size_t k_dim = 0;
   std::size_t v_dim = 0;
-  std::size_t taps = 0;            // of the convolution over tokens
-  bool heads_interleaved = false;  // value head h uses key head h / (v_heads / k_heads), otherwise h % k_heads
-  bool fused_gates = false;        // one tensor ssm_ba, ordered by key head: its b, its a
+  std::size_t taps = 0;  // of the convolution over tokens
+  bool heads_interleaved =
+      false;                 // value head h uses key head h / (v_heads / k_heads), otherwise h % k_heads
+  bool fused_gates = false;  // one tensor ssm_ba, ordered by key head: its b, its a
 
   [[nodiscard]] std::size_t k_width() const noexcept { return k_heads * k_dim; }
   [[nodiscard]] std::size_t v_width() const noexcept { return v_heads * v_dim; }
@@ -81,13 +82,13 @@ struct ExpertsConfig {
   std::size_t used = 0;   // by a token
   std::size_t ff_width = 0;
   Routing routing = Routing::softmax;
-  bool normalized = true;             // the weights of the chosen ones are made to sum to 1
-  bool weighted_input = false;        // the weight multiplies what goes into an expert, not what comes out
-  float weight_scale = 1;             // multiplies every weight
-  bool scaled_router = false;         // the router reads RMSNorm(residual) * scale / sqrt(width) (Gemma 4)
-  std::size_t shared_ff_width = 0;    // of the expert that every token uses; 0: none
-  bool shared_gate = false;           // its output is multiplied by sigmoid(gate . x)
-  bool beside_dense = false;          // a dense block runs too, each with norms of its own (Gemma 4)
+  bool normalized = true;           // the weights of the chosen ones are made to sum to 1
+  bool weighted_input = false;      // the weight multiplies what goes into an expert, not what comes out
+  float weight_scale = 1;           // multiplies every weight
+  bool scaled_router = false;       // the router reads RMSNorm(residual) * scale / sqrt(width) (Gemma 4)
+  std::size_t shared_ff_width = 0;  // of the expert that every token uses; 0: none
+  bool shared_gate = false;         // its output is multiplied by sigmoid(gate . x)
+  bool beside_dense = false;        // a dense block runs too, each with norms of its own (Gemma 4)
 };
 
 inline constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
@@ -102,27 +103,27 @@ struct LayerConfig {
   Mixer mixer = Mixer::attention;
   Reach reach = Reach::all;
   std::size_t reach_tokens = 0;
-  std::size_t rope = 0;        // which of the model's RopeConfigs; none: it does not rotate
-  float attention_scale = 0;   // of scores; 0: 1 / sqrt(head_dim)
-  float attention_softcap = 0; // 0: none
+  std::size_t rope = 0;          // which of the model's RopeConfigs; none: it does not rotate
+  float attention_scale = 0;     // of scores; 0: 1 / sqrt(head_dim)
+  float attention_softcap = 0;   // 0: none
   std::size_t kv_source = none;  // the layer whose keys and values it reads; none: its own
   bool v_from_k = false;         // values are the keys before norm and rotation
-  bool q_gate = false;           // queries come as [query, gate] per head; the output is multiplied by sigmoid(gate)
-  bool sinks = false;            // a learnt score per head takes part in the softmax and gives nothing
+  bool q_gate = false;  // queries come as [query, gate] per head; the output is multiplied by sigmoid(gate)
+  bool sinks = false;   // a learnt score per head takes part in the softmax and gives nothing
   HeadNorm head_norm = HeadNorm::none;
-  bool v_norm = false;           // RMSNorm without weight on every value head
+  bool v_norm = false;  // RMSNorm without weight on every value head
   bool qkv_bias = false;
   bool output_bias = false;
-  float position_scale = 0;      // queries grow by 1 + this * ln(1 + floor((pos + 1) / position_step))
+  float position_scale = 0;  // queries grow by 1 + this * ln(1 + floor((pos + 1) / position_step))
   std::size_t position_step = 1;
   DeltaNetConfig delta_net = {};
 
   bool post_norms = false;  // the outputs of both blocks are normed before they are added
   kernel::Gate gate = kernel::Gate::silu;
   ExpertsConfig experts = {};
-  bool expert_bias = false;     // router and experts have biases (gpt-oss)
-  float sparsity = 0;           // Gaussian top-k of the gate: numbers below mean + this * deviation become 0
-  bool output_scale = false;    // the residual stream is multiplied by a number at the end of the layer
+  bool expert_bias = false;   // router and experts have biases (gpt-oss)
+  float sparsity = 0;         // Gaussian top-k of the gate: numbers below mean + this * deviation become 0
+  bool output_scale = false;  // the residual stream is multiplied by a number at the end of the layer
 
   [[nodiscard]] bool attends() const noexcept { return mixer == Mixer::attention; }
   [[nodiscard]] bool rotates() const noexcept { return attends() && rope != none; }

@@ -26,20 +26,20 @@ namespace mica::block {
 
 /// Where one layer's state lies.
 struct DeltaNetState {
-  MatrixView<float> conv;  // (taps - 1, channels): the last inputs of the convolution
-  MatrixView<float> heads; // (v_heads * k_dim, v_dim): S of each value head
+  MatrixView<float> conv;   // (taps - 1, channels): the last inputs of the convolution
+  MatrixView<float> heads;  // (v_heads * k_dim, v_dim): S of each value head
 };
 
 /// What a delta net of one layer works on.
 struct DeltaNetContext {
   const DeltaNetConfig& config;
   float epsilon = 0;
-  MatrixView<float> mixed;         // (n, channels): x W_qkv
-  MatrixView<float> convolved;     // (n, channels): q, k, v
-  MatrixView<float> gate;          // (n, v_width): z
-  MatrixView<float> alpha;         // (n, v_heads): becomes decay
-  MatrixView<float> beta;          // (n, v_heads): becomes sigmoid of itself
-  MatrixView<float> out;           // (n, v_width)
+  MatrixView<float> mixed;             // (n, channels): x W_qkv
+  MatrixView<float> convolved;         // (n, channels): q, k, v
+  MatrixView<float> gate;              // (n, v_width): z
+  MatrixView<float> alpha;             // (n, v_heads): becomes decay
+  MatrixView<float> beta;              // (n, v_heads): becomes sigmoid of itself
+  MatrixView<float> out;               // (n, v_width)
   const float* conv_weight = nullptr;  // (channels, taps)
   const float* a = nullptr;            // (v_heads), negative
   const float* dt = nullptr;           // (v_heads)
@@ -70,14 +70,15 @@ void prepare_delta_net(const DeltaNetContext& c, std::size_t first, std::size_t 
 
 /// Columns [first, last) of one value head.
 template <Kernels K>
-void run_delta_rule(const DeltaNetContext& c, std::size_t head, std::size_t first, std::size_t last) noexcept {
+void run_delta_rule(const DeltaNetContext& c, std::size_t head, std::size_t first,
+                    std::size_t last) noexcept {
   const DeltaNetConfig& d = c.config;
   const std::size_t key = d.key_head(head) * d.k_dim;
   K::delta_rule(kernel::DeltaRuleArgs{
       c.convolved.cols(key, d.k_dim), c.convolved.cols(d.k_width() + key, d.k_dim),
-      c.convolved.cols(2 * d.k_width() + head * d.v_dim, d.v_dim), c.alpha.data() + head, c.beta.data() + head,
-      c.alpha.stride(), c.state.heads.rows(head * d.k_dim, d.k_dim), c.out.cols(head * d.v_dim, d.v_dim), first,
-      last});
+      c.convolved.cols(2 * d.k_width() + head * d.v_dim, d.v_dim), c.alpha.data() + head,
+      c.beta.data() + head, c.alpha.stride(), c.state.heads.rows(head * d.k_dim, d.k_dim),
+      c.out.cols(head * d.v_dim, d.v_dim), first, last});
 }
 
 /// Fills out and takes the tokens of the step into the state.
@@ -87,7 +88,8 @@ void delta_net(E& executor, const DeltaNetContext& c) noexcept {
   const std::size_t n = c.mixed.rows();
   executor.run(ceil_div(d.channels(), delta_channels), [&](std::size_t task, std::size_t) noexcept {
     const std::size_t first = task * delta_channels, last = std::min(first + delta_channels, d.channels());
-    K::causal_conv(kernel::CausalConvArgs{c.mixed, c.conv_weight, d.taps, c.state.conv, c.convolved, first, last});
+    K::causal_conv(
+        kernel::CausalConvArgs{c.mixed, c.conv_weight, d.taps, c.state.conv, c.convolved, first, last});
   });
   executor.run(n, [&](std::size_t t, std::size_t) noexcept { prepare_delta_net<K>(c, t, t + 1); });
   const std::size_t strips = ceil_div(d.v_dim, delta_columns);

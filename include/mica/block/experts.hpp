@@ -30,11 +30,11 @@ struct Expert {
 struct ExpertScratch {
   std::size_t capacity = 0;
   ExpertRows rows;
-  MatrixView<float> values;              // (capacity, width): gathered inputs, then outputs
-  MatrixView<float> gate_out;            // (capacity, ff_width)
-  MatrixView<float> up_out;              // (capacity, ff_width)
-  kernel::QuantizedRows input_codes;     // (capacity, width)
-  kernel::QuantizedRows hidden_codes;    // (capacity, ff_width); may lie where input_codes lie
+  MatrixView<float> values;            // (capacity, width): gathered inputs, then outputs
+  MatrixView<float> gate_out;          // (capacity, ff_width)
+  MatrixView<float> up_out;            // (capacity, ff_width)
+  kernel::QuantizedRows input_codes;   // (capacity, width)
+  kernel::QuantizedRows hidden_codes;  // (capacity, ff_width); may lie where input_codes lie
 };
 
 /// One mixture for the tokens of a step. Source: expert(e) answers its Expert; acquire(e) and release(e) stand around its
@@ -43,12 +43,12 @@ template <class Source>
 struct ExpertsContext {
   const ExpertsConfig& config;
   kernel::Gate gate = kernel::Gate::silu;
-  kernel::Input x;          // (n, width); with codes when `quantized`
-  bool quantized = false;   // an expert has integer weights
-  bool observed = false;    // inputs() and hidden() want to be called
-  ExpertScratch scratch;    // its rows are sorted
+  kernel::Input x;         // (n, width); with codes when `quantized`
+  bool quantized = false;  // an expert has integer weights
+  bool observed = false;   // inputs() and hidden() want to be called
+  ExpertScratch scratch;   // its rows are sorted
   Source& source;
-  MatrixView<float> y;      // (n, width)
+  MatrixView<float> y;  // (n, width)
 };
 
 namespace detail {
@@ -91,10 +91,12 @@ class ExpertBatch {
     if (rows_ == 0) return true;
     if (!acquire()) return false;
     gather();
-    if (c_.observed) each([this](std::size_t e, auto at) { c_.source.inputs(e, s_.values.rows(at, rows_of(e))); });
+    if (c_.observed)
+      each([this](std::size_t e, auto at) { c_.source.inputs(e, s_.values.rows(at, rows_of(e))); });
     project(2 * ceil_div(c_.config.ff_width, slice_rows), [this](auto... a) { project_in(a...); });
     activate();
-    if (c_.observed) each([this](std::size_t e, auto at) { c_.source.hidden(e, s_.gate_out.rows(at, rows_of(e))); });
+    if (c_.observed)
+      each([this](std::size_t e, auto at) { c_.source.hidden(e, s_.gate_out.rows(at, rows_of(e))); });
     project(ceil_div(c_.y.cols(), slice_rows), [this](auto... a) { project_out(a...); });
     add();
     release(last_);
@@ -172,7 +174,8 @@ class ExpertBatch {
       for (const Choice& choice : s_.rows.choices.subspan(token * c_.config.used, c_.config.used)) {
         if (choice.row < first_row_ || choice.row >= first_row_ + rows_) continue;
         const float weight = c_.config.weighted_input ? 1.0f : choice.weight;
-        K::add(kernel::AddArgs{s_.values.rows(choice.row - first_row_, 1), c_.y.rows(token, 1), weight, 0, 1});
+        K::add(
+            kernel::AddArgs{s_.values.rows(choice.row - first_row_, 1), c_.y.rows(token, 1), weight, 0, 1});
       }
     });
   }

@@ -13,9 +13,9 @@ namespace mica::block {
 /// Weights and scratch of one feed-forward block for n tokens.
 template <class List>
 struct FeedForward {
-  tensor::AnyMatrix<List> gate;        // (ff_width, width)
-  tensor::AnyMatrix<List> up;          // (ff_width, width)
-  tensor::AnyMatrix<List> down;        // (width, ff_width)
+  tensor::AnyMatrix<List> gate;  // (ff_width, width)
+  tensor::AnyMatrix<List> up;    // (ff_width, width)
+  tensor::AnyMatrix<List> down;  // (width, ff_width)
   kernel::Gate kind = kernel::Gate::silu;
   float sparsity = 0;                  // LayerConfig::sparsity
   MatrixView<float> gate_out;          // (n, ff_width)

@@ -22,8 +22,8 @@ inline constexpr std::size_t slice_rows = 64;
 /// One product y = x W^T + bias; with `add`, y += that.
 template <class List>
 struct Product {
-  tensor::AnyMatrix<List> w;    // (rows, k)
-  MatrixView<float> y;          // (n, rows)
+  tensor::AnyMatrix<List> w;  // (rows, k)
+  MatrixView<float> y;        // (n, rows)
   bool add = false;
   const float* bias = nullptr;  // (rows), or null
 };

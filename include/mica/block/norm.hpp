@@ -36,9 +36,9 @@ kernel::Input quantize(E& executor, MatrixView<const float> x, kernel::Quantized
 
 /// Where a block leaves its output: in the residual stream at once, or in scratch that is normed and scaled first.
 struct Branch {
-  MatrixView<float> residual;      // (n, width)
-  MatrixView<float> scratch;       // (n, width)
-  const float* norm = nullptr;     // (width): of the output, or null
+  MatrixView<float> residual;   // (n, width)
+  MatrixView<float> scratch;    // (n, width)
+  const float* norm = nullptr;  // (width): of the output, or null
   float epsilon = 0;
   float scale = 1;
 

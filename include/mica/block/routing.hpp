@@ -66,10 +66,10 @@ inline void choose_experts(const ExpertsConfig& experts, std::span<float> logits
 
 /// One row for each choice of each token, sorted by expert, then by token. Arrays that belong to somebody else.
 struct ExpertRows {
-  std::span<Choice> choices;         // (n * used), by token
-  std::span<std::uint32_t> begin;    // (count + 1): the first row of each expert
-  std::span<std::uint32_t> token;    // (n * used), by row
-  std::span<float> weight;           // (n * used), by row
+  std::span<Choice> choices;       // (n * used), by token
+  std::span<std::uint32_t> begin;  // (count + 1): the first row of each expert
+  std::span<std::uint32_t> token;  // (n * used), by row
+  std::span<float> weight;         // (n * used), by row
 
   /// Fills begin, token, weight and the rows of choices.
   void sort(std::size_t used) noexcept {

@@ -22,7 +22,8 @@ template <Allocator A>
 class RecurrentState {
  public:
   /// checkpoints: copies at most. All memory is taken here; raises ErrorCode::budget when the allocator refuses.
-  RecurrentState(A allocator, std::size_t floats, std::size_t checkpoints) : floats_(floats), memory_(allocator) {
+  RecurrentState(A allocator, std::size_t floats, std::size_t checkpoints)
+      : floats_(floats), memory_(allocator) {
     copies_.resize(floats == 0 ? 0 : checkpoints);
     auto memory = alloc::Buffer<float, A>::make(allocator, floats * (1 + copies_.size()));
     MICA_CHECK(memory, budget, "recurrent state: ", (1 + copies_.size()) * floats * sizeof(float),

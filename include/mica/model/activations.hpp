@@ -65,7 +65,9 @@ class Activations {
   [[nodiscard]] View gate(std::size_t n, std::size_t width) noexcept { return view(gate_, n, width); }
   [[nodiscard]] View up(std::size_t n, std::size_t width) noexcept { return view(up_, n, width); }
   [[nodiscard]] View branch(std::size_t n, std::size_t width) noexcept { return view(branch_, n, width); }
-  [[nodiscard]] View per_layer(std::size_t n, std::size_t width) noexcept { return view(per_layer_, n, width); }
+  [[nodiscard]] View per_layer(std::size_t n, std::size_t width) noexcept {
+    return view(per_layer_, n, width);
+  }
   [[nodiscard]] View router(std::size_t n, std::size_t experts) noexcept { return view(router_, n, experts); }
   /// Tables of one rope, (n, pairs).
   [[nodiscard]] View cos(std::size_t rope, std::size_t n) noexcept { return angles(cos_, rope, n); }
@@ -119,28 +121,28 @@ class Activations {
   A allocator_;
   std::size_t chunk_;
   StepWidths w_;
-  std::size_t expert_rows_;                 // that experts work on at a time
-  std::vector<std::size_t> first_angle_;    // of each rope, and the end
-  alloc::Buffer<float, A> residual_;        // (streams * chunk, width)
-  alloc::Buffer<float, A> normed_;          // (chunk, width)
-  alloc::Buffer<float, A> branch_;          // (chunk, width): outputs that are not added at once
-  alloc::Buffer<float, A> q_;               // (chunk, q)
-  alloc::Buffer<float, A> k_;               // (chunk, kv)
-  alloc::Buffer<float, A> v_;               // (chunk, kv)
-  alloc::Buffer<float, A> attended_;        // (chunk, attended)
-  alloc::Buffer<float, A> gate_;            // (chunk, hidden) or (expert_rows, expert_hidden)
-  alloc::Buffer<float, A> up_;              // the same
-  alloc::Buffer<float, A> per_layer_;       // (chunk, layers * per_layer_width)
-  alloc::Buffer<float, A> cos_;             // (chunk, angles)
-  alloc::Buffer<float, A> sin_;             // (chunk, angles)
-  CodeBuffer codes_;                        // (chunk, codes)
-  alloc::Buffer<float, A> router_;          // (chunk, experts)
-  alloc::Buffer<block::Choice, A> choices_;          // (chunk, used)
-  alloc::Buffer<std::uint32_t, A> expert_begin_;     // (experts + 1)
-  alloc::Buffer<std::uint32_t, A> row_token_;        // (chunk * used)
-  alloc::Buffer<float, A> row_weight_;               // (chunk * used)
-  alloc::Buffer<float, A> expert_values_;   // (expert_rows, width)
-  CodeBuffer expert_codes_;                 // (expert_rows, expert_codes)
+  std::size_t expert_rows_;                       // that experts work on at a time
+  std::vector<std::size_t> first_angle_;          // of each rope, and the end
+  alloc::Buffer<float, A> residual_;              // (streams * chunk, width)
+  alloc::Buffer<float, A> normed_;                // (chunk, width)
+  alloc::Buffer<float, A> branch_;                // (chunk, width): outputs that are not added at once
+  alloc::Buffer<float, A> q_;                     // (chunk, q)
+  alloc::Buffer<float, A> k_;                     // (chunk, kv)
+  alloc::Buffer<float, A> v_;                     // (chunk, kv)
+  alloc::Buffer<float, A> attended_;              // (chunk, attended)
+  alloc::Buffer<float, A> gate_;                  // (chunk, hidden) or (expert_rows, expert_hidden)
+  alloc::Buffer<float, A> up_;                    // the same
+  alloc::Buffer<float, A> per_layer_;             // (chunk, layers * per_layer_width)
+  alloc::Buffer<float, A> cos_;                   // (chunk, angles)
+  alloc::Buffer<float, A> sin_;                   // (chunk, angles)
+  CodeBuffer codes_;                              // (chunk, codes)
+  alloc::Buffer<float, A> router_;                // (chunk, experts)
+  alloc::Buffer<block::Choice, A> choices_;       // (chunk, used)
+  alloc::Buffer<std::uint32_t, A> expert_begin_;  // (experts + 1)
+  alloc::Buffer<std::uint32_t, A> row_token_;     // (chunk * used)
+  alloc::Buffer<float, A> row_weight_;            // (chunk * used)
+  alloc::Buffer<float, A> expert_values_;         // (expert_rows, width)
+  CodeBuffer expert_codes_;                       // (expert_rows, expert_codes)
   std::size_t attention_floats_;
   alloc::Buffer<float, A> attention_;  // (workers, attention_floats)
   alloc::Buffer<float, A> logits_;     // (logits_rows, n_vocab)
@@ -156,8 +158,9 @@ namespace detail {
 
 /// Whether a block's output waits in scratch before it is added.
 [[nodiscard]] inline bool has_branches(const arch::Config& c) {
-  return c.residual_scale != 1 || c.per_layer_width != 0 || c.altup.streams != 0 ||
-         c.most([](const auto& l) { return l.post_norms || l.experts.shared_gate || l.experts.beside_dense; }) != 0;
+  return c.residual_scale != 1 || c.per_layer_width != 0 || c.altup.streams != 0 || c.most([](const auto& l) {
+    return l.post_norms || l.experts.shared_gate || l.experts.beside_dense;
+  }) != 0;
 }
 
 }  // namespace detail
@@ -190,8 +193,9 @@ Activations<A>::Activations(const arch::Config& config, std::size_t chunk, std::
       row_weight_(take<float>(chunk * w_.used)),
       expert_values_(take<float>(expert_rows_ * config.width)),
       expert_codes_(*this, expert_rows_, w_.expert_codes),
-      attention_floats_(block::AttentionScratch::floats(config.most([](const auto& l) { return l.kv_heads == 0 ? 0 : l.group(); }),
-                                                        config.most([](const auto& l) { return l.head_dim; }))),
+      attention_floats_(block::AttentionScratch::floats(
+          config.most([](const auto& l) { return l.kv_heads == 0 ? 0 : l.group(); }),
+          config.most([](const auto& l) { return l.head_dim; }))),
       attention_(take<float>(workers * attention_floats_)),
       logits_(take<float>(logits_rows * config.n_vocab, budget::Account::logits)) {}
 

@@ -32,10 +32,10 @@ namespace mica::model {
 template <class Storage>
 struct StepCache {
   const Storage& storage;
-  float* state;                            // of recurrent layers
-  std::span<const std::size_t> kv_index;   // by layer: its place in the storage
-  std::span<const std::size_t> state_at;   // by layer: where its state begins
-  std::size_t pos;                         // tokens before this step
+  float* state;                           // of recurrent layers
+  std::span<const std::size_t> kv_index;  // by layer: its place in the storage
+  std::span<const std::size_t> state_at;  // by layer: where its state begins
+  std::size_t pos;                        // tokens before this step
 };
 
 /// Model: a BasicTransformer, for its types.
@@ -92,8 +92,7 @@ class Forward {
   void project(View x, const TensorRef& w, View y, bool add, const float* bias = nullptr) noexcept {
     observe(w, x);
     const Matrix m = matrix(w);
-    const auto input =
-        block::quantize<Kernels>(executor_, x, a_.codes(n_, x.cols()), block::wants_codes(m));
+    const auto input = block::quantize<Kernels>(executor_, x, a_.codes(n_, x.cols()), block::wants_codes(m));
     block::project<Kernels>(executor_, input, std::array{Product{m, y, add, bias}});
   }
   /// The branch that a block's output takes; finish it with join_branch.
@@ -306,13 +305,15 @@ bool Forward<M>::feed_forward(std::size_t i) noexcept {
   if (layer.experts.beside_dense) {
     if (!experts_beside_dense(i, b)) return false;
   } else if (layer.experts.count == 0) {
-    const auto x = norm(residual_, vector(t.ffn_norm), block::wants_codes(matrix(t.ffn.gate), matrix(t.ffn.up)));
+    const auto x =
+        norm(residual_, vector(t.ffn_norm), block::wants_codes(matrix(t.ffn.gate), matrix(t.ffn.up)));
     dense(layer, t.ffn, layer.ff_width, x, b.target(), b.direct());
   } else {
     const ExpertsTensors& e = t.experts;
-    const auto x = norm(residual_, vector(t.ffn_norm),
-                        block::wants_codes(matrix(e.router), matrix(e.gate.first), matrix(e.up.first),
-                                           matrix(e.shared.gate), matrix(e.shared.up), matrix(e.shared_router)));
+    const auto x =
+        norm(residual_, vector(t.ffn_norm),
+             block::wants_codes(matrix(e.router), matrix(e.gate.first), matrix(e.up.first),
+                                matrix(e.shared.gate), matrix(e.shared.up), matrix(e.shared_router)));
     if (!b.direct()) fill_with_zeros(b.scratch);
     route(i, x.values, a_.experts(n_, config_.width, layer.experts).rows);
     if (!experts(i, x, b.target())) return false;
@@ -374,12 +375,9 @@ bool Forward<M>::experts(std::size_t i, const kernel::Input& x, View y) noexcept
         const float* const all = f.vector(ref);
         return all == nullptr ? nullptr : all + e * n;
       };
-      return {f.matrix(t.gate.expert(e)),
-              f.matrix(t.up.expert(e)),
-              f.matrix(t.down.expert(e)),
-              bias(t.gate_bias, config.ff_width),
-              bias(t.up_bias, config.ff_width),
-              bias(t.down_bias, f.config_.width)};
+      return {f.matrix(t.gate.expert(e)),       f.matrix(t.up.expert(e)),
+              f.matrix(t.down.expert(e)),       bias(t.gate_bias, config.ff_width),
+              bias(t.up_bias, config.ff_width), bias(t.down_bias, f.config_.width)};
     }
     void inputs(std::size_t e, MatrixView<const float> rows) noexcept {
       f.observe(t.gate.first, rows, e);
@@ -387,8 +385,7 @@ bool Forward<M>::experts(std::size_t i, const kernel::Input& x, View y) noexcept
     }
     void hidden(std::size_t e, MatrixView<const float> rows) noexcept { f.observe(t.down.first, rows, e); }
   } source{*this, t, layer.experts};
-  const bool quantized =
-      block::wants_codes(matrix(t.gate.first), matrix(t.up.first), matrix(t.down.first));
+  const bool quantized = block::wants_codes(matrix(t.gate.first), matrix(t.up.first), matrix(t.down.first));
   const block::ExpertsContext<Source> context{.config = layer.experts,
                                               .gate = layer.gate,
                                               .x = x,
@@ -425,15 +422,17 @@ bool Forward<M>::experts_beside_dense(std::size_t i, const block::Branch& b) noe
   const LayerTensors& t = weights_.layer(i);
   const ExpertsTensors& e = t.experts;
   const View sum = b.scratch, out = a_.attended(n_, config_.width);
-  const auto x = norm(residual_, vector(t.ffn_norm), block::wants_codes(matrix(t.ffn.gate), matrix(t.ffn.up)));
+  const auto x =
+      norm(residual_, vector(t.ffn_norm), block::wants_codes(matrix(t.ffn.gate), matrix(t.ffn.up)));
   dense(layer, t.ffn, layer.ff_width, x, sum, false);
   const auto routed = norm(residual_, vector(e.router_scale), false);
   const View reads = a_.normed(n_, config_.width);
   scale(reads, 1.0f / std::sqrt(static_cast<float>(config_.width)));
-  block::quantize<Kernels>(executor_, reads, a_.codes(n_, config_.width), block::wants_codes(matrix(e.router)));
+  block::quantize<Kernels>(executor_, reads, a_.codes(n_, config_.width),
+                           block::wants_codes(matrix(e.router)));
   route(i, routed.values, a_.experts(n_, config_.width, layer.experts).rows);
-  const auto in = norm(residual_, vector(t.experts_norm),
-                       block::wants_codes(matrix(e.gate.first), matrix(e.up.first)));
+  const auto in =
+      norm(residual_, vector(t.experts_norm), block::wants_codes(matrix(e.gate.first), matrix(e.up.first)));
   fill_with_zeros(out);
   if (!experts(i, in, out)) return false;
   executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {

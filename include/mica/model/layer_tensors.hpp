@@ -40,10 +40,11 @@ struct ExpertsRef {
 
 /// Attention. Fused tensors are cut into rows when they are read.
 struct AttentionTensors {
-  TensorRef q, k, v, output;                          // (heads * q_stride, width), (kv_heads * head_dim, width) x 2, (width, heads * head_dim)
-  TensorRef q_bias, k_bias, v_bias, output_bias;      // one number per row
-  TensorRef q_norm, k_norm;                           // (head_dim)
-  TensorRef sinks;                                    // (heads)
+  TensorRef q, k, v,
+      output;  // (heads * q_stride, width), (kv_heads * head_dim, width) x 2, (width, heads * head_dim)
+  TensorRef q_bias, k_bias, v_bias, output_bias;  // one number per row
+  TensorRef q_norm, k_norm;                       // (head_dim)
+  TensorRef sinks;                                // (heads)
 };
 
 /// A gated delta net (block/delta_net.hpp).
@@ -66,14 +67,14 @@ struct FeedForwardTensors {
 
 /// A mixture of experts.
 struct ExpertsTensors {
-  TensorRef router, router_bias;              // (count, width), (count)
-  TensorRef router_scale;                     // (width)
-  ExpertsRef gate, up, down;                  // per expert as FeedForwardTensors
-  TensorRef gate_bias, up_bias, down_bias;    // (count, ff_width) x 2, (count, width)
-  TensorRef weight_scale;                     // (count)
+  TensorRef router, router_bias;            // (count, width), (count)
+  TensorRef router_scale;                   // (width)
+  ExpertsRef gate, up, down;                // per expert as FeedForwardTensors
+  TensorRef gate_bias, up_bias, down_bias;  // (count, ff_width) x 2, (count, width)
+  TensorRef weight_scale;                   // (count)
   FeedForwardTensors shared;
-  TensorRef shared_router;                    // (1, width)
-  std::size_t first_group = 0;                // of the pager, for expert 0
+  TensorRef shared_router;      // (1, width)
+  std::size_t first_group = 0;  // of the pager, for expert 0
 };
 
 /// The embedding that a layer adds for itself (Gemma 3n, 4).
@@ -84,17 +85,18 @@ struct PerLayerTensors {
 };
 
 struct LayerTensors {
-  TensorRef attn_norm;       // (width)
+  TensorRef attn_norm;  // (width)
   AttentionTensors attn;
   DeltaNetTensors delta_net;
   TensorRef post_attn_norm;  // (width)
   TensorRef ffn_norm;        // (width)
   FeedForwardTensors ffn;
   ExpertsTensors experts;
-  TensorRef post_ffn_norm;   // (width)
-  TensorRef dense_post_norm, experts_norm, experts_post_norm;  // (width), where experts run beside a dense block
+  TensorRef post_ffn_norm;  // (width)
+  TensorRef dense_post_norm, experts_norm,
+      experts_post_norm;  // (width), where experts run beside a dense block
   PerLayerTensors per_layer;
-  TensorRef output_scale;    // (1)
+  TensorRef output_scale;  // (1)
 };
 
 }  // namespace mica::model

@@ -21,14 +21,14 @@ namespace mica {
 
 /// What a Transformer is made of unless somebody says otherwise.
 struct DefaultPolicies {
-  using Weights = format::All;        // the formats that its weights may have
-  using KvElement = format::F16;      // how keys and values are kept
-  using KvStorage = kv::Segmented<>;  // where they lie
-  using Allocator = alloc::Huge;      // where bytes come from
-  using Pager = paging::Mapped<>;     // how weights come into memory
-  using Kernels = kernel::Highway;    // who computes
-  using Executor = exec::Inline;      // on which threads
-  using Observer = model::Unobserved; // who looks on
+  using Weights = format::All;         // the formats that its weights may have
+  using KvElement = format::F16;       // how keys and values are kept
+  using KvStorage = kv::Segmented<>;   // where they lie
+  using Allocator = alloc::Huge;       // where bytes come from
+  using Pager = paging::Mapped<>;      // how weights come into memory
+  using Kernels = kernel::Highway;     // who computes
+  using Executor = exec::Inline;       // on which threads
+  using Observer = model::Unobserved;  // who looks on
 };
 
 namespace detail {

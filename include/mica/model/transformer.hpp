@@ -146,7 +146,8 @@ class BasicTransformer {
   }
   [[nodiscard]] std::vector<std::size_t> kv_index() const;
   [[nodiscard]] model::Forward<BasicTransformer> forward(Cache& cache, std::size_t n) noexcept;
-  [[nodiscard]] bool embed(model::Forward<BasicTransformer>& forward, std::span<const text::TokenId> tokens) noexcept;
+  [[nodiscard]] bool embed(model::Forward<BasicTransformer>& forward,
+                           std::span<const text::TokenId> tokens) noexcept;
   [[nodiscard]] bool run_layer(model::Forward<BasicTransformer>& forward, std::size_t i) noexcept;
   void fill_angles(std::size_t pos, std::size_t n) noexcept;
   void finish_logits(MatrixView<float> logits) noexcept;
@@ -162,7 +163,7 @@ class BasicTransformer {
   Pager pager_;
   std::vector<block::RopeFrequencies> frequencies_;  // by rope
   std::vector<std::size_t> kv_index_;                // by layer: its place in the storage
-  std::vector<std::size_t> state_at_;                // by layer: where its recurrent state begins; and the end
+  std::vector<std::size_t> state_at_;  // by layer: where its recurrent state begins; and the end
   Observer* observer_ = nullptr;
   model::Activations<Allocator> activations_;
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_.residual()
@@ -259,10 +260,14 @@ auto BasicTransformer<F, P>::make_cache(MakeStorage make) const -> Cache {
 
 template <class F, class P>
 model::Forward<BasicTransformer<F, P>> BasicTransformer<F, P>::forward(Cache& cache, std::size_t n) noexcept {
-  return {config_,    weights_,
-          pager_,     *executor_,
-          activations_, elements_,
-          observer_,  {cache.storage, cache.state.data(), kv_index_, state_at_, cache.tokens},
+  return {config_,
+          weights_,
+          pager_,
+          *executor_,
+          activations_,
+          elements_,
+          observer_,
+          {cache.storage, cache.state.data(), kv_index_, state_at_, cache.tokens},
           n};
 }
 
@@ -341,7 +346,8 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
         block::norm<Kernels>(*executor_, x, vector(weights_.output_norm()), config_.norm_epsilon, x,
                              a.codes(count, config_.width), block::wants_codes(w));
     if constexpr (Observer::active) {
-      if (observer_ != nullptr) observer_->product(weights_.name(weights_.output().index), x, model::no_expert);
+      if (observer_ != nullptr)
+        observer_->product(weights_.name(weights_.output().index), x, model::no_expert);
     }
     block::project<Kernels>(*executor_, input,
                             std::array{block::Product<Formats>{w, logits.rows(done, count)}});
@@ -356,7 +362,8 @@ template <class F, class P>
 void BasicTransformer<F, P>::finish_logits(MatrixView<float> logits) noexcept {
   if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
   executor_->run(logits.rows(), [&](std::size_t row, std::size_t) noexcept {
-    if (config_.logit_scale != 1) Kernels::scale(kernel::ScaleArgs{logits, config_.logit_scale, row, row + 1});
+    if (config_.logit_scale != 1)
+      Kernels::scale(kernel::ScaleArgs{logits, config_.logit_scale, row, row + 1});
     if (config_.logit_softcap != 0) {
       Kernels::softcap(kernel::SoftcapArgs{logits, config_.logit_softcap, row, row + 1});
     }
@@ -389,10 +396,11 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
 /// A model of one family with its policies, in any order: Transformer<arch::Llama, WithKv<...>, WithKvElement<...>>.
 template <class Family, class... Policies>
 class Transformer : public BasicTransformer<Family, PolicySet<Policies...>> {
-  static_assert((detail::is_policy<Policies> && ...),
-                "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
-                "WithKvElement, "
-                "WithKv, WithAllocator, WithPager, WithKernels, WithExecutor, WithObserver (model/policies.hpp)");
+  static_assert(
+      (detail::is_policy<Policies> && ...),
+      "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
+      "WithKvElement, "
+      "WithKv, WithAllocator, WithPager, WithKernels, WithExecutor, WithObserver (model/policies.hpp)");
 
  public:
   using BasicTransformer<Family, PolicySet<Policies...>>::BasicTransformer;

@@ -55,16 +55,18 @@ class Weights {
  private:
   [[nodiscard]] bool has(std::string_view name) const { return document_.find(name) != nullptr; }
   [[nodiscard]] TensorRef add(const gguf::TensorInfo& tensor, std::size_t group);
-  [[nodiscard]] const gguf::TensorInfo& checked(std::string_view name, std::size_t rows, std::size_t cols) const;
+  [[nodiscard]] const gguf::TensorInfo& checked(std::string_view name, std::size_t rows,
+                                                std::size_t cols) const;
   [[nodiscard]] TensorRef matrix(std::string_view name, std::size_t rows, std::size_t cols,
                                  std::size_t group);
   [[nodiscard]] TensorRef vector(std::string_view name, std::size_t width, std::size_t group);
-  [[nodiscard]] ExpertsRef experts(std::string_view name, std::size_t count, std::size_t rows, std::size_t cols,
-                                   std::size_t first_group);
+  [[nodiscard]] ExpertsRef experts(std::string_view name, std::size_t count, std::size_t rows,
+                                   std::size_t cols, std::size_t first_group);
 
   [[nodiscard]] LayerTensors read_layer(std::size_t i, const arch::Config& config);
   void read_attention(std::size_t i, const arch::LayerConfig& layer, std::size_t width, AttentionTensors& t);
-  void read_delta_net(std::size_t i, const block::DeltaNetConfig& config, std::size_t width, DeltaNetTensors& t);
+  void read_delta_net(std::size_t i, const block::DeltaNetConfig& config, std::size_t width,
+                      DeltaNetTensors& t);
   void read_feed_forward(std::size_t i, std::size_t ff_width, std::size_t width, FeedForwardTensors& t);
   void read_experts(std::size_t i, const arch::LayerConfig& layer, std::size_t width, ExpertsTensors& t);
 
@@ -93,7 +95,8 @@ Weights<List>::Weights(const gguf::Document& document, const arch::Config& confi
   }
   for (std::size_t i = 0; i < config.layers.size(); ++i) layers_.push_back(read_layer(i, config));
   output_norm_ = vector(names::output_norm, config.width, head_group);
-  output_ = has(names::output) ? matrix(names::output, config.n_vocab, config.width, head_group) : token_embd_;
+  output_ =
+      has(names::output) ? matrix(names::output, config.n_vocab, config.width, head_group) : token_embd_;
 }
 
 template <class List>
@@ -267,8 +270,8 @@ TensorRef Weights<List>::matrix(std::string_view name, std::size_t rows, std::si
 
 /// Every expert gets an entry and a group of its own: those that a token does not use need not be in memory.
 template <class List>
-ExpertsRef Weights<List>::experts(std::string_view name, std::size_t count, std::size_t rows, std::size_t cols,
-                                  std::size_t first_group) {
+ExpertsRef Weights<List>::experts(std::string_view name, std::size_t count, std::size_t rows,
+                                  std::size_t cols, std::size_t first_group) {
   const gguf::TensorInfo& whole = checked(name, count * rows, cols);
   gguf::TensorInfo one = whole;
   one.bytes = whole.bytes / count;

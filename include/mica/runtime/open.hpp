@@ -104,7 +104,9 @@ template <class Families>
         return model::make_chosen<T>(document, team, numbers,
                                      ProgramAllocator(ledger, budget::Account::weights), options.choice);
       },
-      [choice = options.choice](const T& transformer) { return model::make_chosen_cache(transformer, choice); });
+      [choice = options.choice](const T& transformer) {
+        return model::make_chosen_cache(transformer, choice);
+      });
   return *std::move(made);
 }
 
