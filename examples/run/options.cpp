@@ -30,7 +30,7 @@ struct Verb {
 };
 
 // m model, p prompt, c chat, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench,
-// e perplexity, d inspect
+// e perplexity, d inspect, q quantize
 constexpr Verb verbs[] = {
     {"run", "complete or answer once; chat when there is no prompt", "mpcrso",
      "mica run model.gguf \"Why is the sky blue?\""},
@@ -45,6 +45,8 @@ constexpr Verb verbs[] = {
     {"bench", "speed of prefill and decode", "morb", "mica bench model.gguf -p 512 -n 64"},
     {"perplexity", "how well a model predicts a text", "mpore",
      "mica perplexity model.gguf -f text.txt -c 512"},
+    {"quantize", "write a file in other formats: IN OUT TYPE", "moq",
+     "mica quantize model-f16.gguf model-q4.gguf Q4_K_M --dry-run"},
     {"plan", "what a model needs, before it is loaded", "mor", "mica plan model.gguf -c 8192 --memory 6GiB"},
     {"doctor", "this machine: instruction sets, cores, limits, memory", "o", "mica doctor"},
 };
@@ -252,6 +254,38 @@ void add_perplexity(CLI::App& app, Options& o) {
   app.add_flag("--kl-divergence", o.kl_divergence, "compare with base logits, on their text")->group(group);
 }
 
+void add_quantize(CLI::App& app, Options& o) {
+  const std::string group = "Quantize";
+  app.add_option("words", o.words, "the name of the outcome, then the type")
+      ->type_name("OUT TYPE")
+      ->group(group);
+  app.add_flag("--dry-run", o.dry_run, "show every tensor with its format and size, write nothing")
+      ->group(group);
+  app.add_option("--imatrix", o.imatrix, "importance matrix: which errors hurt")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--output-tensor-type", o.output_tensor_type,
+                 "of output.weight, or of the embedding in its place")
+      ->type_name("TYPE")
+      ->group(group);
+  app.add_option("--token-embedding-type", o.token_embedding_type, "of the token embedding")
+      ->type_name("TYPE")
+      ->group(group);
+  app.add_option("--tensor-type", o.tensor_types,
+                 "of tensors whose name holds a regular expression; may be repeated")
+      ->type_name("REGEX=TYPE")
+      ->allow_extra_args(false)
+      ->group(group);
+  app.add_flag("--pure", o.pure, "one format for all, no mixture")->group(group);
+  app.add_flag("--leave-output-tensor", o.leave_output_tensor, "output.weight stays as it is")->group(group);
+  app.add_flag("--keep-split", o.keep_split, "as many shards as the input has")->group(group);
+  app.add_flag("--allow-requantize", o.allow_requantize, "also tensors that are quantised already")
+      ->group(group);
+  app.add_option("-t,--threads", o.threads, "threads; 0: what affinity and the CPU quota allow")
+      ->type_name("N")
+      ->group(group);
+}
+
 /// What a configuration file says: flags of this verb, at the top or under [verb]. A variable of the
 /// environment wins over the file, and the parser would have it the other way round.
 class ConfigFile : public CLI::ConfigTOML {
@@ -292,6 +326,7 @@ void add_groups(CLI::App& app, const Verb& verb, Options& o) {
       {'t', add_template},
       {'b', add_bench},
       {'e', add_perplexity},
+      {'q', add_quantize},
       {'d', [](CLI::App& a,
                Options& x) { a.add_flag("--tensors", x.tensors, "list every tensor")->group("Inspect"); }},
   };

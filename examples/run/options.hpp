@@ -90,6 +90,17 @@ struct Options {
 
   // inspect
   bool tensors = false;
+
+  // quantize
+  std::string imatrix;  // a file
+  bool dry_run = false;
+  bool pure = false;
+  bool leave_output_tensor = false;
+  bool keep_split = false;
+  bool allow_requantize = false;
+  std::string output_tensor_type;
+  std::string token_embedding_type;
+  std::vector<std::string> tensor_types;  // NAME=TYPE
 };
 
 /// Parses a command line. Help and version texts, and usage errors with a suggestion, are thrown as Stop.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How well a model predicts a text, and with --kl-divergence how far it is from the model whose base logits
-// --kl-divergence-base names. Chunking, figures and file are those of the common tool, so numbers can be compared.
+// --kl-divergence-base names. Chunking, figures and file are those of the common tool, so numbers can be
+// compared.
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
@@ -36,8 +37,8 @@ class Measure {
   Measure(const Options& options, Model& model, const Windows& windows, std::size_t count)
       : options_(options), model_(model), windows_(windows), count_(count), progress_(options) {}
 
-  /// Calls on_row(probabilities, next) for each prediction that counts; running() gives the perplexity so far.
-  /// False when somebody interrupts.
+  /// Calls on_row(probabilities, next) for each prediction that counts; running() gives the perplexity so
+  /// far. False when somebody interrupts.
   template <class OnRow, class Running>
   [[nodiscard]] bool run(OnRow&& on_row, Running&& running) {
     auto session = model_.session();

@@ -255,6 +255,7 @@
 // quantize: files in other formats, importance matrices
 #include "mica/quantize/convert.hpp"
 #include "mica/quantize/importance.hpp"
+#include "mica/quantize/importance_collector.hpp"
 #include "mica/quantize/job.hpp"
 #include "mica/quantize/mix.hpp"
 #include "mica/quantize/mix_rules.hpp"

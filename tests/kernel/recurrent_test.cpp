@@ -189,7 +189,7 @@ struct Delta {
 
 TEST_CASE("the delta rule equals the specification for any state and any columns") {
   CounterRng rng(5);
-  for (const std::size_t k_dim : std::initializer_list<std::size_t>{1, 2, 3, 4, 17, 64, 128, 300}) {
+  for (const std::size_t k_dim : std::initializer_list<std::size_t>{0, 1, 2, 3, 4, 17, 64, 128, 300}) {
     for (const std::size_t v_dim : std::initializer_list<std::size_t>{1, 8, 16, 33, 49, 128}) {
       for (const std::size_t tokens : std::initializer_list<std::size_t>{0, 1, 2, 5}) {
         Delta delta(tokens, k_dim, v_dim, rng);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One tensor from one format to another, slice by slice: a slice is read, its rows are decoded and encoded by the workers of
-// an executor, and goes on. A tensor of any size takes the memory of a slice.
+// One tensor from one format to another, slice by slice: a slice is read, its rows are decoded and encoded by
+// the workers of an executor, and goes on. A tensor of any size takes the memory of a slice.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -39,7 +39,8 @@ inline void decode_row(format::Id id, std::span<const std::byte> row, std::span<
   static_cast<void>(known);
 }
 
-/// Called with the number of values done since the last call. May throw, which ends the work and leaves no file.
+/// Called with the number of values done since the last call. May throw, which ends the work and leaves no
+/// file.
 using OnValues = std::function<void(std::uint64_t)>;
 
 /// Converts tensors of a document. The same bytes for any number of workers.
@@ -55,8 +56,9 @@ class Converter {
 
   /// Hands the tensor's bytes to the sink as they are.
   void copy(const gguf::TensorInfo& tensor, const gguf::Sink& sink);
-  /// Hands the tensor over in another format. Requires formats that can be read and written, and a width of whole blocks.
-  /// importance: null, or that of this tensor. Raises ErrorCode::file when a number is not finite.
+  /// Hands the tensor over in another format. Requires formats that can be read and written, and a width of
+  /// whole blocks. importance: null, or that of this tensor. Raises ErrorCode::file when a number is not
+  /// finite.
   void convert(const gguf::TensorInfo& tensor, format::Id to, const ImportanceEntry* importance,
                const gguf::Sink& sink);
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An importance matrix: for each matrix of a model, the mean square of what its columns were multiplied with on some text.
-// Kept as sums and counts, so that more text can be added. Two file formats, both the common tool's:
+// An importance matrix: for each matrix of a model, the mean square of what its columns were multiplied with
+// on some text. Kept as sums and counts, so that more text can be added. Two file formats, both the common
+// tool's:
 //
 //   GGUF     general.type "imatrix"; NAME.in_sum2 (columns, experts) and NAME.counts (1, experts) in F32;
-//            imatrix.datasets, imatrix.chunk_count, imatrix.chunk_size. Other tensors beside them are left alone.
-//   legacy   i32 entries; for each: i32 length, name, i32 calls, i32 values, f32 value...; perhaps i32 chunks,
-//            i32 length, dataset. Values are means times calls. Read, not written.
+//            imatrix.datasets, imatrix.chunk_count, imatrix.chunk_size. Other tensors are left alone.
+//   legacy   i32 entries; for each: i32 length, name, i32 calls, i32 values, f32 value...; perhaps then
+//            i32 chunks, i32 length, dataset. Values are means times calls. Read, not written.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -52,8 +53,8 @@ struct Importance {
   }
 };
 
-/// Reads either format. Raises ErrorCode::file when the file is neither, contradicts itself, is cut, or holds a number that
-/// is not finite or negative.
+/// Reads either format. Raises ErrorCode::file when the file is neither, contradicts itself, is cut, or holds
+/// a number that is not finite or negative.
 [[nodiscard]] Importance read_importance(const std::string& path);
 
 /// Writes the GGUF format; the file appears whole. Raises as io::AtomicFile.
@@ -110,7 +111,8 @@ class LegacyReader {
   explicit LegacyReader(std::string path) : file_(io::File::open(std::move(path))) {}
 
   [[nodiscard]] bool at_end() const noexcept { return at_ == file_.size(); }
-  /// A number that counts something of `bytes` each: what does not fit the file is refused before it is allocated.
+  /// A number that counts something of `bytes` each: what does not fit the file is refused before it is
+  /// allocated.
   [[nodiscard]] std::size_t count(std::string_view what, std::size_t bytes) {
     std::int32_t n = 0;
     take(std::as_writable_bytes(std::span(&n, 1)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is to be done to a file, decided and checked before the first weight is read: a format and a size for every tensor,
-// and the keys of the outcome. The work itself is in quantize.hpp.
+// What is to be done to a file, decided and checked before the first weight is read: a format and a size for
+// every tensor, and the keys of the outcome. The work itself is in quantize.hpp.
 #pragma once
 
 #include "mica/format/encode.hpp"
@@ -53,11 +53,13 @@ class Job {
   }
 
   /// Refuses what cannot or should not be done.
-  /// Raises ErrorCode::usage for a tensor that is quantised already, and for one that is useless without importance;
-  /// unsupported for a format that cannot be written or read; file when the importance is that of another model.
+  /// Raises ErrorCode::usage for a tensor that is quantised already, and for one that is useless without
+  /// importance; unsupported for a format that cannot be written or read; file when the importance is that of
+  /// another model.
   void check() const;
 
-  /// Puts the keys of the outcome: those of the document without split.*, file type, quantisation version, importance.
+  /// Puts the keys of the outcome: those of the document without split.*, file type, quantisation version,
+  /// importance.
   void put_keys(gguf::Writer& writer) const;
 
  private:

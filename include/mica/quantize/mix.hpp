@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a recipe to a format for every tensor of a model: rules (mix_rules.hpp), what the caller wants otherwise, and what
-// the widths of rows allow. Reads names, shapes and a few numbers of the metadata; no weights.
+// From a recipe to a format for every tensor of a model: rules (mix_rules.hpp), what the caller wants
+// otherwise, and what the widths of rows allow. Reads names, shapes and a few numbers of the metadata; no
+// weights.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -33,11 +34,13 @@ struct MixOptions {
 /// The facts that rules ask for. A model that does not say has none of the traits.
 [[nodiscard]] MixFacts mix_facts(const gguf::Metadata& metadata, bool importance);
 
-/// A format for each tensor, in the order of document.tensors(). Tensors that are not to be quantised keep theirs.
+/// A format for each tensor, in the order of document.tensors(). Tensors that are not to be quantised keep
+/// theirs.
 [[nodiscard]] std::vector<format::Id> choose_formats(const gguf::Document& document, Recipe recipe,
                                                      const MixOptions& options);
 
-/// The format itself when it divides rows of that width; else the nearest one with smaller blocks; F16 when there is none.
+/// The format itself when it divides rows of that width; else the nearest one with smaller blocks; F16 when
+/// there is none.
 [[nodiscard]] constexpr format::Id format_that_fits(format::Id id, std::uint64_t width) noexcept {
   using Id = format::Id;
   if (width % format::info(id).block_size == 0) return id;
@@ -76,7 +79,8 @@ struct MixOptions {
   return width % format::info(next).block_size == 0 ? next : Id::F16;
 }
 
-/// Whether a block of a tensor is useless without importance: what is left of the weights is too little to guess.
+/// Whether a block of a tensor is useless without importance: what is left of the weights is too little to
+/// guess.
 [[nodiscard]] constexpr bool needs_importance(format::Id id, Recipe recipe, Part part) noexcept {
   using Id = format::Id;
   if (part == Part::head || part == Part::embedding) return false;
@@ -124,8 +128,8 @@ class Chooser {
     return facts_.falcon || odd ? format::Id::Q8_0 : info(recipe_).head;
   }
 
-  /// Values are counted. Other parts too, but where there are experts, a layer may have several tensors of a part or none,
-  /// and its number counts; recipes below three bits count all the same.
+  /// Values are counted. Other parts too, but where there are experts, a layer may have several tensors of a
+  /// part or none, and its number counts; recipes below three bits count all the same.
   [[nodiscard]] MixPlace place(const gguf::TensorInfo& tensor, Part part) {
     const std::size_t counted = counts_[static_cast<std::size_t>(part)]++;
     if (part == Part::value) return {counted, values_};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tensors of a model deserve other formats than most: one table for all recipes. The choices are those of the common
-// tool, so that a file of the same name is of the same make. Values and the last matrix of a feed-forward are what errors
-// spread from; the first and last layers, and every third between, get more bits than the rest.
+// Which tensors of a model deserve other formats than most: one table for all recipes. The choices are those
+// of the common tool, so that a file of the same name is of the same make. Values and the last matrix of a
+// feed-forward are what errors spread from; the first and last layers, and every third between, get more bits
+// than the rest.
 #pragma once
 
 #include "mica/quantize/part.hpp"

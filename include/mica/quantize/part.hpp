@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a tensor is for, as far as the choice of its format goes, and whether it is to be quantised at all. By the name
-// alone: names are the same in every family.
+// What a tensor is for, as far as the choice of its format goes, and whether it is to be quantised at all. By
+// the name alone: names are the same in every family.
 #pragma once
 
 #include "mica/gguf/tensor_info.hpp"
@@ -49,8 +49,8 @@ enum class Part : std::uint8_t { head, embedding, value, key, query, attention_o
   return layer;
 }
 
-/// Whether a tensor is a matrix of weights worth quantising: not a norm, a bias, a router, a convolution, a position, or
-/// one of the small matrices that decide much.
+/// Whether a tensor is a matrix of weights worth quantising: not a norm, a bias, a router, a convolution, a
+/// position, or one of the small matrices that decide much.
 [[nodiscard]] inline bool is_quantizable(const gguf::TensorInfo& tensor) noexcept {
   constexpr std::array<std::string_view, 30> kept = {
       "_norm.weight",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a model in other formats: header first, then tensor by tensor as it is converted, so that memory does not grow with
-// the file. The outcome appears whole or not at all.
+// Writes a model in other formats: header first, then tensor by tensor as it is converted, so that memory
+// does not grow with the file. The outcome appears whole or not at all.
 #pragma once
 
 #include "mica/gguf/shard_name.hpp"
@@ -42,7 +42,8 @@ void add_tensors(gguf::Writer& writer, const Job& job, Converter<E>& converter,
 
 }  // namespace detail
 
-/// Does the job and writes one file. Raises as Job::check(), io::AtomicFile and Converter; nothing is written then.
+/// Does the job and writes one file. Raises as Job::check(), io::AtomicFile and Converter; nothing is written
+/// then.
 template <Executor E>
 void quantize(const Job& job, const std::string& path, E& executor, OnValues on_values = {}) {
   job.check();
@@ -54,7 +55,8 @@ void quantize(const Job& job, const std::string& path, E& executor, OnValues on_
   writer.write(path);
 }
 
-/// The same in as many files as the document has, named PREFIX-00001-of-0000N.gguf. Each of them appears whole.
+/// The same in as many files as the document has, named PREFIX-00001-of-0000N.gguf. Each of them appears
+/// whole.
 template <Executor E>
 void quantize_shards(const Job& job, const std::string& prefix, E& executor, OnValues on_values = {}) {
   job.check();

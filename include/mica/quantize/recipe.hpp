@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a person may ask a file to be quantised to: Q4_K_M and its like. A recipe is a number in files
-// (general.file_type), the format that most tensors get, and those of the head and of the token embedding. Which tensors
-// get something else is written down in mix_rules.hpp.
+// (general.file_type), the format that most tensors get, and those of the head and of the token embedding.
+// Which tensors get something else is written down in mix_rules.hpp.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -128,8 +128,8 @@ inline constexpr auto recipes = [] {
   return names;
 }
 
-/// The recipe of that name, in upper or lower case, of a K format alone (its middle recipe), or of a file type's number.
-/// Empty when there is none.
+/// The recipe of that name, in upper or lower case, of a K format alone (its middle recipe), or of a file
+/// type's number. Empty when there is none.
 [[nodiscard]] inline std::optional<Recipe> find_recipe(std::string_view text) {
   std::string name(text);
   std::transform(name.begin(), name.end(), name.begin(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model said about a text, in a file, so that another model can be compared with it. The format is the common
-// tool's, in both directions:
+// What a model said about a text, in a file, so that another model can be compared with it. The format is the
+// common tool's, in both directions:
 //
 //   "_logits_" | i32 n_ctx | i32 n_vocab | i32 windows | i32 token, windows * n_ctx of them
 //   for each window, for each position from n_ctx / 2 to n_ctx - 2: a CodedRow of the token after it
@@ -133,7 +133,8 @@ inline void BaseLogitsReader::read_header() {
   n_ctx_ = static_cast<std::size_t>(n_ctx);
   n_vocab_ = static_cast<std::size_t>(n_vocab);
   windows_ = static_cast<std::size_t>(windows);
-  // Each factor is below 2^31: (windows * positions) below 2^62 and bytes of a row below 2^33 are compared by division.
+  // Each factor is below 2^31: (windows * positions) below 2^62 and bytes of a row below 2^33 are compared by
+  // division.
   const std::uint64_t tokens = std::uint64_t{windows_} * n_ctx_;
   const std::uint64_t rows = std::uint64_t{windows_} * Windows::counted(n_ctx_);
   const std::uint64_t rest = file_.size() - header_bytes;

@@ -4,8 +4,8 @@
 //
 //   f32 scale | f32 low | u16 code, one a token | one u16 more when their number is odd
 //
-// The logarithm of a token's probability is low + scale * code. The range reaches from the likeliest token down by
-// 16, or to the least likely one; what lies below has code 0.
+// The logarithm of a token's probability is low + scale * code. The range reaches from the likeliest token
+// down by 16, or to the least likely one; what lies below has code 0.
 #pragma once
 
 #include "mica/base/assert.hpp"

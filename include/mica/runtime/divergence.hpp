@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far a model is from the one whose base logits a file keeps: perplexities and their ratio, Kullback-Leibler
-// divergence, and what happened to the probability of the right token. The figures are those of the common tool.
+// How far a model is from the one whose base logits a file keeps: perplexities and their ratio,
+// Kullback-Leibler divergence, and what happened to the probability of the right token. The figures are those
+// of the common tool.
 #pragma once
 
 #include "mica/base/token_id.hpp"

@@ -11,8 +11,8 @@
 
 namespace mica {
 
-/// A view of a row of logits that knows its normalization. Cost: one pass over the row, an exp for each token.
-/// A row with a NaN or an infinity has no finite log_sum().
+/// A view of a row of logits that knows its normalization. Cost: one pass over the row, an exp for each
+/// token. A row with a NaN or an infinity has no finite log_sum().
 class LogProbabilities {
  public:
   /// Requires a row that is not empty and outlives this.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mean of numbers that come one by one, and how far to trust it. Sums in double; nothing is kept but sums.
+// The mean of numbers that come one by one, and how far to trust it. Sums in double; nothing is kept but
+// sums.
 #pragma once
 
 #include <cmath>

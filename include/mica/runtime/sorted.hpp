@@ -16,7 +16,8 @@ class Sorted {
   explicit Sorted(std::vector<float> values) : values_(std::move(values)) {
     std::sort(values_.begin(), values_.end());
   }
-  /// The value below which that part (0 to 1) of the numbers lie, between two of them in proportion; 0 for none.
+  /// The value below which that part (0 to 1) of the numbers lie, between two of them in proportion; 0 for
+  /// none.
   [[nodiscard]] double at(double part) const noexcept {
     if (values_.empty()) return 0.0;
     const double place = std::clamp(part, 0.0, 1.0) * static_cast<double>(values_.size() - 1);

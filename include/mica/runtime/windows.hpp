@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a text is cut to measure a model on it: whole windows of equal width, what is left over dropped. In each window
-// the model predicts every token of the second half but the first of it, so that it always has half a window of
-// context. This is the chunking of the common tool, and numbers can be compared.
+// How a text is cut to measure a model on it: whole windows of equal width, what is left over dropped. In
+// each window the model predicts every token of the second half but the first of it, so that it always has
+// half a window of context. This is the chunking of the common tool, and numbers can be compared.
 //
 //   position   0 ... width/2 - 1 | width/2 ...... width - 2 | width - 1
 //              read              | read, and predicts next  | predicted only
@@ -50,9 +50,9 @@ class Windows {
     return width - 1 - width / 2;
   }
 
-  /// Feeds a window to an emptied session and calls on_row(logits, next), with a row of logits and the token that
-  /// came next, for each prediction that counts, in order. At most model().logits_rows() rows exist at a time.
-  /// The answer is ok too when `cancel` was set; rows are then missing.
+  /// Feeds a window to an emptied session and calls on_row(logits, next), with a row of logits and the token
+  /// that came next, for each prediction that counts, in order. At most model().logits_rows() rows exist at a
+  /// time. The answer is ok too when `cancel` was set; rows are then missing.
   template <StepModel Model, class OnRow>
   [[nodiscard]] model::StepStatus run(Session<Model>& session, std::size_t i, const std::atomic<bool>* cancel,
                                       OnRow&& on_row) const;

@@ -229,8 +229,8 @@ inline DeltaRuleArgs gather(const DeltaRuleArgs& a, std::size_t first, std::size
 }
 
 inline void delta_rule(const DeltaRuleArgs& a) {
+  if (a.q.rows() == 0 || a.state.rows() == 0) return scalar::delta_rule(a);
   const std::size_t n = a.q.rows(), together = factor_numbers / (2 * a.state.rows());
-  if (n == 0) return;
   DeltaRuleArgs rest = a;
   if (n == 1 || together < 2) {
     rest.first = delta_strips(a);

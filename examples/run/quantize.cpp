@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file in other formats: mica quantize IN OUT TYPE. What is decided for each tensor is shown first with
+// --dry-run; the choices are the common tool's.
+#include "mica/quantize/quantize.hpp"
+
+#include "console.hpp"
+#include "json_text.hpp"
+#include "mica/base/assert.hpp"
+#include "mica/budget/limits.hpp"
+#include "mica/exec/team.hpp"
+#include "mica/io/near_name.hpp"
+#include "mica/runtime/stats.hpp"
+#include "options.hpp"
+#include "progress.hpp"
+#include "verbs.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mica::program {
+namespace {
+
+/// What stands after the input: OUT TYPE, and perhaps a number of threads; for a dry run TYPE alone will do.
+struct Words {
+  std::string out;
+  std::string type;
+  std::size_t threads = 0;
+};
+
+bool is_type(const std::string& word) {
+  return quantize::find_recipe(word) || word == "COPY" || word == "copy";
+}
+
+Words words_of(const Options& options) {
+  std::vector<std::string> words = options.words;
+  Words out;
+  out.threads = options.threads;
+  MICA_CHECK(!options.model.empty() && !words.empty(), usage,
+             "quantize: needed: IN OUT TYPE, such as model-f16.gguf model-q4.gguf Q4_K_M");
+  if (words.size() > 1 && !is_type(words[0])) {
+    out.out = words.front();
+    words.erase(words.begin());
+  }
+  out.type = words.front();
+  if (words.size() > 1) {
+    const std::string& text = words[1];
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out.threads);
+    MICA_CHECK(words.size() == 2 && error == std::errc() && end == text.data() + text.size(), usage,
+               "quantize: '", escaped(words.back()), "' is one word too many; needed: IN OUT TYPE");
+  }
+  MICA_CHECK(!out.out.empty() || options.dry_run, usage,
+             "quantize: no name for the outcome; needed: IN OUT TYPE");
+  return out;
+}
+
+std::optional<quantize::Recipe> recipe_of(const std::string& type) {
+  if (type == "COPY" || type == "copy") return std::nullopt;
+  const auto recipe = quantize::find_recipe(type);
+  if (recipe) return recipe;
+  io::NearName near(type);
+  for (const quantize::RecipeInfo& each : quantize::recipes) near.offer(std::string(each.name));
+  raise(ErrorCode::usage, "quantize: unknown type '", escaped(type), "'",
+        near.best() ? join("; did you mean ", *near.best(), "?") : std::string(),
+        "  Known: ", quantize::recipe_names(), " COPY");
+}
+
+format::Id format_of(std::string_view flag, const std::string& text) {
+  const auto found = format::find(text);
+  MICA_CHECK(found, usage, flag, ": unknown type '", escaped(text),
+             "'; can be written: ", format::names<format::Encodable>());
+  return found->id;
+}
+
+/// The first of the --tensor-type that finds its expression in a name, as the common tool searches: patterns
+/// in lower case.
+class Overrides {
+ public:
+  explicit Overrides(const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) add(text);
+  }
+  [[nodiscard]] std::optional<format::Id> operator()(std::string_view name) const {
+    for (const auto& [pattern, id] : patterns_) {
+      if (std::regex_search(name.begin(), name.end(), pattern)) return id;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void add(const std::string& text) {
+    const std::size_t equals = text.rfind('=');
+    MICA_CHECK(equals != text.npos && equals > 0, usage, "--tensor-type '", escaped(text),
+               "': needed: NAME=TYPE");
+    std::string pattern = text.substr(0, equals);
+    std::transform(pattern.begin(), pattern.end(), pattern.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const format::Id id = format_of("--tensor-type", text.substr(equals + 1));
+    try {
+      patterns_.emplace_back(std::regex(pattern), id);
+    } catch (const std::regex_error& error) {
+      raise(ErrorCode::usage, "--tensor-type '", escaped(pattern),
+            "': no regular expression: ", error.what());
+    }
+  }
+
+  std::vector<std::pair<std::regex, format::Id>> patterns_;
+};
+
+quantize::JobOptions job_options(const Options& options, const Words& words,
+                                 const std::optional<quantize::Importance>& importance) {
+  quantize::JobOptions job;
+  job.recipe = recipe_of(words.type);
+  job.mix.pure = options.pure;
+  job.mix.leave_head = options.leave_output_tensor;
+  if (!options.output_tensor_type.empty())
+    job.mix.head = format_of("--output-tensor-type", options.output_tensor_type);
+  if (!options.token_embedding_type.empty())
+    job.mix.embedding = format_of("--token-embedding-type", options.token_embedding_type);
+  if (!options.tensor_types.empty()) job.mix.format_of = Overrides(options.tensor_types);
+  job.importance = importance ? &*importance : nullptr;
+  job.importance_file = options.imatrix;
+  job.allow_requantize = options.allow_requantize;
+  return job;
+}
+
+double bits_per_weight(std::uint64_t bytes, std::uint64_t elements) {
+  return elements == 0 ? 0.0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(elements);
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+void show_plan(const quantize::Job& job) {
+  const auto tensors = job.document().tensors();
+  std::string out;
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const gguf::TensorInfo& tensor = tensors[i];
+    before += tensor.bytes;
+    out += join(padded(escaped(tensor.name), 36), " ", padded(tensor.shape(), 20), " ",
+                padded(std::string(tensor.format.name), 7), " ",
+                padded(std::string(format::name(job.format(i))), 7), " ", job.bytes(i), "\n");
+  }
+  const std::uint64_t after = job.bytes();
+  print(join(out, tensors.size(), " tensors, ", job.elements(), " weights: ", before, " bytes, ",
+             fixed(bits_per_weight(before, job.elements()), 2), " bits per weight -> ", after, " bytes, ",
+             fixed(bits_per_weight(after, job.elements()), 2), " bits per weight\n"));
+}
+
+std::string plan_json(const quantize::Job& job) {
+  const auto tensors = job.document().tensors();
+  std::string list;
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const gguf::TensorInfo& tensor = tensors[i];
+    before += tensor.bytes;
+    std::string shape;
+    for (std::size_t d = 0; d < tensor.n_dims; ++d) shape += join(d == 0 ? "" : ",", tensor.dims[d]);
+    list += join(i == 0 ? "" : ",", "{\"name\":", json_string(tensor.name), ",\"shape\":[", shape,
+                 "],\"from\":\"", tensor.format.name, "\",\"to\":\"", format::name(job.format(i)),
+                 "\",\"bytes\":", job.bytes(i), "}");
+  }
+  return join("\"tensors\":[", list, "],\"weights\":", job.elements(), ",\"bytes_before\":", before,
+              ",\"bytes\":", job.bytes(),
+              ",\"bits_per_weight\":", fixed(bits_per_weight(job.bytes(), job.elements()), 4));
+}
+
+/// Where the shards of the outcome begin: OUT without ".gguf".
+std::string shard_prefix(const std::string& out) {
+  return out.ends_with(".gguf") ? out.substr(0, out.size() - 5) : out;
+}
+
+void write_outcome(const Options& options, const quantize::Job& job, const Words& words) {
+  exec::Team team(words.threads == 0 ? budget::cpu_limits().threads() : words.threads,
+                  log_to_stderr(options));
+  Progress progress(options);
+  std::uint64_t done = 0;
+  const std::uint64_t all = std::max<std::uint64_t>(job.elements(), 1);
+  const auto on_values = [&](std::uint64_t values) {
+    if (interrupted()) throw Stop{130, {}};
+    done += values;
+    progress.update(join("quantizing: ", done * 100 / all, " %"));
+  };
+  if (options.keep_split && job.document().sources().size() > 1) {
+    quantize::quantize_shards(job, shard_prefix(words.out), team, on_values);
+  } else {
+    quantize::quantize(job, words.out, team, on_values);
+  }
+}
+
+}  // namespace
+
+int quantize_file(const Options& options) {
+  const Words words = words_of(options);
+  std::optional<quantize::Importance> importance;
+  if (!options.imatrix.empty()) importance = quantize::read_importance(options.imatrix);
+  quantize::JobOptions wanted = job_options(options, words, importance);
+  const gguf::Document document = gguf::open(options.model);
+  const quantize::Job job(document, std::move(wanted));
+  if (options.dry_run) {
+    if (options.json) {
+      print(join("{", plan_json(job), "}\n"));
+    } else {
+      show_plan(job);
+    }
+    return 0;
+  }
+  const Stopwatch watch;
+  write_outcome(options, job, words);
+  if (options.json) {
+    print(join("{", plan_json(job), ",\"seconds\":", fixed(watch.seconds(), 3),
+               ",\"peak_bytes\":", peak_bytes(), "}\n"));
+  }
+  note(options, join(words.out, ": ", job.bytes(), " bytes of tensors, ",
+                     fixed(bits_per_weight(job.bytes(), job.elements()), 2), " bits per weight, ",
+                     fixed(watch.seconds(), 1), " s"));
+  return 0;
+}
+
+}  // namespace mica::program
