@@ -93,7 +93,7 @@ TEST_CASE("a norm that is no row of floats is refused") {
 
 TEST_CASE("a format outside of the list is refused with the list") {
   const TinyModel tiny(replaced("blk.0.attn_v.weight", format::Id::I8, {50, 20}));
-  const Error error = refusal([&] { return open(tiny); });
+  const Error error = refusal([&] { return open<TypeList<format::Q4_K, format::F32>>(tiny); });
   CHECK(error.code() == ErrorCode::unsupported);
   CHECK(mentions(error, "blk.0.attn_v.weight", "I8", "Q4_K", "F32"));
   const TinyModel floats{Recipe{}};
