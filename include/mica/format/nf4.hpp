@@ -21,7 +21,7 @@ struct NF4 {
   static constexpr std::string_view name = "NF4";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::real;
-  static constexpr bool vector_codec = false;
+  static constexpr bool vector_codec = true;
 
   struct Block {
     Half d;

@@ -75,6 +75,7 @@ HWY_INLINE void unpack_nibbles(const Block* blocks, std::size_t n, std::uint8_t*
   const hn::CappedTag<std::uint8_t, 32> d;
   std::size_t b = 0;
   if constexpr (hn::MaxLanes(DU8()) == 64) {
+    MICA_UNROLL
     for (; b + 1 < n; b += 2) {
       const auto bytes =
           hn::Combine(DU8(), hn::LoadDup128(d, blocks[b + 1].nibbles), hn::LoadDup128(d, blocks[b].nibbles));
@@ -150,36 +151,35 @@ template <class Block, std::size_t n_max>
 HWY_INLINE void gather_d(const Block* const* rows, std::size_t n, float (&out)[n_max][panel_rows]) {
   Half halves[n_max][panel_rows];
   for (std::size_t r = 0; r < panel_rows; ++r) {
+    MICA_UNROLL
     for (std::size_t b = 0; b < n; ++b) halves[b][r] = rows[r][b].d;
   }
+  MICA_UNROLL
   for (std::size_t b = 0; b < n; ++b) widen16(halves[b], out[b]);
 }
 
-/// Four bytes of 16 rows, beginning at at(row).
-template <class At>
-HWY_INLINE void gather_words(const At& at, std::int32_t (&out)[panel_rows]) {
-  for (std::size_t r = 0; r < panel_rows; ++r) hwy::CopyBytes<4>(at(r), out + r);
-}
-
-/// Two neighbouring half floats of 16 rows, beginning at at(row).
-template <class At>
-HWY_INLINE void gather_pairs(const At& at, float* first, float* second) {
-  alignas(64) std::int32_t words[panel_rows];
-  gather_words(at, words);
-  for (std::size_t r = 0; r < panel_rows; r += lanes) {
-    const VI word = hn::Load(DI(), words + r);
-    hn::Store(widen_low(word), DF(), first + r);
-    hn::Store(widen_low(hn::ShiftRight<16>(word)), DF(), second + r);
+/// Four bytes of n blocks of 16 rows, beginning at at(block).
+template <class Block, class At, std::size_t n_max>
+HWY_INLINE void gather_words(const Block* const* rows, std::size_t n, const At& at,
+                             std::int32_t (&out)[n_max][panel_rows]) {
+  for (std::size_t r = 0; r < panel_rows; ++r) {
+    MICA_UNROLL
+    for (std::size_t b = 0; b < n; ++b) hwy::CopyBytes<4>(at(rows[r][b]), &out[b][r]);
   }
 }
 
 /// The fields d and m of n blocks of 16 rows: the offset m is a min of 1 with dmin = -m.
 template <IntegerFormat F>
 HWY_INLINE void gather_d_and_m(const typename F::Block* const* rows, std::size_t n, ChunkScales<F>& out) {
+  alignas(64) std::int32_t words[Chunk<F>::blocks][panel_rows];
+  gather_words(
+      rows, n, [](const auto& block) { return &block.d; }, words);
+  MICA_UNROLL
   for (std::size_t b = 0; b < n; ++b) {
-    gather_pairs([rows, b](std::size_t r) { return &rows[r][b].d; }, out.d[b], out.dmin[b]);
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
-      hn::Store(hn::Neg(hn::Load(DF(), out.dmin[b] + r)), DF(), out.dmin[b] + r);
+      const VI word = hn::Load(DI(), words[b] + r);
+      hn::Store(widen_low(word), DF(), out.d[b] + r);
+      hn::Store(hn::Neg(widen_low(hn::ShiftRight<16>(word))), DF(), out.dmin[b] + r);
       hn::Store(hn::Set(DF(), 1.0f), DF(), out.min[b] + r);
     }
   }

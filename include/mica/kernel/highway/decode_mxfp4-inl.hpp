@@ -29,15 +29,17 @@ struct Codec<format::MXFP4> {
   }
   /// 2^(exponent - 128) from its bits; the two smallest are subnormal.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<format::MXFP4>& out) {
+    alignas(64) std::int32_t words[Chunk<format::MXFP4>::blocks][panel_rows];
+    gather_words(
+        rows, n, [](const Block& block) { return &block.exponent; }, words);
+    MICA_UNROLL
     for (std::size_t b = 0; b < n; ++b) {
-      alignas(64) std::int32_t exponents[panel_rows];
-      for (std::size_t r = 0; r < panel_rows; ++r) exponents[r] = rows[r][b].exponent;
       for (std::size_t r = 0; r < panel_rows; r += lanes) {
-        const VI exponent = hn::Load(DI(), exponents + r);
+        const VI exponent = bits<0>(hn::Load(DI(), words[b] + r), 255);
         const VI normal = hn::ShiftLeft<23>(hn::Sub(exponent, hn::Set(DI(), 1)));
         const VI subnormal = hn::ShiftLeft<21>(hn::Add(exponent, hn::Set(DI(), 1)));
-        const VI bits = hn::IfThenElse(hn::Lt(exponent, hn::Set(DI(), 2)), subnormal, normal);
-        hn::Store(hn::BitCast(DF(), bits), DF(), out.d[b] + r);
+        const VI scale = hn::IfThenElse(hn::Lt(exponent, hn::Set(DI(), 2)), subnormal, normal);
+        hn::Store(hn::BitCast(DF(), scale), DF(), out.d[b] + r);
       }
     }
   }

@@ -35,31 +35,28 @@ struct Codec<format::NVFP4> {
     }
   }
   static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<format::NVFP4>& out) {
+    alignas(64) std::int32_t words[Chunk<format::NVFP4>::blocks][panel_rows];
+    gather_words(
+        rows, n, [](const Block& block) { return block.scales; }, words);
+    MICA_UNROLL
     for (std::size_t b = 0; b < n; ++b) {
-      alignas(64) std::int32_t words[panel_rows];
-      gather_words([rows, b](std::size_t r) { return rows[r][b].scales; }, words);
       for (std::size_t r = 0; r < panel_rows; r += lanes) {
-        const VI word = hn::Load(DI(), words + r);
-        hn::Store(whole_scale(hn::ShiftLeft<24>(word)), DF(), out.scale[4 * b] + r);
-        hn::Store(whole_scale(hn::ShiftLeft<16>(word)), DF(), out.scale[4 * b + 1] + r);
-        hn::Store(whole_scale(hn::ShiftLeft<8>(word)), DF(), out.scale[4 * b + 2] + r);
-        hn::Store(whole_scale(word), DF(), out.scale[4 * b + 3] + r);
+        const VI word = hn::Load(DI(), words[b] + r);
+        hn::Store(whole_scale(bits<0>(word, 255)), DF(), out.scale[4 * b] + r);
+        hn::Store(whole_scale(bits<8>(word, 255)), DF(), out.scale[4 * b + 1] + r);
+        hn::Store(whole_scale(bits<16>(word, 255)), DF(), out.scale[4 * b + 2] + r);
+        hn::Store(whole_scale(bits<24>(word, 255)), DF(), out.scale[4 * b + 3] + r);
         hn::Store(hn::Set(DF(), 0x1p-10f), DF(), out.d[b] + r);
       }
     }
   }
 
  private:
-  /// 512 times the number that the top byte of every lane stands for.
-  static HWY_INLINE VF whole_scale(VI v) {
-    const DI d;
-    const VI zero = hn::Zero(d);
-    const VI byte = hn::BitCast(d, hn::ShiftRight<24>(hn::BitCast(DU(), v)));
-    const VI exponent = hn::And(hn::ShiftRight<3>(byte), hn::Set(d, 15));
-    const VI one = hn::IfThenElseZero(hn::Gt(exponent, zero), hn::Set(d, 8));
-    const VI shift = hn::Max(hn::Sub(exponent, hn::Set(d, 1)), zero);
-    const VI scale = hn::Shl(hn::Or(hn::And(byte, hn::Set(d, 7)), one), shift);
-    return hn::ConvertTo(DF(), hn::IfThenZeroElse(hn::Eq(byte, hn::Set(d, 0x7F)), scale));
+  /// 512 times the number that a byte stands for: its bits are those of a half float 2^8 times smaller.
+  static HWY_INLINE VF whole_scale(VI byte) {
+    const VI number = hn::IfThenZeroElse(hn::Eq(byte, hn::Set(DI(), 0x7F)), byte);
+    const VI half = hn::ShiftLeft<7>(hn::And(number, hn::Set(DI(), 0x7F)));
+    return hn::Mul(widen_low(half), hn::Set(DF(), 0x1p17f));
   }
 };
 

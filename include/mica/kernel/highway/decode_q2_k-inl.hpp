@@ -44,7 +44,14 @@ struct Codec<format::Q2_K> {
         store_bits<28, 15>(word[i], out.min[4 * i + 3] + r);
       }
     }
-    gather_pairs([rows](std::size_t r) { return &rows[r]->d; }, out.d[0], out.dmin[0]);
+    alignas(64) std::int32_t words[1][panel_rows];
+    gather_words(
+        rows, 1, [](const Block& block) { return &block.d; }, words);
+    for (std::size_t r = 0; r < panel_rows; r += lanes) {
+      const VI word = hn::Load(DI(), words[0] + r);
+      hn::Store(widen_low(word), DF(), out.d[0] + r);
+      hn::Store(widen_low(hn::ShiftRight<16>(word)), DF(), out.dmin[0] + r);
+    }
   }
 
  private:

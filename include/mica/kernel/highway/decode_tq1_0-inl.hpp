@@ -43,9 +43,9 @@ struct Codec<format::TQ1_0> {
     auto fraction = hn::LoadU(d, bytes);
     MICA_UNROLL
     for (std::size_t place = 0; place < places; ++place) {
-      const auto one = hn::VecFromMask(d, hn::Gt(fraction, hn::Set(d, 85)));
-      const auto two = hn::VecFromMask(d, hn::Gt(fraction, hn::Set(d, 170)));
-      hn::StoreU(hn::Sub(hn::Zero(d), hn::Add(one, two)), d, codes + place * stride);
+      const auto one = hn::Min(hn::SaturatedSub(fraction, hn::Set(d, 85)), hn::Set(d, 1));
+      const auto two = hn::Min(hn::SaturatedSub(fraction, hn::Set(d, 170)), hn::Set(d, 1));
+      hn::StoreU(hn::Add(one, two), d, codes + place * stride);
       fraction = hn::Add(fraction, hn::Add(fraction, fraction));
     }
   }

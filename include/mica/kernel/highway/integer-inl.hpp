@@ -115,17 +115,17 @@ HWY_INLINE void fold_dots(const Dots<F>& dots, const ChunkScales<F>& w, const To
 
 /// The dots of rows [first, first + 4) with every token; codes and tokens are padded to whole vectors.
 template <IntegerFormat F, std::size_t tokens>
-HWY_INLINE void dot_rows(const std::uint8_t (&codes)[4][Chunk<F>::values],
-                         const std::int8_t* const (&x)[tokens], std::size_t values, std::size_t first,
-                         Dots<F> (&out)[tokens]) {
+HWY_INLINE void dot_rows(const std::uint8_t (&codes)[4][Chunk<F>::values], const TokenChunk (&x)[tokens],
+                         std::size_t values, std::size_t first, Dots<F> (&out)[tokens]) {
   constexpr std::size_t bytes = 4 * lanes;
+  MICA_UNROLL
   for (std::size_t k = 0; k < values; k += bytes) {
     VU8 w[4];
     MICA_UNROLL
     for (std::size_t r = 0; r < 4; ++r) w[r] = machine_codes<F>(hn::LoadU(DU8(), codes[r] + k));
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t) {
-      const VI8 values_t = hn::LoadU(DI8(), x[t] + k);
+      const VI8 values_t = hn::LoadU(DI8(), x[t].codes + k);
       VI sum[4];
       MICA_UNROLL
       for (std::size_t r = 0; r < 4; ++r) sum[r] = dot4<F::code_max>(w[r], values_t, hn::Zero(DI()));
@@ -134,40 +134,49 @@ HWY_INLINE void dot_rows(const std::uint8_t (&codes)[4][Chunk<F>::values],
   }
 }
 
-/// y[t][16] = 16 rows times a few tokens.
+/// Adds n blocks of 16 rows, beginning with number b, to y[t][16]. n is known to the compiler for whole chunks.
 template <IntegerFormat F, std::size_t tokens>
-HWY_INLINE void few_tokens(const typename F::Block* const* first_blocks, std::size_t blocks,
-                           std::size_t prefetch_bytes, const QuantizedRows& x, std::size_t token,
-                           float (&y)[tokens][panel_rows]) {
+HWY_INLINE void few_chunk(const typename F::Block* const* first_blocks, std::size_t b, std::size_t n,
+                          std::size_t prefetch_bytes, const TokenChunk (&x)[tokens],
+                          float (&y)[tokens][panel_rows]) {
   const typename F::Block* rows[panel_rows];
   ChunkScales<F> scales;
   Dots<F> dots[tokens];
   alignas(64) std::uint8_t codes[4][Chunk<F>::values];
-  alignas(64) std::int8_t padded[tokens][Chunk<F>::values];
+  for (std::size_t r = 0; r < panel_rows; ++r) rows[r] = first_blocks[r] + b;
+  Codec<F>::scales(rows, n, scales);
+  for (std::size_t r = 0; r < panel_rows; r += 4) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto* const row = rows[r + i];
+      for (std::size_t line = 0; line < n * sizeof(*row); line += 64) prefetch(row, prefetch_bytes + line);
+      unpack_chunk<F>(row, n, codes[i]);
+    }
+    dot_rows<F>(codes, x, n * F::block_size, r, dots);
+  }
+  for (std::size_t t = 0; t < tokens; ++t) fold_dots<F>(dots[t], scales, x[t], n, y[t]);
+}
+
+/// y[t][16] = 16 rows times a few tokens.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void few_tokens(const typename F::Block* const* rows, std::size_t blocks,
+                           std::size_t prefetch_bytes, const QuantizedRows& x, std::size_t token,
+                           float (&y)[tokens][panel_rows]) {
   for (std::size_t t = 0; t < tokens; ++t) std::fill_n(y[t], panel_rows, 0.0f);
-  for (std::size_t b = 0; b < blocks; b += Chunk<F>::blocks) {
-    const std::size_t n = HWY_MIN(Chunk<F>::blocks, blocks - b);
-    for (std::size_t r = 0; r < panel_rows; ++r) rows[r] = first_blocks[r] + b;
-    Codec<F>::scales(rows, n, scales);
-    const std::int8_t* codes_of[tokens];
+  TokenChunk chunk[tokens];
+  std::size_t b = 0;
+  for (; b + Chunk<F>::blocks <= blocks; b += Chunk<F>::blocks) {
+    for (std::size_t t = 0; t < tokens; ++t) chunk[t] = chunk_of(x, token + t, b * F::block_size);
+    few_chunk<F>(rows, b, Chunk<F>::blocks, prefetch_bytes, chunk, y);
+  }
+  if constexpr (Chunk<F>::blocks > 1) {
+    if (b == blocks) return;
+    alignas(64) std::int8_t padded[tokens][Chunk<F>::values] = {};
     for (std::size_t t = 0; t < tokens; ++t) {
-      codes_of[t] = chunk_of(x, token + t, b * F::block_size).codes;
-      if (n == Chunk<F>::blocks) continue;
-      std::fill_n(padded[t], Chunk<F>::values, std::int8_t{0});
-      std::copy_n(codes_of[t], n * F::block_size, padded[t]);
-      codes_of[t] = padded[t];
+      chunk[t] = chunk_of(x, token + t, b * F::block_size);
+      std::copy_n(chunk[t].codes, (blocks - b) * F::block_size, padded[t]);
+      chunk[t].codes = padded[t];
     }
-    for (std::size_t r = 0; r < panel_rows; r += 4) {
-      for (std::size_t i = 0; i < 4; ++i) {
-        const auto* const row = rows[r + i];
-        for (std::size_t line = 0; line < n * sizeof(*row); line += 64) prefetch(row, prefetch_bytes + line);
-        unpack_chunk<F>(row, n, codes[i]);
-      }
-      dot_rows<F>(codes, codes_of, n * F::block_size, r, dots);
-    }
-    for (std::size_t t = 0; t < tokens; ++t) {
-      fold_dots<F>(dots[t], scales, chunk_of(x, token + t, b * F::block_size), n, y[t]);
-    }
+    few_chunk<F>(rows, b, blocks - b, prefetch_bytes, chunk, y);
   }
 }
 
@@ -231,9 +240,15 @@ HWY_INLINE void fill_token_whole(const TokenChunk& x, std::size_t t, TokenTile<F
     const auto scale = hn::LoadU(df, x.scales + s);
     const auto sums = hn::LoadU(d16, x.sums + 2 * s);
     hn::StoreU(scale, df, tile.scale[t] + s);
-    if constexpr (F::has_mins) {
+    if constexpr (F::has_mins && F::group == 32) {
       const auto sum = hn::ConvertTo(df, hn::WidenMulPairwiseAdd(d32, sums, hn::Set(d16, 1)));
       hn::StoreU(hn::Mul(scale, sum), df, tile.min_factor[t] + s);
+    } else if constexpr (F::has_mins) {
+      const auto low = hn::ConvertTo(df, hn::PromoteLowerTo(d32, sums)),
+                 high = hn::ConvertTo(df, hn::PromoteUpperTo(d32, sums));
+      float* const factor = tile.min_factor[t] + 2 * s;
+      hn::StoreU(hn::Mul(hn::InterleaveWholeLower(df, scale, scale), low), df, factor);
+      hn::StoreU(hn::Mul(hn::InterleaveWholeUpper(df, scale, scale), high), df, factor + step);
     }
     if constexpr (bias<F> != 0 && F::group == 32) {
       hn::StoreU(hn::WidenMulPairwiseAdd(d32, sums, hn::Set(d16, minus_bias)), d32, tile.start[t] + s);
@@ -248,7 +263,7 @@ HWY_INLINE void fill_token_whole(const TokenChunk& x, std::size_t t, TokenTile<F
 template <IntegerFormat F, std::size_t tokens>
 HWY_INLINE void fill_tile(const QuantizedRows& x, std::size_t token, std::size_t token_end, std::size_t k,
                           std::size_t n, TokenTile<F, tokens>& tile) {
-  constexpr bool vectors = Chunk<F>::values == 256 && (F::group == 32 || !F::has_mins);
+  constexpr bool vectors = Chunk<F>::values == 256;
   for (std::size_t t = 0; t < tokens; ++t) {
     const TokenChunk chunk = chunk_of(x, HWY_MIN(token + t, token_end - 1), k);
     tile.codes[t] = chunk.codes;

@@ -20,6 +20,7 @@
 #include "mica/kernel/highway/decode_iq4_nl-inl.hpp"
 #include "mica/kernel/highway/decode_iq4_xs-inl.hpp"
 #include "mica/kernel/highway/decode_mxfp4-inl.hpp"
+#include "mica/kernel/highway/decode_nf4-inl.hpp"
 #include "mica/kernel/highway/decode_nvfp4-inl.hpp"
 #include "mica/kernel/highway/decode_q1_0-inl.hpp"
 #include "mica/kernel/highway/decode_q2_0-inl.hpp"

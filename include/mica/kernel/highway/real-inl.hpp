@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products with F32, F16 and BF16 weights. Sixteen chains by k are the lanes of one to four vectors; a tile
+// Per target: products with formats of float arithmetic. Sixteen chains by k are the lanes of one to four vectors; a tile
 // of rows times tokens keeps as many chains in registers as the machine has, so a weight is converted once per tile.
 
 #if defined(MICA_KERNEL_HIGHWAY_REAL_INL_HPP) == defined(HWY_TARGET_TOGGLE)
@@ -18,6 +18,12 @@ inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 #if MICA_VECTORS
 
+/// Values [k, k + lanes) of a row of F32, F16 or BF16; other formats have an overload beside their codec.
+template <class T>
+HWY_INLINE VF values_at(const T* row, std::size_t k) {
+  return load(row + k);
+}
+
 /// Vector `part` of the chains takes up to sixteen products; lanes past the last keep their chain.
 template <class T>
 HWY_INLINE VF extend_tail(const T* w, const float* x, std::size_t n, std::size_t part, VF c) {
@@ -29,9 +35,10 @@ HWY_INLINE VF extend_tail(const T* w, const float* x, std::size_t n, std::size_t
 }
 
 /// products[t][r] = rows w[r] times tokens x[t], each k long.
-template <std::size_t rows, std::size_t tokens, class T>
-HWY_INLINE void real_tile(const T* const (&w)[rows], const float* const (&x)[tokens], std::size_t k,
-                          float (&products)[tokens][rows]) {
+template <WeightFormat F, std::size_t rows, std::size_t tokens>
+HWY_INLINE void real_tile(const typename F::Block* const (&w)[rows], const float* const (&x)[tokens],
+                          std::size_t k, float (&products)[tokens][rows]) {
+  static_assert(F::block_size == 1 || F::block_size % 16 == 0, "only single numbers may leave a tail");
   VF c[tokens][rows][parts];
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) {
@@ -47,7 +54,7 @@ HWY_INLINE void real_tile(const T* const (&w)[rows], const float* const (&x)[tok
     for (std::size_t p = 0; p < parts; ++p) {
       VF weights[rows];
       MICA_UNROLL
-      for (std::size_t r = 0; r < rows; ++r) weights[r] = load(w[r] + i + p * lanes);
+      for (std::size_t r = 0; r < rows; ++r) weights[r] = values_at(w[r], i + p * lanes);
       MICA_UNROLL
       for (std::size_t t = 0; t < tokens; ++t) {
         const VF values = load(x[t] + i + p * lanes);
@@ -58,8 +65,10 @@ HWY_INLINE void real_tile(const T* const (&w)[rows], const float* const (&x)[tok
   }
   for (std::size_t t = 0; t < tokens; ++t) {
     for (std::size_t r = 0; r < rows; ++r) {
-      for (std::size_t p = 0; p < parts; ++p)
-        c[t][r][p] = extend_tail(w[r] + whole, x[t] + whole, k - whole, p, c[t][r][p]);
+      if constexpr (F::block_size == 1) {
+        for (std::size_t p = 0; p < parts; ++p)
+          c[t][r][p] = extend_tail(w[r] + whole, x[t] + whole, k - whole, p, c[t][r][p]);
+      }
       products[t][r] = tree(c[t][r]);
     }
   }
@@ -74,7 +83,7 @@ HWY_INLINE void real_outputs(const MatmulArgs<F>& a, std::size_t row, std::size_
   for (std::size_t r = 0; r < rows; ++r) w[r] = a.w.row(HWY_MIN(row + r, a.last - 1));
   for (std::size_t t = 0; t < tokens; ++t) x[t] = a.x.values[HWY_MIN(token + t, token_end - 1)].data();
   float products[tokens][rows];
-  real_tile<rows, tokens>(w, x, a.w.cols(), products);
+  real_tile<F>(w, x, a.w.cols(), products);
   for (std::size_t t = 0; t < tokens && token + t < token_end; ++t) {
     float* const y = a.y[token + t].data() + row;
     for (std::size_t r = 0; r < rows && row + r < a.last; ++r)
