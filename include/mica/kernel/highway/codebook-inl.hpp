@@ -2,6 +2,7 @@
 //
 // Per target: what the codecs of formats with codebooks share. Words of a codebook are gathered by plain loads, since
 // machines' own gathers are slow or absent, and meet in a register, since stores of words that are loaded as vectors stall.
+// Loops over a block are rolled where an entry is one load: unrolled, compilers load all entries ahead and spill them.
 
 #if defined(MICA_KERNEL_HIGHWAY_CODEBOOK_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_CODEBOOK_INL_HPP
@@ -32,16 +33,16 @@ HWY_INLINE hn::Vec<D> words_from(D d, const Word& word, std::size_t first) {
   }
 }
 
-/// 256 codes + offset: bytes out of words, negative where the bits of `signs` (32 bytes) are set.
+/// 64 codes + offset: bytes out of words, negative where the bits of `signs` are set.
 template <class WordType, int offset, class Word>
-HWY_INLINE void store_signed(const Word& word, const std::uint64_t (&signs)[4],
-                             std::uint8_t* HWY_RESTRICT codes) {
+HWY_INLINE void store_signed(const Word& word, std::uint64_t signs, std::uint8_t* HWY_RESTRICT codes) {
   const DU8 d;
   const hn::Repartition<WordType, DU8> dw;
   const auto zero = hn::Set(d, static_cast<std::uint8_t>(offset));
-  const auto* const bits = reinterpret_cast<const std::uint8_t*>(signs);
+  const std::uint64_t padded[2] = {signs, 0};  // eight bytes can be read at any of the first eight
+  const auto* const bits = reinterpret_cast<const std::uint8_t*>(padded);
   MICA_UNROLL
-  for (std::size_t i = 0; i < 256; i += 4 * lanes) {
+  for (std::size_t i = 0; i < 64; i += 4 * lanes) {
     const VU8 level = hn::BitCast(d, words_from(dw, word, i / sizeof(WordType)));
     const auto negative = hn::LoadMaskBits(d, bits + i / 8);
     hn::StoreU(hn::IfThenElse(negative, hn::Sub(zero, level), hn::Add(zero, level)), d, codes + i);
@@ -56,18 +57,12 @@ HWY_INLINE std::uint64_t even_signs(std::uint64_t signs) {
   return signs | (parity & 0x0101010101010101u) << 7;
 }
 
-/// Four times seven signs, from the lowest bit, in four bytes.
-HWY_INLINE std::uint64_t spread_signs(std::uint32_t bits) {
-  return (bits & 0x7F) | (bits & 0x3F80) << 1 | (bits & 0x1FC000) << 2 | (bits & 0xFE00000) << 3;
-}
-
-/// The signs of 256 values of which group(g) has those of 32 in its lowest 28 bits.
-template <class Group>
-HWY_INLINE void load_even_signs(const Group& group, std::uint64_t (&signs)[4]) {
-  MICA_UNROLL
-  for (std::size_t i = 0; i < 4; ++i) {
-    signs[i] = even_signs(spread_signs(group(2 * i)) | spread_signs(group(2 * i + 1)) << 32);
-  }
+/// Twice four times seven signs, from the lowest bit, as eight times eight.
+HWY_INLINE std::uint64_t spread_signs(std::uint32_t low, std::uint32_t high) {
+  const auto spread = [](std::uint32_t bits) -> std::uint64_t {
+    return (bits & 0x7F) | (bits & 0x3F80) << 1 | (bits & 0x1FC000) << 2 | (bits & 0xFE00000) << 3;
+  };
+  return even_signs(spread(low) | spread(high) << 32);
 }
 
 /// What `mask` leaves of every lane, shifted down.

@@ -30,7 +30,8 @@ HWY_INLINE void store_shifted(const Word& word, std::uint8_t* HWY_RESTRICT codes
 HWY_INLINE std::uint64_t shifted_word(unsigned n, unsigned down) {
   constexpr auto& words =
       format::codebook::words<std::uint64_t, format::codebook::iq1, format::codebook::iq1_lifted>;
-  return words[n] + (1 - down) * 0x0202020202020202u;
+  static constexpr std::uint64_t up[2] = {0x0202020202020202u, 0};
+  return words[n] + up[down];
 }
 
 template <>

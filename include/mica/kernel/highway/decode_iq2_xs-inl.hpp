@@ -25,11 +25,12 @@ struct Codec<format::IQ2_XS> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     constexpr auto& words =
         format::codebook::words<std::uint64_t, format::codebook::iq2_xs, format::codebook::iq2_levels>;
-    std::uint64_t signs[4];
-    MICA_UNROLL
-    for (std::size_t i = 0; i < 4; ++i) signs[i] = eight_signs(block.words + 8 * i);
-    const auto word = [&](std::size_t j) { return words[block.words[j] & 511]; };
-    store_signed<std::uint64_t, format::IQ2_XS::code_offset>(word, signs, codes);
+    HWY_UNROLL(1)
+    for (std::size_t q = 0; q < 4; ++q) {
+      const std::uint16_t* const from = block.words + 8 * q;
+      const auto word = [&](std::size_t j) { return words[from[j] & 511]; };
+      store_signed<std::uint64_t, format::IQ2_XS::code_offset>(word, eight_signs(from), codes + 64 * q);
+    }
   }
 
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ2_XS>& out) {

@@ -25,10 +25,13 @@ struct Codec<format::IQ2_XXS> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     constexpr auto& words =
         format::codebook::words<std::uint64_t, format::codebook::iq2_xxs, format::codebook::iq2_levels>;
-    const auto word = [&](std::size_t j) { return words[block.groups[j / 4].entries[j % 4]]; };
-    std::uint64_t signs[4];
-    load_even_signs([&](std::size_t g) { return block.groups[g].bits(); }, signs);
-    store_signed<std::uint64_t, format::IQ2_XXS::code_offset>(word, signs, codes);
+    HWY_UNROLL(1)
+    for (std::size_t q = 0; q < 4; ++q) {
+      const format::IQ2_XXS::Group* const group = block.groups + 2 * q;
+      const auto word = [&](std::size_t j) { return words[group[j / 4].entries[j % 4]]; };
+      const std::uint64_t signs = spread_signs(group[0].bits(), group[1].bits());
+      store_signed<std::uint64_t, format::IQ2_XXS::code_offset>(word, signs, codes + 64 * q);
+    }
   }
 
   /// Two groups are four words; scales are in the top bits of the second and the fourth. Lanes are rows.

@@ -25,10 +25,14 @@ struct Codec<format::IQ3_XXS> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     constexpr auto& words =
         format::codebook::words<std::uint32_t, format::codebook::iq3_xxs, format::codebook::iq3_xxs_levels>;
-    std::uint64_t signs[4];
-    load_even_signs([&](std::size_t g) { return format::IQ3_XXS::bits(block, g); }, signs);
-    const auto word = [&](std::size_t j) { return words[block.entries[j]]; };
-    store_signed<std::uint32_t, format::IQ3_XXS::code_offset>(word, signs, codes);
+    HWY_UNROLL(1)
+    for (std::size_t q = 0; q < 4; ++q) {
+      const std::uint8_t* const entries = block.entries + 16 * q;
+      const auto word = [&](std::size_t j) { return words[entries[j]]; };
+      const std::uint64_t signs =
+          spread_signs(format::IQ3_XXS::bits(block, 2 * q), format::IQ3_XXS::bits(block, 2 * q + 1));
+      store_signed<std::uint32_t, format::IQ3_XXS::code_offset>(word, signs, codes + 64 * q);
+    }
   }
 
   /// Four groups have four words of signs, with scales in their top bits. Lanes are rows.
