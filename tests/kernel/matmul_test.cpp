@@ -55,6 +55,13 @@ TEST_CASE_TEMPLATE_DEFINE("a slice of rows writes its own outputs only, and adds
 }
 TEST_CASE_TEMPLATE_APPLY(slices, test::VectorFormats);
 
+TEST_CASE_TEMPLATE("products with single numbers that have no codec equal the specification", F, format::I8,
+                   format::I16, format::I64) {
+  CounterRng rng(8);
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 4})
+    Product<F>(5, 33, tokens, rng).check();
+}
+
 TEST_CASE_TEMPLATE("more tokens than a panel takes change nothing", F, format::Q4_K, format::Q8_0,
                    format::F16) {
   CounterRng rng(4);
