@@ -59,7 +59,9 @@ struct Codebook {
   /// Every number becomes the nearest level.
   template <std::size_t n>
   static constexpr void settle(float (&t)[n]) noexcept {
-    for (float& x : t) x = nearest(x);
+    float level[n] = {};
+    for (std::size_t i = 0; i < n; ++i) level[i] = nearest(t[i]);
+    for (std::size_t i = 0; i < n; ++i) t[i] = level[i];
   }
 
  private:
