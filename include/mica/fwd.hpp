@@ -53,6 +53,11 @@ namespace format {
 struct F32;
 struct F16;
 struct BF16;
+struct F64;
+struct I8;
+struct I16;
+struct I32;
+struct I64;
 struct IQ1_M;
 struct IQ1_S;
 struct IQ2_S;
@@ -62,10 +67,23 @@ struct IQ3_S;
 struct IQ3_XXS;
 struct IQ4_NL;
 struct IQ4_XS;
-struct Q8_0;
+struct MXFP4;
+struct NF4;
+struct NVFP4;
+struct Q1_0;
+struct Q2_0;
+struct Q2_K;
+struct Q3_K;
 struct Q4_0;
+struct Q4_1;
 struct Q4_K;
+struct Q5_0;
+struct Q5_1;
+struct Q5_K;
 struct Q6_K;
+struct Q8_0;
+struct TQ1_0;
+struct TQ2_0;
 }  // namespace format
 
 namespace gguf {
