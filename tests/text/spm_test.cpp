@@ -182,3 +182,38 @@ TEST_CASE("a long run of one character is joined to the end") {
   CHECK(ids[1000] == 2);
   CHECK(ids[1001] == 0);
 }
+
+TEST_CASE(
+    "Gemma 4's pieces are joined by the rank of merges, and never across the end of a run of newlines") {
+  SmallVocabulary small("gemma4");
+  small.add("<pad>", TokenType::control);
+  small.add("<eos>", TokenType::control);
+  const TokenId bos = small.add("<bos>", TokenType::control);
+  const TokenId byte0 = small.add_bytes();
+  const TokenId a = small.add("a"), b = small.add("b"), space = small.add("\u2581");
+  const TokenId line = small.add("\n"), lines = small.add("\n\n"), line_a = small.add("\na");
+  const TokenId ab = small.add("ab"), space_a = small.add("\u2581a"), aa = small.add("aa");
+  const TokenId long_lines = small.add("\n\n\n\n");  // no merge leads there
+  for (const auto* merge : {"\u2581 a", "a b", "\n a", "\n \n", "a a", "a q"}) small.merge(merge);
+  small.source().bos = bos;
+  const Vocabulary vocabulary = small.build();
+  CHECK(vocabulary.joins_by_rank());
+  CHECK(vocabulary.add_bos());
+  CHECK(vocabulary.ignored_merges() == 1);  // "a q": there is no q
+  const Spm spm{vocabulary};
+  CHECK(spm.encode("ab", plain) == Ids{ab});           // no space before the first word
+  CHECK(spm.encode(" ab", plain) == Ids{space_a, b});  // rank 0 before rank 1
+  CHECK(spm.encode("aab", plain) == Ids{a, ab});       // rank 1 before rank 4
+  CHECK(spm.encode("aa a", plain) == Ids{aa, space_a});
+  CHECK(spm.encode("a\na", plain) == Ids{a, line, a});  // "\na" is a token, but lines end
+  CHECK(spm.encode("\n\na", plain) == Ids{lines, a});
+  CHECK(spm.encode("\n\n\n", plain) == Ids{lines, line});
+  CHECK(spm.encode("\n\n\n\n", plain) == Ids{long_lines});
+  CHECK(spm.encode("z", plain) == Ids{byte0 + 'z'});
+  CHECK(spm.encode("  ", plain) == Ids{space, space});
+  CHECK(spm.encode("", {.add_special = true, .parse_special = false}) == Ids{bos});
+  CHECK(line_a != no_token);
+  std::string back;
+  for (const TokenId id : spm.encode(" ab\n\nz", plain)) spm.append_piece(id, false, back);
+  CHECK(back == " ab\n\nz");
+}

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SentencePiece's BPE as Llama 2, Phi-3 and Gemma use it: characters are joined by the score of the token
-// they give, spaces are U+2581, what no token covers becomes byte tokens.
+// they give, spaces are U+2581, what no token covers becomes byte tokens. Gemma 4 ("gemma4") joins by the
+// rank of merges instead, and never across the border of a run of newlines; a run that is a token stays whole.
 #pragma once
 
 #include "mica/text/concept.hpp"
 #include "mica/text/detail/merge_queue.hpp"
+#include "mica/text/detail/pair_index.hpp"
 #include "mica/text/detail/special_split.hpp"
 #include "mica/text/utf8.hpp"
 #include "mica/text/vocabulary.hpp"
@@ -33,7 +35,7 @@ class Spm {
   void append_piece(TokenId id, bool show_special, std::string& out) const;
   [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
   /// Bytes held by the tables.
-  [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes() + pairs_.bytes(); }
 
  private:
   static constexpr std::string_view space_ = "\xE2\x96\x81";  // U+2581
@@ -44,14 +46,17 @@ class Spm {
     detail::MergeQueue queue;
   };
 
-  void encode_stretch(Scratch& scratch, std::vector<TokenId>& out) const;
-  void encode_word(Scratch& scratch, std::vector<TokenId>& out) const;
+  void encode_lines(Scratch& scratch, std::vector<TokenId>& out) const;
+  void encode_stretch(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const;
+  void encode_word(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const;
   void append_bytes(std::string_view bytes, std::vector<TokenId>& out) const;
   [[nodiscard]] std::optional<detail::Candidate> joined(std::string_view text) const;
+  [[nodiscard]] std::optional<detail::Candidate> merged(TokenId left, TokenId right) const;
   [[nodiscard]] bool trims_after(TokenId id) const;
   static void escape_spaces(std::string_view text, std::string& out);
 
   Vocabulary vocabulary_;
+  detail::PairIndex pairs_;               // of a vocabulary that joins by rank
   std::array<TokenId, 256> byte_tokens_;  // no_token where a byte has none
   std::bitset<256> before_space_;         // last bytes of what stands before U+2581 inside a token
   bool trims_ = false;                    // white space after special tokens is dropped
@@ -89,7 +94,9 @@ inline bool is_phi3(std::string_view name) {
 }  // namespace detail
 
 inline Spm::Spm(Vocabulary vocabulary)
-    : vocabulary_(std::move(vocabulary)), trims_(detail::is_phi3(vocabulary_.name())) {
+    : vocabulary_(std::move(vocabulary)),
+      pairs_(vocabulary_.merges()),
+      trims_(detail::is_phi3(vocabulary_.name())) {
   for (std::size_t byte = 0; byte < 256; ++byte) {
     const char c = static_cast<char>(byte);
     byte_tokens_[byte] = vocabulary_.find({&c, 1});
@@ -122,7 +129,7 @@ inline std::vector<TokenId> Spm::encode(std::string_view text, EncodeOptions opt
   const auto on_text = [&](std::string_view stretch) {
     scratch.text.assign(after_special && vocabulary_.add_space_prefix() ? space_ : std::string_view());
     escape_spaces(stretch, scratch.text);
-    encode_stretch(scratch, out);
+    vocabulary_.joins_by_rank() ? encode_lines(scratch, out) : encode_stretch(scratch.text, scratch, out);
     after_special = false;
   };
   const auto on_token = [&](TokenId id) {
@@ -135,29 +142,49 @@ inline std::vector<TokenId> Spm::encode(std::string_view text, EncodeOptions opt
   return out;
 }
 
+/// Runs of newlines and what stands between them, each by itself.
+inline void Spm::encode_lines(Scratch& scratch, std::vector<TokenId>& out) const {
+  const std::string_view text = scratch.text;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool newlines = text[at] == '\n';
+    const std::size_t end =
+        std::min(newlines ? text.find_first_not_of('\n', at) : text.find('\n', at), text.size());
+    const std::string_view run = text.substr(at, end - at);
+    const bool may_be_token = newlines && run.size() <= vocabulary_.longest_text_bytes();
+    const TokenId whole = may_be_token ? vocabulary_.find(run) : no_token;
+    if (whole != no_token) {
+      out.push_back(whole);
+    } else {
+      encode_stretch(run, scratch, out);
+    }
+    at = end;
+  }
+}
+
 /// Cuts where no token reaches across: before a space whose left neighbour stands before a space in no token.
 /// Words are then joined one by one in small heaps, with the same result.
-inline void Spm::encode_stretch(Scratch& scratch, std::vector<TokenId>& out) const {
-  const std::string_view text = scratch.text;
+inline void Spm::encode_stretch(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const {
+  const bool ranked = vocabulary_.joins_by_rank();
   scratch.symbols.clear();
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t n = std::min(utf8_claimed_bytes(text[at]), text.size() - at);
     const std::string_view symbol = text.substr(at, n);
     if (symbol == space_ && at > 0 && !before_space_.test(static_cast<unsigned char>(text[at - 1]))) {
-      encode_word(scratch, out);
+      encode_word(text, scratch, out);
       scratch.symbols.clear();
     }
-    scratch.symbols.push_back(
-        {.begin = static_cast<std::uint32_t>(at), .size = static_cast<std::uint32_t>(n)});
+    scratch.symbols.push_back({.begin = static_cast<std::uint32_t>(at),
+                               .size = static_cast<std::uint32_t>(n),
+                               .id = ranked ? vocabulary_.find(symbol) : no_token});
     at += n;
   }
-  encode_word(scratch, out);
+  encode_word(text, scratch, out);
 }
 
-inline void Spm::encode_word(Scratch& scratch, std::vector<TokenId>& out) const {
-  const std::string_view text = scratch.text;
+inline void Spm::encode_word(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const {
+  const bool ranked = vocabulary_.joins_by_rank();
   scratch.queue.run(scratch.symbols, [&](const detail::Symbol& a, const detail::Symbol& b) {
-    return joined(text.substr(a.begin, a.size + b.size));
+    return ranked ? merged(a.id, b.id) : joined(text.substr(a.begin, a.size + b.size));
   });
   for (const detail::Symbol& symbol : scratch.symbols) {
     if (symbol.size == 0) continue;
@@ -176,6 +203,12 @@ inline std::optional<detail::Candidate> Spm::joined(std::string_view text) const
   const TokenId id = vocabulary_.find(text);
   if (id == no_token) return std::nullopt;
   return detail::Candidate{detail::descending_order(vocabulary_.score(id)), id};
+}
+
+inline std::optional<detail::Candidate> Spm::merged(TokenId left, TokenId right) const {
+  const auto found = pairs_.find(left, right);
+  if (found.result == no_token) return std::nullopt;
+  return detail::Candidate{found.rank, found.result};
 }
 
 /// Byte tokens for a character that is no token; where they are missing too, the unknown token or nothing.

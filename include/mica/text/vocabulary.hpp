@@ -86,6 +86,8 @@ class Vocabulary {
   }
 
   [[nodiscard]] std::span<const Merge> merges() const noexcept { return merges_; }  // best first
+  /// Whether an SPM vocabulary joins by the rank of its merges and not by the score of the result.
+  [[nodiscard]] bool joins_by_rank() const noexcept { return joins_by_rank_; }
   [[nodiscard]] std::size_t ignored_merges() const noexcept { return ignored_merges_; }
 
   /// Bytes held by the tables.
@@ -116,17 +118,21 @@ class Vocabulary {
   std::vector<TokenId> ends_;
   SpecialIds ids_;
   std::size_t ignored_merges_ = 0;
+  bool joins_by_rank_;
   bool add_bos_, add_eos_, add_space_prefix_;
 };
 
 namespace detail {
 
+/// The tokenizer model of Gemma 4: SPM's pieces, joined by merges; texts begin with BOS whatever the file says.
+inline constexpr std::string_view ranked_spm = "gemma4";
+
 /// Raises unless the file's name for its tokenizer is one of those known here.
 inline TokenizerKind tokenizer_kind(std::string_view model) {
-  if (model == "llama") return TokenizerKind::spm;
+  if (model == "llama" || model == ranked_spm) return TokenizerKind::spm;
   if (model == "gpt2") return TokenizerKind::bpe;
   raise(ErrorCode::unsupported, "tokenizer.ggml.model: found '", escaped(model, 40),
-        "', known are 'llama' (SPM) and 'gpt2' (byte-level BPE)");
+        "', known are 'llama' (SPM), 'gemma4' (SPM by merges) and 'gpt2' (byte-level BPE)");
 }
 
 /// Whether files with this pre-tokenizer begin texts with BOS when they do not say; unknown names are refused
@@ -166,9 +172,11 @@ inline Vocabulary::Vocabulary(const VocabularySource& source)
       texts_((detail::check_lengths(source), source.tokens)),
       index_(source.tokens.size()),
       scores_(source.scores.begin(), source.scores.end()),
-      add_bos_(source.add_bos.value_or(kind_ == TokenizerKind::spm || detail::adds_bos(source.pre))),
+      joins_by_rank_(source.model == detail::ranked_spm),
+      add_bos_(joins_by_rank_ ||
+               source.add_bos.value_or(kind_ == TokenizerKind::spm || detail::adds_bos(source.pre))),
       add_eos_(source.add_eos.value_or(false)),
-      add_space_prefix_(source.add_space_prefix.value_or(kind_ == TokenizerKind::spm)) {
+      add_space_prefix_(source.add_space_prefix.value_or(kind_ == TokenizerKind::spm && !joins_by_rank_)) {
   detail::check_scores(source);
   read_types(source);
   correct_types();
@@ -182,7 +190,7 @@ inline Vocabulary::Vocabulary(const VocabularySource& source)
   special_ = detail::SpecialIndex(texts_, std::move(special));
   read_special_ids(source);
   find_ends();
-  if (kind_ == TokenizerKind::bpe) read_merges(source.merges);
+  if (kind_ == TokenizerKind::bpe || joins_by_rank_) read_merges(source.merges);
 }
 
 inline bool Vocabulary::is_special(TokenId id) const noexcept {
