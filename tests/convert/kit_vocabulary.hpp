@@ -9,10 +9,11 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace mica::test {
@@ -23,6 +24,7 @@ struct KitVocabulary {
   std::vector<std::string> tokens;
   std::vector<int> types;
   std::vector<std::string> merges;
+  std::vector<float> scores;
 
   explicit KitVocabulary(const gguf::Metadata& metadata) {
     model = metadata.require<std::string>("tokenizer.ggml.model");
@@ -31,6 +33,8 @@ struct KitVocabulary {
       tokens.emplace_back(text);
     for (const auto type : metadata.require<gguf::Array<std::int32_t>>("tokenizer.ggml.token_type"))
       types.push_back(type);
+    if (const auto given = metadata.get<gguf::Array<float>>("tokenizer.ggml.scores"))
+      scores.assign(given->begin(), given->end());
     const auto found = metadata.get<gguf::Array<std::string_view>>("tokenizer.ggml.merges");
     if (!found) return;
     for (const auto merge : *found) merges.emplace_back(merge);
@@ -51,18 +55,23 @@ inline std::string published_expression(const std::string& pre) {
          contractions + R"(?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 }
 
-/// Every way to put two tokens together, in the order of what comes out.
+/// Every way to put two tokens together, the best result first.
 inline nlohmann::json all_merges(const KitVocabulary& vocabulary) {
-  std::unordered_map<std::string, bool> normal;
-  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id)
-    normal[vocabulary.tokens[id]] = vocabulary.types[id] == 1;
-  nlohmann::json merges = nlohmann::json::array();
+  std::unordered_set<std::string> normal;
+  std::vector<std::size_t> order;
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    if (vocabulary.types[id] != 1) continue;
+    normal.insert(vocabulary.tokens[id]);
+    order.push_back(id);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return vocabulary.scores[a] > vocabulary.scores[b]; });
+  nlohmann::json merges = nlohmann::json::array();
+  for (const std::size_t id : order) {
     const std::string& token = vocabulary.tokens[id];
-    for (std::size_t cut = 1; vocabulary.types[id] == 1 && cut < token.size(); ++cut) {
-      const std::string left = token.substr(0, cut), right = token.substr(cut);
-      if (normal.contains(left) && normal[left] && normal.contains(right) && normal[right])
-        merges.push_back({left, right});
+    for (std::size_t cut = 1; cut < token.size(); ++cut) {
+      if (normal.contains(token.substr(0, cut)) && normal.contains(token.substr(cut)))
+        merges.push_back({token.substr(0, cut), token.substr(cut)});
     }
   }
   return merges;

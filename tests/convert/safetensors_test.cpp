@@ -30,9 +30,10 @@ std::pair<ErrorCode, std::string> refusal(const std::string& bytes) {
 
 bool refuses(const std::string& header, std::size_t data_bytes, const std::string& text,
              ErrorCode code = ErrorCode::file) {
-  const auto [found, message] = refusal(file_of(header, data_bytes));
+  const auto answer = refusal(file_of(header, data_bytes));
+  const std::string& message = answer.second;
   CAPTURE(message);
-  CHECK(found == code);
+  CHECK(answer.first == code);
   return message.find(text) != message.npos;
 }
 

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "convert/hf_folder.hpp"
+#include "convert/kit_folder.hpp"
+#include "convert/kit_vocabulary.hpp"
+#include "mica/convert/tokenizer/read_vocabulary.hpp"
+#include "mica/convert/tokenizer/write_vocabulary.hpp"
+#include "mica/text/tokenizer.hpp"
+#include "mica/text/vocabulary_gguf.hpp"
+#include "shared.hpp"
+
+#include <doctest/doctest.h>
+
+namespace mica::test {
+namespace {
+
+using convert::VocabularyData;
+using nlohmann::json;
+using text::TokenType;
+
+/// A folder with nothing but a tokenizer.
+class TokenizerFolder {
+ public:
+  json tokenizer = small_tokenizer(), settings, generation;
+  std::string spm;  // bytes of tokenizer.model
+
+  VocabularyData read(std::uint64_t n_vocab, std::string_view family = "") const {
+    const auto write = [&](const char* name, const json& value) {
+      if (!value.is_null()) write_text(folder_.path(name), value.dump());
+    };
+    write("tokenizer.json", tokenizer);
+    write("tokenizer_config.json", settings);
+    write("generation_config.json", generation);
+    if (!spm.empty()) write_text(folder_.path("tokenizer.model"), spm);
+    return convert::read_vocabulary(folder_.path(""), convert::Config(json::object(), "config.json"), n_vocab,
+                                    family);
+  }
+  Error refused(std::uint64_t n_vocab = 12) const {
+    return refusal([&] { return read(n_vocab); });
+  }
+  [[nodiscard]] std::string path(const char* name) const { return folder_.path(name); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+/// A message of protocol buffers, field by field.
+class Message {
+ public:
+  Message& number(unsigned field, std::uint64_t value) {
+    varint(field << 3);
+    return varint(value);
+  }
+  Message& text(unsigned field, const std::string& value) {
+    varint(field << 3 | 2);
+    varint(value.size());
+    bytes += value;
+    return *this;
+  }
+  Message& real(unsigned field, float value) {
+    varint(field << 3 | 5);
+    bytes.append(reinterpret_cast<const char*>(&value), 4);
+    return *this;
+  }
+  std::string bytes;
+
+ private:
+  Message& varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+    bytes += static_cast<char>(value);
+    return *this;
+  }
+};
+
+/// tokenizer.model with pieces of (text, score, type); kind 2 is BPE.
+std::string sentencepiece(const std::vector<std::tuple<std::string, float, unsigned>>& pieces,
+                          unsigned kind = 2, bool prefix = true) {
+  Message model;
+  for (const auto& [text, score, type] : pieces) {
+    Message piece;
+    piece.text(1, text).real(2, score);
+    if (type != 1) piece.number(3, type);
+    model.text(1, piece.bytes);
+  }
+  model.text(2, Message().number(3, kind).bytes);
+  model.text(3, Message().text(1, "identity").number(3, prefix ? 1 : 0).bytes);
+  return model.bytes;
+}
+
+TEST_CASE("a byte-level vocabulary has its tokens, merges and special ids") {
+  TokenizerFolder folder;
+  folder.settings = {{"bos_token", "<s>"}, {"eos_token", {{"content", "</s>"}}}, {"add_bos_token", true}};
+  const VocabularyData v = folder.read(14);
+  CHECK(v.model == "gpt2");
+  CHECK(v.pre == "gpt-2");
+  REQUIRE(v.tokens.size() == 14);
+  CHECK(v.tokens[8].text == "abcd");
+  CHECK(v.tokens[8].type == TokenType::normal);
+  CHECK(v.tokens[10].type == TokenType::control);
+  CHECK(v.tokens[13].text == "[PAD13]");
+  CHECK(v.tokens[13].type == TokenType::unused);
+  CHECK(v.merges == std::vector<std::string>{"a b", "c d", "ab cd", "e f"});
+  CHECK(v.bos == 10);
+  CHECK(v.eos == 11);
+  CHECK_FALSE(v.padding);
+  CHECK(v.add_bos == true);
+  CHECK_FALSE(v.add_eos);
+}
+
+TEST_CASE("merges may be pairs, and a space in one becomes what it is in a byte-level text") {
+  TokenizerFolder folder;
+  folder.tokenizer["model"]["merges"] = json::array({json::array({"a", "b"}), json::array({"c ", " d"})});
+  CHECK(folder.read(12).merges == std::vector<std::string>{"a b",
+                                                           "c\xC4\xA0 \xC4\xA0"
+                                                           "d"});
+  folder.tokenizer["model"]["merges"] = json::array({json::array({"a", "b", "c"})});
+  CHECK(mentions(folder.refused(), "merge 0 is no pair"));
+}
+
+TEST_CASE("an added token that is not special is found in any text") {
+  TokenizerFolder folder;
+  folder.tokenizer["added_tokens"][1]["special"] = false;
+  CHECK(folder.read(12).tokens[11].type == TokenType::user_defined);
+}
+
+TEST_CASE("special ids may be numbers, and the end of a turn is told from the end of the text") {
+  TokenizerFolder folder;
+  folder.tokenizer["added_tokens"].push_back({{"id", 12}, {"content", "<|eot_id|>"}, {"special", true}});
+  folder.generation = {{"bos_token_id", 10}, {"eos_token_id", {11, 12, 4000}}, {"pad_token_id", 99}};
+  const VocabularyData v = folder.read(13);
+  CHECK(v.bos == 10);
+  CHECK(v.eos == 11);
+  CHECK(v.eot == 12);
+  CHECK_FALSE(v.padding);  // no such token
+}
+
+TEST_CASE("what stands before a text follows from the post-processor when nothing else says it") {
+  TokenizerFolder folder;
+  CHECK_FALSE(folder.read(12).add_bos);
+  const json bos = {{"SpecialToken", {{"id", "<s>"}}}}, text = {{"Sequence", {{"id", "A"}}}};
+  folder.tokenizer["post_processor"] = {{"type", "TemplateProcessing"}, {"single", {bos, text}}};
+  CHECK(folder.read(12).add_bos == true);
+  CHECK(folder.read(12).add_eos == false);
+  const json step = folder.tokenizer["post_processor"];
+  folder.tokenizer["post_processor"] = {{"type", "Sequence"},
+                                        {"processors", {{{"type", "ByteLevel"}}, step}}};
+  CHECK(folder.read(12).add_bos == true);
+  folder.settings = {{"add_bos_token", false}};
+  CHECK(folder.read(12).add_bos == false);
+}
+
+TEST_CASE("tokens without a row of the embedding are left out with a note") {
+  TokenizerFolder folder;
+  const VocabularyData v = folder.read(11);
+  CHECK(v.tokens.size() == 11);
+  REQUIRE(v.notes.size() == 1);
+  CHECK(v.notes[0].find("'</s>' is left out") != std::string::npos);
+}
+
+TEST_CASE("tokenizers of other kinds are refused by name") {
+  TokenizerFolder folder;
+  const auto says = [&](const char* part) {
+    const Error error = folder.refused();
+    CHECK(error.code() == ErrorCode::unsupported);
+    return mentions(error, part);
+  };
+  for (const char* type : {"Unigram", "WordPiece", "WordLevel"}) {
+    folder.tokenizer["model"]["type"] = type;
+    CHECK(says(type));
+  }
+  folder.tokenizer = small_tokenizer();
+  folder.tokenizer["decoder"] = nullptr;
+  folder.tokenizer["pre_tokenizer"] = {{"type", "Whitespace"}};
+  CHECK(says("neither byte-level nor falls back to bytes"));
+}
+
+TEST_CASE("an unknown pre-tokenizer is refused with its expressions") {
+  TokenizerFolder folder;
+  const json bytes = {{"type", "ByteLevel"}, {"use_regex", false}};
+  const auto with = [&](const json& step) {
+    folder.tokenizer["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {step, bytes}}};
+    const Error error = folder.refused();
+    CHECK(error.code() == ErrorCode::unsupported);
+    return error;
+  };
+  CHECK(mentions(with({{"type", "Split"}, {"pattern", {{"Regex", R"(\w+|x)"}}}}), "\\x5cw+|x"));
+  CHECK(mentions(with({{"type", "BertPreTokenizer"}}), "'BertPreTokenizer'"));
+  CHECK(mentions(with({{"type", "Split"}, {"pattern", {{"String", " "}}}}), "'Split'"));
+  folder.tokenizer["pre_tokenizer"] = nullptr;
+  CHECK(mentions(folder.refused(), "no pre_tokenizer"));
+}
+
+TEST_CASE("rules that share their expressions are told apart by what else the file says") {
+  TokenizerFolder folder;
+  const auto pre = [&](const std::string& expression) {
+    folder.tokenizer["pre_tokenizer"] = {{"type", "Sequence"},
+                                         {"pretokenizers",
+                                          {{{"type", "Split"}, {"pattern", {{"Regex", expression}}}},
+                                           {{"type", "ByteLevel"}, {"use_regex", false}}}}};
+    return folder.read(12).pre;
+  };
+  folder.tokenizer["model"]["ignore_merges"] = true;
+  CHECK(pre(published_expression("llama-bpe")) == "llama-bpe");
+  folder.tokenizer["model"]["ignore_merges"] = false;
+  CHECK(pre(published_expression("llama-bpe")) == "dbrx");
+  CHECK(pre(published_expression("qwen2")) == "qwen2");
+  CHECK(pre(published_expression("gpt-4o")) == "gpt-4o");
+  const json digits = {{"type", "Digits"}, {"individual_digits", true}}, bytes = {{"type", "ByteLevel"}};
+  folder.tokenizer["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {digits, bytes}}};
+  folder.settings = {{"clean_up_tokenization_spaces", false}};
+  CHECK(folder.read(12).pre == "smollm");
+  folder.settings = {{"clean_up_tokenization_spaces", true}};
+  CHECK(folder.read(12).pre == "starcoder");
+}
+
+TEST_CASE("every pre-tokenizer known here is recognised by its own expressions") {
+  TokenizerFolder folder;
+  for (const text::PretokenizerRules& rules : text::all_pretokenizer_rules) {
+    json steps = json::array();
+    for (const std::string_view expression : rules.expressions)
+      steps.push_back({{"type", "Split"}, {"pattern", {{"Regex", std::string(expression)}}}});
+    steps.push_back({{"type", "ByteLevel"}, {"use_regex", false}});
+    folder.tokenizer["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", steps}};
+    folder.tokenizer["model"]["ignore_merges"] = rules.traits.whole_words;
+    folder.settings = {{"clean_up_tokenization_spaces", rules.traits.tidies_spaces}};
+    const text::PretokenizerRules* const found = text::find_pretokenizer_rules(folder.read(12).pre);
+    REQUIRE(found != nullptr);
+    CAPTURE(std::string(rules.names));
+    CHECK(found->expressions.data() == rules.expressions.data());
+    CHECK(found->traits.whole_words == rules.traits.whole_words);
+    CHECK(found->traits.tidies_spaces == rules.traits.tidies_spaces);
+  }
+}
+
+TEST_CASE("a vocabulary that is damaged is refused by what is wrong") {
+  TokenizerFolder folder;
+  const auto with_model = [&](const char* key, const json& value) {
+    folder.tokenizer = small_tokenizer();
+    folder.tokenizer["model"][key] = value;
+    const Error error = folder.refused();
+    CHECK(error.code() == ErrorCode::file);
+    return error;
+  };
+  CHECK(mentions(with_model("vocab", json::array()), "'vocab'"));
+  CHECK(mentions(with_model("vocab", {{"a", -1}}), "'a' has no id"));
+  CHECK(mentions(with_model("vocab", {{"a", 1U << 30}}), "'a' has no id"));
+  CHECK(mentions(with_model("vocab", {{"a", 1}, {"b", 1}}), "'a' and 'b' have the same id"));
+  CHECK(mentions(with_model("merges", 7), "'merges'"));
+  folder.tokenizer = small_tokenizer();
+  folder.tokenizer["added_tokens"][0].erase("id");
+  CHECK(mentions(folder.refused(), "no 'id'"));
+  folder.tokenizer = json::object();
+  CHECK(mentions(folder.refused(), "'model' is missing"));
+}
+
+TEST_CASE("a folder without a tokenizer is refused") {
+  TokenizerFolder folder;
+  folder.tokenizer = nullptr;
+  CHECK(mentions(folder.refused(), "neither tokenizer.json nor tokenizer.model"));
+}
+
+TEST_CASE("pieces of tokenizer.model keep scores and types, and added tokens take their places") {
+  TokenizerFolder folder;
+  folder.tokenizer = nullptr;
+  folder.spm = sentencepiece({{"<unk>", 0, 2},
+                              {"<s>", 0, 3},
+                              {"<0x41>", 0, 6},
+                              {"\xE2\x96\x81"
+                               "a",
+                               -1.5F, 1}},
+                             2, false);
+  folder.settings = {
+      {"added_tokens_decoder",
+       {{"4", {{"content", "<end>"}, {"special", true}}}, {"5", {{"content", "\xE2\x96\x81\xE2\x96\x81"}}}}},
+      {"bos_token", "<s>"}};
+  const VocabularyData v = folder.read(7);
+  CHECK(v.model == "llama");
+  CHECK(v.scored);
+  CHECK(v.add_space_prefix == false);
+  CHECK(v.unknown == 0);
+  CHECK(v.bos == 1);
+  CHECK(v.tokens[2].type == TokenType::byte);
+  CHECK(v.tokens[3].score == -1.5F);
+  CHECK(v.tokens[4].type == TokenType::control);
+  CHECK(v.tokens[5].text == "  ");
+  CHECK(v.tokens[5].type == TokenType::user_defined);
+  CHECK(v.tokens[6].type == TokenType::unused);
+}
+
+TEST_CASE("tokenizer.model of another kind, or cut anywhere, is refused") {
+  TokenizerFolder folder;
+  folder.tokenizer = nullptr;
+  folder.spm = sentencepiece({{"a", 0, 1}}, 1);
+  CHECK(mentions(folder.refused(), "Unigram"));
+  folder.spm = sentencepiece({{"a", 0, 9}});
+  CHECK(mentions(folder.refused(), "type 9"));
+  const std::string whole = sentencepiece({{"ab", -1, 1}, {"c", -2, 1}});
+  folder.spm = whole;
+  CHECK(folder.read(2).tokens[1].text == "c");
+  for (std::size_t n = 1; n + 14 < whole.size(); ++n) {  // the last field is optional
+    CAPTURE(n);
+    folder.spm = whole.substr(0, n);
+    CHECK(folder.refused(2).code() == ErrorCode::file);
+  }
+  folder.spm = std::string(20, '\xFF');
+  CHECK(folder.refused().code() == ErrorCode::file);
+}
+
+TEST_CASE("scores follow the merges when ids do not") {
+  TokenizerFolder folder;
+  json tokenizer = {{"model",
+                     {{"type", "BPE"},
+                      {"byte_fallback", true},
+                      {"vocab", {{"a", 0}, {"b", 1}, {"c", 2}, {"bc", 3}, {"ab", 4}}},
+                      {"merges", {"a b", "b c"}}}}};
+  folder.tokenizer = tokenizer;
+  VocabularyData v = folder.read(5);
+  CHECK(v.tokens[4].score > v.tokens[3].score);
+  CHECK(v.tokens[3].score > v.tokens[0].score);
+  tokenizer["model"]["merges"] = {"b c", "a b"};
+  folder.tokenizer = tokenizer;
+  v = folder.read(5);
+  CHECK(v.tokens[3].score == -3.0F);
+  CHECK(v.tokens[4].score == -4.0F);
+}
+
+TEST_CASE("a family with its own kind of vocabulary gets merges and scores") {
+  TokenizerFolder folder;
+  folder.tokenizer = {{"added_tokens", {{{"id", 3}, {"content", "<|channel>"}, {"special", true}}}},
+                      {"model",
+                       {{"type", "BPE"},
+                        {"byte_fallback", true},
+                        {"vocab", {{"a", 0}, {"b", 1}, {"ab", 2}}},
+                        {"merges", {"a b"}}}}};
+  const VocabularyData v = folder.read(4, "gemma4");
+  CHECK(v.model == "gemma4");
+  CHECK(v.merges.size() == 1);
+  CHECK(v.scored);
+  CHECK(v.tokens[3].type == TokenType::user_defined);
+}
+
+TEST_CASE("chat templates are a file, a text, or a list with names") {
+  TokenizerFolder folder;
+  folder.settings = {{"chat_template", "one"}};
+  CHECK(folder.read(12).chat_templates == std::vector<std::pair<std::string, std::string>>{{"", "one"}});
+  folder.settings = {
+      {"chat_template",
+       {{{"name", "default"}, {"template", "two"}}, {{"name", "tool_use"}, {"template", "three"}}}}};
+  CHECK(folder.read(12).chat_templates ==
+        std::vector<std::pair<std::string, std::string>>{{"", "two"}, {"tool_use", "three"}});
+  write_text(folder.path("chat_template.jinja"), "four");
+  CHECK(folder.read(12).chat_templates == std::vector<std::pair<std::string, std::string>>{{"", "four"}});
+}
+
+/// The vocabulary of a file, and what comes back from the JSON files that it could have come from.
+struct Pair {
+  text::Vocabulary kit, ours;
+};
+
+Pair vocabularies(const std::string& path, std::string_view family = "") {
+  const gguf::Document document = gguf::open(path);
+  const gguf::Metadata& metadata = document.metadata();
+  const KitVocabulary kit(metadata);
+  TokenizerFolder folder;
+  folder.tokenizer =
+      tokenizer_json(kit, metadata.get<bool>("tokenizer.ggml.add_space_prefix").value_or(true));
+  folder.settings = tokenizer_config(metadata);
+  gguf::Writer out;
+  out.set("general.name", metadata.get<std::string>("general.name").value_or(""));
+  write_vocabulary(folder.read(kit.tokens.size(), family), out);
+  const std::vector<std::byte> bytes = out.bytes();
+  return {text::vocabulary_from(metadata), text::vocabulary_from(gguf::parse(bytes, "ours").metadata())};
+}
+
+void check_same(const Pair& pair) {
+  const auto& [kit, ours] = pair;
+  REQUIRE(kit.size() == ours.size());
+  std::size_t different = 0;
+  for (TokenId id = 0; id < kit.size(); ++id) {
+    if (kit.type(id) == TokenType::unused || ours.type(id) == TokenType::unused) continue;
+    different += kit.text(id) == ours.text(id) && kit.type(id) == ours.type(id) ? 0U : 1U;
+  }
+  CHECK(different == 0);
+  CHECK(text::find_pretokenizer_rules(kit.pre()) ==
+        text::find_pretokenizer_rules(ours.pre()));  // llama4, gpt-4o
+  CHECK(kit.merges().size() == ours.merges().size());
+  CHECK(kit.special().bos == ours.special().bos);
+  CHECK(kit.special().eos == ours.special().eos);
+  CHECK(kit.special().unknown == ours.special().unknown);
+  CHECK(kit.special().padding == ours.special().padding);
+  CHECK(kit.add_bos() == ours.add_bos());
+  CHECK(kit.add_space_prefix() == ours.add_space_prefix());
+}
+
+/// The texts of the kit's cases, each encoded by both.
+void check_same_ids(const Pair& pair, const std::filesystem::path& cases) {
+  std::ifstream in(cases);
+  const json all = json::parse(in);
+  const text::AnyTokenizer kit(pair.kit), ours(pair.ours);
+  std::size_t compared = 0;
+  for (const json& each : all["cases"]) {
+    if (!each.contains("text")) continue;
+    const auto text = each["text"].get<std::string>();
+    CAPTURE(text);
+    for (const bool parse : {false, true})
+      CHECK(kit.encode(text, {.add_special = true, .parse_special = parse}) ==
+            ours.encode(text, {.add_special = true, .parse_special = parse}));
+    ++compared;
+  }
+  CHECK(compared > 20);
+}
+
+TEST_CASE("vocabularies of the kit return from tokenizer.json, and cut its cases alike") {
+  const auto root = shared_dir("vocabularies as tokenizer.json", "conformance");
+  if (!root) return;
+  const std::pair<const char*, const char*> models[] = {
+      {"models/llama-mha-spm.F16.gguf", "tiny-llama-mha-spm"},
+      {"models/llama3-gqa.F32.gguf", "tiny-llama3-gqa"},
+      {"models/qwen3.Q8_0.gguf", "tiny-qwen3"},
+      {"models/gemma2.Q8_0.gguf", "tiny-gemma2"},
+      {"models/gpt-oss.MXFP4_MOE.gguf", "tiny-gpt-oss"},
+      {"models/llama4.Q8_0.gguf", "tiny-llama4"},
+      {"models/phi3.Q8_0.gguf", "tiny-phi3"},
+      {"tokenizer/llama-spm.gguf", "llama-spm"},
+  };
+  for (const auto& [file, cases] : models) {
+    SUBCASE(file) {
+      const Pair pair = vocabularies((*root / file).string());
+      check_same(pair);
+      check_same_ids(pair, *root / "tokenizer" / (std::string(cases) + ".cases.json"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mica::test
