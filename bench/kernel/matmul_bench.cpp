@@ -49,6 +49,8 @@ void fill(typename F::Block& block, CounterRng& rng) {
   for (std::size_t i = 0; i < sizeof(block); ++i) bytes[i] = static_cast<std::uint8_t>(rng.next());
   if constexpr (requires { block.d.bits; }) block.d = to_half(0.01f);
   if constexpr (requires { block.dmin; }) block.dmin = to_half(0.02f);
+  if constexpr (requires { block.m; }) block.m = to_half(-0.1f);
+  if constexpr (requires { block.exponent; }) block.exponent = 120;
   if constexpr (F::block_size == 1 && EncodableFormat<F>) {
     const auto value = static_cast<float>(rng.uniform() - 0.5);
     F::encode(&value, block);
@@ -179,8 +181,9 @@ int main(int argc, char** argv) {
   Inputs inputs;
   format::All::for_each([&](auto type) {
     using F = typename decltype(type)::type;
-    if constexpr (F::vector_codec)
+    if constexpr (F::vector_codec) {
       if (chosen.empty() || F::name == chosen) measure<F>(inputs, limits, json);
+    }
   });
   if (json != nullptr) std::fclose(json);
 }
