@@ -35,8 +35,25 @@ class Transformer;
 class AnyModel;
 
 namespace arch {
+template <class Families>
+struct AnyOf;
 struct Config;
+struct Gemma;
+struct Gemma2;
+struct Gemma3;
+struct Gemma4;
+struct GptOss;
+struct Granite;
 struct Llama;
+struct Llama4;
+struct Phi3;
+struct Qwen2;
+struct Qwen2Moe;
+struct Qwen3;
+struct Qwen35;
+struct Qwen35Moe;
+struct Qwen3Moe;
+struct Qwen3Next;
 }  // namespace arch
 
 namespace budget {
@@ -97,6 +114,10 @@ struct Highway;
 struct Scalar;
 struct Eigen;
 }  // namespace kernel
+
+namespace model {
+struct Unobserved;
+}  // namespace model
 
 namespace plan {
 struct Plan;

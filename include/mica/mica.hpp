@@ -2,8 +2,9 @@
 //
 // The table of contents, floor by floor: a room includes itself, lower floors, and rooms to its left. Include this for
 // everything that needs Highway alone, or the headers you use. Not here: backends and formats of text that need another
-// library (text/json_value.hpp), chat templates, which cost seconds and belong in one unit (text/chat.hpp), and the
-// headers by which a unit of kernels is made (kernel/highway/dispatch.hpp and -inl.hpp).
+// library (text/json_value.hpp), chat templates and the conversion of folders, which cost seconds and belong in one unit
+// each (text/chat.hpp, convert/conversion.hpp), and the headers by which a unit of kernels is made
+// (kernel/highway/dispatch.hpp and -inl.hpp).
 #pragma once
 
 #include "mica/fwd.hpp"
@@ -167,27 +168,48 @@
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/resident.hpp"
 
-// kv: where keys and values lie
+// kv: where keys, values and recurrent states lie
 #include "mica/kv/any_storage.hpp"
 #include "mica/kv/concept.hpp"
 #include "mica/kv/contiguous.hpp"
 #include "mica/kv/elements.hpp"
+#include "mica/kv/recurrent_state.hpp"
 #include "mica/kv/segmented.hpp"
 #include "mica/kv/slab.hpp"
 
 // block: the parts of a layer
 #include "mica/block/attention.hpp"
 #include "mica/block/config.hpp"
+#include "mica/block/delta_net.hpp"
+#include "mica/block/experts.hpp"
 #include "mica/block/feed_forward.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/rope.hpp"
+#include "mica/block/routing.hpp"
 
 // arch: the families
+#include "mica/arch/any_of.hpp"
 #include "mica/arch/concept.hpp"
 #include "mica/arch/config.hpp"
+#include "mica/arch/gemma.hpp"
+#include "mica/arch/gemma2.hpp"
+#include "mica/arch/gemma3.hpp"
+#include "mica/arch/gemma4.hpp"
+#include "mica/arch/gpt_oss.hpp"
+#include "mica/arch/granite.hpp"
 #include "mica/arch/lists.hpp"
 #include "mica/arch/llama.hpp"
+#include "mica/arch/llama4.hpp"
+#include "mica/arch/phi3.hpp"
+#include "mica/arch/qwen2.hpp"
+#include "mica/arch/qwen2moe.hpp"
+#include "mica/arch/qwen3.hpp"
+#include "mica/arch/qwen35.hpp"
+#include "mica/arch/qwen3moe.hpp"
+#include "mica/arch/qwen3next.hpp"
+#include "mica/arch/read_delta_net.hpp"
+#include "mica/arch/read_gemma.hpp"
 #include "mica/arch/read_keys.hpp"
 #include "mica/arch/tensor_names.hpp"
 
@@ -227,6 +249,9 @@
 #include "mica/model/activations.hpp"
 #include "mica/model/choice.hpp"
 #include "mica/model/chosen.hpp"
+#include "mica/model/forward.hpp"
+#include "mica/model/layer_tensors.hpp"
+#include "mica/model/observer.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/step_status.hpp"
 #include "mica/model/transformer.hpp"
@@ -256,6 +281,7 @@
 #include "mica/quantize/convert.hpp"
 #include "mica/quantize/importance.hpp"
 #include "mica/quantize/importance_collector.hpp"
+#include "mica/quantize/importance_file.hpp"
 #include "mica/quantize/job.hpp"
 #include "mica/quantize/mix.hpp"
 #include "mica/quantize/mix_rules.hpp"

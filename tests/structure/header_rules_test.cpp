@@ -34,7 +34,7 @@ bool includes(const SourceFile& file, std::string_view start) {
 }
 
 // Headers that need more than Highway, that only a unit of kernels includes, that cost seconds and belong in one
-// unit (the template engine), or that no user names; and what includes one of these.
+// unit (the template engine, the converter), or that no user names; and what includes one of these.
 std::set<std::string> optional_names(const std::vector<SourceFile>& files) {
   std::set<std::string> names = {"mica/mica.hpp"};
   for (const auto& file : files) {
@@ -43,7 +43,7 @@ std::set<std::string> optional_names(const std::vector<SourceFile>& files) {
     const bool heavy = std::any_of(heavy_includes.begin(), heavy_includes.end(),
                                    [&](const char* start) { return includes(file, start); });
     const bool guarded = mentions(file, "defined(MICA_HAS_");  // it compiles without, and says what it lacks
-    const bool costly = file.name.starts_with("mica/text/jinja/");
+    const bool costly = file.name.starts_with("mica/text/jinja/") || file.name.starts_with("mica/convert/");
     if (unit_only || costly || (heavy && !guarded)) names.insert(file.name);
   }
   for (std::size_t before = 0; before != names.size();) {
