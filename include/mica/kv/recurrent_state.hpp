@@ -8,10 +8,10 @@
 
 #include "mica/alloc/buffer.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/budget/account.hpp"
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,43 +21,42 @@ namespace mica::kv {
 template <Allocator A>
 class RecurrentState {
  public:
-  /// checkpoints: copies at most. All memory is taken here; raises ErrorCode::budget when the allocator refuses.
+  /// checkpoints: copies at most; none of an empty state. All memory is taken here, as state and as checkpoints.
+  /// Raises ErrorCode::budget when the allocator refuses.
   RecurrentState(A allocator, std::size_t floats, std::size_t checkpoints)
-      : floats_(floats), memory_(allocator) {
-    copies_.resize(floats == 0 ? 0 : checkpoints);
-    auto memory = alloc::Buffer<float, A>::make(allocator, floats * (1 + copies_.size()));
-    MICA_CHECK(memory, budget, "recurrent state: ", (1 + copies_.size()) * floats * sizeof(float),
-               " bytes for ", copies_.size(), " checkpoints do not fit the memory budget; use fewer");
-    memory_ = std::move(*memory);
+      : state_(take(allocator, budget::Account::state, floats, 1)),
+        memory_(take(allocator, budget::Account::checkpoints, floats, checkpoints)),
+        copies_(floats == 0 ? 0 : checkpoints) {
     clear();
   }
 
-  [[nodiscard]] std::size_t size() const noexcept { return floats_; }
-  [[nodiscard]] float* data() noexcept { return memory_.data(); }
+  [[nodiscard]] std::size_t size() const noexcept { return state_.size(); }
+  [[nodiscard]] float* data() noexcept { return state_.data(); }
 
-  /// Keeps a copy of the state as that after `tokens` tokens; the copy that was made first goes.
+  /// Keeps a copy of the state as that after `tokens` tokens; when all places are taken, the copy of the fewest tokens goes.
   void save(std::size_t tokens) noexcept {
     if (copies_.empty()) return;
-    Copy& copy = copies_[next_];
-    copy = {tokens, true};
-    move(place(next_), 0);
-    next_ = (next_ + 1) % copies_.size();
+    const auto place = std::min_element(copies_.begin(), copies_.end(), [](const Copy& a, const Copy& b) {
+      return a.filled != b.filled ? b.filled : a.tokens < b.tokens;
+    });
+    *place = {tokens, true};
+    if constexpr (!A::dry) std::copy_n(state_.data(), size(), address(*place));
   }
 
-  /// The state becomes the latest one known that is not after `tokens`; answers how many tokens it holds.
+  /// The state becomes the latest one known that is not after `tokens`; answers how many tokens it holds. Later copies are
+  /// of a text that is given up, and go.
   std::size_t restore(std::size_t tokens) noexcept {
-    std::size_t best = copies_.size();
-    for (std::size_t i = 0; i < copies_.size(); ++i) {
-      if (copies_[i].tokens > tokens) copies_[i].filled = false;  // of a text that is given up
-      if (!copies_[i].filled) continue;
-      if (best == copies_.size() || copies_[i].tokens > copies_[best].tokens) best = i;
+    const Copy* best = nullptr;
+    for (Copy& copy : copies_) {
+      copy.filled = copy.filled && copy.tokens <= tokens;
+      if (copy.filled && (best == nullptr || copy.tokens > best->tokens)) best = &copy;
     }
-    if (best == copies_.size()) {
+    if (best == nullptr) {
       clear();
       return 0;
     }
-    move(0, place(best));
-    return copies_[best].tokens;
+    if constexpr (!A::dry) std::copy_n(address(*best), size(), state_.data());
+    return best->tokens;
   }
 
  private:
@@ -66,18 +65,26 @@ class RecurrentState {
     bool filled = false;
   };
 
-  [[nodiscard]] std::size_t place(std::size_t copy) const noexcept { return (1 + copy) * floats_; }
-  void clear() noexcept {
-    if constexpr (!A::dry) std::fill_n(memory_.data(), floats_, 0.0f);
+  [[nodiscard]] static alloc::Buffer<float, A> take(A allocator, budget::Account account, std::size_t floats,
+                                                    std::size_t copies) {
+    const auto all = checked_mul(floats, copies);
+    auto memory = all ? alloc::Buffer<float, A>::make(alloc::for_account(allocator, account),
+                                                      static_cast<std::size_t>(*all))
+                      : std::nullopt;
+    MICA_CHECK(memory, budget, budget::name(account), ": ", copies, " x ", floats,
+               " numbers of a recurrent state do not fit the memory budget; use fewer checkpoints");
+    return std::move(*memory);
   }
-  void move(std::size_t to, std::size_t from) noexcept {
-    if constexpr (!A::dry) std::copy_n(memory_.data() + from, floats_, memory_.data() + to);
+  [[nodiscard]] float* address(const Copy& copy) noexcept {
+    return memory_.data() + static_cast<std::size_t>(&copy - copies_.data()) * size();
+  }
+  void clear() noexcept {
+    if constexpr (!A::dry) std::fill_n(state_.data(), size(), 0.0f);
   }
 
-  std::size_t floats_;
-  alloc::Buffer<float, A> memory_;  // (1 + checkpoints, floats)
-  std::vector<Copy> copies_;
-  std::size_t next_ = 0;
+  alloc::Buffer<float, A> state_;
+  alloc::Buffer<float, A> memory_;  // (checkpoints, floats)
+  std::vector<Copy> copies_;        // by place in memory_
 };
 
 }  // namespace mica::kv

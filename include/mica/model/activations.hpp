@@ -26,14 +26,18 @@ struct StepWidths {
   explicit StepWidths(const arch::Config& c)
       : q(c.most([](const auto& l) { return std::max(l.heads * l.q_stride(), l.delta_net.v_width()); })),
         kv(c.most([](const auto& l) { return std::max(l.kv_width(), 2 * l.delta_net.v_heads); })),
-        attended(c.most([](const auto& l) { return std::max(l.q_width(), l.delta_net.v_width()); })),
+        attended(c.most([&c](const auto& l) {
+          const bool sums = l.experts.shared_gate || l.experts.beside_dense;  // of outputs, (n, width)
+          return std::max({l.q_width(), l.delta_net.v_width(), sums ? c.width : 0});
+        })),
         hidden(std::max(c.per_layer_width, c.most([](const auto& l) {
-          return std::max({l.ff_width, l.experts.shared_ff_width, l.delta_net.channels()});
+          return std::max({l.ff_width, l.experts.shared_ff_width, l.delta_net.channels(), l.laurel_rank});
         }))),
         experts(c.most([](const auto& l) { return l.experts.count; })),
         used(c.most([](const auto& l) { return l.experts.used; })),
         expert_hidden(c.most([](const auto& l) { return l.experts.count == 0 ? 0 : l.experts.ff_width; })),
         codes(round_up(std::max({c.width, attended, hidden}), kernel::activation_group)),
+        streams(c.streams == 1 ? 0 : c.streams),
         expert_codes(round_up(std::max(c.width, expert_hidden), kernel::activation_group)) {
     for (const arch::RopeConfig& rope : c.ropes) angles += rope.dims / 2;
   }
@@ -41,7 +45,7 @@ struct StepWidths {
   std::size_t q, kv, attended;
   std::size_t hidden;  // of a dense feed-forward block, or the channels of a delta net
   std::size_t experts, used, expert_hidden;
-  std::size_t codes, expert_codes;
+  std::size_t codes, streams, expert_codes;
   std::size_t angles = 0;  // of all ropes
 };
 
@@ -67,6 +71,14 @@ class Activations {
   [[nodiscard]] View branch(std::size_t n, std::size_t width) noexcept { return view(branch_, n, width); }
   [[nodiscard]] View per_layer(std::size_t n, std::size_t width) noexcept {
     return view(per_layer_, n, width);
+  }
+  /// Of models with several residual streams: the streams, what their coefficients come from, and the coefficients.
+  [[nodiscard]] View streams(std::size_t n, std::size_t width) noexcept { return view(streams_, n, width); }
+  [[nodiscard]] View modalities(std::size_t n, std::size_t width) noexcept {
+    return view(modalities_, n, width);
+  }
+  [[nodiscard]] View coefficients(std::size_t n, std::size_t width) noexcept {
+    return view(coefficients_, n, width);
   }
   [[nodiscard]] View router(std::size_t n, std::size_t experts) noexcept { return view(router_, n, experts); }
   /// Tables of one rope, (n, pairs).
@@ -123,7 +135,10 @@ class Activations {
   StepWidths w_;
   std::size_t expert_rows_;                       // that experts work on at a time
   std::vector<std::size_t> first_angle_;          // of each rope, and the end
-  alloc::Buffer<float, A> residual_;              // (streams * chunk, width)
+  alloc::Buffer<float, A> residual_;              // (chunk, width)
+  alloc::Buffer<float, A> streams_;               // (chunk, streams * width)
+  alloc::Buffer<float, A> modalities_;            // (chunk, streams)
+  alloc::Buffer<float, A> coefficients_;          // (chunk, streams * streams)
   alloc::Buffer<float, A> normed_;                // (chunk, width)
   alloc::Buffer<float, A> branch_;                // (chunk, width): outputs that are not added at once
   alloc::Buffer<float, A> q_;                     // (chunk, q)
@@ -158,7 +173,7 @@ namespace detail {
 
 /// Whether a block's output waits in scratch before it is added.
 [[nodiscard]] inline bool has_branches(const arch::Config& c) {
-  return c.residual_scale != 1 || c.per_layer_width != 0 || c.altup.streams != 0 || c.most([](const auto& l) {
+  return c.residual_scale != 1 || c.per_layer_width != 0 || c.streams > 1 || c.most([](const auto& l) {
     return l.post_norms || l.experts.shared_gate || l.experts.beside_dense;
   }) != 0;
 }
@@ -174,6 +189,9 @@ Activations<A>::Activations(const arch::Config& config, std::size_t chunk, std::
       expert_rows_(w_.experts == 0 ? 0 : std::max(chunk, w_.used)),
       first_angle_(detail::first_angles(config.ropes)),
       residual_(take<float>(chunk * config.width)),
+      streams_(take<float>(chunk * w_.streams * config.width)),
+      modalities_(take<float>(chunk * w_.streams)),
+      coefficients_(take<float>(chunk * w_.streams * w_.streams)),
       normed_(take<float>(chunk * config.width)),
       branch_(take<float>(detail::has_branches(config) ? chunk * config.width : 0)),
       q_(take<float>(chunk * w_.q)),

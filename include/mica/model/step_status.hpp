@@ -12,7 +12,7 @@ enum class [[nodiscard]] StepStatus : std::uint8_t{
     ok,
     context_full,  ///< the cache holds n_ctx tokens; nothing changed
     no_memory,     ///< the cache may not grow within the budget; nothing changed
-    read_failed,   ///< a group of weights could not be read; the cache is as before
+    read_failed,  ///< a group of weights could not be read; the cache is as before, or at a checkpoint before that
 };
 
 [[nodiscard]] constexpr std::string_view text(StepStatus status) noexcept {

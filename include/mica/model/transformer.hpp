@@ -122,6 +122,7 @@ class BasicTransformer {
   [[nodiscard]] Cache make_cache(MakeStorage make = {}) const;
 
   /// Runs tokens [1, chunk()] at positions cache.tokens, ... and takes them into the cache. Ids are below n_vocab.
+  /// After read_failed a recurrent state is that of a checkpoint: tokens from cache.tokens on must be run again.
   [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept;
 
   /// Logits after tokens `rows` of the last step, at most logits_rows() of them, (rows, n_vocab). Valid until the next
@@ -132,8 +133,8 @@ class BasicTransformer {
   void observe(Observer* observer) noexcept { observer_ = observer; }
 
   /// Runs the token again at the end of the cache (which loses it and has it again) and answers the first layer whose
-  /// output is not finite; the number of layers when all are finite. Logits need a step before they can be had again, and
-  /// a recurrent state, which takes the token twice, a rewind.
+  /// output is not finite; the number of layers when all are finite. Logits need a step before they can be had again. A
+  /// recurrent state, which takes the token twice, goes back to a checkpoint as by a rewind.
   [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, text::TokenId token) noexcept;
 
  private:
@@ -389,6 +390,7 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
     }
   }
   cache.tokens += 1;
+  if (cache.state.size() != 0) cache.tokens = cache.state.restore(cache.tokens);
   last_step_ = 0;  // its hidden states are gone
   return bad;
 }

@@ -59,7 +59,7 @@ class Session {
   void rewind(std::size_t count) noexcept {
     if (count >= tokens_.size()) return;
     tokens_.resize(count);
-    cache_.rewind(count);
+    cache_.rewind(std::min(count, cache_.tokens));
     chunk_begin_ = chunk_size_ = 0;
   }
 
