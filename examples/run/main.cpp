@@ -28,6 +28,7 @@ constexpr std::pair<std::string_view, int (*)(const Options&)> verbs[] = {
     {"logits", logits},
     {"bench", bench},
     {"perplexity", perplexity},
+    {"imatrix", imatrix},
     {"quantize", quantize_file},
     {"plan", plan},
     {"doctor", doctor},

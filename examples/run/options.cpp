@@ -30,7 +30,7 @@ struct Verb {
 };
 
 // m model, p prompt, c chat, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench,
-// e perplexity, d inspect, q quantize
+// e perplexity, d inspect, q quantize, a imatrix
 constexpr Verb verbs[] = {
     {"run", "complete or answer once; chat when there is no prompt", "mpcrso",
      "mica run model.gguf \"Why is the sky blue?\""},
@@ -45,6 +45,8 @@ constexpr Verb verbs[] = {
     {"bench", "speed of prefill and decode", "morb", "mica bench model.gguf -p 512 -n 64"},
     {"perplexity", "how well a model predicts a text", "mpore",
      "mica perplexity model.gguf -f text.txt -c 512"},
+    {"imatrix", "collect an importance matrix from a text, for quantize", "mpora",
+     "mica imatrix model-f16.gguf -f text.txt -o imatrix.gguf"},
     {"quantize", "write a file in other formats: IN OUT TYPE", "moq",
      "mica quantize model-f16.gguf model-q4.gguf Q4_K_M --dry-run"},
     {"plan", "what a model needs, before it is loaded", "mor", "mica plan model.gguf -c 8192 --memory 6GiB"},
@@ -254,6 +256,15 @@ void add_perplexity(CLI::App& app, Options& o) {
   app.add_flag("--kl-divergence", o.kl_divergence, "compare with base logits, on their text")->group(group);
 }
 
+void add_imatrix(CLI::App& app, Options& o) {
+  const std::string group = "Importance";
+  app.add_option("-o,--output,--output-file", o.output, "the importance matrix; imatrix.gguf if not given")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--chunks", o.chunks, "windows at most; 0: all")->type_name("N")->group(group);
+  app.add_flag("--process-output", o.process_output, "also of the head: one row of each step")->group(group);
+}
+
 void add_quantize(CLI::App& app, Options& o) {
   const std::string group = "Quantize";
   app.add_option("words", o.words, "the name of the outcome, then the type")
@@ -327,6 +338,7 @@ void add_groups(CLI::App& app, const Verb& verb, Options& o) {
       {'b', add_bench},
       {'e', add_perplexity},
       {'q', add_quantize},
+      {'a', add_imatrix},
       {'d', [](CLI::App& a,
                Options& x) { a.add_flag("--tensors", x.tensors, "list every tensor")->group("Inspect"); }},
   };

@@ -91,6 +91,9 @@ struct Options {
   // inspect
   bool tensors = false;
 
+  // imatrix, beside output and chunks
+  bool process_output = false;
+
   // quantize
   std::string imatrix;  // a file
   bool dry_run = false;

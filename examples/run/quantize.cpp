@@ -10,6 +10,7 @@
 #include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/io/near_name.hpp"
+#include "mica/quantize/importance_file.hpp"
 #include "mica/runtime/stats.hpp"
 #include "options.hpp"
 #include "progress.hpp"

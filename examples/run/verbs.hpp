@@ -16,6 +16,7 @@ int render_template(const Options& options);
 int logits(const Options& options);
 int bench(const Options& options);
 int perplexity(const Options& options);
+int imatrix(const Options& options);
 int quantize_file(const Options& options);
 int plan(const Options& options);
 int doctor(const Options& options);

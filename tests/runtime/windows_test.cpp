@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace mica::test {
@@ -68,8 +69,9 @@ TEST_CASE("each counted position comes once, in order, with the token that came 
     exec::Inline executor;
     Plain model{tiny.document(), executor, {.n_ctx = 64, .chunk = 64, .logits_rows = 1, .log = {}}};
     Session session(model);
-    std::vector<TokenId> fed(windows[1].begin(), windows[1].end());
-    fed.front() = 1;
+    const auto fed = windows.fed(1);
+    CHECK(fed.front() == 1);
+    CHECK(std::equal(fed.begin() + 1, fed.end(), windows[1].begin() + 1));
     REQUIRE(session.feed(fed) == model::StepStatus::ok);
     const std::size_t position = width - 2;
     CHECK(same_bits(rows.back().logits, session.logits(std::span(&position, 1))[0]));

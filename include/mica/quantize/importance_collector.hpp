@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Collects importance while a model reads a text: for each column of each matrix the squares of what it is
-// multiplied with. It is told of products and knows nothing of models.
+// multiplied with. A policy of a Transformer (WithObserver); it is told of products and knows no families.
 #pragma once
 
 #include "mica/base/assert.hpp"
 #include "mica/base/matrix_view.hpp"
 #include "mica/gguf/reader.hpp"
+#include "mica/model/observer.hpp"
 #include "mica/quantize/importance.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,15 +24,19 @@ namespace mica::quantize {
 /// beginning: eight bytes for each column of each matrix of each expert.
 class ImportanceCollector {
  public:
+  // Required by Observer
+  static constexpr bool active = true;
+  /// Rows of a tensor that is not collected are passed over. A matrix of several parts in one may be shown once
+  /// for each of them: sums and counts grow alike.
+  /// Requires rows as wide as the matrix, and of a stack an expert that it has.
+  void product(std::string_view tensor, MatrixView<const float> rows,
+               std::size_t expert = model::no_expert) noexcept;
+  void layer(std::size_t, MatrixView<const float>) noexcept {}
+
+  // Specific to ImportanceCollector
   /// For all matrices inside of layers, and with `head` for output.weight, or for the token embedding in its
   /// place.
   explicit ImportanceCollector(const gguf::Document& document, bool head = false);
-
-  /// The matrix of that name is about to be multiplied by these rows; of a stack, the expert's. Rows of a
-  /// tensor that is not collected are passed over. Requires rows as wide as the matrix and expert < its
-  /// number of experts.
-  void product(std::string_view tensor, MatrixView<const float> rows,
-               std::optional<std::size_t> expert = std::nullopt) noexcept;
 
   /// What was collected of the matrices that were used. Names of texts and chunks are the caller's to add.
   [[nodiscard]] Importance importance() const;
@@ -46,6 +50,8 @@ class ImportanceCollector {
 
   std::map<std::string, Sums, std::less<>> sums_;
 };
+
+static_assert(Observer<ImportanceCollector>);
 
 inline ImportanceCollector::ImportanceCollector(const gguf::Document& document, bool head) {
   const std::string_view head_name =
@@ -61,11 +67,11 @@ inline ImportanceCollector::ImportanceCollector(const gguf::Document& document, 
 }
 
 inline void ImportanceCollector::product(std::string_view tensor, MatrixView<const float> rows,
-                                         std::optional<std::size_t> expert) noexcept {
+                                         std::size_t expert) noexcept {
   const auto found = sums_.find(tensor);
   if (found == sums_.end()) return;
   Sums& sums = found->second;
-  const std::size_t which = expert.value_or(0);
+  const std::size_t which = expert == model::no_expert ? 0 : expert;
   MICA_ASSERT(rows.cols() == sums.columns && which < sums.counts.size());
   double* const to = sums.squares.data() + which * sums.columns;
   for (std::size_t r = 0; r < rows.rows(); ++r) {

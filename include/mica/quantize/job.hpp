@@ -5,6 +5,8 @@
 #pragma once
 
 #include "mica/format/encode.hpp"
+#include "mica/gguf/reader.hpp"
+#include "mica/gguf/writer.hpp"
 #include "mica/quantize/importance.hpp"
 #include "mica/quantize/mix.hpp"
 

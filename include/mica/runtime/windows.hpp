@@ -44,6 +44,12 @@ class Windows {
     MICA_ASSERT(i < size());
     return std::span(tokens_).subspan(i * width_, width_);
   }
+  /// The same as they are fed, with BOS in its place.
+  [[nodiscard]] std::vector<TokenId> fed(std::size_t i) const {
+    std::vector<TokenId> tokens((*this)[i].begin(), (*this)[i].end());
+    if (bos_) tokens.front() = *bos_;
+    return tokens;
+  }
   /// Predictions that count in a window.
   [[nodiscard]] std::size_t counted() const noexcept { return counted(width_); }
   [[nodiscard]] static constexpr std::size_t counted(std::size_t width) noexcept {
@@ -67,11 +73,9 @@ template <StepModel Model, class OnRow>
 model::StepStatus Windows::run(Session<Model>& session, std::size_t i, const std::atomic<bool>* cancel,
                                OnRow&& on_row) const {
   const std::span<const TokenId> text = (*this)[i];
-  std::vector<TokenId> fed(text.begin(), text.end());
-  if (bos_) fed.front() = *bos_;
   std::vector<std::size_t> positions;
   session.rewind(0);
-  return session.feed_rows(fed, cancel, [&](std::size_t first, std::size_t count) {
+  return session.feed_rows(fed(i), cancel, [&](std::size_t first, std::size_t count) {
     const std::size_t last = std::min(first + count, width_ - 1);
     for (std::size_t at = std::max(first, width_ / 2); at < last; at += positions.size()) {
       positions.clear();

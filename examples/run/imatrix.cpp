@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collects an importance matrix: a model reads a text in windows, and what its matrices are multiplied with is
+// summed up. mica quantize --imatrix reads the outcome, and so does llama.cpp.
+#include "console.hpp"
+#include "fit.hpp"
+#include "input.hpp"
+#include "mica/alloc/booking.hpp"
+#include "mica/alloc/budgeted.hpp"
+#include "mica/alloc/huge.hpp"
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/lists.hpp"
+#include "mica/budget/ledger.hpp"
+#include "mica/budget/limits.hpp"
+#include "mica/exec/team.hpp"
+#include "mica/model/chosen.hpp"
+#include "mica/quantize/importance_collector.hpp"
+#include "mica/quantize/importance_file.hpp"
+#include "mica/runtime/session.hpp"
+#include "mica/runtime/stats.hpp"
+#include "mica/runtime/windows.hpp"
+#include "mica/text/tokenizer.hpp"
+#include "mica/text/vocabulary_gguf.hpp"
+#include "progress.hpp"
+#include "verbs.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace mica::program {
+namespace {
+
+constexpr std::size_t default_window = 512;
+
+using Memory = alloc::Budgeted<alloc::Huge>;
+using Observed = model::Chosen<arch::AnyOf<arch::All>, Memory,
+                               exec::Team>::With<WithObserver<quantize::ImportanceCollector>>;
+
+/// A model that shows its products to a collector.
+class Collection {
+ public:
+  Collection(const Options& options, const gguf::Document& document, const OpenOptions& open)
+      : options_(options),
+        ledger_(open.memory_bytes == 0 ? budget::memory_limits().usable() : open.memory_bytes),
+        team_(open.threads == 0 ? budget::cpu_limits().threads() : open.threads, open.log),
+        collector_(document, options.process_output),
+        model_(model::make_chosen<Observed>(document, team_, numbers_of(open),
+                                            Memory(ledger_, budget::Account::weights), open.choice)) {
+    model_.observe(&collector_);
+  }
+
+  /// False when somebody interrupts.
+  [[nodiscard]] bool read(const Windows& windows, std::size_t count) {
+    Session<Observed> session(model_);
+    Progress progress(options_);
+    for (std::size_t i = 0; i < count && !interrupted(); ++i) {
+      session.rewind(0);
+      const auto status =
+          session.feed_rows(windows.fed(i), &interrupted(), [&](std::size_t first, std::size_t n) {
+            if (!options_.process_output) return;
+            const std::size_t last = first + n - 1;  // the head sees one row of each step
+            static_cast<void>(session.logits(std::span(&last, 1)));
+          });
+      MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));
+      MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
+      progress.update(join("window ", i + 1, " of ", count));
+    }
+    return !interrupted();
+  }
+  [[nodiscard]] quantize::Importance importance() const { return collector_.importance(); }
+
+ private:
+  static ModelOptions numbers_of(const OpenOptions& open) {
+    ModelOptions numbers;
+    numbers.n_ctx = open.n_ctx;
+    numbers.chunk = open.chunk;
+    numbers.log = open.log;
+    return numbers;
+  }
+
+  const Options& options_;
+  budget::Ledger ledger_;
+  exec::Team team_;
+  quantize::ImportanceCollector collector_;
+  Observed model_;
+};
+
+Windows windows_of(const gguf::Document& document, const std::string& text, std::size_t width) {
+  const auto tokenizer = text::make_tokenizer(text::vocabulary_from(document.metadata()));
+  const text::Vocabulary& vocabulary = tokenizer.vocabulary();
+  std::optional<TokenId> bos;
+  if (vocabulary.add_bos()) bos = vocabulary.special().bos;
+  return {tokenizer.encode(text, {.add_special = true, .parse_special = false}), width, bos};
+}
+
+}  // namespace
+
+int imatrix(const Options& options) {
+  const auto text = prompt_of(options);
+  MICA_CHECK(text, usage, "imatrix: no text; give -f FILE");
+  const gguf::Document document = open_document(options);
+  OpenOptions open = open_options(options);
+  if (open.n_ctx == 0) open.n_ctx = default_window;
+  open.log = log_to_stderr(options);
+  if (open.memory_bytes != 0) refuse_what_does_not_fit(document, open);
+  const Windows windows = windows_of(document, *text, open.n_ctx);
+  const std::size_t count = options.chunks == 0 ? windows.size() : std::min(windows.size(), options.chunks);
+  const Stopwatch watch;
+  Collection collection(options, document, open);
+  if (!collection.read(windows, count)) return 130;
+  quantize::Importance importance = collection.importance();
+  importance.datasets = {options.prompt_file.empty() ? "prompt" : options.prompt_file};
+  importance.chunk_count = static_cast<std::uint32_t>(count);
+  importance.chunk_size = static_cast<std::uint32_t>(windows.width());
+  const std::string out = options.output.empty() ? "imatrix.gguf" : options.output;
+  quantize::write_importance(importance, out);
+  if (options.json) {
+    print(join("{\"entries\":", importance.entries.size(), ",\"windows\":", count, ",\"n_ctx\":",
+               windows.width(), ",\"seconds\":", watch.seconds(), ",\"peak_bytes\":", peak_bytes(), "}\n"));
+  }
+  note(options, join(out, ": ", importance.entries.size(), " matrices from ", count, " windows of ",
+                     windows.width(), " tokens"));
+  return 0;
+}
+
+}  // namespace mica::program
