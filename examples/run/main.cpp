@@ -30,6 +30,7 @@ constexpr std::pair<std::string_view, int (*)(const Options&)> verbs[] = {
     {"perplexity", perplexity},
     {"imatrix", imatrix},
     {"quantize", quantize_file},
+    {"convert", convert_folder},
     {"plan", plan},
     {"doctor", doctor},
 };

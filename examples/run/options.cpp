@@ -30,7 +30,7 @@ struct Verb {
 };
 
 // m model, p prompt, c chat, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench,
-// e perplexity, d inspect, q quantize, a imatrix
+// e perplexity, d inspect, q quantize, h convert, a imatrix
 constexpr Verb verbs[] = {
     {"run", "complete or answer once; chat when there is no prompt", "mpcrso",
      "mica run model.gguf \"Why is the sky blue?\""},
@@ -49,6 +49,8 @@ constexpr Verb verbs[] = {
      "mica imatrix model-f16.gguf -f text.txt -o imatrix.gguf"},
     {"quantize", "write a file in other formats: IN OUT TYPE", "moq",
      "mica quantize model-f16.gguf model-q4.gguf Q4_K_M --dry-run"},
+    {"convert", "a Hugging Face folder as one file: DIR OUT TYPE", "moh",
+     "mica convert Qwen3-0.6B qwen3.gguf --dry-run"},
     {"plan", "what a model needs, before it is loaded", "mor", "mica plan model.gguf -c 8192 --memory 6GiB"},
     {"doctor", "this machine: instruction sets, cores, limits, memory", "o", "mica doctor"},
 };
@@ -297,6 +299,17 @@ void add_quantize(CLI::App& app, Options& o) {
       ->group(group);
 }
 
+void add_convert(CLI::App& app, Options& o) {
+  const std::string group = "Convert";
+  app.add_option("words", o.words, "the name of the outcome, then the type of matrices, if not the folder's own")
+      ->type_name("OUT TYPE")
+      ->group(group);
+  app.add_flag("--dry-run", o.dry_run, "show every tensor with its type and size, write nothing")->group(group);
+  app.add_option("--name", o.name, "what the model calls itself; else the name of the folder")
+      ->type_name("NAME")
+      ->group(group);
+}
+
 /// What a configuration file says: flags of this verb, at the top or under [verb]. A variable of the
 /// environment wins over the file, and the parser would have it the other way round.
 class ConfigFile : public CLI::ConfigTOML {
@@ -339,6 +352,7 @@ void add_groups(CLI::App& app, const Verb& verb, Options& o) {
       {'e', add_perplexity},
       {'q', add_quantize},
       {'a', add_imatrix},
+      {'h', add_convert},
       {'d', [](CLI::App& a,
                Options& x) { a.add_flag("--tensors", x.tensors, "list every tensor")->group("Inspect"); }},
   };

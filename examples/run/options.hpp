@@ -104,6 +104,9 @@ struct Options {
   std::string output_tensor_type;
   std::string token_embedding_type;
   std::vector<std::string> tensor_types;  // NAME=TYPE
+
+  // convert, with dry_run
+  std::string name;
 };
 
 /// Parses a command line. Help and version texts, and usage errors with a suggestion, are thrown as Stop.

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A Hugging Face folder as one GGUF file: mica convert DIR OUT.gguf [TYPE]. Everything is decided before the first byte is
+// written, and --dry-run shows it.
+#include "console.hpp"
+#include "json_text.hpp"
+#include "mica/base/assert.hpp"
+#include "mica/convert/conversion.hpp"
+#include "mica/io/near_name.hpp"
+#include "mica/runtime/stats.hpp"
+#include "options.hpp"
+#include "progress.hpp"
+#include "verbs.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mica::program {
+namespace {
+
+/// What stands after the folder: OUT and perhaps TYPE; for a dry run TYPE alone, or nothing.
+struct Words {
+  std::string out;
+  std::optional<format::Id> type;
+};
+
+format::Id type_of(const std::string& word) {
+  const auto found = format::find(word);
+  if (found && format::encodable(found->id)) return found->id;
+  io::NearName near(word);
+  format::Encodable::for_each([&](auto type) { near.offer(std::string(decltype(type)::type::name)); });
+  raise(ErrorCode::usage, "convert: unknown type '", escaped(word), "'",
+        near.best() ? join("; did you mean ", *near.best(), "?") : std::string(),
+        "  Can be written: ", format::names<format::Encodable>(), "; mixtures: mica quantize");
+}
+
+Words words_of(const Options& options) {
+  constexpr std::string_view needed = "needed: DIR OUT.gguf [TYPE], such as Qwen3-0.6B qwen3.gguf BF16";
+  const std::vector<std::string>& words = options.words;
+  MICA_CHECK(!options.model.empty(), usage, "convert: ", needed);
+  MICA_CHECK(words.size() <= 2, usage, "convert: '", escaped(words.size() > 2 ? words[2] : std::string()),
+             "' is one word too many; ", needed);
+  const bool type_alone = words.size() == 1 && options.dry_run && format::find(words[0]);
+  Words out;
+  if (!words.empty() && !type_alone) out.out = words[0];
+  if (type_alone || words.size() == 2) out.type = type_of(words.back());
+  MICA_CHECK(!out.out.empty() || options.dry_run, usage, "convert: no name for the outcome; ", needed);
+  return out;
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+void show_plan(const convert::Conversion& conversion) {
+  std::string out;
+  for (const convert::TensorPlan& tensor : conversion.tensors()) {
+    out += join(padded(escaped(tensor.name), 36), " ", padded(tensor.shape(), 20), " ",
+                padded(std::string(format::name(tensor.format)), 7), " ", tensor.bytes(), "\n");
+  }
+  for (const std::string& name : conversion.skipped()) out += join("left out: ", escaped(name, 200), "\n");
+  print(join(out, conversion.arch(), ": ", conversion.tensors().size(), " tensors, ",
+             conversion.tensor_bytes(), " bytes\n"));
+}
+
+std::string plan_json(const convert::Conversion& conversion) {
+  std::string tensors, skipped;
+  for (const convert::TensorPlan& tensor : conversion.tensors()) {
+    std::string shape;
+    for (const std::uint64_t dim : tensor.dims) shape += join(shape.empty() ? "" : ",", dim);
+    tensors += join(tensors.empty() ? "" : ",", "{\"name\":", json_string(tensor.name),
+                    ",\"from\":", json_string(tensor.source), ",\"shape\":[", shape, "],\"to\":\"",
+                    format::name(tensor.format), "\",\"bytes\":", tensor.bytes(), "}");
+  }
+  for (const std::string& name : conversion.skipped())
+    skipped += join(skipped.empty() ? "" : ",", json_string(name));
+  return join("\"architecture\":\"", conversion.arch(), "\",\"tensors\":[", tensors, "],\"left_out\":[",
+              skipped, "],\"bytes\":", conversion.tensor_bytes());
+}
+
+void write_outcome(const Options& options, const convert::Conversion& conversion, const std::string& path) {
+  Progress progress(options);
+  std::uint64_t done = 0;
+  const std::uint64_t all = conversion.tensor_bytes();
+  conversion.write(path, [&](std::size_t i) {
+    if (interrupted()) throw Stop{130, {}};
+    const convert::TensorPlan& tensor = conversion.tensors()[i];
+    progress.update(join("converting: ", all == 0 ? 100 : done * 100 / all, " %, ", escaped(tensor.name)));
+    done += tensor.bytes();
+  });
+}
+
+}  // namespace
+
+int convert_folder(const Options& options) {
+  const Words words = words_of(options);
+  const auto conversion =
+      convert::Conversion::open(options.model, {.format = words.type, .name = options.name});
+  for (const std::string& line : conversion.notes()) note(options, join("mica: ", line));
+  const Stopwatch watch;
+  if (!options.dry_run) write_outcome(options, conversion, words.out);
+  if (options.json) {
+    print(join("{", plan_json(conversion), ",\"seconds\":", fixed(watch.seconds(), 3),
+               ",\"peak_bytes\":", peak_bytes(), "}\n"));
+  } else if (options.dry_run) {
+    show_plan(conversion);
+  }
+  if (options.dry_run) return 0;
+  const std::size_t left_out = conversion.skipped().size();
+  note(options,
+       join(words.out, ": ", conversion.arch(), ", ", conversion.tensors().size(), " tensors, ",
+            conversion.tensor_bytes(), " bytes",
+            left_out == 0 ? std::string() : join("; ", left_out, " tensors left out (--dry-run lists them)"),
+            ", ", fixed(watch.seconds(), 1), " s"));
+  return 0;
+}
+
+}  // namespace mica::program
