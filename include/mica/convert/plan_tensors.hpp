@@ -184,6 +184,8 @@ inline void TensorPlanner::plan_values(TensorPlan& plan, const Stack& stack) con
   MICA_CHECK(m.rows <= UINT32_MAX && m.columns <= UINT32_MAX, limit, where(first),
              " is larger than any known model");
   find_scales(m);
+  MICA_CHECK(m.scales.empty() || !plan.change.transposed, unsupported, where(first),
+             " has eight-bit values and is stored transposed");
   const std::uint64_t rows = plan.change.transposed ? m.columns : m.rows;
   const std::uint64_t columns = plan.change.transposed ? m.rows : m.columns;
   set_orders(plan, rows, columns);

@@ -8,7 +8,6 @@
 #include "mica/convert/keys.hpp"
 #include "mica/convert/sizes.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <optional>
@@ -136,15 +135,14 @@ inline void write_rope(const Config& config, const Rope& rope, const Sizes& size
   const double low = scaling_real(config, rope, "low_freq_factor");
   const double high = scaling_real(config, rope, "high_freq_factor");
   const auto context = static_cast<double>(original_context(config, rope));
-  MICA_CHECK(factor > 0 && low > 0 && high > low, file, config.where("rope_scaling"), ": factor ", factor,
+  MICA_CHECK(factor > 0 && low > 0 && high >= low, file, config.where("rope_scaling"), ": factor ", factor,
              ", low_freq_factor ", low, ", high_freq_factor ", high,
-             "; needed: 0 < low < high and a factor above 0");
+             "; needed: 0 < low <= high and a factor above 0");
   std::vector<float> out;
   for (std::uint64_t i = 0; i + 1 < sizes.head_dim; i += 2) {
     const double exponent = static_cast<double>(i) / static_cast<double>(sizes.head_dim);
-    const double wave = 2 * std::numbers::pi * std::pow(rope.base, exponent);
-    const double waves_in_context = context / wave;
-    const double blend = std::clamp((waves_in_context - low) / (high - low), 0.0, 1.0);
+    const double waves = context / (2 * std::numbers::pi * std::pow(rope.base, exponent));
+    const double blend = waves >= high ? 1.0 : waves <= low ? 0.0 : (waves - low) / (high - low);
     out.push_back(static_cast<float>(1 / ((1 - blend) / factor + blend)));
   }
   return out;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tiny models of every family as the library that defines them saves them (hf_models.py): every tensor must find its place,
+// and the converted model must give the logits of the original.
+
+#include "convert/hf_folder.hpp"
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/lists.hpp"
+#include "mica/convert/conversion.hpp"
+#include "mica/kernel/scalar.hpp"
+#include "mica/model/transformer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace mica::test {
+namespace {
+
+using nlohmann::json;
+using Model = Transformer<arch::AnyOf<arch::All>, WithKvElement<format::F32>, WithKernels<kernel::Scalar>>;
+
+/// The formula of hf_models.py.
+StoredTensor values_of(const std::string& name, const std::vector<std::uint64_t>& shape) {
+  std::uint32_t seed = 2166136261;
+  for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 16777619;
+  std::vector<float> values(product(shape));
+  const bool vector = shape.size() == 1;
+  const int half = static_cast<int>(std::log2(shape.back())) / 2;
+  const float width = vector                                   ? 0.25F
+                      : name.find("embed_tokens") != name.npos ? 2.0F
+                                                               : std::ldexp(1.0F, 2 - half);
+  const float middle = vector && name.find("norm") != name.npos ? 1.0F : 0.0F;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint32_t h = static_cast<std::uint32_t>(i) * 2654435761U + seed;
+    h = (h ^ h >> 15) * 2246822519U;
+    h = (h ^ h >> 13) * 3266489917U;
+    values[i] = (static_cast<float>(h >> 8) * 0x1p-24F - 0.5F) * width + middle;
+  }
+  return stored("F32", shape, values);
+}
+
+/// [pattern, shape], or [pattern, shape, layers].
+void add_tensors(const json& rows, HfFolder& folder) {
+  for (const json& row : rows) {
+    const auto pattern = row[0].get<std::string>();
+    const auto shape = row[1].get<std::vector<std::uint64_t>>();
+    if (row.size() == 2) folder.tensors[pattern] = values_of(pattern, shape);
+    for (std::size_t i = 0; row.size() == 3 && i < row[2].size(); ++i) {
+      std::string name = pattern;
+      name.replace(name.find('#'), 1, std::to_string(row[2][i].get<int>()));
+      folder.tensors[name] = values_of(name, shape);
+    }
+  }
+}
+
+/// Logits after the last of 24 tokens. The context is one in which Phi-3 takes its short factors.
+std::vector<float> last_logits(const std::string& path) {
+  const gguf::Document document = gguf::open(path);
+  exec::Inline executor;
+  Model model(document, executor, {.n_ctx = 128, .chunk = 32, .logits_rows = 1, .log = {}});
+  auto cache = model.make_cache();
+  std::vector<TokenId> ids;
+  for (TokenId i = 0; i < 24; ++i) ids.push_back((i * 37 + 11) % 250 + 4);
+  REQUIRE(model.step(cache, ids) == model::StepStatus::ok);
+  const std::vector<std::size_t> last = {23};
+  const auto logits = model.logits(last);
+  return {logits[0].begin(), logits[0].end()};
+}
+
+void check_model(const json& model) {
+  HfFolder folder;
+  folder.config = model["config"];
+  add_tensors(model["tensors"], folder);
+  const auto conversion = convert::Conversion::open(folder.write());
+  CHECK(conversion.skipped().empty());
+  conversion.write(folder.path("out.gguf"));
+  const auto ours = last_logits(folder.path("out.gguf"));
+  const auto wanted = model["logits"].get<std::vector<float>>();
+  float largest = 0, difference = 0;
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    largest = std::max(largest, std::fabs(wanted[k]));
+    difference = std::max(difference, std::fabs(ours[k * 18 + 5] - wanted[k]));
+  }
+  CAPTURE(difference);
+  CHECK(largest > 0.5F);
+  CHECK(difference < 2e-4F * largest);
+}
+
+}  // namespace
+
+TEST_CASE("a converted model gives the logits of the original, in every family") {
+  std::ifstream in(std::string(MICA_SOURCE) + "/tests/convert/hf_models.json");
+  const json models = json::parse(in);
+  CHECK(models.size() == 20);
+  for (const auto& [name, model] : models.items()) {
+    SUBCASE(name.c_str()) { check_model(model); }
+  }
+}
+
+TEST_CASE("a model that also sees converts by its text part, and the rest is listed") {
+  std::ifstream in(std::string(MICA_SOURCE) + "/tests/convert/hf_models.json");
+  const json models = json::parse(in);
+  for (const std::string name : {"gemma3", "qwen3_5", "llama4", "gemma4"}) {
+    CAPTURE(name);
+    HfFolder plain, nested;
+    plain.config = models[name]["config"];
+    add_tensors(models[name]["tensors"], plain);
+    nested.config = {{"model_type", name}, {"text_config", plain.config}, {"vision_config", json::object()}};
+    for (const auto& [tensor, stored] : plain.tensors) {
+      const bool inside = tensor.starts_with("model.");
+      nested.tensors[inside ? "model.language_model." + tensor.substr(6) : tensor] = stored;
+    }
+    for (const char* tower :
+         {"model.visual.blocks.0.norm1.weight", "model.vision_tower.encoder.layers.0.q.weight",
+          "model.multi_modal_projector.norm.weight", "model.audio_tower.layers.0.norm.weight",
+          "mtp.layers.0.input_layernorm.weight"})
+      nested.tensors[tower] = numbered("F32", {8});
+    const auto conversion = convert::Conversion::open(nested.write());
+    CHECK(conversion.skipped().size() == 5);
+    CHECK(conversion.tensors().size() == convert::Conversion::open(plain.write()).tensors().size());
+  }
+}
+
+}  // namespace mica::test
