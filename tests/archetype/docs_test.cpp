@@ -6,8 +6,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mica::test {
 namespace {
@@ -35,7 +38,37 @@ void for_each_quote(const std::string& page, F&& f) {
   }
 }
 
+/// The names of a struct's fields, one to a line of the file.
+std::vector<std::string> fields_of(const std::filesystem::path& file, const std::string& type) {
+  const std::string text = contents(file);
+  const std::size_t begin = text.find("\nstruct " + type + " {\n");
+  REQUIRE(begin != text.npos);
+  const std::string body = text.substr(begin, text.find("\n};\n", begin) - begin);
+  const std::regex field(R"(\n  [A-Za-z:_]+(?:<[^>]*>)? (\w+)(?: =|;))");
+  std::vector<std::string> names;
+  for (std::sregex_iterator at(body.begin(), body.end(), field), end; at != end; ++at)
+    names.push_back((*at)[1]);
+  return names;
+}
+
 }  // namespace
+
+TEST_CASE("every number of a model, a layer and a mixture is on the page of families") {
+  const std::filesystem::path root = MICA_SOURCE, configs = root / "include/mica";
+  const std::string page = contents(root / "docs/policies/arch.md");
+  std::size_t fields = 0;
+  for (const auto& [file, type] : {std::pair("arch/config.hpp", "Config"),
+                                   {"block/config.hpp", "LayerConfig"},
+                                   {"block/config.hpp", "ExpertsConfig"}}) {
+    for (const std::string& field : fields_of(configs / file, type)) {
+      CAPTURE(type);
+      CAPTURE(field);
+      CHECK(page.find("`" + field + "`") != page.npos);
+      ++fields;
+    }
+  }
+  CHECK(fields >= 50);
+}
 
 TEST_CASE("code that a policy's page quotes is compiled code") {
   const std::filesystem::path root = MICA_SOURCE;
@@ -55,7 +88,7 @@ TEST_CASE("every axis has a page, and the list of pages leads to it") {
   const std::filesystem::path pages = std::filesystem::path(MICA_SOURCE) / "docs/policies";
   const std::string list = contents(pages / "README.md");
   for (const std::string page : {"weights.md", "kv-element.md", "kv-storage.md", "allocator.md", "pager.md",
-                                 "kernels.md", "executor.md", "arch.md"}) {
+                                 "kernels.md", "executor.md", "observer.md", "arch.md"}) {
     CAPTURE(page);
     CHECK(std::filesystem::exists(pages / page));
     CHECK(list.find("(" + page + ")") != std::string::npos);

@@ -6,13 +6,16 @@
 #include "archetype/allocator.hpp"
 #include "archetype/arch.hpp"
 #include "archetype/executor.hpp"
+#include "archetype/family.hpp"
 #include "archetype/integer_format.hpp"
 #include "archetype/kernels.hpp"
 #include "archetype/kv_element.hpp"
 #include "archetype/kv_storage.hpp"
+#include "archetype/observer.hpp"
 #include "archetype/pager.hpp"
 #include "archetype/weight_format.hpp"
 #include "mica/alloc/counting.hpp"
+#include "mica/arch/any_of.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/kv/contiguous.hpp"
 #include "model/run_model.hpp"
@@ -41,6 +44,29 @@ std::vector<float> run(const TinyModel& tiny, Args&&... args) {
   return feed(model, cache, random_ids(40, model.config().n_vocab), 32);
 }
 
+/// A tiny model of the family that archetype/family.hpp adds.
+Recipe pebble(std::size_t window) {
+  Recipe recipe;
+  recipe.format = format::Id::F16;
+  recipe.edit = [=](gguf::Writer& writer) {
+    writer.set("general.architecture", "pebble");
+    const auto number = [&](std::string_view key, std::size_t value) {
+      writer.set(join("pebble.", key), static_cast<std::uint32_t>(value));
+    };
+    number("block_count", 2);
+    number("context_length", 700);
+    number("embedding_length", 50);
+    number("feed_forward_length", 70);
+    number("attention.head_count", 6);
+    number("attention.head_count_kv", 2);
+    number("attention.key_length", 10);
+    number("attention.value_length", 10);
+    number("attention.sliding_window", window);
+    writer.set("pebble.attention.layer_norm_rms_epsilon", 1e-5f);
+  };
+  return recipe;
+}
+
 }  // namespace
 
 TEST_CASE("each archetype alone computes the bits of the default policies") {
@@ -52,6 +78,7 @@ TEST_CASE("each archetype alone computes the bits of the default policies") {
   CHECK(same_bits(expected, run<Changed<WithKv<archetype::KvStorage<alloc::Huge>>>>(tiny)));
   CHECK(same_bits(expected, run<Changed<WithPager<archetype::Pager<alloc::Huge>>>>(tiny)));
   CHECK(same_bits(expected, run<Changed<WithWeights<archetype::WeightFormat>>>(tiny)));
+  CHECK(same_bits(expected, run<Changed<WithObserver<archetype::Observer>>>(tiny)));
   CHECK(same_bits(expected, run<Transformer<archetype::Arch, WithKvElement<format::F32>>>(tiny)));
   std::size_t blocks = 0;
   CHECK(same_bits(expected,
@@ -64,11 +91,37 @@ TEST_CASE("all archetypes together compute the bits of the default policies") {
       Transformer<archetype::Arch, WithExecutor<archetype::Executor>, WithKernels<archetype::Kernels>,
                   WithKvElement<archetype::KvElement>, WithAllocator<archetype::Allocator>,
                   WithKv<archetype::KvStorage<archetype::Allocator>>,
-                  WithPager<archetype::Pager<archetype::Allocator>>, WithWeights<archetype::WeightFormat>>;
+                  WithPager<archetype::Pager<archetype::Allocator>>, WithWeights<archetype::WeightFormat>,
+                  WithObserver<archetype::Observer>>;
   const TinyModel tiny({.format = format::Id::F16});
   std::size_t blocks = 0;
   CHECK(same_bits(run<Default>(tiny), run<Least>(tiny, archetype::Allocator(blocks))));
   CHECK(blocks == 0);
+}
+
+TEST_CASE("the least observer counts what a model shows it") {
+  const TinyModel tiny({.format = format::Id::F16});
+  exec::Inline executor;
+  Changed<WithObserver<archetype::Observer>> model(tiny.document(), executor, {.chunk = 32, .log = {}});
+  archetype::Observer observer;
+  model.observe(&observer);
+  auto cache = model.make_cache();
+  for (int i = 0; i < 3; ++i) REQUIRE(model.step(cache, random_ids(20, 67)) == model::StepStatus::ok);
+  CHECK(observer.layers == 3 * 2);
+  CHECK(observer.products == 3 * 2 * 7);  // q, k, v, output; gate, up, down
+}
+
+TEST_CASE("a family of the user's own runs alone, and from a list with others") {
+  const TinyModel narrow(pebble(7)), wide(pebble(40)), wider(pebble(600)), llama({.format = format::Id::F16});
+  using Own = Transformer<archetype::Family, WithKvElement<format::F32>>;
+  using Any = Transformer<arch::AnyOf<TypeList<arch::Llama, archetype::Family>>, WithKvElement<format::F32>>;
+  const auto seen = run<Own>(narrow), all = run<Own>(wide);  // 40 tokens
+  CHECK(same_bits(all, run<Own>(wider)));
+  CHECK(same_bits(std::span(seen).first(7 * 67), std::span(all).first(7 * 67)));
+  CHECK_FALSE(same_bits(std::span(seen).subspan(7 * 67, 67), std::span(all).subspan(7 * 67, 67)));
+  CHECK(same_bits(seen, run<Any>(narrow)));
+  CHECK(same_bits(run<Default>(llama), run<Any>(llama)));
+  CHECK_FALSE(same_bits(all, run<Any>(llama)));  // its embeddings are scaled
 }
 
 TEST_CASE("an integer format of the user's own computes the bits of the format it copies") {

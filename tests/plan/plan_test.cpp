@@ -6,6 +6,7 @@
 #include "mica/plan/solve.hpp"
 #include "mica/runtime/open.hpp"
 #include "model/run_model.hpp"
+#include "model/tiny_hybrid.hpp"
 #include "runtime/talking_model.hpp"
 
 #include <doctest/doctest.h>
@@ -23,6 +24,24 @@ plan::Question question(std::size_t n_ctx, model::Choice choice = {}) {
   return question;
 }
 
+/// Whether a plan for 120 tokens in a context of 200 is what a run books.
+void plan_equals_run(const gguf::Document& document, std::span<const std::byte> bytes,
+                     const model::Choice& choice) {
+  plan::Question asked = question(200, choice);
+  asked.tokens = 120;
+  const plan::Plan plan = plan::make_plan(document, asked);
+  auto model = open(bytes, "tiny.gguf", {.n_ctx = 200, .chunk = 32, .threads = 2, .choice = choice});
+  auto session = model.session();
+  REQUIRE(session.feed(random_ids(120, 258)) == model::StepStatus::ok);
+  CHECK(plan.tokens == 120);
+  plan.accounts.for_each([&](Account account, std::uint64_t booked) {
+    CAPTURE(budget::name(account));
+    CHECK(model.ledger().used(account) == booked);
+  });
+  CHECK(plan.peak_bytes >= plan.accounts.total());
+  CHECK(model.ledger().peak() == plan.peak_bytes);
+}
+
 }  // namespace
 
 TEST_CASE("the plan of a run is what the run books, account by account") {
@@ -30,23 +49,27 @@ TEST_CASE("the plan of a run is what the run books, account by account") {
   for (const char* kv : {"segmented", "contiguous"}) {
     for (const char* weights : {"mapped", "resident"}) {
       const model::Choice choice{.kv = kv, .weights = weights, .cache_type_k = "Q8_0", .cache_type_v = "F16"};
-      plan::Question asked = question(200, choice);
-      asked.tokens = 120;
-      const plan::Plan plan = plan::make_plan(tiny.document(), asked);
-      auto model =
-          open(tiny.bytes(), "tiny.gguf", {.n_ctx = 200, .chunk = 32, .threads = 2, .choice = choice});
-      auto session = model.session();
-      REQUIRE(session.feed(random_ids(120, 258)) == model::StepStatus::ok);
       CAPTURE(kv);
       CAPTURE(weights);
-      CHECK(plan.tokens == 120);
-      plan.accounts.for_each([&](Account account, std::uint64_t bytes) {
-        CAPTURE(budget::name(account));
-        CHECK(model.ledger().used(account) == bytes);
-      });
-      CHECK(plan.peak_bytes >= plan.accounts.total());
-      CHECK(model.ledger().peak() == plan.peak_bytes);
+      plan_equals_run(tiny.document(), tiny.bytes(), choice);
     }
+  }
+}
+
+TEST_CASE("the plan of a hybrid and of a mixture of experts is what the run books") {
+  HybridRecipe dense;
+  dense.n_vocab = 258;
+  dense.edit = write_byte_vocabulary;
+  for (const HybridRecipe& recipe : {dense, with_experts(dense)}) {
+    CAPTURE(recipe.experts);
+    const TinyHybrid tiny(recipe);
+    for (const char* weights : {"mapped", "resident"}) {
+      CAPTURE(weights);
+      plan_equals_run(tiny.document(), tiny.bytes(), {.kv = "segmented", .weights = weights});
+    }
+    const plan::Plan plan = plan::make_plan(tiny.document(), question(200));
+    CHECK(plan.accounts[Account::state] == tiny.state_floats() * sizeof(float));
+    CHECK(plan.accounts[Account::checkpoints] == plan.accounts[Account::state]);  // one, by default
   }
 }
 
