@@ -178,6 +178,7 @@
 #include "mica/kv/slab.hpp"
 
 // block: the parts of a layer
+#include "mica/block/altup.hpp"
 #include "mica/block/attention.hpp"
 #include "mica/block/config.hpp"
 #include "mica/block/delta_net.hpp"
@@ -195,12 +196,14 @@
 #include "mica/arch/gemma.hpp"
 #include "mica/arch/gemma2.hpp"
 #include "mica/arch/gemma3.hpp"
+#include "mica/arch/gemma3n.hpp"
 #include "mica/arch/gemma4.hpp"
 #include "mica/arch/gpt_oss.hpp"
 #include "mica/arch/granite.hpp"
 #include "mica/arch/lists.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/arch/llama4.hpp"
+#include "mica/arch/mistral3.hpp"
 #include "mica/arch/phi3.hpp"
 #include "mica/arch/qwen2.hpp"
 #include "mica/arch/qwen2moe.hpp"

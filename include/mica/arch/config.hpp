@@ -16,13 +16,6 @@ namespace mica::arch {
 using block::LayerConfig;
 using block::RopeConfig;
 
-/// Alternating updates (arXiv 2301.13310) as Gemma 3n has them: several residual streams, of which one goes through a
-/// layer's blocks.
-struct AltUpConfig {
-  std::size_t streams = 0;  // 0: none
-  std::size_t active = 0;   // the stream that the blocks read
-};
-
 /// A whole model.
 struct Config {
   std::string arch;             // general.architecture
@@ -39,8 +32,8 @@ struct Config {
   float logit_scale = 1;
   float logit_softcap = 0;  // 0: none
   std::size_t per_layer_width =
-      0;  // of the embedding that every layer adds for itself (Gemma 3n, 4); 0: none
-  AltUpConfig altup = {};
+      0;                    // of the embedding that every layer adds for itself (Gemma 3n, 4); 0: none
+  std::size_t streams = 1;  // residual streams of a token, of which blocks read the first (block/altup.hpp)
 
   /// Name of the FFN pre-norm: Qwen3-Next and gpt-oss keep it where other families keep the norm after attention.
   std::string ffn_norm = "ffn_norm";

@@ -19,7 +19,6 @@ struct Gemma4 {
     const std::size_t n = config.layers.size();
     config.per_layer_width = keys.count_or("embedding_length_per_layer_input", 0, max_width, 0);
     const std::size_t window = keys.count("attention.sliding_window", 1, max_context);
-    const std::size_t own = n - keys.count_or("attention.shared_kv_layers", 0, n - 1, 0);
     const std::vector<bool> windows = read_windows(keys, n, 6);
     for (std::size_t i = 0; i < n; ++i) {
       LayerConfig& layer = config.layers[i];
@@ -35,8 +34,8 @@ struct Gemma4 {
         look_through_window(layer, window);
         layer.rope = 1;
       }
-      if (i >= own) layer.kv_source = last_of_kind(windows, own, windows[i], keys);
     }
+    share_keys_and_values(keys, config, windows);
     add_ropes(keys, config, windows);
     return config;
   }
@@ -46,16 +45,6 @@ struct Gemma4 {
     layer.experts = read_experts(keys, 0);
     layer.experts.scaled_router = true;
     layer.experts.beside_dense = true;
-  }
-
-  /// The last layer before `end` that has a window, or none.
-  [[nodiscard]] static std::size_t last_of_kind(const std::vector<bool>& windows, std::size_t end,
-                                                bool window, const KeyReader& keys) {
-    for (std::size_t i = end; i-- > 0;) {
-      if (windows[i] == window) return i;
-    }
-    raise(ErrorCode::file, keys.file(), ": key '", keys.key("attention.shared_kv_layers"), "' leaves ", end,
-          " layers with keys of their own, none of the kind that later layers read");
   }
 
   /// Heads of either kind rotate in their own way; factors are those of layers without a window.

@@ -19,7 +19,9 @@ struct Granite {
     config.embedding_scale = number("embedding_scale");
     config.residual_scale = number("residual_scale");
     config.logit_scale = 1 / number("logit_scale");
+    const bool rotates = keys.flag_or("rope.scaling.finetuned", true);
     for (LayerConfig& layer : config.layers) {
+      if (!rotates) layer.rope = block::none;
       layer.attention_scale = static_cast<float>(keys.positive_or("attention.scale", 0.0));
     }
     return config;

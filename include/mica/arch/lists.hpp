@@ -6,11 +6,13 @@
 #include "mica/arch/gemma.hpp"
 #include "mica/arch/gemma2.hpp"
 #include "mica/arch/gemma3.hpp"
+#include "mica/arch/gemma3n.hpp"
 #include "mica/arch/gemma4.hpp"
 #include "mica/arch/gpt_oss.hpp"
 #include "mica/arch/granite.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/arch/llama4.hpp"
+#include "mica/arch/mistral3.hpp"
 #include "mica/arch/phi3.hpp"
 #include "mica/arch/qwen2.hpp"
 #include "mica/arch/qwen2moe.hpp"
@@ -22,7 +24,7 @@
 
 namespace mica::arch {
 
-using All = TypeList<Llama, Llama4, Granite, Phi3, Qwen2, Qwen2Moe, Qwen3, Qwen3Moe, Qwen3Next, Qwen35,
-                     Qwen35Moe, Gemma, Gemma2, Gemma3, Gemma4, GptOss>;
+using All = TypeList<Llama, Llama4, Mistral3, Granite, Phi3, Qwen2, Qwen2Moe, Qwen3, Qwen3Moe, Qwen3Next,
+                     Qwen35, Qwen35Moe, Gemma, Gemma2, Gemma3, Gemma3n, Gemma4, GptOss>;
 
 }  // namespace mica::arch

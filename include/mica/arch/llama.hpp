@@ -17,11 +17,8 @@ struct Llama {
     const KeyReader keys(document, name);
     Config config = read_common(keys, name, kernel::RopePairs::adjacent);
     const bool sparse = keys.count_or("expert_count", 0, max_experts, 0) != 0;
-    for (std::size_t i = 0; i < config.layers.size(); ++i) {
-      LayerConfig& layer = config.layers[i];
-      layer.qkv_bias = has_tensor(document, i, "attn_q.bias");
-      layer.output_bias = has_tensor(document, i, "attn_output.bias");
-      if (!sparse) continue;
+    if (!sparse) return config;
+    for (LayerConfig& layer : config.layers) {
       layer.experts = read_experts(keys, layer.ff_width);
       layer.ff_width = 0;
     }

@@ -13,9 +13,7 @@ struct Qwen2 {
   static constexpr std::string_view name = "qwen2";
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
-    Config config = read_common(KeyReader(document, name), name, kernel::RopePairs::halves);
-    for (LayerConfig& layer : config.layers) layer.qkv_bias = true;
-    return config;
+    return read_common(KeyReader(document, name), name, kernel::RopePairs::halves);
   }
 };
 

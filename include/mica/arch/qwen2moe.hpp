@@ -18,7 +18,6 @@ struct Qwen2Moe {
     Config config = read_common(keys, name, kernel::RopePairs::halves);
     const std::size_t used = keys.count("expert_used_count", 1, max_experts);
     for (LayerConfig& layer : config.layers) {
-      layer.qkv_bias = true;
       layer.experts = read_experts(keys, layer.ff_width / used);
       layer.experts.normalized = false;
       layer.experts.shared_ff_width =

@@ -45,6 +45,20 @@ inline void look_through_window(LayerConfig& layer, std::size_t tokens) {
   layer.reach_tokens = tokens;
 }
 
+/// The last `attention.shared_kv_layers` layers read the keys and values of the last layer before them that has a window, or
+/// none, like they.
+inline void share_keys_and_values(const KeyReader& keys, Config& config, const std::vector<bool>& windows) {
+  const std::size_t n = config.layers.size();
+  const std::size_t own = n - keys.count_or("attention.shared_kv_layers", 0, n - 1, 0);
+  for (std::size_t i = own; i < n; ++i) {
+    std::size_t source = own;
+    while (source > 0 && windows[source - 1] != windows[i]) --source;
+    MICA_CHECK(source > 0, file, keys.file(), ": key '", keys.key("attention.shared_kv_layers"), "' leaves ",
+               own, " layers with keys of their own, none of the kind that layer ", i, " reads");
+    config.layers[i].kv_source = source - 1;
+  }
+}
+
 /// Scores of the largest model of Gemma 2 and 3 are scaled by the width per head, those of the others by head_dim.
 [[nodiscard]] inline float gemma_attention_scale(const Config& config, const LayerConfig& layer,
                                                  std::size_t layers_of_largest) {

@@ -235,10 +235,23 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
   experts.count = keys.count("expert_count", 1, max_experts);
   experts.used = keys.count("expert_used_count", 1, experts.count);
   experts.ff_width = keys.count_or("expert_feed_forward_length", 1, max_width, ff_width);
-  experts.weight_scale = static_cast<float>(keys.positive_or("expert_weights_scale", 1.0));
   MICA_CHECK(experts.ff_width >= 1, file, keys.file(), ": key '", keys.key("expert_feed_forward_length"),
              "' is missing; needed: a whole number from 1 to ", max_width);
   return experts;
+}
+
+/// Whether layer i has a tensor of that whole name, "attn_q.bias".
+[[nodiscard]] inline bool has_tensor(const gguf::Document& document, std::size_t i, std::string_view part) {
+  return document.find(tensor_names::layer_plain(i, part)) != nullptr;
+}
+
+/// Biases are optional in every family: a file that has them means them.
+inline void read_biases(const gguf::Document& document, std::vector<LayerConfig>& layers) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    layers[i].qkv_bias = has_tensor(document, i, "attn_q.bias");
+    layers[i].output_bias = has_tensor(document, i, "attn_output.bias");
+    layers[i].ff_bias = has_tensor(document, i, "ffn_up.bias");
+  }
 }
 
 /// What most families begin with: plain pre-norm layers that attend to everything, and one rope for all.
@@ -251,14 +264,10 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
   config.width = keys.count("embedding_length", 1, max_width);
   config.n_vocab = read_vocabulary_size(keys.document());
   config.layers = read_layers(keys, config.width);
+  read_biases(keys.document(), config.layers);
   config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_rms_epsilon"));
   config.ropes = {read_rope(keys, config.layers.front().head_dim, config.n_ctx_train, pairs)};
   return config;
-}
-
-/// Whether layer i has a tensor of that whole name, "attn_q.bias".
-[[nodiscard]] inline bool has_tensor(const gguf::Document& document, std::size_t i, std::string_view part) {
-  return document.find(tensor_names::layer_plain(i, part)) != nullptr;
 }
 
 }  // namespace mica::arch

@@ -84,7 +84,6 @@ struct ExpertsConfig {
   Routing routing = Routing::softmax;
   bool normalized = true;           // the weights of the chosen ones are made to sum to 1
   bool weighted_input = false;      // the weight multiplies what goes into an expert, not what comes out
-  float weight_scale = 1;           // multiplies every weight
   bool scaled_router = false;       // the router reads RMSNorm(residual) * scale / sqrt(width) (Gemma 4)
   std::size_t shared_ff_width = 0;  // of the expert that every token uses; 0: none
   bool shared_gate = false;         // its output is multiplied by sigmoid(gate . x)
@@ -114,12 +113,16 @@ struct LayerConfig {
   bool v_norm = false;  // RMSNorm without weight on every value head
   bool qkv_bias = false;
   bool output_bias = false;
-  float position_scale = 0;  // queries grow by 1 + this * ln(1 + floor((pos + 1) / position_step))
+  float position_scale =
+      0;  // queries grow by 1 + this * ln(1 + floor((pos + position_offset) / position_step))
+  std::size_t position_offset = 1;
   std::size_t position_step = 1;
   DeltaNetConfig delta_net = {};
 
-  bool post_norms = false;  // the outputs of both blocks are normed before they are added
+  std::size_t laurel_rank = 0;  // of a learnt residual beside attention (Gemma 3n); 0: none
+  bool post_norms = false;      // the outputs of both blocks are normed before they are added
   kernel::Gate gate = kernel::Gate::silu;
+  bool ff_bias = false;
   ExpertsConfig experts = {};
   bool expert_bias = false;   // router and experts have biases (gpt-oss)
   float sparsity = 0;         // Gaussian top-k of the gate: numbers below mean + this * deviation become 0

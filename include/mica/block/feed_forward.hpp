@@ -21,6 +21,9 @@ struct FeedForward {
   MatrixView<float> gate_out;          // (n, ff_width)
   MatrixView<float> up_out;            // (n, ff_width)
   kernel::QuantizedRows hidden_codes;  // (n, ff_width)
+  const float* gate_bias = nullptr;    // (ff_width), or null
+  const float* up_bias = nullptr;      // (ff_width), or null
+  const float* down_bias = nullptr;    // (width), or null
 };
 
 /// Gaussian top-k (Gemma 3n): x = max(x - (mean + deviations * deviation), 0), statistics of the row in double.
@@ -37,7 +40,9 @@ inline void keep_large(std::span<float> x, float deviations) noexcept {
 /// gate_out = act(gate(x)) * up(x), and its codes. The codes of x may lie where hidden_codes lie: they are done with by then.
 template <Kernels K, Executor E, class List>
 void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Input& x) noexcept {
-  project<K>(executor, x, std::array{Product<List>{f.gate, f.gate_out}, Product<List>{f.up, f.up_out}});
+  project<K>(executor, x,
+             std::array{Product<List>{f.gate, f.gate_out, false, f.gate_bias},
+                        Product<List>{f.up, f.up_out, false, f.up_bias}});
   const bool quantized = wants_codes(f.down);
   executor.run(f.gate_out.rows(), [&](std::size_t row, std::size_t) noexcept {
     if (f.sparsity != 0) keep_large(f.gate_out[row], f.sparsity);
@@ -49,7 +54,8 @@ void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Inpu
 /// y (+)= down(gate_out).
 template <Kernels K, Executor E, class List>
 void feed_forward_out(E& executor, const FeedForward<List>& f, MatrixView<float> y, bool add) noexcept {
-  project<K>(executor, kernel::Input{f.gate_out, f.hidden_codes}, std::array{Product<List>{f.down, y, add}});
+  project<K>(executor, kernel::Input{f.gate_out, f.hidden_codes},
+             std::array{Product<List>{f.down, y, add, f.down_bias}});
 }
 
 /// y (+)= FFN(x).

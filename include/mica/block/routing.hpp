@@ -58,7 +58,6 @@ inline void choose_experts(const ExpertsConfig& experts, std::span<float> logits
   }
   for (Choice& choice : choices) {
     if (experts.normalized) choice.weight = static_cast<float>(static_cast<double>(choice.weight) / sum);
-    choice.weight *= experts.weight_scale;
     if (scale != nullptr) choice.weight *= scale[choice.expert];
   }
   std::sort(choices.begin(), choices.end(), [](Choice a, Choice b) { return a.expert < b.expert; });

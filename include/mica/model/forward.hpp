@@ -6,10 +6,14 @@
 //   residual += post_norm(mixer(norm(residual)))        mixer: attention or a gated delta net
 //   residual += post_norm(ffn(norm(residual)))          ffn: a dense block, a mixture of experts, or both
 //   residual += norm(proj(act(gate(residual)) * e_i))   where layers have embeddings of their own
+//
+// With several residual streams (block/altup.hpp) the first is the one above; the others are predicted before a layer's blocks
+// and corrected after them, and it is they who get the embedding.
 #pragma once
 
 #include "mica/arch/config.hpp"
 #include "mica/base/token_id.hpp"
+#include "mica/block/altup.hpp"
 #include "mica/block/attention.hpp"
 #include "mica/block/delta_net.hpp"
 #include "mica/block/experts.hpp"
@@ -24,6 +28,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <span>
 
 namespace mica::model {
@@ -125,6 +130,13 @@ class Forward {
   void shared_expert(std::size_t i, const kernel::Input& x, View y) noexcept;
   [[nodiscard]] bool experts_beside_dense(std::size_t i, const block::Branch& b) noexcept;
   void per_layer(std::size_t i) noexcept;
+  [[nodiscard]] View per_layer_input(std::size_t i) noexcept;
+
+  [[nodiscard]] View streams() noexcept { return a_.streams(n_, config_.streams * config_.width); }
+  void split_streams() noexcept;
+  [[nodiscard]] View stream_coefficients(const AltUpTensors& t, const TensorRef& of) noexcept;
+  void laurel(const LaurelTensors& t) noexcept;
+  void merge_streams() noexcept;
 
   const arch::Config& config_;
   const Weights<Formats>& weights_;
@@ -145,6 +157,7 @@ void Forward<M>::embed(std::span<const TokenId> tokens) noexcept {
   });
   if (config_.embedding_scale != 1) scale(residual_, config_.embedding_scale);
   if (config_.per_layer_width != 0) embed_per_layer(tokens);
+  if (config_.streams > 1) split_streams();
 }
 
 /// e_i = (RMSNorm(P_i x / sqrt(width)) * norm + sqrt(p) E_i[token]) / sqrt(2), for every layer i.
@@ -174,18 +187,27 @@ void Forward<M>::embed_per_layer(std::span<const TokenId> tokens) noexcept {
 
 template <class M>
 bool Forward<M>::run(std::size_t i) noexcept {
+  const LayerTensors& t = weights_.layer(i);
+  const bool streamed = config_.streams > 1;
+  if (streamed) {
+    block::predict_streams(executor_, residual_, streams(), stream_coefficients(t.altup, t.altup.predict));
+  }
   if (config_.layers[i].attends()) {
     attention(i);
   } else {
     delta_net(i);
   }
+  if (t.laurel.down.present()) laurel(t.laurel);
   if (!feed_forward(i)) return false;
+  if (streamed) {
+    block::correct_streams(executor_, residual_, streams(), stream_coefficients(t.altup, t.altup.correct));
+  }
   if (config_.per_layer_width != 0) per_layer(i);
-  const LayerTensors& t = weights_.layer(i);
   if (t.output_scale.present()) scale(residual_, *vector(t.output_scale));
   if constexpr (Observer::active) {
     if (observer_ != nullptr) observer_->layer(i, residual_);
   }
+  if (streamed && i + 1 == config_.layers.size()) merge_streams();
   return true;
 }
 
@@ -333,7 +355,10 @@ void Forward<M>::dense(const arch::LayerConfig& layer, const FeedForwardTensors&
                                       .sparsity = layer.sparsity,
                                       .gate_out = a_.gate(n_, ff_width),
                                       .up_out = a_.up(n_, ff_width),
-                                      .hidden_codes = a_.codes(n_, ff_width)};
+                                      .hidden_codes = a_.codes(n_, ff_width),
+                                      .gate_bias = vector(t.gate_bias),
+                                      .up_bias = vector(t.up_bias),
+                                      .down_bias = vector(t.down_bias)};
   observe(t.gate, x.values);
   observe(t.up, x.values);
   block::feed_forward_in<Kernels>(executor_, f, x);
@@ -450,13 +475,86 @@ void Forward<M>::per_layer(std::size_t i) noexcept {
   const std::size_t p = config_.per_layer_width;
   const View gate = a_.gate(n_, p);
   const View own = a_.per_layer(n_, config_.layers.size() * p).cols(i * p, p);  // (n, p)
-  project(residual_, t.gate, gate, false);
+  project(per_layer_input(i), t.gate, gate, false);
   executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
     Kernels::gated(kernel::GatedArgs{config_.layers[i].gate, gate, own, gate, row, row + 1});
   });
   const block::Branch b = branch(t.norm);
   project(gate, t.proj, b.target(), b.direct());
+  if (config_.streams > 1) {
+    block::join_streams<Kernels>(executor_, b, streams());
+  } else {
+    block::join_branch<Kernels>(executor_, b);
+  }
+}
+
+/// What a layer's own embedding is gated by: the residual stream, scaled where there are several.
+template <class M>
+MatrixView<float> Forward<M>::per_layer_input(std::size_t i) noexcept {
+  const float* const factors = vector(weights_.layer(i).altup.scale);
+  if (factors == nullptr) return residual_;
+  const View scaled = a_.normed(n_, config_.width);
+  executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
+    const auto x = residual_[row];
+    std::transform(x.begin(), x.end(), factors, scaled[row].begin(), std::multiplies<>());
+  });
+  return scaled;
+}
+
+/// The other streams begin as projections of the first, as long as it is.
+template <class M>
+void Forward<M>::split_streams() noexcept {
+  const std::size_t width = config_.width;
+  const View all = streams();
+  project(residual_, weights_.streams_in(), all.cols(width, all.cols() - width), false);
+  for (std::size_t s = 1; s < config_.streams; ++s) {
+    block::match_magnitude(executor_, residual_, all.cols(s * width, width));
+  }
+}
+
+/// `of` times m, which the router makes of the residual stream.
+template <class M>
+MatrixView<float> Forward<M>::stream_coefficients(const AltUpTensors& t, const TensorRef& of) noexcept {
+  const View m = a_.modalities(n_, config_.streams), out = a_.coefficients(n_, of.rows);
+  const Matrix router = matrix(t.router);
+  const auto x = norm(residual_, vector(t.router_norm), block::wants_codes(router));
+  observe(t.router, x.values);
+  block::project<Kernels>(executor_, x, std::array{Product{router, m}});
+  block::modalities(executor_, m, config_.width);
+  project(m, of, out, false);
+  return out;
+}
+
+/// residual = (residual + y + RMSNorm(up(down(y)))) / sqrt(2), where y went into the attention before, and is still there.
+template <class M>
+void Forward<M>::laurel(const LaurelTensors& t) noexcept {
+  const View y = a_.normed(n_, config_.width), low = a_.gate(n_, t.down.rows);
+  project(y, t.down, low, false);
+  const block::Branch b = branch(t.norm);
+  project(low, t.up, b.target(), b.direct());
   block::join_branch<Kernels>(executor_, b);
+  executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
+    Kernels::add(kernel::AddArgs{y, residual_, 1, row, row + 1});
+  });
+  scale(residual_, 1.0f / std::sqrt(2.0f));
+}
+
+/// residual = the mean of the streams, the others projected and as long as the first.
+template <class M>
+void Forward<M>::merge_streams() noexcept {
+  const std::size_t width = config_.width;
+  const View first = streams().cols(0, width), out = a_.branch(n_, width);
+  for (std::size_t s = 1; s < config_.streams; ++s) {
+    TensorRef w = weights_.streams_out();
+    w.rows = width;
+    w.first_row = (s - 1) * width;
+    project(streams().cols(s * width, width), w, out, false);
+    block::match_magnitude(executor_, first, out);
+    executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
+      Kernels::add(kernel::AddArgs{out, residual_, 1, row, row + 1});
+    });
+  }
+  scale(residual_, 1.0f / static_cast<float>(config_.streams));
 }
 
 }  // namespace mica::model

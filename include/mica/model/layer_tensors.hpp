@@ -61,8 +61,9 @@ struct DeltaNetTensors {
 
 /// A dense feed-forward block.
 struct FeedForwardTensors {
-  TensorRef gate, up;  // (ff_width, width)
-  TensorRef down;      // (width, ff_width)
+  TensorRef gate, up;                       // (ff_width, width)
+  TensorRef down;                           // (width, ff_width)
+  TensorRef gate_bias, up_bias, down_bias;  // one number per row
 };
 
 /// A mixture of experts.
@@ -84,6 +85,21 @@ struct PerLayerTensors {
   TensorRef norm;  // (width)
 };
 
+/// A learnt residual of low rank beside attention (LAuReL, Gemma 3n).
+struct LaurelTensors {
+  TensorRef down;  // (rank, width)
+  TensorRef up;    // (width, rank)
+  TensorRef norm;  // (width)
+};
+
+/// Alternating updates (block/altup.hpp).
+struct AltUpTensors {
+  TensorRef router, router_norm;  // (streams, width), (width)
+  TensorRef predict;              // (streams * streams, streams)
+  TensorRef correct;              // (streams, streams)
+  TensorRef scale;                // (width): of what the layer's own embedding is chosen by
+};
+
 struct LayerTensors {
   TensorRef attn_norm;  // (width)
   AttentionTensors attn;
@@ -96,6 +112,8 @@ struct LayerTensors {
   TensorRef dense_post_norm, experts_norm,
       experts_post_norm;  // (width), where experts run beside a dense block
   PerLayerTensors per_layer;
+  LaurelTensors laurel;
+  AltUpTensors altup;
   TensorRef output_scale;  // (1)
 };
 

@@ -39,6 +39,10 @@ class Weights {
   [[nodiscard]] const TensorRef& per_layer_embd() const noexcept { return per_layer_embd_; }
   [[nodiscard]] const TensorRef& per_layer_proj() const noexcept { return per_layer_proj_; }
   [[nodiscard]] const TensorRef& per_layer_norm() const noexcept { return per_layer_norm_; }
+  /// Of models with several residual streams: what makes the others of the first, and what they go through before all are
+  /// added, which is held with the last layer; ((streams - 1) * width, width) each.
+  [[nodiscard]] const TensorRef& streams_in() const noexcept { return streams_in_; }
+  [[nodiscard]] const TensorRef& streams_out() const noexcept { return streams_out_; }
 
   [[nodiscard]] std::span<const paging::Extent> extents() const noexcept { return extents_; }
   /// Embedding, layers, head, experts.
@@ -67,7 +71,11 @@ class Weights {
   void read_attention(std::size_t i, const arch::LayerConfig& layer, std::size_t width, AttentionTensors& t);
   void read_delta_net(std::size_t i, const block::DeltaNetConfig& config, std::size_t width,
                       DeltaNetTensors& t);
-  void read_feed_forward(std::size_t i, std::size_t ff_width, std::size_t width, FeedForwardTensors& t);
+  void read_feed_forward(std::size_t i, const arch::LayerConfig& layer, std::size_t width,
+                         FeedForwardTensors& t);
+  void read_streams(const arch::Config& config);
+  void read_altup(std::size_t i, std::size_t streams, std::size_t width, AltUpTensors& t);
+  void read_laurel(std::size_t i, std::size_t rank, std::size_t width, LaurelTensors& t);
   void read_experts(std::size_t i, const arch::LayerConfig& layer, std::size_t width, ExpertsTensors& t);
 
   const gguf::Document& document_;
@@ -76,6 +84,7 @@ class Weights {
   std::vector<std::string_view> names_;  // by extent
   TensorRef token_embd_;
   TensorRef per_layer_embd_, per_layer_proj_, per_layer_norm_;
+  TensorRef streams_in_, streams_out_;
   std::vector<LayerTensors> layers_;
   TensorRef output_norm_;
   TensorRef output_;
@@ -93,6 +102,7 @@ Weights<List>::Weights(const gguf::Document& document, const arch::Config& confi
     per_layer_proj_ = matrix(names::per_layer_model_proj, all, config.width, 0);
     per_layer_norm_ = vector(names::per_layer_proj_norm, config.per_layer_width, 0);
   }
+  if (config.streams > 1) read_streams(config);
   for (std::size_t i = 0; i < config.layers.size(); ++i) layers_.push_back(read_layer(i, config));
   output_norm_ = vector(names::output_norm, config.width, head_group);
   output_ =
@@ -113,7 +123,7 @@ LayerTensors Weights<List>::read_layer(std::size_t i, const arch::Config& config
   }
   if (layer.post_norms) t.post_attn_norm = norm("post_attention_norm");
   t.ffn_norm = norm(config.ffn_norm);
-  if (layer.ff_width != 0) read_feed_forward(i, layer.ff_width, config.width, t.ffn);
+  if (layer.ff_width != 0) read_feed_forward(i, layer, config.width, t.ffn);
   if (layer.experts.count != 0) read_experts(i, layer, config.width, t.experts);
   if (layer.experts.beside_dense) {
     t.dense_post_norm = norm("post_ffw_norm_1");
@@ -126,6 +136,8 @@ LayerTensors Weights<List>::read_layer(std::size_t i, const arch::Config& config
     t.per_layer.proj = matrix(name("proj"), config.width, config.per_layer_width, i + 1);
     t.per_layer.norm = norm("post_norm");
   }
+  if (layer.laurel_rank != 0) read_laurel(i, layer.laurel_rank, config.width, t.laurel);
+  if (config.streams > 1) read_altup(i, config.streams, config.width, t.altup);
   if (layer.output_scale) t.output_scale = vector(name("layer_output_scale"), 1, i + 1);
   return t;
 }
@@ -187,9 +199,11 @@ void Weights<List>::read_delta_net(std::size_t i, const block::DeltaNetConfig& d
 }
 
 template <class List>
-void Weights<List>::read_feed_forward(std::size_t i, std::size_t ff_width, std::size_t width,
+void Weights<List>::read_feed_forward(std::size_t i, const arch::LayerConfig& layer, std::size_t width,
                                       FeedForwardTensors& t) {
   const auto name = [i](std::string_view part) { return arch::tensor_names::layer(i, part); };
+  const auto bias = [i](std::string_view part) { return arch::tensor_names::layer_bias(i, part); };
+  const std::size_t ff_width = layer.ff_width;
   if (has(name("ffn_gate"))) {
     t.gate = matrix(name("ffn_gate"), ff_width, width, i + 1);
     t.up = matrix(name("ffn_up"), ff_width, width, i + 1);
@@ -198,6 +212,36 @@ void Weights<List>::read_feed_forward(std::size_t i, std::size_t ff_width, std::
     t.gate.rows = t.up.rows = t.up.first_row = ff_width;
   }
   t.down = matrix(name("ffn_down"), width, ff_width, i + 1);
+  if (!layer.ff_bias) return;
+  t.gate_bias = vector(bias("ffn_gate"), ff_width, i + 1);
+  t.up_bias = vector(bias("ffn_up"), ff_width, i + 1);
+  t.down_bias = vector(bias("ffn_down"), width, i + 1);
+}
+
+template <class List>
+void Weights<List>::read_streams(const arch::Config& config) {
+  namespace names = arch::tensor_names;
+  const std::size_t rows = (config.streams - 1) * config.width;
+  streams_in_ = matrix(names::altup_proj, rows, config.width, 0);
+  streams_out_ = matrix(names::altup_unembd_proj, rows, config.width, config.layers.size());
+}
+
+template <class List>
+void Weights<List>::read_altup(std::size_t i, std::size_t streams, std::size_t width, AltUpTensors& t) {
+  const auto name = [i](std::string_view part) { return arch::tensor_names::layer(i, part); };
+  t.router = matrix(name("altup_router"), streams, width, i + 1);
+  t.router_norm = vector(name("altup_router_norm"), width, i + 1);
+  t.predict = matrix(name("altup_predict_coef"), streams * streams, streams, i + 1);
+  t.correct = matrix(name("altup_correct_coef"), streams, streams, i + 1);
+  t.scale = vector(name("altup_correct_scale"), width, i + 1);
+}
+
+template <class List>
+void Weights<List>::read_laurel(std::size_t i, std::size_t rank, std::size_t width, LaurelTensors& t) {
+  const auto name = [i](std::string_view part) { return arch::tensor_names::layer(i, part); };
+  t.down = matrix(name("laurel_l"), rank, width, i + 1);
+  t.up = matrix(name("laurel_r"), width, rank, i + 1);
+  t.norm = vector(name("laurel_post_norm"), width, i + 1);
 }
 
 template <class List>

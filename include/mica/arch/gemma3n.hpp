@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gemma 3n (`gemma3n`): several residual streams of which blocks read one, a learnt residual beside attention, an embedding for
+// every layer, gates of which the first layers keep the large ones, four layers with a window to one without, and last
+// layers that read the keys and values of earlier ones.
+#pragma once
+
+#include "mica/arch/concept.hpp"
+#include "mica/arch/read_gemma.hpp"
+#include "mica/block/altup.hpp"
+
+namespace mica::arch {
+
+struct Gemma3n {
+  // Required by Arch
+  static constexpr std::string_view name = "gemma3n";
+
+  [[nodiscard]] static Config config(const gguf::Document& document) {
+    const KeyReader keys(document, name);
+    Config config = read_gemma(keys, name);
+    const std::size_t n = config.layers.size();
+    config.logit_softcap = static_cast<float>(keys.positive_or("final_logit_softcapping", 30.0));
+    config.per_layer_width = keys.count("embedding_length_per_layer_input", 1, max_width);
+    config.streams = read_streams(keys);
+    const std::size_t window = keys.count("attention.sliding_window", 1, max_context);
+    const std::vector<bool> windows = read_windows(keys, n, 5);
+    add_window_rope(keys, config, config.ropes.front().dims);
+    for (std::size_t i = 0; i < n; ++i) {
+      LayerConfig& layer = config.layers[i];
+      layer.post_norms = true;
+      layer.head_norm = block::HeadNorm::weighted;
+      layer.v_norm = true;
+      layer.attention_scale = 1;
+      layer.laurel_rank = document.tensor(tensor_names::layer(i, "laurel_l")).rows();
+      if (!windows[i]) continue;
+      look_through_window(layer, window);
+      layer.rope = 1;
+    }
+    share_keys_and_values(keys, config, windows);
+    read_sparsity(keys, config);
+    return config;
+  }
+
+ private:
+  [[nodiscard]] static std::size_t read_streams(const KeyReader& keys) {
+    const std::size_t active = keys.count_or("altup.active_idx", 0, block::max_streams - 1, 0);
+    MICA_CHECK(active == 0, unsupported, keys.file(), ": key '", keys.key("altup.active_idx"), "' is ",
+               active, "; supported: 0");
+    return keys.count("altup.num_inputs", 2, block::max_streams);
+  }
+
+  /// Deviations above the mean at which a layer's gate begins; 0 and -infinity: it keeps all.
+  static void read_sparsity(const KeyReader& keys, Config& config) {
+    const std::string key = keys.key("activation_sparsity_scale");
+    const auto found = keys.document().metadata().get_each<float>(key, config.layers.size());
+    for (std::size_t i = 0; found && i < config.layers.size(); ++i) {
+      const float deviations = (*found)[i];
+      const bool keeps_all = std::isinf(deviations) && deviations < 0;
+      MICA_CHECK(keeps_all || std::isfinite(deviations), file, keys.file(), ": key '", key, "' has ",
+                 deviations, "; allowed: finite numbers, and -infinity");
+      config.layers[i].sparsity = keeps_all ? 0 : deviations;
+    }
+  }
+};
+
+static_assert(Arch<Gemma3n>);
+
+}  // namespace mica::arch
