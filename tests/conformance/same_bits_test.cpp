@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program's own Transformer on files of the conformance kit: the same bits for any threads, chunk, storage and
-// pager, and for a model in one file or in shards.
+// pager, of every family, and for a model in one file or in shards.
 
 #include "mica/alloc/huge.hpp"
-#include "mica/arch/llama.hpp"
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/lists.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/model/chosen.hpp"
 #include "model/run_model.hpp"
@@ -18,13 +19,14 @@
 namespace mica::test {
 namespace {
 
-using Model = model::Chosen<arch::Llama, alloc::Huge, exec::Team>;
+using Model = model::Chosen<arch::AnyOf<arch::All>, alloc::Huge, exec::Team>;
 
 struct Way {
   std::size_t threads = 1;
   std::size_t chunk = 512;
   std::string kv = "segmented";
   std::string weights = "mapped";
+  std::string element = "F16";
 };
 
 /// Logits after every token of a prompt that passes the boundary of an attention chunk.
@@ -34,6 +36,7 @@ std::vector<float> run(const std::string& path, const Way& way) {
   model::Choice choice;
   choice.kv = way.kv;
   choice.weights = way.weights;
+  choice.cache_type_k = choice.cache_type_v = way.element;
   const ModelOptions options{.n_ctx = 512, .chunk = way.chunk, .logits_rows = 512, .log = {}};
   auto model = model::make_chosen<Model>(document, team, options, {}, choice);
   auto cache = model::make_chosen_cache(model, choice);
@@ -56,6 +59,35 @@ TEST_CASE("files of the kit give the same bits for any threads, chunk, storage a
     CHECK(same_bits(expected, run(*path, {.weights = "resident"})));
     CHECK(same_bits(expected,
                     run(*path, {.threads = 2, .chunk = 1, .kv = "contiguous", .weights = "resident"})));
+  }
+}
+
+TEST_CASE("every family gives the same bits for steps of 512 tokens, of 7 and of 1") {
+  for (const std::string name :
+       {"gemma.F16", "gemma2.Q8_0", "gemma3.Q8_0", "gemma4.Q8_0", "gpt-oss.MXFP4_MOE", "llama-mha-spm.F16",
+        "llama4.Q8_0", "mixtral.Q4_K_M", "phi3.Q8_0", "qwen2.BF16", "qwen2-yarn.F16", "qwen3.IQ4_XS",
+        "qwen3moe.Q4_K_M", "qwen35.Q8_0", "qwen3next.Q8_0"}) {
+    const auto path = shared_dir("steps of " + name, "conformance/models/" + name + ".gguf");
+    if (!path) continue;
+    CAPTURE(name);
+    const auto expected = run(*path, {});
+    CHECK(same_bits(expected, run(*path, {.chunk = 7})));
+    CHECK(same_bits(expected, run(*path, {.chunk = 1})));
+    CHECK(same_bits(expected, run(*path, {.threads = 2, .chunk = 64, .kv = "contiguous"})));
+  }
+}
+
+TEST_CASE("every element of keys and values gives the same bits for any step") {
+  for (const std::string name : {"gemma3.Q8_0", "gpt-oss.MXFP4_MOE", "llama3-gqa.F32", "qwen3next.Q8_0"}) {
+    const auto path = shared_dir("elements in " + name, "conformance/models/" + name + ".gguf");
+    if (!path) continue;
+    for (const std::string element : {"F32", "BF16", "Q8_0"}) {
+      CAPTURE(name);
+      CAPTURE(element);
+      const auto expected = run(*path, {.element = element});
+      CHECK(same_bits(expected, run(*path, {.chunk = 7, .element = element})));
+      CHECK(same_bits(expected, run(*path, {.threads = 2, .chunk = 1, .element = element})));
+    }
   }
 }
 
