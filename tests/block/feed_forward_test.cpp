@@ -69,4 +69,31 @@ TEST_CASE("norm and the gated block are what their formulas say") {
   }
 }
 
+TEST_CASE("of a sparse gate only what lies far above the mean stays, less the cut") {
+  constexpr float deviations = 0.7f;
+  std::vector<float> x = random(101, 6);
+  double sum = 0, squares = 0;
+  for (const float v : x) sum += static_cast<double>(v);
+  for (const float v : x) squares += std::pow(static_cast<double>(v) - sum / 101, 2);
+  const double cut = sum / 101 + static_cast<double>(deviations) * std::sqrt(squares / 101);
+  const std::vector<float> before = x;
+  block::keep_large(x, deviations);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    CHECK(std::fabs(static_cast<double>(x[i]) - std::max(static_cast<double>(before[i]) - cut, 0.0)) < 1e-6);
+    if (x[i] > 0) ++kept;
+  }
+  CHECK(kept > 5);
+  CHECK(kept < 50);
+}
+
+TEST_CASE("what is no number stays in a sparse gate, and equal numbers go") {
+  std::vector<float> bad = {1, NAN, 3};
+  block::keep_large(bad, 1);
+  CHECK(std::isnan(bad[1]));
+  std::vector<float> equal(7, 2.5f);
+  block::keep_large(equal, 1);
+  for (const float v : equal) CHECK(v == 0.0f);
+}
+
 }  // namespace mica::test

@@ -58,6 +58,24 @@ TEST_CASE("products that share an input are each computed whole, rows that fill 
   }
 }
 
+TEST_CASE("a bias is added once to every row, whether a product replaces or adds") {
+  constexpr std::size_t k = 5, n = 3, rows = 67;
+  const auto x = numbers(n * k, 1), w = numbers(rows * k, 2), bias = numbers(rows, 3);
+  for (const bool add : {false, true}) {
+    CAPTURE(add);
+    std::vector<float> y(n * rows, 100.0f);
+    exec::Team team(2);
+    block::project<kernel::Scalar>(
+        team, kernel::Input{{x.data(), n, k}, {}},
+        std::array{Product<List>{matrix(w, rows, k), {y.data(), n, rows}, add, bias.data()}});
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      float expected = (add ? 100.0f : 0.0f) + bias[i % rows];
+      for (std::size_t j = 0; j < k; ++j) expected += w[i % rows * k + j] * x[i / rows * k + j];
+      CHECK(y[i] == expected);
+    }
+  }
+}
+
 TEST_CASE("codes are wanted when any of the matrices is of an integer format") {
   const std::vector<float> w(64);
   const auto floats = matrix(w, 1, 32);
@@ -67,6 +85,8 @@ TEST_CASE("codes are wanted when any of the matrices is of an integer format") {
   CHECK(block::wants_codes(codes));
   CHECK(block::wants_codes(floats, codes));
   CHECK(block::wants_codes(codes, floats, floats));
+  CHECK_FALSE(block::wants_codes(tensor::AnyMatrix<List>()));  // a matrix that a layer does not have
+  CHECK(block::wants_codes(tensor::AnyMatrix<List>(), codes));
 }
 
 }  // namespace mica::test
