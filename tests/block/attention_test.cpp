@@ -101,8 +101,8 @@ struct Sequence {
     double dot = 0;
     for (std::size_t i = 0; i < query.size(); ++i) dot += query[i] * key[i];
     if (layer.position_scale != 0) {
-      const double steps =
-          std::floor(static_cast<double>(pos + 1) / static_cast<double>(layer.position_step));
+      const double steps = std::floor(static_cast<double>(pos + layer.position_offset) /
+                                      static_cast<double>(layer.position_step));
       dot *= 1 + static_cast<double>(layer.position_scale) * std::log(1 + steps);
     }
     dot *= layer.attention_scale != 0 ? static_cast<double>(layer.attention_scale)
@@ -246,6 +246,7 @@ std::vector<std::pair<std::string, LayerConfig>> kinds() {
     l.head_norm = HeadNorm::weighted;
     l.position_scale = 0.1f;
     l.position_step = 30;
+    l.position_offset = 1;
     l.kv_source = 0;
   });
   return out;

@@ -71,11 +71,8 @@ TEST_CASE("a token's experts are those with the highest scores, with the weights
         for (const std::size_t used : {std::size_t{1}, (count + 1) / 2, count}) {
           CAPTURE(count);
           CAPTURE(used);
-          const ExpertsConfig config{.count = count,
-                                     .used = used,
-                                     .routing = routing,
-                                     .normalized = normalized,
-                                     .weight_scale = 2.5f};
+          const ExpertsConfig config{
+              .count = count, .used = used, .routing = routing, .normalized = normalized};
           const auto logits = random(count, count + used), scale = random(count, 99);
           const auto scores = exact_scores(routing, logits);
           const auto expected = best(scores, used);
@@ -85,7 +82,7 @@ TEST_CASE("a token's experts are those with the highest scores, with the weights
           for (std::size_t i = 0; i < used; ++i) {
             const std::size_t e = expected[i];
             REQUIRE(choices[i].expert == e);
-            const double weight = scores[e] / (normalized ? sum : 1) * 2.5 * static_cast<double>(scale[e]);
+            const double weight = scores[e] / (normalized ? sum : 1) * static_cast<double>(scale[e]);
             CHECK(std::fabs(static_cast<double>(choices[i].weight) - weight) <
                   1e-6 * (1 + std::fabs(weight)));
           }
