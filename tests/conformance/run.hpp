@@ -23,6 +23,12 @@ namespace mica::test {
 using Ordinary = Transformer<arch::AnyOf<arch::All>, WithKvElement<kv::AnyElements<>>>;
 using Decoded = Ordinary::With<WithKernels<DecodedKernels>>;
 
+/// Leading greedy tokens that equal the kit's, of those that are a fair test of float arithmetic, over all prompts.
+struct Greedy {
+  std::size_t equal = 0;
+  std::size_t safe = 0;
+};
+
 template <class Model>
 class Run {
  public:
@@ -75,11 +81,6 @@ class Run {
     return out;
   }
 
-  /// Leading greedy tokens that equal the kit's, of those that are a fair test, over all prompts.
-  struct Greedy {
-    std::size_t equal = 0;
-    std::size_t safe = 0;
-  };
   [[nodiscard]] Greedy greedy() {
     Greedy out;
     for (const auto& wanted : entry_["rows"]) {
