@@ -71,6 +71,10 @@ class FamilyFile {
     tensors_.erase(name);
     return *this;
   }
+  FamilyFile& put(const std::string& name, Numbers numbers) {
+    tensors_[name] = std::move(numbers);
+    return *this;
+  }
   /// Numbers around 0 that keep the size of what they are multiplied with, times `size`.
   FamilyFile& matrix(const std::string& name, std::size_t rows, std::size_t cols, double size = 1) {
     return add(name, rows, cols, 0, size / std::sqrt(static_cast<double>(cols)));
@@ -117,8 +121,7 @@ class FamilyFile {
       for (int k = 0; k < 12; ++k) sum += rng_.uniform();
       v = static_cast<float>(middle + deviation * sum);
     }
-    tensors_[name] = std::move(numbers);
-    return *this;
+    return put(name, std::move(numbers));
   }
 
   std::string arch_;
