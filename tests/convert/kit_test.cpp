@@ -168,8 +168,8 @@ void check_keys(const gguf::Metadata& ours, const gguf::Metadata& kit) {
     CAPTURE(found->description());
     CAPTURE(wanted.description());
     if (wanted.is_array() && !found->is_array()) {
-      for (const std::uint64_t each : *wanted.as<gguf::Array<std::uint64_t>>())
-        CHECK(each == *found->as<std::uint64_t>());
+      const auto each_layer = *wanted.as<gguf::Array<std::uint64_t>>();
+      for (const std::uint64_t each : each_layer) CHECK(each == *found->as<std::uint64_t>());
     } else {
       CHECK(found->type() == wanted.type());
       CHECK(std::equal(found->bytes().begin(), found->bytes().end(), wanted.bytes().begin(),
