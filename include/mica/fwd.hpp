@@ -125,6 +125,12 @@ namespace plan {
 struct Plan;
 }  // namespace plan
 
+namespace quantize {
+class ImportanceCollector;
+class Job;
+struct Importance;
+}  // namespace quantize
+
 namespace text {
 class AnyTokenizer;
 class Bpe;
