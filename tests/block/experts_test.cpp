@@ -108,8 +108,9 @@ struct Shelf {
 struct Mixture {
   block::ExpertsConfig config;
   std::size_t width;
-  format::Id id = format::Id::F32;
+  format::Id id = format::Id::F32;  // of gates and ups
   bool biased = false;
+  format::Id down = id;
   std::size_t tokens = 29;
   bool observed = false;
   Shelf shelf = {};
@@ -123,7 +124,7 @@ struct Mixture {
       const std::uint64_t seed = 100 * e;
       shelf.experts.push_back({{ff, width, id, seed},
                                {ff, width, id, seed + 1},
-                               {width, ff, id, seed + 2},
+                               {width, ff, down, seed + 2},
                                random(ff, seed + 3),
                                random(ff, seed + 4),
                                random(width, seed + 5)});
@@ -139,7 +140,8 @@ struct Mixture {
     }
   }
 
-  [[nodiscard]] bool quantized() const { return id != format::Id::F32; }
+  [[nodiscard]] bool quantized_input() const { return id != format::Id::F32; }
+  [[nodiscard]] bool quantized_hidden() const { return down != format::Id::F32; }
 
   /// The sum over experts, in doubles, of numbers as they are before activations are quantised.
   [[nodiscard]] std::vector<double> exact() const {
@@ -188,16 +190,17 @@ struct Mixture {
     scratch.up_out = {up.data(), capacity, ff};
     const MatrixView<const float> tokens_in(x.data() + first * width, n, width);
     kernel::Input input{tokens_in, {}};
-    if (quantized()) {
+    if (quantized_input()) {
       input.codes = in.rows(n, width);
       kernel::Scalar::quantize(kernel::QuantizeArgs{tokens_in, input.codes, 0, n});
       scratch.input_codes = gathered.rows(capacity, width);
-      scratch.hidden_codes = gathered.rows(capacity, ff);
     }
+    if (quantized_hidden()) scratch.hidden_codes = gathered.rows(capacity, ff);
     y.assign(n * width, 0.0f);
     const block::ExpertsContext<Shelf> context{.config = config,
                                                .x = input,
-                                               .quantized = quantized(),
+                                               .quantized_input = quantized_input(),
+                                               .quantized_hidden = quantized_hidden(),
                                                .observed = observed,
                                                .scratch = scratch,
                                                .source = shelf,
@@ -242,6 +245,9 @@ std::vector<Mixture> mixtures() {
       for (std::size_t i = out.size() - 2; i < out.size(); ++i) out[i].config.weighted_input = weighted_input;
     }
   }
+  out.push_back({.config = {.count = 5, .used = 2, .ff_width = 33}, .width = 64, .id = format::Id::Q8_0});
+  out.back().down = format::Id::F32;  // rows that no block of 32 divides
+  out.push_back({.config = {.count = 5, .used = 2, .ff_width = 64}, .width = 33, .down = format::Id::Q8_0});
   out.push_back({.config = {.count = 4, .used = 4, .ff_width = 1}, .width = 5});
   out.push_back({.config = {.count = 1, .used = 1, .ff_width = 131}, .width = 130});
   for (Mixture& mixture : out) mixture.draw();
@@ -263,7 +269,7 @@ TEST_CASE("a mixture is the weighted sum of its experts") {
       error += std::pow(static_cast<double>(y[i]) - exact[i], 2);
       size += std::pow(exact[i], 2);
     }
-    CHECK(std::sqrt(error / size) < (mixture.quantized() ? 2e-2 : 1e-6));
+    CHECK(std::sqrt(error / size) < (mixture.quantized_input() || mixture.quantized_hidden() ? 2e-2 : 1e-6));
   }
 }
 

@@ -76,6 +76,16 @@ TEST_CASE("a hybrid gives the same bits for any step, team, pager and kernels") 
   }
 }
 
+TEST_CASE("experts whose gate and up are one tensor give the bits of experts whose are two") {
+  for (HybridRecipe recipe : {with_experts(), of_q8_0(with_experts())}) {
+    const auto ids = random_ids(20, recipe.n_vocab);
+    exec::Inline executor;
+    const auto expected = run<Hybrid>(TinyHybrid(recipe), ids, 20, executor);
+    recipe.fused_experts = true;
+    CHECK(same_bits(expected, run<Hybrid>(TinyHybrid(recipe), ids, 20, executor)));
+  }
+}
+
 TEST_CASE("a cache says how far a rewind went, and going on from there equals a fresh cache") {
   const TinyHybrid tiny(with_experts());
   const auto ids = random_ids(100, 67), other = random_ids(9, 67, 8);

@@ -104,6 +104,38 @@ TEST_CASE("every KV element gives the same bits for one token at a time and for 
   CHECK(same_bits(feed(any, cache, ids, 40), run<Fixed>(tiny, ids, 40, executor)));
 }
 
+TEST_CASE("fused tensors give the bits of the tensors that they are made of") {
+  for (const format::Id format : {format::Id::F32, format::Id::Q4_K}) {
+    CAPTURE(format::name(format));
+    const Recipe recipe = format == format::Id::F32 ? Recipe{} : blocks_of(format);
+    const TinyModel plain(recipe);
+    Recipe fused = recipe;
+    const auto fuse = [&](std::size_t layer, std::string_view whole, const std::vector<std::string>& parts) {
+      std::vector<std::byte> bytes;
+      std::uint64_t rows = 0;
+      for (const std::string& part : parts) {
+        const std::string name = arch::tensor_names::layer(layer, part);
+        const gguf::TensorInfo& tensor = plain.document().tensor(name);
+        const auto first = plain.bytes().begin() + static_cast<std::ptrdiff_t>(tensor.offset);
+        bytes.insert(bytes.end(), first, first + static_cast<std::ptrdiff_t>(tensor.bytes));
+        rows += tensor.rows();
+        fused.without.insert(name);
+      }
+      const auto before = fused.edit;
+      fused.edit = [=, name = arch::tensor_names::layer(layer, whole)](gguf::Writer& writer) {
+        if (before) before(writer);
+        writer.add(name, format, {recipe.width, rows}, [=](const gguf::Sink& sink) { sink(bytes); });
+      };
+    };
+    for (std::size_t i = 0; i < recipe.layers; ++i) {
+      fuse(i, "attn_qkv", {"attn_q", "attn_k", "attn_v"});
+      fuse(i, "ffn_up", {"ffn_gate", "ffn_up"});
+    }
+    const auto ids = random_ids(20, 67);
+    CHECK(same_bits(run_with<>(plain, ids, 20), run_with<>(TinyModel(fused), ids, 20)));
+  }
+}
+
 TEST_CASE("rewinding and going on equals a fresh cache") {
   const TinyModel tiny{Recipe{}};
   const auto ids = random_ids(300, 67), other = random_ids(20, 67, 8);

@@ -27,6 +27,7 @@ struct HybridRecipe {
   std::size_t experts = 0;  // 0: dense
   std::size_t used = 2;
   std::size_t shared_ff_width = 0;
+  bool fused_experts = false;  // gate and up of an expert in one tensor; the same numbers
   std::size_t n_vocab = 67;
   std::size_t n_ctx = 700;
   format::Id format = format::Id::F32;  // of every matrix
@@ -87,6 +88,18 @@ class TinyHybrid {
     std::vector<std::uint64_t> dims = {cols, rows};
     if (copies > 1) dims.push_back(copies);
     writer_.add(name, r_.format, dims, std::span<const std::byte>(data_.back()));
+  }
+  /// Of each expert the gate, then what it gates.
+  void fused_gates(const std::string& name) {
+    const auto gate = random_matrix(r_.format, r_.experts * r_.ff_width, r_.width, rng_);
+    const auto up = random_matrix(r_.format, r_.experts * r_.ff_width, r_.width, rng_);
+    const auto one = static_cast<std::ptrdiff_t>(gate.size() / r_.experts);
+    std::vector<std::byte>& both = data_.emplace_back();
+    for (std::ptrdiff_t at = 0; at < std::ssize(gate); at += one) {
+      both.insert(both.end(), gate.begin() + at, gate.begin() + at + one);
+      both.insert(both.end(), up.begin() + at, up.begin() + at + one);
+    }
+    writer_.add(name, r_.format, {r_.width, 2 * r_.ff_width, r_.experts}, std::span<const std::byte>(both));
   }
   /// Numbers around `middle`.
   void vector(const std::string& name, std::vector<std::uint64_t> dims, float middle) {
@@ -173,7 +186,12 @@ inline void TinyHybrid::write_feed_forward(std::size_t i) {
     return;
   }
   matrix(name("ffn_gate_inp"), r_.experts, r_.width);
-  block("_exps", r_.ff_width, r_.experts);
+  if (r_.fused_experts) {
+    fused_gates(name("ffn_gate_up_exps"));
+    matrix(name("ffn_down_exps"), r_.width, r_.ff_width, r_.experts);
+  } else {
+    block("_exps", r_.ff_width, r_.experts);
+  }
   if (r_.shared_ff_width == 0) return;
   block("_shexp", r_.shared_ff_width, 1);
   matrix(name("ffn_gate_inp_shexp"), 1, r_.width);

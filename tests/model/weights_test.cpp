@@ -4,6 +4,7 @@
 
 #include "io/temporary_folder.hpp"
 #include "mica/arch/llama.hpp"
+#include "model/tiny_hybrid.hpp"
 #include "model/tiny_model.hpp"
 
 #include <doctest/doctest.h>
@@ -57,6 +58,40 @@ TEST_CASE("a head that the file lacks is the embedding, and is counted once") {
   const auto weights = open(tiny);
   CHECK(weights.output().index == weights.token_embd().index);
   CHECK(weights.extents().size() == 1 + 2 * 9 + 1);
+}
+
+TEST_CASE("every expert has an entry and a group of its own, after the head") {
+  for (const bool fused : {false, true}) {
+    CAPTURE(fused);
+    HybridRecipe recipe = of_q8_0(with_experts());
+    recipe.fused_experts = fused;
+    const TinyHybrid tiny(recipe);
+    const auto config = arch::Qwen35Moe::config(tiny.document());
+    const model::Weights<format::All> weights(tiny.document(), config);
+    REQUIRE(weights.groups() == 4 + 2 + 4 * 9);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const model::ExpertsTensors& t = weights.layer(i).experts;
+      CHECK(t.first_group == 6 + i * 9);
+      CHECK(weights.extents()[t.router.index].group == i + 1);
+      CHECK(weights.extents()[t.shared.down.index].group == i + 1);
+      for (const model::ExpertsRef* ref : {&t.gate, &t.up, &t.down}) {
+        const std::string_view name = weights.name(ref->first.index);
+        const gguf::TensorInfo& whole = tiny.document().tensor(name);
+        for (std::size_t e = 0; e < 9; ++e) {
+          const paging::Extent& extent = weights.extents()[ref->expert(e).index];
+          CHECK(weights.name(ref->expert(e).index) == name);
+          CHECK(extent.group == t.first_group + e);
+          CHECK(extent.bytes == whole.bytes / 9);
+          CHECK(extent.offset == whole.offset + e * extent.bytes);
+        }
+      }
+      CHECK(t.gate.first.byte_offset() == 0);
+      CHECK(t.up.first.byte_offset() == (fused ? weights.extents()[t.up.first.index].bytes / 2 : 0));
+    }
+    std::uint64_t bytes = 0;
+    for (const auto& tensor : tiny.document().tensors()) bytes += tensor.bytes;
+    CHECK(weights.bytes() == bytes);
+  }
 }
 
 TEST_CASE("each tensor that is missing is named") {

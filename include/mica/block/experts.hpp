@@ -43,10 +43,11 @@ template <class Source>
 struct ExpertsContext {
   const ExpertsConfig& config;
   kernel::Gate gate = kernel::Gate::silu;
-  kernel::Input x;         // (n, width); with codes when `quantized`
-  bool quantized = false;  // an expert has integer weights
-  bool observed = false;   // inputs() and hidden() want to be called
-  ExpertScratch scratch;   // its rows are sorted
+  kernel::Input x;                // (n, width); with codes when quantized_input
+  bool quantized_input = false;   // gates or ups have integer weights
+  bool quantized_hidden = false;  // downs have
+  bool observed = false;          // inputs() and hidden() want to be called
+  ExpertScratch scratch;          // its rows are sorted
   Source& source;
   MatrixView<float> y;  // (n, width)
 };
@@ -134,7 +135,7 @@ class ExpertBatch {
       const float factor = c_.config.weighted_input ? s_.rows.weight[first_row_ + i] : 1.0f;
       const auto x = c_.x.values[token];
       std::transform(x.begin(), x.end(), s_.values[i].begin(), [factor](float v) { return v * factor; });
-      if (c_.quantized) copy_codes(c_.x.codes, token, s_.input_codes, i, factor);
+      if (c_.quantized_input) copy_codes(c_.x.codes, token, s_.input_codes, i, factor);
     });
   }
 
@@ -165,7 +166,7 @@ class ExpertBatch {
   void activate() noexcept {
     executor_.run(rows_, [this](std::size_t i, std::size_t) noexcept {
       K::gated(kernel::GatedArgs{c_.gate, s_.gate_out, s_.up_out, s_.gate_out, i, i + 1});
-      if (c_.quantized) K::quantize(kernel::QuantizeArgs{s_.gate_out, s_.hidden_codes, i, i + 1});
+      if (c_.quantized_hidden) K::quantize(kernel::QuantizeArgs{s_.gate_out, s_.hidden_codes, i, i + 1});
     });
   }
 

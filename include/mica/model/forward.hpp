@@ -410,15 +410,16 @@ bool Forward<M>::experts(std::size_t i, const kernel::Input& x, View y) noexcept
     }
     void hidden(std::size_t e, MatrixView<const float> rows) noexcept { f.observe(t.down.first, rows, e); }
   } source{*this, t, layer.experts};
-  const bool quantized = block::wants_codes(matrix(t.gate.first), matrix(t.up.first), matrix(t.down.first));
-  const block::ExpertsContext<Source> context{.config = layer.experts,
-                                              .gate = layer.gate,
-                                              .x = x,
-                                              .quantized = quantized,
-                                              .observed = Observer::active,
-                                              .scratch = a_.experts(n_, config_.width, layer.experts),
-                                              .source = source,
-                                              .y = y};
+  const block::ExpertsContext<Source> context{
+      .config = layer.experts,
+      .gate = layer.gate,
+      .x = x,
+      .quantized_input = block::wants_codes(matrix(t.gate.first), matrix(t.up.first)),
+      .quantized_hidden = block::wants_codes(matrix(t.down.first)),
+      .observed = Observer::active,
+      .scratch = a_.experts(n_, config_.width, layer.experts),
+      .source = source,
+      .y = y};
   return block::run_experts<Kernels, Formats>(executor_, context);
 }
 

@@ -204,7 +204,8 @@ void Weights<List>::read_feed_forward(std::size_t i, const arch::LayerConfig& la
   const auto name = [i](std::string_view part) { return arch::tensor_names::layer(i, part); };
   const auto bias = [i](std::string_view part) { return arch::tensor_names::layer_bias(i, part); };
   const std::size_t ff_width = layer.ff_width;
-  if (has(name("ffn_gate"))) {
+  const gguf::TensorInfo* const up = document_.find(name("ffn_up"));
+  if (has(name("ffn_gate")) || up == nullptr || up->rows() != 2 * ff_width) {
     t.gate = matrix(name("ffn_gate"), ff_width, width, i + 1);
     t.up = matrix(name("ffn_up"), ff_width, width, i + 1);
   } else {  // one tensor: the gate, then what it gates
