@@ -2,6 +2,7 @@
 
 #include "mica/arch/llama.hpp"
 
+#include "arch/reference.hpp"
 #include "io/temporary_folder.hpp"
 #include "model/tiny_model.hpp"
 
@@ -30,6 +31,45 @@ Recipe with(std::string key, T value) {
 
 Error refused(const Recipe& recipe) {
   return refusal([&] { return config(recipe); });
+}
+
+/// Heads that are wider together than the residual stream, as Mistral has them.
+FamilyFile with_biases() {
+  FamilyFile file("llama");
+  file.shape(2, 20, 4, 2, 6, 30).matrix("token_embd.weight", family_vocabulary, 20, 4);
+  file.vector("output_norm.weight", 20);
+  for (std::size_t i = 0; i < 2; ++i) {
+    add_attention(file, i, 20, 24, 12);
+    add_feed_forward(file, i, 20, 30);
+    for (const auto& [part, rows] : {std::pair{"attn_q", 24},
+                                     {"attn_k", 12},
+                                     {"attn_v", 12},
+                                     {"attn_output", 20},
+                                     {"ffn_gate", 30},
+                                     {"ffn_up", 30},
+                                     {"ffn_down", 20}}) {
+      file.vector(arch::tensor_names::layer_bias(i, part), static_cast<std::size_t>(rows), 0);
+    }
+  }
+  return file;
+}
+
+reference::Rows expected(const FamilyFile& file, std::span<const text::TokenId> ids) {
+  using namespace reference;
+  const Attention a{4, 2, 6, 1 / std::sqrt(6.0), false, 6};
+  Rows x = embedded(file, ids);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Rows attended = attention(file, i, a, normed_rows(x, file.layer(i, "attn_norm")));
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      x[t] = add(x[t], attended[t]);
+      const Row y = normed(x[t], file.layer(i, "ffn_norm"));
+      const Row gate = with_bias(file, i, "ffn_gate", times(file.layer(i, "ffn_gate"), y));
+      const Row up = with_bias(file, i, "ffn_up", times(file.layer(i, "ffn_up"), y));
+      x[t] =
+          add(x[t], with_bias(file, i, "ffn_down", times(file.layer(i, "ffn_down"), gated(gate, up, silu))));
+    }
+  }
+  return logits(file, x);
 }
 
 /// A row of rope factors.
@@ -188,6 +228,20 @@ TEST_CASE("numbers that are no positive finite number are refused") {
       writer.set("llama.rope.scaling.factor", bad);
     }));
     CHECK(mentions(scale, "rope.scaling.factor", "above 0"));
+  }
+}
+
+TEST_CASE("biases are read where a file has them") {
+  FamilyFile file = with_biases();
+  const auto ids = random_ids(13, family_vocabulary);
+  check_family<arch::Llama>(file, ids, expected(file, ids));
+  for (const char* const part : {"attn_k", "ffn_gate"}) {
+    const std::string name = arch::tensor_names::layer_bias(1, part);
+    FamilyFile other = with_biases();
+    other.without(name);
+    exec::Inline executor;
+    const Error error = refusal([&] { FamilyModel<arch::Llama>(other.document(), executor, {.log = {}}); });
+    CHECK(mentions(error, name, "missing"));
   }
 }
 
