@@ -29,6 +29,7 @@ TEST_CASE("squares are summed by column and rows are counted") {
   ImportanceCollector collector(document);
   const std::vector<float> rows = {1, -2, 3, 0, 99, 2, 0, 0.5F, 1, 99};  // (2, 4), five apart
   collector.product("blk.0.attn_q.weight", MatrixView<const float>(rows.data(), 2, 4, 5));
+  collector.layer(0, {});
   collector.product("blk.0.attn_q.weight", MatrixView<const float>(rows.data(), 1, 4));
   const Importance importance = collector.importance();
   REQUIRE(importance.entries.size() == 1);  // what was not used is not there
@@ -36,6 +37,20 @@ TEST_CASE("squares are summed by column and rows are counted") {
   REQUIRE(entry != nullptr);
   CHECK(entry->sums == std::vector<float>{6, 8, 18.25F, 1});
   CHECK(entry->counts == std::vector<float>{3});
+}
+
+TEST_CASE("a matrix that is shown part by part is counted once, until its layer ends") {
+  SmallModel model = some_model();
+  const auto document = model.document();
+  ImportanceCollector collector(document);
+  const std::vector<float> row = {1, 2, 3, 4};
+  const MatrixView<const float> rows(row.data(), 1, 4);
+  for (int part = 0; part < 3; ++part) collector.product("blk.0.attn_q.weight", rows);
+  CHECK(collector.importance().find("blk.0.attn_q.weight")->counts == std::vector<float>{1});
+  collector.layer(0, rows);
+  collector.product("blk.0.attn_q.weight", rows);
+  CHECK(collector.importance().find("blk.0.attn_q.weight")->counts == std::vector<float>{2});
+  CHECK(collector.importance().find("blk.0.attn_q.weight")->sums == std::vector<float>{2, 8, 18, 32});
 }
 
 TEST_CASE("each expert has sums of its own, and one that was never chosen has none") {
@@ -78,8 +93,10 @@ TEST_CASE("sums do not lose what is small beside what is large") {
   const std::vector<float> large = {4096, 0, 0, 0};
   const std::vector<float> small = {1, 0, 0, 0};
   collector.product("blk.0.attn_q.weight", MatrixView<const float>(large.data(), 1, 4));
-  for (int i = 0; i < 4096; ++i)
+  for (int i = 0; i < 4096; ++i) {
+    collector.layer(0, {});
     collector.product("blk.0.attn_q.weight", MatrixView<const float>(small.data(), 1, 4));
+  }
   CHECK(collector.importance().find("blk.0.attn_q.weight")->sums[0] == 16777216.0F + 4096.0F);
 }
 

@@ -16,6 +16,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mica::quantize {
@@ -26,12 +27,12 @@ class ImportanceCollector {
  public:
   // Required by Observer
   static constexpr bool active = true;
-  /// Rows of a tensor that is not collected are passed over. A matrix of several parts in one may be shown once
-  /// for each of them: sums and counts grow alike.
+  /// Rows of a tensor that is not collected are passed over. A matrix of several parts in one is shown once for
+  /// each of them: the same rows again, before another matrix or the end of the layer, are not counted again.
   /// Requires rows as wide as the matrix, and of a stack an expert that it has.
   void product(std::string_view tensor, MatrixView<const float> rows,
                std::size_t expert = model::no_expert) noexcept;
-  void layer(std::size_t, MatrixView<const float>) noexcept {}
+  void layer(std::size_t, MatrixView<const float>) noexcept { shown_ = {}; }
 
   // Specific to ImportanceCollector
   /// For all matrices inside of layers, and with `head` for output.weight, or for the token embedding in its
@@ -48,7 +49,17 @@ class ImportanceCollector {
     std::vector<std::uint64_t> counts;  // (experts)
   };
 
+  /// What the last product was.
+  struct Shown {
+    const Sums* sums = nullptr;
+    const float* rows = nullptr;
+    std::size_t expert = 0;
+
+    friend bool operator==(const Shown&, const Shown&) = default;
+  };
+
   std::map<std::string, Sums, std::less<>> sums_;
+  Shown shown_;
 };
 
 static_assert(Observer<ImportanceCollector>);
@@ -73,6 +84,8 @@ inline void ImportanceCollector::product(std::string_view tensor, MatrixView<con
   Sums& sums = found->second;
   const std::size_t which = expert == model::no_expert ? 0 : expert;
   MICA_ASSERT(rows.cols() == sums.columns && which < sums.counts.size());
+  const Shown now{&sums, rows.data(), which};
+  if (std::exchange(shown_, now) == now) return;
   double* const to = sums.squares.data() + which * sums.columns;
   for (std::size_t r = 0; r < rows.rows(); ++r) {
     const auto row = rows[r];
