@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mica::convert {
@@ -114,15 +115,38 @@ inline void append_part(const DeltaHeads& heads, std::uint64_t first, std::uint6
 
 }  // namespace detail
 
+namespace detail {
+
+/// Says how many rows or columns were needed instead of n.
+[[noreturn]] inline void refuse_count(std::uint64_t n, std::string_view needed, std::uint64_t wanted,
+                                      const std::string& where) {
+  raise(ErrorCode::file, where, ": ", n, " rows or columns; needed: ", needed, wanted);
+}
+
+/// The orders of delta nets.
+[[nodiscard]] inline Indices delta_indices(Order order, std::uint64_t n, const Config& config,
+                                           const std::string& where) {
+  const DeltaHeads heads(config);
+  const std::uint64_t keys = 2 * heads.keys * heads.key_dim;
+  const std::uint64_t values = heads.values * heads.value_dim;
+  if (order == Order::value_heads) {
+    if (n == 0 || n % heads.values != 0) refuse_count(n, "a multiple of ", heads.values, where);
+    return value_heads(0, n, heads);
+  }
+  const std::uint64_t wanted = keys + (order == Order::qkv_value_heads ? 1 : 2) * values;
+  if (n != wanted) refuse_count(n, "", wanted, where);
+  if (order == Order::qkv_value_heads) return value_heads(keys, values, heads);
+  return grouped(order == Order::grouped_z, heads);
+}
+
+}  // namespace detail
+
 /// The source index of each target index, among n; empty for Order::all. `where` begins an error text.
 /// Raises ErrorCode::file when n is not what the order needs.
 [[nodiscard]] inline std::vector<std::uint32_t> indices(Order order, std::uint64_t n, const Config& config,
                                                         const Sizes& sizes, const std::string& where) {
   const auto need_multiple = [&](std::uint64_t of) {
-    MICA_CHECK(n > 0 && n % of == 0, file, where, ": ", n, " rows or columns; needed: a multiple of ", of);
-  };
-  const auto need = [&](std::uint64_t wanted) {
-    MICA_CHECK(n == wanted, file, where, ": ", n, " rows or columns; needed: ", wanted);
+    if (n == 0 || n % of != 0) detail::refuse_count(n, "a multiple of ", of, where);
   };
   switch (order) {
     case Order::all:
@@ -142,18 +166,8 @@ inline void append_part(const DeltaHeads& heads, std::uint64_t first, std::uint6
       need_multiple(2);
       return detail::every(order == Order::odd ? 1 : 0, n, 2);
     default:
-      break;
+      return detail::delta_indices(order, n, config, where);
   }
-  const detail::DeltaHeads heads(config);
-  const std::uint64_t keys = 2 * heads.keys * heads.key_dim;
-  const std::uint64_t values = heads.values * heads.value_dim;
-  if (order == Order::value_heads) {
-    need_multiple(heads.values);
-    return detail::value_heads(0, n, heads);
-  }
-  need(keys + (order == Order::qkv_value_heads ? 1 : 2) * values);
-  if (order == Order::qkv_value_heads) return detail::value_heads(keys, values, heads);
-  return detail::grouped(order == Order::grouped_z, heads);
 }
 
 /// Applies a function to each of some values.

@@ -84,8 +84,7 @@ inline void refuse_quantized(const Config& config) {
   for (const auto& [name, entry] : checkpoint.entries()) {
     if (CanonicalName(name).pattern != "embed_tokens.weight" || entry.tensor->shape.size() != 2) continue;
     const std::uint64_t rows = entry.tensor->shape[0];
-    const bool padded = family.tables.front().front().change.padded;
-    const std::uint64_t all = padded ? std::max(rows, config.count_or("vocab_size", rows)) : rows;
+    const std::uint64_t all = family.padded ? std::max(rows, config.count_or("vocab_size", rows)) : rows;
     MICA_CHECK(all > 0 && all <= VocabularyData::max_tokens, limit, config.path(), ": ", all,
                " tokens; allowed: 1 to ", VocabularyData::max_tokens);
     return all;

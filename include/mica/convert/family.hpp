@@ -59,6 +59,7 @@ struct Family {
   Defaults defaults = {};
   void (*write_keys)(const FamilyInput&, Keys&);  ///< beyond the common ones; may refuse a model
   std::vector<ComputedTensor> (*compute)(const FamilyInput&) = nullptr;
+  bool padded = false;               ///< the embedding gets rows of zeros up to config.json's vocab_size
   std::string_view vocabulary = "";  ///< tokenizer.ggml.model instead of what the tokenizer looks like
 };
 

@@ -90,6 +90,7 @@ inline constexpr Family gemma3n = {
     .tables = detail::gemma3n_tables,
     .defaults =
         {.heads = 8, .kv_heads = 2, .head_dim = 256, .context = 32768, .rope_base = 1000000.0, .tied = true},
-    .write_keys = detail::write_gemma3n_keys};
+    .write_keys = detail::write_gemma3n_keys,
+    .padded = true};
 
 }  // namespace mica::convert::families
