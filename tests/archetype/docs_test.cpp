@@ -57,11 +57,11 @@ TEST_CASE("every number of a model, a layer and a mixture is on the page of fami
   const std::filesystem::path root = MICA_SOURCE, configs = root / "include/mica";
   const std::string page = contents(root / "docs/policies/arch.md");
   std::size_t fields = 0;
-  for (const auto& [file, type] : {std::pair("arch/config.hpp", "Config"),
-                                   {"block/config.hpp", "LayerConfig"},
-                                   {"block/config.hpp", "ExpertsConfig"}}) {
-    for (const std::string& field : fields_of(configs / file, type)) {
-      CAPTURE(type);
+  for (const std::pair<const char*, const char*>& each : {std::pair("arch/config.hpp", "Config"),
+                                                          {"block/config.hpp", "LayerConfig"},
+                                                          {"block/config.hpp", "ExpertsConfig"}}) {
+    for (const std::string& field : fields_of(configs / each.first, each.second)) {
+      CAPTURE(each.second);
       CAPTURE(field);
       CHECK(page.find("`" + field + "`") != page.npos);
       ++fields;

@@ -256,8 +256,9 @@ std::vector<std::pair<std::string, LayerConfig>> kinds() {
 
 TEST_CASE("attention by tiles and chunks is attention, of every kind") {
   exec::Inline executor;
-  for (const auto& [name, layer] : kinds()) {
-    CAPTURE(name);
+  for (const auto& kind : kinds()) {
+    const LayerConfig& layer = kind.second;
+    CAPTURE(kind.first);
     const Sequence sequence(layer, 530);
     const auto exact = sequence.exact();
     const auto out = sequence.attend<Contiguous>(executor, 530);
@@ -274,8 +275,9 @@ TEST_CASE("attention by tiles and chunks is attention, of every kind") {
 TEST_CASE("attention of every kind gives the same bits for any step, storage and team") {
   exec::Inline executor;
   exec::Team team(3);
-  for (const auto& [name, layer] : kinds()) {
-    CAPTURE(name);
+  for (const auto& kind : kinds()) {
+    const LayerConfig& layer = kind.second;
+    CAPTURE(kind.first);
     const Sequence sequence(layer, 530);
     const auto expected = sequence.attend<Contiguous>(executor, 530);
     for (const std::size_t step : {1u, 7u, 64u}) {

@@ -110,7 +110,9 @@ TEST_CASE("an observer sees the layers in order, and the input of each product o
     static_cast<void>(step(model, &seen));
     CHECK(seen.order == std::vector<std::size_t>{0, 1, 2, 3});
     std::size_t whole = 0;
-    for (const auto& [key, rows] : seen.products) {
+    for (const auto& each : seen.products) {
+      const auto& key = each.first;
+      const Rows& rows = each.second;
       CAPTURE(key.first);
       CHECK(rows.calls == 1);
       CHECK(rows.cols == tiny.document().tensor(key.first).width());
@@ -175,9 +177,9 @@ TEST_CASE("rows are the same in whatever steps they are seen") {
   static_cast<void>(step(model, &whole));
   static_cast<void>(step(model, &parts, 4));
   REQUIRE(whole.products.size() == parts.products.size());
-  for (const auto& [key, rows] : whole.products) {
-    CAPTURE(key.first);
-    CHECK(same_bits(rows.values, parts.products.at(key).values));
+  for (const auto& each : whole.products) {
+    CAPTURE(each.first.first);
+    CHECK(same_bits(each.second.values, parts.products.at(each.first).values));
   }
   for (const auto& [i, rows] : whole.layers) CHECK(same_bits(rows.values, parts.layers.at(i).values));
 }
