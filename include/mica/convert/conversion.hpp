@@ -46,7 +46,7 @@ class Conversion {
   [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;
 
   /// Writes the file whole or not at all. Raises what gguf::Writer::write raises.
-  /// Cost: one pass over the checkpoint; memory as write_tensor says, whatever the size of the model.
+  /// Cost: one pass over the checkpoint; memory as write_tensor says, and the pages of one tensor.
   void write(const std::string& path, const ConversionProgress& progress = {}) const;
 
  private:
@@ -159,6 +159,7 @@ inline void Conversion::write(const std::string& path, const ConversionProgress&
     out.add(tensor.name, tensor.format, tensor.dims, [&tensor, &progress, i](const gguf::Sink& sink) {
       if (progress) progress(i);
       write_tensor(tensor, sink);
+      for (const Checkpoint::Entry& part : tensor.stored.parts) part.file->release(*part.tensor);
     });
   }
   out.write(path);

@@ -13,11 +13,14 @@
 #include "mica/io/map.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace mica::convert {
 
@@ -37,6 +40,8 @@ class Safetensors {
     return mapping_.bytes().subspan(static_cast<std::size_t>(tensor.offset),
                                     static_cast<std::size_t>(tensor.bytes));
   }
+  /// Takes the tensor's pages out of this process; the next look at them brings them back.
+  void release(const Safetensor& tensor) const noexcept;
 
  private:
   Safetensors(std::string path, const io::File& file) : path_(std::move(path)), mapping_(file) {}
@@ -55,6 +60,14 @@ inline Safetensors Safetensors::open(const std::string& path) {
   Safetensors out(path, file);
   out.read_header();
   return out;
+}
+
+inline void Safetensors::release(const Safetensor& tensor) const noexcept {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(bytes(tensor).data()) / page * page;
+  const auto last = reinterpret_cast<std::uintptr_t>(bytes(tensor).data()) + tensor.bytes;
+  // Clean pages of a file: nothing is lost.
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 inline void Safetensors::read_header() {
