@@ -67,7 +67,7 @@ struct Sequence {
       x[i] = convolved(t, first + i);
       squares += x[i] * x[i];
     }
-    for (double& v : x) v /= std::max(std::sqrt(squares), static_cast<double>(epsilon));
+    for (double& v : x) v /= std::sqrt(squares + static_cast<double>(epsilon));
     return x;
   }
 

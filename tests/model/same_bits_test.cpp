@@ -104,6 +104,37 @@ TEST_CASE("every KV element gives the same bits for one token at a time and for 
   CHECK(same_bits(feed(any, cache, ids, 40), run<Fixed>(tiny, ids, 40, executor)));
 }
 
+TEST_CASE("a fused bias gives the bits of the biases that it is made of") {
+  const auto with_biases = [](bool fused) {
+    Recipe recipe;
+    recipe.edit = [fused](gguf::Writer& writer) {
+      for (std::size_t i = 0; i < 2; ++i) {
+        std::vector<float> all(60 + 20 + 20);
+        CounterRng rng(5 + i);
+        for (float& x : all) x = static_cast<float>(rng.uniform() - 0.5);
+        const auto add = [&](std::string_view part, std::size_t first, std::size_t n) {
+          const std::vector<float> part_of(all.begin() + static_cast<std::ptrdiff_t>(first),
+                                           all.begin() + static_cast<std::ptrdiff_t>(first + n));
+          writer.add(arch::tensor_names::layer_bias(i, part), format::Id::F32, {n},
+                     [=](const gguf::Sink& sink) { sink(std::as_bytes(std::span(part_of))); });
+        };
+        if (fused) {
+          add("attn_qkv", 0, 100);
+        } else {
+          add("attn_q", 0, 60);
+          add("attn_k", 60, 20);
+          add("attn_v", 80, 20);
+        }
+      }
+    };
+    return recipe;
+  };
+  const auto ids = random_ids(20, 67);
+  const auto apart = run_with<>(TinyModel(with_biases(false)), ids, 20);
+  CHECK(same_bits(apart, run_with<>(TinyModel(with_biases(true)), ids, 20)));
+  CHECK_FALSE(same_bits(apart, run_with<>(TinyModel(Recipe{}), ids, 20)));
+}
+
 TEST_CASE("fused tensors give the bits of the tensors that they are made of") {
   for (const format::Id format : {format::Id::F32, format::Id::Q4_K}) {
     CAPTURE(format::name(format));

@@ -248,7 +248,7 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
 /// Biases are optional in every family: a file that has them means them.
 inline void read_biases(const gguf::Document& document, std::vector<LayerConfig>& layers) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    layers[i].qkv_bias = has_tensor(document, i, "attn_q.bias");
+    layers[i].qkv_bias = has_tensor(document, i, "attn_q.bias") || has_tensor(document, i, "attn_qkv.bias");
     layers[i].output_bias = has_tensor(document, i, "attn_output.bias");
     layers[i].ff_bias = has_tensor(document, i, "ffn_up.bias");
   }

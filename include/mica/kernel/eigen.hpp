@@ -117,7 +117,7 @@ inline void Eigen::rms_norm(const RmsNormArgs& a) noexcept {
 inline void Eigen::l2_norm(const L2NormArgs& a) noexcept {
   for (std::size_t r = a.first; r < a.last; ++r) {
     const auto x = row(a.x[r]);
-    row(a.y[r]) = (x * (a.scale / std::max(x.matrix().norm(), a.epsilon))).eval();
+    row(a.y[r]) = (x * (a.scale / std::sqrt(x.matrix().squaredNorm() + a.epsilon))).eval();
   }
 }
 

@@ -6,7 +6,7 @@
 //   root mean square (Zhang and Sennrich, arXiv 1910.07467):
 //     r = 1 / sqrt(ss / k + eps);  y = (x * r) * weight, or x * r without a weight
 //   length:
-//     root = sqrt(ss);  y = x * (scale / (root < eps ? eps : root))
+//     y = x * (scale / sqrt(ss + eps))
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
@@ -26,7 +26,7 @@ struct RmsNormArgs {
 /// Rows [first, last) of y become the rows of x brought to the length `scale`; y may be x.
 struct L2NormArgs {
   MatrixView<const float> x;  // (n, k)
-  float epsilon = 0;          // shorter rows count as this long; above 0, or rows of zeros become NaN
+  float epsilon = 0;          // added to the square of the length; above 0, or rows of zeros become NaN
   float scale = 1;
   MatrixView<float> y;  // (n, k)
   std::size_t first = 0;

@@ -7,6 +7,8 @@
 //   residual += post_norm(ffn(norm(residual)))          ffn: a dense block, a mixture of experts, or both
 //   residual += norm(proj(act(gate(residual)) * e_i))   where layers have embeddings of their own
 //
+// The parts are in model/forward/: mixer, experts, streams.
+//
 // With several residual streams (block/altup.hpp) the first is the one above; the others are predicted before a layer's blocks
 // and corrected after them, and it is they who get the embedding.
 #pragma once
@@ -82,7 +84,8 @@ class Forward {
     return Weights<Formats>::matrix(ref, pager_.data(ref.index));
   }
   [[nodiscard]] const float* vector(const TensorRef& ref) const noexcept {
-    return ref.present() ? reinterpret_cast<const float*>(pager_.data(ref.index)) : nullptr;
+    if (!ref.present()) return nullptr;
+    return reinterpret_cast<const float*>(pager_.data(ref.index) + ref.byte_offset());
   }
   void observe(const TensorRef& ref, MatrixView<const float> x, std::size_t expert = no_expert) noexcept {
     if constexpr (Observer::active) {
@@ -126,6 +129,7 @@ class Forward {
   void dense(const arch::LayerConfig& layer, const FeedForwardTensors& t, std::size_t ff_width,
              const kernel::Input& x, View y, bool add) noexcept;
   [[nodiscard]] bool experts(std::size_t i, const kernel::Input& x, View y) noexcept;
+  struct ExpertSource;
   void route(std::size_t i, MatrixView<const float> x, const block::ExpertRows& rows) noexcept;
   void shared_expert(std::size_t i, const kernel::Input& x, View y) noexcept;
   [[nodiscard]] bool experts_beside_dense(std::size_t i, const block::Branch& b) noexcept;
@@ -212,114 +216,6 @@ bool Forward<M>::run(std::size_t i) noexcept {
 }
 
 template <class M>
-void Forward<M>::attention(std::size_t i) noexcept {
-  const arch::LayerConfig& layer = config_.layers[i];
-  const LayerTensors& t = weights_.layer(i);
-  const View q = a_.q(n_, layer.heads * layer.q_stride());
-  const View k = a_.k(n_, layer.kv_width()), v = a_.v(n_, layer.kv_width());
-  const View attended = a_.attended(n_, layer.q_width());
-  project_heads(layer, t, q, k, v);
-  const std::size_t source = layer.stores_kv() ? i : layer.kv_source;
-  block::AttentionContext<Elements, typename M::Storage> context{.layer = layer,
-                                                                 .cache_layer = cache_.kv_index[source],
-                                                                 .pos = cache_.pos,
-                                                                 .epsilon = config_.norm_epsilon,
-                                                                 .q = q,
-                                                                 .k = k,
-                                                                 .v = v,
-                                                                 .out = attended,
-                                                                 .q_norm = vector(t.attn.q_norm),
-                                                                 .k_norm = vector(t.attn.k_norm),
-                                                                 .sinks = vector(t.attn.sinks),
-                                                                 .elements = elements_,
-                                                                 .cache = cache_.storage};
-  if (layer.rotates()) {
-    context.cos = a_.cos(layer.rope, n_);
-    context.sin = a_.sin(layer.rope, n_);
-    context.pairs = config_.ropes[layer.rope].pairs;
-  }
-  block::attend<Kernels>(executor_, context, [&](std::size_t worker) { return a_.attention(worker); });
-  const block::Branch b = branch(t.post_attn_norm);
-  project(attended, t.attn.output, b.target(), b.direct(), vector(t.attn.output_bias));
-  block::join_branch<Kernels>(executor_, b);
-}
-
-template <class M>
-void Forward<M>::project_heads(const arch::LayerConfig& layer, const LayerTensors& t, View q, View k,
-                               View v) noexcept {
-  const Matrix wq = matrix(t.attn.q), wk = matrix(t.attn.k), wv = matrix(t.attn.v);
-  const auto x = norm(residual_, vector(t.attn_norm), block::wants_codes(wq, wk, wv));
-  std::array<Product, 3> products{Product{wq, q, false, vector(t.attn.q_bias)}};
-  std::size_t count = 1;
-  observe(t.attn.q, x.values);
-  if (layer.stores_kv()) {
-    products[count++] = {wk, k, false, vector(t.attn.k_bias)};
-    observe(t.attn.k, x.values);
-  }
-  if (layer.stores_kv() && !layer.v_from_k) {
-    products[count++] = {wv, v, false, vector(t.attn.v_bias)};
-    observe(t.attn.v, x.values);
-  }
-  block::project<Kernels>(executor_, x, std::span<const Product>(products).first(count));
-  if (!layer.stores_kv() || !layer.v_from_k) return;
-  executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
-    std::copy(k[row].begin(), k[row].end(), v[row].begin());
-  });
-}
-
-template <class M>
-void Forward<M>::delta_net(std::size_t i) noexcept {
-  const block::DeltaNetConfig& d = config_.layers[i].delta_net;
-  const LayerTensors& t = weights_.layer(i);
-  const DeltaNetTensors& w = t.delta_net;
-  const View mixed = a_.gate(n_, d.channels()), convolved = a_.up(n_, d.channels());
-  const View gate = a_.q(n_, d.v_width()), out = a_.attended(n_, d.v_width());
-  const View fused = a_.k(n_, 2 * d.v_heads), gates = a_.v(n_, 2 * d.v_heads);
-  const View alpha = gates.cols(0, d.v_heads), beta = gates.cols(d.v_heads, d.v_heads);
-  const Matrix qkv = matrix(w.qkv), wg = matrix(w.gate), wf = matrix(w.fused_gates);
-  const Matrix wa = matrix(w.alpha), wb = matrix(w.beta);
-  const auto x = norm(residual_, vector(t.attn_norm), block::wants_codes(qkv, wg, wf, wa, wb));
-  for (const TensorRef& ref : {w.qkv, w.gate, w.fused_gates, w.alpha, w.beta}) observe(ref, x.values);
-  std::array<Product, 4> products{Product{qkv, mixed}, Product{wg, gate}, Product{wa, alpha},
-                                  Product{wb, beta}};
-  if (d.fused_gates) products[2] = {wf, fused};
-  block::project<Kernels>(executor_, x, std::span<const Product>(products).first(d.fused_gates ? 3 : 4));
-  if (d.fused_gates) split_gates(d, fused, alpha, beta);
-  float* const state = cache_.state + cache_.state_at[i];
-  const View conv(state, d.taps - 1, d.channels());
-  const View heads(state + (d.taps - 1) * d.channels(), d.v_heads * d.k_dim, d.v_dim);
-  block::delta_net<Kernels>(executor_, block::DeltaNetContext{.config = d,
-                                                              .epsilon = config_.norm_epsilon,
-                                                              .mixed = mixed,
-                                                              .convolved = convolved,
-                                                              .gate = gate,
-                                                              .alpha = alpha,
-                                                              .beta = beta,
-                                                              .out = out,
-                                                              .conv_weight = vector(w.conv),
-                                                              .a = vector(w.a),
-                                                              .dt = vector(w.dt),
-                                                              .norm = vector(w.norm),
-                                                              .state = {conv, heads}});
-  const block::Branch b = branch(t.post_attn_norm);
-  project(out, w.output, b.target(), b.direct());
-  block::join_branch<Kernels>(executor_, b);
-}
-
-/// Of each key head: beta of its value heads, then alpha of them.
-template <class M>
-void Forward<M>::split_gates(const block::DeltaNetConfig& d, View fused, View alpha, View beta) noexcept {
-  const std::size_t share = d.v_heads / d.k_heads;
-  for (std::size_t row = 0; row < n_; ++row) {
-    for (std::size_t head = 0; head < d.v_heads; ++head) {
-      const std::size_t at = head / share * 2 * share + head % share;
-      beta[row][head] = fused[row][at];
-      alpha[row][head] = fused[row][at + share];
-    }
-  }
-}
-
-template <class M>
 bool Forward<M>::feed_forward(std::size_t i) noexcept {
   const arch::LayerConfig& layer = config_.layers[i];
   const LayerTensors& t = weights_.layer(i);
@@ -366,110 +262,6 @@ void Forward<M>::dense(const arch::LayerConfig& layer, const FeedForwardTensors&
   block::feed_forward_out<Kernels>(executor_, f, y, add);
 }
 
-/// Chooses the experts of every token; x: what the router reads, with the codes of a_.codes() where it wants them.
-template <class M>
-void Forward<M>::route(std::size_t i, MatrixView<const float> x, const block::ExpertRows& rows) noexcept {
-  const block::ExpertsConfig& config = config_.layers[i].experts;
-  const ExpertsTensors& t = weights_.layer(i).experts;
-  const View logits = a_.router(n_, config.count);
-  const Matrix router = matrix(t.router);
-  observe(t.router, x);
-  block::project<Kernels>(executor_, kernel::Input{x, a_.codes(n_, config_.width)},
-                          std::array{Product{router, logits, false, vector(t.router_bias)}});
-  const float* const scale = vector(t.weight_scale);
-  executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
-    block::choose_experts(config, logits[row], scale, rows.choices.subspan(row * config.used, config.used));
-  });
-  block::ExpertRows sorted = rows;
-  sorted.sort(config.used);
-}
-
-/// y += the experts that route() chose.
-template <class M>
-bool Forward<M>::experts(std::size_t i, const kernel::Input& x, View y) noexcept {
-  const arch::LayerConfig& layer = config_.layers[i];
-  const ExpertsTensors& t = weights_.layer(i).experts;
-  struct Source {
-    Forward& f;
-    const ExpertsTensors& t;
-    const block::ExpertsConfig& config;
-    [[nodiscard]] bool acquire(std::size_t e) noexcept { return f.pager_.acquire(t.first_group + e); }
-    void release(std::size_t e) noexcept { f.pager_.release(t.first_group + e); }
-    [[nodiscard]] block::Expert<Formats> expert(std::size_t e) noexcept {
-      const auto bias = [&](const TensorRef& ref, std::size_t n) {
-        const float* const all = f.vector(ref);
-        return all == nullptr ? nullptr : all + e * n;
-      };
-      return {f.matrix(t.gate.expert(e)),       f.matrix(t.up.expert(e)),
-              f.matrix(t.down.expert(e)),       bias(t.gate_bias, config.ff_width),
-              bias(t.up_bias, config.ff_width), bias(t.down_bias, f.config_.width)};
-    }
-    void inputs(std::size_t e, MatrixView<const float> rows) noexcept {
-      f.observe(t.gate.first, rows, e);
-      f.observe(t.up.first, rows, e);
-    }
-    void hidden(std::size_t e, MatrixView<const float> rows) noexcept { f.observe(t.down.first, rows, e); }
-  } source{*this, t, layer.experts};
-  const block::ExpertsContext<Source> context{
-      .config = layer.experts,
-      .gate = layer.gate,
-      .x = x,
-      .quantized_input = block::wants_codes(matrix(t.gate.first), matrix(t.up.first)),
-      .quantized_hidden = block::wants_codes(matrix(t.down.first)),
-      .observed = Observer::active,
-      .scratch = a_.experts(n_, config_.width, layer.experts),
-      .source = source,
-      .y = y};
-  return block::run_experts<Kernels, Formats>(executor_, context);
-}
-
-/// y += the expert that every token uses, by its gate where it has one.
-template <class M>
-void Forward<M>::shared_expert(std::size_t i, const kernel::Input& x, View y) noexcept {
-  const arch::LayerConfig& layer = config_.layers[i];
-  const ExpertsTensors& t = weights_.layer(i).experts;
-  if (!layer.experts.shared_gate) {
-    dense(layer, t.shared, layer.experts.shared_ff_width, x, y, true);
-    return;
-  }
-  const View gate = a_.router(n_, 1), out = a_.attended(n_, config_.width);
-  observe(t.shared_router, x.values);
-  block::project<Kernels>(executor_, x, std::array{Product{matrix(t.shared_router), gate}});
-  dense(layer, t.shared, layer.experts.shared_ff_width, x, out, false);
-  executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
-    Kernels::add(kernel::AddArgs{out, y, kernel::sigmoid(gate[row][0]), row, row + 1});
-  });
-}
-
-/// Gemma 4: scratch = RMSNorm(dense(norm(x))) + RMSNorm(experts(norm_2(x))), the router reading x in its own way.
-template <class M>
-bool Forward<M>::experts_beside_dense(std::size_t i, const block::Branch& b) noexcept {
-  const arch::LayerConfig& layer = config_.layers[i];
-  const LayerTensors& t = weights_.layer(i);
-  const ExpertsTensors& e = t.experts;
-  const View sum = b.scratch, out = a_.attended(n_, config_.width);
-  const auto x =
-      norm(residual_, vector(t.ffn_norm), block::wants_codes(matrix(t.ffn.gate), matrix(t.ffn.up)));
-  dense(layer, t.ffn, layer.ff_width, x, sum, false);
-  const auto routed = norm(residual_, vector(e.router_scale), false);
-  const View reads = a_.normed(n_, config_.width);
-  scale(reads, 1.0f / std::sqrt(static_cast<float>(config_.width)));
-  block::quantize<Kernels>(executor_, reads, a_.codes(n_, config_.width),
-                           block::wants_codes(matrix(e.router)));
-  route(i, routed.values, a_.experts(n_, config_.width, layer.experts).rows);
-  const auto in =
-      norm(residual_, vector(t.experts_norm), block::wants_codes(matrix(e.gate.first), matrix(e.up.first)));
-  fill_with_zeros(out);
-  if (!experts(i, in, out)) return false;
-  executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
-    const float epsilon = config_.norm_epsilon;
-    Kernels::rms_norm(kernel::RmsNormArgs{sum, vector(t.dense_post_norm), epsilon, sum, row, row + 1});
-    Kernels::rms_norm(kernel::RmsNormArgs{out, vector(t.experts_post_norm), epsilon, out, row, row + 1});
-    Kernels::add(kernel::AddArgs{out, sum, 1, row, row + 1});
-  });
-  return true;
-}
-
 template <class M>
 void Forward<M>::per_layer(std::size_t i) noexcept {
   const PerLayerTensors& t = weights_.layer(i).per_layer;
@@ -489,73 +281,8 @@ void Forward<M>::per_layer(std::size_t i) noexcept {
   }
 }
 
-/// What a layer's own embedding is gated by: the residual stream, scaled where there are several.
-template <class M>
-MatrixView<float> Forward<M>::per_layer_input(std::size_t i) noexcept {
-  const float* const factors = vector(weights_.layer(i).altup.scale);
-  if (factors == nullptr) return residual_;
-  const View scaled = a_.normed(n_, config_.width);
-  executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
-    const auto x = residual_[row];
-    std::transform(x.begin(), x.end(), factors, scaled[row].begin(), std::multiplies<>());
-  });
-  return scaled;
-}
-
-/// The other streams begin as projections of the first, as long as it is.
-template <class M>
-void Forward<M>::split_streams() noexcept {
-  const std::size_t width = config_.width;
-  const View all = streams();
-  project(residual_, weights_.streams_in(), all.cols(width, all.cols() - width), false);
-  for (std::size_t s = 1; s < config_.streams; ++s) {
-    block::match_magnitude(executor_, residual_, all.cols(s * width, width));
-  }
-}
-
-/// `of` times m, which the router makes of the residual stream.
-template <class M>
-MatrixView<float> Forward<M>::stream_coefficients(const AltUpTensors& t, const TensorRef& of) noexcept {
-  const View m = a_.modalities(n_, config_.streams), out = a_.coefficients(n_, of.rows);
-  const Matrix router = matrix(t.router);
-  const auto x = norm(residual_, vector(t.router_norm), block::wants_codes(router));
-  observe(t.router, x.values);
-  block::project<Kernels>(executor_, x, std::array{Product{router, m}});
-  block::modalities(executor_, m, config_.width);
-  project(m, of, out, false);
-  return out;
-}
-
-/// residual = (residual + y + RMSNorm(up(down(y)))) / sqrt(2), where y went into the attention before, and is still there.
-template <class M>
-void Forward<M>::laurel(const LaurelTensors& t) noexcept {
-  const View y = a_.normed(n_, config_.width), low = a_.gate(n_, t.down.rows);
-  project(y, t.down, low, false);
-  const block::Branch b = branch(t.norm);
-  project(low, t.up, b.target(), b.direct());
-  block::join_branch<Kernels>(executor_, b);
-  executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
-    Kernels::add(kernel::AddArgs{y, residual_, 1, row, row + 1});
-  });
-  scale(residual_, 1.0f / std::sqrt(2.0f));
-}
-
-/// residual = the mean of the streams, the others projected and as long as the first.
-template <class M>
-void Forward<M>::merge_streams() noexcept {
-  const std::size_t width = config_.width;
-  const View first = streams().cols(0, width), out = a_.branch(n_, width);
-  for (std::size_t s = 1; s < config_.streams; ++s) {
-    TensorRef w = weights_.streams_out();
-    w.rows = width;
-    w.first_row = (s - 1) * width;
-    project(streams().cols(s * width, width), w, out, false);
-    block::match_magnitude(executor_, first, out);
-    executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
-      Kernels::add(kernel::AddArgs{out, residual_, 1, row, row + 1});
-    });
-  }
-  scale(residual_, 1.0f / static_cast<float>(config_.streams));
-}
-
 }  // namespace mica::model
+
+#include "mica/model/forward/experts.hpp"
+#include "mica/model/forward/mixer.hpp"
+#include "mica/model/forward/streams.hpp"

@@ -69,6 +69,8 @@ class Weights {
 
   [[nodiscard]] LayerTensors read_layer(std::size_t i, const arch::Config& config);
   void read_attention(std::size_t i, const arch::LayerConfig& layer, std::size_t width, AttentionTensors& t);
+  void read_attention_biases(std::size_t i, const arch::LayerConfig& layer, std::size_t width,
+                             AttentionTensors& t);
   void read_delta_net(std::size_t i, const block::DeltaNetConfig& config, std::size_t width,
                       DeltaNetTensors& t);
   void read_feed_forward(std::size_t i, const arch::LayerConfig& layer, std::size_t width,
@@ -147,7 +149,6 @@ void Weights<List>::read_attention(std::size_t i, const arch::LayerConfig& layer
                                    AttentionTensors& t) {
   namespace names = arch::tensor_names;
   const auto name = [i](std::string_view part) { return names::layer(i, part); };
-  const auto bias = [i](std::string_view part) { return names::layer_bias(i, part); };
   const std::size_t q = layer.heads * layer.q_stride(), kv = layer.kv_width(), group = i + 1;
   if (layer.stores_kv() && !has(name("attn_q")) && has(name("attn_qkv"))) {
     t.q = matrix(name("attn_qkv"), q + 2 * kv, width, group);
@@ -164,17 +165,30 @@ void Weights<List>::read_attention(std::size_t i, const arch::LayerConfig& layer
     }
   }
   t.output = matrix(name("attn_output"), width, layer.q_width(), group);
-  if (layer.qkv_bias) {
-    t.q_bias = vector(bias("attn_q"), q, group);
-    t.k_bias = vector(bias("attn_k"), kv, group);
-    t.v_bias = vector(bias("attn_v"), kv, group);
-  }
-  if (layer.output_bias) t.output_bias = vector(bias("attn_output"), width, group);
+  read_attention_biases(i, layer, width, t);
   if (layer.head_norm == block::HeadNorm::weighted) {
     t.q_norm = vector(name("attn_q_norm"), layer.head_dim, group);
     if (layer.stores_kv()) t.k_norm = vector(name("attn_k_norm"), layer.head_dim, group);
   }
   if (layer.sinks) t.sinks = vector(name("attn_sinks"), layer.heads, group);
+}
+
+template <class List>
+void Weights<List>::read_attention_biases(std::size_t i, const arch::LayerConfig& layer, std::size_t width,
+                                          AttentionTensors& t) {
+  const auto bias = [i](std::string_view part) { return arch::tensor_names::layer_bias(i, part); };
+  const std::size_t q = layer.heads * layer.q_stride(), kv = layer.kv_width(), group = i + 1;
+  if (layer.qkv_bias && !has(bias("attn_q")) && has(bias("attn_qkv"))) {
+    const TensorRef fused = vector(bias("attn_qkv"), q + 2 * kv, group);
+    t.q_bias = {fused.index, fused.id, q, 1, 0};
+    t.k_bias = {fused.index, fused.id, kv, 1, q};
+    t.v_bias = {fused.index, fused.id, kv, 1, q + kv};
+  } else if (layer.qkv_bias) {
+    t.q_bias = vector(bias("attn_q"), q, group);
+    t.k_bias = vector(bias("attn_k"), kv, group);
+    t.v_bias = vector(bias("attn_v"), kv, group);
+  }
+  if (layer.output_bias) t.output_bias = vector(bias("attn_output"), width, group);
 }
 
 template <class List>

@@ -133,8 +133,7 @@ inline void l2_norm(const L2NormArgs& a) {
   for (std::size_t r = a.first; r < a.last; ++r) {
     const float* const x = a.x[r].data();
     float* const y = a.y[r].data();
-    const float root = std::sqrt(sum_of_squares(x, cols));
-    const float scale = a.scale / (root < a.epsilon ? a.epsilon : root);
+    const float scale = a.scale / std::sqrt(sum_of_squares(x, cols) + a.epsilon);
     std::size_t k = 0;
     for (; k + lanes <= cols; k += lanes) hn::StoreU(hn::Mul(load(x + k), hn::Set(d, scale)), d, y + k);
     for (; k < cols; ++k) y[k] = x[k] * scale;

@@ -63,8 +63,7 @@ inline void l2_norm(const L2NormArgs& a) noexcept {
   for (std::size_t r = a.first; r < a.last; ++r) {
     Chains squares;
     for (std::size_t k = 0; k < cols; ++k) squares.fma(k, a.x[r][k], a.x[r][k]);
-    const float root = std::sqrt(squares.tree());
-    const float scale = a.scale / (root < a.epsilon ? a.epsilon : root);
+    const float scale = a.scale / std::sqrt(squares.tree() + a.epsilon);
     for (std::size_t k = 0; k < cols; ++k) a.y[r][k] = a.x[r][k] * scale;
   }
 }
