@@ -60,6 +60,7 @@
 #include "mica/format/codebook/iq2.hpp"
 #include "mica/format/codebook/iq3.hpp"
 #include "mica/format/concept.hpp"
+#include "mica/format/decoded.hpp"
 #include "mica/format/element.hpp"
 #include "mica/format/encode.hpp"
 #include "mica/format/encode/encoder.hpp"

@@ -76,6 +76,27 @@ TEST_CASE("a bias is added once to every row, whether a product replaces or adds
   }
 }
 
+TEST_CASE("a product in floats is that of the decoded matrix, and needs no codes") {
+  constexpr std::size_t k = 64, n = 3, rows = 19;
+  const auto x = numbers(n * k, 1);
+  std::vector<format::Q8_0::Block> blocks(rows * k / 32);
+  std::vector<float> w(rows * k), y(n * rows, 7.0f), expected(y);
+  const auto values = numbers(rows * k, 5);
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    format::Q8_0::encode(&values[b * 32], blocks[b]);
+    format::Q8_0::decode(blocks[b], &w[b * 32]);
+  }
+  const tensor::AnyMatrix<List> codes(format::Id::Q8_0, reinterpret_cast<const std::byte*>(blocks.data()),
+                                      rows, k);
+  exec::Team team(2);
+  block::project_floats<kernel::Scalar>(team, {x.data(), n, k},
+                                        Product<List>{codes, {y.data(), n, rows}, true});
+  block::project<kernel::Scalar>(
+      team, kernel::Input{{x.data(), n, k}, {}},
+      std::array{Product<List>{matrix(w, rows, k), {expected.data(), n, rows}, true}});
+  CHECK(y == expected);
+}
+
 TEST_CASE("codes are wanted when any of the matrices is of an integer format") {
   const std::vector<float> w(64);
   const auto floats = matrix(w, 1, 32);

@@ -4,6 +4,10 @@
 
 #include "program/program.hpp"
 
+#include <fstream>
+#include <iterator>
+#include <string>
+
 #ifdef MICA_PROGRAM
 
 namespace mica::test {
@@ -75,12 +79,20 @@ TEST_CASE("what does not fit the budget ends with 4 and says what would fit") {
 }
 
 TEST_CASE("an architecture that is not here ends with 5 and names those that are") {
-  const auto model = shared_dir("unsupported architectures", "conformance/models/gpt-oss.MXFP4_MOE.gguf");
+  const auto model = shared_dir("unsupported architectures", "conformance/tokenizer/llama-spm.gguf");
   if (!model) return;
-  const Ran ran = mica({"complete", model->string(), "x"});
+  std::ifstream in(*model, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::size_t at = bytes.find("llama", bytes.find("general.architecture"));
+  REQUIRE(at != std::string::npos);
+  bytes.replace(at, 5, "mamba");
+  const TemporaryFolder folder;
+  const std::string file = folder.file("other.gguf", bytes);
+  const Ran ran = mica({"complete", file, "x"});
   CHECK(ran.code == 5);
+  CHECK(has(ran.err, "mamba"));
   CHECK(has(ran.err, "llama"));
-  CHECK(mica({"inspect", model->string()}).code == 0);
+  CHECK(mica({"inspect", file}).code == 0);
 }
 
 TEST_CASE("a prompt longer than the context ends with 6") {

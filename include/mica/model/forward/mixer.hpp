@@ -72,14 +72,17 @@ void Forward<M>::delta_net(std::size_t i) noexcept {
   const View gate = a_.q(n_, d.v_width()), out = a_.attended(n_, d.v_width());
   const View fused = a_.k(n_, 2 * d.v_heads), gates = a_.v(n_, 2 * d.v_heads);
   const View alpha = gates.cols(0, d.v_heads), beta = gates.cols(d.v_heads, d.v_heads);
-  const Matrix qkv = matrix(w.qkv), wg = matrix(w.gate), wf = matrix(w.fused_gates);
-  const Matrix wa = matrix(w.alpha), wb = matrix(w.beta);
-  const auto x = norm(residual_, vector(t.attn_norm), block::wants_codes(qkv, wg, wf, wa, wb));
+  const Matrix qkv = matrix(w.qkv), wg = matrix(w.gate);
+  const auto x = norm(residual_, vector(t.attn_norm), block::wants_codes(qkv, wg));
   for (const TensorRef& ref : {w.qkv, w.gate, w.fused_gates, w.alpha, w.beta}) observe(ref, x.values);
-  std::array<Product, 4> products{Product{qkv, mixed}, Product{wg, gate}, Product{wa, alpha},
-                                  Product{wb, beta}};
-  if (d.fused_gates) products[2] = {wf, fused};
-  block::project<Kernels>(executor_, x, std::span<const Product>(products).first(d.fused_gates ? 3 : 4));
+  block::project<Kernels>(executor_, x, std::array{Product{qkv, mixed}, Product{wg, gate}});
+  // Gates decide what a state keeps for all tokens to come: they are few, and not rounded.
+  if (d.fused_gates) {
+    block::project_floats<Kernels>(executor_, x.values, Product{matrix(w.fused_gates), fused});
+  } else {
+    block::project_floats<Kernels>(executor_, x.values, Product{matrix(w.alpha), alpha});
+    block::project_floats<Kernels>(executor_, x.values, Product{matrix(w.beta), beta});
+  }
   if (d.fused_gates) split_gates(d, fused, alpha, beta);
   float* const state = cache_.state + cache_.state_at[i];
   const View conv(state, d.taps - 1, d.channels());
