@@ -50,6 +50,7 @@ void fill(typename F::Block& block, CounterRng& rng) {
   if constexpr (requires { block.d.bits; }) block.d = to_half(0.01f);
   if constexpr (requires { block.dmin; }) block.dmin = to_half(0.02f);
   if constexpr (requires { block.m; }) block.m = to_half(-0.1f);
+  if constexpr (requires { F::set_scale(block, Half()); }) F::set_scale(block, to_half(0.01f));
   if constexpr (requires { block.exponent; }) block.exponent = 120;
   if constexpr (F::block_size == 1 && EncodableFormat<F>) {
     const auto value = static_cast<float>(rng.uniform() - 0.5);
