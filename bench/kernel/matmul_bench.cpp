@@ -26,21 +26,14 @@ using namespace mica;  // NOLINT: a program
 constexpr std::size_t cols = 4096;
 constexpr std::size_t tokens = 512;
 
-struct Limits {
-  const char* target;
-  double read_gbs;
-  double dot_gmacs;
-};
-
-Limits measure_limits() {
+bench::Limits measure_limits() {
   using namespace mica::kernel::highway;
   std::int32_t sink = 1;
-  bench::Pages<std::uint8_t> memory(std::size_t{256} << 20);
-  const auto read = bench::time([&] { HWY_DYNAMIC_DISPATCH(read_all)(memory.data(), memory.size(), &sink); });
-  double macs = 0;
-  const auto dot = bench::time([&] { macs = HWY_DYNAMIC_DISPATCH(dots)(1000000, &sink); });
-  return {HWY_DYNAMIC_DISPATCH(target_name)(), static_cast<double>(memory.size()) / read.best / 1e9,
-          macs / dot.best / 1e9};
+  const auto read = HWY_DYNAMIC_POINTER(read_all);
+  return bench::measure_limits(
+      HWY_DYNAMIC_DISPATCH(target_name)(),
+      [&](const std::uint8_t* bytes, std::size_t n) { read(bytes, n, &sink); },
+      [&] { return HWY_DYNAMIC_DISPATCH(dots)(1000000, &sink); });
 }
 
 template <class F>
@@ -135,7 +128,7 @@ void record(std::FILE* json, std::string_view format, std::size_t n, const char*
 }
 
 template <class F>
-void measure(Inputs& inputs, const Limits& limits, std::FILE* json) {
+void measure(Inputs& inputs, const bench::Limits& limits, std::FILE* json) {
   std::printf("%-5s", std::string(F::name).c_str());
   {
     Bench<F> decode(std::size_t{192} << 20, inputs);
@@ -149,7 +142,7 @@ void measure(Inputs& inputs, const Limits& limits, std::FILE* json) {
   for (const std::size_t n : {std::size_t{3}, std::size_t{8}, tokens}) {
     const auto t = prefill.time(n);
     std::printf(" | %5.0f %5.0f  %3.0f %%", prefill.gmac(n) / t.best, prefill.gmac(n) / t.median,
-                100 * prefill.gmac(n) / t.best / limits.dot_gmacs);
+                100 * prefill.gmac(n) / t.best / limits.gops);
     record(json, F::name, n, "GMAC/s", prefill.gmac(n) / t.best, prefill.gmac(n) / t.median);
   }
   std::printf("\n");
@@ -169,12 +162,12 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  const Limits limits = measure_limits();
+  const bench::Limits limits = measure_limits();
   std::printf("%s: read %.1f GB/s, byte dot %.0f GMAC/s (one thread)\n", limits.target, limits.read_gbs,
-              limits.dot_gmacs);
+              limits.gops);
   if (json != nullptr) {
     std::fprintf(json, "{\"target\": \"%s\", \"read_gbs\": %.2f, \"dot_gmacs\": %.1f}\n", limits.target,
-                 limits.read_gbs, limits.dot_gmacs);
+                 limits.read_gbs, limits.gops);
   }
   std::printf(
       "      | 1 token, GB/s      | 3 tokens, GMAC/s   | 8 tokens           | 512 tokens\n"

@@ -71,4 +71,21 @@ class Pages {
   std::unique_ptr<T, Free> data_;
 };
 
+/// What a machine reaches, for the instruction set that was chosen.
+struct Limits {
+  const char* target;
+  double read_gbs;
+  double gops;  // of the arithmetic that `work` is made of
+};
+
+/// read(bytes, count): reads memory. work(): computes for a while and answers how many operations that were.
+template <class Read, class Work>
+Limits measure_limits(const char* target, Read&& read, Work&& work) {
+  Pages<unsigned char> memory(std::size_t{256} << 20);
+  const Spread reading = time([&] { read(memory.data(), memory.size()); });
+  double ops = 0;
+  const Spread working = time([&] { ops = work(); });
+  return {target, static_cast<double>(memory.size()) / reading.best / 1e9, ops / working.best / 1e9};
+}
+
 }  // namespace bench

@@ -28,21 +28,14 @@ constexpr std::size_t width = 2048, channels = 8192, inner = heads * dim, projec
 /// Layers of states and of weights: more than a cache holds.
 constexpr std::size_t state_layers = 40, weight_layers = 5;
 
-struct Limits {
-  const char* target;
-  double read_gbs;
-  double float_gops;
-};
-
-Limits measure_limits() {
+bench::Limits measure_limits() {
   using namespace mica::kernel::highway;
   std::int32_t sink = 1;
-  bench::Pages<std::uint8_t> memory(std::size_t{256} << 20);
-  const auto read = bench::time([&] { HWY_DYNAMIC_DISPATCH(read_all)(memory.data(), memory.size(), &sink); });
-  double ops = 0;
-  const auto floats = bench::time([&] { ops = HWY_DYNAMIC_DISPATCH(float_multiply_adds)(1000000, &sink); });
-  return {HWY_DYNAMIC_DISPATCH(target_name)(), static_cast<double>(memory.size()) / read.best / 1e9,
-          ops / floats.best / 1e9};
+  const auto read = HWY_DYNAMIC_POINTER(read_all);
+  return bench::measure_limits(
+      HWY_DYNAMIC_DISPATCH(target_name)(),
+      [&](const std::uint8_t* bytes, std::size_t n) { read(bytes, n, &sink); },
+      [&] { return HWY_DYNAMIC_DISPATCH(float_multiply_adds)(1000000, &sink); });
 }
 
 void fill(bench::Pages<float>& numbers, CounterRng& rng) {
@@ -153,7 +146,8 @@ void record(std::FILE* json, const char* operation, std::size_t n, const bench::
       operation, n, t.best * us, t.median * us);
 }
 
-void measure(Layer& layer, Projections& projections, const Limits& limits, std::size_t n, std::FILE* json) {
+void measure(Layer& layer, Projections& projections, const bench::Limits& limits, std::size_t n,
+             std::FILE* json) {
   const double us = 1e6 / static_cast<double>(n);
   const auto conv = bench::time([&] { layer.conv<kernel::Highway>(n); });
   std::fill(layer.states.begin(), layer.states.end(), 0.0f);
@@ -169,8 +163,8 @@ void measure(Layer& layer, Projections& projections, const Limits& limits, std::
   record(json, "delta_rule", n, delta, us);
   record(json, "Q4_K products", n, products, us);
   constexpr double numbers = heads * dim * dim;
-  const double limit = n == 1 ? numbers * 8 / limits.read_gbs / 1e9
-                              : numbers * 4 * static_cast<double>(n) / limits.float_gops / 1e9;
+  const double limit =
+      n == 1 ? numbers * 8 / limits.read_gbs / 1e9 : numbers * 4 * static_cast<double>(n) / limits.gops / 1e9;
   std::printf("%6zu | %7.1f %7.1f | %7.1f %7.1f %4.0f %% | %8.1f %8.1f | %5.1f %%\n", n, conv.best * us,
               conv.median * us, delta.best * us, delta.median * us, 100 * limit / delta.best,
               products.best * us, products.median * us, 100 * (conv.best + delta.best) / products.best);
@@ -186,12 +180,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: recurrent_bench [--json FILE], a file that can be written\n");
     return 2;
   }
-  const Limits limits = measure_limits();
+  const bench::Limits limits = measure_limits();
   std::printf("%s: read %.1f GB/s, float multiply-adds %.0f G/s (one thread)\n", limits.target,
-              limits.read_gbs, limits.float_gops);
+              limits.read_gbs, limits.gops);
   if (json != nullptr) {
     std::fprintf(json, "{\"target\": \"%s\", \"read_gbs\": %.2f, \"float_gops\": %.1f}\n", limits.target,
-                 limits.read_gbs, limits.float_gops);
+                 limits.read_gbs, limits.gops);
   }
   Layer layer;
   layer.check();

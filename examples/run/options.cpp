@@ -94,14 +94,18 @@ void add_chat(CLI::App& app, Options& o) {
       ->group(group);
 }
 
+void add_threads(CLI::App& app, Options& o, const std::string& group) {
+  app.add_option("-t,--threads", o.threads, "threads; 0: what affinity and the CPU quota allow")
+      ->type_name("N")
+      ->group(group);
+}
+
 void add_run(CLI::App& app, Options& o) {
   const std::string group = "Model";
   app.add_option("-c,--ctx-size,--ctx", o.n_ctx, "tokens of context; 0: what the model was trained for")
       ->type_name("N")
       ->group(group);
-  app.add_option("-t,--threads", o.threads, "threads; 0: what affinity and the CPU quota allow")
-      ->type_name("N")
-      ->group(group);
+  add_threads(app, o, group);
   app.add_option("-b,--batch-size,--ubatch-size,--chunk", o.chunk, "tokens of one step when a prompt is read")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16))
@@ -294,17 +298,17 @@ void add_quantize(CLI::App& app, Options& o) {
   app.add_flag("--keep-split", o.keep_split, "as many shards as the input has")->group(group);
   app.add_flag("--allow-requantize", o.allow_requantize, "also tensors that are quantised already")
       ->group(group);
-  app.add_option("-t,--threads", o.threads, "threads; 0: what affinity and the CPU quota allow")
-      ->type_name("N")
-      ->group(group);
+  add_threads(app, o, group);
 }
 
 void add_convert(CLI::App& app, Options& o) {
   const std::string group = "Convert";
-  app.add_option("words", o.words, "the name of the outcome, then the type of matrices, if not the folder's own")
+  app.add_option("words", o.words,
+                 "the name of the outcome, then the type of matrices, if not the folder's own")
       ->type_name("OUT TYPE")
       ->group(group);
-  app.add_flag("--dry-run", o.dry_run, "show every tensor with its type and size, write nothing")->group(group);
+  app.add_flag("--dry-run", o.dry_run, "show every tensor with its type and size, write nothing")
+      ->group(group);
   app.add_option("--name", o.name, "what the model calls itself; else the name of the folder")
       ->type_name("NAME")
       ->group(group);

@@ -89,8 +89,8 @@ TEST_CASE("a product in floats is that of the decoded matrix, and needs no codes
   const tensor::AnyMatrix<List> codes(format::Id::Q8_0, reinterpret_cast<const std::byte*>(blocks.data()),
                                       rows, k);
   exec::Team team(2);
-  block::project_floats<kernel::Scalar>(team, {x.data(), n, k},
-                                        Product<List>{codes, {y.data(), n, rows}, true});
+  block::project<kernel::Scalar>(team, kernel::Input{{x.data(), n, k}, {}},
+                                 std::array{Product<List>{codes, {y.data(), n, rows}, true, nullptr, true}});
   block::project<kernel::Scalar>(
       team, kernel::Input{{x.data(), n, k}, {}},
       std::array{Product<List>{matrix(w, rows, k), {expected.data(), n, rows}, true}});

@@ -14,15 +14,11 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <type_traits>
 
 namespace mica::block {
 
 /// Rows of a weight matrix in one task: enough to hide the call, few enough to share evenly.
 inline constexpr std::size_t slice_rows = 64;
-
-/// Rows of a small matrix in one task.
-inline constexpr std::size_t decoded_rows = 8;
 
 /// One product y = x W^T + bias; with `add`, y += that.
 template <class List>
@@ -31,6 +27,7 @@ struct Product {
   MatrixView<float> y;        // (n, rows)
   bool add = false;
   const float* bias = nullptr;  // (rows), or null
+  bool in_floats = false;  // activations stay floats whatever the format: rows are decoded, so small ones only
 };
 
 /// Rows [begin, end) of a product.
@@ -39,6 +36,14 @@ void project_slice(const kernel::Input& x, const Product<List>& product, std::si
                    std::size_t end) noexcept {
   product.w.visit([&](auto w) {
     using F = typename decltype(w)::Format;
+    if constexpr (F::arithmetic == format::Arithmetic::integer) {
+      if (product.in_floats) {
+        using D = format::Decoded<F>;
+        const tensor::Matrix<D> decoded(w.row(0), w.rows(), w.cols());
+        K::template matmul<D>(kernel::MatmulArgs<D>{decoded, x, product.y, begin, end, product.add});
+        return;
+      }
+    }
     K::template matmul<F>(kernel::MatmulArgs<F>{w, x, product.y, begin, end, product.add});
   });
   if (product.bias == nullptr) return;
@@ -46,20 +51,6 @@ void project_slice(const kernel::Input& x, const Product<List>& product, std::si
     float* const y = product.y[t].data();
     for (std::size_t r = begin; r < end; ++r) y[r] += product.bias[r];
   }
-}
-
-/// A product in floats whatever the format: the activations are not rounded. For small matrices; rows are decoded one by one.
-template <Kernels K, Executor E, class List>
-void project_floats(E& executor, MatrixView<const float> x, const Product<List>& product) noexcept {
-  executor.run(ceil_div(product.w.rows(), decoded_rows), [&](std::size_t task, std::size_t) noexcept {
-    product.w.visit([&](auto w) {
-      using F = typename decltype(w)::Format;
-      using D = std::conditional_t<F::arithmetic == format::Arithmetic::real, F, format::Decoded<F>>;
-      const tensor::Matrix<D> decoded(w.row(0), w.rows(), w.cols());
-      const std::size_t begin = task * decoded_rows, end = std::min(begin + decoded_rows, w.rows());
-      K::template matmul<D>(kernel::MatmulArgs<D>{decoded, {x, {}}, product.y, begin, end, product.add});
-    });
-  });
 }
 
 /// Computes products that share the input x (n, k); at most 8 of them.

@@ -49,6 +49,20 @@ HWY_INLINE void store_signed(const Word& word, std::uint64_t signs, std::uint8_t
   }
 }
 
+/// 256 codes + offset of a block whose signs lie apart from its entries: F::entry(block, i) numbers the words of a codebook.
+template <class F, class WordType, std::size_t n>
+HWY_INLINE void store_entries(const typename F::Block& block, const std::array<WordType, n>& words,
+                              std::uint8_t* HWY_RESTRICT codes) {
+  constexpr std::size_t count = 64 / sizeof(WordType);
+  MICA_UNROLL
+  for (std::size_t q = 0; q < 4; ++q) {
+    const auto word = [&](std::size_t j) { return words[F::entry(block, count * q + j)]; };
+    std::uint64_t signs;
+    hwy::CopyBytes<8>(block.signs + 8 * q, &signs);
+    store_signed<WordType, F::code_offset>(word, signs, codes + 64 * q);
+  }
+}
+
 /// Eight times seven signs become eight times eight, an even number of them set.
 HWY_INLINE std::uint64_t even_signs(std::uint64_t signs) {
   std::uint64_t parity = signs ^ (signs >> 4);

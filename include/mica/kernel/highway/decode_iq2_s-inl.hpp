@@ -23,15 +23,9 @@ struct Codec<format::IQ2_S> {
   static constexpr bool unit_scales = false;
 
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
-    constexpr auto& words =
-        format::codebook::words<std::uint64_t, format::codebook::iq2_s, format::codebook::iq2_levels>;
-    MICA_UNROLL
-    for (std::size_t q = 0; q < 4; ++q) {
-      const auto word = [&](std::size_t j) { return words[format::IQ2_S::entry(block, 8 * q + j)]; };
-      std::uint64_t signs;
-      hwy::CopyBytes<8>(block.signs + 8 * q, &signs);
-      store_signed<std::uint64_t, format::IQ2_S::code_offset>(word, signs, codes + 64 * q);
-    }
+    store_entries<format::IQ2_S>(
+        block, format::codebook::words<std::uint64_t, format::codebook::iq2_s, format::codebook::iq2_levels>,
+        codes);
   }
 
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ2_S>& out) {

@@ -23,15 +23,10 @@ struct Codec<format::IQ3_S> {
   static constexpr bool unit_scales = false;
 
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
-    constexpr auto& words =
-        format::codebook::words<std::uint32_t, format::codebook::iq3_s, format::codebook::iq3_s_levels>;
-    MICA_UNROLL
-    for (std::size_t q = 0; q < 4; ++q) {
-      const auto word = [&](std::size_t j) { return words[format::IQ3_S::entry(block, 16 * q + j)]; };
-      std::uint64_t signs;
-      hwy::CopyBytes<8>(block.signs + 8 * q, &signs);
-      store_signed<std::uint32_t, format::IQ3_S::code_offset>(word, signs, codes + 64 * q);
-    }
+    store_entries<format::IQ3_S>(
+        block,
+        format::codebook::words<std::uint32_t, format::codebook::iq3_s, format::codebook::iq3_s_levels>,
+        codes);
   }
 
   /// The last four bytes of a block are eight scales. Lanes are rows.

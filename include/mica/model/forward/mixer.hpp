@@ -75,13 +75,17 @@ void Forward<M>::delta_net(std::size_t i) noexcept {
   const Matrix qkv = matrix(w.qkv), wg = matrix(w.gate);
   const auto x = norm(residual_, vector(t.attn_norm), block::wants_codes(qkv, wg));
   for (const TensorRef& ref : {w.qkv, w.gate, w.fused_gates, w.alpha, w.beta}) observe(ref, x.values);
-  block::project<Kernels>(executor_, x, std::array{Product{qkv, mixed}, Product{wg, gate}});
   // Gates decide what a state keeps for all tokens to come: they are few, and not rounded.
+  const auto in_floats = [this](const TensorRef& ref, View y) {
+    return Product{matrix(ref), y, false, nullptr, true};
+  };
   if (d.fused_gates) {
-    block::project_floats<Kernels>(executor_, x.values, Product{matrix(w.fused_gates), fused});
+    block::project<Kernels>(
+        executor_, x, std::array{Product{qkv, mixed}, Product{wg, gate}, in_floats(w.fused_gates, fused)});
   } else {
-    block::project_floats<Kernels>(executor_, x.values, Product{matrix(w.alpha), alpha});
-    block::project_floats<Kernels>(executor_, x.values, Product{matrix(w.beta), beta});
+    block::project<Kernels>(executor_, x,
+                            std::array{Product{qkv, mixed}, Product{wg, gate}, in_floats(w.alpha, alpha),
+                                       in_floats(w.beta, beta)});
   }
   if (d.fused_gates) split_gates(d, fused, alpha, beta);
   float* const state = cache_.state + cache_.state_at[i];
