@@ -259,6 +259,7 @@
 #include "mica/model/forward/streams.hpp"
 #include "mica/model/layer_tensors.hpp"
 #include "mica/model/observer.hpp"
+#include "mica/model/part.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/step_status.hpp"
 #include "mica/model/transformer.hpp"

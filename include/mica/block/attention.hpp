@@ -259,4 +259,16 @@ void attend(E& executor, const Context& c, Scratch&& scratch) noexcept {
   });
 }
 
+/// Attention of one token of each of several sequences, in one run. context(i): the AttentionContext of sequence i, whose
+/// matrices have one row.
+template <Kernels K, Executor E, class ContextOf, class Scratch>
+void attend_each(E& executor, std::size_t sequences, std::size_t kv_heads, ContextOf&& context,
+                 Scratch&& scratch) noexcept {
+  executor.run(kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
+    const auto c = context(task % sequences);  // neighbours in a worker's share are of unlike lengths
+    store_head<K>(c, task / sequences, 0, 1);
+    attend_head<K>(c, task / sequences, 0, 1, scratch(worker));
+  });
+}
+
 }  // namespace mica::block

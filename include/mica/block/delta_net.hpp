@@ -30,7 +30,14 @@ struct DeltaNetState {
   MatrixView<float> heads;  // (v_heads * k_dim, v_dim): S of each value head
 };
 
-/// What a delta net of one layer works on.
+/// The tokens of one sequence: rows [first, first + n) of a context, and the state that they go into.
+struct DeltaNetPart {
+  DeltaNetState state;
+  std::size_t first = 0;
+  std::size_t n = 0;
+};
+
+/// What a delta net of one layer works on; the rows may be of several sequences.
 struct DeltaNetContext {
   const DeltaNetConfig& config;
   float epsilon = 0;
@@ -44,7 +51,6 @@ struct DeltaNetContext {
   const float* a = nullptr;            // (v_heads), negative
   const float* dt = nullptr;           // (v_heads)
   const float* norm = nullptr;         // (v_dim)
-  DeltaNetState state;
 };
 
 /// Channels of the convolution, and columns of a head's state, in one task.
@@ -70,32 +76,36 @@ void prepare_delta_net(const DeltaNetContext& c, std::size_t first, std::size_t 
 
 /// Columns [first, last) of one value head.
 template <Kernels K>
-void run_delta_rule(const DeltaNetContext& c, std::size_t head, std::size_t first,
+void run_delta_rule(const DeltaNetContext& c, const DeltaNetPart& part, std::size_t head, std::size_t first,
                     std::size_t last) noexcept {
   const DeltaNetConfig& d = c.config;
   const std::size_t key = d.key_head(head) * d.k_dim;
+  const MatrixView<float> x = c.convolved.rows(part.first, part.n);
+  const std::size_t gate = part.first * c.alpha.stride() + head;
   K::delta_rule(kernel::DeltaRuleArgs{
-      c.convolved.cols(key, d.k_dim), c.convolved.cols(d.k_width() + key, d.k_dim),
-      c.convolved.cols(2 * d.k_width() + head * d.v_dim, d.v_dim), c.alpha.data() + head,
-      c.beta.data() + head, c.alpha.stride(), c.state.heads.rows(head * d.k_dim, d.k_dim),
-      c.out.cols(head * d.v_dim, d.v_dim), first, last});
+      x.cols(key, d.k_dim), x.cols(d.k_width() + key, d.k_dim),
+      x.cols(2 * d.k_width() + head * d.v_dim, d.v_dim), c.alpha.data() + gate, c.beta.data() + gate,
+      c.alpha.stride(), part.state.heads.rows(head * d.k_dim, d.k_dim),
+      c.out.rows(part.first, part.n).cols(head * d.v_dim, d.v_dim), first, last});
 }
 
-/// Fills out and takes the tokens of the step into the state.
-template <Kernels K, Executor E>
-void delta_net(E& executor, const DeltaNetContext& c) noexcept {
+/// Fills out and takes the tokens of each sequence into its state. part(i): the DeltaNetPart of sequence i.
+template <Kernels K, Executor E, class PartOf>
+void delta_net(E& executor, const DeltaNetContext& c, std::size_t parts, PartOf&& part) noexcept {
   const DeltaNetConfig& d = c.config;
   const std::size_t n = c.mixed.rows();
-  executor.run(ceil_div(d.channels(), delta_channels), [&](std::size_t task, std::size_t) noexcept {
-    const std::size_t first = task * delta_channels, last = std::min(first + delta_channels, d.channels());
-    K::causal_conv(
-        kernel::CausalConvArgs{c.mixed, c.conv_weight, d.taps, c.state.conv, c.convolved, first, last});
+  executor.run(ceil_div(d.channels(), delta_channels) * parts, [&](std::size_t task, std::size_t) noexcept {
+    const DeltaNetPart p = part(task % parts);
+    const std::size_t first = task / parts * delta_channels;
+    K::causal_conv(kernel::CausalConvArgs{c.mixed.rows(p.first, p.n), c.conv_weight, d.taps, p.state.conv,
+                                          c.convolved.rows(p.first, p.n), first,
+                                          std::min(first + delta_channels, d.channels())});
   });
   executor.run(n, [&](std::size_t t, std::size_t) noexcept { prepare_delta_net<K>(c, t, t + 1); });
   const std::size_t strips = ceil_div(d.v_dim, delta_columns);
-  executor.run(d.v_heads * strips, [&](std::size_t task, std::size_t) noexcept {
-    const std::size_t first = task % strips * delta_columns;
-    run_delta_rule<K>(c, task / strips, first, std::min(first + delta_columns, d.v_dim));
+  executor.run(d.v_heads * strips * parts, [&](std::size_t task, std::size_t) noexcept {
+    const std::size_t strip = task / parts, first = strip % strips * delta_columns;
+    run_delta_rule<K>(c, part(task % parts), strip / strips, first, std::min(first + delta_columns, d.v_dim));
   });
   executor.run(n, [&](std::size_t t, std::size_t) noexcept {
     for (std::size_t head = 0; head < d.v_heads; ++head) {

@@ -24,6 +24,7 @@
 #include "mica/block/norm.hpp"
 #include "mica/model/activations.hpp"
 #include "mica/model/observer.hpp"
+#include "mica/model/part.hpp"
 #include "mica/model/weights.hpp"
 
 #include <algorithm>
@@ -35,14 +36,16 @@
 
 namespace mica::model {
 
-/// Where the caches of a step are.
-template <class Storage>
-struct StepCache {
-  const Storage& storage;
-  float* state;                           // of recurrent layers
+/// Where layers keep what they keep of a sequence.
+struct CacheLayout {
   std::span<const std::size_t> kv_index;  // by layer: its place in the storage
   std::span<const std::size_t> state_at;  // by layer: where its state begins
-  std::size_t pos;                        // tokens before this step
+};
+
+/// The rows of a step that are one sequence's.
+struct Rows {
+  std::size_t first = 0;
+  std::size_t count = 0;
 };
 
 /// Model: a BasicTransformer, for its types.
@@ -57,11 +60,12 @@ class Forward {
   using Matrix = tensor::AnyMatrix<Formats>;
   using Product = block::Product<Formats>;
   using View = MatrixView<float>;
+  using Part = model::Part<typename Model::Cache>;
 
  public:
   Forward(const arch::Config& config, const Weights<Formats>& weights, Pager& pager, Executor& executor,
           Activations<typename Model::Allocator>& activations, const Elements& elements, Observer* observer,
-          StepCache<typename Model::Storage> cache, std::size_t n) noexcept
+          CacheLayout layout, std::span<const Part> parts) noexcept
       : config_(config),
         weights_(weights),
         pager_(pager),
@@ -69,12 +73,19 @@ class Forward {
         a_(activations),
         elements_(elements),
         observer_(observer),
-        cache_(cache),
-        n_(n),
-        residual_(activations.residual(n, config.width)) {}
+        layout_(layout),
+        parts_(parts),
+        n_(rows_before(parts, parts.size())),
+        residual_(activations.residual(n_, config.width)) {}
 
+  /// Rows of the parts before part `end`.
+  [[nodiscard]] static std::size_t rows_before(std::span<const Part> parts, std::size_t end) noexcept {
+    std::size_t rows = 0;
+    for (const Part& part : parts.first(end)) rows += part.tokens.size();
+    return rows;
+  }
   /// Embeddings into the residual stream.
-  void embed(std::span<const TokenId> tokens) noexcept;
+  void embed() noexcept;
   /// Layer i, whose group is held. False when an expert could not be read.
   [[nodiscard]] bool run(std::size_t i) noexcept;
 
@@ -120,7 +131,18 @@ class Forward {
     });
   }
 
-  void embed_per_layer(std::span<const TokenId> tokens) noexcept;
+  [[nodiscard]] Rows rows_of(std::size_t part) const noexcept {
+    return {rows_before(parts_, part), parts_[part].tokens.size()};
+  }
+  [[nodiscard]] TokenId token_of(std::size_t row) const noexcept {
+    const Part* part = parts_.data();
+    for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
+    return part->tokens[row];
+  }
+
+  void embed_per_layer() noexcept;
+  [[nodiscard]] auto attention_context(std::size_t i, std::size_t part) noexcept;
+  void attend(std::size_t i) noexcept;
   void attention(std::size_t i) noexcept;
   void project_heads(const arch::LayerConfig& layer, const LayerTensors& t, View q, View k, View v) noexcept;
   void delta_net(std::size_t i) noexcept;
@@ -149,24 +171,25 @@ class Forward {
   Activations<typename Model::Allocator>& a_;
   const Elements& elements_;
   Observer* observer_;
-  StepCache<typename Model::Storage> cache_;
-  std::size_t n_;
+  CacheLayout layout_;
+  std::span<const Part> parts_;
+  std::size_t n_;  // rows of all parts
   View residual_;  // (n, width)
 };
 
 template <class M>
-void Forward<M>::embed(std::span<const TokenId> tokens) noexcept {
+void Forward<M>::embed() noexcept {
   matrix(weights_.token_embd()).visit([&](auto w) {
-    for (std::size_t t = 0; t < n_; ++t) w.decode_row(tokens[t], residual_[t].data());
+    for (std::size_t t = 0; t < n_; ++t) w.decode_row(token_of(t), residual_[t].data());
   });
   if (config_.embedding_scale != 1) scale(residual_, config_.embedding_scale);
-  if (config_.per_layer_width != 0) embed_per_layer(tokens);
+  if (config_.per_layer_width != 0) embed_per_layer();
   if (config_.streams > 1) split_streams();
 }
 
 /// e_i = (RMSNorm(P_i x / sqrt(width)) * norm + sqrt(p) E_i[token]) / sqrt(2), for every layer i.
 template <class M>
-void Forward<M>::embed_per_layer(std::span<const TokenId> tokens) noexcept {
+void Forward<M>::embed_per_layer() noexcept {
   const std::size_t p = config_.per_layer_width, layers = config_.layers.size();
   const View all = a_.per_layer(n_, layers * p), each(all.data(), n_ * layers, p);
   project(residual_, weights_.per_layer_proj(), all, false);
@@ -178,7 +201,7 @@ void Forward<M>::embed_per_layer(std::span<const TokenId> tokens) noexcept {
     Kernels::rms_norm(kernel::RmsNormArgs{each, weight, config_.norm_epsilon, each, first, last});
     matrix(weights_.per_layer_embd()).visit([&](auto w) {
       using F = typename decltype(w)::Format;
-      const auto* const row = w.row(tokens[t]);
+      const auto* const row = w.row(token_of(t));
       float values[F::block_size];
       for (std::size_t i = 0; i < layers * p; ++i) {
         if (i % F::block_size == 0) F::decode(row[i / F::block_size], values);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model composed from types. A step runs some tokens through all layers and leaves their hidden states; logits are
-// computed afterwards, for the rows somebody wants.
+// computed afterwards, for the rows somebody wants. Tokens may be of several sequences, each with its cache.
 //
 //   tokens -> embedding -> [ mixer, feed-forward ] x layers -> hidden (n, width)       model/forward.hpp
 //                                              logits(rows) -> (rows, n_vocab)
@@ -16,6 +16,7 @@
 #include "mica/kv/recurrent_state.hpp"
 #include "mica/model/activations.hpp"
 #include "mica/model/forward.hpp"
+#include "mica/model/part.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/step_status.hpp"
 #include "mica/model/weights.hpp"
@@ -97,6 +98,7 @@ class BasicTransformer {
   using Executor = typename Policies::Executor;
   using Observer = typename Policies::Observer;
   using Cache = KvCache<Storage>;
+  using Part = model::Part<Cache>;
 
   /// Whether this is a plan: everything is booked, nothing is read or computed.
   static constexpr bool dry = Allocator::dry;
@@ -123,9 +125,16 @@ class BasicTransformer {
 
   /// Runs tokens [1, chunk()] at positions cache.tokens, ... and takes them into the cache. Ids are below n_vocab.
   /// After read_failed a recurrent state is that of a checkpoint: tokens from cache.tokens on must be run again.
-  [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept;
+  [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
+    const Part part{&cache, tokens};
+    return step(std::span(&part, 1)).status;
+  }
 
-  /// Logits after tokens `rows` of the last step, at most logits_rows() of them, (rows, n_vocab). Valid until the next
+  /// The same for several sequences at once, [1, chunk()] tokens together: weights are read once, and each sequence gets
+  /// the bits of a step of its own. No cache stands in two parts. Without room for one part nothing happens to any.
+  [[nodiscard]] model::PartsStatus step(std::span<const Part> parts) noexcept;
+
+  /// Logits after tokens `rows` of the last step, counted over its parts, at most logits_rows() of them, (rows, n_vocab). Valid until the next
   /// call; empty when the head could not be read.
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept;
 
@@ -146,11 +155,10 @@ class BasicTransformer {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
   [[nodiscard]] std::vector<std::size_t> kv_index() const;
-  [[nodiscard]] model::Forward<BasicTransformer> forward(Cache& cache, std::size_t n) noexcept;
-  [[nodiscard]] bool embed(model::Forward<BasicTransformer>& forward,
-                           std::span<const text::TokenId> tokens) noexcept;
+  [[nodiscard]] model::PartsStatus reserve(std::span<const Part> parts) noexcept;
+  [[nodiscard]] model::Forward<BasicTransformer> forward(std::span<const Part> parts) noexcept;
+  [[nodiscard]] bool embed(model::Forward<BasicTransformer>& forward, std::span<const Part> parts) noexcept;
   [[nodiscard]] bool run_layer(model::Forward<BasicTransformer>& forward, std::size_t i) noexcept;
-  void fill_angles(std::size_t pos, std::size_t n) noexcept;
   void finish_logits(MatrixView<float> logits) noexcept;
 
   arch::Config config_;
@@ -260,54 +268,66 @@ auto BasicTransformer<F, P>::make_cache(MakeStorage make) const -> Cache {
 }
 
 template <class F, class P>
-model::Forward<BasicTransformer<F, P>> BasicTransformer<F, P>::forward(Cache& cache, std::size_t n) noexcept {
-  return {config_,
-          weights_,
-          pager_,
-          *executor_,
-          activations_,
-          elements_,
-          observer_,
-          {cache.storage, cache.state.data(), kv_index_, state_at_, cache.tokens},
-          n};
+auto BasicTransformer<F, P>::forward(std::span<const Part> parts) noexcept
+    -> model::Forward<BasicTransformer> {
+  return {config_, weights_, pager_, *executor_, activations_, elements_, observer_, {kv_index_, state_at_},
+          parts};
+}
+
+/// Room for all parts, or for none.
+template <class F, class P>
+model::PartsStatus BasicTransformer<F, P>::reserve(std::span<const Part> parts) noexcept {
+  using model::StepStatus;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Cache& cache = *parts[i].cache;
+    const std::size_t end = cache.tokens + parts[i].tokens.size();
+    if (end <= n_ctx_ && cache.storage.reserve(end)) continue;
+    for (const Part& part : parts.first(i)) part.cache->storage.shrink(part.cache->tokens);
+    return {end > n_ctx_ ? StepStatus::context_full : StepStatus::no_memory, i};
+  }
+  return {};
 }
 
 template <class F, class P>
-model::StepStatus BasicTransformer<F, P>::step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
-  using model::StepStatus;
-  const std::size_t n = tokens.size(), end = cache.tokens + n;
+model::PartsStatus BasicTransformer<F, P>::step(std::span<const Part> parts) noexcept {
+  const std::size_t n = model::Forward<BasicTransformer>::rows_before(parts, parts.size());
   MICA_ASSERT(n > 0 && n <= chunk());
-  if (end > n_ctx_) return StepStatus::context_full;
-  if (!cache.storage.reserve(end)) return StepStatus::no_memory;
+  const model::PartsStatus room = reserve(parts);
+  if (room.status != model::StepStatus::ok) return room;
   if constexpr (!dry) {
-    auto forward = this->forward(cache, n);
-    bool read = embed(forward, tokens);
-    fill_angles(cache.tokens, n);
+    auto forward = this->forward(parts);
+    bool read = embed(forward, parts);
     for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(forward, i);
     if (!read) {
-      if (cache.state.size() != 0) cache.tokens = cache.state.restore(cache.tokens);
-      return StepStatus::read_failed;
+      for (const auto& [cache, tokens] : parts) {
+        if (cache->state.size() != 0) cache->tokens = cache->state.restore(cache->tokens);
+      }
+      return {model::StepStatus::read_failed, 0};
     }
-    if (n > 1) cache.state.save(end);
+  }
+  for (const auto& [cache, tokens] : parts) {
+    cache->tokens += tokens.size();
+    if (!dry && tokens.size() > 1) cache->state.save(cache->tokens);
   }
   last_step_ = n;
-  cache.tokens = end;
-  return StepStatus::ok;
-}
-
-template <class F, class P>
-void BasicTransformer<F, P>::fill_angles(std::size_t pos, std::size_t n) noexcept {
-  for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
-    frequencies_[rope].fill(pos, activations_.cos(rope, n), activations_.sin(rope, n));
-  }
+  return {};
 }
 
 template <class F, class P>
 bool BasicTransformer<F, P>::embed(model::Forward<BasicTransformer>& forward,
-                                   std::span<const text::TokenId> tokens) noexcept {
+                                   std::span<const Part> parts) noexcept {
   if (!pager_.acquire(0)) return false;
-  forward.embed(tokens);
+  forward.embed();
   pager_.release(0);
+  for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
+    std::size_t row = 0;
+    for (const auto& [cache, tokens] : parts) {
+      const std::size_t n = tokens.size();
+      frequencies_[rope].fill(cache->tokens, activations_.cos(rope, row + n).rows(row, n),
+                              activations_.sin(rope, row + n).rows(row, n));
+      row += n;
+    }
+  }
   return true;
 }
 
@@ -381,9 +401,9 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
     return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); });
   };
   std::size_t bad = layers;
-  auto forward = this->forward(cache, 1);
-  if (embed(forward, {&token, 1})) {
-    fill_angles(cache.tokens, 1);
+  const Part part{&cache, {&token, 1}};
+  auto forward = this->forward({&part, 1});
+  if (embed(forward, {&part, 1})) {
     for (std::size_t i = 0; i < layers && bad == layers; ++i) {
       if (!run_layer(forward, i)) break;
       if (!finite()) bad = i;

@@ -11,33 +11,56 @@ template <class M>
 void Forward<M>::attention(std::size_t i) noexcept {
   const arch::LayerConfig& layer = config_.layers[i];
   const LayerTensors& t = weights_.layer(i);
-  const View q = a_.q(n_, layer.heads * layer.q_stride());
-  const View k = a_.k(n_, layer.kv_width()), v = a_.v(n_, layer.kv_width());
-  const View attended = a_.attended(n_, layer.q_width());
-  project_heads(layer, t, q, k, v);
+  project_heads(layer, t, a_.q(n_, layer.heads * layer.q_stride()), a_.k(n_, layer.kv_width()),
+                a_.v(n_, layer.kv_width()));
+  attend(i);
+  const block::Branch b = branch(t.post_attn_norm);
+  project(a_.attended(n_, layer.q_width()), t.attn.output, b.target(), b.direct(),
+          vector(t.attn.output_bias));
+  block::join_branch<Kernels>(executor_, b);
+}
+
+/// Each part attends to its own cache: all of them in one run where each has one token.
+template <class M>
+void Forward<M>::attend(std::size_t i) noexcept {
+  const auto scratch = [&](std::size_t worker) { return a_.attention(worker); };
+  if (parts_.size() > 1 && n_ == parts_.size()) {
+    const auto context = [&](std::size_t part) { return attention_context(i, part); };
+    block::attend_each<Kernels>(executor_, parts_.size(), config_.layers[i].kv_heads, context, scratch);
+    return;
+  }
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    block::attend<Kernels>(executor_, attention_context(i, part), scratch);
+  }
+}
+
+template <class M>
+auto Forward<M>::attention_context(std::size_t i, std::size_t part) noexcept {
+  const arch::LayerConfig& layer = config_.layers[i];
+  const LayerTensors& t = weights_.layer(i);
+  const Rows rows = rows_of(part);
+  const auto own = [rows](View all) { return all.rows(rows.first, rows.count); };
   const std::size_t source = layer.stores_kv() ? i : layer.kv_source;
-  block::AttentionContext<Elements, typename M::Storage> context{.layer = layer,
-                                                                 .cache_layer = cache_.kv_index[source],
-                                                                 .pos = cache_.pos,
-                                                                 .epsilon = config_.norm_epsilon,
-                                                                 .q = q,
-                                                                 .k = k,
-                                                                 .v = v,
-                                                                 .out = attended,
-                                                                 .q_norm = vector(t.attn.q_norm),
-                                                                 .k_norm = vector(t.attn.k_norm),
-                                                                 .sinks = vector(t.attn.sinks),
-                                                                 .elements = elements_,
-                                                                 .cache = cache_.storage};
+  block::AttentionContext<Elements, typename M::Storage> context{
+      .layer = layer,
+      .cache_layer = layout_.kv_index[source],
+      .pos = parts_[part].cache->tokens,
+      .epsilon = config_.norm_epsilon,
+      .q = own(a_.q(n_, layer.heads * layer.q_stride())),
+      .k = own(a_.k(n_, layer.kv_width())),
+      .v = own(a_.v(n_, layer.kv_width())),
+      .out = own(a_.attended(n_, layer.q_width())),
+      .q_norm = vector(t.attn.q_norm),
+      .k_norm = vector(t.attn.k_norm),
+      .sinks = vector(t.attn.sinks),
+      .elements = elements_,
+      .cache = parts_[part].cache->storage};
   if (layer.rotates()) {
-    context.cos = a_.cos(layer.rope, n_);
-    context.sin = a_.sin(layer.rope, n_);
+    context.cos = own(a_.cos(layer.rope, n_));
+    context.sin = own(a_.sin(layer.rope, n_));
     context.pairs = config_.ropes[layer.rope].pairs;
   }
-  block::attend<Kernels>(executor_, context, [&](std::size_t worker) { return a_.attention(worker); });
-  const block::Branch b = branch(t.post_attn_norm);
-  project(attended, t.attn.output, b.target(), b.direct(), vector(t.attn.output_bias));
-  block::join_branch<Kernels>(executor_, b);
+  return context;
 }
 
 template <class M>
@@ -88,22 +111,25 @@ void Forward<M>::delta_net(std::size_t i) noexcept {
                                        in_floats(w.beta, beta)});
   }
   if (d.fused_gates) split_gates(d, fused, alpha, beta);
-  float* const state = cache_.state + cache_.state_at[i];
-  const View conv(state, d.taps - 1, d.channels());
-  const View heads(state + (d.taps - 1) * d.channels(), d.v_heads * d.k_dim, d.v_dim);
-  block::delta_net<Kernels>(executor_, block::DeltaNetContext{.config = d,
-                                                              .epsilon = config_.norm_epsilon,
-                                                              .mixed = mixed,
-                                                              .convolved = convolved,
-                                                              .gate = gate,
-                                                              .alpha = alpha,
-                                                              .beta = beta,
-                                                              .out = out,
-                                                              .conv_weight = vector(w.conv),
-                                                              .a = vector(w.a),
-                                                              .dt = vector(w.dt),
-                                                              .norm = vector(w.norm),
-                                                              .state = {conv, heads}});
+  const block::DeltaNetContext context{.config = d,
+                                       .epsilon = config_.norm_epsilon,
+                                       .mixed = mixed,
+                                       .convolved = convolved,
+                                       .gate = gate,
+                                       .alpha = alpha,
+                                       .beta = beta,
+                                       .out = out,
+                                       .conv_weight = vector(w.conv),
+                                       .a = vector(w.a),
+                                       .dt = vector(w.dt),
+                                       .norm = vector(w.norm)};
+  block::delta_net<Kernels>(executor_, context, parts_.size(), [&](std::size_t part) {
+    float* const state = parts_[part].cache->state.data() + layout_.state_at[i];
+    const View conv(state, d.taps - 1, d.channels());
+    const View heads(state + (d.taps - 1) * d.channels(), d.v_heads * d.k_dim, d.v_dim);
+    const Rows rows = rows_of(part);
+    return block::DeltaNetPart{{conv, heads}, rows.first, rows.count};
+  });
   const block::Branch b = branch(t.post_attn_norm);
   project(out, w.output, b.target(), b.direct());
   block::join_branch<Kernels>(executor_, b);
