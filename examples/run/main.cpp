@@ -31,6 +31,7 @@ constexpr std::pair<std::string_view, int (*)(const Options&)> verbs[] = {
     {"imatrix", imatrix},
     {"quantize", quantize_file},
     {"convert", convert_folder},
+    {"synth", synth},
     {"plan", plan},
     {"doctor", doctor},
 };

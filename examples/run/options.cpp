@@ -30,7 +30,7 @@ struct Verb {
 };
 
 // m model, p prompt, c chat, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench,
-// e perplexity, d inspect, q quantize, h convert, a imatrix
+// e perplexity, d inspect, q quantize, h convert, a imatrix, y synth
 constexpr Verb verbs[] = {
     {"run", "complete or answer once; chat when there is no prompt", "mpcrso",
      "mica run model.gguf \"Why is the sky blue?\""},
@@ -51,6 +51,8 @@ constexpr Verb verbs[] = {
      "mica quantize model-f16.gguf model-q4.gguf Q4_K_M --dry-run"},
     {"convert", "a Hugging Face folder as one file: DIR OUT TYPE", "moh",
      "mica convert Qwen3-0.6B qwen3.gguf --dry-run"},
+    {"synth", "a file of a published model's shape with random weights: SHAPE TYPE OUT", "oy",
+     "mica synth llama-8b Q4_K_M llama-8b.gguf"},
     {"plan", "what a model needs, before it is loaded", "mor", "mica plan model.gguf -c 8192 --memory 6GiB"},
     {"doctor", "this machine: instruction sets, cores, limits, memory", "o", "mica doctor"},
 };
@@ -314,6 +316,16 @@ void add_convert(CLI::App& app, Options& o) {
       ->group(group);
 }
 
+void add_synth(CLI::App& app, Options& o) {
+  const std::string group = "Synth";
+  app.add_option("words", o.words,
+                 "the shape, the type of its weights as quantize has them, the name of the outcome")
+      ->type_name("SHAPE TYPE OUT")
+      ->group(group);
+  app.add_flag("--dry-run", o.dry_run, "show how large it would be, write nothing")->group(group);
+  add_threads(app, o, group);
+}
+
 /// What a configuration file says: flags of this verb, at the top or under [verb]. A variable of the
 /// environment wins over the file, and the parser would have it the other way round.
 class ConfigFile : public CLI::ConfigTOML {
@@ -357,6 +369,7 @@ void add_groups(CLI::App& app, const Verb& verb, Options& o) {
       {'q', add_quantize},
       {'a', add_imatrix},
       {'h', add_convert},
+      {'y', add_synth},
       {'d', [](CLI::App& a,
                Options& x) { a.add_flag("--tensors", x.tensors, "list every tensor")->group("Inspect"); }},
   };

@@ -94,9 +94,11 @@ struct Options {
   // imatrix, beside output and chunks
   bool process_output = false;
 
+  // quantize, convert and synth
+  bool dry_run = false;
+
   // quantize
   std::string imatrix;  // a file
-  bool dry_run = false;
   bool pure = false;
   bool leave_output_tensor = false;
   bool keep_split = false;
@@ -105,7 +107,7 @@ struct Options {
   std::string token_embedding_type;
   std::vector<std::string> tensor_types;  // NAME=TYPE
 
-  // convert, with dry_run
+  // convert
   std::string name;
 };
 

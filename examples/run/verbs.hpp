@@ -18,6 +18,7 @@ int bench(const Options& options);
 int perplexity(const Options& options);
 int imatrix(const Options& options);
 int quantize_file(const Options& options);
+int synth(const Options& options);
 int convert_folder(const Options& options);
 int plan(const Options& options);
 int doctor(const Options& options);

@@ -56,6 +56,7 @@ struct Qwen35;
 struct Qwen35Moe;
 struct Qwen3Moe;
 struct Qwen3Next;
+struct Shape;
 }  // namespace arch
 
 namespace budget {
@@ -128,6 +129,7 @@ struct Plan;
 namespace quantize {
 class ImportanceCollector;
 class Job;
+class SyntheticModel;
 struct Importance;
 }  // namespace quantize
 

@@ -26,6 +26,7 @@
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/direct.hpp"
 #include "mica/io/file.hpp"
+#include "mica/io/free_space.hpp"
 #include "mica/io/map.hpp"
 #include "mica/io/near_name.hpp"
 
@@ -215,6 +216,8 @@
 #include "mica/arch/read_delta_net.hpp"
 #include "mica/arch/read_gemma.hpp"
 #include "mica/arch/read_keys.hpp"
+#include "mica/arch/shape.hpp"
+#include "mica/arch/shapes.hpp"
 #include "mica/arch/tensor_names.hpp"
 
 // sample: from logits to a token
@@ -296,3 +299,4 @@
 #include "mica/quantize/part.hpp"
 #include "mica/quantize/quantize.hpp"
 #include "mica/quantize/recipe.hpp"
+#include "mica/quantize/synthetic_model.hpp"

@@ -52,6 +52,7 @@ TEST_CASE("a key that is set again keeps its place and takes the new value and t
   writer.set("b", "x");
   writer.set("a", "now a string");
   const auto bytes = writer.bytes();
+  CHECK(writer.size_bytes() == bytes.size());
   const gguf::Document document = gguf::parse(bytes, "m");
   CHECK(document.metadata().size() == 2);
   CHECK(document.metadata().key(0) == "a");

@@ -63,6 +63,8 @@ class Writer {
   void write(std::string path) const;
   /// The same file in memory.
   [[nodiscard]] std::vector<std::byte> bytes() const;
+  /// How large it is.
+  [[nodiscard]] std::uint64_t size_bytes() const { return header().size() + data_bytes_; }
 
  private:
   struct Pair {

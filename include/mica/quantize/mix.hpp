@@ -14,6 +14,7 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,8 +35,12 @@ struct MixOptions {
 /// The facts that rules ask for. A model that does not say has none of the traits.
 [[nodiscard]] MixFacts mix_facts(const gguf::Metadata& metadata, bool importance);
 
-/// A format for each tensor, in the order of document.tensors(). Tensors that are not to be quantised keep
-/// theirs.
+/// A format for each of the tensors of a model, in their order. Tensors that are not to be quantised keep
+/// theirs. Needs names, shapes and formats alone: there need not be a file yet.
+[[nodiscard]] std::vector<format::Id> choose_formats(std::span<const gguf::TensorInfo> tensors,
+                                                     const MixFacts& facts, Recipe recipe,
+                                                     const MixOptions& options);
+/// The same for those of a document.
 [[nodiscard]] std::vector<format::Id> choose_formats(const gguf::Document& document, Recipe recipe,
                                                      const MixOptions& options);
 
@@ -94,11 +99,14 @@ namespace detail {
 /// Chooses for one tensor after the other, and counts those of a part.
 class Chooser {
  public:
-  Chooser(const gguf::Document& document, Recipe recipe, const MixOptions& options)
-      : recipe_(recipe), options_(options), facts_(mix_facts(document.metadata(), options.importance)) {
-    for (const gguf::TensorInfo& tensor : document.tensors())
-      values_ += part_of(tensor.name) == Part::value ? 1 : 0;
-    tied_ = !document.contains("output.weight");
+  Chooser(std::span<const gguf::TensorInfo> tensors, const MixFacts& facts, Recipe recipe,
+          const MixOptions& options)
+      : recipe_(recipe), options_(options), facts_(facts) {
+    for (const gguf::TensorInfo& tensor : tensors) {
+      const Part part = part_of(tensor.name);
+      values_ += part == Part::value ? 1 : 0;
+      tied_ = tied_ && part != Part::head;
+    }
   }
 
   [[nodiscard]] format::Id choose(const gguf::TensorInfo& tensor) {
@@ -141,9 +149,15 @@ class Chooser {
   const MixOptions& options_;
   MixFacts facts_;
   std::size_t values_ = 0;
-  bool tied_ = false;
+  bool tied_ = true;                      // until there is a head
   std::array<std::size_t, 10> counts_{};  // by Part
 };
+
+/// Whether a model is one of the two of 70 billion weights that share keys and values eightfold.
+[[nodiscard]] inline bool is_of_70b(std::string_view family, std::size_t layers, std::size_t heads,
+                                    std::size_t kv_heads) noexcept {
+  return layers == 80 && heads != kv_heads && (family == "llama" || family == "qwen2");
+}
 
 /// Tensors by layer and name: files have them in any order, and what is chosen must not depend on it.
 [[nodiscard]] inline std::vector<std::size_t> by_layer_and_name(std::span<const gguf::TensorInfo> tensors) {
@@ -182,17 +196,23 @@ inline MixFacts mix_facts(const gguf::Metadata& metadata, bool importance) {
       metadata.contains(join(family, ".attention.head_count_kv")) ? first("attention.head_count_kv") : heads;
   facts.heads_per_kv_head = kv_heads == 0 ? 0 : heads / kv_heads;
   facts.falcon = family == "falcon";
-  facts.of_70b = facts.layers == 80 && heads != kv_heads && (family == "llama" || family == "qwen2");
+  facts.of_70b = detail::is_of_70b(family, facts.layers, heads, kv_heads);
   return facts;
+}
+
+inline std::vector<format::Id> choose_formats(std::span<const gguf::TensorInfo> tensors,
+                                              const MixFacts& facts, Recipe recipe,
+                                              const MixOptions& options) {
+  std::vector<format::Id> formats(tensors.size());
+  detail::Chooser chooser(tensors, facts, recipe, options);
+  for (const std::size_t i : detail::by_layer_and_name(tensors)) formats[i] = chooser.choose(tensors[i]);
+  return formats;
 }
 
 inline std::vector<format::Id> choose_formats(const gguf::Document& document, Recipe recipe,
                                               const MixOptions& options) {
-  const auto tensors = document.tensors();
-  std::vector<format::Id> formats(tensors.size());
-  detail::Chooser chooser(document, recipe, options);
-  for (const std::size_t i : detail::by_layer_and_name(tensors)) formats[i] = chooser.choose(tensors[i]);
-  return formats;
+  return choose_formats(document.tensors(), mix_facts(document.metadata(), options.importance), recipe,
+                        options);
 }
 
 }  // namespace mica::quantize

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model in hyper-parameters alone: what is known of it before there is a file. From a shape follow the names and sizes of
+// all tensors; the formats of their numbers do not.
+#pragma once
+
+#include "mica/arch/tensor_names.hpp"
+#include "mica/gguf/tensor_info.hpp"
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::arch {
+
+/// The hyper-parameters of a model. All layers are alike, but for windows, which the family places.
+struct Shape {
+  std::string_view name;   // "llama-8b", as command lines spell it
+  std::string_view model;  // "Llama 3.1 8B", for people
+  std::string_view arch;   // general.architecture
+  std::size_t layers = 0;
+  std::size_t width = 0;
+  std::size_t heads = 0;
+  std::size_t kv_heads = 0;
+  std::size_t head_dim = 0;
+  std::size_t ff_width = 0;  // of a dense block; where there are experts, of the dense block they replace
+  std::size_t n_vocab = 0;
+  std::size_t n_ctx_train = 0;
+  double rope_base = 10000;
+  float norm_epsilon = 1e-5f;
+  bool tied = false;                // the embedding is the head
+  std::size_t window = 0;           // tokens that layers with a window see; 0: no layer has one
+  std::size_t experts = 0;          // in every layer; 0: dense
+  std::size_t experts_used = 0;     // by a token
+  std::size_t expert_ff_width = 0;  // of one expert
+};
+
+/// What the layers of a family have beside the matrices of all families.
+struct FamilyTensors {
+  std::string_view arch;
+  bool qkv_bias = false;
+  bool head_norms = false;  // of queries and keys
+  bool post_norms = false;  // after attention and feed-forward block
+  bool fused = false;       // queries, keys and values in one tensor; gate and up in another
+};
+
+/// The families that shapes may name.
+inline constexpr FamilyTensors family_tensors[] = {
+    {.arch = "llama"},
+    {.arch = "qwen2", .qkv_bias = true},
+    {.arch = "qwen3", .head_norms = true},
+    {.arch = "qwen3moe", .head_norms = true},
+    {.arch = "gemma2", .post_norms = true},
+    {.arch = "gemma3", .head_norms = true, .post_norms = true},
+    {.arch = "phi3", .fused = true},
+};
+
+namespace detail {
+
+[[nodiscard]] constexpr FamilyTensors family_of(const Shape& shape) noexcept {
+  for (const FamilyTensors& family : family_tensors) {
+    if (family.arch == shape.arch) return family;
+  }
+  return {};
+}
+
+/// Collects the tensors of a shape in the order in which files have them.
+class TensorList {
+ public:
+  void add(std::string name, std::initializer_list<std::uint64_t> dims) {
+    gguf::TensorInfo& info = tensors_.emplace_back();
+    info.name = std::move(name);
+    info.format = format::info(format::Id::F32);
+    info.n_dims = static_cast<std::uint8_t>(dims.size());
+    std::copy(dims.begin(), dims.end(), info.dims.begin());
+    info.bytes = info.elements() * sizeof(float);
+  }
+  void add_attention(const Shape& shape, std::size_t i) {
+    const std::size_t q = shape.heads * shape.head_dim;
+    const std::size_t kv = shape.kv_heads * shape.head_dim;
+    const FamilyTensors family = family_of(shape);
+    if (family.fused) {
+      add(tensor_names::layer(i, "attn_qkv"), {shape.width, q + 2 * kv});
+    } else {
+      add(tensor_names::layer(i, "attn_q"), {shape.width, q});
+      add(tensor_names::layer(i, "attn_k"), {shape.width, kv});
+      add(tensor_names::layer(i, "attn_v"), {shape.width, kv});
+    }
+    if (family.qkv_bias) {
+      add(tensor_names::layer_bias(i, "attn_q"), {q});
+      add(tensor_names::layer_bias(i, "attn_k"), {kv});
+      add(tensor_names::layer_bias(i, "attn_v"), {kv});
+    }
+    add(tensor_names::layer(i, "attn_output"), {q, shape.width});
+    if (!family.head_norms) return;
+    add(tensor_names::layer(i, "attn_q_norm"), {shape.head_dim});
+    add(tensor_names::layer(i, "attn_k_norm"), {shape.head_dim});
+  }
+  void add_feed_forward(const Shape& shape, std::size_t i) {
+    if (shape.experts != 0) {
+      add(tensor_names::layer(i, "ffn_gate_inp"), {shape.width, shape.experts});
+      add(tensor_names::layer(i, "ffn_gate_exps"), {shape.width, shape.expert_ff_width, shape.experts});
+      add(tensor_names::layer(i, "ffn_up_exps"), {shape.width, shape.expert_ff_width, shape.experts});
+      add(tensor_names::layer(i, "ffn_down_exps"), {shape.expert_ff_width, shape.width, shape.experts});
+      return;
+    }
+    const bool fused = family_of(shape).fused;
+    if (!fused) add(tensor_names::layer(i, "ffn_gate"), {shape.width, shape.ff_width});
+    add(tensor_names::layer(i, "ffn_up"), {shape.width, fused ? 2 * shape.ff_width : shape.ff_width});
+    add(tensor_names::layer(i, "ffn_down"), {shape.ff_width, shape.width});
+  }
+  void add_layer(const Shape& shape, std::size_t i) {
+    const bool post_norms = family_of(shape).post_norms;
+    add(tensor_names::layer(i, "attn_norm"), {shape.width});
+    add_attention(shape, i);
+    if (post_norms) add(tensor_names::layer(i, "post_attention_norm"), {shape.width});
+    add(tensor_names::layer(i, "ffn_norm"), {shape.width});
+    add_feed_forward(shape, i);
+    if (post_norms) add(tensor_names::layer(i, "post_ffw_norm"), {shape.width});
+  }
+  [[nodiscard]] std::vector<gguf::TensorInfo> take() { return std::move(tensors_); }
+
+ private:
+  std::vector<gguf::TensorInfo> tensors_;
+};
+
+}  // namespace detail
+
+/// All tensors of a file of that shape, as F32. Offsets are not set.
+[[nodiscard]] inline std::vector<gguf::TensorInfo> tensors_of(const Shape& shape) {
+  detail::TensorList list;
+  list.add(std::string(tensor_names::token_embd), {shape.width, shape.n_vocab});
+  for (std::size_t i = 0; i < shape.layers; ++i) list.add_layer(shape, i);
+  list.add(std::string(tensor_names::output_norm), {shape.width});
+  if (!shape.tied) list.add(std::string(tensor_names::output), {shape.width, shape.n_vocab});
+  return list.take();
+}
+
+/// All weights together.
+[[nodiscard]] inline std::uint64_t parameters(const Shape& shape) {
+  std::uint64_t sum = 0;
+  for (const gguf::TensorInfo& tensor : tensors_of(shape)) sum += tensor.elements();
+  return sum;
+}
+
+}  // namespace mica::arch

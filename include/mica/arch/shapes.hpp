@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The shapes of published models, from the configurations that their makers published: for files that stand for them in a
+// measurement, and for plans without a file. The sums of their weights are tested against the published ones.
+#pragma once
+
+#include "mica/arch/shape.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mica::arch {
+
+// clang-format off
+inline constexpr Shape shapes[] = {
+    {.name = "stories-15m", .model = "TinyStories 15M", .arch = "llama", .layers = 6, .width = 288,
+     .heads = 6, .kv_heads = 6, .head_dim = 48, .ff_width = 768, .n_vocab = 32000, .n_ctx_train = 256, .tied = true},
+    {.name = "tinyllama", .model = "TinyLlama 1.1B", .arch = "llama", .layers = 22, .width = 2048,
+     .heads = 32, .kv_heads = 4, .head_dim = 64, .ff_width = 5632, .n_vocab = 32000, .n_ctx_train = 2048},
+    {.name = "llama-1b", .model = "Llama 3.2 1B", .arch = "llama", .layers = 16, .width = 2048,
+     .heads = 32, .kv_heads = 8, .head_dim = 64, .ff_width = 8192, .n_vocab = 128256, .n_ctx_train = 131072,
+     .rope_base = 500000, .tied = true},
+    {.name = "llama-3b", .model = "Llama 3.2 3B", .arch = "llama", .layers = 28, .width = 3072,
+     .heads = 24, .kv_heads = 8, .head_dim = 128, .ff_width = 8192, .n_vocab = 128256, .n_ctx_train = 131072,
+     .rope_base = 500000, .tied = true},
+    {.name = "llama-8b", .model = "Llama 3.1 8B", .arch = "llama", .layers = 32, .width = 4096,
+     .heads = 32, .kv_heads = 8, .head_dim = 128, .ff_width = 14336, .n_vocab = 128256, .n_ctx_train = 131072,
+     .rope_base = 500000},
+    {.name = "llama-70b", .model = "Llama 3.1 70B", .arch = "llama", .layers = 80, .width = 8192,
+     .heads = 64, .kv_heads = 8, .head_dim = 128, .ff_width = 28672, .n_vocab = 128256, .n_ctx_train = 131072,
+     .rope_base = 500000},
+    {.name = "mistral-7b", .model = "Mistral 7B v0.3", .arch = "llama", .layers = 32, .width = 4096,
+     .heads = 32, .kv_heads = 8, .head_dim = 128, .ff_width = 14336, .n_vocab = 32768, .n_ctx_train = 32768,
+     .rope_base = 1000000},
+    {.name = "mixtral-8x7b", .model = "Mixtral 8x7B v0.1", .arch = "llama", .layers = 32, .width = 4096,
+     .heads = 32, .kv_heads = 8, .head_dim = 128, .ff_width = 14336, .n_vocab = 32000, .n_ctx_train = 32768,
+     .rope_base = 1000000, .experts = 8, .experts_used = 2, .expert_ff_width = 14336},
+    {.name = "phi3-mini", .model = "Phi-3 mini 4K", .arch = "phi3", .layers = 32, .width = 3072,
+     .heads = 32, .kv_heads = 32, .head_dim = 96, .ff_width = 8192, .n_vocab = 32064, .n_ctx_train = 4096,
+     .window = 2047},
+    {.name = "qwen2-0.5b", .model = "Qwen2.5 0.5B", .arch = "qwen2", .layers = 24, .width = 896,
+     .heads = 14, .kv_heads = 2, .head_dim = 64, .ff_width = 4864, .n_vocab = 151936, .n_ctx_train = 32768,
+     .rope_base = 1000000, .norm_epsilon = 1e-6f, .tied = true},
+    {.name = "qwen2-1.5b", .model = "Qwen2.5 1.5B", .arch = "qwen2", .layers = 28, .width = 1536,
+     .heads = 12, .kv_heads = 2, .head_dim = 128, .ff_width = 8960, .n_vocab = 151936, .n_ctx_train = 32768,
+     .rope_base = 1000000, .norm_epsilon = 1e-6f, .tied = true},
+    {.name = "qwen2-7b", .model = "Qwen2.5 7B", .arch = "qwen2", .layers = 28, .width = 3584,
+     .heads = 28, .kv_heads = 4, .head_dim = 128, .ff_width = 18944, .n_vocab = 152064, .n_ctx_train = 32768,
+     .rope_base = 1000000, .norm_epsilon = 1e-6f},
+    {.name = "qwen3-0.6b", .model = "Qwen3 0.6B", .arch = "qwen3", .layers = 28, .width = 1024,
+     .heads = 16, .kv_heads = 8, .head_dim = 128, .ff_width = 3072, .n_vocab = 151936, .n_ctx_train = 40960,
+     .rope_base = 1000000, .norm_epsilon = 1e-6f, .tied = true},
+    {.name = "qwen3-4b", .model = "Qwen3 4B", .arch = "qwen3", .layers = 36, .width = 2560,
+     .heads = 32, .kv_heads = 8, .head_dim = 128, .ff_width = 9728, .n_vocab = 151936, .n_ctx_train = 40960,
+     .rope_base = 1000000, .norm_epsilon = 1e-6f, .tied = true},
+    {.name = "qwen3-8b", .model = "Qwen3 8B", .arch = "qwen3", .layers = 36, .width = 4096,
+     .heads = 32, .kv_heads = 8, .head_dim = 128, .ff_width = 12288, .n_vocab = 151936, .n_ctx_train = 40960,
+     .rope_base = 1000000, .norm_epsilon = 1e-6f},
+    {.name = "qwen3-30b-a3b", .model = "Qwen3 30B A3B", .arch = "qwen3moe", .layers = 48, .width = 2048,
+     .heads = 32, .kv_heads = 4, .head_dim = 128, .ff_width = 6144, .n_vocab = 151936, .n_ctx_train = 40960,
+     .rope_base = 1000000, .norm_epsilon = 1e-6f, .experts = 128, .experts_used = 8, .expert_ff_width = 768},
+    {.name = "gemma2-2b", .model = "Gemma 2 2B", .arch = "gemma2", .layers = 26, .width = 2304,
+     .heads = 8, .kv_heads = 4, .head_dim = 256, .ff_width = 9216, .n_vocab = 256000, .n_ctx_train = 8192,
+     .norm_epsilon = 1e-6f, .tied = true, .window = 4096},
+    {.name = "gemma2-9b", .model = "Gemma 2 9B", .arch = "gemma2", .layers = 42, .width = 3584,
+     .heads = 16, .kv_heads = 8, .head_dim = 256, .ff_width = 14336, .n_vocab = 256000, .n_ctx_train = 8192,
+     .norm_epsilon = 1e-6f, .tied = true, .window = 4096},
+    {.name = "gemma3-1b", .model = "Gemma 3 1B", .arch = "gemma3", .layers = 26, .width = 1152,
+     .heads = 4, .kv_heads = 1, .head_dim = 256, .ff_width = 6912, .n_vocab = 262144, .n_ctx_train = 32768,
+     .rope_base = 1000000, .norm_epsilon = 1e-6f, .tied = true, .window = 512},
+    {.name = "gemma3-4b", .model = "Gemma 3 4B, text", .arch = "gemma3", .layers = 34, .width = 2560,
+     .heads = 8, .kv_heads = 4, .head_dim = 256, .ff_width = 10240, .n_vocab = 262144, .n_ctx_train = 131072,
+     .rope_base = 1000000, .norm_epsilon = 1e-6f, .tied = true, .window = 1024},
+    {.name = "gemma3-12b", .model = "Gemma 3 12B, text", .arch = "gemma3", .layers = 48, .width = 3840,
+     .heads = 16, .kv_heads = 8, .head_dim = 256, .ff_width = 15360, .n_vocab = 262144, .n_ctx_train = 131072,
+     .rope_base = 1000000, .norm_epsilon = 1e-6f, .tied = true, .window = 1024},
+};
+// clang-format on
+
+/// The shape of that name; empty when there is none.
+[[nodiscard]] constexpr std::optional<Shape> find_shape(std::string_view name) noexcept {
+  for (const Shape& shape : shapes) {
+    if (shape.name == name) return shape;
+  }
+  return std::nullopt;
+}
+
+/// "stories-15m tinyllama ...", for messages.
+[[nodiscard]] inline std::string shape_names() {
+  std::string names;
+  for (const Shape& shape : shapes) names += join(names.empty() ? "" : " ", shape.name);
+  return names;
+}
+
+}  // namespace mica::arch

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mica synth: a file with random weights that other verbs can use.
+
+#include "program/program.hpp"
+
+#ifdef MICA_PROGRAM
+
+#include "mica/gguf/reader.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <string>
+
+namespace mica::test {
+
+TEST_CASE("a file of a published shape is written, and can be measured") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("stories.gguf");
+  const Ran ran = mica({"synth", "stories-15m", "Q4_0", path, "-t", "2"});
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  CHECK(ran.out.empty());
+  CHECK(has(ran.err, "TinyStories 15M, random weights: 56 tensors, 15191712 weights"));
+  CHECK(gguf::open(path).tensor("blk.5.ffn_down.weight").format.name == "Q4_0");
+  CHECK(folder.entries() == 1);
+  const Ran measured = mica({"bench", path, "-p", "4", "-n", "2", "-r", "1", "-t", "1"});
+  REQUIRE_MESSAGE(measured.code == 0, measured.err);
+  CHECK(has(measured.out, "pp4"));
+  CHECK(mica({"run", path, "Hello", "-n", "3", "-q", "--seed", "1"}).code == 0);
+}
+
+TEST_CASE("a dry run says how large the file would be, and writes nothing") {
+  const TemporaryFolder folder;
+  const Ran ran = mica({"synth", "llama-70b", "Q4_K_M", "--dry-run"});
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  CHECK(has(ran.out, "70553706496 weights, 42515"));
+  const Ran json = mica({"synth", "mixtral-8x7b", "q8_0", folder.path("never.gguf"), "--dry-run", "--json"});
+  const auto facts = nlohmann::json::parse(json.out);
+  CHECK(facts["shape"] == "mixtral-8x7b");
+  CHECK(facts["weights"] == 46702792704);
+  CHECK(facts["bytes"] > 49000000000);
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("what cannot be made is refused with what can") {
+  const TemporaryFolder folder;
+  const std::string out = folder.path("out.gguf");
+  const Ran none = mica({"synth", "llama-8b", "Q4_K_M"});
+  CHECK(none.code == 2);
+  CHECK(has(none.err, "SHAPE TYPE OUT"));
+  CHECK(has(mica({"synth", "lama-8b", "Q8_0", out}).err, "did you mean llama-8b?"));
+  CHECK(has(mica({"synth", "llama-8b", "Q4_KM", out}).err, "did you mean Q4_K_M?"));
+  const Ran unwritable = mica({"synth", "llama-8b", "IQ2_XXS", out});
+  CHECK(unwritable.code == 5);
+  CHECK(has(unwritable.err, "formats that can be written"));
+  CHECK(mica({"synth", "stories-15m", "Q8_0", folder.path("missing/out.gguf")}).code == 3);
+  CHECK(folder.entries() == 0);
+}
+
+}  // namespace mica::test
+
+#endif

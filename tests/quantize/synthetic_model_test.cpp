@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "mica/quantize/synthetic_model.hpp"
+
+#include "io/temporary_folder.hpp"
+#include "mica/exec/inline.hpp"
+#include "mica/exec/team.hpp"
+#include "mica/runtime/open.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+namespace mica::test {
+namespace {
+
+using arch::Shape;
+using quantize::Recipe;
+using quantize::SyntheticModel;
+
+/// Two layers of a family.
+Shape small(std::string_view arch) {
+  Shape shape{
+      .name = "small", .model = "Small", .arch = arch, .layers = 2, .width = 256, .heads = 4, .kv_heads = 2};
+  shape.head_dim = 64;
+  shape.ff_width = 320;
+  shape.n_vocab = 300;
+  shape.n_ctx_train = 64;
+  shape.window = arch.starts_with("gemma") ? 16 : 0;
+  return shape;
+}
+
+Shape small_mixture(std::string_view arch) {
+  Shape shape = small(arch);
+  shape.experts = 8;
+  shape.experts_used = 2;
+  shape.expert_ff_width = 128;
+  return shape;
+}
+
+std::string write(const TemporaryFolder& folder, const Shape& shape, Recipe recipe) {
+  exec::Inline inline_executor;
+  const std::string path = folder.path("model.gguf");
+  SyntheticModel(shape, recipe).write(path, inline_executor);
+  return path;
+}
+
+bool all_finite(const std::string& path) {
+  OpenOptions options;
+  options.threads = 1;
+  auto model = open(path, options);
+  auto session = model.session();
+  const text::TokenId ids[] = {1, 70, 80, 90};
+  REQUIRE(session.feed(ids) == model::StepStatus::ok);
+  const auto logits = session.logits();
+  return !logits.empty() && std::all_of(logits.begin(), logits.end(),
+                                        [](float x) { return std::isfinite(x) && std::abs(x) < 1e4f; });
+}
+
+TEST_CASE("a file of every family can be opened, and its logits are sensible") {
+  const TemporaryFolder folder;
+  for (const arch::FamilyTensors& family : arch::family_tensors) {
+    CAPTURE(family.arch);
+    const bool sparse = family.arch == "qwen3moe";
+    const Shape shape = sparse ? small_mixture(family.arch) : small(family.arch);
+    CHECK(all_finite(write(folder, shape, Recipe::Q4_K_M)));
+  }
+  CHECK(all_finite(write(folder, small_mixture("llama"), Recipe::Q8_0)));
+}
+
+TEST_CASE("every recipe whose formats can be written makes a file of the size that was said before") {
+  const TemporaryFolder folder;
+  std::size_t written = 0;
+  for (const quantize::RecipeInfo& recipe : quantize::recipes) {
+    CAPTURE(recipe.name);
+    if (!format::encodable(recipe.base) || !format::encodable(recipe.embedding)) {
+      CHECK_THROWS_WITH_AS(SyntheticModel(small("llama"), recipe.recipe),
+                           doctest::Contains("formats that can be written"), Error);
+      continue;
+    }
+    const std::string path = write(folder, small("llama"), recipe.recipe);
+    CHECK(std::filesystem::file_size(path) == SyntheticModel(small("llama"), recipe.recipe).file_bytes());
+    CHECK(gguf::open(path).metadata().require<std::uint32_t>("general.file_type") == recipe.file_type);
+    CHECK(all_finite(path));
+    ++written;
+  }
+  CHECK(written > 20);
+}
+
+TEST_CASE("each tensor has the format that quantising a file of that shape would give it") {
+  const TemporaryFolder folder;
+  for (const Recipe recipe : {Recipe::Q4_K_M, Recipe::Q3_K_L, Recipe::IQ4_XS, Recipe::Q5_0}) {
+    CAPTURE(quantize::info(recipe).name);
+    const gguf::Document floats = gguf::open(write(folder, small_mixture("llama"), Recipe::F32));
+    const SyntheticModel model(small_mixture("llama"), recipe);
+    const auto formats = quantize::choose_formats(floats, recipe, {});
+    REQUIRE(model.tensors().size() == formats.size());
+    for (std::size_t i = 0; i < formats.size(); ++i) {
+      CAPTURE(model.tensors()[i].name);
+      CHECK(model.tensors()[i].name == floats.tensors()[i].name);
+      CHECK(model.format(i) == formats[i]);
+    }
+  }
+}
+
+TEST_CASE("the bytes do not depend on the threads that make them, and weights are normal numbers") {
+  const TemporaryFolder folder;
+  const std::string path = write(folder, small("llama"), Recipe::F32);
+  exec::Team team(3);
+  const std::string other = folder.path("other.gguf");
+  SyntheticModel(small("llama"), Recipe::F32).write(other, team);
+  CHECK(contents(path) == contents(other));
+  const gguf::Document document = gguf::open(path);
+  const gguf::TensorInfo& matrix = document.tensor("blk.0.ffn_up.weight");
+  std::vector<float> weights(matrix.elements());
+  document.read(matrix, std::as_writable_bytes(std::span(weights)));
+  double mean = 0, square = 0;
+  for (const float x : weights) mean += x, square += double{x} * x;
+  const double n = static_cast<double>(weights.size());
+  CHECK(std::abs(mean / n) < 0.0005);
+  CHECK(std::sqrt(square / n) == doctest::Approx(0.02).epsilon(0.03));
+}
+
+TEST_CASE("a shape that no file can have is refused") {
+  CHECK_THROWS_WITH_AS(SyntheticModel(small("falcon"), Recipe::Q8_0), doctest::Contains("no family 'falcon'"),
+                       Error);
+  Shape shape = small("llama");
+  shape.n_vocab = 100;
+  CHECK_THROWS_WITH_AS(SyntheticModel(shape, Recipe::Q8_0), doctest::Contains("259 at least"), Error);
+}
+
+TEST_CASE("who watches may end the work, and no file is left") {
+  const TemporaryFolder folder;
+  exec::Inline inline_executor;
+  const std::string path = folder.path("model.gguf");
+  const auto stop = [](std::uint64_t) { throw std::runtime_error("enough"); };
+  CHECK_THROWS_WITH(SyntheticModel(small("llama"), Recipe::Q8_0).write(path, inline_executor, stop),
+                    "enough");
+  CHECK(folder.entries() == 0);
+}
+
+}  // namespace
+}  // namespace mica::test
