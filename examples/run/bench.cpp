@@ -8,7 +8,9 @@
 #include "load.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/format/lists.hpp"
 #include "mica/runtime/stats.hpp"
+#include "traffic.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -34,7 +36,9 @@ struct Result {
   std::vector<double> seconds;  // one for each repetition
   std::string time;             // when it began
   std::uint64_t peak_bytes = 0;
-  std::uint64_t faults = 0;  // major ones, during the repetitions
+  std::uint64_t faults = 0;       // major ones, during the repetitions
+  std::uint64_t token_bytes = 0;  // that a token written in the middle of the test reads
+  std::uint64_t token_macs = 0;   // multiply-adds that a token read there takes
 
   [[nodiscard]] std::size_t tokens() const noexcept { return test.n_prompt + test.n_gen; }
 };
@@ -107,6 +111,14 @@ std::vector<TokenId> random_ids(std::size_t n, std::size_t n_vocab) {
   return ids;
 }
 
+KvFormats kv_formats(const Options& options) {
+  const auto find = [](const std::string& name) {
+    const auto found = format::find(name);
+    return found ? found->id : format::Id::F16;
+  };
+  return {find(options.choice.cache_type_k), find(options.choice.cache_type_v)};
+}
+
 class Bench {
  public:
   Bench(const Options& options, Model& model) : options_(options), model_(model), session_(model.session()) {}
@@ -114,6 +126,9 @@ class Bench {
   /// One run to warm up, then the repetitions; seconds is empty when somebody interrupts.
   [[nodiscard]] Result run(const Test& test) {
     Result result{test, {}, time_now()};
+    const std::size_t middle = test.n_depth + result.tokens() / 2;
+    result.token_bytes = decode_bytes(model_.document(), model_.config(), kv_formats(options_), middle);
+    result.token_macs = prefill_macs(model_.document(), model_.config(), middle);
     ids_ = random_ids(test.n_depth + test.n_prompt + test.n_gen, model_.config().n_vocab);
     session_.rewind(0);
     feed(std::span(ids_).first(test.n_depth));
@@ -227,7 +242,9 @@ Fields fields_of(const Options& options, const Subject& subject, const Result& r
                    {"avg_ts", fixed(ts.mean, 6)},
                    {"stddev_ts", fixed(ts.deviation, 6)},
                    {"peak_bytes", join(result.peak_bytes)},
-                   {"faults", join(result.faults)}};
+                   {"faults", join(result.faults)},
+                   {"token_bytes", join(result.token_bytes)},
+                   {"token_macs", join(result.token_macs)}};
   if (with_samples) {
     fields.emplace_back("samples_ns", join("[", numbers(nanoseconds(result), 0), "]"));
     fields.emplace_back("samples_ts", join("[", numbers(rates(result), 6), "]"));
@@ -252,6 +269,17 @@ std::string billions(std::uint64_t parameters) {
   return count >= 1e9 ? join(fixed(count / 1e9, 2), " B") : join(fixed(count / 1e6, 2), " M");
 }
 
+/// What a test asked of the machine: reading while it wrote, arithmetic while it read.
+std::string traffic_text(const Result& result) {
+  const double rate = spread_of(rates(result)).mean;
+  if (result.test.n_gen > 0)
+    return join(test_name(result.test), ": ", budget::size_text(result.token_bytes), " a token, ",
+                fixed(rate * static_cast<double>(result.token_bytes) / 1e9, 1), " GB/s");
+  return join(test_name(result.test), ": ", fixed(static_cast<double>(result.token_macs) / 1e9, 2),
+              " G multiply-adds a token, ", fixed(rate * static_cast<double>(result.token_macs) / 1e9, 0),
+              " GMAC/s");
+}
+
 /// Prints results in one of the formats, each as soon as it is there.
 class Printer {
  public:
@@ -271,6 +299,7 @@ class Printer {
     switch (options_.bench_format) {
       case BenchFormat::markdown:
         print(row(result));
+        traffic_.push_back(traffic_text(result));
         break;
       case BenchFormat::csv:
         print(csv(result));
@@ -287,6 +316,7 @@ class Printer {
   }
   void end() {
     if (options_.bench_format == BenchFormat::json) print("\n]\n");
+    for (const std::string& line : traffic_) note(options_, line);
     if (options_.bench_format == BenchFormat::markdown)
       note(options_, join("peak ", budget::size_text(peak_bytes()), ", ", major_faults(), " major faults"));
   }
@@ -320,6 +350,7 @@ class Printer {
   const Options& options_;
   const Subject& subject_;
   bool first_ = true;
+  std::vector<std::string> traffic_;  // lines after the table
 };
 
 }  // namespace

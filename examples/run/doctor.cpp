@@ -7,6 +7,7 @@
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "options.hpp"
+#include "targets.hpp"
 #include "verbs.hpp"
 
 #include <hwy/base.h>
@@ -37,14 +38,6 @@ Fact size_fact(std::string_view name, std::uint64_t bytes) {
 }
 
 Fact text_fact(std::string_view name, const std::string& text) { return {name, json_string(text), text}; }
-
-/// Names of the instruction sets in a set of bits, the best first.
-std::vector<std::string> target_names(std::int64_t bits) {
-  std::vector<std::string> names;
-  for (std::int64_t rest = bits; rest != 0; rest &= rest - 1)
-    names.emplace_back(hwy::TargetName(rest & -rest));
-  return names;
-}
 
 Fact list_fact(std::string_view name, const std::vector<std::string>& list) {
   Fact fact{name, "[", ""};

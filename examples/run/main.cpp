@@ -7,6 +7,7 @@
 #include "console.hpp"
 #include "mica/base/error.hpp"
 #include "options.hpp"
+#include "targets.hpp"
 #include "verbs.hpp"
 
 #include <cstdio>
@@ -39,6 +40,7 @@ constexpr std::pair<std::string_view, int (*)(const Options&)> verbs[] = {
 int dispatch(int argc, char** argv) {
   const Options options = parse(argc, argv);
   for (const std::string& line : options.notes) note(options, join("mica: ", line));
+  if (!options.targets.empty()) limit_targets(options.targets);
   for (const auto& [name, function] : verbs) {
     if (name == options.verb) return function(options);
   }

@@ -108,6 +108,11 @@ void add_run(CLI::App& app, Options& o) {
       ->type_name("N")
       ->group(group);
   add_threads(app, o, group);
+  app.add_option("--targets", o.targets,
+                 "best instruction set to use, such as AVX2; doctor names them. For measurements: numbers do "
+                 "not change")
+      ->type_name("NAME")
+      ->group(group);
   app.add_option("-b,--batch-size,--ubatch-size,--chunk", o.chunk, "tokens of one step when a prompt is read")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16))

@@ -40,6 +40,7 @@ struct Options {
   std::size_t n_ctx = 0;
   std::size_t chunk = 512;
   std::size_t threads = 0;
+  std::string targets;  // the best instruction set that kernels may use; empty: the machine's
   std::string memory;  // "6GiB", "75%", empty
 
   // The answer

@@ -98,14 +98,19 @@ TEST_CASE("a bench has the fields that comparisons read") {
     const double tokens = test["n_prompt"].get<double>() + test["n_gen"].get<double>();
     CHECK(std::abs(tokens * 1e9 / test["samples_ns"][0].get<double>() / test["samples_ts"][0].get<double>() -
                    1) < 1e-3);
-    for (const char* name : {"n_depth", "n_threads", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts",
-                             "model_size", "model_n_params", "peak_bytes", "faults"}) {
+    for (const char* name :
+         {"n_depth", "n_threads", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts", "model_size",
+          "model_n_params", "peak_bytes", "faults", "token_bytes", "token_macs"}) {
       CHECK_MESSAGE(test[name].is_number(), name);
     }
     for (const char* name : {"model_filename", "model_type", "type_k", "type_v"})
       CHECK_MESSAGE(test[name].is_string(), name);
   }
   CHECK(json[2]["n_depth"] == 16);
+  CHECK(json[1]["token_bytes"] > json[1]["model_size"].get<double>() / 2);
+  const auto deeper = json[3]["token_bytes"].get<int>() - json[1]["token_bytes"].get<int>();
+  CHECK(deeper > 0);
+  CHECK(deeper % 16 == 0);  // of the sixteen tokens before
   CHECK(has(with("md").out, " pp8 |"));
   CHECK(has(with("md").out, " \xC2\xB1 "));
   CHECK(has(with("csv").out, "n_prompt,n_gen,n_depth"));

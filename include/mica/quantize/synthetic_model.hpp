@@ -192,7 +192,7 @@ inline std::uint64_t SyntheticModel::elements() const noexcept {
 inline gguf::Writer SyntheticModel::header() const {
   gguf::Writer writer;
   writer.set("general.architecture", shape_.arch);
-  writer.set("general.name", join(shape_.model, ", random weights"));
+  writer.set("general.name", join(shape_.model, ", random"));
   writer.set("general.file_type", info(recipe_).file_type);
   writer.set("general.quantization_version", std::uint32_t{2});
   detail::put_shape(shape_, writer);
