@@ -133,9 +133,10 @@ HWY_INLINE void transpose4(V& a, V& b, V& c, V& e) {
 }
 
 /// The sums of the four lanes of a, b, c and e, in every 128-bit block.
-HWY_INLINE VI sum_blocks(VI a, VI b, VI c, VI e) {
-  const DI d;
-  const hn::RepartitionToWide<DI> wide;
+template <class V>
+HWY_INLINE V sum_blocks(V a, V b, V c, V e) {
+  const hn::DFromV<V> d;
+  const hn::RepartitionToWide<decltype(d)> wide;
   const auto ab = hn::BitCast(wide, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
   const auto ce = hn::BitCast(wide, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
   return hn::Add(hn::BitCast(d, hn::InterleaveLower(wide, ab, ce)),
@@ -178,6 +179,14 @@ template <class T>
 HWY_INLINE void prefetch(const T* p, std::size_t ahead) {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
   __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(p) + ahead), 0, 2);
+#endif
+}
+
+/// Asks for the cache line of p, soon to be written, into the first level.
+template <class T>
+HWY_INLINE void prefetch_write(T* p) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  __builtin_prefetch(p, 1, 3);
 #endif
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products with formats of float arithmetic. Sixteen chains by k are the lanes of one to four vectors; a tile
-// of rows times tokens keeps as many chains in registers as the machine has, so a weight is converted once per tile.
+// Per target: products with formats of float arithmetic. Sixteen chains by k are the lanes of one to four vectors. A tile
+// of rows times tokens keeps its chains in registers; between tiles they lie in memory, where those of sixteen rows meet
+// at the end and are added up and transposed in one go.
 
 #if defined(MICA_KERNEL_HIGHWAY_REAL_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_REAL_INL_HPP
@@ -10,7 +11,7 @@
 #define MICA_KERNEL_HIGHWAY_REAL_INL_HPP
 #endif
 
-#include "mica/kernel/highway/ops-inl.hpp"
+#include "mica/kernel/highway/codec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::kernel::highway {
@@ -34,80 +35,236 @@ HWY_INLINE VF extend_tail(const T* w, const float* x, std::size_t n, std::size_t
   return hn::IfThenElse(hn::FirstN(DF(), count), longer, c);
 }
 
-/// products[t][r] = rows w[r] times tokens x[t], each k long.
-template <WeightFormat F, std::size_t rows, std::size_t tokens>
-HWY_INLINE void real_tile(const typename F::Block* const (&w)[rows], const float* const (&x)[tokens],
-                          std::size_t k, float (&products)[tokens][rows]) {
-  static_assert(F::block_size == 1 || F::block_size % 16 == 0, "only single numbers may leave a tail");
-  VF c[tokens][rows][parts];
+// Rows and tokens of a tile: its chains fill the registers, but for those that a step of k needs.
+inline constexpr std::size_t real_rows = parts == 1 ? 4 : 2;
+inline constexpr std::size_t real_tokens = parts == 1 ? 6 : 3;
+// How much of k a tile takes before the next one's turn: the activations of six tokens then stay in the first-level cache
+// while sixteen rows pass by. Panels of rows that share those activations, tokens that share the panels: 144 KiB of
+// chains on the stack wait for their turn.
+inline constexpr std::size_t real_run = 1024;
+inline constexpr std::size_t real_panels = 4;
+inline constexpr std::size_t real_block = 36;
+
+/// The chains of sixteen rows times one token.
+struct RowChains {
+  alignas(64) float c[panel_rows][16];
+};
+
+/// One way of walking a matrix: few tokens read it once and ask for the tile that lies behind this one, many tokens find
+/// it in a cache and ask for the chains of the next tile.
+enum class Walk : std::uint8_t { once, again };
+
+/// Continues the chains of rows [row, row + real_rows) by k products, k a multiple of 16.
+template <Walk walk, std::size_t tokens, WeightFormat F>
+HWY_INLINE void extend_tile(const typename F::Block* const* rows, const float* const* x, std::size_t k,
+                            std::size_t row, RowChains* chains) {
+  constexpr std::size_t step_bytes = real_rows * 16 * sizeof(typename F::Block) / F::block_size;
+  const std::size_t tile_bytes = k / 16 * step_bytes;
+  const typename F::Block* w[real_rows];
+  const float* values[tokens];
+  VF c[tokens][real_rows][parts];
+  MICA_UNROLL
+  for (std::size_t r = 0; r < real_rows; ++r) w[r] = rows[row + r];
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    values[t] = x[t];
+    MICA_UNROLL
+    for (std::size_t r = 0; r < real_rows; ++r) {
+      if constexpr (walk == Walk::again) prefetch_write(chains[t].c[row + real_rows + r]);
+      MICA_UNROLL
+      for (std::size_t p = 0; p < parts; ++p) c[t][r][p] = load(chains[t].c[row + r] + p * lanes);
+    }
+  }
+  const auto* passed = reinterpret_cast<const std::uint8_t*>(w[0]);
+  for (std::size_t i = 0; i < k; i += 16) {
+    if constexpr (walk == Walk::once) {
+      MICA_UNROLL
+      for (std::size_t line = 0; line < step_bytes; line += 64) prefetch(passed, tile_bytes + line);
+      passed += step_bytes;
+    }
+    MICA_UNROLL
+    for (std::size_t p = 0; p < parts; ++p) {
+      VF weights[real_rows];
+      MICA_UNROLL
+      for (std::size_t r = 0; r < real_rows; ++r) weights[r] = values_at(w[r], i + p * lanes);
+      MICA_UNROLL
+      for (std::size_t t = 0; t < tokens; ++t) {
+        const VF v = load(values[t] + i + p * lanes);
+        MICA_UNROLL
+        for (std::size_t r = 0; r < real_rows; ++r) c[t][r][p] = hn::MulAdd(weights[r], v, c[t][r][p]);
+      }
+    }
+  }
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) {
     MICA_UNROLL
-    for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t r = 0; r < real_rows; ++r) {
       MICA_UNROLL
-      for (std::size_t p = 0; p < parts; ++p) c[t][r][p] = hn::Zero(DF());
+      for (std::size_t p = 0; p < parts; ++p) hn::Store(c[t][r][p], DF(), chains[t].c[row + r] + p * lanes);
     }
   }
-  const std::size_t whole = k / 16 * 16;
-  for (std::size_t i = 0; i < whole; i += 16) {
-    MICA_UNROLL
-    for (std::size_t p = 0; p < parts; ++p) {
-      VF weights[rows];
-      MICA_UNROLL
-      for (std::size_t r = 0; r < rows; ++r) weights[r] = values_at(w[r], i + p * lanes);
-      MICA_UNROLL
-      for (std::size_t t = 0; t < tokens; ++t) {
-        const VF values = load(x[t] + i + p * lanes);
-        MICA_UNROLL
-        for (std::size_t r = 0; r < rows; ++r) c[t][r][p] = hn::MulAdd(weights[r], values, c[t][r][p]);
-      }
+}
+
+/// The same for all tiles of `count` rows; chains and rows past the last are computed and never looked at.
+template <Walk walk, std::size_t tokens, WeightFormat F>
+HWY_NOINLINE void extend_rows(const typename F::Block* const* rows, std::size_t count, const float* const* x,
+                              std::size_t k, RowChains* chains) {
+  for (std::size_t r = 0; r < count; r += real_rows) extend_tile<walk, tokens, F>(rows, x, k, r, chains);
+}
+
+/// The same for 1 to real_tokens tokens.
+template <Walk walk, WeightFormat F>
+HWY_INLINE void extend_rows(std::size_t tokens, const typename F::Block* const* rows, std::size_t count,
+                            const float* const* x, std::size_t k, RowChains* chains) {
+  if constexpr (real_tokens == 6) {
+    if (tokens == 6) return extend_rows<walk, 6, F>(rows, count, x, k, chains);
+    if (tokens == 5) return extend_rows<walk, 5, F>(rows, count, x, k, chains);
+    if (tokens == 4) return extend_rows<walk, 4, F>(rows, count, x, k, chains);
+  }
+  if (tokens == 3) return extend_rows<walk, 3, F>(rows, count, x, k, chains);
+  if (tokens == 2) return extend_rows<walk, 2, F>(rows, count, x, k, chains);
+  extend_rows<walk, 1, F>(rows, count, x, k, chains);
+}
+
+/// c[i] += c[i + 8] and, where a vector holds several rows by then, c[i] += c[i + 4]: every 128-bit block holds four
+/// numbers of one row, which are r, r + 4, r + 8 and r + 12 as far as the vector goes.
+HWY_INLINE VF fold_chains(const RowChains& chains, std::size_t r) {
+  const DF d;
+  const auto fold_eight = [&](std::size_t i) HWY_ATTR {
+    const float* const c = chains.c[i];
+    if constexpr (parts == 4) {
+      return hn::Add(hn::Add(load(c), load(c + 8)), hn::Add(load(c + 4), load(c + 12)));
+    } else if constexpr (parts == 2) {
+      return hn::Add(load(c), load(c + 8));
+    } else {
+      const VF a = load(c), b = load(chains.c[i + 8]);
+      return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
+    }
+  };
+  const VF a = fold_eight(r);
+  if constexpr (parts == 4) {
+    return a;
+  } else {
+    const VF b = fold_eight(r + 4);
+    if constexpr (parts == 2) {
+      return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
+    } else {
+      return hn::Add(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a),
+                     hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a)));
     }
   }
-  for (std::size_t t = 0; t < tokens; ++t) {
-    for (std::size_t r = 0; r < rows; ++r) {
+}
+
+/// tree16 of the chains of n <= 16 rows, stored to y or added there.
+HWY_INLINE void finish_rows(const RowChains& chains, std::size_t n, bool add, float* y) {
+  const DF d;
+  for (std::size_t r = 0; r < n; r += lanes) {
+    const VF sum = sum_blocks(fold_chains(chains, r), fold_chains(chains, r + 1), fold_chains(chains, r + 2),
+                              fold_chains(chains, r + 3));
+    if (r + lanes <= n) {
+      hn::StoreU(add ? hn::Add(load(y + r), sum) : sum, d, y + r);
+    } else {
+      alignas(64) float sums[lanes];
+      hn::Store(sum, d, sums);
+      for (std::size_t i = 0; r + i < n; ++i) y[r + i] = add ? y[r + i] + sums[i] : sums[i];
+    }
+  }
+}
+
+/// Chains of n <= 16 rows, beginning at `row`, and some tokens: from nothing to the outputs.
+template <WeightFormat F>
+struct RealPanel {
+  static_assert(F::block_size == 1 || F::block_size % 16 == 0, "only single numbers may leave a tail");
+  using Block = typename F::Block;
+
+  const MatmulArgs<F>& a;
+  std::size_t row, n;
+
+  HWY_INLINE RealPanel(const MatmulArgs<F>& args, std::size_t first)
+      : a(args), row(first), n(HWY_MIN(panel_rows, args.last - first)) {}
+
+  /// Pointers to sixteen rows at k; those past the end repeat the last one.
+  HWY_INLINE void rows_at(std::size_t k, const Block* (&rows)[panel_rows]) const {
+    for (std::size_t r = 0; r < panel_rows; ++r)
+      rows[r] = a.w.row(HWY_MIN(row + r, a.last - 1)) + k / F::block_size;
+  }
+  /// The numbers behind the last whole turn of the chains, then the outputs.
+  HWY_INLINE void finish(std::size_t token, std::size_t tokens, RowChains* chains) const {
+    const std::size_t whole = a.w.cols() / 16 * 16, tail = a.w.cols() - whole;
+    for (std::size_t t = 0; t < tokens; ++t) {
       if constexpr (F::block_size == 1) {
-        for (std::size_t p = 0; p < parts; ++p)
-          c[t][r][p] = extend_tail(w[r] + whole, x[t] + whole, k - whole, p, c[t][r][p]);
+        const float* const x = a.x.values[token + t].data() + whole;
+        for (std::size_t r = 0; tail > 0 && r < n; ++r) {
+          for (std::size_t p = 0; p < parts; ++p) {
+            float* const c = chains[t].c[r] + p * lanes;
+            hn::Store(extend_tail(a.w.row(row + r) + whole, x, tail, p, load(c)), DF(), c);
+          }
+        }
       }
-      products[t][r] = tree(c[t][r]);
+      finish_rows(chains[t], n, a.add, a.y[token + t].data() + row);
     }
   }
-}
+};
 
-/// Up to rows x tokens outputs; those past the end repeat the last one and are dropped.
-template <std::size_t rows, std::size_t tokens, WeightFormat F>
-HWY_INLINE void real_outputs(const MatmulArgs<F>& a, std::size_t row, std::size_t token,
-                             std::size_t token_end) {
-  const typename F::Block* w[rows];
-  const float* x[tokens];
-  for (std::size_t r = 0; r < rows; ++r) w[r] = a.w.row(HWY_MIN(row + r, a.last - 1));
-  for (std::size_t t = 0; t < tokens; ++t) x[t] = a.x.values[HWY_MIN(token + t, token_end - 1)].data();
-  float products[tokens][rows];
-  real_tile<F>(w, x, a.w.cols(), products);
-  for (std::size_t t = 0; t < tokens && token + t < token_end; ++t) {
-    float* const y = a.y[token + t].data() + row;
-    for (std::size_t r = 0; r < rows && row + r < a.last; ++r)
-      y[r] = a.add ? y[r] + products[t][r] : products[t][r];
+/// All tokens at once, at most real_tokens: weights pass by once.
+template <WeightFormat F>
+HWY_NOINLINE void matmul_real_once(const MatmulArgs<F>& a) {
+  RowChains chains[real_tokens];
+  const typename F::Block* rows[panel_rows];
+  const float* x[real_tokens];
+  const std::size_t n = a.y.rows();
+  for (std::size_t t = 0; t < n; ++t) x[t] = a.x.values[t].data();
+  for (std::size_t row = a.first; row < a.last; row += panel_rows) {
+    const RealPanel<F> panel(a, row);
+    panel.rows_at(0, rows);
+    std::fill_n(&chains[0].c[0][0], n * panel_rows * 16, 0.0f);
+    extend_rows<Walk::once, F>(n, rows, panel.n, x, a.w.cols() / 16 * 16, chains);
+    panel.finish(0, n, chains);
   }
 }
 
-/// Tokens go in blocks whose activations stay in the second-level cache while the weights pass by.
+/// n things in parts of at most `most`, as even as can be: the size of the first part.
+HWY_INLINE std::size_t even_part(std::size_t n, std::size_t most) {
+  const std::size_t count = (n + most - 1) / most;
+  return (n + count - 1) / count;
+}
+
+/// Up to real_block tokens, beginning at `token`.
+template <WeightFormat F>
+HWY_NOINLINE void matmul_real_block(const MatmulArgs<F>& a, std::size_t token, std::size_t n) {
+  RowChains chains[real_panels]
+                  [real_block + 1];  // one more: the last tile asks for what is behind its chains
+  const typename F::Block* rows[panel_rows];
+  const float* x[real_tokens];
+  const std::size_t whole = a.w.cols() / 16 * 16;
+  for (std::size_t row = a.first; row < a.last; row += real_panels * panel_rows) {
+    const std::size_t panels = HWY_MIN(real_panels, (a.last - row + panel_rows - 1) / panel_rows);
+    for (std::size_t p = 0; p < panels; ++p) std::fill_n(&chains[p][0].c[0][0], n * panel_rows * 16, 0.0f);
+    for (std::size_t k = 0, run = 0; k < whole; k += run) {
+      run = 16 * even_part((whole - k) / 16, real_run / 16);
+      for (std::size_t t = 0, tokens = 0; t < n; t += tokens) {
+        tokens = even_part(n - t, real_tokens);
+        for (std::size_t i = 0; i < tokens; ++i) x[i] = a.x.values[token + t + i].data() + k;
+        for (std::size_t p = 0; p < panels; ++p) {
+          const RealPanel<F> panel(a, row + p * panel_rows);
+          panel.rows_at(k, rows);
+          extend_rows<Walk::again, F>(tokens, rows, panel.n, x, run, chains[p] + t);
+        }
+      }
+    }
+    for (std::size_t p = 0; p < panels; ++p)
+      RealPanel<F>(a, row + p * panel_rows).finish(token, n, chains[p]);
+  }
+}
+
 template <WeightFormat F>
 void matmul_real(const MatmulArgs<F>& a) {
-  constexpr std::size_t rows = parts == 1 ? 4 : 2;
-  constexpr std::size_t tokens = parts == 1 ? 4 : 2;
-  constexpr std::size_t block_values = 65536;
   const std::size_t n = a.y.rows();
-  const std::size_t block = HWY_MAX(tokens, block_values / (a.w.cols() + 1) / tokens * tokens);
-  for (std::size_t first = 0; first < n; first += block) {
-    const std::size_t end = HWY_MIN(first + block, n);
-    for (std::size_t r = a.first; r < a.last; r += rows) {
-      if (end - first == 1) {
-        real_outputs<rows, 1>(a, r, first, end);
-      } else {
-        for (std::size_t t = first; t < end; t += tokens) real_outputs<rows, tokens>(a, r, t, end);
-      }
-    }
+  if (a.first >= a.last) return;
+  if (n <= real_tokens) return matmul_real_once(a);
+  for (std::size_t t = 0, tokens = 0; t < n; t += tokens) {
+    tokens = even_part(n - t, real_block);
+    matmul_real_block(a, t, tokens);
   }
 }
 
