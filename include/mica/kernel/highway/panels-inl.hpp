@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: products of many tokens with integer formats, whatever layout the weights have. Lanes are rows. Sixteen rows
+// of a chunk are a panel of lines, [k / 4][16 rows][4], which a source fills; every token is four broadcast bytes per line.
+//
+//   tokens      in blocks whose activations of a chunk are gathered once for all rows of the call
+//   panels      in pairs that are filled once per block of tokens, and multiplied from the first level of the cache
+//   tile        two vectors of rows times a few tokens: each broadcast meets two lines, each line every token
+//
+// In the float part every output sees the operations of kernel/matmul.hpp in order.
+
+#if defined(MICA_KERNEL_HIGHWAY_PANELS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_PANELS_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_PANELS_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_PANELS_INL_HPP
+#endif
+
+#include "mica/kernel/highway/codec-inl.hpp"
+
+#if MICA_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+/// What the machine's dots add for every x code, to be taken away again.
+template <IntegerFormat F>
+inline constexpr std::int32_t bias = signed_codes<F::code_max> ? 0 : F::code_offset;
+
+/// Codes as the machine's dot wants them.
+template <IntegerFormat F>
+HWY_INLINE VU8 machine_codes(VU8 codes) {
+  if constexpr (signed_codes<F::code_max> && F::code_offset != 0) {
+    return hn::Sub(codes, hn::Set(DU8(), static_cast<std::uint8_t>(F::code_offset)));
+  } else {
+    return codes;
+  }
+}
+
+/// Activations of one token, at the start of a chunk.
+struct TokenChunk {
+  const std::int8_t* codes;
+  const float* scales;
+  const std::int16_t* sums;
+};
+
+HWY_INLINE TokenChunk chunk_of(const QuantizedRows& x, std::size_t token, std::size_t k) {
+  return {x.row_codes(token) + k, x.row_scales(token) + k / 32, x.row_sums(token) + k / 16};
+}
+
+/// One chunk of sixteen rows.
+template <IntegerFormat F>
+struct Panel {
+  alignas(64) std::uint8_t lines[Chunk<F>::values / 4][panel_rows][4];
+  ChunkScales<F> scales;
+
+  /// Sets rows [r, r + lanes) of the line of values [4 * line, 4 * line + 4) to code + code_offset.
+  HWY_INLINE void set(std::size_t line, std::size_t r, VU8 codes) {
+    hn::Store(machine_codes<F>(codes), DU8(), lines[line][r]);
+  }
+};
+
+// ---- what tokens bring
+
+/// Tokens that share the filling of a panel.
+template <IntegerFormat F>
+inline constexpr std::size_t block_tokens = 128 * 256 / HWY_MAX(std::size_t{256}, Chunk<F>::values);
+
+/// A chunk of the activations of a block of tokens: what a tile broadcasts.
+template <IntegerFormat F>
+struct TokenBlock {
+  alignas(64) std::int8_t codes[block_tokens<F>][Chunk<F>::values];
+  float scale[block_tokens<F>][Chunk<F>::values / 32];
+  float min_factor[F::has_mins ? block_tokens<F> : 1][Chunk<F>::groups];     // scale * sum of x codes
+  std::int32_t start[bias<F> != 0 ? block_tokens<F> : 1][Chunk<F>::groups];  // minus the bias
+};
+
+/// One token, group by group; n blocks.
+template <IntegerFormat F>
+HWY_INLINE void gather_token(const TokenChunk& x, std::size_t t, std::size_t n, TokenBlock<F>& out) {
+  std::copy_n(x.codes, n * F::block_size, out.codes[t]);
+  for (std::size_t s = 0; s < n * F::block_size / 32; ++s) out.scale[t][s] = x.scales[s];
+  for (std::size_t g = 0; (F::has_mins || bias<F> != 0) && g < n * F::block_size / F::group; ++g) {
+    std::int32_t sum = x.sums[g * F::group / 16];
+    if constexpr (F::group == 32) sum += x.sums[g * F::group / 16 + 1];
+    if constexpr (F::has_mins) out.min_factor[t][g] = x.scales[g * F::group / 32] * static_cast<float>(sum);
+    if constexpr (bias<F> != 0) out.start[t][g] = -bias<F> * sum;
+  }
+}
+
+/// The same for a whole chunk of 256 values, in vectors.
+template <IntegerFormat F>
+HWY_INLINE void gather_token_whole(const TokenChunk& x, std::size_t t, TokenBlock<F>& out) {
+  const hn::CappedTag<float, 8> df;
+  const hn::RebindToSigned<decltype(df)> d32;
+  const hn::Repartition<std::int16_t, decltype(df)> d16;
+  constexpr std::size_t step = hn::MaxLanes(df);
+  const auto minus_bias = static_cast<std::int16_t>(-bias<F>);
+  MICA_UNROLL
+  for (std::size_t k = 0; k < 256; k += 4 * lanes) {
+    prefetch(x.codes, 256 + k);
+    hn::Store(hn::LoadU(DI8(), x.codes + k), DI8(), out.codes[t] + k);
+  }
+  MICA_UNROLL
+  for (std::size_t s = 0; s < 8; s += step) {
+    const auto scale = hn::LoadU(df, x.scales + s);
+    const auto sums = hn::LoadU(d16, x.sums + 2 * s);
+    hn::StoreU(scale, df, out.scale[t] + s);
+    if constexpr (F::has_mins && F::group == 32) {
+      const auto sum = hn::ConvertTo(df, hn::WidenMulPairwiseAdd(d32, sums, hn::Set(d16, 1)));
+      hn::StoreU(hn::Mul(scale, sum), df, out.min_factor[t] + s);
+    } else if constexpr (F::has_mins) {
+      const auto low = hn::ConvertTo(df, hn::PromoteLowerTo(d32, sums)),
+                 high = hn::ConvertTo(df, hn::PromoteUpperTo(d32, sums));
+      float* const factor = out.min_factor[t] + 2 * s;
+      hn::StoreU(hn::Mul(hn::InterleaveWholeLower(df, scale, scale), low), df, factor);
+      hn::StoreU(hn::Mul(hn::InterleaveWholeUpper(df, scale, scale), high), df, factor + step);
+    }
+    if constexpr (bias<F> != 0 && F::group == 32) {
+      hn::StoreU(hn::WidenMulPairwiseAdd(d32, sums, hn::Set(d16, minus_bias)), d32, out.start[t] + s);
+    } else if constexpr (bias<F> != 0) {
+      const auto factor = hn::Set(d32, minus_bias);
+      hn::StoreU(hn::Mul(hn::PromoteLowerTo(d32, sums), factor), d32, out.start[t] + 2 * s);
+      hn::StoreU(hn::Mul(hn::PromoteUpperTo(d32, sums), factor), d32, out.start[t] + 2 * s + step);
+    }
+  }
+}
+
+/// n blocks from value k on of tokens [first, last); up to `padded` tokens the last one is repeated.
+template <IntegerFormat F>
+HWY_INLINE void gather_tokens(const QuantizedRows& x, std::size_t first, std::size_t last, std::size_t padded,
+                              std::size_t k, std::size_t n, TokenBlock<F>& out) {
+  constexpr bool vectors = Chunk<F>::values == 256;
+  for (std::size_t t = 0; t < padded; ++t) {
+    const TokenChunk chunk = chunk_of(x, HWY_MIN(first + t, last - 1), k);
+    if (vectors && n == Chunk<F>::blocks) {
+      if constexpr (vectors) gather_token_whole(chunk, t, out);
+    } else {
+      gather_token(chunk, t, n, out);
+    }
+  }
+}
+
+// ---- tiles
+
+/// Vectors of rows in a tile, and panels that are filled together.
+inline constexpr std::size_t tile_vectors = 2;
+inline constexpr std::size_t tile_panels = 2;
+/// Tokens in a tile: running sums and accumulators for each of both vectors, 24 of 32 registers or 12 of 16. Narrow tiles
+/// at the end of a block leave at most one token idle.
+inline constexpr std::size_t tile_tokens = many_registers ? 6 : 3;
+inline constexpr std::size_t narrow_tokens = many_registers ? 4 : 2;
+
+/// One vector per vector of rows and token.
+template <class V, std::size_t tokens>
+using TileOf = V[tile_vectors][tokens];
+
+/// From the first vector of rows of a tile to vector v, in a panel or in the pair.
+template <IntegerFormat F>
+inline constexpr std::size_t panel_step = lanes < panel_rows ? 4 * lanes : sizeof(Panel<F>);
+
+/// What a tile reads and writes, at its first row and token. Everything else lies at distances that the compiler knows.
+template <IntegerFormat F>
+struct Tile {
+  const std::uint8_t* lines;   // of the panel
+  const ChunkScales<F>* rows;  // moved by 4 bytes per row
+  const std::int8_t* codes;    // of the tokens
+  const float* scale;
+  const float* min_factor;
+  const std::int32_t* start;
+  float* y;  // [2 panels][tokens][16 rows]
+};
+
+/// Floats of the rows of vector v.
+template <IntegerFormat F>
+HWY_INLINE VF of_rows(const float* p, std::size_t v) {
+  return hn::Load(DF(), reinterpret_cast<const float*>(reinterpret_cast<const char*>(p) + v * panel_step<F>));
+}
+
+/// Integer sums of a group.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void dot_group(const std::uint8_t* lines, const std::int8_t* codes, const std::int32_t* start,
+                          TileOf<VI, tokens>& sum) {
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    if constexpr (bias<F> != 0) {
+      sum[0][t] = sum[1][t] = hn::Set(DI(), start[t * Chunk<F>::groups]);
+    } else {
+      sum[0][t] = sum[1][t] = hn::Zero(DI());
+    }
+  }
+  MICA_UNROLL
+  for (std::size_t q = 0; q < F::group / 4; ++q) {
+    const VU8 w0 = hn::Load(DU8(), lines + 64 * q);
+    const VU8 w1 = hn::Load(DU8(), lines + 64 * q + panel_step<F>);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const VI8 x = hn::BitCast(DI8(), broadcast4(codes + t * Chunk<F>::values + 4 * q));
+      sum[0][t] = dot4<F::code_max>(w0, x, sum[0][t]);
+      sum[1][t] = dot4<F::code_max>(w1, x, sum[1][t]);
+    }
+  }
+}
+
+/// The weighted sums of 32 values s: exact, below 2^24.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void weighted_sums(const Tile<F>& tile, std::size_t s, TileOf<VF, tokens>& isum) {
+  const DF d;
+  TileOf<VI, tokens> sum;
+  constexpr std::size_t groups = 32 / F::group;
+  const std::uint8_t* const lines = tile.lines + s * 8 * 64;
+  const std::int8_t* const codes = tile.codes + s * 32;
+  dot_group<F>(lines, codes, tile.start + groups * s, sum);
+  MICA_UNROLL
+  for (std::size_t v = 0; v < tile_vectors; ++v) {
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      isum[v][t] = hn::ConvertTo(d, sum[v][t]);
+      if constexpr (!Codec<F>::unit_scales)
+        isum[v][t] = hn::Mul(isum[v][t], of_rows<F>(tile.rows->scale[groups * s], v));
+    }
+  }
+  if constexpr (groups == 2) {
+    dot_group<F>(lines + 4 * 64, codes + 16, tile.start + 2 * s + 1, sum);
+    MICA_UNROLL
+    for (std::size_t v = 0; v < tile_vectors; ++v) {
+      const VF scale = of_rows<F>(tile.rows->scale[2 * s + 1], v);
+      MICA_UNROLL
+      for (std::size_t t = 0; t < tokens; ++t)
+        isum[v][t] = hn::MulAdd(hn::ConvertTo(d, sum[v][t]), scale, isum[v][t]);
+    }
+  }
+}
+
+/// Adds n blocks to the outputs.
+template <std::size_t tokens, IntegerFormat F>
+HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t n) {
+  const DF d;
+  constexpr std::size_t sums = F::block_size / 32, groups = F::block_size / F::group;
+  const auto output = [&](std::size_t v, std::size_t t) HWY_ATTR {
+    return tile.y + (lanes < panel_rows ? v * lanes : v * block_tokens<F> * panel_rows) + t * panel_rows;
+  };
+  for (std::size_t b = 0; b < n; ++b) {
+    TileOf<VF, tokens> sum, isum;
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) sum[0][t] = sum[1][t] = hn::Zero(d);
+    for (std::size_t s = b * sums; s < (b + 1) * sums; ++s) {
+      weighted_sums<F>(tile, s, isum);
+      MICA_UNROLL
+      for (std::size_t t = 0; t < tokens; ++t) {
+        const VF scale = hn::Set(d, tile.scale[t * Chunk<F>::values / 32 + s]);
+        sum[0][t] = hn::MulAdd(scale, isum[0][t], sum[0][t]);
+        sum[1][t] = hn::MulAdd(scale, isum[1][t], sum[1][t]);
+      }
+    }
+    MICA_UNROLL
+    for (std::size_t v = 0; v < tile_vectors; ++v) {
+      const VF factor = of_rows<F>(tile.rows->d[b], v);
+      MICA_UNROLL
+      for (std::size_t t = 0; t < tokens; ++t)
+        hn::Store(hn::MulAdd(factor, sum[v][t], hn::Load(d, output(v, t))), d, output(v, t));
+    }
+    if constexpr (!F::has_mins) continue;
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) sum[0][t] = sum[1][t] = hn::Zero(d);
+    for (std::size_t g = b * groups; g < (b + 1) * groups; ++g) {
+      const VF min0 = of_rows<F>(tile.rows->min[g], 0), min1 = of_rows<F>(tile.rows->min[g], 1);
+      MICA_UNROLL
+      for (std::size_t t = 0; t < tokens; ++t) {
+        const VF factor = hn::Set(d, tile.min_factor[t * Chunk<F>::groups + g]);
+        sum[0][t] = hn::MulAdd(min0, factor, sum[0][t]);
+        sum[1][t] = hn::MulAdd(min1, factor, sum[1][t]);
+      }
+    }
+    MICA_UNROLL
+    for (std::size_t v = 0; v < tile_vectors; ++v) {
+      const VF factor = of_rows<F>(tile.rows->dmin[b], v);
+      MICA_UNROLL
+      for (std::size_t t = 0; t < tokens; ++t)
+        hn::Store(hn::NegMulAdd(factor, sum[v][t], hn::Load(d, output(v, t))), d, output(v, t));
+    }
+  }
+}
+
+/// A pair of panels times one tile of tokens.
+template <std::size_t tokens, IntegerFormat F>
+HWY_INLINE void multiply_rows(const Panel<F>* panel, const TokenBlock<F>& x, std::size_t t, std::size_t n,
+                              float (*y)[block_tokens<F>][panel_rows]) {
+  for (std::size_t r = 0; r < tile_panels * panel_rows; r += tile_vectors * lanes) {
+    const std::size_t p = r / panel_rows, row = r % panel_rows;
+    const auto* const rows = reinterpret_cast<const char*>(&panel[p].scales) + 4 * row;
+    multiply_tile<tokens, F>(
+        {panel[p].lines[0][row], reinterpret_cast<const ChunkScales<F>*>(rows), x.codes[t], x.scale[t],
+         x.min_factor[F::has_mins ? t : 0], x.start[bias<F> != 0 ? t : 0], y[p][t] + row},
+        n);
+  }
+}
+
+// ---- the product
+
+/// A product of many tokens, without its weights: as MatmulArgs, rows of `blocks` blocks.
+struct PanelProduct {
+  QuantizedRows x;      // (n, k)
+  MatrixView<float> y;  // (n, rows)
+  std::size_t blocks;
+  std::size_t first;
+  std::size_t last;
+  bool add;
+};
+
+/// Rows [16 p, 16 p + 16) of one token; what lies outside the slice is dropped.
+HWY_INLINE void write_panel(const PanelProduct& a, std::size_t p, std::size_t token, const float* products) {
+  const std::size_t begin = HWY_MAX(a.first, p * panel_rows), end = HWY_MIN(a.last, (p + 1) * panel_rows);
+  float* const y = a.y[token].data();
+  for (std::size_t r = begin; r < end; ++r) {
+    const float product = products[r - p * panel_rows];
+    y[r] = a.add ? y[r] + product : product;
+  }
+}
+
+// Panels that share a block of tokens: 128 rows x 128 tokens of outputs are 64 KiB; with at most 50 KiB of activations and
+// two panels of 5 KiB they lie on the stack and in the second level.
+inline constexpr std::size_t strip_panels = 8;
+
+/// Panels [p, p_end), at most strip_panels of them, times tokens [token, token_end).
+template <IntegerFormat F, class Fill>
+HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, std::size_t p, std::size_t p_end,
+                                 std::size_t token, std::size_t token_end) {
+  TokenBlock<F> x;
+  Panel<F> panel[tile_panels];
+  alignas(64) float y[strip_panels][block_tokens<F>][panel_rows];
+  const std::size_t tokens = token_end - token;
+  const std::size_t padded = HWY_MAX(narrow_tokens, (tokens + 1) / 2 * 2);
+  for (std::size_t i = 0; i < strip_panels; ++i) std::fill_n(y[i][0], padded * panel_rows, 0.0f);
+  for (std::size_t b = 0; b < a.blocks; b += Chunk<F>::blocks) {
+    const std::size_t n = HWY_MIN(Chunk<F>::blocks, a.blocks - b);
+    gather_tokens<F>(a.x, token, token_end, padded, b * F::block_size, n, x);
+    for (std::size_t i = p; i < p_end; i += tile_panels) {
+      for (std::size_t j = 0; j < tile_panels; ++j) fill(HWY_MIN(i + j, p_end - 1), b, n, panel[j]);
+      for (std::size_t t = 0; t < tokens;) {
+        const std::size_t rest = tokens - t;
+        const bool narrow = rest <= narrow_tokens || (rest > tile_tokens && rest <= 2 * narrow_tokens);
+        const auto multiply = narrow ? multiply_rows<narrow_tokens, F> : multiply_rows<tile_tokens, F>;
+        multiply(panel, x, t, n, y + (i - p));
+        t += narrow ? narrow_tokens : tile_tokens;
+      }
+    }
+  }
+  for (std::size_t i = p; i < p_end; ++i) {
+    for (std::size_t t = 0; t < tokens; ++t) write_panel(a, i, token + t, y[i - p][t]);
+  }
+}
+
+/// The product, where fill(p, b, n, panel) takes apart blocks [b, b + n) of rows [16 p, 16 p + 16): n blocks of a chunk
+/// of `panel`, its lines by Panel::set. Rows that the matrix lacks may hold anything finite.
+template <IntegerFormat F, class Fill>
+void multiply_panels(const PanelProduct& a, const Fill& fill) {
+  const std::size_t n = a.y.rows(), p_end = (a.last + panel_rows - 1) / panel_rows;
+  const std::size_t count = (n + block_tokens<F> - 1) / block_tokens<F>;
+  const std::size_t step = ((n + count - 1) / count + 1) / 2 * 2;
+  if (a.first >= a.last) return;
+  for (std::size_t t = 0; t < n; t += step) {
+    for (std::size_t p = a.first / panel_rows; p < p_end; p += strip_panels)
+      multiply_strip<F>(a, fill, p, HWY_MIN(p + strip_panels, p_end), t, HWY_MIN(t + step, n));
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
+#endif
