@@ -19,12 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using mica::exec::Sharing;
 using mica::exec::Team;
 
 namespace {
-
-constexpr Sharing every_sharing[] = {Sharing::measured, Sharing::fixed, Sharing::claimed};
 
 // Runs `tasks` tasks that count themselves and note their worker; plain ints, so that a race is visible to tools.
 void check_each_once(Team& team, std::size_t tasks) {
@@ -40,59 +37,89 @@ void check_each_once(Team& team, std::size_t tasks) {
   }
 }
 
+// Waits for others inside a task; false when they do not come for 20 s.
+template <class Ready>
+bool wait_for(Ready&& ready) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!ready()) {
+    if (std::chrono::steady_clock::now() > patience) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("a team runs each task exactly once") {
-  for (const Sharing sharing : every_sharing) {
-    for (std::size_t workers = 1; workers <= 4; ++workers) {
-      Team team(workers, {}, sharing);
-      REQUIRE(team.workers() == workers);
-      for (int round = 0; round < 40; ++round) {
-        for (const std::size_t tasks : {0u, 1u, 2u, 7u, 1000u}) check_each_once(team, tasks);
-      }
+  for (std::size_t workers = 1; workers <= 4; ++workers) {
+    Team team(workers);
+    REQUIRE(team.workers() == workers);
+    for (int round = 0; round < 100; ++round) {
+      for (const std::size_t tasks : {0u, 1u, 2u, 7u, 1000u}) check_each_once(team, tasks);
     }
   }
 }
 
 TEST_CASE("what one run wrote, every worker of the next run reads") {
-  for (const Sharing sharing : every_sharing) {
-    Team team(4, {}, sharing);
-    constexpr std::size_t n = 64;
-    std::vector<std::uint64_t> from(n, 0);
-    std::vector<std::uint64_t> to(n, 0);
-    for (std::uint64_t round = 1; round <= 1000; ++round) {
-      team.run(n, [&](std::size_t task, std::size_t) { to[task] = from[(task + 17) % n] + 1; });
-      from.swap(to);
-      REQUIRE(from[round % n] == round);
-    }
+  Team team(4);
+  constexpr std::size_t n = 64;
+  std::vector<std::uint64_t> from(n, 0);
+  std::vector<std::uint64_t> to(n, 0);
+  for (std::uint64_t round = 1; round <= 3000; ++round) {
+    team.run(n, [&](std::size_t task, std::size_t) { to[task] = from[(task + 17) % n] + 1; });
+    from.swap(to);
+    REQUIRE(from[round % n] == round);
   }
 }
 
 TEST_CASE("no two tasks of one worker run at a time") {
-  for (const Sharing sharing : every_sharing) {
-    Team team(3, {}, sharing);
-    std::atomic<int> inside[3] = {};
-    std::atomic<int> clashes{0};
-    for (int round = 0; round < 50; ++round) {
-      team.run(100, [&](std::size_t, std::size_t worker) {
-        if (inside[worker].fetch_add(1) != 0) clashes.fetch_add(1);
-        inside[worker].fetch_sub(1);
-      });
-    }
-    CHECK(clashes.load() == 0);
+  Team team(3);
+  std::atomic<int> inside[3] = {};
+  std::atomic<int> clashes{0};
+  for (int round = 0; round < 150; ++round) {
+    team.run(100, [&](std::size_t, std::size_t worker) {
+      if (inside[worker].fetch_add(1) != 0) clashes.fetch_add(1);
+      inside[worker].fetch_sub(1);
+    });
+  }
+  CHECK(clashes.load() == 0);
+}
+
+TEST_CASE("each worker begins at the front of its own part") {
+  Team team(3);
+  std::vector<std::size_t> worker_of(10, 99);
+  std::atomic<int> begun{0};
+  std::atomic<bool> came{true};
+  team.run(10, [&](std::size_t task, std::size_t worker) {
+    worker_of[task] = worker;
+    if (task != 0 && task != 4 && task != 7) return;
+    begun.fetch_add(1);
+    if (!wait_for([&] { return begun.load() == 3; })) came.store(false);
+  });
+  CHECK(came.load());
+  CHECK(worker_of[0] == 0);
+  CHECK(worker_of[4] == 1);
+  CHECK(worker_of[7] == 2);
+}
+
+TEST_CASE("whoever is held up keeps one piece, and the others do all the rest") {
+  Team team(2);
+  for (const std::size_t held : {std::size_t{0}, std::size_t{32}}) {  // the caller, the other worker
+    std::atomic<int> done{0};
+    std::atomic<bool> others_came{true};
+    team.run(64, [&](std::size_t task, std::size_t) {
+      // At most a piece of two tasks is behind the one that waits.
+      if (task == held && !wait_for([&] { return done.load() >= 62; })) others_came.store(false);
+      done.fetch_add(1);
+    });
+    CHECK(others_came.load());
+    CHECK(done.load() == 64);
   }
 }
 
-TEST_CASE("the fixed way gives each worker one contiguous part") {
-  Team team(3, {}, Sharing::fixed);
-  std::vector<std::size_t> worker_of(10, 99);
-  team.run(10, [&](std::size_t task, std::size_t worker) { worker_of[task] = worker; });
-  CHECK(worker_of == std::vector<std::size_t>{0, 0, 0, 0, 1, 1, 1, 2, 2, 2});
-}
-
-TEST_CASE("a worker that comes late to a claimed run takes part in the next one, with the right work") {
+TEST_CASE("a worker that comes late to a run takes part in the next one, with the right work") {
   // Runs so short that most end before the other workers have looked.
-  Team team(4, {}, Sharing::claimed);
+  Team team(4);
   std::vector<std::uint64_t> calls(3, 0);
   std::vector<std::uint64_t> wrong(4, 0);
   for (std::uint64_t round = 1; round <= 20000; ++round) {
@@ -106,37 +133,33 @@ TEST_CASE("a worker that comes late to a claimed run takes part in the next one,
 }
 
 TEST_CASE("a team that slept between runs wakes up") {
-  for (const Sharing sharing : every_sharing) {
-    Team team(3, {}, sharing);
-    for (int round = 0; round < 5; ++round) {
-      check_each_once(team, 9);
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // long after the spinning ended
-    }
+  Team team(3);
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<int> begun{0};
+    std::atomic<bool> came{true};
+    team.run(3, [&](std::size_t, std::size_t) {
+      begun.fetch_add(1);
+      if (!wait_for([&] { return begun.load() == 3; })) came.store(false);
+    });
+    CHECK(came.load());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // long after the spinning ended
   }
 }
 
 TEST_CASE("a caller that waits long for a slow task sleeps and is woken") {
-  Team team(2, {}, Sharing::fixed);
+  Team team(2);
+  std::atomic<bool> begun{false};
   bool slow_done = false;
   team.run(2, [&](std::size_t task, std::size_t) {
-    if (task == 0) return;
+    if (task == 0) {
+      static_cast<void>(wait_for([&] { return begun.load(); }));
+      return;
+    }
+    begun.store(true);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     slow_done = true;
   });
   CHECK(slow_done);
-}
-
-TEST_CASE(
-    "a team whose workers finish far apart turns to claimed chunks, and later tries the fixed way again") {
-  Team team(2);
-  const auto uneven = [](std::size_t task, std::size_t) {
-    if (task == 1) std::this_thread::sleep_for(std::chrono::microseconds(200));
-  };
-  REQUIRE_FALSE(team.claims());
-  for (int round = 0; round < 100; ++round) team.run(2, uneven);
-  CHECK(team.claims());
-  for (int round = 0; round < 2000; ++round) team.run(2, [](std::size_t, std::size_t) {});
-  CHECK_FALSE(team.claims());
 }
 
 TEST_CASE("the number of workers has limits that the error names") {
@@ -147,14 +170,17 @@ TEST_CASE("the number of workers has limits that the error names") {
 TEST_CASE("threads of a team leave the program's signals alone") {
   sigset_t before;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
-  Team team(2, {}, Sharing::fixed);
+  Team team(2);
   sigset_t after;
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   CHECK(sigismember(&after, SIGINT) == sigismember(&before, SIGINT));
 
   int blocked[2] = {-1, -1};
   int open[2] = {-1, -1};
+  std::atomic<int> begun{0};
   team.run(2, [&](std::size_t, std::size_t worker) {
+    begun.fetch_add(1);
+    if (!wait_for([&] { return begun.load() == 2; })) return;  // one task on each worker
     sigset_t mine;
     pthread_sigmask(SIG_SETMASK, nullptr, &mine);
     blocked[worker] = sigismember(&mine, SIGINT);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <chrono>
-#include <thread>
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -22,9 +21,8 @@ inline void relax() noexcept {
 }
 
 /// Spins until `ready()` or about 50 us have passed; true when ready.
-/// With `yielding` it gives its core away between looks, after the first few.
 template <class Ready>
-[[nodiscard]] bool spin_until(bool yielding, Ready&& ready) noexcept {
+[[nodiscard]] bool spin_until(Ready&& ready) noexcept {
   using Clock = std::chrono::steady_clock;
   constexpr auto patience = std::chrono::microseconds(50);
   constexpr int looks = 64;  // between two readings of the clock: about as dear as two dozen pauses
@@ -38,7 +36,6 @@ template <class Ready>
     const Clock::time_point now = Clock::now();
     if (give_up == Clock::time_point{}) give_up = now + patience;
     if (now >= give_up) return false;
-    if (yielding) std::this_thread::yield();
   }
 }
 
