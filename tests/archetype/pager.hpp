@@ -19,6 +19,7 @@ class Pager {
   template <mica::Allocator B>
   using Rebind = Pager<B>;
   static constexpr std::string_view name = "plain";
+  static constexpr bool packs = false;
 
   Pager(const paging::Table& table, A allocator, LogSink /*log*/) {
     for (const paging::Extent& tensor : table.tensors) {
@@ -32,6 +33,7 @@ class Pager {
   void release(std::size_t /*group*/) noexcept {}
   void prefetch(std::size_t /*group*/) noexcept {}
   const std::byte* data(std::size_t tensor) const noexcept { return tensors_[tensor].data(); }
+  bool packed(std::size_t /*tensor*/) const noexcept { return false; }
 
  private:
   std::vector<alloc::Buffer<std::byte, A>> tensors_;

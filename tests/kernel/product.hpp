@@ -8,6 +8,7 @@
 #include "kernel/targets.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"
+#include "mica/tensor/packed.hpp"
 
 namespace mica::test {
 
@@ -34,15 +35,27 @@ struct Product {
 
   template <class K>
   std::vector<float> run(std::size_t first, std::size_t last, bool add) {
+    return run_with<K, F>({blocks.data(), rows, cols}, first, last, add);
+  }
+  /// The same with packed rows.
+  template <class K>
+  std::vector<float> run_packed(std::size_t first, std::size_t last, bool add) {
+    Guarded<typename F::Block> packed(blocks.size());
+    tensor::pack<tensor::Rows16>(tensor::Matrix<F>(blocks.data(), rows, cols),
+                                 reinterpret_cast<std::byte*>(packed.data()));
+    return run_with<K, tensor::Packed<F>>({packed.data(), rows, cols}, first, last, add);
+  }
+  template <class K, class G>
+  std::vector<float> run_with(tensor::Matrix<G> w, std::size_t first, std::size_t last, bool add) {
     std::vector<float> y(x.n * rows, 0.5f);
-    kernel::MatmulArgs<F> args;
-    args.w = {blocks.data(), rows, cols};
+    kernel::MatmulArgs<G> args;
+    args.w = w;
     args.x = {x.view(), x.quantized()};
     args.y = {y.data(), x.n, rows};
     args.first = first;
     args.last = last;
     args.add = add;
-    K::template matmul<F>(args);
+    K::template matmul<G>(args);
     return y;
   }
 
@@ -54,6 +67,10 @@ struct Product {
     const std::vector<float> expected = run<kernel::Scalar>(first, last, add),
                              actual = run<K>(first, last, add);
     CHECK(differences(expected.data(), actual.data(), expected.size()) == 0);
+    if constexpr (PackableFormat<F>) {
+      const std::vector<float> packed = run_packed<K>(first, last, add);
+      CHECK(differences(expected.data(), packed.data(), expected.size()) == 0);
+    }
   }
   void check(std::size_t first, std::size_t last, bool add = false) {
     for_each_target([&] { check_kernels<kernel::Highway>(first, last, add); });

@@ -27,7 +27,8 @@ struct Product {
   MatrixView<float> y;        // (n, rows)
   bool add = false;
   const float* bias = nullptr;  // (rows), or null
-  bool in_floats = false;  // activations stay floats whatever the format: rows are decoded, so small ones only
+  bool in_floats =
+      false;  // activations stay floats whatever the format: rows are decoded; w is small and not packed
 };
 
 /// Rows [begin, end) of a product.
@@ -36,7 +37,7 @@ void project_slice(const kernel::Input& x, const Product<List>& product, std::si
                    std::size_t end) noexcept {
   product.w.visit([&](auto w) {
     using F = typename decltype(w)::Format;
-    if constexpr (F::arithmetic == format::Arithmetic::integer) {
+    if constexpr (F::arithmetic == format::Arithmetic::integer && !tensor::is_packed<F>) {
       if (product.in_floats) {
         using D = format::Decoded<F>;
         const tensor::Matrix<D> decoded(w.row(0), w.rows(), w.cols());

@@ -77,6 +77,16 @@ concept IntegerFormat =
     };
 // clang-format on
 
+/// An integer format whose codes fill whole words of a block, beside everything else: rows of it can be packed
+/// (tensor/rows16.hpp). Where four neighbouring values do not lie at the same bits of four neighbouring bytes, a word has
+/// another form when it is packed; w counts words from codes_at on:
+///   static std::uint32_t pack_word(std::size_t w, std::uint32_t file), and unpack_word, its inverse
+// clang-format off
+template <class F>
+concept PackableFormat =
+    IntegerFormat<F> && (F::code_bytes % 4 == 0) && (F::codes_at + F::code_bytes <= sizeof(typename F::Block));
+// clang-format on
+
 /// A weight format that can also be written.
 // clang-format off
 template <class F>

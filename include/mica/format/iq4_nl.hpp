@@ -33,6 +33,10 @@ struct IQ4_NL {
   static constexpr int code_max = 240;
   static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
 
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 2;
+  static constexpr std::size_t code_bytes = 16;
+
   // Specific to IQ4_NL
   /// What the four-bit codes stand for, here and in IQ4_XS: close together near zero, where weights are many.
   static constexpr std::int8_t levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,

@@ -37,6 +37,10 @@ struct IQ4_XS {
   static constexpr int code_offset = IQ4_NL::code_offset;
   static constexpr int code_max = IQ4_NL::code_max;
   static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 8;
+  static constexpr std::size_t code_bytes = 128;
 };
 
 inline void IQ4_XS::take_apart(const Block& block, Codes<256, 32>& out) noexcept {

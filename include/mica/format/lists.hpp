@@ -55,8 +55,11 @@ template <class List>
 [[nodiscard]] std::string names() {
   std::string out;
   List::for_each([&](auto type) {
-    if (!out.empty()) out += ' ';
-    out += decltype(type)::type::name;
+    using Format = typename decltype(type)::type;
+    if constexpr (!requires { typename Format::File; }) {  // a packed form is no format of files
+      if (!out.empty()) out += ' ';
+      out += Format::name;
+    }
   });
   return out;
 }

@@ -38,6 +38,10 @@ struct MXFP4 {
   static constexpr int code_max = 24;
   static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
 
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 1;
+  static constexpr std::size_t code_bytes = 16;
+
   // Specific to MXFP4
   /// 2^(exponent - 128): half the scale, for doubled floats. The two smallest are subnormal.
   static constexpr float half_scale(std::uint8_t exponent) noexcept {

@@ -36,6 +36,10 @@ struct Q2_K {
   static constexpr int code_offset = 0;
   static constexpr int code_max = 3;
   static void take_apart(const Block& block, Codes<256, 16>& out) noexcept;
+
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 16;
+  static constexpr std::size_t code_bytes = 64;
 };
 
 inline void Q2_K::take_apart(const Block& block, Codes<256, 16>& out) noexcept {

@@ -42,6 +42,10 @@ struct Q3_K {
   static constexpr int code_offset = 4;
   static constexpr int code_max = 7;
   static void take_apart(const Block& block, Codes<256, 16>& out) noexcept;
+
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 0;
+  static constexpr std::size_t code_bytes = 96;
 };
 
 inline void Q3_K::take_apart(const Block& block, Codes<256, 16>& out) noexcept {

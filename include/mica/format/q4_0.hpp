@@ -34,6 +34,10 @@ struct Q4_0 {
   static constexpr int code_offset = 8;
   static constexpr int code_max = 15;
   static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 2;
+  static constexpr std::size_t code_bytes = 16;
 };
 
 inline void Q4_0::decode(const Block& block, float* values) noexcept {

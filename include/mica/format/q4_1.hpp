@@ -35,6 +35,10 @@ struct Q4_1 {
   static constexpr int code_offset = 0;
   static constexpr int code_max = 15;
   static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 4;
+  static constexpr std::size_t code_bytes = 16;
 };
 
 inline void Q4_1::take_apart(const Block& block, Codes<32, 32>& out) noexcept {

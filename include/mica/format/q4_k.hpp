@@ -38,6 +38,10 @@ struct Q4_K {
   static constexpr int code_max = 15;
   static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
 
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 16;
+  static constexpr std::size_t code_bytes = 128;
+
   // Specific to Q4_K
   /// The eight scales and mins, each 0..63, out of 12 bytes; Q5_K packs them alike.
   static void unpack_scales(const std::uint8_t* bytes, std::uint8_t* scale, std::uint8_t* min) noexcept;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/fifth_bits.hpp"
 
 namespace mica::format {
 
@@ -34,6 +35,16 @@ struct Q5_0 {
   static constexpr int code_offset = 16;
   static constexpr int code_max = 31;
   static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 2;
+  static constexpr std::size_t code_bytes = 20;
+  static constexpr std::uint32_t pack_word(std::size_t w, std::uint32_t file) noexcept {
+    return w == 0 ? detail::pack_fifth_bits(file) : file;
+  }
+  static constexpr std::uint32_t unpack_word(std::size_t w, std::uint32_t packed) noexcept {
+    return w == 0 ? detail::unpack_fifth_bits(packed) : packed;
+  }
 };
 
 inline void Q5_0::take_apart(const Block& block, Codes<32, 32>& out) noexcept {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/fifth_bits.hpp"
 
 namespace mica::format {
 
@@ -37,6 +38,16 @@ struct Q5_1 {
   static constexpr int code_offset = 0;
   static constexpr int code_max = 31;
   static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 4;
+  static constexpr std::size_t code_bytes = 20;
+  static constexpr std::uint32_t pack_word(std::size_t w, std::uint32_t file) noexcept {
+    return w == 0 ? detail::pack_fifth_bits(file) : file;
+  }
+  static constexpr std::uint32_t unpack_word(std::size_t w, std::uint32_t packed) noexcept {
+    return w == 0 ? detail::unpack_fifth_bits(packed) : packed;
+  }
 };
 
 inline void Q5_1::take_apart(const Block& block, Codes<32, 32>& out) noexcept {

@@ -40,6 +40,10 @@ struct Q5_K {
   static constexpr int code_offset = 0;
   static constexpr int code_max = 31;
   static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 16;
+  static constexpr std::size_t code_bytes = 160;
 };
 
 inline void Q5_K::take_apart(const Block& block, Codes<256, 32>& out) noexcept {

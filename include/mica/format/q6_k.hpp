@@ -37,6 +37,10 @@ struct Q6_K {
   static constexpr int code_max = 63;
   static void take_apart(const Block& block, Codes<256, 16>& out) noexcept;
 
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 0;
+  static constexpr std::size_t code_bytes = 192;
+
  private:
   static void unpack_codes(const Block& block, std::int8_t* code) noexcept;
 };

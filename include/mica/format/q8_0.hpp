@@ -40,6 +40,10 @@ struct Q8_0 {
   static constexpr int code_max = 255;
   static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
 
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 2;
+  static constexpr std::size_t code_bytes = 32;
+
   // Required by KvElement
   static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
     return padded(head_dim) * tile_tokens + 32;

@@ -33,6 +33,10 @@ struct TQ2_0 {
   static constexpr int code_offset = 1;
   static constexpr int code_max = 3;
   static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+
+  // Required by PackableFormat
+  static constexpr std::size_t codes_at = 0;
+  static constexpr std::size_t code_bytes = 64;
 };
 
 inline void TQ2_0::take_apart(const Block& block, Codes<256, 32>& out) noexcept {

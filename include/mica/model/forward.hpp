@@ -92,7 +92,7 @@ class Forward {
  private:
   [[nodiscard]] Matrix matrix(const TensorRef& ref) const noexcept {
     if (!ref.present()) return {};
-    return Weights<Formats>::matrix(ref, pager_.data(ref.index));
+    return Weights<Formats>::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
   }
   [[nodiscard]] const float* vector(const TensorRef& ref) const noexcept {
     if (!ref.present()) return nullptr;
@@ -201,10 +201,9 @@ void Forward<M>::embed_per_layer() noexcept {
     Kernels::rms_norm(kernel::RmsNormArgs{each, weight, config_.norm_epsilon, each, first, last});
     matrix(weights_.per_layer_embd()).visit([&](auto w) {
       using F = typename decltype(w)::Format;
-      const auto* const row = w.row(token_of(t));
       float values[F::block_size];
       for (std::size_t i = 0; i < layers * p; ++i) {
-        if (i % F::block_size == 0) F::decode(row[i / F::block_size], values);
+        if (i % F::block_size == 0) F::decode(w.block(token_of(t), i / F::block_size), values);
         all[t][i] = std::fma(values[i % F::block_size], embedding_scale, all[t][i]);
       }
     });

@@ -16,6 +16,7 @@
 #include "mica/kv/segmented.hpp"
 #include "mica/model/observer.hpp"
 #include "mica/paging/mapped.hpp"
+#include "mica/tensor/packed.hpp"
 
 namespace mica {
 
@@ -133,6 +134,18 @@ template <class List>
 inline constexpr bool are_formats = false;
 template <class... F>
 inline constexpr bool are_formats<TypeList<F...>> = (ComputableFormat<F> && ...);
+
+/// What a matrix of the model may be: in the formats of its file, and packed where the pager packs.
+template <class List, class Pager>
+struct FormatsInMemoryOf {
+  using type = List;
+};
+template <class List, class Pager>
+requires(Pager::packs) struct FormatsInMemoryOf<List, Pager> {
+  using type = tensor::AndPacked<List>;
+};
+template <class List, class Pager>
+using FormatsInMemory = typename FormatsInMemoryOf<List, Pager>::type;
 
 /// A policy over the allocator of the model; the policy as it is when that cannot be, which an assert says better.
 template <class P, class A>

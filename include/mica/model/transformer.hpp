@@ -87,7 +87,7 @@ class BasicTransformer {
 
  public:
   using Arch = Family;
-  using Formats = typename Policies::Weights;
+  using Formats = detail::FormatsInMemory<typename Policies::Weights, typename Policies::Pager>;
   using Allocator =
       std::conditional_t<mica::Allocator<typename Policies::Allocator>, typename Policies::Allocator,
                          alloc::Huge>;  // the other only after a failed assert: one sentence is enough
@@ -149,7 +149,7 @@ class BasicTransformer {
  private:
   [[nodiscard]] std::vector<kv::LayerShape> kv_shape() const;
   [[nodiscard]] tensor::AnyMatrix<Formats> matrix(const model::TensorRef& ref) const noexcept {
-    return model::Weights<Formats>::matrix(ref, pager_.data(ref.index));
+    return model::Weights<Formats>::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
   }
   [[nodiscard]] const float* vector(const model::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));

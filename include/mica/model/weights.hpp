@@ -52,8 +52,9 @@ class Weights {
   /// The name of a tensor of the table.
   [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return names_[index]; }
   /// The tensor as a matrix, at the address that its pager gives.
-  [[nodiscard]] static tensor::AnyMatrix<List> matrix(const TensorRef& ref, const std::byte* data) noexcept {
-    return {ref.id, data + ref.byte_offset(), ref.rows, ref.cols};
+  [[nodiscard]] static tensor::AnyMatrix<List> matrix(const TensorRef& ref, const std::byte* data,
+                                                      bool packed) noexcept {
+    return {ref.id, data + ref.byte_offset(), ref.rows, ref.cols, packed};
   }
 
  private:
@@ -63,6 +64,14 @@ class Weights {
                                                 std::size_t cols) const;
   [[nodiscard]] TensorRef matrix(std::string_view name, std::size_t rows, std::size_t cols,
                                  std::size_t group);
+  [[nodiscard]] TensorRef slice(const TensorRef& whole, std::size_t first_row, std::size_t rows);
+  /// The tensor added last is a matrix that a pager may pack.
+  void let_pack(std::size_t rows, std::size_t cols) {
+    extents_.back().rows = rows;
+    extents_.back().cols = cols;
+  }
+  /// The rows of a tensor stay as they lie in the file: somebody reads them one by one.
+  void keep_rows(const TensorRef& ref) { extents_[ref.index].rows = 0; }
   [[nodiscard]] TensorRef vector(std::string_view name, std::size_t width, std::size_t group);
   [[nodiscard]] ExpertsRef experts(std::string_view name, std::size_t count, std::size_t rows,
                                    std::size_t cols, std::size_t first_group);
@@ -101,6 +110,7 @@ Weights<List>::Weights(const gguf::Document& document, const arch::Config& confi
   if (config.per_layer_width != 0) {
     const std::size_t all = config.layers.size() * config.per_layer_width;
     per_layer_embd_ = matrix(names::per_layer_token_embd, config.n_vocab, all, 0);
+    keep_rows(per_layer_embd_);
     per_layer_proj_ = matrix(names::per_layer_model_proj, all, config.width, 0);
     per_layer_norm_ = vector(names::per_layer_proj_norm, config.per_layer_width, 0);
   }
@@ -109,6 +119,7 @@ Weights<List>::Weights(const gguf::Document& document, const arch::Config& confi
   output_norm_ = vector(names::output_norm, config.width, head_group);
   output_ =
       has(names::output) ? matrix(names::output, config.n_vocab, config.width, head_group) : token_embd_;
+  if (has(names::output)) keep_rows(token_embd_);
 }
 
 template <class List>
@@ -151,12 +162,10 @@ void Weights<List>::read_attention(std::size_t i, const arch::LayerConfig& layer
   const auto name = [i](std::string_view part) { return names::layer(i, part); };
   const std::size_t q = layer.heads * layer.q_stride(), kv = layer.kv_width(), group = i + 1;
   if (layer.stores_kv() && !has(name("attn_q")) && has(name("attn_qkv"))) {
-    t.q = matrix(name("attn_qkv"), q + 2 * kv, width, group);
-    t.k = t.v = t.q;
-    t.q.rows = q;
-    t.k.rows = t.v.rows = kv;
-    t.k.first_row = q;
-    t.v.first_row = q + kv;
+    const TensorRef fused = matrix(name("attn_qkv"), q + 2 * kv, width, group);
+    t.q = slice(fused, 0, q);
+    t.k = slice(fused, q, kv);
+    t.v = slice(fused, q + kv, kv);
   } else {
     t.q = matrix(name("attn_q"), q, width, group);
     if (layer.stores_kv()) {
@@ -201,9 +210,12 @@ void Weights<List>::read_delta_net(std::size_t i, const block::DeltaNetConfig& d
   t.gate = matrix(name("attn_gate"), d.v_width(), width, group);
   if (d.fused_gates) {
     t.fused_gates = matrix(name("ssm_ba"), 2 * d.v_heads, width, group);
+    keep_rows(t.fused_gates);
   } else {
     t.alpha = matrix(name("ssm_alpha"), d.v_heads, width, group);
     t.beta = matrix(name("ssm_beta"), d.v_heads, width, group);
+    keep_rows(t.alpha);
+    keep_rows(t.beta);
   }
   t.conv = vector(name("ssm_conv1d"), d.channels() * d.taps, group);
   t.a = vector(names::layer_plain(i, "ssm_a"), d.v_heads, group);
@@ -223,8 +235,9 @@ void Weights<List>::read_feed_forward(std::size_t i, const arch::LayerConfig& la
     t.gate = matrix(name("ffn_gate"), ff_width, width, i + 1);
     t.up = matrix(name("ffn_up"), ff_width, width, i + 1);
   } else {  // one tensor: the gate, then what it gates
-    t.gate = t.up = matrix(name("ffn_up"), 2 * ff_width, width, i + 1);
-    t.gate.rows = t.up.rows = t.up.first_row = ff_width;
+    const TensorRef fused = matrix(name("ffn_up"), 2 * ff_width, width, i + 1);
+    t.gate = slice(fused, 0, ff_width);
+    t.up = slice(fused, ff_width, ff_width);
   }
   t.down = matrix(name("ffn_down"), width, ff_width, i + 1);
   if (!layer.ff_bias) return;
@@ -271,8 +284,10 @@ void Weights<List>::read_experts(std::size_t i, const arch::LayerConfig& layer, 
   groups_ += e.count;
   t.router = matrix(name("ffn_gate_inp"), e.count, width, group);
   if (has(name("ffn_gate_up_exps"))) {  // one tensor: of each expert the gate, then what it gates
-    t.gate = t.up = experts(name("ffn_gate_up_exps"), e.count, 2 * ff, width, t.first_group);
-    t.gate.first.rows = t.up.first.rows = t.up.first.first_row = ff;
+    const ExpertsRef fused = experts(name("ffn_gate_up_exps"), e.count, 2 * ff, width, t.first_group);
+    for (std::size_t i = 1; i < e.count; ++i) static_cast<void>(slice(fused.expert(i), ff, ff));
+    t.gate.first = slice(fused.first, 0, ff);
+    t.up.first = slice(fused.first, ff, ff);
   } else {
     t.gate = experts(name("ffn_gate_exps"), e.count, ff, width, t.first_group);
     t.up = experts(name("ffn_up_exps"), e.count, ff, width, t.first_group);
@@ -304,7 +319,8 @@ std::uint64_t Weights<List>::bytes() const noexcept {
 
 template <class List>
 TensorRef Weights<List>::add(const gguf::TensorInfo& tensor, std::size_t group) {
-  extents_.push_back({tensor.source, static_cast<std::uint32_t>(group), tensor.offset, tensor.bytes});
+  extents_.push_back(
+      {tensor.source, static_cast<std::uint32_t>(group), tensor.offset, tensor.bytes, tensor.format.id});
   names_.push_back(tensor.name);
   return {static_cast<std::uint32_t>(extents_.size() - 1), tensor.format.id,
           static_cast<std::size_t>(tensor.rows()), static_cast<std::size_t>(tensor.width())};
@@ -324,7 +340,20 @@ const gguf::TensorInfo& Weights<List>::checked(std::string_view name, std::size_
 template <class List>
 TensorRef Weights<List>::matrix(std::string_view name, std::size_t rows, std::size_t cols,
                                 std::size_t group) {
-  return add(checked(name, rows, cols), group);
+  const TensorRef ref = add(checked(name, rows, cols), group);
+  let_pack(rows, cols);
+  return ref;
+}
+
+/// Rows of a fused tensor. One that is cut within a panel is not packed.
+template <class List>
+TensorRef Weights<List>::slice(const TensorRef& whole, std::size_t first_row, std::size_t rows) {
+  constexpr std::size_t panel = tensor::Rows16::rows;
+  if (first_row % panel != 0) keep_rows(whole);
+  TensorRef ref = whole;
+  ref.first_row = first_row;
+  ref.rows = rows;
+  return ref;
 }
 
 /// Every expert gets an entry and a group of its own: those that a token does not use need not be in memory.
@@ -338,6 +367,7 @@ ExpertsRef Weights<List>::experts(std::string_view name, std::size_t count, std:
   for (std::size_t e = 0; e < count; ++e, one.offset += one.bytes) {
     const TensorRef added = add(one, first_group + e);
     names_.back() = whole.name;
+    let_pack(rows, cols);
     if (e == 0) ref.first = added;
   }
   ref.first.rows = rows;

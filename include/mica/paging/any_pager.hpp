@@ -25,12 +25,14 @@ class AnyPager {
   template <mica::Allocator B>
   using Rebind = AnyPager<B>;
   static constexpr std::string_view name = "any";
+  static constexpr bool packs = true;
 
   AnyPager(const Table& table, A allocator, LogSink log) : AnyPager(table, allocator, log, Mapped<A>::name) {}
   [[nodiscard]] bool acquire(std::size_t group) noexcept { return pager_->acquire(group); }
   void release(std::size_t group) noexcept { pager_->release(group); }
   void prefetch(std::size_t group) noexcept { pager_->prefetch(group); }
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return pager_->data(tensor); }
+  [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return pager_->packed(tensor); }
 
   // Specific to AnyPager
   /// The pager of that name; an unknown one raises an error that lists the known ones.
@@ -43,6 +45,7 @@ class AnyPager {
     virtual void release(std::size_t group) noexcept = 0;
     virtual void prefetch(std::size_t group) noexcept = 0;
     virtual const std::byte* data(std::size_t tensor) const noexcept = 0;
+    virtual bool packed(std::size_t tensor) const noexcept = 0;
   };
 
   template <Pager P>
@@ -52,6 +55,7 @@ class AnyPager {
     void release(std::size_t group) noexcept override { pager.release(group); }
     void prefetch(std::size_t group) noexcept override { pager.prefetch(group); }
     const std::byte* data(std::size_t tensor) const noexcept override { return pager.data(tensor); }
+    bool packed(std::size_t tensor) const noexcept override { return pager.packed(tensor); }
     P pager;
   };
 

@@ -18,12 +18,16 @@ namespace mica {
 
 namespace paging {
 
-/// Where one tensor lies on disk, and the group it is used with.
+/// Where one tensor lies on disk, and the group it is used with. One whose rows may be packed (tensor/rows16.hpp) says
+/// what it is: a matrix that only products read, in slices of whole panels.
 struct Extent {
   std::uint32_t source = 0;  // which file of the document
   std::uint32_t group = 0;
   std::uint64_t offset = 0;  // bytes from the beginning of that file
   std::uint64_t bytes = 0;
+  format::Id format = format::Id::F32;
+  std::uint64_t rows = 0;  // 0: to be left as it is
+  std::uint64_t cols = 0;
 };
 
 /// Everything a pager must know. The document outlives the pager.
@@ -43,11 +47,13 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
                          LogSink log, std::size_t index) {
   { P::name } -> std::convertible_to<std::string_view>;
   typename P::template Rebind<typename P::Allocator>;         // the same pager over another allocator
+  { P::packs } -> std::convertible_to<bool>;                  // false: packed() never is true
   P(table, allocator, log);
   { pager.acquire(index) } noexcept -> std::same_as<bool>;    // group; false: it could not be read
   { pager.release(index) } noexcept -> std::same_as<void>;    // group
   { pager.prefetch(index) } noexcept -> std::same_as<void>;   // group; a hint
   { constant.data(index) } noexcept -> std::same_as<const std::byte*>;  // tensor, of a held group
+  { constant.packed(index) } noexcept -> std::same_as<bool>;  // tensor: its rows lie as in tensor/rows16.hpp
 };
 // clang-format on
 

@@ -23,12 +23,14 @@ class Mapped {
   template <mica::Allocator B>
   using Rebind = Mapped<B, Advice>;
   static constexpr std::string_view name = "mapped";
+  static constexpr bool packs = false;
 
   Mapped(const Table& table, A allocator, LogSink log);
   [[nodiscard]] bool acquire(std::size_t /*group*/) noexcept { return true; }
   void release(std::size_t /*group*/) noexcept {}
   void prefetch(std::size_t /*group*/) noexcept {}
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
+  [[nodiscard]] bool packed(std::size_t /*tensor*/) const noexcept { return false; }
 
  private:
   std::vector<io::Mapping> mappings_;

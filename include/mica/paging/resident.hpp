@@ -1,66 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All weights in memory of our own: read once by direct I/O in large blocks into huge pages, past the page cache, so
-// that they are in memory once and nobody reclaims them behind our back.
+// that they are in memory once and nobody reclaims them behind our back. Matrices are packed on the way, some panels at a
+// time, so that there is never a second copy.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
 #include "mica/alloc/huge.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
+#include "mica/base/visit.hpp"
+#include "mica/format/lists.hpp"
 #include "mica/io/direct.hpp"
 #include "mica/paging/concept.hpp"
+#include "mica/tensor/packed.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <vector>
 
 namespace mica::paging {
 
-template <mica::Allocator A = alloc::Huge>
+/// Layout: tensor::Rows16 packs what can be packed, tensor::FileRows leaves every row as it is.
+template <mica::Allocator A = alloc::Huge, class Layout = tensor::Rows16>
 class Resident {
  public:
   static constexpr std::size_t bounce_bytes = std::size_t{2} << 20;
+  /// Panels that are read before they are packed, unless one panel has more.
+  static constexpr std::size_t panels_bytes = std::size_t{1} << 20;
 
   // Required by Pager
   using Allocator = A;
   template <mica::Allocator B>
-  using Rebind = Resident<B>;
+  using Rebind = Resident<B, Layout>;
   static constexpr std::string_view name = "resident";
+  static constexpr bool packs = PackLayout<Layout>;
 
   Resident(const Table& table, A allocator, LogSink log);
   [[nodiscard]] bool acquire(std::size_t /*group*/) noexcept { return true; }
   void release(std::size_t /*group*/) noexcept {}
   void prefetch(std::size_t /*group*/) noexcept {}
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
+  [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return packed_[tensor]; }
 
  private:
+  /// Reads the bytes of a source from an offset on.
+  using Source = std::function<void(std::uint64_t offset, std::span<std::byte> to)>;
+
   /// Every tensor starts on a boundary of this many bytes.
   static constexpr std::uint64_t tensor_alignment = 64;
 
   /// Gives each tensor its place; returns the bytes of all.
   [[nodiscard]] std::uint64_t lay_out(const Table& table);
   void read(const Table& table, A allocator, LogSink log);
+  void read_packed(const Extent& tensor, const Source& source, std::span<std::byte> to,
+                   std::span<std::byte> panels) const;
+
+  [[nodiscard]] static bool can_pack(const Extent& tensor) noexcept;
+  [[nodiscard]] static std::size_t panel_bytes(const Extent& tensor) noexcept {
+    return tensor.rows == 0 ? 0 : static_cast<std::size_t>(tensor.bytes / tensor.rows * Layout::rows);
+  }
 
   alloc::Buffer<std::byte, A> weights_;
   std::vector<std::uint64_t> offsets_;  // by tensor
   std::vector<const std::byte*> data_;  // by tensor
+  std::vector<bool> packed_;            // by tensor
 };
 
-template <mica::Allocator A>
-Resident<A>::Resident(const Table& table, A allocator, LogSink log)
+template <mica::Allocator A, class L>
+Resident<A, L>::Resident(const Table& table, A allocator, LogSink log)
     : weights_(alloc::for_account(allocator, budget::Account::weights)) {
   const std::uint64_t bytes = lay_out(table);
   auto weights = alloc::Buffer<std::byte, A>::make(weights_.allocator(), bytes);
   MICA_CHECK(weights, budget, "weights: ", bytes,
              " bytes do not fit the memory budget; use a smaller quantisation");
   weights_ = std::move(*weights);
+  for (const Extent& tensor : table.tensors) packed_.push_back(can_pack(tensor));
   for (const std::uint64_t offset : offsets_) data_.push_back(A::dry ? nullptr : weights_.data() + offset);
   read(table, allocator, log);
 }
 
-template <mica::Allocator A>
-std::uint64_t Resident<A>::lay_out(const Table& table) {
+template <mica::Allocator A, class L>
+std::uint64_t Resident<A, L>::lay_out(const Table& table) {
   std::uint64_t end = 0;
   for (const Extent& tensor : table.tensors) {
     offsets_.push_back(end);
@@ -69,23 +91,66 @@ std::uint64_t Resident<A>::lay_out(const Table& table) {
   return end;
 }
 
-template <mica::Allocator A>
-void Resident<A>::read(const Table& table, A allocator, LogSink log) {
-  auto bounce = alloc::Buffer<std::byte, A>::make(alloc::for_account(allocator, budget::Account::io_buffers),
-                                                  bounce_bytes, io::DirectReader::alignment);
-  MICA_CHECK(bounce, budget, "reading weights needs a buffer of ", bounce_bytes,
+template <mica::Allocator A, class L>
+bool Resident<A, L>::can_pack(const Extent& tensor) noexcept {
+  bool packable = false;
+  if constexpr (packs) {
+    visit_id<format::All>(tensor.format, [&](auto type) {
+      packable = PackableFormat<typename decltype(type)::type> && tensor.rows >= L::rows;
+    });
+  }
+  return packable;
+}
+
+template <mica::Allocator A, class L>
+void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
+  std::size_t most = 0;  // bytes of panels at a time
+  for (std::size_t i = 0; i < table.tensors.size(); ++i) {
+    if (packed_[i]) most = std::max({most, panels_bytes, panel_bytes(table.tensors[i])});
+  }
+  const A io = alloc::for_account(allocator, budget::Account::io_buffers);
+  auto bounce = alloc::Buffer<std::byte, A>::make(io, bounce_bytes, io::DirectReader::alignment);
+  auto panels = alloc::Buffer<std::byte, A>::make(io, most);
+  MICA_CHECK(bounce && panels, budget, "reading weights needs buffers of ", bounce_bytes + most,
              " bytes beyond the memory budget");
   if constexpr (!A::dry) {
     for (std::size_t s = 0; s < table.document.sources().size(); ++s) {
       const gguf::Source& source = table.document.sources()[s];
       std::optional<io::DirectReader> reader;
       if (source.file() != nullptr) reader.emplace(*source.file(), log);
+      const Source read_at = [&](std::uint64_t offset, std::span<std::byte> to) {
+        reader ? reader->read(offset, to, bounce->span()) : source.read_at(offset, to);
+      };
       for (std::size_t i = 0; i < table.tensors.size(); ++i) {
         const Extent& tensor = table.tensors[i];
         if (tensor.source != s) continue;
         const std::span<std::byte> to = weights_.span().subspan(offsets_[i], tensor.bytes);
-        reader ? reader->read(tensor.offset, to, bounce->span()) : source.read_at(tensor.offset, to);
+        if (packed_[i]) {
+          read_packed(tensor, read_at, to, panels->span());
+        } else {
+          read_at(tensor.offset, to);
+        }
       }
+    }
+  }
+}
+
+template <mica::Allocator A, class L>
+void Resident<A, L>::read_packed(const Extent& tensor, const Source& source, std::span<std::byte> to,
+                                 std::span<std::byte> panels) const {
+  if constexpr (packs) {
+    const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
+    for (std::size_t done = 0; done < to.size(); done += step) {
+      const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
+      source(tensor.offset + done, part);
+      visit_id<format::All>(tensor.format, [&](auto type) {
+        using F = typename decltype(type)::type;
+        if constexpr (PackableFormat<F>) {
+          const auto* const rows = reinterpret_cast<const typename F::Block*>(part.data());
+          const std::size_t n = part.size() / (panel / L::rows);
+          tensor::pack<L>(tensor::Matrix<F>(rows, n, tensor.cols), to.data() + done);
+        }
+      });
     }
   }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A weight matrix whose format was read from a file: one of a closed list, visited once per matrix product.
+// A weight matrix whose format was read from a file: one of a closed list, visited once per matrix product. A pager may
+// have packed it (tensor/rows16.hpp).
 #pragma once
 
 #include "mica/base/visit.hpp"
-#include "mica/tensor/matrix.hpp"
+#include "mica/tensor/packed.hpp"
 
 namespace mica::tensor {
 
@@ -14,28 +15,38 @@ class AnyMatrix {
  public:
   AnyMatrix() noexcept = default;
 
-  /// `id` must be in the list: the door that reads the file checks it.
-  AnyMatrix(format::Id id, const std::byte* data, std::size_t rows, std::size_t cols) noexcept
-      : id_(id), data_(data), rows_(rows), cols_(cols) {}
+  /// `id` must be in the list: the door that reads the file checks it. A packed matrix needs the packed
+  /// form of its format there (AndPacked).
+  AnyMatrix(format::Id id, const std::byte* data, std::size_t rows, std::size_t cols,
+            bool packed = false) noexcept
+      : id_(id), packed_(packed), data_(data), rows_(rows), cols_(cols) {}
 
   [[nodiscard]] format::Id id() const noexcept { return id_; }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::size_t cols() const noexcept { return cols_; }
+  [[nodiscard]] bool packed() const noexcept { return packed_; }
   [[nodiscard]] bool empty() const noexcept { return rows_ == 0; }
 
   /// Calls `f(Matrix<F>)` with the format of this matrix.
   template <class F>
   void visit(F&& f) const {
-    const bool known = visit_id<List>(id_, [&](auto type) {
-      using Format = typename decltype(type)::type;
-      f(Matrix<Format>(reinterpret_cast<const typename Format::Block*>(data_), rows_, cols_));
-    });
+    const bool known = visit_if(
+        List{},
+        [&](auto type) {
+          using Format = typename decltype(type)::type;
+          return Format::id == id_ && is_packed<Format> == packed_;
+        },
+        [&](auto type) {
+          using Format = typename decltype(type)::type;
+          f(Matrix<Format>(reinterpret_cast<const typename Format::Block*>(data_), rows_, cols_));
+        });
     MICA_ASSERT(known);
     static_cast<void>(known);
   }
 
  private:
   format::Id id_ = format::Id::F32;
+  bool packed_ = false;
   const std::byte* data_ = nullptr;
   std::size_t rows_ = 0;
   std::size_t cols_ = 0;

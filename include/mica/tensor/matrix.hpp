@@ -30,6 +30,10 @@ class Matrix {
     return data_ + r * blocks_per_row();
   }
 
+  [[nodiscard]] constexpr const Block& block(std::size_t r, std::size_t b) const noexcept {
+    return row(r)[b];
+  }
+
   /// Row r as floats, into cols() numbers.
   void decode_row(std::size_t r, float* values) const noexcept {
     const Block* block = row(r);

@@ -24,11 +24,10 @@ void decoded_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std
   constexpr std::size_t step = std::max<std::size_t>(1, 1024 / turn) * turn;
   float decoded[step];
   scalar::Chains c[shared_tokens];
-  const auto* const blocks = a.w.row(row);
   for (std::size_t k = 0; k < a.w.cols(); k += step) {
     const std::size_t n = std::min(step, a.w.cols() - k);
     for (std::size_t i = 0; i < n; i += F::block_size)
-      F::decode(blocks[(k + i) / F::block_size], decoded + i);
+      F::decode(a.w.block(row, (k + i) / F::block_size), decoded + i);
     for (std::size_t t = 0; t < tokens; ++t) extend(decoded, a.x.values[token + t].data() + k, n, c[t].c);
   }
   for (std::size_t t = 0; t < tokens; ++t) {

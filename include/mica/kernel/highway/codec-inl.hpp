@@ -7,6 +7,13 @@
 //   unpack(blocks, n, codes)          the same for n neighbouring blocks, where a chunk is several
 //   scales(rows, n, out)              the scales of n blocks of 16 rows, lanes are rows; rows[r] is the first block
 //
+// and, of formats that can be packed (tensor/rows16.hpp),
+//
+//   period                            values after which the codes of a block repeat their pattern of bytes and bits
+//   line<i>(p, s)                     code + code_offset of values i .. i + 3 of period s, lanes are rows; p is the word 0
+//                                     of the block's codes, of the first row
+//   packed_scales(p, n, out)          the scales of n blocks of 16 rows that lie packed at p
+//
 // The kernels work on chunks: 256 values of a row, or one block where blocks are longer. Codes are loaded in whole vectors
 // soon after, so they should be stored in whole vectors: a load that spans two stores waits for both.
 
@@ -168,6 +175,13 @@ HWY_INLINE void gather_words(const Block* const* rows, std::size_t n, const At& 
   }
 }
 
+template <IntegerFormat F>
+HWY_INLINE void store_d_and_m(VI word, std::size_t b, std::size_t r, ChunkScales<F>& out) {
+  hn::Store(widen_low(word), DF(), out.d[b] + r);
+  hn::Store(hn::Neg(widen_low(hn::ShiftRight<16>(word))), DF(), out.dmin[b] + r);
+  hn::Store(hn::Set(DF(), 1.0f), DF(), out.min[b] + r);
+}
+
 /// The fields d and m of n blocks of 16 rows: the offset m is a min of 1 with dmin = -m.
 template <IntegerFormat F>
 HWY_INLINE void gather_d_and_m(const typename F::Block* const* rows, std::size_t n, ChunkScales<F>& out) {
@@ -177,11 +191,50 @@ HWY_INLINE void gather_d_and_m(const typename F::Block* const* rows, std::size_t
   MICA_UNROLL
   for (std::size_t b = 0; b < n; ++b) {
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
-      const VI word = hn::Load(DI(), words[b] + r);
-      hn::Store(widen_low(word), DF(), out.d[b] + r);
-      hn::Store(hn::Neg(widen_low(hn::ShiftRight<16>(word))), DF(), out.dmin[b] + r);
-      hn::Store(hn::Set(DF(), 1.0f), DF(), out.min[b] + r);
+      store_d_and_m<F>(hn::Load(DI(), words[b] + r), b, r, out);
     }
+  }
+}
+
+// ---- packed rows
+
+/// Word w of as many rows as a vector has lanes; p is word 0 of the first of them.
+HWY_INLINE VU8 packed_word(const std::uint8_t* p, std::size_t w) {
+  return hn::LoadU(DU8(), p + w * 4 * panel_rows);
+}
+HWY_INLINE VI packed_scale_word(const std::uint8_t* p, std::size_t w, std::size_t r) {
+  return hn::LoadU(DI(), reinterpret_cast<const std::int32_t*>(p + 4 * (w * panel_rows + r)));
+}
+
+template <bool high>
+HWY_INLINE VU8 nibble(VU8 v) {
+  if constexpr (high) return hn::ShiftRight<4>(v);
+  return hn::And(v, hn::Set(DU8(), 15));
+}
+
+/// Every byte's bits from `from` on, moved to `to` on; what `mask` (of a byte) leaves of them.
+template <int from, int to>
+HWY_INLINE VU8 move_bits(VU8 v, std::uint8_t mask) {
+  const VU words = hn::BitCast(DU(), v);
+  if constexpr (from < to) v = hn::BitCast(DU8(), hn::ShiftLeft<to - from>(words));
+  if constexpr (from > to) v = hn::BitCast(DU8(), hn::ShiftRight<from - to>(words));
+  return hn::And(v, hn::Set(DU8(), mask));
+}
+
+/// The field d of n blocks, which is all that they have besides codes.
+template <std::size_t n_max>
+HWY_INLINE void packed_d(const std::uint8_t* p, std::size_t n, float (&out)[n_max][panel_rows]) {
+  MICA_UNROLL
+  for (std::size_t b = 0; b < n; ++b) widen16(reinterpret_cast<const Half*>(p) + b * panel_rows, out[b]);
+}
+
+/// The fields d and m of n blocks, as gather_d_and_m has them.
+template <IntegerFormat F>
+HWY_INLINE void packed_d_and_m(const std::uint8_t* p, std::size_t n, ChunkScales<F>& out) {
+  MICA_UNROLL
+  for (std::size_t b = 0; b < n; ++b) {
+    for (std::size_t r = 0; r < panel_rows; r += lanes)
+      store_d_and_m<F>(packed_scale_word(p, b, r), b, r, out);
   }
 }
 

@@ -17,15 +17,18 @@ namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 
-/// The levels of runs of 16 bytes of nibbles, with the offset of IQ4_NL.
+/// The levels that nibbles stand for, plus code_offset.
+template <class D>
+HWY_INLINE hn::Vec<D> levels_of(D d, hn::Vec<D> indices) {
+  const hn::RebindToSigned<D> ds;
+  const auto levels = hn::BitCast(d, hn::LoadDup128(ds, format::IQ4_NL::levels));
+  const auto offset = hn::Set(d, static_cast<std::uint8_t>(format::IQ4_NL::code_offset));
+  return hn::TableLookupBytes(hn::Add(levels, offset), indices);
+}
 template <class Block>
 HWY_INLINE void unpack_levels(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes) {
-  unpack_nibbles(blocks, n, codes, [](auto d, auto v, std::size_t, std::size_t) HWY_ATTR {
-    const hn::RebindToSigned<decltype(d)> ds;
-    const auto levels = hn::BitCast(d, hn::LoadDup128(ds, format::IQ4_NL::levels));
-    const auto offset = hn::Set(d, static_cast<std::uint8_t>(format::IQ4_NL::code_offset));
-    return hn::TableLookupBytes(hn::Add(levels, offset), v);
-  });
+  unpack_nibbles(blocks, n, codes,
+                 [](auto d, auto v, std::size_t, std::size_t) HWY_ATTR { return levels_of(d, v); });
 }
 
 template <>
@@ -38,6 +41,16 @@ struct Codec<format::IQ4_NL> {
   }
   static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<format::IQ4_NL>& out) {
     gather_d(rows, n, out.d);
+  }
+
+  static constexpr std::size_t period = 32;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t) {
+    return levels_of(DU8(), nibble<(i >= 16)>(packed_word(p, i % 16 / 4)));
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t n,
+                                       ChunkScales<format::IQ4_NL>& out) {
+    packed_d(p, n, out.d);
   }
 };
 

@@ -33,17 +33,30 @@ struct Codec<format::IQ4_XS> {
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
       load_words(at, r, word);
-      hn::Store(widen_low(word[0]), DF(), out.d[0] + r);
-      MICA_UNROLL
-      for (int g = 0; g < 8; ++g) {
-        const VI high = hn::ShiftLeft<4>(field(word[0], 16 + 2 * g, 3));
-        const VI scale = hn::Sub(hn::Or(field(word[1], 4 * g, 15), high), hn::Set(DI(), 32));
-        hn::Store(hn::ConvertTo(DF(), scale), DF(), out.scale[g] + r);
-      }
+      spread(word[0], word[1], r, out);
     }
   }
 
+  static constexpr std::size_t period = 32;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t s) {
+    return levels_of(DU8(), nibble<(i >= 16)>(packed_word(p, 4 * s + i % 16 / 4)));
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t, ChunkScales<format::IQ4_XS>& out) {
+    for (std::size_t r = 0; r < panel_rows; r += lanes)
+      spread(packed_scale_word(p, 0, r), packed_scale_word(p, 1, r), r, out);
+  }
+
  private:
+  static HWY_INLINE void spread(VI d_and_high, VI low, std::size_t r, ChunkScales<format::IQ4_XS>& out) {
+    hn::Store(widen_low(d_and_high), DF(), out.d[0] + r);
+    MICA_UNROLL
+    for (int g = 0; g < 8; ++g) {
+      const VI high = hn::ShiftLeft<4>(field(d_and_high, 16 + 2 * g, 3));
+      const VI scale = hn::Sub(hn::Or(field(low, 4 * g, 15), high), hn::Set(DI(), 32));
+      hn::Store(hn::ConvertTo(DF(), scale), DF(), out.scale[g] + r);
+    }
+  }
   struct Group {
     std::uint8_t nibbles[16];
   };

@@ -27,7 +27,6 @@ struct Codec<format::MXFP4> {
       return hn::TableLookupBytes(hn::LoadDup128(d, offset_fp4), v);
     });
   }
-  /// 2^(exponent - 128) from its bits; the two smallest are subnormal.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<format::MXFP4>& out) {
     alignas(64) std::int32_t words[Chunk<format::MXFP4>::blocks][panel_rows];
     gather_words(
@@ -35,13 +34,34 @@ struct Codec<format::MXFP4> {
     MICA_UNROLL
     for (std::size_t b = 0; b < n; ++b) {
       for (std::size_t r = 0; r < panel_rows; r += lanes) {
-        const VI exponent = bits<0>(hn::Load(DI(), words[b] + r), 255);
-        const VI normal = hn::ShiftLeft<23>(hn::Sub(exponent, hn::Set(DI(), 1)));
-        const VI subnormal = hn::ShiftLeft<21>(hn::Add(exponent, hn::Set(DI(), 1)));
-        const VI scale = hn::IfThenElse(hn::Lt(exponent, hn::Set(DI(), 2)), subnormal, normal);
-        hn::Store(hn::BitCast(DF(), scale), DF(), out.d[b] + r);
+        hn::Store(half_power(bits<0>(hn::Load(DI(), words[b] + r), 255)), DF(), out.d[b] + r);
       }
     }
+  }
+
+  static constexpr std::size_t period = 32;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t) {
+    return hn::TableLookupBytes(hn::LoadDup128(DU8(), offset_fp4),
+                                nibble<(i >= 16)>(packed_word(p, i % 16 / 4)));
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t n,
+                                       ChunkScales<format::MXFP4>& out) {
+    MICA_UNROLL
+    for (std::size_t b = 0; b < n; ++b) {
+      for (std::size_t r = 0; r < panel_rows; r += lanes) {
+        const auto exponents = hn::LoadU(hn::Rebind<std::uint8_t, DI>(), p + b * panel_rows + r);
+        hn::Store(half_power(hn::PromoteTo(DI(), exponents)), DF(), out.d[b] + r);
+      }
+    }
+  }
+
+ private:
+  /// 2^(exponent - 128) from its bits; the two smallest are subnormal.
+  static HWY_INLINE VF half_power(VI exponent) {
+    const VI normal = hn::ShiftLeft<23>(hn::Sub(exponent, hn::Set(DI(), 1)));
+    const VI subnormal = hn::ShiftLeft<21>(hn::Add(exponent, hn::Set(DI(), 1)));
+    return hn::BitCast(DF(), hn::IfThenElse(hn::Lt(exponent, hn::Set(DI(), 2)), subnormal, normal));
   }
 };
 

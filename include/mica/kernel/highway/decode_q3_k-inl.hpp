@@ -45,18 +45,37 @@ struct Codec<format::Q3_K> {
       load_words(at, r, word);
       hn::Store(widen_low(hn::ShiftRight<16>(word[3])), DF(), out.d[0] + r);
       const VI low[2] = {neighbours(word[0], word[1]), neighbours(word[1], word[2])};
-      const VI high = neighbours(word[2], word[3]);
-      spread<0>(low, high, r, out);
-      spread<1>(low, high, r, out);
-      spread<2>(low, high, r, out);
-      spread<3>(low, high, r, out);
+      spread_all(low, neighbours(word[2], word[3]), r, out);
     }
+  }
+
+  static constexpr std::size_t period = 128;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t s) {
+    const VU high =
+        hn::ShiftRightSame(hn::BitCast(DU(), packed_word(p, i % 32 / 4)), static_cast<int>(4 * s));
+    return hn::Or(move_bits<2 * (i / 32), 0>(packed_word(p, 8 + 8 * s + i % 32 / 4), 3),
+                  move_bits<i / 32, 2>(hn::BitCast(DU8(), high), 4));
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t, ChunkScales<format::Q3_K>& out) {
+    for (std::size_t r = 0; r < panel_rows; r += lanes) {
+      const VI low[2] = {packed_scale_word(p, 0, r), packed_scale_word(p, 1, r)};
+      spread_all(low, packed_scale_word(p, 2, r), r, out);
+    }
+    packed_d(p + 12 * panel_rows, 1, out.d);
   }
 
  private:
   /// The upper half of a, then the lower half of b.
   static HWY_INLINE VI neighbours(VI a, VI b) {
     return hn::Or(hn::BitCast(DI(), hn::ShiftRight<16>(hn::BitCast(DU(), a))), hn::ShiftLeft<16>(b));
+  }
+  static HWY_INLINE void spread_all(const VI (&low)[2], VI high, std::size_t r,
+                                    ChunkScales<format::Q3_K>& out) {
+    spread<0>(low, high, r, out);
+    spread<1>(low, high, r, out);
+    spread<2>(low, high, r, out);
+    spread<3>(low, high, r, out);
   }
   /// Scales g, g + 4, g + 8 and g + 12.
   template <int g>

@@ -28,6 +28,15 @@ struct Codec<format::Q4_0> {
   static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<format::Q4_0>& out) {
     gather_d(rows, n, out.d);
   }
+
+  static constexpr std::size_t period = 32;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t) {
+    return nibble<(i >= 16)>(packed_word(p, i % 16 / 4));
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t n, ChunkScales<format::Q4_0>& out) {
+    packed_d(p, n, out.d);
+  }
 };
 
 }  // namespace HWY_NAMESPACE

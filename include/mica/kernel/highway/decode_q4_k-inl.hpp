@@ -43,6 +43,24 @@ struct Codec<format::Q4_K> {
     six_bit_scales(rows, out);
   }
 
+  static constexpr std::size_t period = 64;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t s) {
+    return nibble<(i >= 32)>(packed_word(p, 8 * s + i % 32 / 4));
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t, ChunkScales<format::Q4_K>& out) {
+    packed_six_bit_scales(p, out);
+  }
+
+  template <IntegerFormat F>
+  static HWY_INLINE void packed_six_bit_scales(const std::uint8_t* p, ChunkScales<F>& out) {
+    for (std::size_t r = 0; r < panel_rows; r += lanes) {
+      const VI word[4] = {packed_scale_word(p, 0, r), packed_scale_word(p, 1, r), packed_scale_word(p, 2, r),
+                          packed_scale_word(p, 3, r)};
+      spread_all(word, r, out);
+    }
+  }
+
   /// The first 16 bytes of a block, of Q5_K too, are four words: d and dmin, and three of scale bytes. Lanes are rows.
   template <IntegerFormat F>
   static HWY_INLINE void six_bit_scales(const typename F::Block* const* rows, ChunkScales<F>& out) {
@@ -50,16 +68,20 @@ struct Codec<format::Q4_K> {
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
       load_words(at, r, word);
-      hn::Store(widen_low(word[0]), DF(), out.d[0] + r);
-      hn::Store(widen_low(hn::ShiftRight<16>(word[0])), DF(), out.dmin[0] + r);
-      spread<0>(word, r, out);
-      spread<1>(word, r, out);
-      spread<2>(word, r, out);
-      spread<3>(word, r, out);
+      spread_all(word, r, out);
     }
   }
 
  private:
+  template <IntegerFormat F>
+  static HWY_INLINE void spread_all(const VI (&word)[4], std::size_t r, ChunkScales<F>& out) {
+    hn::Store(widen_low(word[0]), DF(), out.d[0] + r);
+    hn::Store(widen_low(hn::ShiftRight<16>(word[0])), DF(), out.dmin[0] + r);
+    spread<0>(word, r, out);
+    spread<1>(word, r, out);
+    spread<2>(word, r, out);
+    spread<3>(word, r, out);
+  }
   /// Scales and mins g and g + 4.
   template <int g, IntegerFormat F>
   static HWY_INLINE void spread(const VI (&word)[4], std::size_t r, ChunkScales<F>& out) {

@@ -39,6 +39,18 @@ struct Codec<format::Q5_K> {
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q5_K>& out) {
     Codec<format::Q4_K>::six_bit_scales(rows, out);
   }
+
+  static constexpr std::size_t period = 64;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t s) {
+    const VU high =
+        hn::ShiftRightSame(hn::BitCast(DU(), packed_word(p, i % 32 / 4)), static_cast<int>(2 * s));
+    return hn::Or(nibble<(i >= 32)>(packed_word(p, 8 + 8 * s + i % 32 / 4)),
+                  move_bits<(i >= 32 ? 1 : 0), 4>(hn::BitCast(DU8(), high), 16));
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t, ChunkScales<format::Q5_K>& out) {
+    Codec<format::Q4_K>::packed_six_bit_scales(p, out);
+  }
 };
 
 }  // namespace HWY_NAMESPACE

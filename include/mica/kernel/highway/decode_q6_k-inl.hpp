@@ -50,23 +50,39 @@ struct Codec<format::Q6_K> {
 
   /// Sixteen bytes of a row are four words, that is four groups each. Lanes are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q6_K>& out) {
-    const DF d;
     const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]->scales); };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
       load_words(at, r, word);
       MICA_UNROLL
-      for (std::size_t i = 0; i < 4; ++i) {
-        hn::Store(top_byte(hn::ShiftLeft<24>(word[i])), d, out.scale[4 * i] + r);
-        hn::Store(top_byte(hn::ShiftLeft<16>(word[i])), d, out.scale[4 * i + 1] + r);
-        hn::Store(top_byte(hn::ShiftLeft<8>(word[i])), d, out.scale[4 * i + 2] + r);
-        hn::Store(top_byte(word[i]), d, out.scale[4 * i + 3] + r);
-      }
+      for (std::size_t i = 0; i < 4; ++i) spread(word[i], i, r, out);
     }
     gather_d(rows, 1, out.d);
   }
 
+  static constexpr std::size_t period = 128;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t s) {
+    return hn::Or(nibble<(i >= 64)>(packed_word(p, 16 * s + i % 64 / 4)),
+                  move_bits<2 * (i / 32), 4>(packed_word(p, 32 + 8 * s + i % 32 / 4), 0x30));
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t, ChunkScales<format::Q6_K>& out) {
+    for (std::size_t r = 0; r < panel_rows; r += lanes) {
+      MICA_UNROLL
+      for (std::size_t i = 0; i < 4; ++i) spread(packed_scale_word(p, i, r), i, r, out);
+    }
+    packed_d(p + 16 * panel_rows, 1, out.d);
+  }
+
  private:
+  /// The scales of groups 4 i .. 4 i + 3.
+  static HWY_INLINE void spread(VI word, std::size_t i, std::size_t r, ChunkScales<format::Q6_K>& out) {
+    const DF d;
+    hn::Store(top_byte(hn::ShiftLeft<24>(word)), d, out.scale[4 * i] + r);
+    hn::Store(top_byte(hn::ShiftLeft<16>(word)), d, out.scale[4 * i + 1] + r);
+    hn::Store(top_byte(hn::ShiftLeft<8>(word)), d, out.scale[4 * i + 2] + r);
+    hn::Store(top_byte(word), d, out.scale[4 * i + 3] + r);
+  }
   static HWY_INLINE VF top_byte(VI v) { return hn::ConvertTo(DF(), hn::ShiftRight<24>(v)); }
 };
 

@@ -38,6 +38,15 @@ struct Codec<format::Q8_0> {
   static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<format::Q8_0>& out) {
     gather_d(rows, n, out.d);
   }
+
+  static constexpr std::size_t period = 32;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t) {
+    return hn::Xor(packed_word(p, i / 4), hn::Set(DU8(), 128));
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t n, ChunkScales<format::Q8_0>& out) {
+    packed_d(p, n, out.d);
+  }
 };
 
 }  // namespace HWY_NAMESPACE

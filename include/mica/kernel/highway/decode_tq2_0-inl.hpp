@@ -28,6 +28,16 @@ struct Codec<format::TQ2_0> {
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::TQ2_0>& out) {
     gather_d(rows, 1, out.d);
   }
+
+  static constexpr std::size_t period = 128;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t s) {
+    return move_bits<2 * (i / 32), 0>(packed_word(p, 8 * s + i % 32 / 4), 3);
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t n,
+                                       ChunkScales<format::TQ2_0>& out) {
+    packed_d(p, n, out.d);
+  }
 };
 
 }  // namespace HWY_NAMESPACE

@@ -37,9 +37,8 @@ template <IntegerFormat F>
 void apart_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens) noexcept {
   format::Codes<F::block_size, F::group> w;
   float products[kernel::detail::shared_tokens] = {};
-  const auto* const blocks = a.w.row(row);
   for (std::size_t b = 0; b < a.w.blocks_per_row(); ++b) {
-    F::take_apart(blocks[b], w);
+    F::take_apart(a.w.block(row, b), w);
     const Apart apart{w.code,   w.scale,     w.min, F::block_size,
                       F::group, F::has_mins, w.d,   F::has_mins ? w.dmin : 0.0f};
     const std::size_t k = b * F::block_size;

@@ -38,6 +38,7 @@
 #include "mica/kernel/highway/decode_tq2_0-inl.hpp"
 #include "mica/kernel/highway/elementwise-inl.hpp"
 #include "mica/kernel/highway/integer-inl.hpp"
+#include "mica/kernel/highway/packed-inl.hpp"
 #include "mica/kernel/highway/real-inl.hpp"
 #include "mica/kernel/highway/recurrent-inl.hpp"
 
@@ -54,7 +55,9 @@ namespace HWY_NAMESPACE {
 template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) {
 #if MICA_VECTORS
-  if constexpr (F::arithmetic == format::Arithmetic::integer) {
+  if constexpr (tensor::is_packed<F>) {
+    matmul_packed(a);
+  } else if constexpr (F::arithmetic == format::Arithmetic::integer) {
     matmul_integer(a);
   } else {
     matmul_real(a);

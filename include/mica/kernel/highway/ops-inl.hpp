@@ -46,6 +46,7 @@ using DU8 = hn::Repartition<std::uint8_t, DF>;
 using DI16 = hn::Repartition<std::int16_t, DF>;
 using VF = hn::Vec<DF>;
 using VI = hn::Vec<DI>;
+using VU = hn::Vec<DU>;
 using VI8 = hn::Vec<DI8>;
 using VU8 = hn::Vec<DU8>;
 using VI16 = hn::Vec<DI16>;

@@ -32,11 +32,10 @@ void integer_block(const typename F::Block& block, const std::int8_t* x, const f
 
 template <IntegerFormat F>
 [[nodiscard]] float dot(const tensor::Matrix<F>& w, std::size_t row, const Input& x, std::size_t t) noexcept {
-  const auto* const block = w.row(row);
   float y = 0;
   for (std::size_t b = 0; b < w.blocks_per_row(); ++b) {
     const std::size_t k = b * F::block_size;
-    integer_block<F>(block[b], x.codes.row_codes(t) + k, x.codes.row_scales(t) + k / 32,
+    integer_block<F>(w.block(row, b), x.codes.row_codes(t) + k, x.codes.row_scales(t) + k / 32,
                      x.codes.row_sums(t) + k / 16, y);
   }
   return y;
@@ -46,12 +45,11 @@ template <WeightFormat F>
 requires(F::arithmetic == format::Arithmetic::real)
     [[nodiscard]] float dot(const tensor::Matrix<F>& w, std::size_t row, const Input& x,
                             std::size_t t) noexcept {
-  const auto* const block = w.row(row);
   const float* const values = x.values[t].data();
   Chains sum;
   float decoded[F::block_size];
   for (std::size_t b = 0; b < w.blocks_per_row(); ++b) {
-    F::decode(block[b], decoded);
+    F::decode(w.block(row, b), decoded);
     for (std::size_t i = 0; i < F::block_size; ++i) {
       const std::size_t k = b * F::block_size + i;
       sum.fma(k, decoded[i], values[k]);

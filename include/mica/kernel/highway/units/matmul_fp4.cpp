@@ -4,5 +4,5 @@
 
 #include "mica/kernel/highway/dispatch.hpp"
 
-MICA_INSTANTIATE_MATMUL(mica::format::MXFP4)
+MICA_INSTANTIATE_PACKED(mica::format::MXFP4)
 MICA_INSTANTIATE_MATMUL(mica::format::NVFP4)

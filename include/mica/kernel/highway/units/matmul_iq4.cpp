@@ -4,5 +4,5 @@
 
 #include "mica/kernel/highway/dispatch.hpp"
 
-MICA_INSTANTIATE_MATMUL(mica::format::IQ4_NL)
-MICA_INSTANTIATE_MATMUL(mica::format::IQ4_XS)
+MICA_INSTANTIATE_PACKED(mica::format::IQ4_NL)
+MICA_INSTANTIATE_PACKED(mica::format::IQ4_XS)

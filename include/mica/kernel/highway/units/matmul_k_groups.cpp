@@ -4,5 +4,5 @@
 
 #include "mica/kernel/highway/dispatch.hpp"
 
-MICA_INSTANTIATE_MATMUL(mica::format::Q6_K)
-MICA_INSTANTIATE_MATMUL(mica::format::Q3_K)
+MICA_INSTANTIATE_PACKED(mica::format::Q6_K)
+MICA_INSTANTIATE_PACKED(mica::format::Q3_K)

@@ -4,5 +4,5 @@
 
 #include "mica/kernel/highway/dispatch.hpp"
 
-MICA_INSTANTIATE_MATMUL(mica::format::Q8_0)
-MICA_INSTANTIATE_MATMUL(mica::format::Q4_0)
+MICA_INSTANTIATE_PACKED(mica::format::Q8_0)
+MICA_INSTANTIATE_PACKED(mica::format::Q4_0)

@@ -4,5 +4,5 @@
 
 #include "mica/kernel/highway/dispatch.hpp"
 
-MICA_INSTANTIATE_MATMUL(mica::format::Q4_1)
-MICA_INSTANTIATE_MATMUL(mica::format::Q5_1)
+MICA_INSTANTIATE_PACKED(mica::format::Q4_1)
+MICA_INSTANTIATE_PACKED(mica::format::Q5_1)

@@ -5,4 +5,4 @@
 #include "mica/kernel/highway/dispatch.hpp"
 
 MICA_INSTANTIATE_MATMUL(mica::format::TQ1_0)
-MICA_INSTANTIATE_MATMUL(mica::format::TQ2_0)
+MICA_INSTANTIATE_PACKED(mica::format::TQ2_0)

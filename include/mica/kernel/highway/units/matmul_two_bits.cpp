@@ -4,5 +4,5 @@
 
 #include "mica/kernel/highway/dispatch.hpp"
 
-MICA_INSTANTIATE_MATMUL(mica::format::Q2_K)
+MICA_INSTANTIATE_PACKED(mica::format::Q2_K)
 MICA_INSTANTIATE_MATMUL(mica::format::Q2_0)

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: products with packed rows (tensor/rows16.hpp). Lanes are rows from the beginning: a line of codes is loaded
+// and meets four broadcast bytes of each token, and no sum crosses lanes.
+//
+//   few tokens    the lines go from memory to the dots, one stream per panel, asked for some KiB ahead
+//   many tokens   panels are filled with lines instead of unpacked rows, the rest is as in integer-inl.hpp
+
+#if defined(MICA_KERNEL_HIGHWAY_PACKED_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_PACKED_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_PACKED_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_PACKED_INL_HPP
+#endif
+
+#include "mica/kernel/highway/integer-inl.hpp"
+
+#if MICA_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+using tensor::Rows16;
+static_assert(Rows16::rows == panel_rows);
+
+/// How far ahead of the codes memory is asked for: about what comes in the time that a miss takes.
+inline constexpr std::size_t packed_ahead = 4 << 10;
+
+/// Blocks that have their scales together: a chunk is never cut by a stretch.
+template <IntegerFormat F>
+inline constexpr std::size_t packed_blocks = Chunk<F>::blocks;
+
+/// Adds the dots of a group, whose first value is `first` of period s, for every token. x[t]: codes of the period.
+template <IntegerFormat F, std::size_t first, std::size_t tokens, std::size_t... q>
+HWY_INLINE void dot_lines(const std::uint8_t* p, std::size_t s, const std::int8_t* const (&x)[tokens],
+                          VI (&sum)[tokens], std::index_sequence<q...>) {
+  const auto dot_line = [&](auto at) HWY_ATTR {
+    constexpr std::size_t i = decltype(at)::value;
+    const VU8 w = machine_codes<F>(Codec<F>::template line<i>(p, s));
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t)
+      sum[t] = dot4<F::code_max>(w, hn::BitCast(DI8(), broadcast4(x[t] + i)), sum[t]);
+  };
+  (dot_line(std::integral_constant<std::size_t, first + 4 * q>()), ...);
+}
+
+/// What one chunk of 16 rows and the tokens that meet it have in common.
+template <IntegerFormat F, std::size_t tokens>
+struct PackedChunk {
+  ChunkScales<F> w;
+  TokenTile<F, tokens> x;
+};
+
+/// The integer sums of a group of F::group values, minus the bias.
+template <IntegerFormat F, std::size_t first, std::size_t tokens>
+HWY_INLINE void packed_group(const std::uint8_t* p, std::size_t s, const PackedChunk<F, tokens>& c,
+                             const std::int8_t* const (&x)[tokens], std::size_t group, VF (&sum)[tokens]) {
+  VI isum[tokens];
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t)
+    isum[t] = bias<F> != 0 ? hn::Set(DI(), c.x.start[t][bias<F> != 0 ? group : 0]) : hn::Zero(DI());
+  dot_lines<F, first>(p, s, x, isum, std::make_index_sequence<F::group / 4>());
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) sum[t] = hn::ConvertTo(DF(), isum[t]);
+}
+
+/// 32 values of the chunk, from value `first` of period s on; `at` counts groups of 32 in the chunk.
+template <IntegerFormat F, std::size_t first, std::size_t tokens>
+HWY_INLINE void packed_32(const std::uint8_t* p, std::size_t s, std::size_t r,
+                          const PackedChunk<F, tokens>& c, const std::int8_t* const (&x)[tokens],
+                          std::size_t at, VF (&acc)[tokens], VF (&mac)[tokens]) {
+  const DF d;
+  constexpr std::size_t groups = 32 / F::group;
+  VF sum[tokens];
+  packed_group<F, first>(p, s, c, x, groups * at, sum);
+  if constexpr (!Codec<F>::unit_scales) {
+    const VF scale = hn::Load(d, c.w.scale[groups * at] + r);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) sum[t] = hn::Mul(sum[t], scale);
+  }
+  if constexpr (groups == 2) {
+    VF second[tokens];
+    packed_group<F, first + 16>(p, s, c, x, groups * at + 1, second);
+    const VF scale = hn::Load(d, c.w.scale[groups * at + 1] + r);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) sum[t] = hn::MulAdd(second[t], scale, sum[t]);
+  }
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) acc[t] = hn::MulAdd(hn::Set(d, c.x.scale[t][at]), sum[t], acc[t]);
+  for (std::size_t g = groups * at; F::has_mins && g < groups * (at + 1); ++g) {
+    const VF min = hn::Load(d, c.w.min[F::has_mins ? g : 0] + r);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t)
+      mac[t] = hn::MulAdd(min, hn::Set(d, c.x.min_factor[t][F::has_mins ? g : 0]), mac[t]);
+  }
+}
+
+/// Adds block b of the chunk to y[t][r], rows [r, r + lanes). p: its codes, of row r.
+template <IntegerFormat F, std::size_t tokens, std::size_t... i>
+HWY_INLINE void packed_block(const std::uint8_t* p, std::size_t b, std::size_t r,
+                             const PackedChunk<F, tokens>& c, float (&y)[tokens][panel_rows],
+                             std::index_sequence<i...>) {
+  const DF d;
+  VF acc[tokens], mac[tokens];
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) acc[t] = mac[t] = hn::Zero(d);
+  for (std::size_t s = 0; s < F::block_size / Codec<F>::period; ++s) {
+    const std::int8_t* x[tokens];
+    const std::size_t k = b * F::block_size + s * Codec<F>::period;
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) x[t] = c.x.codes[t] + k;
+    (packed_32<F, 32 * i>(p, s, r, c, x, k / 32 + i, acc, mac), ...);
+  }
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    VF product = hn::MulAdd(hn::Load(d, c.w.d[b] + r), acc[t], hn::Load(d, y[t] + r));
+    if constexpr (F::has_mins) product = hn::NegMulAdd(hn::Load(d, c.w.dmin[b] + r), mac[t], product);
+    hn::Store(product, d, y[t] + r);
+  }
+}
+
+/// y[t][16] = a panel times a few tokens.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void packed_panel(const std::uint8_t* panel, std::size_t blocks, const QuantizedRows& x,
+                             std::size_t token, float (&y)[tokens][panel_rows]) {
+  for (std::size_t t = 0; t < tokens; ++t) std::fill_n(y[t], panel_rows, 0.0f);
+  PackedChunk<F, tokens> c;
+  for (std::size_t b = 0; b < blocks; b += packed_blocks<F>) {
+    const std::size_t n = HWY_MIN(packed_blocks<F>, blocks - b);
+    const Rows16::Place at = Rows16::place<F>(blocks, b);
+    const std::uint8_t* const codes = panel + at.codes;
+    for (std::size_t line = 0; line < n * panel_rows * sizeof(typename F::Block); line += 64)
+      prefetch(codes, packed_ahead + line);
+    fill_tile<F>(x, token, token + tokens, b * F::block_size, n, c.x);
+    Codec<F>::packed_scales(panel + at.scales, n, c.w);
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t r = 0; r < panel_rows; r += lanes) {
+        packed_block<F>(codes + i * panel_rows * F::code_bytes + 4 * r, i, r, c, y,
+                        std::make_index_sequence<Codec<F>::period / 32>());
+      }
+    }
+  }
+}
+
+/// The outputs of a panel that a slice asks for.
+template <std::size_t tokens, class P>
+HWY_NOINLINE void packed_few(const MatmulArgs<P>& a, std::size_t token) {
+  using F = typename P::File;
+  alignas(64) float y[tokens][panel_rows];
+  const std::size_t end = HWY_MIN(a.last, a.w.packed_rows());
+  for (std::size_t p = a.first / panel_rows; p * panel_rows < end; ++p) {
+    packed_panel<F>(reinterpret_cast<const std::uint8_t*>(a.w.panel(p)), a.w.blocks_per_row(), a.x.codes,
+                    token, y);
+    const std::size_t first = HWY_MAX(a.first, p * panel_rows), last = HWY_MIN(end, (p + 1) * panel_rows);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      float* const out = a.y[token + t].data();
+      const float* const products = y[t] - p * panel_rows;
+      for (std::size_t r = first; r < last; ++r) out[r] = a.add ? out[r] + products[r] : products[r];
+    }
+  }
+}
+
+template <class P>
+void matmul_packed(const MatmulArgs<P>& a) {
+  using F = typename P::File;
+  const std::size_t n = a.y.rows(), packed = a.w.packed_rows();
+  if (a.last > packed) {  // the rows that no panel holds
+    const std::size_t first = HWY_MAX(a.first, packed) - packed;
+    matmul_integer(
+        MatmulArgs<F>{a.w.tail(), a.x, a.y.cols(packed, a.w.rows() - packed), first, a.last - packed, a.add});
+  }
+  if (a.first >= HWY_MIN(a.last, packed)) return;
+  std::size_t t = 0;
+  for (; t + 4 <= n; t += 4) packed_few<4>(a, t);
+  if (n - t == 3) return packed_few<3>(a, t);
+  if (n - t == 2) return packed_few<2>(a, t);
+  if (n - t == 1) return packed_few<1>(a, t);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
+#endif

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A matrix whose rows are packed: Matrix<Packed<Q4_K>> beside Matrix<Q4_K>. Packed<F> is F to everybody who asks about
+// blocks; only who walks over memory sees the difference.
+#pragma once
+
+#include "mica/base/type_list.hpp"
+#include "mica/tensor/matrix.hpp"
+#include "mica/tensor/rows16.hpp"
+
+namespace mica::tensor {
+
+/// Format F in layout L.
+template <PackableFormat F, PackLayout L = Rows16>
+struct Packed : F {
+  using File = F;
+  using Layout = L;
+};
+
+template <class F>
+inline constexpr bool is_packed = false;
+template <class F, class L>
+inline constexpr bool is_packed<Packed<F, L>> = true;
+
+namespace detail {
+
+template <class F>
+struct PackedForm {
+  using type = TypeList<>;
+};
+template <PackableFormat F>
+requires(!is_packed<F>) struct PackedForm<F> {
+  using type = TypeList<Packed<F>>;
+};
+
+template <class List, class... Fs>
+struct AndPacked;
+template <class List>
+struct AndPacked<List, TypeList<>> {
+  using type = List;
+};
+template <class List, class First, class... Rest>
+struct AndPacked<List, TypeList<First, Rest...>>
+    : AndPacked<Concat<List, typename PackedForm<First>::type>, TypeList<Rest...>> {};
+
+}  // namespace detail
+
+/// The formats of a list and their packed forms: what a matrix may be once a pager has packed some.
+template <class List>
+using AndPacked = typename detail::AndPacked<List, List>::type;
+
+/// (rows, cols) weights: panels of L::rows rows, then the rows that are left, in the layout of the file.
+template <PackableFormat F, PackLayout L>
+class Matrix<Packed<F, L>> {
+ public:
+  using Format = Packed<F, L>;
+  using Block = typename F::Block;
+
+  constexpr Matrix() noexcept = default;
+  Matrix(const Block* data, std::size_t rows, std::size_t cols) noexcept
+      : data_(reinterpret_cast<const std::byte*>(data)), rows_(rows), cols_(cols) {
+    MICA_ASSERT(cols % F::block_size == 0);
+  }
+
+  [[nodiscard]] constexpr std::size_t rows() const noexcept { return rows_; }
+  [[nodiscard]] constexpr std::size_t cols() const noexcept { return cols_; }
+  [[nodiscard]] constexpr std::size_t blocks_per_row() const noexcept { return cols_ / F::block_size; }
+  [[nodiscard]] Block block(std::size_t r, std::size_t b) const noexcept {
+    if (r >= packed_rows()) return tail().block(r - packed_rows(), b);
+    return L::template block<F>(panel(r / L::rows), blocks_per_row(), r % L::rows, b);
+  }
+  void decode_row(std::size_t r, float* values) const noexcept {
+    for (std::size_t b = 0; b < blocks_per_row(); ++b) F::decode(block(r, b), values + b * F::block_size);
+  }
+
+  // Specific to packed matrices
+  [[nodiscard]] constexpr std::size_t packed_rows() const noexcept { return rows_ - rows_ % L::rows; }
+  [[nodiscard]] constexpr std::size_t panel_bytes() const noexcept {
+    return L::rows * blocks_per_row() * sizeof(Block);
+  }
+  [[nodiscard]] constexpr const std::byte* panel(std::size_t p) const noexcept {
+    return data_ + p * panel_bytes();
+  }
+  /// The rows from packed_rows() on.
+  [[nodiscard]] Matrix<F> tail() const noexcept {
+    const std::byte* const first = panel(packed_rows() / L::rows);
+    return {reinterpret_cast<const Block*>(first), rows_ - packed_rows(), cols_};
+  }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t rows_ = 0;
+  std::size_t cols_ = 0;
+};
+
+/// Packs (rows, cols) weights, panel by panel; `to` has as many bytes and does not overlap `from`.
+template <PackLayout L, PackableFormat F>
+void pack(const Matrix<F>& from, std::byte* to) noexcept {
+  const std::size_t n = from.blocks_per_row(), row_bytes = n * sizeof(typename F::Block);
+  std::size_t r = 0;
+  for (; r + L::rows <= from.rows(); r += L::rows) L::template pack<F>(from.row(r), n, to + r * row_bytes);
+  if (r < from.rows()) std::memcpy(to + r * row_bytes, from.row(r), (from.rows() - r) * row_bytes);
+}
+
+}  // namespace mica::tensor
