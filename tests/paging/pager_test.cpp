@@ -119,6 +119,39 @@ TEST_CASE("resident weights need a buffer to read through, and are refused witho
   CHECK(ledger.used() == 0);
 }
 
+TEST_CASE("resident weights pack the matrices that may be packed, in panels that are larger than a read") {
+  constexpr std::size_t rows = 4100, cols = 512;
+  gguf::Writer writer(8);
+  writer.set("general.architecture", "none");
+  const std::vector<std::byte> content = numbered_bytes(rows * cols / 32 * sizeof(format::Q4_0::Block));
+  for (const char* const name : {"packed", "kept"})
+    writer.add(name, format::Id::Q4_0, {cols, rows}, [&](const gguf::Sink& sink) { sink(content); });
+  writer.add("few", format::Id::Q4_0, {cols, 15}, [&](const gguf::Sink& sink) {
+    sink(std::span(content).first(15 * cols / 32 * sizeof(format::Q4_0::Block)));
+  });
+  const std::vector<std::byte> bytes = writer.bytes();
+  const gguf::Document document = gguf::parse(bytes, "memory");
+  std::vector<paging::Extent> table;
+  for (const auto& tensor : document.tensors()) {
+    table.push_back({tensor.source, 0, tensor.offset, tensor.bytes, tensor.format.id});
+    if (tensor.name != "kept") table.back().rows = tensor.rows();
+    table.back().cols = cols;
+  }
+  budget::Ledger ledger;
+  const paging::Resident<A> pager({document, table, 1}, A(ledger, Account::weights), {});
+  const paging::Resident<A, tensor::FileRows> plain({document, table, 1}, A(ledger, Account::weights), {});
+  CHECK(pager.packed(0));
+  CHECK_FALSE(pager.packed(1));
+  CHECK_FALSE(pager.packed(2));
+  CHECK_FALSE(plain.packed(0));
+  std::vector<std::byte> expected(content.size());
+  const auto* const blocks = reinterpret_cast<const format::Q4_0::Block*>(content.data());
+  tensor::pack<tensor::Rows16>(tensor::Matrix<format::Q4_0>(blocks, rows, cols), expected.data());
+  CHECK(std::memcmp(pager.data(0), expected.data(), expected.size()) == 0);
+  CHECK(std::memcmp(pager.data(1), content.data(), content.size()) == 0);
+  CHECK(std::memcmp(plain.data(0), content.data(), content.size()) == 0);
+}
+
 TEST_CASE("resident tensors begin on cache lines") {
   const std::vector<std::byte> bytes = odd_tensors().bytes();
   const gguf::Document document = gguf::parse(bytes, "memory");

@@ -10,7 +10,7 @@ namespace mica::model {
 /// Policies by name, as command lines spell them.
 struct Choice {
   std::string kv = "segmented";      // kv/any_storage.hpp
-  std::string weights = "mapped";    // paging/any_pager.hpp
+  std::string weights = "resident";  // paging/any_pager.hpp
   std::string cache_type_k = "F16";  // format::AllKv
   std::string cache_type_v = "F16";  // format::AllKv
 };
