@@ -36,7 +36,7 @@ TEST_CASE_TEMPLATE_DEFINE("products equal the specification for any number of to
                           tokens) {
   CounterRng rng(2);
   for (const std::size_t width : widths<F>()) {
-    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 17})
+    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 19})
       Product<F>(19, width, tokens, rng).check();
   }
 }
@@ -66,6 +66,13 @@ TEST_CASE_TEMPLATE("more tokens than a panel takes change nothing", F, format::Q
                    format::F16) {
   CounterRng rng(4);
   Product<F>(18, 2, 133, rng).check();
+}
+
+TEST_CASE_TEMPLATE("rows longer than a tile takes at once, and more than share it, change nothing", F,
+                   format::F32, format::F16, format::BF16) {
+  CounterRng rng(9);
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 13, 19, 41})
+    Product<F>(83, 2087, tokens, rng).check(3, 81, true);
 }
 
 TEST_CASE_TEMPLATE_DEFINE("the largest codes and scales stay exact", F, largest) {

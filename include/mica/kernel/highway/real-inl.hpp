@@ -38,6 +38,8 @@ HWY_INLINE VF extend_tail(const T* w, const float* x, std::size_t n, std::size_t
 // Rows and tokens of a tile: its chains fill the registers, but for those that a step of k needs.
 inline constexpr std::size_t real_rows = parts == 1 ? 4 : 2;
 inline constexpr std::size_t real_tokens = parts == 1 ? 6 : 3;
+// Tokens that pass before the second level has forgotten sixteen rows; more go in blocks.
+inline constexpr std::size_t once_tokens = 3 * real_tokens;
 // How much of k a tile takes before the next one's turn: the activations of six tokens then stay in the first-level cache
 // while sixteen rows pass by. Panels of rows that share those activations, tokens that share the panels: 144 KiB of
 // chains on the stack wait for their turn.
@@ -50,27 +52,27 @@ struct RowChains {
   alignas(64) float c[panel_rows][16];
 };
 
-/// One way of walking a matrix: few tokens read it once and ask for the tile that lies behind this one, many tokens find
-/// it in a cache and ask for the chains of the next tile.
+/// Ways of walking a matrix: few tokens read it from memory and ask for what comes later, many find it in a cache and ask
+/// for the chains of the next tile.
 enum class Walk : std::uint8_t { once, again };
 
-/// Continues the chains of rows [row, row + real_rows) by k products, k a multiple of 16.
-template <Walk walk, std::size_t tokens, WeightFormat F>
+/// Continues the chains of `some` rows from `row` on by k products, k a multiple of 16. What `ahead` bytes behind these
+/// rows is asked for on the way, in the order of memory.
+template <Walk walk, std::size_t some, std::size_t tokens, WeightFormat F>
 HWY_INLINE void extend_tile(const typename F::Block* const* rows, const float* const* x, std::size_t k,
-                            std::size_t row, RowChains* chains) {
-  constexpr std::size_t step_bytes = real_rows * 16 * sizeof(typename F::Block) / F::block_size;
-  const std::size_t tile_bytes = k / 16 * step_bytes;
-  const typename F::Block* w[real_rows];
+                            std::size_t row, std::size_t ahead, RowChains* chains) {
+  constexpr std::size_t step_bytes = some * 16 * sizeof(typename F::Block) / F::block_size;
+  const typename F::Block* w[some];
   const float* values[tokens];
-  VF c[tokens][real_rows][parts];
+  VF c[tokens][some][parts];
   MICA_UNROLL
-  for (std::size_t r = 0; r < real_rows; ++r) w[r] = rows[row + r];
+  for (std::size_t r = 0; r < some; ++r) w[r] = rows[row + r];
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) {
     values[t] = x[t];
     MICA_UNROLL
-    for (std::size_t r = 0; r < real_rows; ++r) {
-      if constexpr (walk == Walk::again) prefetch_write(chains[t].c[row + real_rows + r]);
+    for (std::size_t r = 0; r < some; ++r) {
+      if constexpr (walk == Walk::again) prefetch_write(chains[t].c[row + some + r]);
       MICA_UNROLL
       for (std::size_t p = 0; p < parts; ++p) c[t][r][p] = load(chains[t].c[row + r] + p * lanes);
     }
@@ -79,51 +81,54 @@ HWY_INLINE void extend_tile(const typename F::Block* const* rows, const float* c
   for (std::size_t i = 0; i < k; i += 16) {
     if constexpr (walk == Walk::once) {
       MICA_UNROLL
-      for (std::size_t line = 0; line < step_bytes; line += 64) prefetch(passed, tile_bytes + line);
+      for (std::size_t line = 0; line < step_bytes; line += 64) prefetch(passed, ahead + line);
       passed += step_bytes;
     }
     MICA_UNROLL
     for (std::size_t p = 0; p < parts; ++p) {
-      VF weights[real_rows];
+      VF weights[some];
       MICA_UNROLL
-      for (std::size_t r = 0; r < real_rows; ++r) weights[r] = values_at(w[r], i + p * lanes);
+      for (std::size_t r = 0; r < some; ++r) weights[r] = values_at(w[r], i + p * lanes);
       MICA_UNROLL
       for (std::size_t t = 0; t < tokens; ++t) {
         const VF v = load(values[t] + i + p * lanes);
         MICA_UNROLL
-        for (std::size_t r = 0; r < real_rows; ++r) c[t][r][p] = hn::MulAdd(weights[r], v, c[t][r][p]);
+        for (std::size_t r = 0; r < some; ++r) c[t][r][p] = hn::MulAdd(weights[r], v, c[t][r][p]);
       }
     }
   }
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) {
     MICA_UNROLL
-    for (std::size_t r = 0; r < real_rows; ++r) {
+    for (std::size_t r = 0; r < some; ++r) {
       MICA_UNROLL
       for (std::size_t p = 0; p < parts; ++p) hn::Store(c[t][r][p], DF(), chains[t].c[row + r] + p * lanes);
     }
   }
 }
 
-/// The same for all tiles of `count` rows; chains and rows past the last are computed and never looked at.
+/// The same for all tiles of `count` rows; chains and rows past the last are computed and never looked at. One token reads
+/// row by row: memory gives most to whom asks in its order.
 template <Walk walk, std::size_t tokens, WeightFormat F>
 HWY_NOINLINE void extend_rows(const typename F::Block* const* rows, std::size_t count, const float* const* x,
-                              std::size_t k, RowChains* chains) {
-  for (std::size_t r = 0; r < count; r += real_rows) extend_tile<walk, tokens, F>(rows, x, k, r, chains);
+                              std::size_t k, std::size_t ahead, RowChains* chains) {
+  constexpr std::size_t some = walk == Walk::once && tokens == 1 ? 1 : real_rows;
+  for (std::size_t r = 0; r < count; r += some)
+    extend_tile<walk, some, tokens, F>(rows, x, k, r, ahead * some, chains);
 }
 
 /// The same for 1 to real_tokens tokens.
 template <Walk walk, WeightFormat F>
 HWY_INLINE void extend_rows(std::size_t tokens, const typename F::Block* const* rows, std::size_t count,
-                            const float* const* x, std::size_t k, RowChains* chains) {
+                            const float* const* x, std::size_t k, std::size_t ahead, RowChains* chains) {
   if constexpr (real_tokens == 6) {
-    if (tokens == 6) return extend_rows<walk, 6, F>(rows, count, x, k, chains);
-    if (tokens == 5) return extend_rows<walk, 5, F>(rows, count, x, k, chains);
-    if (tokens == 4) return extend_rows<walk, 4, F>(rows, count, x, k, chains);
+    if (tokens == 6) return extend_rows<walk, 6, F>(rows, count, x, k, ahead, chains);
+    if (tokens == 5) return extend_rows<walk, 5, F>(rows, count, x, k, ahead, chains);
+    if (tokens == 4) return extend_rows<walk, 4, F>(rows, count, x, k, ahead, chains);
   }
-  if (tokens == 3) return extend_rows<walk, 3, F>(rows, count, x, k, chains);
-  if (tokens == 2) return extend_rows<walk, 2, F>(rows, count, x, k, chains);
-  extend_rows<walk, 1, F>(rows, count, x, k, chains);
+  if (tokens == 3) return extend_rows<walk, 3, F>(rows, count, x, k, ahead, chains);
+  if (tokens == 2) return extend_rows<walk, 2, F>(rows, count, x, k, ahead, chains);
+  extend_rows<walk, 1, F>(rows, count, x, k, ahead, chains);
 }
 
 /// c[i] += c[i + 8] and, where a vector holds several rows by then, c[i] += c[i + 4]: every 128-bit block holds four
@@ -206,27 +211,32 @@ struct RealPanel {
   }
 };
 
-/// All tokens at once, at most real_tokens: weights pass by once.
+/// n things in parts of at most `most`, as even as can be: the size of the first part.
+HWY_INLINE std::size_t even_part(std::size_t n, std::size_t most) {
+  const std::size_t count = (n + most - 1) / most;
+  return (n + count - 1) / count;
+}
+
+/// All tokens at once, at most once_tokens: a panel comes from memory while the last one is multiplied.
 template <WeightFormat F>
 HWY_NOINLINE void matmul_real_once(const MatmulArgs<F>& a) {
-  RowChains chains[real_tokens];
+  RowChains chains[once_tokens];
   const typename F::Block* rows[panel_rows];
-  const float* x[real_tokens];
-  const std::size_t n = a.y.rows();
+  const float* x[once_tokens];
+  const std::size_t n = a.y.rows(), row_bytes = a.w.blocks_per_row() * sizeof(typename F::Block);
+  // In rows of a tile: the next tile, or the next panel where tiles pass more than once.
+  const std::size_t ahead = n <= real_tokens ? row_bytes : row_bytes * panel_rows / real_rows;
   for (std::size_t t = 0; t < n; ++t) x[t] = a.x.values[t].data();
   for (std::size_t row = a.first; row < a.last; row += panel_rows) {
     const RealPanel<F> panel(a, row);
     panel.rows_at(0, rows);
     std::fill_n(&chains[0].c[0][0], n * panel_rows * 16, 0.0f);
-    extend_rows<Walk::once, F>(n, rows, panel.n, x, a.w.cols() / 16 * 16, chains);
+    for (std::size_t t = 0, tokens = 0; t < n; t += tokens) {
+      tokens = even_part(n - t, real_tokens);
+      extend_rows<Walk::once, F>(tokens, rows, panel.n, x + t, a.w.cols() / 16 * 16, ahead, chains + t);
+    }
     panel.finish(0, n, chains);
   }
-}
-
-/// n things in parts of at most `most`, as even as can be: the size of the first part.
-HWY_INLINE std::size_t even_part(std::size_t n, std::size_t most) {
-  const std::size_t count = (n + most - 1) / most;
-  return (n + count - 1) / count;
 }
 
 /// Up to real_block tokens, beginning at `token`.
@@ -248,7 +258,7 @@ HWY_NOINLINE void matmul_real_block(const MatmulArgs<F>& a, std::size_t token, s
         for (std::size_t p = 0; p < panels; ++p) {
           const RealPanel<F> panel(a, row + p * panel_rows);
           panel.rows_at(k, rows);
-          extend_rows<Walk::again, F>(tokens, rows, panel.n, x, run, chains[p] + t);
+          extend_rows<Walk::again, F>(tokens, rows, panel.n, x, run, 0, chains[p] + t);
         }
       }
     }
@@ -261,7 +271,7 @@ template <WeightFormat F>
 void matmul_real(const MatmulArgs<F>& a) {
   const std::size_t n = a.y.rows();
   if (a.first >= a.last) return;
-  if (n <= real_tokens) return matmul_real_once(a);
+  if (n <= once_tokens) return matmul_real_once(a);
   for (std::size_t t = 0, tokens = 0; t < n; t += tokens) {
     tokens = even_part(n - t, real_block);
     matmul_real_block(a, t, tokens);
