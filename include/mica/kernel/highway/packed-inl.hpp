@@ -49,7 +49,23 @@ HWY_INLINE void dot_lines(const std::uint8_t* p, std::size_t s, const std::int8_
 template <IntegerFormat F, std::size_t tokens>
 struct PackedChunk {
   ChunkScales<F> w;
-  TokenTile<F, tokens> x;
+  const std::int8_t* codes[tokens];
+  float scale[tokens][Chunk<F>::values / 32];
+  float min_factor[tokens][F::has_mins ? Chunk<F>::groups : 1];
+  std::int32_t start[tokens][bias<F> != 0 ? Chunk<F>::groups : 1];
+
+  /// n blocks of tokens [token, token + tokens), from value k on.
+  HWY_INLINE void gather(const QuantizedRows& x, std::size_t token, std::size_t k, std::size_t n) {
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const TokenChunk chunk = chunk_of(x, token + t, k);
+      codes[t] = chunk.codes;
+      if (Chunk<F>::values == 256 && n == Chunk<F>::blocks) {
+        gather_factors_whole<F>(chunk, {scale[t], min_factor[t], start[t]});
+      } else {
+        gather_factors<F>(chunk, n, {scale[t], min_factor[t], start[t]});
+      }
+    }
+  }
 };
 
 /// The integer sums of a group of F::group values, minus the bias.
@@ -59,7 +75,7 @@ HWY_INLINE void packed_group(const std::uint8_t* p, std::size_t s, const PackedC
   VI isum[tokens];
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t)
-    isum[t] = bias<F> != 0 ? hn::Set(DI(), c.x.start[t][bias<F> != 0 ? group : 0]) : hn::Zero(DI());
+    isum[t] = bias<F> != 0 ? hn::Set(DI(), c.start[t][bias<F> != 0 ? group : 0]) : hn::Zero(DI());
   dot_lines<F, first>(p, s, x, isum, std::make_index_sequence<F::group / 4>());
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) sum[t] = hn::ConvertTo(DF(), isum[t]);
@@ -87,12 +103,12 @@ HWY_INLINE void packed_32(const std::uint8_t* p, std::size_t s, std::size_t r,
     for (std::size_t t = 0; t < tokens; ++t) sum[t] = hn::MulAdd(second[t], scale, sum[t]);
   }
   MICA_UNROLL
-  for (std::size_t t = 0; t < tokens; ++t) acc[t] = hn::MulAdd(hn::Set(d, c.x.scale[t][at]), sum[t], acc[t]);
+  for (std::size_t t = 0; t < tokens; ++t) acc[t] = hn::MulAdd(hn::Set(d, c.scale[t][at]), sum[t], acc[t]);
   for (std::size_t g = groups * at; F::has_mins && g < groups * (at + 1); ++g) {
     const VF min = hn::Load(d, c.w.min[F::has_mins ? g : 0] + r);
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t)
-      mac[t] = hn::MulAdd(min, hn::Set(d, c.x.min_factor[t][F::has_mins ? g : 0]), mac[t]);
+      mac[t] = hn::MulAdd(min, hn::Set(d, c.min_factor[t][F::has_mins ? g : 0]), mac[t]);
   }
 }
 
@@ -109,7 +125,7 @@ HWY_INLINE void packed_block(const std::uint8_t* p, std::size_t b, std::size_t r
     const std::int8_t* x[tokens];
     const std::size_t k = b * F::block_size + s * Codec<F>::period;
     MICA_UNROLL
-    for (std::size_t t = 0; t < tokens; ++t) x[t] = c.x.codes[t] + k;
+    for (std::size_t t = 0; t < tokens; ++t) x[t] = c.codes[t] + k;
     (packed_32<F, 32 * i>(p, s, r, c, x, k / 32 + i, acc, mac), ...);
   }
   MICA_UNROLL
@@ -132,7 +148,7 @@ HWY_INLINE void packed_panel(const std::uint8_t* panel, std::size_t blocks, cons
     const std::uint8_t* const codes = panel + at.codes;
     for (std::size_t line = 0; line < n * panel_rows * sizeof(typename F::Block); line += 64)
       prefetch(codes, packed_ahead + line);
-    fill_tile<F>(x, token, token + tokens, b * F::block_size, n, c.x);
+    c.gather(x, token, b * F::block_size, n);
     Codec<F>::packed_scales(panel + at.scales, n, c.w);
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t r = 0; r < panel_rows; r += lanes) {
@@ -161,6 +177,33 @@ HWY_NOINLINE void packed_few(const MatmulArgs<P>& a, std::size_t token) {
   }
 }
 
+/// Packed rows as a source of panels.
+template <IntegerFormat F, std::size_t... i>
+HWY_INLINE void fill_lines(const std::uint8_t* codes, std::size_t line, std::size_t s, std::size_t r,
+                           Panel<F>& panel, std::index_sequence<i...>) {
+  (panel.set(line + i, r, Codec<F>::template line<4 * i>(codes, s)), ...);
+}
+
+template <class P>
+HWY_INLINE void packed_many(const MatmulArgs<P>& a, std::size_t end) {
+  using F = typename P::File;
+  const std::size_t blocks = a.w.blocks_per_row();
+  multiply_panels<F>({a.x.codes, a.y, blocks, a.first, end, a.add},
+                     [&](std::size_t p, std::size_t b, std::size_t n, Panel<F>& panel) HWY_ATTR {
+                       const auto* const bytes = reinterpret_cast<const std::uint8_t*>(a.w.panel(p));
+                       const Rows16::Place at = Rows16::place<F>(blocks, b);
+                       Codec<F>::packed_scales(bytes + at.scales, n, panel.scales);
+                       for (std::size_t k = 0; k < n * F::block_size; k += Codec<F>::period) {
+                         const std::uint8_t* const codes =
+                             bytes + at.codes + k / F::block_size * panel_rows * F::code_bytes;
+                         for (std::size_t r = 0; r < panel_rows; r += lanes) {
+                           fill_lines<F>(codes + 4 * r, k / 4, k % F::block_size / Codec<F>::period, r, panel,
+                                         std::make_index_sequence<Codec<F>::period / 4>());
+                         }
+                       }
+                     });
+}
+
 template <class P>
 void matmul_packed(const MatmulArgs<P>& a) {
   using F = typename P::File;
@@ -170,12 +213,13 @@ void matmul_packed(const MatmulArgs<P>& a) {
     matmul_integer(
         MatmulArgs<F>{a.w.tail(), a.x, a.y.cols(packed, a.w.rows() - packed), first, a.last - packed, a.add});
   }
-  if (a.first >= HWY_MIN(a.last, packed)) return;
-  std::size_t t = 0;
-  for (; t + 4 <= n; t += 4) packed_few<4>(a, t);
-  if (n - t == 3) return packed_few<3>(a, t);
-  if (n - t == 2) return packed_few<2>(a, t);
-  if (n - t == 1) return packed_few<1>(a, t);
+  const std::size_t end = HWY_MIN(a.last, packed);
+  if (a.first >= end) return;
+  if (n == 1) return packed_few<1>(a, 0);
+  if (n == 2) return packed_few<2>(a, 0);
+  if (n == 3) return packed_few<3>(a, 0);
+  if (n == 4) return packed_few<4>(a, 0);
+  packed_many(a, end);
 }
 
 }  // namespace HWY_NAMESPACE

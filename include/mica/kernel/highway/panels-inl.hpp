@@ -76,70 +76,81 @@ struct TokenBlock {
   std::int32_t start[bias<F> != 0 ? block_tokens<F> : 1][Chunk<F>::groups];  // minus the bias
 };
 
-/// One token, group by group; n blocks.
+/// Where the factors of one token go, by 32 values and by group; those that a format does without are not touched.
+struct TokenFactors {
+  float* scale;
+  float* min_factor;
+  std::int32_t* start;
+};
+
+/// The factors of n blocks, group by group.
 template <IntegerFormat F>
-HWY_INLINE void gather_token(const TokenChunk& x, std::size_t t, std::size_t n, TokenBlock<F>& out) {
-  std::copy_n(x.codes, n * F::block_size, out.codes[t]);
-  for (std::size_t s = 0; s < n * F::block_size / 32; ++s) out.scale[t][s] = x.scales[s];
+HWY_INLINE void gather_factors(const TokenChunk& x, std::size_t n, const TokenFactors& out) {
+  for (std::size_t s = 0; s < n * F::block_size / 32; ++s) out.scale[s] = x.scales[s];
   for (std::size_t g = 0; (F::has_mins || bias<F> != 0) && g < n * F::block_size / F::group; ++g) {
     std::int32_t sum = x.sums[g * F::group / 16];
     if constexpr (F::group == 32) sum += x.sums[g * F::group / 16 + 1];
-    if constexpr (F::has_mins) out.min_factor[t][g] = x.scales[g * F::group / 32] * static_cast<float>(sum);
-    if constexpr (bias<F> != 0) out.start[t][g] = -bias<F> * sum;
+    if constexpr (F::has_mins) out.min_factor[g] = x.scales[g * F::group / 32] * static_cast<float>(sum);
+    if constexpr (bias<F> != 0) out.start[g] = -bias<F> * sum;
   }
 }
 
 /// The same for a whole chunk of 256 values, in vectors.
 template <IntegerFormat F>
-HWY_INLINE void gather_token_whole(const TokenChunk& x, std::size_t t, TokenBlock<F>& out) {
+HWY_INLINE void gather_factors_whole(const TokenChunk& x, const TokenFactors& out) {
   const hn::CappedTag<float, 8> df;
   const hn::RebindToSigned<decltype(df)> d32;
   const hn::Repartition<std::int16_t, decltype(df)> d16;
   constexpr std::size_t step = hn::MaxLanes(df);
   const auto minus_bias = static_cast<std::int16_t>(-bias<F>);
   MICA_UNROLL
-  for (std::size_t k = 0; k < 256; k += 4 * lanes) {
-    prefetch(x.codes, 256 + k);
-    hn::Store(hn::LoadU(DI8(), x.codes + k), DI8(), out.codes[t] + k);
-  }
-  MICA_UNROLL
   for (std::size_t s = 0; s < 8; s += step) {
     const auto scale = hn::LoadU(df, x.scales + s);
     const auto sums = hn::LoadU(d16, x.sums + 2 * s);
-    hn::StoreU(scale, df, out.scale[t] + s);
+    hn::StoreU(scale, df, out.scale + s);
     if constexpr (F::has_mins && F::group == 32) {
       const auto sum = hn::ConvertTo(df, hn::WidenMulPairwiseAdd(d32, sums, hn::Set(d16, 1)));
-      hn::StoreU(hn::Mul(scale, sum), df, out.min_factor[t] + s);
+      hn::StoreU(hn::Mul(scale, sum), df, out.min_factor + s);
     } else if constexpr (F::has_mins) {
       const auto low = hn::ConvertTo(df, hn::PromoteLowerTo(d32, sums)),
                  high = hn::ConvertTo(df, hn::PromoteUpperTo(d32, sums));
-      float* const factor = out.min_factor[t] + 2 * s;
+      float* const factor = out.min_factor + 2 * s;
       hn::StoreU(hn::Mul(hn::InterleaveWholeLower(df, scale, scale), low), df, factor);
       hn::StoreU(hn::Mul(hn::InterleaveWholeUpper(df, scale, scale), high), df, factor + step);
     }
     if constexpr (bias<F> != 0 && F::group == 32) {
-      hn::StoreU(hn::WidenMulPairwiseAdd(d32, sums, hn::Set(d16, minus_bias)), d32, out.start[t] + s);
+      hn::StoreU(hn::WidenMulPairwiseAdd(d32, sums, hn::Set(d16, minus_bias)), d32, out.start + s);
     } else if constexpr (bias<F> != 0) {
       const auto factor = hn::Set(d32, minus_bias);
-      hn::StoreU(hn::Mul(hn::PromoteLowerTo(d32, sums), factor), d32, out.start[t] + 2 * s);
-      hn::StoreU(hn::Mul(hn::PromoteUpperTo(d32, sums), factor), d32, out.start[t] + 2 * s + step);
+      hn::StoreU(hn::Mul(hn::PromoteLowerTo(d32, sums), factor), d32, out.start + 2 * s);
+      hn::StoreU(hn::Mul(hn::PromoteUpperTo(d32, sums), factor), d32, out.start + 2 * s + step);
     }
   }
+}
+
+/// n blocks of one token.
+template <IntegerFormat F>
+HWY_INLINE void gather_token(const TokenChunk& x, std::size_t t, std::size_t n, TokenBlock<F>& out) {
+  const TokenFactors factors{out.scale[t], out.min_factor[F::has_mins ? t : 0],
+                             out.start[bias<F> != 0 ? t : 0]};
+  if (Chunk<F>::values != 256 || n != Chunk<F>::blocks) {
+    std::copy_n(x.codes, n * F::block_size, out.codes[t]);
+    return gather_factors<F>(x, n, factors);
+  }
+  MICA_UNROLL
+  for (std::size_t k = 0; k < 256; k += 4 * lanes) {
+    prefetch(x.codes, 256 + k);
+    hn::Store(hn::LoadU(DI8(), x.codes + k), DI8(), out.codes[t] + k);
+  }
+  gather_factors_whole<F>(x, factors);
 }
 
 /// n blocks from value k on of tokens [first, last); up to `padded` tokens the last one is repeated.
 template <IntegerFormat F>
 HWY_INLINE void gather_tokens(const QuantizedRows& x, std::size_t first, std::size_t last, std::size_t padded,
                               std::size_t k, std::size_t n, TokenBlock<F>& out) {
-  constexpr bool vectors = Chunk<F>::values == 256;
-  for (std::size_t t = 0; t < padded; ++t) {
-    const TokenChunk chunk = chunk_of(x, HWY_MIN(first + t, last - 1), k);
-    if (vectors && n == Chunk<F>::blocks) {
-      if constexpr (vectors) gather_token_whole(chunk, t, out);
-    } else {
-      gather_token(chunk, t, n, out);
-    }
-  }
+  for (std::size_t t = 0; t < padded; ++t)
+    gather_token<F>(chunk_of(x, HWY_MIN(first + t, last - 1), k), t, n, out);
 }
 
 // ---- tiles
