@@ -25,7 +25,7 @@ STYLE = """
     .c0 { fill: #2dd4b4; } .c1 { fill: #7d8590; } .c2 { fill: #4d5560; } .c3 { fill: #d8a657; }
   }
 """
-WIDTH, LEFT, RIGHT, BAR, GAP = 860, 236, 76, 15, 13
+WIDTH, LEFT, RIGHT, BAR, GAP = 860, 236, 116, 15, 13
 
 
 class Canvas:
@@ -45,8 +45,8 @@ class Canvas:
 
     def write(self, path, height):
         body = "\n  ".join(self.pieces)
-        path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
-                        f'height="{height:.0f}" role="img" aria-label="{html.escape(self.title)}">\n  <title>'
+        path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-12 -6 {WIDTH + 24} {height + 10:.0f}" width="{WIDTH + 24}" '
+                        f'height="{height + 10:.0f}" role="img" aria-label="{html.escape(self.title)}">\n  <title>'
                         f'{html.escape(self.title)}</title>\n  <desc>{html.escape(self.description)}</desc>\n  '
                         f'<style>{STYLE}  </style>\n  {body}\n</svg>\n')
 
