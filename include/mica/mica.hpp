@@ -14,6 +14,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/base/error.hpp"
+#include "mica/base/finite.hpp"
 #include "mica/base/half.hpp"
 #include "mica/base/log.hpp"
 #include "mica/base/matrix_view.hpp"

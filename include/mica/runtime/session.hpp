@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/base/finite.hpp"
 #include "mica/runtime/any_model.hpp"
 
 #include <algorithm>
@@ -115,8 +116,7 @@ std::span<const float> Session<Model>::logits() {
   MICA_CHECK(chunk_size_ > 0, usage, "logits were asked for before any token was fed");
   const std::size_t last = tokens_.size() - 1;
   const std::span<const float> row = logits(std::span(&last, 1))[0];
-  const bool finite = std::all_of(row.begin(), row.end(), [](float x) { return std::isfinite(x); });
-  if (!finite) raise_non_finite(last);
+  if (!all_finite(row)) raise_non_finite(last);
   return row;
 }
 

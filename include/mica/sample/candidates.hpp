@@ -10,6 +10,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/base/finite.hpp"
 #include "mica/base/token_id.hpp"
 
 #include <algorithm>
@@ -140,15 +141,15 @@ inline bool Candidates::fill_best(std::span<const float> logits, std::size_t k) 
   }
   if (k == 0) return false;
   std::make_heap(kept.begin(), kept.end(), better);  // the worst of the kept on top
-  for (std::size_t i = k; i < logits.size(); ++i) {
-    if (!(logits[i] > kept[0].logit)) {  // an equal one has the higher id: worse
-      if (std::isnan(logits[i])) return false;
-      continue;
+  for (std::size_t i = k; i < logits.size();) {
+    i = skip_below(logits, i, kept[0].logit);
+    for (const std::size_t end = std::min(i + finite_run, logits.size()); i < end; ++i) {
+      if (logits[i] <= kept[0].logit) continue;  // an equal one has the higher id: worse
+      if (!usable(logits[i])) return false;      // NaN among them
+      std::pop_heap(kept.begin(), kept.end(), better);
+      kept[k - 1] = {static_cast<TokenId>(i), logits[i], 0.0f};
+      std::push_heap(kept.begin(), kept.end(), better);
     }
-    if (!usable(logits[i])) return false;
-    std::pop_heap(kept.begin(), kept.end(), better);
-    kept[k - 1] = {static_cast<TokenId>(i), logits[i], 0.0f};
-    std::push_heap(kept.begin(), kept.end(), better);
   }
   std::sort_heap(kept.begin(), kept.end(), better);
   return kept[0].logit > -std::numeric_limits<float>::infinity();
