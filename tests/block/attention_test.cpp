@@ -298,6 +298,98 @@ TEST_CASE("a group may have more heads than a unit of work has rows") {
   CHECK(sequence.attend<Segmented>(executor, 1) == expected);
 }
 
+/// The last `n` tokens of a sequence, whose others are stored and see nothing but themselves.
+template <class E>
+std::vector<float> last_tokens(E& executor, const Sequence& sequence, std::size_t n) {
+  const LayerConfig& layer = sequence.layer;
+  const kv::LayerShape shape{layer.kv_heads, kv::tile_bytes(Floats(), layer.head_dim)};
+  Segmented cache(alloc::Aligned{}, std::span(&shape, 1), sequence.tokens);
+  REQUIRE(cache.reserve(sequence.tokens));
+  std::vector<float> q = sequence.q, k = sequence.k, v = sequence.v;
+  std::vector<float> out(sequence.tokens * layer.q_width(), NAN);
+  LayerConfig near = layer;
+  near.reach = Reach::window;
+  near.reach_tokens = 1;
+  exec::Inline one;
+  const std::size_t before = sequence.tokens - n;
+  sequence.run(one, near, cache, 0, before, q, k, v, out);
+  sequence.run(executor, layer, cache, before, n, q, k, v, out);
+  return {out.begin() + static_cast<std::ptrdiff_t>(before * layer.q_width()), out.end()};
+}
+
+TEST_CASE("a long context that is split among workers gives the bits of one that is not") {
+  exec::Inline one;
+  exec::Team two(2), five(5);
+  std::vector<std::pair<std::string, LayerConfig>> layers = {{"one KV head", {4, 1, 6, 0}},
+                                                             {"heads that do not divide", {6, 3, 4, 0}},
+                                                             {"one head each", {3, 3, 5, 0}}};
+  layers.emplace_back("all at once", LayerConfig{4, 1, 6, 0});
+  LayerConfig& all = layers.back().second;
+  all.reach = Reach::window;
+  all.reach_tokens = 4400;
+  all.q_gate = all.sinks = all.v_norm = true;
+  all.attention_softcap = 4;
+  all.head_norm = HeadNorm::weighted;
+  for (const auto& [name, layer] : layers) {
+    CAPTURE(name);
+    const Sequence sequence(layer, 5000);
+    for (const std::size_t n : {1u, 3u}) {
+      CAPTURE(n);
+      CHECK(block::ContextSplit::of(layer, n * layer.group(), 18, 5).chunks != 0);
+      const auto expected = last_tokens(one, sequence, n);
+      CHECK(last_tokens(two, sequence, n) == expected);
+      CHECK(last_tokens(five, sequence, n) == expected);
+    }
+  }
+}
+
+TEST_CASE("a context longer than the scratch is split in rounds") {
+  exec::Inline one;
+  exec::Team two(2);
+  const LayerConfig layer{48, 1, 4, 0};
+  const std::size_t chunks = 64;
+  const std::size_t each = block::ContextSplit::of(layer, 48, chunks, 2).chunks;
+  REQUIRE(each > 0);
+  REQUIRE(2 * each < chunks);
+  const Sequence sequence(layer, chunks * 256 - 9);
+  CHECK(last_tokens(two, sequence, 1) == last_tokens(one, sequence, 1));
+}
+
+TEST_CASE("heads are split where workers would wait, and only over a long context") {
+  const auto chunks = [](std::size_t kv_heads, std::size_t context, std::size_t workers) {
+    return block::ContextSplit::of(LayerConfig{4 * kv_heads, kv_heads, 128, 0}, 4, context, workers).chunks;
+  };
+  for (const std::size_t workers : {1u, 2u, 3u, 16u, 64u}) {
+    CAPTURE(workers);
+    for (const std::size_t kv_heads : {1u, 2u, 8u}) CHECK(chunks(kv_heads, 4, workers) == 0);
+  }
+  CHECK(chunks(8, 512, 1) == 0);
+  CHECK(chunks(8, 512, 2) == 0);
+  CHECK(chunks(8, 512, 8) == 0);
+  CHECK(chunks(1, 16, 2) == 16);
+  CHECK(chunks(8, 32, 16) == 32);
+  CHECK(chunks(8, 32, 3) == 26);  // as many as fit, in two rounds
+  CHECK(chunks(8, 12, 3) == 0);   // what is gained is lost again in the runs
+  CHECK(chunks(2, 64, 3) == 64);
+}
+
+TEST_CASE("results of chunks lie behind the scratch of their rows and within that of a worker") {
+  for (const std::size_t group : {1u, 3u, 8u, 48u, 63u, 64u, 70u}) {
+    for (const std::size_t head_dim : {1u, 10u, 64u, 257u, 512u}) {
+      const LayerConfig layer{group, 1, head_dim, 0};
+      for (const std::size_t rows : {group, 2 * group}) {
+        CAPTURE(rows);
+        CAPTURE(head_dim);
+        const std::size_t results = block::ContextSplit::results(layer, rows);
+        const std::size_t each = block::ContextSplit::result_floats(rows, head_dim);
+        CHECK(each >= rows * (head_dim + 2));
+        const std::size_t end = block::AttentionScratch::floats_for(rows, head_dim) + results * each;
+        CHECK((results == 0 || end <= block::AttentionScratch::floats(group, head_dim)));
+      }
+    }
+  }
+}
+
 TEST_CASE("keys that are read from another layer give the bits of keys of one's own") {
   exec::Inline executor;
   LayerConfig layer{6, 2, 6, 0};

@@ -84,6 +84,8 @@ struct Chunk {
     a.sum = r.sum.data();
     a.out = {r.out.data(), n, head_dim};
     a.softcap = softcap;
+    std::vector<const std::byte*> ahead(pointers.rbegin(), pointers.rend());  // a hint changes nothing
+    a.ahead = ahead.data();
     const kernel::AttentionState state{r.total_max.data(), r.total_sum.data(), {r.total.data(), n, head_dim}};
     K::template attention_scores<E>(a);
     K::attention_softmax(a);

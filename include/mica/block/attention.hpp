@@ -2,7 +2,8 @@
 //
 // Attention of one layer: rotate queries and keys, put keys and values into the cache, and attend chunk by chunk. The
 // unit of work is one KV head and a block of tokens, so that keys and values are read once for all query heads that
-// share them. Kernels: kernel/attention.hpp.
+// share them. Where that leaves workers idle over a long context, the unit is one chunk of it, and the chunks of a head
+// are merged afterwards in their order: the same operations, so the same bits. Kernels: kernel/attention.hpp.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -39,9 +40,14 @@ struct AttentionScratch {
   float* state_sum;          // (rows)
   kernel::Visible* visible;  // (rows)
 
+  /// Numbers that a worker takes.
   [[nodiscard]] static constexpr std::size_t floats(std::size_t max_group, std::size_t head_dim) noexcept {
-    return rows_for(max_group) * (kernel::chunk_tokens + 3 * head_dim + 5) +
-           4 * 16;  // 16: each part keeps its line
+    return floats_for(rows_for(max_group), head_dim);
+  }
+  /// Numbers that a unit of so many rows needs of them.
+  [[nodiscard]] static constexpr std::size_t floats_for(std::size_t rows, std::size_t head_dim) noexcept {
+    return round_up<std::size_t>(rows * (kernel::chunk_tokens + 3 * head_dim + 5) + 4 * 16,
+                                 16);  // 16: each part keeps its line
   }
 
   AttentionScratch(float* memory, std::size_t rows, std::size_t head_dim) noexcept {
@@ -205,35 +211,168 @@ void finish_head(const Context& c, std::size_t kv_head, std::size_t first, std::
   }
 }
 
-/// Attention of one KV head for tokens [first, last), whose keys and values are stored.
-template <Kernels K, class Context>
-void attend_head(const Context& c, std::size_t kv_head, std::size_t first, std::size_t last,
-                 float* memory) noexcept {
-  const std::size_t d = c.layer.head_dim, group = c.layer.group();
-  const std::size_t rows = (last - first) * group, end = c.pos + last;
-  const std::size_t begin = c.layer.first_seen(c.pos + first);
-  AttentionScratch s(memory, rows, d);
-  for (std::size_t r = 0; r < rows; ++r) {
-    std::copy_n(c.query(kv_head * group + r % group)[first + r / group].data(), d, s.q[r].data());
+/// Tokens [first, last) of a step, seen from one KV head.
+struct HeadTokens {
+  std::size_t kv_head;
+  std::size_t first;
+  std::size_t last;
+};
+
+/// Which chunks the tokens of a unit of work see, and what is read where.
+template <class Context>
+struct ChunkReader {
+  const Context& c;
+  HeadTokens of;
+  std::size_t begin = c.layer.first_seen(c.pos + of.first);  // positions
+  std::size_t end = c.pos + of.last;
+
+  [[nodiscard]] std::size_t first_chunk() const noexcept { return begin / kernel::chunk_tokens; }
+  [[nodiscard]] std::size_t end_chunk() const noexcept { return ceil_div(end, kernel::chunk_tokens); }
+  [[nodiscard]] std::size_t rows() const noexcept { return (of.last - of.first) * c.layer.group(); }
+  [[nodiscard]] std::array<const std::byte*, kernel::chunk_tiles> tiles(std::size_t chunk) const noexcept {
+    return chunk_tiles(c, of.kv_head, chunk, begin, end, kv::tile_bytes(c.elements, c.layer.head_dim));
   }
-  const kernel::AttentionState state{s.state_max, s.state_sum, s.state};
-  begin_state(c, kv_head, state);
-  const std::size_t tile_bytes = kv::tile_bytes(c.elements, d);
-  for (std::size_t chunk = begin / kernel::chunk_tokens; chunk * kernel::chunk_tokens < end; ++chunk) {
-    for (std::size_t r = 0; r < rows; ++r) {
-      s.visible[r] = visible_part(c.layer, c.pos + first + r / group, chunk);
+  /// The tiles read after a chunk: those of the next one, or the first of the next head where one unit has all tokens.
+  [[nodiscard]] std::array<const std::byte*, kernel::chunk_tiles> tiles_after(
+      std::size_t chunk) const noexcept {
+    if (chunk + 1 < end_chunk()) return tiles(chunk + 1);
+    if (of.kv_head + 1 == c.layer.kv_heads || of.last - of.first < c.q.rows()) return {};
+    return ChunkReader{c, {of.kv_head + 1, of.first, of.last}}.tiles(first_chunk());
+  }
+  void see(std::size_t chunk, kernel::Visible* visible) const noexcept {  // (rows)
+    for (std::size_t r = 0; r < rows(); ++r) {
+      visible[r] = visible_part(c.layer, c.pos + of.first + r / c.layer.group(), chunk);
     }
-    const auto tiles = chunk_tiles(c, kv_head, chunk, begin, end, tile_bytes);
-    kernel::AttentionArgs args{
-        tiles.data(), kv::key_bytes(c.elements, d), d, c.scale(), s.q, s.visible, s.p, s.max, s.sum, s.out};
-    args.softcap = c.layer.attention_softcap;
-    c.elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
-    K::attention_softmax(args);
-    c.elements.visit_values([&](auto e) { K::template attention_values<typename decltype(e)::type>(args); });
+  }
+  /// Copies the queries together.
+  void queries(MatrixView<float> q) const noexcept {  // (rows, head_dim)
+    const std::size_t group = c.layer.group();
+    for (std::size_t r = 0; r < rows(); ++r) {
+      std::copy_n(c.query(of.kv_head * group + r % group)[of.first + r / group].data(), c.layer.head_dim,
+                  q[r].data());
+    }
+  }
+};
+
+/// One chunk: the results of its rows, and what merging them asks for.
+template <Kernels K, class Context>
+kernel::AttentionArgs attend_chunk(const ChunkReader<Context>& reader, std::size_t chunk,
+                                   const std::byte* const* tiles, const std::byte* const* ahead,
+                                   const AttentionScratch& s, const kernel::AttentionState& result) noexcept {
+  const Context& c = reader.c;
+  const std::size_t d = c.layer.head_dim;
+  reader.see(chunk, s.visible);
+  const kernel::AttentionArgs args{.tiles = tiles,
+                                   .value_offset = kv::key_bytes(c.elements, d),
+                                   .head_dim = d,
+                                   .scale = c.scale(),
+                                   .q = s.q,
+                                   .visible = s.visible,
+                                   .p = s.p,
+                                   .max = result.max,
+                                   .sum = result.sum,
+                                   .out = result.out,
+                                   .softcap = c.layer.attention_softcap,
+                                   .ahead = ahead};
+  c.elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
+  K::attention_softmax(args);
+  c.elements.visit_values([&](auto e) { K::template attention_values<typename decltype(e)::type>(args); });
+  return args;
+}
+
+/// Attention of one KV head for tokens whose keys and values are stored.
+template <Kernels K, class Context>
+void attend_head(const Context& c, const HeadTokens& of, float* memory) noexcept {
+  const ChunkReader<Context> reader{c, of};
+  const AttentionScratch s(memory, reader.rows(), c.layer.head_dim);
+  const kernel::AttentionState now{s.max, s.sum, s.out}, state{s.state_max, s.state_sum, s.state};
+  reader.queries(s.q);
+  begin_state(c, of.kv_head, state);
+  auto tiles = reader.tiles(reader.first_chunk());
+  for (std::size_t chunk = reader.first_chunk(); chunk < reader.end_chunk(); ++chunk) {
+    const auto ahead = reader.tiles_after(chunk);
+    const auto args = attend_chunk<K>(reader, chunk, tiles.data(), ahead.data(), s, now);
     K::attention_merge(args, state);
+    tiles = ahead;
   }
   K::attention_finish(state);
-  finish_head<K>(c, kv_head, first, last, s.state);
+  finish_head<K>(c, of.kv_head, of.first, of.last, s.state);
+}
+
+/// How the work of one block of tokens is cut where heads are fewer than workers, or do not divide evenly among them.
+/// Results of chunks wait in what the scratch of the workers holds beside that of so few rows.
+struct ContextSplit {
+  std::size_t chunks = 0;  // of each KV head at a time; 0: heads stay whole
+
+  /// Numbers of a result of so many rows: out, max and sum.
+  [[nodiscard]] static constexpr std::size_t result_floats(std::size_t rows, std::size_t head_dim) noexcept {
+    return round_up<std::size_t>(rows * (head_dim + 2), 16);
+  }
+  /// Results that the scratch of one worker holds behind its own part.
+  [[nodiscard]] static std::size_t results(const LayerConfig& layer, std::size_t rows) noexcept {
+    const std::size_t d = layer.head_dim, all = AttentionScratch::floats(layer.group(), d);
+    const std::size_t own = AttentionScratch::floats_for(rows, d);
+    return own < all ? (all - own) / result_floats(rows, d) : 0;
+  }
+  /// A step of `rows` rows a KV head that sees `chunks` chunks. Each of the runs that are more costs about as much as the
+  /// work of one chunk, so a short context is never split.
+  [[nodiscard]] static ContextSplit of(const LayerConfig& layer, std::size_t rows, std::size_t chunks,
+                                       std::size_t workers) noexcept {
+    const std::size_t heads = layer.kv_heads, room = workers * results(layer, rows) / heads;
+    if (workers == 1 || room < 2) return {};
+    const std::size_t each = std::min(chunks, room - 1);  // and the state
+    const std::size_t rounds = ceil_div(chunks, each);
+    const std::size_t split = ceil_div(heads * chunks, workers) + 3 * rounds + 1;
+    return {split < ceil_div(heads, workers) * chunks ? each : 0};
+  }
+};
+
+/// Attention of all heads for tokens that one block holds, chunk by chunk.
+template <Kernels K, Executor E, class Context, class Scratch>
+void attend_chunks(E& executor, const Context& c, const ContextSplit& split, Scratch&& scratch) noexcept {
+  const std::size_t n = c.q.rows(), heads = c.layer.kv_heads, d = c.layer.head_dim;
+  const std::size_t rows = n * c.layer.group(), own = AttentionScratch::floats_for(rows, d);
+  const auto result = [&](std::size_t index) -> kernel::AttentionState {
+    const std::size_t each = ContextSplit::result_floats(rows, d), workers = executor.workers();
+    float* const at = scratch(index % workers) + own + index / workers * each;
+    return {at + rows * d, at + rows * (d + 1), {at, rows, d}};
+  };
+  executor.run(heads, [&](std::size_t head, std::size_t) noexcept {
+    store_head<K>(c, head, 0, n);
+    begin_state(c, head, result(head));
+  });
+  const ChunkReader<Context> any{c, {0, 0, n}};
+  for (std::size_t first = any.first_chunk(); first < any.end_chunk(); first += split.chunks) {
+    const std::size_t count = std::min(split.chunks, any.end_chunk() - first);
+    executor.run(heads * count, [&](std::size_t task, std::size_t worker) noexcept {
+      const ChunkReader<Context> reader{c, {task / count, 0, n}};
+      const AttentionScratch s(scratch(worker), rows, d);
+      const std::size_t chunk = first + task % count;
+      reader.queries(s.q);
+      attend_chunk<K>(reader, chunk, reader.tiles(chunk).data(), reader.tiles_after(chunk).data(), s,
+                      result(heads + task));
+    });
+    executor.run(heads, [&](std::size_t head, std::size_t worker) noexcept {
+      const ChunkReader<Context> reader{c, {head, 0, n}};
+      const AttentionScratch s(scratch(worker), rows, d);
+      const kernel::AttentionState state = result(head);
+      for (std::size_t i = 0; i < count; ++i) {
+        const kernel::AttentionState now = result(heads + head * count + i);
+        reader.see(first + i, s.visible);
+        kernel::AttentionArgs args;
+        args.head_dim = d;
+        args.q = s.q;  // as many rows
+        args.visible = s.visible;
+        args.max = now.max;
+        args.sum = now.sum;
+        args.out = now.out;
+        K::attention_merge(args, state);
+      }
+      if (first + count < any.end_chunk()) return;
+      K::attention_finish(state);
+      finish_head<K>(c, head, 0, n, state.out);
+    });
+  }
 }
 
 /// Attention of all heads. `scratch(worker)` gives a worker its AttentionScratch memory.
@@ -242,20 +381,28 @@ void attend(E& executor, const Context& c, Scratch&& scratch) noexcept {
   const std::size_t n = c.q.rows(), kv_heads = c.layer.kv_heads;
   const std::size_t block = std::max<std::size_t>(1, attention_rows / c.layer.group());  // tokens
   const std::size_t blocks = ceil_div(n, block);
-  if (blocks == 1) {  // every unit needs only what it stores itself
+  if (blocks == 1) {
+    const ChunkReader<Context> any{c, {0, 0, n}};
+    const auto split =
+        ContextSplit::of(c.layer, any.rows(), any.end_chunk() - any.first_chunk(), executor.workers());
+    if (split.chunks != 0) return attend_chunks<K>(executor, c, split, scratch);
     executor.run(kv_heads, [&](std::size_t head, std::size_t worker) noexcept {
-      store_head<K>(c, head, 0, n);
-      attend_head<K>(c, head, 0, n, scratch(worker));
+      store_head<K>(c, head, 0, n);  // a head needs only what it stores itself
+      attend_head<K>(c, {head, 0, n}, scratch(worker));
     });
     return;
   }
+  // Later tokens see more: the first block is followed by the last one, the second by the last but one.
+  const auto tokens = [=](std::size_t task) -> HeadTokens {
+    const std::size_t i = task % blocks, at = (i % 2 == 0 ? i / 2 : blocks - 1 - i / 2) * block;
+    return {task / blocks, at, std::min(at + block, n)};
+  };
   executor.run(kv_heads * blocks, [&](std::size_t task, std::size_t) noexcept {
-    const std::size_t first = task % blocks * block;
-    store_head<K>(c, task / blocks, first, std::min(first + block, n));
+    const HeadTokens of = tokens(task);
+    store_head<K>(c, of.kv_head, of.first, of.last);
   });
   executor.run(kv_heads * blocks, [&](std::size_t task, std::size_t worker) noexcept {
-    const std::size_t first = task % blocks * block;
-    attend_head<K>(c, task / blocks, first, std::min(first + block, n), scratch(worker));
+    attend_head<K>(c, tokens(task), scratch(worker));
   });
 }
 
@@ -267,7 +414,7 @@ void attend_each(E& executor, std::size_t sequences, std::size_t kv_heads, Conte
   executor.run(kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
     const auto c = context(task % sequences);  // neighbours in a worker's share are of unlike lengths
     store_head<K>(c, task / sequences, 0, 1);
-    attend_head<K>(c, task / sequences, 0, 1, scratch(worker));
+    attend_head<K>(c, {task / sequences, 0, 1}, scratch(worker));
   });
 }
 

@@ -53,6 +53,7 @@ struct AttentionArgs {
   float* sum = nullptr;              // (rows) l of this chunk
   MatrixView<float> out;             // (rows, head_dim) o of this chunk
   float softcap = 0;                 // what visible scores are bent under before the maximum; 0: as they are
+  const std::byte* const* ahead = nullptr;  // (chunk_tiles) a hint: those read next; may be null
 };
 
 /// The state of rows across chunks.

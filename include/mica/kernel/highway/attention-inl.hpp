@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Per target: attention of some rows over one chunk. Scores have tokens in lanes, values have dimensions in lanes, so
-// neither sums across lanes. Rows share what is loaded and converted; a row never reads a tile that it does not see.
+// neither sums across lanes. Up to four rows share what is loaded and converted; a row never reads a tile that it does
+// not see. Whoever reads a tile first asks for the same bytes of the tile that comes a chunk later: a core that computes
+// and waits by turns leaves the bus idle half of the time.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_INL_HPP
@@ -50,54 +52,18 @@ HWY_INLINE hn::Mask<DF> mask_of(const Slots& s, std::size_t part) {
   return hn::RebindMask(DF(), hn::And(from, to));
 }
 
-/// The visible scores of one tile.
-HWY_INLINE void store_scores(const VF* scores, const Slots& s, float* p) {
-  for (std::size_t part = 0; part < parts; ++part) {
-    if (s.all()) {
-      hn::StoreU(scores[part], DF(), p + part * lanes);
-    } else {
-      hn::BlendedStore(scores[part], mask_of(s, part), DF(), p + part * lanes);
-    }
-  }
+/// How far behind a tile its successor lies, modulo 2^64; 0, which asks for what is being read, when there is none.
+HWY_INLINE std::size_t distance_ahead(const AttentionArgs& a, std::size_t tile, bool first_rows) {
+  if (!first_rows || a.ahead == nullptr || a.ahead[tile] == nullptr) return 0;
+  return reinterpret_cast<std::uintptr_t>(a.ahead[tile]) - reinterpret_cast<std::uintptr_t>(a.tiles[tile]);
 }
 
-// ---- scores of real elements
-
-/// Rows [row, row + rows) with `tiles` consecutive tiles; q[i] * key[i] in order of i.
-template <std::size_t rows, std::size_t tiles, class T>
-HWY_INLINE void real_scores(const AttentionArgs& a, const std::size_t* row, const std::size_t* tile) {
-  const DF d;
-  VF c[rows][tiles][parts];
-  const float* q[rows];
-  const T* keys[tiles];
-  for (std::size_t r = 0; r < rows; ++r) q[r] = a.q[row[r]].data();
-  for (std::size_t t = 0; t < tiles; ++t) keys[t] = reinterpret_cast<const T*>(a.tiles[tile[t]]);
-  MICA_UNROLL
-  for (std::size_t r = 0; r < rows; ++r) {
-    MICA_UNROLL
-    for (std::size_t t = 0; t < tiles; ++t) {
-      MICA_UNROLL
-      for (std::size_t part = 0; part < parts; ++part) c[r][t][part] = hn::Zero(d);
-    }
-  }
-  for (std::size_t i = 0; i < a.head_dim; ++i) {
-    MICA_UNROLL
-    for (std::size_t t = 0; t < tiles; ++t) {
-      MICA_UNROLL
-      for (std::size_t part = 0; part < parts; ++part) {
-        const VF key = load(keys[t] + i * 16 + part * lanes);
-        MICA_UNROLL
-        for (std::size_t r = 0; r < rows; ++r)
-          c[r][t][part] = hn::MulAdd(hn::Set(d, q[r][i]), key, c[r][t][part]);
-      }
-    }
-  }
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t t = 0; t < tiles; ++t) {
-      for (std::size_t part = 0; part < parts; ++part)
-        c[r][t][part] = hn::Mul(c[r][t][part], hn::Set(d, a.scale));
-      store_scores(c[r][t], slots_in(a.visible[row[r]], tile[t]), a.p[row[r]].data() + tile[t] * 16);
-    }
+/// The visible scores of one part of a tile.
+HWY_INLINE void store_scores(VF scores, const Slots& s, std::size_t part, float* p) {
+  if (s.all()) {
+    hn::StoreU(scores, DF(), p + part * lanes);
+  } else {
+    hn::BlendedStore(scores, mask_of(s, part), DF(), p + part * lanes);
   }
 }
 
@@ -115,6 +81,51 @@ HWY_INLINE SeenTiles seen_by(const AttentionArgs& a, const std::size_t* row, std
     if (any) seen.tile[seen.count++] = t;
   }
   return seen;
+}
+
+// ---- scores of real elements
+
+/// `rows` rows with `tiles` tiles; q[i] * key[i] in order of i.
+template <std::size_t rows, std::size_t tiles, class T>
+HWY_INLINE void real_scores(const AttentionArgs& a, const std::size_t* row, const std::size_t* tile) {
+  const DF d;
+  VF c[rows][tiles][parts];
+  const float* q[rows];
+  const T* keys[tiles];
+  std::size_t ahead[tiles];
+  for (std::size_t r = 0; r < rows; ++r) q[r] = a.q[row[r]].data();
+  for (std::size_t t = 0; t < tiles; ++t) {
+    keys[t] = reinterpret_cast<const T*>(a.tiles[tile[t]]);
+    ahead[t] = distance_ahead(a, tile[t], row[0] < 4);
+  }
+  MICA_UNROLL
+  for (std::size_t r = 0; r < rows; ++r) {
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tiles; ++t) {
+      MICA_UNROLL
+      for (std::size_t part = 0; part < parts; ++part) c[r][t][part] = hn::Zero(d);
+    }
+  }
+  for (std::size_t i = 0; i < a.head_dim; ++i) {
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tiles; ++t) {
+      prefetch(keys[t] + i * 16, ahead[t]);
+      MICA_UNROLL
+      for (std::size_t part = 0; part < parts; ++part) {
+        const VF key = load(keys[t] + i * 16 + part * lanes);
+        MICA_UNROLL
+        for (std::size_t r = 0; r < rows; ++r)
+          c[r][t][part] = hn::MulAdd(hn::Set(d, q[r][i]), key, c[r][t][part]);
+      }
+    }
+  }
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t t = 0; t < tiles; ++t) {
+      const Slots s = slots_in(a.visible[row[r]], tile[t]);
+      for (std::size_t part = 0; part < parts; ++part)
+        store_scores(hn::Mul(c[r][t][part], hn::Set(d, a.scale)), s, part, a.p[row[r]].data() + tile[t] * 16);
+    }
+  }
 }
 
 template <std::size_t rows, class T>
@@ -135,9 +146,13 @@ struct IntegerQuery {
 };
 
 inline void quantize_query(const float* q, std::size_t head_dim, IntegerQuery& out) {
-  std::int32_t bits = 0;
-  for (std::size_t i = 0; i < head_dim; ++i)
-    bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(q[i]) & 0x7FFFFFFF);
+  VI largest = hn::Zero(DI());
+  std::size_t i = 0;
+  for (; i + lanes <= head_dim; i += lanes) {
+    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(q + i))));
+  }
+  std::int32_t bits = hn::ReduceMax(DI(), largest);
+  for (; i < head_dim; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(q[i]) & 0x7FFFFFFF);
   const float amax = std::bit_cast<float>(bits);
   const bool finite = bits < 0x7F800000;
   const bool zero = !finite || amax < 1e-30f;
@@ -146,32 +161,43 @@ inline void quantize_query(const float* q, std::size_t head_dim, IntegerQuery& o
   if (zero) return;
   const float inverse = 16383.0f / amax;
   const hn::Rebind<std::int16_t, DF> d16;
-  std::size_t i = 0;
-  for (; i + lanes <= head_dim; i += lanes) {
+  for (i = 0; i + lanes <= head_dim; i += lanes) {
     const VI code = hn::NearestInt(hn::Mul(load(q + i), hn::Set(DF(), inverse)));
     hn::StoreU(hn::DemoteTo(d16, code), d16, out.code + i);
   }
   for (; i < head_dim; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(q[i] * inverse));
 }
 
-/// One tile for `rows` rows: every four dimensions, a token has two sums of two products.
-template <std::size_t rows>
+/// As many tokens of a tile as a vector of floats has lanes. Their keys fill two vectors of 16-bit numbers every four
+/// dimensions, in which a token has two sums of two products.
+struct Block {
+  std::size_t tile;
+  std::size_t part;
+};
+
+template <std::size_t rows, std::size_t blocks>
 HWY_INLINE void q8_scores(const AttentionArgs& a, const std::size_t* row, const IntegerQuery* q,
-                          std::size_t tile) {
+                          const Block* block) {
   using D8 = hn::Rebind<std::int8_t, DI16>;
   const hn::Repartition<std::int64_t, DI16> d64;
   const DF d;
-  constexpr std::size_t tokens = lanes / 2;  // in one vector of 16-bit numbers
-  constexpr std::size_t vectors = 16 / tokens;
-  const std::byte* const bytes = a.tiles[tile];
-  VI sum[rows][vectors], more[rows][vectors];
+  constexpr std::size_t bytes = lanes * 2;  // of keys in one vector
+  const std::int8_t* keys[blocks];
+  std::size_t ahead[blocks];
+  VI sum[rows][blocks][2], more[rows][blocks][2];
+  for (std::size_t b = 0; b < blocks; ++b) {
+    keys[b] = reinterpret_cast<const std::int8_t*>(a.tiles[block[b].tile]) + block[b].part * 2 * bytes;
+    ahead[b] = distance_ahead(a, block[b].tile, row[0] < 4);
+  }
   MICA_UNROLL
   for (std::size_t r = 0; r < rows; ++r) {
     MICA_UNROLL
-    for (std::size_t v = 0; v < vectors; ++v) sum[r][v] = more[r][v] = hn::Zero(DI());
+    for (std::size_t b = 0; b < blocks; ++b) {
+      MICA_UNROLL
+      for (std::size_t v = 0; v < 2; ++v) sum[r][b][v] = more[r][b][v] = hn::Zero(DI());
+    }
   }
   for (std::size_t i = 0; i < a.head_dim; i += 4) {
-    const auto* const codes = reinterpret_cast<const std::int8_t*>(bytes) + i * 16;
     VI16 four[rows];
     MICA_UNROLL
     for (std::size_t r = 0; r < rows; ++r) {
@@ -180,34 +206,48 @@ HWY_INLINE void q8_scores(const AttentionArgs& a, const std::size_t* row, const 
       four[r] = hn::BitCast(DI16(), hn::Set(d64, dims));
     }
     MICA_UNROLL
-    for (std::size_t v = 0; v < vectors; ++v) {
-      const VI16 keys = hn::PromoteTo(DI16(), hn::LoadU(D8(), codes + v * tokens * 4));
+    for (std::size_t b = 0; b < blocks; ++b) {
+      prefetch(keys[b] + i * 16, ahead[b]);
       MICA_UNROLL
-      for (std::size_t r = 0; r < rows; ++r) {
-        sum[r][v] = hn::ReorderWidenMulAccumulate(DI(), keys, four[r], sum[r][v], more[r][v]);
+      for (std::size_t v = 0; v < 2; ++v) {
+        const VI16 key = hn::PromoteTo(DI16(), hn::LoadU(D8(), keys[b] + i * 16 + v * bytes));
+        MICA_UNROLL
+        for (std::size_t r = 0; r < rows; ++r) {
+          sum[r][b][v] = hn::ReorderWidenMulAccumulate(DI(), key, four[r], sum[r][b][v], more[r][b][v]);
+          keep(sum[r][b][v]);
+        }
       }
     }
   }
-  const Half* const scales = format::Q8_0::scales(bytes, a.head_dim);
-  for (std::size_t r = 0; r < rows; ++r) {
-    VF scores[parts];
-    for (std::size_t part = 0; part < parts; ++part) {
-      const VI low = hn::RearrangeToOddPlusEven(sum[r][2 * part], more[r][2 * part]);
-      const VI high = hn::RearrangeToOddPlusEven(sum[r][2 * part + 1], more[r][2 * part + 1]);
+  MICA_UNROLL
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const std::size_t tile = block[b].tile, part = block[b].part;
+    const VF scales = load(format::Q8_0::scales(a.tiles[tile], a.head_dim) + part * lanes);
+    MICA_UNROLL
+    for (std::size_t r = 0; r < rows; ++r) {
+      const VI low = hn::RearrangeToOddPlusEven(sum[r][b][0], more[r][b][0]);
+      const VI high = hn::RearrangeToOddPlusEven(sum[r][b][1], more[r][b][1]);
       const VI total = hn::Add(hn::ConcatEven(DI(), high, low), hn::ConcatOdd(DI(), high, low));
       const VF scaled = hn::Mul(hn::ConvertTo(d, total), hn::Set(d, q[r].scale * a.scale));
-      scores[part] = hn::Mul(scaled, load(scales + part * lanes));
+      store_scores(hn::Mul(scaled, scales), slots_in(a.visible[row[r]], tile), part,
+                   a.p[row[r]].data() + tile * 16);
     }
-    store_scores(scores, slots_in(a.visible[row[r]], tile), a.p[row[r]].data() + tile * 16);
   }
 }
 
 template <std::size_t rows>
 HWY_NOINLINE void q8_scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
+  // Two multipliers with a latency of four or five: as many sums as the registers hold beside keys and queries.
+  constexpr std::size_t together = (rows <= 2 ? 2 : 1) * (HWY_TARGET <= HWY_AVX3 ? 2 : 1);
   IntegerQuery q[rows];
   for (std::size_t r = 0; r < rows; ++r) quantize_query(a.q[row[r]].data(), a.head_dim, q[r]);
   const SeenTiles seen = seen_by(a, row, rows);
-  for (std::size_t t = 0; t < seen.count; ++t) q8_scores<rows>(a, row, q, seen.tile[t]);
+  Block block[chunk_tiles * parts];
+  const std::size_t count = seen.count * parts;
+  for (std::size_t b = 0; b < count; ++b) block[b] = {seen.tile[b / parts], b % parts};
+  std::size_t b = 0;
+  for (; b + together <= count; b += together) q8_scores<rows, together>(a, row, q, block + b);
+  for (; b < count; ++b) q8_scores<rows, 1>(a, row, q, block + b);
 }
 
 template <std::size_t rows, KvElement E>
@@ -231,8 +271,9 @@ void attention_scores(const AttentionArgs& a) {
       count = 0;
     }
   }
-  if (count >= 2) scores_of_rows<2, E>(a, row);
-  if (count % 2 == 1) scores_of_rows<1, E>(a, row + count - 1);
+  if (count == 3) scores_of_rows<3, E>(a, row);
+  if (count == 2) scores_of_rows<2, E>(a, row);
+  if (count == 1) scores_of_rows<1, E>(a, row);
 }
 
 // ---- softmax
@@ -240,14 +281,24 @@ void attention_scores(const AttentionArgs& a) {
 /// The greatest of p in [first, last), as comparisons in order find it: a NaN in front stays, others are passed over.
 inline float largest(const float* p, std::size_t first, std::size_t last) {
   const DF d;
-  VF top = hn::Set(d, p[first]);
+  constexpr std::size_t vectors = 4;  // a comparison and a choice follow each other
+  VF top[vectors];
+  MICA_UNROLL
+  for (std::size_t v = 0; v < vectors; ++v) top[v] = hn::Set(d, p[first]);
   std::size_t j = first;
-  for (; j + lanes <= last; j += lanes) {
-    const VF v = load(p + j);
-    top = hn::IfThenElse(hn::Gt(v, top), v, top);
+  for (; j + vectors * lanes <= last; j += vectors * lanes) {
+    MICA_UNROLL
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const VF x = load(p + j + v * lanes);
+      top[v] = hn::IfThenElse(hn::Gt(x, top[v]), x, top[v]);
+    }
   }
+  for (; j + lanes <= last; j += lanes)
+    top[0] = hn::IfThenElse(hn::Gt(load(p + j), top[0]), load(p + j), top[0]);
+  MICA_UNROLL
+  for (std::size_t v = 1; v < vectors; ++v) top[0] = hn::IfThenElse(hn::Gt(top[v], top[0]), top[v], top[0]);
   alignas(64) float m[lanes];
-  hn::Store(top, d, m);
+  hn::Store(top[0], d, m);
   float best = m[0];
   for (std::size_t i = 1; i < lanes; ++i) best = m[i] > best ? m[i] : best;
   for (; j < last; ++j) best = p[j] > best ? p[j] : best;
@@ -291,7 +342,8 @@ inline void attention_softmax(const AttentionArgs& a) {
 
 // ---- values
 
-template <class E>
+/// The type of an element's numbers as they lie in a tile of values.
+template <KvElement E>
 struct ValueType {
   using type = typename E::Block;
 };
@@ -300,98 +352,121 @@ struct ValueType<format::Q8_0> {
   using type = std::int8_t;
 };
 
-/// A tile's numbers, its tokens' scales (1 for real elements), and where one token's numbers begin.
-template <KvElement E>
-struct ValueTile {
+/// Tokens that some rows all see, and what each row multiplies their numbers by, (rows, 256).
+template <std::size_t rows, KvElement E>
+struct ValueRun {
   using T = typename ValueType<E>::type;
-  const T* values;
+  const AttentionArgs& a;
+  std::size_t row;
+  Visible seen;
   std::size_t stride;
-  float scale[16];
+  const float* weight[rows];
+  float* out[rows];
+  float scaled[is_real_element<E> ? 1 : rows][is_real_element<E> ? 1 : chunk_tokens];
 
-  HWY_INLINE ValueTile(const AttentionArgs& a, std::size_t tile) {
-    const std::byte* const bytes = a.tiles[tile] + a.value_offset;
-    values = reinterpret_cast<const T*>(bytes);
-    stride = a.head_dim;
+  HWY_INLINE ValueRun(const AttentionArgs& args, std::size_t first_row, const Visible& tokens)
+      : a(args), row(first_row), seen(tokens), stride(args.head_dim) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      weight[r] = a.p[row + r].data();
+      out[r] = a.out[row + r].data();
+    }
     if constexpr (!is_real_element<E>) {
       stride = E::padded(a.head_dim);
-      for (std::size_t i = 0; i < 16; i += lanes)
-        hn::StoreU(load(E::scales(bytes, a.head_dim) + i), DF(), scale + i);
+      for (std::size_t r = 0; r < rows; ++r) weight[r] = scaled[r];
+      for (std::size_t tile = first_tile(seen); tile < last_tile(seen); ++tile) scale_tile(tile);
     }
   }
-  HWY_INLINE float weight(float p, std::size_t slot) const {
-    if constexpr (is_real_element<E>) return p;
-    return p * scale[slot];
+  /// p * scale, in all slots: those that no row sees hold anything and are not used.
+  HWY_INLINE void scale_tile(std::size_t tile) {
+    const Half* const scales = E::scales(a.tiles[tile] + a.value_offset, a.head_dim);
+    for (std::size_t part = 0; part < parts; ++part) {
+      const VF scale = load(scales + part * lanes);
+      const std::size_t at = tile * 16 + part * lanes;
+      for (std::size_t r = 0; r < rows; ++r)
+        hn::StoreU(hn::Mul(load(a.p[row + r].data() + at), scale), DF(), scaled[r] + at);
+    }
+  }
+  HWY_INLINE const T* values(std::size_t tile) const {
+    return reinterpret_cast<const T*>(a.tiles[tile] + a.value_offset);
   }
 };
-template <std::size_t rows, std::size_t vectors, KvElement E>
-HWY_INLINE void add_values(const ValueTile<E>& tile, const float (&weights)[rows][16], const Slots& s,
-                           std::size_t i, float* const (&out)[rows]) {
+
+/// Numbers [i, i + vectors * lanes) of the outputs stay in registers while all tokens pass by in order.
+template <std::size_t vectors, std::size_t rows, KvElement E>
+HWY_INLINE void add_values(const ValueRun<rows, E>& run, std::size_t i) {
   const DF d;
   VF c[rows][vectors];
   MICA_UNROLL
   for (std::size_t r = 0; r < rows; ++r) {
     MICA_UNROLL
-    for (std::size_t v = 0; v < vectors; ++v) c[r][v] = load(out[r] + i + v * lanes);
+    for (std::size_t v = 0; v < vectors; ++v) c[r][v] = load(run.out[r] + i + v * lanes);
   }
-  for (std::size_t j = s.first; j < s.last; ++j) {
-    MICA_UNROLL
-    for (std::size_t v = 0; v < vectors; ++v) {
-      const VF value = load(tile.values + j * tile.stride + i + v * lanes);
+  constexpr std::size_t bytes = vectors * lanes * sizeof(typename ValueRun<rows, E>::T);
+  for (std::size_t tile = first_tile(run.seen); tile < last_tile(run.seen); ++tile) {
+    const Slots s = slots_in(run.seen, tile);
+    const std::size_t ahead = distance_ahead(run.a, tile, run.row == 0);
+    const auto* value = run.values(tile) + s.first * run.stride + i;
+    for (std::size_t j = tile * 16 + s.first; j < tile * 16 + s.last; ++j, value += run.stride) {
       MICA_UNROLL
-      for (std::size_t r = 0; r < rows; ++r) c[r][v] = hn::MulAdd(hn::Set(d, weights[r][j]), value, c[r][v]);
+      for (std::size_t line = 0; line < bytes; line += 64) prefetch(value, ahead + line);
+      VF weight[rows];
+      MICA_UNROLL
+      for (std::size_t r = 0; r < rows; ++r) weight[r] = hn::Set(d, run.weight[r][j]);
+      MICA_UNROLL
+      for (std::size_t v = 0; v < vectors; ++v) {
+        const VF number = load(value + v * lanes);
+        MICA_UNROLL
+        for (std::size_t r = 0; r < rows; ++r) c[r][v] = hn::MulAdd(weight[r], number, c[r][v]);
+      }
     }
   }
   MICA_UNROLL
   for (std::size_t r = 0; r < rows; ++r) {
     MICA_UNROLL
-    for (std::size_t v = 0; v < vectors; ++v) hn::StoreU(c[r][v], d, out[r] + i + v * lanes);
+    for (std::size_t v = 0; v < vectors; ++v) hn::StoreU(c[r][v], d, run.out[r] + i + v * lanes);
   }
 }
 
-/// The tokens [s.first, s.last) of one tile for rows that all see them.
+/// Numbers [i, head_dim), fewer than fill a vector.
 template <std::size_t rows, KvElement E>
-HWY_NOINLINE void add_tile(const AttentionArgs& a, std::size_t row, std::size_t tile, const Slots& s) {
-  const ValueTile<E> values(a, tile);
-  float weights[rows][16];
-  float* out[rows];
-  for (std::size_t r = 0; r < rows; ++r) {
-    out[r] = a.out[row + r].data();
-    const float* const p = a.p[row + r].data() + tile * 16;
-    for (std::size_t j = s.first; j < s.last; ++j) weights[r][j] = values.weight(p[j], j);
-  }
-  // Eight sums hide the latency of the multiply-add.
-  constexpr std::size_t vectors = 8 / rows;
-  std::size_t i = 0;
-  for (; i + vectors * lanes <= a.head_dim; i += vectors * lanes)
-    add_values<rows, vectors, E>(values, weights, s, i, out);
-  for (; i + lanes <= a.head_dim; i += lanes) add_values<rows, 1, E>(values, weights, s, i, out);
-  if (i == a.head_dim) return;
-  for (std::size_t j = s.first; j < s.last; ++j) {
-    const std::size_t count = a.head_dim - i;
+HWY_INLINE void add_last_values(const ValueRun<rows, E>& run, std::size_t i) {
+  const std::size_t count = run.a.head_dim - i;
+  for (std::size_t j = run.seen.first; j < run.seen.last; ++j) {
     alignas(64) float numbers[lanes];
-    hn::Store(load_first(values.values + j * values.stride + i, count), DF(), numbers);
+    hn::Store(load_first(run.values(j / 16) + j % 16 * run.stride + i, count), DF(), numbers);
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t k = 0; k < count; ++k)
-        out[r][i + k] = std::fma(weights[r][j], numbers[k], out[r][i + k]);
+        run.out[r][i + k] = std::fma(run.weight[r][j], numbers[k], run.out[r][i + k]);
     }
   }
 }
 
-/// Tiles that all rows see whole are shared; the others are taken row by row. Tokens stay in order for every row.
+template <std::size_t rows, KvElement E>
+HWY_NOINLINE void add_run(const AttentionArgs& a, std::size_t row, const Visible& seen) {
+  if (seen.empty()) return;
+  const ValueRun<rows, E> run(a, row, seen);
+  // As many sums as the registers hold beside numbers and weights.
+  constexpr std::size_t vectors = many_registers || rows <= 2 ? 4 : 2;
+  std::size_t i = 0;
+  for (; i + vectors * lanes <= a.head_dim; i += vectors * lanes) add_values<vectors>(run, i);
+  for (; i + lanes <= a.head_dim; i += lanes) add_values<1>(run, i);
+  if (i < a.head_dim) add_last_values(run, i);
+}
+
+/// Tokens that all rows see are shared; those before and behind are taken row by row. Every row meets its tokens in order.
 template <std::size_t rows, KvElement E>
 HWY_INLINE void values_of_rows(const AttentionArgs& a, std::size_t row) {
-  for (std::size_t tile = 0; tile < chunk_tiles; ++tile) {
-    bool shared = true;
-    for (std::size_t r = 0; r < rows; ++r) shared = shared && slots_in(a.visible[row + r], tile).all();
-    if (shared) {
-      add_tile<rows, E>(a, row, tile, {0, 16});
-      continue;
-    }
-    for (std::size_t r = 0; r < rows; ++r) {
-      const Slots s = slots_in(a.visible[row + r], tile);
-      if (!s.none()) add_tile<1, E>(a, row + r, tile, s);
-    }
+  const Visible* const v = a.visible + row;
+  Visible shared = v[0];
+  for (std::size_t r = 1; r < rows; ++r)
+    shared = {HWY_MAX(shared.first, v[r].first), HWY_MIN(shared.last, v[r].last)};
+  if (shared.empty()) {
+    for (std::size_t r = 0; r < rows; ++r) add_run<1, E>(a, row + r, v[r]);
+    return;
   }
+  for (std::size_t r = 0; r < rows; ++r) add_run<1, E>(a, row + r, {v[r].first, shared.first});
+  add_run<rows, E>(a, row, shared);
+  for (std::size_t r = 0; r < rows; ++r) add_run<1, E>(a, row + r, {shared.last, v[r].last});
 }
 
 template <KvElement E>
@@ -400,8 +475,9 @@ void attention_values(const AttentionArgs& a) {
   for (std::size_t r = 0; r < n; ++r) std::fill_n(a.out[r].data(), a.head_dim, 0.0f);
   std::size_t r = 0;
   for (; r + 4 <= n; r += 4) values_of_rows<4, E>(a, r);
-  for (; r + 2 <= n; r += 2) values_of_rows<2, E>(a, r);
-  for (; r < n; ++r) values_of_rows<1, E>(a, r);
+  if (n - r == 3) values_of_rows<3, E>(a, r);
+  if (n - r == 2) values_of_rows<2, E>(a, r);
+  if (n - r == 1) values_of_rows<1, E>(a, r);
 }
 
 // ---- merge and finish

@@ -191,6 +191,15 @@ HWY_INLINE void prefetch_write(T* p) {
 #endif
 }
 
+/// Keeps a sum of dot products in its register: gcc moves such sums to other registers and back on every turn of a loop.
+HWY_INLINE void keep(VI& sum) {
+#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86
+  asm("" : "+v"(sum.raw));
+#else
+  (void)sum;
+#endif
+}
+
 /// Adds the upper half to the lower one until four lanes are left.
 template <class D, class V>
 HWY_INLINE auto fold_halves(D, V v) {
