@@ -5,7 +5,7 @@
 # Every function has a section of its own, so that the linker leaves out what nobody calls. There are no names of symbols.
 
 file(GLOB units CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/mica/kernel/highway/units/*.cpp")
-list(FILTER units INCLUDE REGEX "/(matmul_k|attention_real|elementwise)[a-z_]*\\.cpp$")
+list(FILTER units INCLUDE REGEX "/(matmul_k|matmul_real|attention_real|elementwise)[a-z_]*\\.cpp$")
 target_sources(example_05_small PRIVATE ${units})
 target_compile_options(example_05_small PRIVATE -UHWY_DISABLED_TARGETS
   -DHWY_DISABLED_TARGETS=HWY_SSSE3+HWY_SSE4+HWY_ALL_SVE+HWY_AVX3_SPR+HWY_AVX3_ZEN4)
