@@ -68,8 +68,19 @@ struct Inputs {
   }
 };
 
-template <class F>
+template <class G>
+struct FileForm {
+  using type = G;
+};
+template <class F, class L>
+struct FileForm<tensor::Packed<F, L>> {
+  using type = F;
+};
+
+/// G: a format, or its packed form.
+template <class G>
 struct Bench {
+  using F = typename FileForm<G>::type;
   std::size_t rows;
   bench::Pages<typename F::Block> blocks;
   bench::Pages<float> y;
@@ -88,15 +99,25 @@ struct Bench {
       else
         blocks[i] = blocks[i - distinct];
     }
+    if constexpr (tensor::is_packed<G>) pack_in_place();
+  }
+  void pack_in_place() {
+    const std::size_t panel = tensor::Rows16::rows * cols / F::block_size;  // blocks
+    std::vector<typename F::Block> copy(panel);
+    for (std::size_t i = 0; i < blocks.size(); i += panel) {
+      std::copy_n(blocks.data() + i, panel, copy.data());
+      tensor::pack<tensor::Rows16>(tensor::Matrix<F>(copy.data(), tensor::Rows16::rows, cols),
+                                   reinterpret_cast<std::byte*>(blocks.data() + i));
+    }
   }
   template <class K>
   void run(std::size_t n, std::size_t last) {
-    kernel::MatmulArgs<F> a;
+    kernel::MatmulArgs<G> a;
     a.w = {blocks.data(), rows, cols};
     a.x = {{inputs.values.data(), n, cols}, inputs.quantized(n)};
     a.y = {y.data(), n, rows};
     a.last = last;
-    K::template matmul<F>(a);
+    K::template matmul<G>(a);
   }
   void check() {
     for (const std::size_t n : std::initializer_list<std::size_t>{1, 3, 11}) {
@@ -129,21 +150,22 @@ void record(std::FILE* json, std::string_view format, std::size_t n, const char*
 
 template <class F>
 void measure(Inputs& inputs, const bench::Limits& limits, std::FILE* json) {
-  std::printf("%-5s", std::string(F::name).c_str());
+  const std::string name = std::string(F::name) + (tensor::is_packed<F> ? " packed" : "");
+  std::printf("%-14s", name.c_str());
   {
     Bench<F> decode(std::size_t{192} << 20, inputs);
     decode.check();
     const auto t = decode.time(1);
     std::printf(" | %5.1f %5.1f  %3.0f %%", decode.gb() / t.best, decode.gb() / t.median,
                 100 * decode.gb() / t.best / limits.read_gbs);
-    record(json, F::name, 1, "GB/s", decode.gb() / t.best, decode.gb() / t.median);
+    record(json, name, 1, "GB/s", decode.gb() / t.best, decode.gb() / t.median);
   }
   Bench<F> prefill(std::size_t{2} << 20, inputs);
   for (const std::size_t n : {std::size_t{3}, std::size_t{8}, tokens}) {
     const auto t = prefill.time(n);
     std::printf(" | %5.0f %5.0f  %3.0f %%", prefill.gmac(n) / t.best, prefill.gmac(n) / t.median,
                 100 * prefill.gmac(n) / t.best / limits.gops);
-    record(json, F::name, n, "GMAC/s", prefill.gmac(n) / t.best, prefill.gmac(n) / t.median);
+    record(json, name, n, "GMAC/s", prefill.gmac(n) / t.best, prefill.gmac(n) / t.median);
   }
   std::printf("\n");
   std::fflush(stdout);
@@ -170,13 +192,15 @@ int main(int argc, char** argv) {
                  limits.read_gbs, limits.gops);
   }
   std::printf(
-      "      | 1 token, GB/s      | 3 tokens, GMAC/s   | 8 tokens           | 512 tokens\n"
-      "      |  best   med  limit |  best   med  limit |  best   med  limit |  best   med  limit\n");
+      "               | 1 token, GB/s      | 3 tokens, GMAC/s   | 8 tokens           | 512 tokens\n"
+      "               |  best   med  limit |  best   med  limit |  best   med  limit |  best   med  limit\n");
   Inputs inputs;
   format::All::for_each([&](auto type) {
     using F = typename decltype(type)::type;
     if constexpr (F::vector_codec) {
-      if (chosen.empty() || F::name == chosen) measure<F>(inputs, limits, json);
+      if (!chosen.empty() && F::name != chosen) return;
+      measure<F>(inputs, limits, json);
+      if constexpr (PackableFormat<F>) measure<tensor::Packed<F>>(inputs, limits, json);
     }
   });
   if (json != nullptr) std::fclose(json);
