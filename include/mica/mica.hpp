@@ -127,7 +127,10 @@
 
 // tensor: matrices whose format is known when the file is
 #include "mica/tensor/any_matrix.hpp"
+#include "mica/tensor/layout.hpp"
 #include "mica/tensor/matrix.hpp"
+#include "mica/tensor/packed.hpp"
+#include "mica/tensor/rows16.hpp"
 
 // gguf: the file format
 #include "mica/gguf/array.hpp"
