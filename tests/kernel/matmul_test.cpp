@@ -62,10 +62,17 @@ TEST_CASE_TEMPLATE("products with single numbers that have no codec equal the sp
     Product<F>(5, 33, tokens, rng).check();
 }
 
-TEST_CASE_TEMPLATE("more tokens than a panel takes change nothing", F, format::Q4_K, format::Q8_0,
-                   format::F16) {
+TEST_CASE_TEMPLATE(
+    "neither the end of a tile, nor of a block of tokens, nor of a strip of rows shows in a product", F,
+    format::Q4_K, format::Q6_K, format::Q3_K, format::Q8_0, format::Q4_1, format::NVFP4, format::F16) {
   CounterRng rng(4);
-  Product<F>(18, 2, 133, rng).check();
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{10, 11, 12, 13, 14, 15, 23, 24, 25})
+    Product<F>(18, 2, tokens, rng).check();
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{95, 97, 127, 128, 129, 133, 257})
+    Product<F>(18, 1, tokens, rng).check();
+  Product<F> product(275, 2, 7, rng);
+  product.check();
+  product.check(13, 272, true);
 }
 
 TEST_CASE_TEMPLATE("rows longer than a tile takes at once, and more than share it, change nothing", F,

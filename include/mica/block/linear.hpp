@@ -20,6 +20,17 @@ namespace mica::block {
 /// Rows of a weight matrix in one task: enough to hide the call, few enough to share evenly.
 inline constexpr std::size_t slice_rows = 64;
 
+/// The same for products of n tokens with `rows` rows together: many tokens take up to four times as many, which share
+/// the preparation of the tokens, as long as every worker gets eight tasks.
+[[nodiscard]] constexpr std::size_t rows_of_task(std::size_t n, std::size_t rows,
+                                                 std::size_t workers) noexcept {
+  std::size_t slice = slice_rows;
+  while (n >= 16 && slice < 4 * slice_rows && rows >= 8 * workers * 2 * slice) slice *= 2;
+  return slice;
+}
+static_assert(rows_of_task(512, 16384, 2) == 256 && rows_of_task(512, 2048, 2) == 128);
+static_assert(rows_of_task(512, 2048, 3) == 64 && rows_of_task(1, 16384, 1) == 64);
+
 /// One product y = x W^T + bias; with `add`, y += that.
 template <class List>
 struct Product {
@@ -58,15 +69,19 @@ void project_slice(const kernel::Input& x, const Product<List>& product, std::si
 template <Kernels K, Executor E, class List>
 void project(E& executor, const kernel::Input& x, std::span<const Product<List>> products) noexcept {
   std::array<std::size_t, 9> first{};  // the first task of each product
+  std::size_t rows = 0;
   MICA_ASSERT(products.size() < first.size());
+  for (const Product<List>& product : products) rows += product.w.rows();
+  const std::size_t step =
+      rows_of_task(products.empty() ? 0 : products[0].y.rows(), rows, executor.workers());
   for (std::size_t i = 0; i < products.size(); ++i) {
-    first[i + 1] = first[i] + ceil_div(products[i].w.rows(), slice_rows);
+    first[i + 1] = first[i] + ceil_div(products[i].w.rows(), step);
   }
   executor.run(first[products.size()], [&](std::size_t task, std::size_t) noexcept {
     std::size_t i = 0;
     while (task >= first[i + 1]) ++i;
-    const std::size_t begin = (task - first[i]) * slice_rows;
-    project_slice<K>(x, products[i], begin, std::min(begin + slice_rows, products[i].w.rows()));
+    const std::size_t begin = (task - first[i]) * step;
+    project_slice<K>(x, products[i], begin, std::min(begin + step, products[i].w.rows()));
   });
 }
 

@@ -118,6 +118,19 @@ HWY_INLINE VI dot4(VU8 w, VI8 x, VI sum) {
 }
 #endif
 
+// Where the dot goes by pairs, pairs of several dots are added in 16 bits, as many as cannot overflow, and widened once.
+#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
+template <int code_max>
+inline constexpr std::size_t paired_dots = signed_codes<code_max> ? 1 : 32767 / (2 * 127 * code_max);
+#else
+template <int code_max>
+inline constexpr std::size_t paired_dots = 1;
+#endif
+HWY_INLINE VI16 dot2(VU8 w, VI8 x) { return hn::SatWidenMulPairwiseAdd(DI16(), w, x); }
+HWY_INLINE VI add_pairs(VI16 pairs, VI sum) {
+  return hn::Add(sum, hn::WidenMulPairwiseAdd(DI(), pairs, hn::Set(DI16(), 1)));
+}
+
 /// Four rows of four lanes become four columns, in every 128-bit block.
 template <class V>
 HWY_INLINE void transpose4(V& a, V& b, V& c, V& e) {

@@ -65,7 +65,7 @@ struct Panel {
 
 /// Tokens that share the filling of a panel.
 template <IntegerFormat F>
-inline constexpr std::size_t block_tokens = 128 * 256 / HWY_MAX(std::size_t{256}, Chunk<F>::values);
+inline constexpr std::size_t block_tokens = 96 * 256 / HWY_MAX(std::size_t{256}, Chunk<F>::values);
 
 /// A chunk of the activations of a block of tokens: what a tile broadcasts.
 template <IntegerFormat F>
@@ -142,6 +142,8 @@ HWY_INLINE void gather_token(const TokenChunk& x, std::size_t t, std::size_t n, 
     prefetch(x.codes, 256 + k);
     hn::Store(hn::LoadU(DI8(), x.codes + k), DI8(), out.codes[t] + k);
   }
+  prefetch(x.scales, 64);
+  prefetch(x.sums, 64);
   gather_factors_whole<F>(x, factors);
 }
 
@@ -189,6 +191,42 @@ HWY_INLINE VF of_rows(const float* p, std::size_t v) {
   return hn::Load(DF(), reinterpret_cast<const float*>(reinterpret_cast<const char*>(p) + v * panel_step<F>));
 }
 
+/// Vector v of the rows of a line.
+template <IntegerFormat F>
+HWY_INLINE VU8 line_of(const std::uint8_t* lines, std::size_t line, std::size_t v) {
+  return hn::Load(DU8(), lines + 64 * line + v * panel_step<F>);
+}
+
+/// Adds lines [first, last) of a group.
+template <IntegerFormat F, std::size_t first, std::size_t last, std::size_t tokens>
+HWY_INLINE void add_dots(const std::uint8_t* lines, const std::int8_t* codes, TileOf<VI, tokens>& sum) {
+  constexpr std::size_t fit = paired_dots<F::code_max>;
+  constexpr bool paired = fit > 1 && last - first > 1;
+  TileOf<VI16, tokens> pairs;
+  MICA_UNROLL
+  for (std::size_t q = first; q < last; ++q) {
+    const VU8 w0 = line_of<F>(lines, q, 0), w1 = line_of<F>(lines, q, 1);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const VI8 x = hn::BitCast(DI8(), broadcast4(codes + t * Chunk<F>::values + 4 * q));
+      if constexpr (paired) {
+        pairs[0][t] = q == first ? dot2(w0, x) : hn::Add(pairs[0][t], dot2(w0, x));
+        pairs[1][t] = q == first ? dot2(w1, x) : hn::Add(pairs[1][t], dot2(w1, x));
+      } else {
+        sum[0][t] = dot4<F::code_max>(w0, x, sum[0][t]);
+        sum[1][t] = dot4<F::code_max>(w1, x, sum[1][t]);
+      }
+    }
+  }
+  if constexpr (paired) {
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      sum[0][t] = add_pairs(pairs[0][t], sum[0][t]);
+      sum[1][t] = add_pairs(pairs[1][t], sum[1][t]);
+    }
+  }
+}
+
 /// Integer sums of a group.
 template <IntegerFormat F, std::size_t tokens>
 HWY_INLINE void dot_group(const std::uint8_t* lines, const std::int8_t* codes, const std::int32_t* start,
@@ -201,17 +239,16 @@ HWY_INLINE void dot_group(const std::uint8_t* lines, const std::int8_t* codes, c
       sum[0][t] = sum[1][t] = hn::Zero(DI());
     }
   }
-  MICA_UNROLL
-  for (std::size_t q = 0; q < F::group / 4; ++q) {
-    const VU8 w0 = hn::Load(DU8(), lines + 64 * q);
-    const VU8 w1 = hn::Load(DU8(), lines + 64 * q + panel_step<F>);
-    MICA_UNROLL
-    for (std::size_t t = 0; t < tokens; ++t) {
-      const VI8 x = hn::BitCast(DI8(), broadcast4(codes + t * Chunk<F>::values + 4 * q));
-      sum[0][t] = dot4<F::code_max>(w0, x, sum[0][t]);
-      sum[1][t] = dot4<F::code_max>(w1, x, sum[1][t]);
-    }
+  constexpr std::size_t n = F::group / 4;
+  constexpr std::size_t fit = paired_dots<F::code_max>;
+  constexpr std::size_t step = fit == 1 ? n : HWY_MIN(n, std::bit_floor(fit));
+  add_dots<F, 0, step>(lines, codes, sum);
+  if constexpr (step <= n / 2) add_dots<F, step, 2 * step>(lines, codes, sum);
+  if constexpr (step <= n / 4) {
+    add_dots<F, 2 * step, 3 * step>(lines, codes, sum);
+    add_dots<F, 3 * step, 4 * step>(lines, codes, sum);
   }
+  static_assert(4 * step >= n);
 }
 
 /// The weighted sums of 32 values s: exact, below 2^24.
@@ -244,54 +281,102 @@ HWY_INLINE void weighted_sums(const Tile<F>& tile, std::size_t s, TileOf<VF, tok
   }
 }
 
-/// Adds n blocks to the outputs.
-template <std::size_t tokens, IntegerFormat F>
-HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t n) {
-  const DF d;
-  constexpr std::size_t sums = F::block_size / 32, groups = F::block_size / F::group;
-  const auto output = [&](std::size_t v, std::size_t t) HWY_ATTR {
-    return tile.y + (lanes < panel_rows ? v * lanes : v * block_tokens<F> * panel_rows) + t * panel_rows;
-  };
-  for (std::size_t b = 0; b < n; ++b) {
-    TileOf<VF, tokens> sum, isum;
+/// Where the outputs of vector v and token t of a tile lie.
+template <IntegerFormat F>
+HWY_INLINE float* output(const Tile<F>& tile, std::size_t v, std::size_t t) {
+  return tile.y + (lanes < panel_rows ? v * lanes : v * block_tokens<F> * panel_rows) + t * panel_rows;
+}
+
+/// Every output becomes change(v, t, output).
+template <std::size_t tokens, IntegerFormat F, class Change>
+HWY_INLINE void change_outputs(const Tile<F>& tile, const Change& change) {
+  MICA_UNROLL
+  for (std::size_t v = 0; v < tile_vectors; ++v) {
     MICA_UNROLL
-    for (std::size_t t = 0; t < tokens; ++t) sum[0][t] = sum[1][t] = hn::Zero(d);
-    for (std::size_t s = b * sums; s < (b + 1) * sums; ++s) {
-      weighted_sums<F>(tile, s, isum);
-      MICA_UNROLL
-      for (std::size_t t = 0; t < tokens; ++t) {
-        const VF scale = hn::Set(d, tile.scale[t * Chunk<F>::values / 32 + s]);
-        sum[0][t] = hn::MulAdd(scale, isum[0][t], sum[0][t]);
-        sum[1][t] = hn::MulAdd(scale, isum[1][t], sum[1][t]);
-      }
-    }
-    MICA_UNROLL
-    for (std::size_t v = 0; v < tile_vectors; ++v) {
-      const VF factor = of_rows<F>(tile.rows->d[b], v);
-      MICA_UNROLL
-      for (std::size_t t = 0; t < tokens; ++t)
-        hn::Store(hn::MulAdd(factor, sum[v][t], hn::Load(d, output(v, t))), d, output(v, t));
-    }
-    if constexpr (!F::has_mins) continue;
-    MICA_UNROLL
-    for (std::size_t t = 0; t < tokens; ++t) sum[0][t] = sum[1][t] = hn::Zero(d);
-    for (std::size_t g = b * groups; g < (b + 1) * groups; ++g) {
-      const VF min0 = of_rows<F>(tile.rows->min[g], 0), min1 = of_rows<F>(tile.rows->min[g], 1);
-      MICA_UNROLL
-      for (std::size_t t = 0; t < tokens; ++t) {
-        const VF factor = hn::Set(d, tile.min_factor[t * Chunk<F>::groups + g]);
-        sum[0][t] = hn::MulAdd(min0, factor, sum[0][t]);
-        sum[1][t] = hn::MulAdd(min1, factor, sum[1][t]);
-      }
-    }
-    MICA_UNROLL
-    for (std::size_t v = 0; v < tile_vectors; ++v) {
-      const VF factor = of_rows<F>(tile.rows->dmin[b], v);
-      MICA_UNROLL
-      for (std::size_t t = 0; t < tokens; ++t)
-        hn::Store(hn::NegMulAdd(factor, sum[v][t], hn::Load(d, output(v, t))), d, output(v, t));
+    for (std::size_t t = 0; t < tokens; ++t) {
+      float* const y = output(tile, v, t);
+      hn::Store(change(v, t, hn::Load(DF(), y)), DF(), y);
     }
   }
+}
+
+template <std::size_t tokens>
+HWY_INLINE void clear(TileOf<VF, tokens>& v) {
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) v[0][t] = v[1][t] = hn::Zero(DF());
+}
+
+/// acc and the weighted sums of 32 values s.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void add_sums(const Tile<F>& tile, std::size_t s, TileOf<VF, tokens>& acc) {
+  TileOf<VF, tokens> isum;
+  weighted_sums<F>(tile, s, isum);
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const VF scale = hn::Set(DF(), tile.scale[t * Chunk<F>::values / 32 + s]);
+    acc[0][t] = hn::MulAdd(scale, isum[0][t], acc[0][t]);
+    acc[1][t] = hn::MulAdd(scale, isum[1][t], acc[1][t]);
+  }
+}
+
+/// mac and the mins of group g.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void add_mins(const Tile<F>& tile, std::size_t g, TileOf<VF, tokens>& mac) {
+  const VF min0 = of_rows<F>(tile.rows->min[g], 0), min1 = of_rows<F>(tile.rows->min[g], 1);
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const VF factor = hn::Set(DF(), tile.min_factor[t * Chunk<F>::groups + g]);
+    mac[0][t] = hn::MulAdd(min0, factor, mac[0][t]);
+    mac[1][t] = hn::MulAdd(min1, factor, mac[1][t]);
+  }
+}
+
+/// Adds n blocks to the outputs. The mins take a turn of their own, so that one set of accumulators is alive at a time.
+template <std::size_t tokens, IntegerFormat F>
+HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t n) {
+  constexpr std::size_t sums = F::block_size / 32, groups = F::block_size / F::group;
+  TileOf<VF, tokens> acc;
+  for (std::size_t b = 0; b < n; ++b) {
+    clear<tokens>(acc);
+    for (std::size_t s = b * sums; s < (b + 1) * sums; ++s) add_sums<F>(tile, s, acc);
+    change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF y) HWY_ATTR {
+      return hn::MulAdd(of_rows<F>(tile.rows->d[b], v), acc[v][t], y);
+    });
+    if constexpr (!F::has_mins) continue;
+    clear<tokens>(acc);
+    for (std::size_t g = b * groups; g < (b + 1) * groups; ++g) add_mins<F>(tile, g, acc);
+    change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF y) HWY_ATTR {
+      return hn::NegMulAdd(of_rows<F>(tile.rows->dmin[b], v), acc[v][t], y);
+    });
+  }
+}
+
+/// The same for blocks of 32 values, with the outputs in registers.
+template <std::size_t tokens, IntegerFormat F>
+requires(F::block_size == 32) HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t n) {
+  TileOf<VF, tokens> product, sum;
+  change_outputs<tokens>(tile,
+                         [&](std::size_t v, std::size_t t, VF y) HWY_ATTR { return product[v][t] = y; });
+  for (std::size_t b = 0; b < n; ++b) {
+    const VF d[tile_vectors] = {of_rows<F>(tile.rows->d[b], 0), of_rows<F>(tile.rows->d[b], 1)};
+    clear<tokens>(sum);
+    add_sums<F>(tile, b, sum);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      product[0][t] = hn::MulAdd(d[0], sum[0][t], product[0][t]);
+      product[1][t] = hn::MulAdd(d[1], sum[1][t], product[1][t]);
+    }
+    if constexpr (!F::has_mins) continue;
+    const VF dmin[tile_vectors] = {of_rows<F>(tile.rows->dmin[b], 0), of_rows<F>(tile.rows->dmin[b], 1)};
+    clear<tokens>(sum);
+    for (std::size_t g = b * 32 / F::group; g < (b + 1) * 32 / F::group; ++g) add_mins<F>(tile, g, sum);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      product[0][t] = hn::NegMulAdd(dmin[0], sum[0][t], product[0][t]);
+      product[1][t] = hn::NegMulAdd(dmin[1], sum[1][t], product[1][t]);
+    }
+  }
+  change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF) HWY_ATTR { return product[v][t]; });
 }
 
 /// A pair of panels times one tile of tokens.
@@ -320,19 +405,30 @@ struct PanelProduct {
   bool add;
 };
 
-/// Rows [16 p, 16 p + 16) of one token; what lies outside the slice is dropped.
-HWY_INLINE void write_panel(const PanelProduct& a, std::size_t p, std::size_t token, const float* products) {
-  const std::size_t begin = HWY_MAX(a.first, p * panel_rows), end = HWY_MIN(a.last, (p + 1) * panel_rows);
-  float* const y = a.y[token].data();
-  for (std::size_t r = begin; r < end; ++r) {
-    const float product = products[r - p * panel_rows];
-    y[r] = a.add ? y[r] + product : product;
+/// Rows [16 p, 16 p + 16) of tokens [token, token + n); what lies outside the slice is dropped.
+HWY_INLINE void write_panel(const PanelProduct& a, std::size_t p, std::size_t token, std::size_t n,
+                            const float (*products)[panel_rows]) {
+  const DF d;
+  const std::size_t row = p * panel_rows, begin = HWY_MAX(a.first, row),
+                    end = HWY_MIN(a.last, row + panel_rows);
+  for (std::size_t t = 0; t < n; ++t) {
+    float* const y = a.y[token + t].data() + row;
+    if (end - begin == panel_rows) {
+      MICA_UNROLL
+      for (std::size_t r = 0; r < panel_rows; r += lanes) {
+        const VF product = hn::Load(d, products[t] + r);
+        hn::StoreU(a.add ? hn::Add(hn::LoadU(d, y + r), product) : product, d, y + r);
+      }
+    } else {
+      for (std::size_t r = begin - row; r < end - row; ++r)
+        y[r] = a.add ? y[r] + products[t][r] : products[t][r];
+    }
   }
 }
 
-// Panels that share a block of tokens: 128 rows x 128 tokens of outputs are 64 KiB; with at most 50 KiB of activations and
+// Panels that share a block of tokens: 256 rows x 96 tokens of outputs are 96 KiB; with at most 40 KiB of activations and
 // two panels of 5 KiB they lie on the stack and in the second level.
-inline constexpr std::size_t strip_panels = 8;
+inline constexpr std::size_t strip_panels = 16;
 
 /// Panels [p, p_end), at most strip_panels of them, times tokens [token, token_end).
 template <IntegerFormat F, class Fill>
@@ -358,9 +454,7 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, std::s
       }
     }
   }
-  for (std::size_t i = p; i < p_end; ++i) {
-    for (std::size_t t = 0; t < tokens; ++t) write_panel(a, i, token + t, y[i - p][t]);
-  }
+  for (std::size_t i = p; i < p_end; ++i) write_panel(a, i, token, tokens, y[i - p]);
 }
 
 /// The product, where fill(p, b, n, panel) takes apart blocks [b, b + n) of rows [16 p, 16 p + 16): n blocks of a chunk
@@ -369,7 +463,8 @@ template <IntegerFormat F, class Fill>
 void multiply_panels(const PanelProduct& a, const Fill& fill) {
   const std::size_t n = a.y.rows(), p_end = (a.last + panel_rows - 1) / panel_rows;
   const std::size_t count = (n + block_tokens<F> - 1) / block_tokens<F>;
-  const std::size_t step = ((n + count - 1) / count + 1) / 2 * 2;
+  const std::size_t share = ((n + count - 1) / count + tile_tokens - 1) / tile_tokens * tile_tokens;
+  const std::size_t step = HWY_MIN(block_tokens<F>, share);
   if (a.first >= a.last) return;
   for (std::size_t t = 0; t < n; t += step) {
     for (std::size_t p = a.first / panel_rows; p < p_end; p += strip_panels)
