@@ -28,7 +28,10 @@ int exit_code(StopReason reason) {
 }  // namespace
 
 Answerer::Answerer(const Options& options, Model& model, std::string stop)
-    : options_(options), model_(model), sampler_(options.sampler, model.config().n_vocab) {
+    : options_(options),
+      model_(model),
+      sampler_(options.sampler, model.config().n_vocab),
+      drafter_(options.drafts) {
   const std::int64_t wanted = options.n_predict.value_or(-1);
   generate_.max_tokens = wanted < 0 ? 0 : static_cast<std::size_t>(wanted);
   generate_.stop_at_end = !options.ignore_eos;
@@ -45,10 +48,11 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
              " tokens; the context of ", session.model().n_ctx(), " has room for ", session.room(),
              "; use a larger -c");
   if (options_.n_predict == 0) return read_only(session, prompt);
-  result_ = generate(session, model_.tokenizer(), sampler_, prompt, generate_, [&](std::string_view piece) {
-    show(piece);
-    return true;
-  });
+  result_ = generate(session, model_.tokenizer(), sampler_, drafter_, prompt, generate_,
+                     [&](std::string_view piece) {
+                       show(piece);
+                       return true;
+                     });
   show_end();
   return exit_code(result_.reason);
 }
@@ -94,7 +98,9 @@ std::string Answerer::timings_line() const {
   const auto phase = [](const Phase& p) {
     return join(p.tokens, " tokens, ", fixed(p.tokens_per_second(), 2), " t/s");
   };
+  const DraftCounts& d = result_.drafts;
   return join("prompt ", phase(result_.timings.prompt), "; answer ", phase(result_.timings.predicted),
+              drafter_.most() == 0 ? "" : join("; drafts ", d.accepted, " of ", d.drafted, " accepted"),
               "; peak ", budget::size_text(peak_bytes()));
 }
 
@@ -103,11 +109,14 @@ std::string Answerer::json_object() const {
     return join("\"", name, "_n\":", p.tokens, ",\"", name, "_ms\":", fixed(p.seconds * 1e3, 3), ",\"", name,
                 "_per_second\":", fixed(p.tokens_per_second(), 3));
   };
+  const DraftCounts& d = result_.drafts;
+  const std::string drafts =
+      drafter_.most() == 0 ? "" : join(",\"draft_n\":", d.drafted, ",\"draft_n_accepted\":", d.accepted);
   return join("{\"content\":", json_string(options_.jsonl ? std::string_view() : std::string_view(text_)),
               ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
               "\",\"tokens_predicted\":", result_.tokens.size(), ",\"timings\":{",
               phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
-              "},\"peak_bytes\":", peak_bytes(), "}");
+              drafts, "},\"peak_bytes\":", peak_bytes(), "}");
 }
 
 int complete_text(const Options& options, Model& model, const std::string& prompt) {

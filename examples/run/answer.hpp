@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/runtime/generate.hpp"
+#include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/sample/sampler.hpp"
 #include "options.hpp"
@@ -46,6 +47,7 @@ class Answerer {
   const Options& options_;
   Model& model_;
   sample::Sampler<> sampler_;
+  Ngram drafter_;
   GenerateOptions generate_;
   GenerateResult result_;
   std::string text_;

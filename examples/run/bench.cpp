@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Speed of reading prompts and of writing tokens, in the fields and the table that llama-bench has, with the
-// memory it took. Ids are random; every step of writing computes its logits, as generation does.
+// memory it took. Ids are random; every step of writing computes its logits, as generation does. Several sequences may write
+// together; prompts are read alone.
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
@@ -10,12 +11,15 @@
 #include "mica/budget/size.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica/runtime/together.hpp"
 #include "traffic.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +33,7 @@ struct Test {
   std::size_t n_prompt = 0;
   std::size_t n_gen = 0;
   std::size_t n_depth = 0;
+  std::size_t parallel = 1;  // sequences that write
 };
 
 struct Result {
@@ -40,7 +45,7 @@ struct Result {
   std::uint64_t token_bytes = 0;  // that a token written in the middle of the test reads
   std::uint64_t token_macs = 0;   // multiply-adds that a token read there takes
 
-  [[nodiscard]] std::size_t tokens() const noexcept { return test.n_prompt + test.n_gen; }
+  [[nodiscard]] std::size_t tokens() const noexcept { return test.n_prompt + test.parallel * test.n_gen; }
 };
 
 struct Spread {
@@ -93,7 +98,7 @@ std::vector<Test> tests_of(const Options& options) {
       if (n > 0) tests.push_back({n, 0, depth});
     }
     for (const std::size_t n : options.n_gen) {
-      if (n > 0) tests.push_back({0, n, depth});
+      if (n > 0) tests.push_back({0, n, depth, options.parallel});
     }
   }
   MICA_CHECK(!tests.empty(), usage, "bench: nothing to do; -p and -n are both 0");
@@ -121,17 +126,24 @@ KvFormats kv_formats(const Options& options) {
 
 class Bench {
  public:
-  Bench(const Options& options, Model& model) : options_(options), model_(model), session_(model.session()) {}
+  Bench(const Options& options, Model& model)
+      : options_(options), model_(model), together_(model.transformer()) {
+    for (std::size_t i = 0; i < options.parallel; ++i) sessions_.push_back(model.session());
+    rows_.resize(options.parallel);
+    std::iota(rows_.begin(), rows_.end(), std::size_t{0});
+  }
 
   /// One run to warm up, then the repetitions; seconds is empty when somebody interrupts.
   [[nodiscard]] Result run(const Test& test) {
     Result result{test, {}, time_now()};
-    const std::size_t middle = test.n_depth + result.tokens() / 2;
+    const std::size_t middle = test.n_depth + (test.n_prompt + test.n_gen) / 2;
     result.token_bytes = decode_bytes(model_.document(), model_.config(), kv_formats(options_), middle);
     result.token_macs = prefill_macs(model_.document(), model_.config(), middle);
     ids_ = random_ids(test.n_depth + test.n_prompt + test.n_gen, model_.config().n_vocab);
-    session_.rewind(0);
-    feed(std::span(ids_).first(test.n_depth));
+    for (std::size_t i = 0; i < test.parallel; ++i) {
+      sessions_[i].rewind(0);
+      check(sessions_[i].feed(std::span(ids_).first(test.n_depth)));
+    }
     static_cast<void>(once(test));
     const std::uint64_t faults_before = major_faults();
     for (std::size_t i = 0; i < options_.repetitions && !interrupted(); ++i)
@@ -144,29 +156,37 @@ class Bench {
 
  private:
   [[nodiscard]] double once(const Test& test) {
-    session_.rewind(test.n_depth);
-    feed({});  // what a recurrent state must run again is not measured
+    const auto sessions = std::span(sessions_).first(test.parallel);
+    for (Session<AnyModel>& session : sessions) {
+      session.rewind(test.n_depth);
+      check(session.feed({}));  // what a recurrent state must run again is not measured
+    }
     const auto ids = std::span(ids_).subspan(test.n_depth);
     const Stopwatch watch;
     if (test.n_prompt > 0) {
-      feed(ids.first(test.n_prompt));
-      static_cast<void>(session_.logits());
+      check(sessions[0].feed(ids.first(test.n_prompt)));
+      static_cast<void>(sessions[0].logits());
     }
     for (std::size_t i = 0; i < test.n_gen && !interrupted(); ++i) {
-      feed(ids.subspan(test.n_prompt + i, 1));
-      static_cast<void>(session_.logits());
+      feeds_.clear();
+      for (Session<AnyModel>& session : sessions)
+        feeds_.push_back({&session, ids.subspan(test.n_prompt + i, 1)});
+      check(together_.step(feeds_).status);
+      static_cast<void>(model_.transformer().logits(std::span(rows_).first(test.parallel)));
     }
     return watch.seconds();
   }
-  void feed(std::span<const TokenId> ids) {
-    const auto status = session_.feed(ids);
+  static void check(model::StepStatus status) {
     MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));
     MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
   }
 
   const Options& options_;
   Model& model_;
-  Session<AnyModel> session_;
+  Together<AnyModel> together_;
+  std::vector<Session<AnyModel>> sessions_;
+  std::vector<Together<AnyModel>::Feed> feeds_;
+  std::vector<std::size_t> rows_;
   std::vector<TokenId> ids_;
 };
 
@@ -236,6 +256,7 @@ Fields fields_of(const Options& options, const Subject& subject, const Result& r
                    {"n_prompt", join(result.test.n_prompt)},
                    {"n_gen", join(result.test.n_gen)},
                    {"n_depth", join(result.test.n_depth)},
+                   {"n_parallel", join(result.test.parallel)},
                    {"test_time", json_string(result.time)},
                    {"avg_ns", fixed(ns.mean, 0)},
                    {"stddev_ns", fixed(ns.deviation, 0)},
@@ -260,7 +281,8 @@ std::string object_of(const Fields& fields, std::string_view between) {
 }
 
 std::string test_name(const Test& test) {
-  const std::string name = test.n_prompt > 0 ? join("pp", test.n_prompt) : join("tg", test.n_gen);
+  std::string name = test.n_prompt > 0 ? join("pp", test.n_prompt) : join("tg", test.n_gen);
+  if (test.parallel > 1) name += join(" x", test.parallel);
   return test.n_depth > 0 ? join(name, " @ d", test.n_depth) : name;
 }
 
@@ -269,10 +291,10 @@ std::string billions(std::uint64_t parameters) {
   return count >= 1e9 ? join(fixed(count / 1e9, 2), " B") : join(fixed(count / 1e6, 2), " M");
 }
 
-/// What a test asked of the machine: reading while it wrote, arithmetic while it read.
+/// What a test asked of the machine: reading while it wrote, arithmetic while it read or several sequences shared the reading.
 std::string traffic_text(const Result& result) {
   const double rate = spread_of(rates(result)).mean;
-  if (result.test.n_gen > 0)
+  if (result.test.n_gen > 0 && result.test.parallel == 1)
     return join(test_name(result.test), ": ", budget::size_text(result.token_bytes), " a token, ",
                 fixed(rate * static_cast<double>(result.token_bytes) / 1e9, 1), " GB/s");
   return join(test_name(result.test), ": ", fixed(static_cast<double>(result.token_macs) / 1e9, 2),
@@ -363,7 +385,9 @@ int bench(const Options& options) {
   if (sized.n_ctx == 0) sized.n_ctx = needed;
   MICA_CHECK(sized.n_ctx >= needed, usage, "bench: the tests need a context of ", needed, " tokens; -c is ",
              sized.n_ctx);
-  Model model = open_model(sized);
+  MICA_CHECK(sized.parallel <= sized.chunk, usage, "bench: ", sized.parallel,
+             " sequences do not fit into steps of ", sized.chunk, " tokens; use a larger --chunk");
+  Model model = open_model(sized, sized.parallel);
   const Subject subject = subject_of(model);
   Bench bench(sized, model);
   Printer printer(sized, subject);

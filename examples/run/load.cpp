@@ -6,6 +6,7 @@
 #include "input.hpp"
 #include "progress.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace mica::program {
@@ -13,7 +14,7 @@ namespace mica::program {
 Model open_model(const Options& options, std::size_t logits_rows) {
   gguf::Document document = open_document(options);
   OpenOptions open = open_options(options);
-  open.logits_rows = logits_rows;
+  open.logits_rows = std::max(open.logits_rows, logits_rows);
   open.log = log_to_stderr(options);
   if (open.memory_bytes != 0) refuse_what_does_not_fit(document, open);
   const Waiting waiting(options, join("loading ", escaped(document.path())));

@@ -9,7 +9,7 @@
 namespace mica::program {
 
 /// The model, ready to run. With --memory it is planned first: what does not fit is refused before anything
-/// is loaded.
+/// is loaded. logits_rows: at least so many, more where the options ask for drafts.
 [[nodiscard]] Model open_model(const Options& options, std::size_t logits_rows = 1);
 
 }  // namespace mica::program

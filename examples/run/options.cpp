@@ -13,11 +13,14 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <set>
 #include <span>
+#include <string_view>
+#include <system_error>
 
 namespace mica::program {
 namespace {
@@ -163,6 +166,10 @@ void add_sampler(CLI::App& app, Options& o) {
       ->group(group);
   app.add_option("--frequency-penalty", s.frequency_penalty, "per occurrence")->type_name("X")->group(group);
   app.add_option("--presence-penalty", s.presence_penalty, "once")->type_name("X")->group(group);
+  app.add_option("--speculate", o.speculate,
+                 "guess tokens and check them in one step: ngram[:N,K]; the answer stays the same")
+      ->type_name("HOW")
+      ->group(group);
   app.add_flag("--ignore-eos", o.ignore_eos, "go on after an end token")->group(group);
   app.add_flag("--special", o.show_special, "show control tokens")->group(group);
 }
@@ -247,6 +254,10 @@ void add_bench(CLI::App& app, Options& o) {
   app.add_option("-d,--n-depth", o.n_depth, "tokens in the context before")
       ->type_name("LIST")
       ->delimiter(',')
+      ->group(group);
+  app.add_option("--parallel", o.parallel, "sequences that write together; their tokens count (also -np)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024))
       ->group(group);
   app.add_option("-r,--repetitions", o.repetitions, "runs of each test")
       ->type_name("N")
@@ -464,6 +475,31 @@ const Verb& find_verb(const std::string& name) {
   throw Stop{2, join(text, "  See ", app.get_name(), " --help.\n")};
 }
 
+/// ngram[:N[,K]]; empty: no drafts.
+NgramOptions drafts_of(std::string_view how) {
+  NgramOptions options;
+  if (how.empty()) options.drafts = 0;
+  std::string_view rest = how;
+  const auto number = [&rest](char before, std::size_t& out) {
+    if (rest.empty() || rest.front() != before) return;
+    const char* const end = rest.data() + rest.size();
+    const auto [next, error] = std::from_chars(rest.data() + 1, end, out);
+    if (error == std::errc()) rest = {next, end};
+  };
+  if (rest.starts_with("ngram")) {
+    rest.remove_prefix(5);
+    number(':', options.n);
+    if (rest.size() < how.size() - 5) number(',', options.drafts);
+  }
+  if (!rest.empty())
+    throw Stop{2, join("mica: --speculate takes ngram, ngram:N or ngram:N,K; found ", escaped(how), ".\n")};
+  try {
+    return static_cast<void>(Ngram(options)), options;
+  } catch (const Error& error) {
+    throw Stop{2, join("mica: --speculate: ", error.message(), ".\n")};
+  }
+}
+
 void check(Options& o) {
   if (o.prompt && !o.words.empty())
     throw Stop{2, "mica: a prompt was given twice: as a word and with --prompt.\n"};
@@ -472,6 +508,7 @@ void check(Options& o) {
   } else {
     o.sampler.seed = clock_seed();
   }
+  o.drafts = drafts_of(o.speculate);
 }
 
 }  // namespace
@@ -512,6 +549,7 @@ OpenOptions open_options(const Options& o) {
   OpenOptions open;
   open.n_ctx = o.n_ctx;
   open.chunk = o.chunk;
+  open.logits_rows = 1 + o.drafts.drafts;
   open.threads = o.threads;
   open.choice = o.choice;
   if (!o.memory.empty())

@@ -4,6 +4,7 @@
 // and never see the parser.
 #pragma once
 
+#include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open_options.hpp"
 #include "mica/sample/sampler_options.hpp"
 
@@ -47,6 +48,8 @@ struct Options {
   std::optional<std::int64_t> n_predict;  // negative: no limit
   std::int64_t seed = -1;                 // negative: from the clock
   sample::SamplerOptions sampler;
+  std::string speculate;             // "ngram:3,4", empty
+  NgramOptions drafts{.drafts = 0};  // the same as numbers
   bool ignore_eos = false;
   bool show_special = false;
 
@@ -83,6 +86,7 @@ struct Options {
   std::vector<std::size_t> n_prompt = {512};
   std::vector<std::size_t> n_gen = {128};
   std::vector<std::size_t> n_depth = {0};
+  std::size_t parallel = 1;  // sequences that write together
   std::size_t repetitions = 5;
   BenchFormat bench_format = BenchFormat::markdown;
   std::size_t chunks = 0;

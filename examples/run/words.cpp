@@ -17,9 +17,16 @@ struct Alias {
 
 /// Single-dash words of several letters, which no parser of POSIX style takes.
 constexpr Alias aliases[] = {
-    {"-ctk", "--cache-type-k"},       {"-ctv", "--cache-type-v"}, {"-ub", "--chunk"},
-    {"-sys", "--system-prompt"},      {"-st", "--single-turn"},   {"-cnv", "--conversation"},
-    {"-no-cnv", "--no-conversation"}, {"-co", "--color"},         {"-sysf", "--system-prompt-file"},
+    {"-ctk", "--cache-type-k"},
+    {"-ctv", "--cache-type-v"},
+    {"-ub", "--chunk"},
+    {"-sys", "--system-prompt"},
+    {"-st", "--single-turn"},
+    {"-cnv", "--conversation"},
+    {"-no-cnv", "--no-conversation"},
+    {"-co", "--color"},
+    {"-sysf", "--system-prompt-file"},
+    {"-np", "--parallel"},
 };
 
 struct Ignored {

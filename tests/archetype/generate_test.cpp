@@ -5,6 +5,7 @@
 #include "mica/runtime/generate.hpp"
 
 #include "archetype/arch.hpp"
+#include "archetype/drafter.hpp"
 #include "archetype/executor.hpp"
 #include "archetype/kernels.hpp"
 #include "archetype/kv_element.hpp"
@@ -69,6 +70,14 @@ TEST_CASE("the least model, tokenizer and sampler stage generate a text") {
   CHECK(result.reason == StopReason::length);
   REQUIRE(result.tokens.size() == 20);
   CHECK_FALSE(text.empty());
+
+  Session again(model);
+  Sampler second(256);
+  archetype::Drafter drafter;
+  const auto drafted = generate(again, tokenizer, second, drafter, prompt, {.max_tokens = 20},
+                                [](std::string_view) { return true; });
+  CHECK(drafted.tokens == result.tokens);
+  CHECK(drafted.drafts.drafted > 0);
 
   // Each token has the lowest id of the three likeliest.
   auto cache = model.make_cache();

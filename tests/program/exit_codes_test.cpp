@@ -39,6 +39,13 @@ TEST_CASE("usage errors end with 2, on stderr alone, with a suggestion where one
   CHECK(has(flag.err, "Did you mean --temperature?"));
   CHECK(mica({"complete", "x.gguf", "--top-k", "many"}).code == 2);
   CHECK(mica({"complete", "x.gguf", "word", "--prompt", "twice"}).code == 2);
+  for (const char* how :
+       {"oracle", "ngram:", "ngram:x", "ngram:3,", "ngram:3,4,5", "ngram,4", "ngram:0", "ngram:3,99"}) {
+    const Ran ran = mica({"complete", "x.gguf", "--speculate", how});
+    CAPTURE(how);
+    CHECK(ran.code == 2);
+    CHECK(has(ran.err, "--speculate"));
+  }
 }
 
 TEST_CASE("a missing file ends with 3 and the nearest name") {

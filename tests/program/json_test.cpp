@@ -45,7 +45,12 @@ TEST_CASE("an answer is an object with its text, the reason of its end, and timi
   const Json json = json_of(mica({"complete", model, "Once upon", "-n", "4", "--temp", "0", "--json"}));
   CHECK(json["content"] == " a time, there");
   CHECK(json["stop_reason"] == "length");
+  CHECK_FALSE(json["timings"].contains("draft_n"));
   check_timings(json, 3, 4);
+  const Json guessed = json_of(mica(
+      {"complete", model, "Once upon", "-n", "60", "--temp", "0", "--json", "--speculate", "ngram:1,4"}));
+  CHECK(guessed["timings"]["draft_n"] > 0);
+  CHECK(guessed["timings"]["draft_n_accepted"] <= guessed["timings"]["draft_n"]);
 }
 
 TEST_CASE("lines of an answer together are its text") {
@@ -99,7 +104,7 @@ TEST_CASE("a bench has the fields that comparisons read") {
     CHECK(std::abs(tokens * 1e9 / test["samples_ns"][0].get<double>() / test["samples_ts"][0].get<double>() -
                    1) < 1e-3);
     for (const char* name :
-         {"n_depth", "n_threads", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts", "model_size",
+         {"n_depth", "n_parallel", "n_threads", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts", "model_size",
           "model_n_params", "peak_bytes", "faults", "token_bytes", "token_macs"}) {
       CHECK_MESSAGE(test[name].is_number(), name);
     }
@@ -118,6 +123,13 @@ TEST_CASE("a bench has the fields that comparisons read") {
   int n = 0;
   for (std::string line; std::getline(lines, line); ++n) CHECK(Json::parse(line).is_object());
   CHECK(n == 4);
+  const Json together = json_of(
+      mica({"bench", model, "-p", "0", "-n", "4", "-d", "0,9", "-r", "1", "-q", "-np", "3", "-o", "json"}));
+  REQUIRE(together.size() == 2);
+  CHECK(together[1]["n_parallel"] == 3);
+  CHECK(together[1]["samples_ns"][0].get<double>() * together[1]["samples_ts"][0].get<double>() ==
+        doctest::Approx(12e9).epsilon(1e-3));
+  CHECK(mica({"bench", model, "-p", "0", "-n", "4", "-np", "3", "--chunk", "2"}).code == 2);
 }
 
 TEST_CASE("perplexity of the model's own greedy story is low, and does not depend on the chunk") {

@@ -48,7 +48,9 @@ TEST_CASE("a greedy story from nothing is the known one to the byte, under every
                                        {"--kv", "contiguous"},
                                        {"--weights", "resident"},
                                        {"--chunk", "1"},
-                                       {"--chunk", "7"}};
+                                       {"--chunk", "7"},
+                                       {"--speculate", "ngram"},
+                                       {"--speculate", "ngram:1,3"}};
   for (const Words& policy : policies) {
     const Ran ran = mica(Words{"complete", folder->string(), "", "-n", "200", "--temp", "0", "-q"} + policy);
     CAPTURE(policy.empty() ? "" : policy.front());
@@ -91,6 +93,9 @@ TEST_CASE("a seed decides a sampled text") {
   };
   CHECK(text("7") == text("7"));
   CHECK(text("7") != text("8"));
+  const Ran guessed =
+      mica({"complete", model->string(), "One day", "-n", "40", "-s", "7", "-q", "--speculate", "ngram:1,5"});
+  CHECK(guessed.out == text("7"));
 }
 
 }  // namespace

@@ -44,32 +44,38 @@ class ScriptedModel {
     std::size_t rewind(std::size_t count) noexcept { return tokens = count; }
   };
 
-  ScriptedModel(std::size_t prompt_tokens, std::string_view answer, std::size_t n_ctx = 100)
-      : script_(prompt_tokens - 1, scripted_bos), n_ctx_(n_ctx) {
+  ScriptedModel(std::size_t prompt_tokens, std::string_view answer, std::size_t n_ctx = 100,
+                std::size_t logits_rows = 1)
+      : script_(prompt_tokens - 1, scripted_bos), n_ctx_(n_ctx), logits_rows_(logits_rows) {
     for (const char c : answer) script_.push_back(first_byte + static_cast<unsigned char>(c));
     config_.n_vocab = first_byte + 256;
     config_.layers.resize(3);
-    row_.resize(config_.n_vocab);
+    rows_.resize(logits_rows * config_.n_vocab);
   }
 
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
-  [[nodiscard]] std::size_t chunk() const noexcept { return 4; }
-  [[nodiscard]] std::size_t logits_rows() const noexcept { return 1; }
+  [[nodiscard]] std::size_t chunk() const noexcept { return std::max<std::size_t>(4, logits_rows_); }
+  [[nodiscard]] std::size_t logits_rows() const noexcept { return logits_rows_; }
   [[nodiscard]] Cache make_cache() const { return {}; }
   [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const TokenId> tokens) noexcept {
     if (failing_from <= cache.tokens) return failure;
     if (cache.tokens + tokens.size() > n_ctx_) return model::StepStatus::context_full;
+    if (cache.tokens >= narrow_from && tokens.size() > most_tokens) return model::StepStatus::no_memory;
+    first_ = cache.tokens;
     cache.tokens += tokens.size();
-    last_ = cache.tokens;
     ++steps;
     return model::StepStatus::ok;
   }
-  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t>) noexcept {
-    std::fill(row_.begin(), row_.end(), 0.0f);
-    row_[last_ <= script_.size() ? script_[last_ - 1] : scripted_eos] = 1.0f;
-    if (last_ >= non_finite_from) row_[5] = std::numeric_limits<float>::quiet_NaN();
-    return {row_.data(), 1, row_.size()};
+  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept {
+    std::fill(rows_.begin(), rows_.end(), 0.0f);
+    const MatrixView<float> out(rows_.data(), rows.size(), config_.n_vocab);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const std::size_t last = first_ + rows[r] + 1;
+      out[r][last <= script_.size() ? script_[last - 1] : scripted_eos] = 1.0f;
+      if (last >= non_finite_from) out[r][5] = std::numeric_limits<float>::quiet_NaN();
+    }
+    return out;
   }
   [[nodiscard]] std::size_t first_non_finite_layer(Cache&, TokenId) noexcept { return 2; }
 
@@ -77,13 +83,16 @@ class ScriptedModel {
   std::size_t failing_from = std::numeric_limits<std::size_t>::max();
   model::StepStatus failure = model::StepStatus::no_memory;
   std::size_t non_finite_from = std::numeric_limits<std::size_t>::max();
+  std::size_t narrow_from = 0;                                        // after so many tokens a step may have
+  std::size_t most_tokens = std::numeric_limits<std::size_t>::max();  // this many
 
  private:
   arch::Config config_;
   std::vector<TokenId> script_;
-  std::vector<float> row_;
+  std::vector<float> rows_;  // (logits_rows, n_vocab)
   std::size_t n_ctx_;
-  std::size_t last_ = 0;
+  std::size_t logits_rows_;
+  std::size_t first_ = 0;  // position of the last step's first token
 };
 static_assert(StepModel<ScriptedModel>);
 

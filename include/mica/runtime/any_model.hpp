@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace mica {
 
@@ -28,6 +29,13 @@ concept StepModel = requires(M& model, const M& constant, typename M::Cache& cac
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
   { cache.tokens } -> std::convertible_to<std::size_t>;
   { cache.rewind(std::size_t{}) } noexcept -> std::same_as<std::size_t>;  // tokens that it still holds
+};
+
+/// What several sessions that step together need of it.
+template <class M>
+concept BatchModel = StepModel<M> && requires(M& model, std::span<const typename M::Part> parts) {
+  requires std::same_as<typename M::Part, model::Part<typename M::Cache>>;
+  { model.step(parts) } noexcept -> std::same_as<model::PartsStatus>;
 };
 // clang-format on
 
@@ -51,6 +59,7 @@ class AnyModel {
     explicit Cache(std::unique_ptr<CacheBase> base) noexcept : base_(std::move(base)) {}
     std::unique_ptr<CacheBase> base_;
   };
+  using Part = model::Part<Cache>;
 
   /// Takes a Transformer that `make()` returns. make_cache(transformer) makes a cache for it.
   template <class T, class Make, class MakeCache>
@@ -67,6 +76,11 @@ class AnyModel {
   [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
     const model::StepStatus status = model_->step(*cache.base_, tokens);
     cache.tokens = cache.base_->tokens();
+    return status;
+  }
+  [[nodiscard]] model::PartsStatus step(std::span<const Part> parts) noexcept {
+    const model::PartsStatus status = model_->step(parts);
+    for (const Part& part : parts) part.cache->tokens = part.cache->base_->tokens();
     return status;
   }
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept {
@@ -86,6 +100,7 @@ class AnyModel {
     virtual std::uint64_t weight_bytes() const noexcept = 0;
     virtual std::unique_ptr<CacheBase> make_cache() const = 0;
     virtual model::StepStatus step(CacheBase& cache, std::span<const text::TokenId> tokens) noexcept = 0;
+    virtual model::PartsStatus step(std::span<const Part> parts) noexcept = 0;
     virtual MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept = 0;
     virtual std::size_t first_non_finite_layer(CacheBase& cache, text::TokenId token) noexcept = 0;
   };
@@ -101,7 +116,9 @@ class AnyModel {
   template <class T, class MakeCache>
   struct Holder final : Interface {
     template <class Make>
-    Holder(Make&& make, MakeCache cache_maker) : model(make()), maker(std::move(cache_maker)) {}
+    Holder(Make&& make, MakeCache cache_maker) : model(make()), maker(std::move(cache_maker)) {
+      typed.reserve(model.chunk());
+    }
     const arch::Config& config() const noexcept override { return model.config(); }
     std::size_t n_ctx() const noexcept override { return model.n_ctx(); }
     std::size_t chunk() const noexcept override { return model.chunk(); }
@@ -112,6 +129,11 @@ class AnyModel {
     }
     model::StepStatus step(CacheBase& cache, std::span<const text::TokenId> tokens) noexcept override {
       return model.step(cache_of(cache), tokens);
+    }
+    model::PartsStatus step(std::span<const Part> parts) noexcept override {
+      typed.clear();
+      for (const Part& part : parts) typed.push_back({&cache_of(*part.cache->base_), part.tokens});
+      return model.step(typed);
     }
     MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept override {
       return model.logits(rows);
@@ -124,6 +146,7 @@ class AnyModel {
     }
     T model;
     MakeCache maker;
+    std::vector<typename T::Part> typed;  // room for as many parts as a step has tokens
   };
 
   explicit AnyModel(std::unique_ptr<Interface> model) noexcept : model_(std::move(model)) {}
@@ -131,6 +154,6 @@ class AnyModel {
   std::unique_ptr<Interface> model_;
 };
 
-static_assert(StepModel<AnyModel>);
+static_assert(BatchModel<AnyModel>);
 
 }  // namespace mica

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One sequence on a model: tokens go in by chunks, logits come out, tokens can be taken back. Works on a
-// concrete Transformer and on AnyModel alike; knows ids and no text (runtime/generate.hpp does).
+// concrete Transformer and on AnyModel alike; knows ids and no text (runtime/generate.hpp does). Sessions may share a step
+// (runtime/together.hpp).
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -16,6 +17,9 @@
 #include <vector>
 
 namespace mica {
+
+template <StepModel Model>
+class Together;
 
 /// A sequence of tokens and its keys and values. One thread at a time; one session of a model steps at a
 /// time.
@@ -54,19 +58,37 @@ class Session {
   /// positions.size() <= model().logits_rows(). Raises as logits(), but does not look for non-finite numbers.
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> positions);
 
-  /// Takes back all tokens from position `count` on; logits() needs a feed() first. Where the model has a recurrent state,
-  /// that feed() may have to run some tokens before `count` again.
+  /// Raises ErrorCode::usage for an id outside the vocabulary.
+  void check_ids(std::span<const text::TokenId> tokens) const;
+
+  /// The row of the model's last step that is the token at this position, which was in this session's last chunk.
+  [[nodiscard]] std::size_t row(std::size_t position) const;
+
+  /// Raises ErrorCode::failed for logits after the last token, at `position`, that are not finite. Looks for the layer, so that
+  /// logits need a feed() first.
+  [[noreturn]] void raise_non_finite(std::size_t position);
+
+  /// Takes back all tokens from position `count` on; logits() needs a feed() first, unless tokens of the last chunk are left.
+  /// Where the model has a recurrent state, that feed() may have to run some tokens before `count` again.
   void rewind(std::size_t count) noexcept {
     if (count >= tokens_.size()) return;
     tokens_.resize(count);
     cache_.rewind(std::min(count, cache_.tokens));
-    chunk_begin_ = chunk_size_ = 0;
+    chunk_size_ = count > chunk_begin_ ? std::min(chunk_size_, count - chunk_begin_) : 0;
   }
 
  private:
+  friend class Together<Model>;
+
   /// Runs the tokens again that the cache has lost.
   [[nodiscard]] model::StepStatus replay() noexcept;
-  [[noreturn]] void raise_non_finite(std::size_t position);
+  /// The cache took these tokens; the first of them is row `first_row` of the step.
+  void took(std::span<const text::TokenId> tokens, std::size_t first_row) {
+    chunk_begin_ = tokens_.size();
+    chunk_size_ = tokens.size();
+    first_row_ = first_row;
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  }
 
   Model* model_;
   typename Model::Cache cache_;
@@ -74,16 +96,22 @@ class Session {
   std::vector<std::size_t> rows_;
   std::size_t chunk_begin_ = 0;  // of the last chunk, whose hidden states the model still has
   std::size_t chunk_size_ = 0;
+  std::size_t first_row_ = 0;  // of the step, where the chunk lies in it
 };
+
+template <StepModel Model>
+void Session<Model>::check_ids(std::span<const text::TokenId> tokens) const {
+  const std::size_t n_vocab = model_->config().n_vocab;
+  for (const text::TokenId id : tokens) {
+    MICA_CHECK(id < n_vocab, usage, "token id ", id, " is outside the vocabulary of ", n_vocab, " tokens");
+  }
+}
 
 template <StepModel Model>
 template <class OnChunk>
 model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> tokens,
                                             const std::atomic<bool>* cancel, OnChunk&& on_chunk) {
-  const std::size_t n_vocab = model_->config().n_vocab;
-  for (const text::TokenId id : tokens) {
-    MICA_CHECK(id < n_vocab, usage, "token id ", id, " is outside the vocabulary of ", n_vocab, " tokens");
-  }
+  check_ids(tokens);
   const model::StepStatus replayed = replay();
   if (replayed != model::StepStatus::ok) return replayed;
   while (!tokens.empty()) {
@@ -91,9 +119,7 @@ model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> token
     const auto chunk = tokens.first(std::min(tokens.size(), model_->chunk()));
     const model::StepStatus status = model_->step(cache_, chunk);
     if (status != model::StepStatus::ok) return status;
-    chunk_begin_ = tokens_.size();
-    chunk_size_ = chunk.size();
-    tokens_.insert(tokens_.end(), chunk.begin(), chunk.end());
+    took(chunk, 0);
     tokens = tokens.subspan(chunk.size());
     on_chunk(chunk_begin_, chunk_size_);
   }
@@ -120,14 +146,17 @@ std::span<const float> Session<Model>::logits() {
 }
 
 template <StepModel Model>
+std::size_t Session<Model>::row(std::size_t position) const {
+  MICA_CHECK(position >= chunk_begin_ && position < chunk_begin_ + chunk_size_, usage, "logits at position ",
+             position, ": only those of the last chunk, ", chunk_begin_, " to ", chunk_begin_ + chunk_size_,
+             ", can be had");
+  return first_row_ + position - chunk_begin_;
+}
+
+template <StepModel Model>
 MatrixView<const float> Session<Model>::logits(std::span<const std::size_t> positions) {
   rows_.clear();
-  for (const std::size_t position : positions) {
-    MICA_CHECK(position >= chunk_begin_ && position < chunk_begin_ + chunk_size_, usage,
-               "logits at position ", position, ": only those of the last chunk, ", chunk_begin_, " to ",
-               chunk_begin_ + chunk_size_, ", can be had");
-    rows_.push_back(position - chunk_begin_);
-  }
+  for (const std::size_t position : positions) rows_.push_back(row(position));
   const auto rows = model_->logits(rows_);
   MICA_CHECK(rows.rows() == positions.size(), failed, "the head of the model could not be read");
   return rows;

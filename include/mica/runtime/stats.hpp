@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How long a generation took, in the two phases that people compare: reading the prompt, and writing the
-// answer.
+// answer; and how many tokens were guessed.
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,12 @@ struct Phase {
 struct Timings {
   Phase prompt;     // tokens fed before the first answer
   Phase predicted;  // tokens sampled
+};
+
+/// What became of guesses (runtime/drafter.hpp).
+struct DraftCounts {
+  std::size_t drafted = 0;
+  std::size_t accepted = 0;  // of those
 };
 
 /// Seconds since it was made.

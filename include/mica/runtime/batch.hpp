@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several answers at once through the same steps, so that weights are read once for all of them. Sequences come and go between
+// steps, and prompts are read beside those who write:
+//
+//   step   | a: 1 | b: 1 | c: prompt, 64 tokens |      | a: 1 | b: 1 | c: its last 20 |      | a: 1 | c: 1 | ...
+//
+// An answer is the one that generate() gives, whoever the neighbours are; only memory that they hold may run short.
+#pragma once
+
+#include "mica/base/bits.hpp"
+#include "mica/runtime/generation.hpp"
+#include "mica/runtime/together.hpp"
+#include "mica/sample/sampler.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica {
+
+/// How a batch shares its steps.
+struct BatchOptions {
+  std::size_t prompt_tokens =
+      64;  // of all prompts in a step in which somebody writes; else they have all of it
+};
+
+/// Answers under way. Model and tokenizer outlive it; open the model with as many logits_rows as there are sequences (with
+/// drafts: 1 + drafts for each), else the head is read several times a step. One thread at a time.
+template <StepModel Model, text::Tokenizer Tokenizer, class Sampler = sample::Sampler<>,
+          Drafter D = Undrafted>
+class Batch {
+ public:
+  using Id = std::size_t;
+  using OnText = std::function<bool(std::string_view)>;
+
+  Batch(Model& model, const Tokenizer& tokenizer, BatchOptions options = {})
+      : model_(model), tokenizer_(tokenizer), options_(options), together_(model) {}
+
+  /// A sequence joins at the next step: its session goes on with a prompt of at least one token. Session, sampler and drafter
+  /// are the batch's until it is over or removed. on_text gets whole UTF-8 sequences, false stops it; it does not throw.
+  /// Raises as generate(); ErrorCode::limit when as many sequences are there as a step has tokens.
+  Id add(Session<Model>& session, Sampler& sampler, D& drafter, std::span<const TokenId> prompt,
+         const GenerateOptions& options, OnText on_text);
+  /// The same without drafts.
+  Id add(Session<Model>& session, Sampler& sampler, std::span<const TokenId> prompt,
+         const GenerateOptions& options, OnText on_text) requires std::same_as<D, Undrafted> {
+    return add(session, sampler, undrafted_, prompt, options, std::move(on_text));
+  }
+
+  /// Runs one step; false when every sequence is over. A sequence for which there is no memory ends, the others go on.
+  /// Raises ErrorCode::failed for logits that are not finite, naming the layer; the sequences that had them are over, the
+  /// others have had their step.
+  bool step();
+
+  [[nodiscard]] bool over(Id id) const { return (*find(id))->generation.over(); }
+  /// A sequence leaves; one that was not over ends as cancelled. Raises ErrorCode::usage for one that is not here.
+  GenerateResult remove(Id id);
+  /// Sequences that are here, over or not.
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+
+ private:
+  struct Member {
+    Id id;
+    Generation<Model, Tokenizer, Sampler, D, OnText> generation;
+  };
+  using Members = std::vector<std::unique_ptr<Member>>;
+
+  [[nodiscard]] typename Members::const_iterator find(Id id) const;
+  void choose_tokens();
+  [[nodiscard]] std::size_t ask(Member& member, std::size_t most);
+  void feed();
+  void refuse(std::size_t part, model::StepStatus status);
+  void take();
+
+  Model& model_;
+  const Tokenizer& tokenizer_;
+  BatchOptions options_;
+  Together<Model> together_;
+  Undrafted undrafted_;
+  Members members_;  // in the order in which they came
+  Id next_id_ = 0;
+  std::vector<Member*> turn_;                          // who is in the step
+  std::vector<typename Together<Model>::Feed> feeds_;  // what of each of them
+  std::vector<std::size_t> rows_;
+};
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+auto Batch<M, T, S, D>::add(Session<M>& session, S& sampler, D& drafter, std::span<const TokenId> prompt,
+                            const GenerateOptions& options, OnText on_text) -> Id {
+  MICA_CHECK(!prompt.empty(), usage, "a sequence of a batch needs a prompt of one token at least");
+  MICA_CHECK(members_.size() < model_.chunk(), limit,
+             "a batch has a token of a step for each sequence; steps of ", model_.chunk(),
+             " tokens have room for no more");
+  members_.push_back(std::unique_ptr<Member>(
+      new Member{next_id_, {session, tokenizer_, sampler, drafter, prompt, options, std::move(on_text)}}));
+  return next_id_++;
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+auto Batch<M, T, S, D>::find(Id id) const -> typename Members::const_iterator {
+  const auto at =
+      std::find_if(members_.begin(), members_.end(), [id](const auto& member) { return member->id == id; });
+  MICA_CHECK(at != members_.end(), usage, "sequence ", id, " is not in the batch");
+  return at;
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+GenerateResult Batch<M, T, S, D>::remove(Id id) {
+  const auto at = find(id);
+  (*at)->generation.stop(StopReason::cancelled);
+  GenerateResult result = std::move((*at)->generation.result());
+  members_.erase(at);
+  return result;
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+bool Batch<M, T, S, D>::step() {
+  choose_tokens();
+  feed();
+  take();
+  for (Member* member : turn_) member->generation.raise_if_failed();
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const auto& member) { return !member->generation.over(); });
+}
+
+/// A token for everybody who writes, then drafts; prompts share what is left, the same for each.
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+void Batch<M, T, S, D>::choose_tokens() {
+  turn_.clear();
+  feeds_.clear();
+  std::size_t writers = 0, readers = 0, left = model_.chunk();
+  for (const auto& member : members_) {
+    if (member->generation.over()) continue;
+    ++(member->generation.reads() ? readers : writers);
+  }
+  const bool beside = writers > 0;
+  for (const auto& member : members_) {
+    if (member->generation.over() || member->generation.reads()) continue;
+    left -= ask(*member, left - --writers);
+  }
+  if (beside) left = std::min(left, options_.prompt_tokens);
+  for (const auto& member : members_) {
+    if (member->generation.over() || !member->generation.reads()) continue;
+    const std::size_t share = ceil_div(left, readers);
+    --readers;
+    if (share > 0) left -= ask(*member, share);
+  }
+}
+
+/// Answers how many tokens the member has in the step.
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+std::size_t Batch<M, T, S, D>::ask(Member& member, std::size_t most) {
+  const auto tokens = member.generation.next(most);
+  if (tokens.empty()) return 0;
+  turn_.push_back(&member);
+  feeds_.push_back({&member.generation.session(), tokens});
+  return tokens.size();
+}
+
+/// Runs the step; whoever has no room gives up drafts, or his place, and the others try again.
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+void Batch<M, T, S, D>::feed() {
+  while (!feeds_.empty()) {
+    const model::PartsStatus result = together_.step(feeds_);
+    if (result.status == model::StepStatus::ok) return;
+    if (result.status == model::StepStatus::read_failed) {
+      for (Member* member : turn_) member->generation.refuse(result.status);
+      turn_.clear();
+      feeds_.clear();
+    } else {
+      refuse(result.part, result.status);
+    }
+  }
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+void Batch<M, T, S, D>::refuse(std::size_t part, model::StepStatus status) {
+  auto& generation = turn_[part]->generation;
+  generation.refuse(status);
+  if (!generation.over()) feeds_[part].tokens = generation.next(1);
+  if (!generation.over()) return;
+  turn_.erase(turn_.begin() + static_cast<std::ptrdiff_t>(part));
+  feeds_.erase(feeds_.begin() + static_cast<std::ptrdiff_t>(part));
+}
+
+/// Gives everybody his logits, for as many at a time as the model has rows for.
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+void Batch<M, T, S, D>::take() {
+  for (std::size_t first = 0, end = 0; first < turn_.size(); first = end) {
+    rows_.clear();
+    for (; end < turn_.size(); ++end) {
+      const std::size_t rows = turn_[end]->generation.rows();
+      if (rows_.size() + rows > model_.logits_rows()) break;
+      const Session<M>& session = turn_[end]->generation.session();
+      for (std::size_t r = rows; r > 0; --r) rows_.push_back(session.row(session.tokens().size() - r));
+    }
+    const auto logits = rows_.empty() ? MatrixView<const float>() : model_.logits(rows_);
+    std::size_t row = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      auto& generation = turn_[i]->generation;
+      const std::size_t rows = generation.rows();
+      if (logits.rows() == rows_.size()) {
+        generation.take(logits.rows(row, rows));
+      } else {
+        generation.stop(StopReason::read_failed);
+      }
+      row += rows;
+    }
+  }
+}
+
+}  // namespace mica

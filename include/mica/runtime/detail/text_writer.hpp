@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From sampled tokens to pieces of text: whole UTF-8 sequences, nothing of a stop text.
+#pragma once
+
+#include "mica/runtime/generate_options.hpp"
+#include "mica/text/token_type.hpp"
+#include "mica/text/utf8.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mica::detail {
+
+/// Holds back what may be the beginning of a stop text.
+class StopTexts {
+ public:
+  explicit StopTexts(std::span<const std::string> stops) noexcept : stops_(stops) {}
+
+  /// Takes more text and returns what is surely not part of a stop text; sets found() when one is complete.
+  [[nodiscard]] std::string take(std::string_view more) {
+    held_ += more;
+    for (const std::string& stop : stops_) {
+      if (const std::size_t at = stop.empty() ? std::string::npos : held_.find(stop);
+          at != std::string::npos) {
+        found_ = true;
+        held_.resize(at);
+      }
+    }
+    const std::size_t keep = found_ ? 0 : longest_beginning();
+    std::string out = held_.substr(0, held_.size() - keep);
+    held_.erase(0, out.size());
+    return out;
+  }
+  /// What was held back when the text ended otherwise.
+  [[nodiscard]] std::string rest() noexcept { return std::exchange(held_, {}); }
+  [[nodiscard]] bool found() const noexcept { return found_; }
+
+ private:
+  /// Bytes at the end of the held text that begin a stop text.
+  [[nodiscard]] std::size_t longest_beginning() const noexcept {
+    std::size_t most = 0;
+    for (const std::string& stop : stops_) {
+      for (std::size_t n = std::min(stop.size(), held_.size()); n > most; --n) {
+        if (std::string_view(held_).substr(held_.size() - n) == std::string_view(stop).substr(0, n)) most = n;
+      }
+    }
+    return most;
+  }
+
+  std::span<const std::string> stops_;
+  std::string held_;
+  bool found_ = false;
+};
+
+/// Sampled tokens become text: whole UTF-8 sequences, without control tokens and stop texts.
+template <class Tokenizer, class OnText>
+class TextWriter {
+ public:
+  /// at_start: nothing but control tokens stands before the text, so the space that encoding puts before a
+  /// first word is not part of it.
+  TextWriter(const Tokenizer& tokenizer, const GenerateOptions& options, bool at_start, OnText& on_text)
+      : tokenizer_(tokenizer),
+        show_special_(options.show_special),
+        drop_space_(at_start && tokenizer.vocabulary().add_space_prefix()),
+        stops_(options.stop),
+        on_text_(on_text) {}
+
+  /// False when a stop text is complete or the reader wants no more.
+  [[nodiscard]] bool write(text::TokenId id) {
+    std::string piece, whole;
+    tokenizer_.append_piece(id, show_special_, piece);
+    if (drop_space_ && !piece.empty()) {
+      if (piece.front() == ' ') piece.erase(0, 1);
+      drop_space_ = false;
+    }
+    utf8_.append(piece, whole);
+    return give(stops_.take(whole)) && !stops_.found();
+  }
+  /// Gives out what was held back, unless it belongs to a stop text.
+  void finish() {
+    if (stops_.found()) return;
+    std::string whole;
+    utf8_.finish(whole);
+    std::string last = stops_.take(whole);
+    if (!stops_.found()) last += stops_.rest();
+    static_cast<void>(give(last));
+  }
+  [[nodiscard]] bool stopped() const noexcept { return stops_.found(); }
+
+ private:
+  [[nodiscard]] bool give(const std::string& text) {
+    return text.empty() || on_text_(std::string_view(text));
+  }
+
+  const Tokenizer& tokenizer_;
+  bool show_special_;
+  bool drop_space_;
+  StopTexts stops_;
+  OnText& on_text_;
+  text::Utf8Stream utf8_;
+};
+
+}  // namespace mica::detail

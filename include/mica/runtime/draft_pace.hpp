@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How many tokens to guess. A step with k drafts costs more than one without, by how much depends on machine, format and
+// k, and how many of them are right depends on the text; so both are measured while an answer is written.
+//
+//   k        the most tokens a second: (1 + r + r^2 + ... + r^k) / price(k), r being how often a draft was right lately
+//   account  in plain steps: an accepted draft earns one, the price is paid, a step without drafts earns a fiftieth.
+//            Below zero nothing is drafted, so a text in which nothing can be guessed costs about two per cent.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace mica {
+
+/// Says how many tokens to draft. Decides speed and nothing else.
+class DraftPace {
+ public:
+  static constexpr std::size_t most_drafts = 64;
+  static constexpr double earned_by_a_step = 0.02;
+  static constexpr double richest = 2;  // so that a text that stops repeating itself is left soon
+  static constexpr double poorest = -2;
+
+  /// Drafts for the next step, at most `most`.
+  [[nodiscard]] std::size_t choose(std::size_t most) const noexcept {
+    if (account_ < 0) return 0;
+    std::size_t best = 0;
+    double best_speed = 0, tokens = 1, right = 1;
+    for (std::size_t k = 1; k <= std::min(most, most_drafts); ++k) {
+      right *= right_ / (right_ + wrong_);
+      tokens += right;
+      if (tokens / price(k) <= best_speed) continue;
+      best_speed = tokens / price(k);
+      best = k;
+    }
+    return best;
+  }
+
+  /// A step took so many seconds. accepted <= drafted <= most_drafts.
+  void count(std::size_t drafted, std::size_t accepted, double seconds) noexcept {
+    double& mean = seconds_[drafted];
+    mean = mean == 0 ? seconds : mean + (seconds - mean) / 8;
+    if (drafted == 0) {
+      account_ += earned_by_a_step;
+    } else {
+      account_ += static_cast<double>(accepted) - (price(drafted) - 1);
+      right_ = 0.9 * right_ + static_cast<double>(accepted);
+      wrong_ = 0.9 * wrong_ + (accepted < drafted ? 1 : 0);
+    }
+    account_ = std::clamp(account_, poorest, richest);
+  }
+
+ private:
+  /// Of a step with k drafts, in steps without. One that was never measured is taken for cheap, and so is measured.
+  [[nodiscard]] double price(std::size_t k) const noexcept {
+    if (seconds_[0] == 0 || seconds_[k] == 0) return 1 + static_cast<double>(k) / 16;
+    return std::max(1.0, seconds_[k] / seconds_[0]);
+  }
+
+  std::array<double, most_drafts + 1> seconds_ = {};  // by drafts: a running mean; 0: never
+  double account_ = -earned_by_a_step;                // the first step is one without
+  double right_ = 2;                                  // drafts lately; at first somebody hopes
+  double wrong_ = 1;
+};
+
+}  // namespace mica

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who guesses the tokens that come next, so that one step can check several (speculative decoding). A guess costs time and
+// never changes an answer: generation keeps of it what the sampler says itself, from the same logits.
+//
+//   text ... the cat sat on | the        last: the token that no step has run yet
+//   drafts                    mat . the  one step runs 1 + 3 tokens and says how many were right
+#pragma once
+
+#include "mica/base/token_id.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+
+namespace mica {
+
+/// Guesses what follows a text. most(): how many tokens at a time, the same at every call.
+/// draft(before, last, drafts): writes tokens that may follow `before` and then `last`, and answers how many,
+/// drafts.size() <= most() at most. Ids are below n_vocab. Allocates nothing.
+// clang-format off
+template <class D>
+concept Drafter = requires(D& drafter, const D& constant, std::span<const TokenId> before, TokenId last,
+                           std::span<TokenId> drafts) {
+  { constant.most() } noexcept -> std::same_as<std::size_t>;
+  { drafter.draft(before, last, drafts) } noexcept -> std::same_as<std::size_t>;
+};
+// clang-format on
+
+/// Never guesses: one token a step.
+struct Undrafted {
+  // Required by Drafter
+  [[nodiscard]] constexpr std::size_t most() const noexcept { return 0; }
+  [[nodiscard]] std::size_t draft(std::span<const TokenId>, TokenId, std::span<TokenId>) noexcept {
+    return 0;
+  }
+};
+static_assert(Drafter<Undrafted>);
+
+}  // namespace mica

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a generation is told, and what it answers.
+#pragma once
+
+#include "mica/model/step_status.hpp"
+#include "mica/runtime/stats.hpp"
+#include "mica/text/token_id.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica {
+
+/// When an answer ends, and how it is shown.
+struct GenerateOptions {
+  std::size_t max_tokens = 0;                 // 0: until something else stops it
+  bool stop_at_end = true;                    // at a token that ends a text or a turn
+  bool show_special = false;                  // control tokens appear as text
+  std::vector<std::string> stop = {};         // texts that end the answer and do not appear in it
+  const std::atomic<bool>* cancel = nullptr;  // looked at before each token
+};
+
+/// Why it ended.
+enum class StopReason : std::uint8_t {
+  end_of_text,
+  length,
+  stop_text,
+  cancelled,
+  context_full,
+  no_memory,
+  read_failed
+};
+
+[[nodiscard]] constexpr std::string_view name(StopReason reason) noexcept {
+  constexpr std::string_view names[] = {"end_of_text",  "length",    "stop_text",  "cancelled",
+                                        "context_full", "no_memory", "read_failed"};
+  return names[static_cast<std::size_t>(reason)];
+}
+
+/// An answer.
+struct GenerateResult {
+  StopReason reason = StopReason::length;
+  std::vector<text::TokenId> tokens;  // sampled, the ending one included
+  Timings timings;
+  DraftCounts drafts;
+};
+
+namespace detail {
+
+[[nodiscard]] constexpr StopReason reason_of(model::StepStatus status) noexcept {
+  switch (status) {
+    case model::StepStatus::context_full:
+      return StopReason::context_full;
+    case model::StepStatus::no_memory:
+      return StopReason::no_memory;
+    default:
+      return StopReason::read_failed;
+  }
+}
+
+[[nodiscard]] inline bool is_set(const std::atomic<bool>* cancel) noexcept {
+  return cancel != nullptr && cancel->load(std::memory_order_relaxed);
+}
+
+}  // namespace detail
+}  // namespace mica

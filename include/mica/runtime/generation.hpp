@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One answer on its way, as a machine that somebody else turns: it says which tokens it wants to run, and is given the logits
+// after them. generate() turns one; a Batch turns many, whose tokens share steps.
+//
+//   next()   prompt, chunk by chunk | then the last token, and drafts behind it
+//   take()   nothing to do          | sample, row by row, while what was drafted is what is sampled
+#pragma once
+
+#include "mica/base/finite.hpp"
+#include "mica/runtime/detail/text_writer.hpp"
+#include "mica/runtime/draft_pace.hpp"
+#include "mica/runtime/drafter.hpp"
+#include "mica/runtime/generate_options.hpp"
+#include "mica/runtime/session.hpp"
+#include "mica/text/concept.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace mica {
+
+/// An answer in the making. Session, tokenizer, sampler, drafter and the flag in the options outlive it; until it is over the
+/// session is its own. OnText: bool(std::string_view), gets whole UTF-8 sequences; false stops.
+template <StepModel Model, text::Tokenizer Tokenizer, class Sampler, Drafter D, class OnText>
+class Generation {
+ public:
+  /// Raises ErrorCode::usage for ids outside the vocabulary, and for drafts on a model with too few rows of logits;
+  /// ErrorCode::unsupported for drafts on one with a recurrent state, which takes no token back.
+  Generation(Session<Model>& session, const Tokenizer& tokenizer, Sampler& sampler, D& drafter,
+             std::span<const TokenId> prompt, const GenerateOptions& options, OnText on_text);
+  Generation(const Generation&) = delete;  // the writer refers to its neighbours
+  Generation& operator=(const Generation&) = delete;
+
+  [[nodiscard]] Session<Model>& session() noexcept { return session_; }
+  [[nodiscard]] bool over() const noexcept { return over_; }
+  /// Whether the prompt is still being read.
+  [[nodiscard]] bool reads() const noexcept { return read_ < prompt_.size(); }
+
+  /// The tokens to run next, [1, most]: of the prompt, or the token sampled last and drafts. None when the flag is set, which
+  /// ends it. most > 0, and it is not over.
+  [[nodiscard]] std::span<const TokenId> next(std::size_t most);
+  /// How many of these, counted from the end, take() wants the logits of.
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+  /// The session took them. logits: (rows(), n_vocab)
+  void take(MatrixView<const float> logits);
+  /// The session did not take them. Drafts are given up first; without any it ends.
+  void refuse(model::StepStatus status);
+
+  /// In place of a prompt: the logits after the last token of the session.
+  void resume(std::span<const float> logits);
+  /// Ends it early.
+  void stop(StopReason reason);
+  /// Raises ErrorCode::failed where logits were not finite, naming the layer, or left no token. Runs the model: whatever else
+  /// the last step holds must have been taken.
+  void raise_if_failed();
+  /// The answer, when it is over.
+  [[nodiscard]] GenerateResult& result() noexcept { return result_; }
+
+ private:
+  enum class Failure : std::uint8_t { none, not_finite, no_token };
+
+  [[nodiscard]] std::size_t draft(std::size_t most);
+  void end_reading();
+  /// Samples after each row while what was drafted is what is sampled; answers how many rows were used.
+  [[nodiscard]] std::size_t sample_rows(MatrixView<const float> logits);
+  [[nodiscard]] bool sample(std::span<const float> logits);
+  void fail(Failure failure) {
+    failure_ = failure;
+    stop(StopReason::cancelled);
+  }
+
+  Session<Model>& session_;
+  const Tokenizer& tokenizer_;
+  Sampler& sampler_;
+  D& drafter_;
+  GenerateOptions options_;
+  OnText on_text_;
+  detail::TextWriter<Tokenizer, OnText> writer_;
+  std::vector<TokenId> prompt_;
+  std::size_t read_ = 0;         // tokens of the prompt that the session took
+  std::vector<TokenId> next_;    // what next() answered
+  std::size_t rows_ = 0;         // of its tokens
+  std::vector<TokenId> drafts_;  // (drafter.most())
+  bool draft_ = true;            // whether the next step may have drafts
+  DraftPace pace_;
+  Stopwatch step_;  // since next()
+  Failure failure_ = Failure::none;
+  bool over_ = false;
+  GenerateResult result_;
+  Stopwatch watch_;  // of reading, then of writing
+};
+
+namespace detail {
+
+/// Whether a text that begins here begins the sequence: nothing but control tokens stands before it.
+template <class Tokenizer>
+[[nodiscard]] bool only_control(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
+  const text::Vocabulary& vocabulary = tokenizer.vocabulary();
+  return std::all_of(ids.begin(), ids.end(), [&](TokenId id) {
+    return id < vocabulary.size() && vocabulary.type(id) == text::TokenType::control;
+  });
+}
+
+}  // namespace detail
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+Generation<M, T, S, D, O>::Generation(Session<M>& session, const T& tokenizer, S& sampler, D& drafter,
+                                      std::span<const TokenId> prompt, const GenerateOptions& options,
+                                      O on_text)
+    : session_(session),
+      tokenizer_(tokenizer),
+      sampler_(sampler),
+      drafter_(drafter),
+      options_(options),
+      on_text_(std::move(on_text)),
+      writer_(tokenizer, options_,
+              detail::only_control(tokenizer, session.tokens()) && detail::only_control(tokenizer, prompt),
+              on_text_),
+      prompt_(prompt.begin(), prompt.end()),
+      drafts_(drafter.most()) {
+  const M& model = session.model();
+  session.check_ids(prompt);
+  MICA_CHECK(drafts_.empty() || !model.config().recurrent(), unsupported,
+             "drafts need a model that can take tokens back; ", model.config().arch,
+             " keeps a recurrent state, which cannot");
+  MICA_CHECK(drafts_.size() <= DraftPace::most_drafts, usage, "a drafter makes ", DraftPace::most_drafts,
+             " drafts at most, this one ", drafts_.size());
+  MICA_CHECK(drafts_.size() < model.logits_rows(), usage, drafts_.size(), " drafts need ", drafts_.size() + 1,
+             " rows of logits; the model was opened with ", model.logits_rows());
+  for (const TokenId id : prompt) sampler_.accept(id);
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t most) {
+  MICA_ASSERT(most > 0 && !over_);
+  step_ = {};
+  next_.clear();
+  if (detail::is_set(options_.cancel)) {
+    stop(StopReason::cancelled);
+  } else if (reads()) {
+    const auto part = std::span(prompt_).subspan(read_, std::min(most, prompt_.size() - read_));
+    next_.assign(part.begin(), part.end());
+    rows_ = read_ + next_.size() == prompt_.size() ? 1 : 0;
+  } else {
+    next_.push_back(result_.tokens.back());
+    const auto drafts = std::span(drafts_).first(draft(most - 1));
+    next_.insert(next_.end(), drafts.begin(), drafts.end());
+    rows_ = next_.size();
+  }
+  return next_;
+}
+
+/// Drafts no token that could not be part of the answer.
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+std::size_t Generation<M, T, S, D, O>::draft(std::size_t most) {
+  const std::size_t wise = std::exchange(draft_, true) ? pace_.choose(drafts_.size()) : 0;
+  const std::size_t wanted =
+      options_.max_tokens == 0 ? most : options_.max_tokens - result_.tokens.size() - 1;
+  const std::size_t room = std::max<std::size_t>(session_.room(), 1) - 1;
+  const std::size_t n = std::min({wise, most, wanted, room});
+  if (n == 0) return 0;
+  return drafter_.draft(session_.tokens(), result_.tokens.back(), std::span(drafts_).first(n));
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+void Generation<M, T, S, D, O>::take(MatrixView<const float> logits) {
+  const double seconds = step_.seconds();
+  const bool wrote = !reads();
+  if (!wrote) read_ += next_.size();
+  if (rows_ == 0) return;
+  if (!wrote) end_reading();
+  const std::size_t before = session_.tokens().size() - rows_, drafted = rows_ - 1;
+  const std::size_t used = sample_rows(logits);
+  if (!wrote) return;
+  const std::size_t accepted = used == 0 ? 0 : used - 1;
+  pace_.count(drafted, accepted, seconds);
+  result_.drafts.drafted += drafted;
+  result_.drafts.accepted += accepted;
+  if (drafted > 0) session_.rewind(before + used);
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+std::size_t Generation<M, T, S, D, O>::sample_rows(MatrixView<const float> logits) {
+  std::size_t used = 0;
+  for (bool good = true; good && used < logits.rows();) {
+    if (detail::is_set(options_.cancel)) {
+      stop(StopReason::cancelled);
+      break;
+    }
+    const std::size_t row = used++;
+    if (!sample(logits[row])) break;
+    good = used < logits.rows() && next_[next_.size() - logits.rows() + used] == result_.tokens.back();
+  }
+  return used;
+}
+
+/// False when the answer is over.
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+bool Generation<M, T, S, D, O>::sample(std::span<const float> logits) {
+  if (!all_finite(logits)) return fail(Failure::not_finite), false;
+  const text::Vocabulary& vocabulary = tokenizer_.vocabulary();  // a head may have more rows, as padding
+  const auto id = sampler_.sample(logits.first(vocabulary.size()));
+  if (!id) return fail(Failure::no_token), false;
+  sampler_.accept(*id);
+  result_.tokens.push_back(*id);
+  if (options_.stop_at_end && vocabulary.is_end(*id)) {
+    stop(StopReason::end_of_text);
+  } else if (!writer_.write(*id)) {
+    stop(writer_.stopped() ? StopReason::stop_text : StopReason::cancelled);
+  } else if (result_.tokens.size() == options_.max_tokens) {
+    stop(StopReason::length);
+  }
+  return !over_;
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+void Generation<M, T, S, D, O>::refuse(model::StepStatus status) {
+  const bool drafted = !reads() && next_.size() > 1;
+  if (drafted && status != model::StepStatus::read_failed) {
+    draft_ = false;
+  } else {
+    stop(detail::reason_of(status));
+  }
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+void Generation<M, T, S, D, O>::resume(std::span<const float> logits) {
+  end_reading();
+  static_cast<void>(sample_rows({logits.data(), 1, logits.size()}));
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+void Generation<M, T, S, D, O>::end_reading() {
+  result_.timings.prompt = {prompt_.size(), watch_.seconds()};
+  watch_ = {};
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+void Generation<M, T, S, D, O>::stop(StopReason reason) {
+  if (std::exchange(over_, true)) return;
+  result_.reason = reason;
+  if (reads()) {
+    end_reading();
+    return;
+  }
+  writer_.finish();
+  result_.timings.predicted = {result_.tokens.size(), watch_.seconds()};
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+void Generation<M, T, S, D, O>::raise_if_failed() {
+  const std::size_t last = session_.tokens().size() - 1;
+  if (failure_ == Failure::not_finite) session_.raise_non_finite(last);
+  MICA_CHECK(failure_ == Failure::none, failed, "no token can be sampled after token ", last,
+             ": every logit is -infinity");
+}
+
+}  // namespace mica

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Guesses from the text itself (prompt lookup decoding, Saxena 2023): what followed the last tokens when they last stood
+// here follows them again. No model, no memory; one scan of the text for each guess.
+//
+//   before   a b c d e a b     last   c          the longest match of 2 to n tokens that end in last: a b c
+//   drafts             d e a b c d e ...         what follows it, and after the end of the text the drafts themselves
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/runtime/drafter.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace mica {
+
+/// How far an Ngram looks.
+struct NgramOptions {
+  std::size_t n =
+      3;  // the longest match that it looks for, 1 to 64; two tokens match at least, or one where n is 1
+  std::size_t drafts = 8;  // tokens at a time, 64 at most; 0: never drafts
+};
+
+/// Drafts by matching the last tokens in the text before them. The longest match counts, of several the latest.
+class Ngram {
+ public:
+  static constexpr std::size_t most_n = 64;
+  static constexpr std::size_t most_drafts = 64;
+
+  /// Raises ErrorCode::usage for options out of range.
+  explicit Ngram(const NgramOptions& options = {}) : options_(options) {
+    MICA_CHECK(options.n >= 1 && options.n <= most_n, usage, "ngram: found matches of ", options.n,
+               " tokens, allowed 1 to ", most_n);
+    MICA_CHECK(options.drafts <= most_drafts, usage, "ngram: found ", options.drafts,
+               " drafts, allowed 0 to ", most_drafts);
+  }
+
+  // Required by Drafter
+  [[nodiscard]] std::size_t most() const noexcept { return options_.drafts; }
+  [[nodiscard]] std::size_t draft(std::span<const TokenId> before, TokenId last,
+                                  std::span<TokenId> drafts) noexcept {
+    const std::size_t next = after_match(before, last);
+    if (next == 0) return 0;
+    for (std::size_t i = 0; i < drafts.size(); ++i) {
+      const std::size_t at = next + i;
+      drafts[i] = at < before.size()    ? before[at]
+                  : at == before.size() ? last
+                                        : drafts[at - before.size() - 1];
+    }
+    return drafts.size();
+  }
+
+ private:
+  /// The position after the best match; 0 without one.
+  [[nodiscard]] std::size_t after_match(std::span<const TokenId> before, TokenId last) const noexcept {
+    std::size_t best = std::min<std::size_t>(options_.n, 2) - 1, next = 0;
+    for (std::size_t p = before.size(); p-- > best;) {  // the latest first
+      if (before[p] != last) continue;
+      const std::size_t most = std::min(options_.n - 1, p);
+      std::size_t length = 1;
+      while (length <= most && before[p - length] == before[before.size() - length]) ++length;
+      if (length <= best) continue;
+      best = length;
+      next = p + 1;
+      if (best == options_.n) break;
+    }
+    return next;
+  }
+
+  NgramOptions options_;
+};
+static_assert(Drafter<Ngram>);
+
+}  // namespace mica

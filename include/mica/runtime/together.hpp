@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions of one model in one step: weights are read once for all of them. Who wants several answers uses runtime/batch.hpp;
+// this is for who decides himself what goes into a step.
+#pragma once
+
+#include "mica/runtime/session.hpp"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace mica {
+
+/// Feeds several sessions at once. One thread at a time.
+template <StepModel Model>
+class Together {
+  static_assert(BatchModel<Model>, "mica::Together: the model needs a step over parts (mica::BatchModel)");
+
+ public:
+  /// Tokens that a session is to take.
+  struct Feed {
+    Session<Model>* session = nullptr;
+    std::span<const TokenId> tokens;  // at least one
+  };
+
+  /// Model and sessions outlive it.
+  explicit Together(Model& model) noexcept : model_(&model) {}
+
+  /// Appends tokens to the sessions, [1, model.chunk()] in all; each session stands in one feed. All take theirs, or none: then
+  /// the status names the first feed without room. Tokens that a rewind has cost a recurrent state are run again before, in
+  /// steps of their own. Raises ErrorCode::usage for ids outside the vocabulary.
+  model::PartsStatus step(std::span<const Feed> feeds) {
+    parts_.clear();
+    for (std::size_t i = 0; i < feeds.size(); ++i) {
+      feeds[i].session->check_ids(feeds[i].tokens);
+      const model::StepStatus replayed = feeds[i].session->replay();
+      if (replayed != model::StepStatus::ok) return {replayed, i};
+      parts_.push_back({&feeds[i].session->cache_, feeds[i].tokens});
+    }
+    const model::PartsStatus result = model_->step(parts_);
+    if (result.status != model::StepStatus::ok) return result;
+    std::size_t row = 0;
+    for (const Feed& feed : feeds) {
+      feed.session->took(feed.tokens, row);
+      row += feed.tokens.size();
+    }
+    return result;
+  }
+
+ private:
+  Model* model_;
+  std::vector<typename Model::Part> parts_;
+};
+
+}  // namespace mica
