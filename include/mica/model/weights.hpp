@@ -285,7 +285,7 @@ void Weights<List>::read_experts(std::size_t i, const arch::LayerConfig& layer, 
   t.router = matrix(name("ffn_gate_inp"), e.count, width, group);
   if (has(name("ffn_gate_up_exps"))) {  // one tensor: of each expert the gate, then what it gates
     const ExpertsRef fused = experts(name("ffn_gate_up_exps"), e.count, 2 * ff, width, t.first_group);
-    for (std::size_t i = 1; i < e.count; ++i) static_cast<void>(slice(fused.expert(i), ff, ff));
+    for (std::size_t at = 1; at < e.count; ++at) static_cast<void>(slice(fused.expert(at), ff, ff));
     t.gate.first = slice(fused.first, 0, ff);
     t.up.first = slice(fused.first, ff, ff);
   } else {
