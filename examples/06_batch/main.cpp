@@ -43,8 +43,9 @@ int main(int argc, char** argv) try {
   std::list<Story> stories;
 
   const auto begin = [&] {
-    Story& story = stories.emplace_back(
-        Story{queue.back(), model.session(), {{.seed = queue.size()}, model.config().n_vocab}});
+    Story& story =
+        stories.emplace_back(Story{queue.back(), model.session(),
+                                   mica::sample::Sampler<>({.seed = queue.size()}, model.config().n_vocab)});
     queue.pop_back();
     story.id = batch.add(story.session, story.sampler, mica::prompt_ids(model.tokenizer(), story.beginning),
                          {.max_tokens = 40}, [&story](std::string_view piece) {
