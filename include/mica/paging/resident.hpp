@@ -26,8 +26,9 @@ namespace mica::paging {
 template <mica::Allocator A = alloc::Huge, class Layout = tensor::Rows16>
 class Resident {
  public:
+  /// The most that is read through memory of ours, and the panels that are read before they are packed, unless one
+  /// panel has more. Small models take less of both.
   static constexpr std::size_t bounce_bytes = std::size_t{2} << 20;
-  /// Panels that are read before they are packed, unless one panel has more.
   static constexpr std::size_t panels_bytes = std::size_t{1} << 20;
 
   // Required by Pager
@@ -104,14 +105,20 @@ bool Resident<A, L>::can_pack(const Extent& tensor) noexcept {
 
 template <mica::Allocator A, class L>
 void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
-  std::size_t most = 0;  // bytes of panels at a time
+  std::size_t largest = 0, panels_at_once = 0;
   for (std::size_t i = 0; i < table.tensors.size(); ++i) {
-    if (packed_[i]) most = std::max({most, panels_bytes, panel_bytes(table.tensors[i])});
+    const Extent& tensor = table.tensors[i];
+    const auto bytes = static_cast<std::size_t>(tensor.bytes);
+    largest = std::max(largest, bytes);
+    if (packed_[i])
+      panels_at_once = std::max({panels_at_once, std::min(panels_bytes, bytes), panel_bytes(tensor)});
   }
+  const std::size_t through = std::min(
+      bounce_bytes, round_up(largest, io::DirectReader::alignment) + io::DirectReader::least_bounce_bytes);
   const A io = alloc::for_account(allocator, budget::Account::io_buffers);
-  auto bounce = alloc::Buffer<std::byte, A>::make(io, bounce_bytes, io::DirectReader::alignment);
-  auto panels = alloc::Buffer<std::byte, A>::make(io, most);
-  MICA_CHECK(bounce && panels, budget, "reading weights needs buffers of ", bounce_bytes + most,
+  auto bounce = alloc::Buffer<std::byte, A>::make(io, through, io::DirectReader::alignment);
+  auto panels = alloc::Buffer<std::byte, A>::make(io, panels_at_once);
+  MICA_CHECK(bounce && panels, budget, "reading weights needs buffers of ", through + panels_at_once,
              " bytes beyond the memory budget");
   if constexpr (!A::dry) {
     for (std::size_t s = 0; s < table.document.sources().size(); ++s) {
