@@ -42,19 +42,33 @@ TEST_CASE("where nothing can be guessed guesses cost about two per cent") {
 }
 
 TEST_CASE("where everything can be guessed a step has the drafts that are best for what they cost") {
-  CHECK(steps(8, cheap) < tokens / 9.0 * cheap(8) + 10);
-  CHECK(steps(8, steep) < tokens / 3.0 * steep(2) + 20);  // two drafts for 1.3 steps, or eight for three
-  CHECK(steps(8, steep, 2) < tokens / 3.0 * steep(2) + 10);
+  CHECK(steps(8, cheap) < 1.04 * tokens / 9 * cheap(8) + 10);
+  CHECK(steps(8, steep) < 1.04 * tokens / 3 * steep(2) + 20);  // two drafts for 1.3 steps, or eight for three
+  CHECK(steps(8, steep, 2) < 1.04 * tokens / 3 * steep(2) + 10);
 }
 
 TEST_CASE("a draft that is right and costs more than a step is not made for long") {
   CHECK(steps(1, [](std::size_t k) { return 1 + 1.5 * static_cast<double>(k); }) < tokens * 1.05);
 }
 
-TEST_CASE("the first step has no drafts, and no step has more than allowed") {
+TEST_CASE("a first step that waited for memory does not make drafts look cheap") {
   DraftPace pace;
-  CHECK(pace.choose(8) == 0);
-  pace.count(0, 0, 0.02);
+  double all = 0;
+  for (std::size_t step = 0; step < tokens; ++step) {
+    const std::size_t drafts = pace.choose(3);
+    const double cost = drafts == 0 ? 1 : 5;
+    pace.count(drafts, 0, step == 0 ? 2.0 : 0.02 * cost);
+    all += cost;
+  }
+  CHECK(all < tokens * 1.05);
+}
+
+TEST_CASE("the first steps have no drafts, and no step has more than allowed") {
+  DraftPace pace;
+  for (int i = 0; i < 4; ++i) {
+    CHECK(pace.choose(8) == 0);
+    pace.count(0, 0, 0.02);
+  }
   CHECK(pace.choose(0) == 0);
   CHECK(pace.choose(1) == 1);
   CHECK(pace.choose(8) >= 1);
@@ -64,11 +78,11 @@ TEST_CASE("the first step has no drafts, and no step has more than allowed") {
 TEST_CASE(
     "a text that stops repeating itself is found out in a few steps, and one that begins to, in a hundred") {
   DraftPace pace;
-  pace.count(0, 0, 0.02);
-  for (int i = 0; i < 100; ++i) pace.count(4, 4, 0.025);
+  for (int i = 0; i < 4; ++i) pace.count(0, 0, 0.02);
+  for (int i = 0; i < 20; ++i) pace.count(4, 4, 0.025);
   int wrong = 0;
   for (; pace.choose(4) > 0; ++wrong) pace.count(4, 0, 0.03);
-  CHECK(wrong <= 6);
+  CHECK(wrong <= 8);
   int waited = 0;
   for (; pace.choose(4) == 0; ++waited) pace.count(0, 0, 0.02);
   CHECK(waited <= 100);

@@ -6,6 +6,9 @@
 //   k        the most tokens a second: (1 + r + r^2 + ... + r^k) / price(k), r being how often a draft was right lately
 //   account  in plain steps: an accepted draft earns one, the price is paid, a step without drafts earns a fiftieth.
 //            Below zero nothing is drafted, so a text in which nothing can be guessed costs about two per cent.
+//
+// What a step costs is the least of late: a first step waits for memory, and a neighbour makes any step longer, never
+// shorter. So that a price is never that of a context long gone, one step in 32 is without drafts.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +22,13 @@ class DraftPace {
  public:
   static constexpr std::size_t most_drafts = 64;
   static constexpr double earned_by_a_step = 0.02;
-  static constexpr double richest = 2;  // so that a text that stops repeating itself is left soon
+  static constexpr std::size_t longest_run = 31;  // of steps with drafts
+  static constexpr double richest = 2;            // so that a text that stops repeating itself is left soon
   static constexpr double poorest = -2;
 
   /// Drafts for the next step, at most `most`.
   [[nodiscard]] std::size_t choose(std::size_t most) const noexcept {
-    if (account_ < 0) return 0;
+    if (account_ < 0 || run_ == longest_run) return 0;
     std::size_t best = 0;
     double best_speed = 0, tokens = 1, right = 1;
     for (std::size_t k = 1; k <= std::min(most, most_drafts); ++k) {
@@ -39,11 +43,13 @@ class DraftPace {
 
   /// A step took so many seconds. accepted <= drafted <= most_drafts.
   void count(std::size_t drafted, std::size_t accepted, double seconds) noexcept {
-    double& mean = seconds_[drafted];
-    mean = mean == 0 ? seconds : mean + (seconds - mean) / 8;
+    double& least = seconds_[drafted];
+    least = least == 0 || seconds < least ? seconds : least + (seconds - least) / 16;
     if (drafted == 0) {
       account_ += earned_by_a_step;
+      run_ = 0;
     } else {
+      ++run_;
       account_ += static_cast<double>(accepted) - (price(drafted) - 1);
       right_ = 0.9 * right_ + static_cast<double>(accepted);
       wrong_ = 0.9 * wrong_ + (accepted < drafted ? 1 : 0);
@@ -58,8 +64,9 @@ class DraftPace {
     return std::max(1.0, seconds_[k] / seconds_[0]);
   }
 
-  std::array<double, most_drafts + 1> seconds_ = {};  // by drafts: a running mean; 0: never
-  double account_ = -earned_by_a_step;                // the first step is one without
+  std::array<double, most_drafts + 1> seconds_ = {};  // by drafts; 0: never
+  std::size_t run_ = 0;                               // steps with drafts since one without
+  double account_ = -4 * earned_by_a_step;            // the first steps are without
   double right_ = 2;                                  // drafts lately; at first somebody hopes
   double wrong_ = 1;
 };
