@@ -159,20 +159,42 @@ HWY_INLINE void packed_panel(const std::uint8_t* panel, std::size_t blocks, cons
   }
 }
 
-/// The outputs of a panel that a slice asks for.
+/// The outputs of panel p for tokens [token, token + tokens) that a slice asks for.
 template <std::size_t tokens, class P>
-HWY_NOINLINE void packed_few(const MatmulArgs<P>& a, std::size_t token) {
+HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::size_t token) {
   using F = typename P::File;
   alignas(64) float y[tokens][panel_rows];
-  const std::size_t end = HWY_MIN(a.last, a.w.packed_rows());
+  packed_panel<F>(reinterpret_cast<const std::uint8_t*>(a.w.panel(p)), a.w.blocks_per_row(), a.x.codes, token,
+                  y);
+  const std::size_t first = HWY_MAX(a.first, p * panel_rows), last = HWY_MIN(a.last, (p + 1) * panel_rows);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    float* const out = a.y[token + t].data();
+    const float* const products = y[t] - p * panel_rows;
+    for (std::size_t r = first; r < last; ++r) out[r] = a.add ? out[r] + products[r] : products[r];
+  }
+}
+
+/// Up to this many tokens meet a panel four at a time: it comes from memory once and from the cache again.
+inline constexpr std::size_t packed_few_tokens = 16;
+
+template <class P>
+void packed_few(const MatmulArgs<P>& a, std::size_t end) {
+  const std::size_t n = a.y.rows();
   for (std::size_t p = a.first / panel_rows; p * panel_rows < end; ++p) {
-    packed_panel<F>(reinterpret_cast<const std::uint8_t*>(a.w.panel(p)), a.w.blocks_per_row(), a.x.codes,
-                    token, y);
-    const std::size_t first = HWY_MAX(a.first, p * panel_rows), last = HWY_MIN(end, (p + 1) * panel_rows);
-    for (std::size_t t = 0; t < tokens; ++t) {
-      float* const out = a.y[token + t].data();
-      const float* const products = y[t] - p * panel_rows;
-      for (std::size_t r = first; r < last; ++r) out[r] = a.add ? out[r] + products[r] : products[r];
+    for (std::size_t t = 0; t < n; t += 4) {
+      switch (HWY_MIN(n - t, std::size_t{4})) {
+        case 1:
+          packed_outputs<1>(a, p, t);
+          break;
+        case 2:
+          packed_outputs<2>(a, p, t);
+          break;
+        case 3:
+          packed_outputs<3>(a, p, t);
+          break;
+        default:
+          packed_outputs<4>(a, p, t);
+      }
     }
   }
 }
@@ -215,10 +237,7 @@ void matmul_packed(const MatmulArgs<P>& a) {
   }
   const std::size_t end = HWY_MIN(a.last, packed);
   if (a.first >= end) return;
-  if (n == 1) return packed_few<1>(a, 0);
-  if (n == 2) return packed_few<2>(a, 0);
-  if (n == 3) return packed_few<3>(a, 0);
-  if (n == 4) return packed_few<4>(a, 0);
+  if (n <= packed_few_tokens) return packed_few(a, end);
   packed_many(a, end);
 }
 
