@@ -23,24 +23,29 @@ class Slabs {
   }
   bool reserve(std::size_t tokens) noexcept {
     while (capacity() < tokens) {
-      auto slab = mica::kv::Slab<A>::make(allocator_, layout_.layers(), 4);  // tiles of 16 tokens
+      auto slab = mica::kv::Slab<A>::make(allocator_, layout_, {slabs_.size() * 4, 4});  // tiles of 16 tokens
       if (!slab || tokens > max_tokens_) return false;
       slabs_.push_back(std::move(*slab));
     }
+    reached_ = std::max(reached_, tokens);
     return true;
   }
   void shrink(std::size_t tokens) noexcept {
     while (capacity() >= tokens + 64) slabs_.pop_back();
+    if (tokens == 0) reached_ = 0;
   }
   std::size_t capacity() const noexcept { return slabs_.size() * 64; }
+  std::size_t first_tile(std::size_t layer) const noexcept { return layout_.first_tile(layer, reached_); }
   mica::kv::Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
-    return layout_.run(slabs_[tile / 4], layer, head, tile % 4);
+    const std::size_t place = layout_.place(layer, tile);  // of a layer with a window, round and round
+    return slabs_[place / 4].run(layout_, layer, head, place);
   }
 
  private:
   A allocator_;
   mica::kv::SlabLayout layout_;
   std::size_t max_tokens_;
+  std::size_t reached_ = 0;
   std::vector<mica::kv::Slab<A>> slabs_;
 };
 

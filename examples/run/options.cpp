@@ -130,7 +130,7 @@ void add_run(CLI::App& app, Options& o) {
   app.add_option("--cache-type-v", o.choice.cache_type_v, "values: f16 q8_0 f32 bf16 (also -ctv)")
       ->type_name("TYPE")
       ->group(group);
-  app.add_option("--kv", o.choice.kv, "where the cache lies: segmented contiguous")
+  app.add_option("--kv", o.choice.kv, "where the cache lies: segmented contiguous reserved")
       ->type_name("NAME")
       ->group(group);
   app.add_option("--weights", o.choice.weights, "how weights come into memory: mapped resident")

@@ -37,7 +37,8 @@ std::string plan_json(const plan::Plan& plan, const plan::Question& question, st
   });
   return join("{\"peak_bytes\":", plan.peak_bytes, ",\"accounts\":{", accounts, "},\"budget_bytes\":", budget,
               ",\"fits\":", fits, ",\"n_ctx\":", plan.n_ctx, ",\"n_ctx_train\":", plan.config.n_ctx_train,
-              ",\"kv_bytes_per_token\":", plan.kv_bytes_per_token, ",\"weight_bytes\":", plan.weight_bytes,
+              ",\"kv_bytes_per_token\":", plan.kv_bytes_per_token,
+              ",\"kv_window_bytes\":", plan.kv_window_bytes, ",\"weight_bytes\":", plan.weight_bytes,
               ",\"architecture\":", json_string(plan.config.arch), ",\"layers\":", plan.config.layers.size(),
               ",\"threads\":", question.threads, ",\"chunk\":", question.model.chunk,
               ",\"kv\":", json_string(question.choice.kv),
@@ -58,9 +59,12 @@ std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
     if (bytes > 0) line(budget::name(account), bytes);
   });
   line("peak", plan.peak_bytes);
+  const std::string windows = plan.kv_window_bytes == 0
+                                  ? std::string()
+                                  : join(", ", budget::size_text(plan.kv_window_bytes), " in windows");
   return text + join("budget       ", padded(budget::size_text(budget), 11), "  ", plan.n_ctx,
                      " tokens of context, ", budget::size_text(plan.kv_bytes_per_token),
-                     " of keys and values each\n");
+                     " of keys and values each", windows, "\n");
 }
 
 int plan(const Options& options) {

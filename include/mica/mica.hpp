@@ -38,6 +38,7 @@
 #include "mica/budget/size.hpp"
 
 // alloc: where bytes come from
+#include "mica/alloc/address_space.hpp"
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/arena.hpp"
 #include "mica/alloc/booking.hpp"
@@ -180,6 +181,7 @@
 #include "mica/kv/contiguous.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/kv/recurrent_state.hpp"
+#include "mica/kv/reserved.hpp"
 #include "mica/kv/segmented.hpp"
 #include "mica/kv/slab.hpp"
 

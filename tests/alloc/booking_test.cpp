@@ -46,6 +46,19 @@ TEST_CASE("with an allocator that keeps no books a booking always succeeds") {
   CHECK(booking->bytes() == UINT64_MAX);
 }
 
+TEST_CASE("a booking grows where the ledger grants it, and shrinks always") {
+  Ledger ledger(100);
+  auto booking = Booking::make(Budgeted<Aligned>(ledger, Account::kv), Account::kv, 0);
+  REQUIRE(booking);
+  CHECK(booking->resize(60));
+  CHECK(booking->resize(100));
+  CHECK_FALSE(booking->resize(101));
+  CHECK(booking->bytes() == 100);
+  CHECK(booking->resize(10));
+  CHECK(ledger.used(Account::kv) == 10);
+  CHECK(ledger.peak() == 100);
+}
+
 TEST_CASE("a moved booking releases once") {
   Ledger ledger(100);
   const Budgeted<Aligned> allocator(ledger, Account::kv);

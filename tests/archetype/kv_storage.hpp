@@ -35,6 +35,7 @@ class KvStorage {
   }
   void shrink(std::size_t /*tokens*/) noexcept {}
   std::size_t capacity() const noexcept { return memory_ ? tiles_ * 16 : 0; }
+  std::size_t first_tile(std::size_t /*layer*/) const noexcept { return 0; }  // of all layers all tokens
   kv::Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
     const Layer& l = layers_[layer];
     return {const_cast<std::byte*>(memory_->data()) + l.offset + (head * tiles_ + tile) * l.tile_bytes, 1};

@@ -3,6 +3,7 @@
 // The program's own Transformer on files of the conformance kit: the same bits for any threads, chunk, storage and
 // pager, of every family, and for a model in one file or in shards.
 
+#include "archetype/kv_storage.hpp"
 #include "mica/alloc/huge.hpp"
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
@@ -74,6 +75,31 @@ TEST_CASE("every family gives the same bits for steps of 512 tokens, of 7 and of
     CHECK(same_bits(expected, run(*path, {.chunk = 7})));
     CHECK(same_bits(expected, run(*path, {.chunk = 1})));
     CHECK(same_bits(expected, run(*path, {.threads = 2, .chunk = 64, .kv = "contiguous"})));
+  }
+}
+
+TEST_CASE("layers with a window give the bits of a cache that keeps every token") {
+  using Whole = Model::With<WithKv<archetype::KvStorage<alloc::Huge>>>;
+  for (const std::string name :
+       {"gemma2.Q8_0", "gemma3.Q8_0", "gemma4.Q8_0", "gpt-oss.MXFP4_MOE", "llama4.Q8_0"}) {
+    const auto path = shared_dir("windows of " + name, "conformance/models/" + name + ".gguf");
+    if (!path) continue;
+    CAPTURE(name);
+    const gguf::Document document = gguf::open(*path);
+    exec::Team team(1);
+    Whole model(document, team, {.n_ctx = 512, .chunk = 512, .logits_rows = 512, .log = {}}, {}, {},
+                [](const paging::Table& table, alloc::Huge a, LogSink log) {
+                  return Whole::Pager(table, a, log, "mapped");
+                });
+    CHECK(model.kv_window_bytes() > 0);
+    auto cache = model.make_cache();
+    const auto expected = feed(model, cache, random_ids(270, model.config().n_vocab), 512);
+    for (const std::string kv : {"segmented", "contiguous", "reserved"}) {
+      CAPTURE(kv);
+      CHECK(same_bits(expected, run(*path, {.chunk = 512, .kv = kv})));
+      CHECK(same_bits(expected, run(*path, {.threads = 2, .chunk = 7, .kv = kv})));
+      CHECK(same_bits(expected, run(*path, {.chunk = 1, .kv = kv})));
+    }
   }
 }
 

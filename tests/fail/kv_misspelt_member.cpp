@@ -20,6 +20,7 @@ struct Storage {
 #else
   std::size_t capacity() const noexcept { return 0; }
 #endif
+  std::size_t first_tile(std::size_t) const noexcept { return 0; }
   mica::kv::Run run(std::size_t, std::size_t, std::size_t) const noexcept { return {}; }
 };
 

@@ -7,13 +7,16 @@
 #include "mica/alloc/budgeted.hpp"
 #include "mica/kv/any_storage.hpp"
 #include "mica/kv/contiguous.hpp"
+#include "mica/kv/reserved.hpp"
 #include "mica/kv/segmented.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
+#include <vector>
 
 namespace mica::test {
 namespace {
@@ -60,7 +63,7 @@ void check_tiles(const Storage& storage, std::size_t tokens) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("runs cover every tile once, and tiles do not overlap", Storage, kv::Contiguous<A>,
-                   kv::Segmented<A>, kv::AnyStorage<A>) {
+                   kv::Segmented<A>, kv::Reserved<A>, kv::AnyStorage<A>) {
   for (const std::size_t tokens : {1u, 16u, 17u, 256u, 257u, 600u, 700u}) {
     CAPTURE(tokens);
     Storage storage(A{}, layers, 700);
@@ -71,7 +74,7 @@ TEST_CASE_TEMPLATE("runs cover every tile once, and tiles do not overlap", Stora
 }
 
 TEST_CASE_TEMPLATE("tokens stay where they are while a storage grows", Storage, kv::Contiguous<A>,
-                   kv::Segmented<A>, kv::AnyStorage<A>) {
+                   kv::Segmented<A>, kv::Reserved<A>, kv::AnyStorage<A>) {
   Storage storage(A{}, layers, 700);
   REQUIRE(storage.reserve(100));
   std::byte* const tile = storage.run(2, 1, 6).data;
@@ -85,13 +88,45 @@ TEST_CASE_TEMPLATE("tokens stay where they are while a storage grows", Storage, 
 }
 
 TEST_CASE_TEMPLATE("a storage never holds more than it was made for", Storage, kv::Contiguous<A>,
-                   kv::Segmented<A>, kv::AnyStorage<A>) {
+                   kv::Segmented<A>, kv::Reserved<A>, kv::AnyStorage<A>) {
   Storage storage(A{}, layers, 100);
   CHECK(storage.capacity() == 0);
   CHECK(storage.reserve(100));
   CHECK(storage.capacity() == 112);
   CHECK_FALSE(storage.reserve(113));
   CHECK(storage.capacity() == 112);
+}
+
+TEST_CASE_TEMPLATE("a layer with a window holds what a step can see, wherever it begins", Storage,
+                   kv::Contiguous<A>, kv::Segmented<A>, kv::AnyStorage<A>) {
+  for (const std::size_t window : {1u, 15u, 16u, 100u, 700u}) {
+    for (const std::size_t step : {1u, 16u, 33u}) {
+      CAPTURE(window);
+      CAPTURE(step);
+      const std::array<kv::LayerShape, 3> shapes = {{{2, 64}, {1, 64, window, step}, {1, 64}}};
+      const std::size_t ring = shapes[1].ring_tiles();
+      CHECK(ring * 16 < window + step + 2 * 16);
+      Storage storage(A{}, shapes, 2000);
+      std::vector<std::byte*> places;
+      for (std::size_t pos = 0, n = 1; pos + n <= 2000; pos += n, n = n % step + 1) {
+        REQUIRE(storage.reserve(pos + n));
+        CHECK(storage.first_tile(0) == 0);
+        REQUIRE(storage.first_tile(1) * 16 <= shapes[1].first_seen(pos));
+        std::vector<std::byte*> held;
+        for (std::size_t t = shapes[1].first_seen(pos) / 16; t * 16 < pos + n; ++t) {
+          held.push_back(storage.run(1, 0, t).data);
+        }
+        std::sort(held.begin(), held.end());
+        CHECK(std::adjacent_find(held.begin(), held.end()) == held.end());  // no two tiles share a place
+        places.insert(places.end(), held.begin(), held.end());
+      }
+      std::sort(places.begin(), places.end());
+      places.erase(std::unique(places.begin(), places.end()), places.end());
+      CHECK(places.size() <= ring);
+      storage.shrink(0);
+      CHECK(storage.first_tile(1) == 0);
+    }
+  }
 }
 
 TEST_CASE("a contiguous storage takes all with the first token and gives all back with the last") {
@@ -128,8 +163,10 @@ TEST_CASE("a storage is chosen by name, and an unknown name is refused with the 
   CHECK(contiguous.capacity() == 704);
   CHECK(segmented.capacity() == 256);
   const Error error = refusal([] { return kv::AnyStorage<A>(A{}, layers, 700, "pagd\n"); });
+  CHECK(refusal([] { kv::AnyStorage<A>::check_name("pagd\n"); }).message() == error.message());
+  CHECK_NOTHROW(kv::AnyStorage<A>::check_name("reserved"));
   CHECK(error.code() == ErrorCode::usage);
-  CHECK(mentions(error, "pagd\\x0a", "segmented, contiguous"));
+  CHECK(mentions(error, "pagd\\x0a", "segmented, contiguous, reserved"));
 }
 
 TEST_CASE("a storage refuses a size that no memory has") {

@@ -44,6 +44,14 @@ class Booking {
     return booking;
   }
 
+  /// Holds so many bytes instead; false, and nothing changed, when the ledger refuses.
+  [[nodiscard]] bool resize(std::uint64_t bytes) noexcept {
+    if (ledger_ != nullptr && bytes > bytes_ && !ledger_->book(account_, bytes - bytes_)) return false;
+    if (ledger_ != nullptr && bytes < bytes_) ledger_->release(account_, bytes_ - bytes);
+    bytes_ = bytes;
+    return true;
+  }
+
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:

@@ -45,6 +45,16 @@ struct Config {
     for (const LayerConfig& layer : layers) most = std::max<std::size_t>(most, of(layer));
     return most;
   }
+  /// The last so many tokens of a layer's keys and values are read, by it and by layers that share them; 0: all.
+  [[nodiscard]] std::size_t kv_window(std::size_t layer) const {
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (i != layer && layers[i].kv_source != layer) continue;
+      if (layers[i].reach == block::Reach::all) return 0;
+      most = std::max(most, layers[i].reach_tokens);
+    }
+    return most;
+  }
   [[nodiscard]] bool recurrent() const {
     return most([](const LayerConfig& l) { return l.mixer == block::Mixer::delta_net; }) != 0;
   }

@@ -6,6 +6,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/base/visit.hpp"
 #include "mica/kv/contiguous.hpp"
+#include "mica/kv/reserved.hpp"
 #include "mica/kv/segmented.hpp"
 
 #include <memory>
@@ -15,7 +16,7 @@ namespace mica::kv {
 
 /// The storages that a name on a command line can choose.
 template <mica::Allocator A>
-using Storages = TypeList<Segmented<A>, Contiguous<A>>;
+using Storages = TypeList<Segmented<A>, Contiguous<A>, Reserved<A>>;
 
 template <mica::Allocator A = alloc::Huge>
 class AnyStorage {
@@ -31,6 +32,9 @@ class AnyStorage {
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept { return storage_->reserve(tokens); }
   void shrink(std::size_t tokens) noexcept { storage_->shrink(tokens); }
   [[nodiscard]] std::size_t capacity() const noexcept { return storage_->capacity(); }
+  [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
+    return storage_->first_tile(layer);
+  }
   [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
     return storage_->run(layer, head, tile);
   }
@@ -38,6 +42,8 @@ class AnyStorage {
   // Specific to AnyStorage
   /// The storage of that name; an unknown one raises an error that lists the known ones.
   AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::string_view kind);
+  /// Raises that error where it would come, before anything is loaded.
+  static void check_name(std::string_view kind);
 
  private:
   struct Interface {
@@ -45,6 +51,7 @@ class AnyStorage {
     virtual bool reserve(std::size_t tokens) noexcept = 0;
     virtual void shrink(std::size_t tokens) noexcept = 0;
     virtual std::size_t capacity() const noexcept = 0;
+    virtual std::size_t first_tile(std::size_t layer) const noexcept = 0;
     virtual Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept = 0;
   };
 
@@ -55,6 +62,7 @@ class AnyStorage {
     bool reserve(std::size_t tokens) noexcept override { return storage.reserve(tokens); }
     void shrink(std::size_t tokens) noexcept override { storage.shrink(tokens); }
     std::size_t capacity() const noexcept override { return storage.capacity(); }
+    std::size_t first_tile(std::size_t layer) const noexcept override { return storage.first_tile(layer); }
     Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept override {
       return storage.run(layer, head, tile);
     }
@@ -67,6 +75,16 @@ class AnyStorage {
 template <mica::Allocator A>
 AnyStorage<A>::AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens,
                           std::string_view kind) {
+  check_name(kind);
+  static_cast<void>(visit_if(
+      Storages<A>{}, [&](auto type) { return decltype(type)::type::name == kind; },
+      [&](auto type) {
+        storage_ = std::make_unique<Holder<typename decltype(type)::type>>(allocator, layers, max_tokens);
+      }));
+}
+
+template <mica::Allocator A>
+void AnyStorage<A>::check_name(std::string_view kind) {
   std::string known;
   const bool found = visit_if(
       Storages<A>{},
@@ -74,9 +92,7 @@ AnyStorage<A>::AnyStorage(A allocator, std::span<const LayerShape> layers, std::
         known.append(known.empty() ? "" : ", ").append(decltype(type)::type::name);
         return decltype(type)::type::name == kind;
       },
-      [&](auto type) {
-        storage_ = std::make_unique<Holder<typename decltype(type)::type>>(allocator, layers, max_tokens);
-      });
+      [](auto) {});
   MICA_CHECK(found, usage, "KV storage '", escaped(kind), "': not known; choose one of ", known);
 }
 

@@ -18,10 +18,22 @@ namespace mica {
 
 namespace kv {
 
-/// The cache of one layer.
+/// The cache of one layer. A layer with a window may keep the tokens that its queries can still see, and no more.
 struct LayerShape {
   std::size_t kv_heads = 0;
   std::size_t tile_bytes = 0;  // key part and value part of one tile; a multiple of 64
+  std::size_t window = 0;      // a query sees the last so many tokens, its own among them; 0: all
+  std::size_t step = 0;        // tokens that are written at a time at most; read where there is a window
+
+  /// The first token that a query at `pos` may see.
+  [[nodiscard]] constexpr std::size_t first_seen(std::size_t pos) const noexcept {
+    return window == 0 || pos < window ? 0 : pos + 1 - window;
+  }
+  /// Tiles that hold all that a step can see and write, wherever it begins: window + step - 1 tokens. 0: all tiles.
+  [[nodiscard]] constexpr std::size_t ring_tiles() const noexcept {
+    constexpr std::size_t most_before = format::tile_tokens - 1;  // slots of the first tile, and of the last
+    return window == 0 ? 0 : (window + step - 1 + 2 * most_before) / format::tile_tokens;
+  }
 };
 
 /// Tiles that follow each other in memory. Valid until the storage grows, shrinks or dies.
@@ -34,6 +46,7 @@ struct Run {
 
 /// The cache of one sequence. Not thread-safe while it changes; run() may be called from any thread in between.
 /// Constructed from (allocator, layers, max_tokens); `layers` is copied, construction takes no tiles.
+/// A tile has one number all its life, the position of its first token / 16, however few of them are held.
 // clang-format off
 template <class S>
 concept KvStorage =
@@ -42,10 +55,11 @@ concept KvStorage =
       { S::name } -> std::convertible_to<std::string_view>;
       typename S::template Rebind<typename S::Allocator>;            // the same storage over another allocator
       S(allocator, layers, tokens);                                  // never holds more than max_tokens
-      { storage.reserve(tokens) } noexcept -> std::same_as<bool>;    // room for so many; false: refused, nothing lost
+      { storage.reserve(tokens) } noexcept -> std::same_as<bool>;    // room to write up to there; false: refused, nothing lost
       { storage.shrink(tokens) } noexcept -> std::same_as<void>;     // tokens beyond are forgotten, memory may go back
       { constant.capacity() } noexcept -> std::same_as<std::size_t>; // tokens there is room for
-      { constant.run(layer, head, tile) } noexcept -> std::same_as<kv::Run>;  // tile < capacity() / 16; >= 1 tile
+      { constant.first_tile(layer) } noexcept -> std::same_as<std::size_t>;   // the first that is held; 0: all are
+      { constant.run(layer, head, tile) } noexcept -> std::same_as<kv::Run>;  // first_tile(layer) <= tile < capacity() / 16
     };
 // clang-format on
 
@@ -53,4 +67,17 @@ concept KvStorage =
 template <class S, class A>
 concept KvStorageFor = Allocator<A> && KvStorage<typename S::template Rebind<A>>;
 
+namespace kv {
+
+/// Whether all is held that a step after so many tokens can see.
+template <KvStorage S>
+[[nodiscard]] bool goes_on(const S& storage, std::span<const LayerShape> layers,
+                           std::size_t tokens) noexcept {
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if (storage.first_tile(layer) * format::tile_tokens > layers[layer].first_seen(tokens)) return false;
+  }
+  return true;
+}
+
+}  // namespace kv
 }  // namespace mica

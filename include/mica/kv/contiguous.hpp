@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plainest storage: one slab for the whole context, taken with the first token. Every head is one run.
-// Simple and a little quicker to walk; costs the full context from the start.
+// The plainest storage: one slab for the whole context, taken with the first token. Every head is one run, in layers with a
+// window a ring. Simple and a little quicker to walk; costs the full context from the start.
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -25,21 +25,29 @@ class Contiguous {
 
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
     if (tokens > tiles_ * format::tile_tokens) return false;
-    if (tokens > 0 && !slab_) slab_ = Slab<A>::make(allocator_, layout_.layers(), tiles_);
-    return tokens == 0 || slab_.has_value();
+    if (tokens > 0 && !slab_) slab_ = Slab<A>::make(allocator_, layout_, {0, tiles_});
+    if (tokens > 0 && !slab_) return false;
+    reached_ = std::max(reached_, tokens);
+    return true;
   }
   void shrink(std::size_t tokens) noexcept {
-    if (tokens == 0) slab_.reset();
+    if (tokens > 0) return;
+    slab_.reset();
+    reached_ = 0;
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return slab_ ? tiles_ * format::tile_tokens : 0; }
+  [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
+    return layout_.first_tile(layer, reached_);
+  }
   [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
-    return layout_.run(*slab_, layer, head, tile);
+    return slab_->run(layout_, layer, head, layout_.place(layer, tile));
   }
 
  private:
   A allocator_;
   SlabLayout layout_;
   std::size_t tiles_;
+  std::size_t reached_ = 0;  // tokens, the most since it was empty
   std::optional<Slab<A>> slab_;
 };
 

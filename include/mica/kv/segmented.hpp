@@ -5,7 +5,8 @@
 //   tokens   0      256    512        1,024          2,048              4,096 ...
 //            | 256  | 256  |   512    |    1,024     |      2,048       | steps of 4,096, at most 1 GiB each
 //
-// so that the total doubles up to 4,096 and then grows evenly. Segments go back as soon as no token is left in them.
+// so that the total doubles up to 4,096 and then grows evenly. Segments go back as soon as no token is left in them. Layers
+// with a window have tiles in the first ones only, as many as their ring.
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -35,17 +36,15 @@ class Segmented {
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
   void shrink(std::size_t tokens) noexcept;
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
+    return layout_.first_tile(layer, reached_);
+  }
   [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept;
 
   // Specific to Segmented
   [[nodiscard]] std::size_t segments() const noexcept { return segments_.size(); }
 
  private:
-  struct Segment {
-    std::size_t first_tile;
-    Slab<A> slab;
-  };
-
   /// Tokens that the next segment should hold.
   [[nodiscard]] std::size_t next_step() const noexcept;
   /// One more segment of up to `tokens`; when that is refused, of just `least`.
@@ -56,7 +55,8 @@ class Segmented {
   SlabLayout layout_;
   std::size_t max_tokens_;
   std::size_t capacity_ = 0;
-  std::vector<Segment> segments_;
+  std::size_t reached_ = 0;  // tokens, the most since it was empty
+  std::vector<Slab<A>> segments_;
 };
 
 /// Room for the list of segments is taken here, so that growing inside a step allocates tiles and nothing else; it is
@@ -77,13 +77,14 @@ bool Segmented<A>::reserve(std::size_t tokens) noexcept {
       return false;
     }
   }
+  reached_ = std::max(reached_, tokens);
   return true;
 }
 
 template <mica::Allocator A>
 std::size_t Segmented<A>::next_step() const noexcept {
   const std::size_t step = std::clamp(capacity_, first_segment, doubling_ends);
-  const std::size_t bytes = Slab<A>::bytes_for(layout_.layers(), 1);  // of 16 tokens
+  const std::size_t bytes = layout_.bytes({capacity_ / format::tile_tokens, 1});  // of 16 tokens
   const std::size_t allowed = bytes == 0 ? step : largest_step / bytes * format::tile_tokens;
   const std::size_t bounded =
       std::max(std::min(step, allowed / first_segment * first_segment), first_segment);
@@ -100,27 +101,29 @@ bool Segmented<A>::grow(std::size_t tokens, std::size_t least) noexcept {
 template <mica::Allocator A>
 bool Segmented<A>::add(std::size_t tokens) noexcept {
   if (segments_.size() == segments_.capacity()) return false;
-  auto slab = Slab<A>::make(allocator_, layout_.layers(), tokens / format::tile_tokens);
+  auto slab =
+      Slab<A>::make(allocator_, layout_, {capacity_ / format::tile_tokens, tokens / format::tile_tokens});
   if (!slab) return false;
-  segments_.push_back({capacity_ / format::tile_tokens, std::move(*slab)});
+  segments_.push_back(std::move(*slab));
   capacity_ += tokens;
   return true;
 }
 
 template <mica::Allocator A>
 void Segmented<A>::shrink(std::size_t tokens) noexcept {
-  while (!segments_.empty() && segments_.back().first_tile * format::tile_tokens >= tokens) {
-    capacity_ = segments_.back().first_tile * format::tile_tokens;
+  if (tokens == 0) reached_ = 0;
+  while (!segments_.empty() && segments_.back().places().first * format::tile_tokens >= tokens) {
+    capacity_ = segments_.back().places().first * format::tile_tokens;
     segments_.pop_back();
   }
 }
 
 template <mica::Allocator A>
 Run Segmented<A>::run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
-  const auto after = std::upper_bound(segments_.begin(), segments_.end(), tile,
-                                      [](std::size_t t, const Segment& s) { return t < s.first_tile; });
-  const Segment& segment = *(after - 1);
-  return layout_.run(segment.slab, layer, head, tile - segment.first_tile);
+  const std::size_t place = layout_.place(layer, tile);
+  const auto after = std::upper_bound(segments_.begin(), segments_.end(), place,
+                                      [](std::size_t p, const Slab<A>& s) { return p < s.places().first; });
+  return (after - 1)->run(layout_, layer, head, place);
 }
 
 static_assert(KvStorage<Segmented<>>);

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of every layer and head for a fixed stretch of tokens, in one block of memory:
+// Tiles of every layer and head for a stretch of places, in one block of memory:
 //
 //   layer 0: | head 0: tile tile tile | head 1: tile tile tile | ...    layer 1: | ...
 //
-// The building brick of the storages that keep every token.
+// A place is where a tile lies: its own number, and in a layer with a window that number modulo its ring, so that new tiles take
+// the places of those that nobody sees any more. Layers with a ring have no tiles in slabs beyond it.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
+#include "mica/base/bits.hpp"
 #include "mica/kv/concept.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -18,65 +22,108 @@
 
 namespace mica::kv {
 
-/// The tiles of `tiles()` x 16 consecutive tokens. Uninitialised: a tile is read only where a token was written.
-template <mica::Allocator A>
-class Slab {
- public:
-  /// Bytes that a slab of so many tiles per head takes.
-  [[nodiscard]] static std::size_t bytes_for(std::span<const LayerShape> layers, std::size_t tiles) noexcept {
-    std::size_t per_tile = 0;
-    for (const LayerShape& layer : layers) per_tile += layer.kv_heads * layer.tile_bytes;
-    return per_tile * tiles;
-  }
-
-  /// Empty when the allocator refuses.
-  [[nodiscard]] static std::optional<Slab> make(A allocator, std::span<const LayerShape> layers,
-                                                std::size_t tiles) noexcept {
-    auto bytes = alloc::Buffer<std::byte, A>::make(allocator, bytes_for(layers, tiles));
-    if (!bytes) return std::nullopt;
-    return Slab(std::move(*bytes), tiles);
-  }
-
-  [[nodiscard]] std::size_t tiles() const noexcept { return tiles_; }
-
-  /// The tiles of one head from `tile` on. `layer_offset`: bytes per tile index of all layers before.
-  [[nodiscard]] Run run(std::size_t layer_offset, std::size_t tile_bytes, std::size_t head,
-                        std::size_t tile) const noexcept {
-    std::byte* const first = const_cast<std::byte*>(bytes_.data()) + layer_offset * tiles_;
-    return {first + (head * tiles_ + tile) * tile_bytes, tiles_ - tile};
-  }
-
- private:
-  Slab(alloc::Buffer<std::byte, A> bytes, std::size_t tiles) noexcept
-      : bytes_(std::move(bytes)), tiles_(tiles) {}
-
-  alloc::Buffer<std::byte, A> bytes_;
-  std::size_t tiles_ = 0;
+/// Places [first, first + count).
+struct Places {
+  std::size_t first = 0;
+  std::size_t count = 0;
 };
 
-/// The layers of a cache and where each begins in a slab.
+/// The layers of a cache, how many places each has, and where it lies in a slab.
 class SlabLayout {
  public:
   explicit SlabLayout(std::span<const LayerShape> layers) {
-    std::size_t offset = 0;
     for (const LayerShape& layer : layers) {
-      layers_.push_back(layer);
-      offsets_.push_back(offset);
-      offset += layer.kv_heads * layer.tile_bytes;
+      const std::size_t ring = layer.window == 0 ? unbounded : layer.ring_tiles();
+      const auto same = [ring](const Group& group) { return group.ring == ring; };
+      const auto at = std::find_if(groups_.begin(), groups_.end(), same);
+      const auto group = static_cast<std::size_t>(at - groups_.begin());
+      if (at == groups_.end()) groups_.push_back({ring, 0});
+      layers_.push_back({group, groups_[group].tile_bytes, layer.tile_bytes, ring});
+      groups_[group].tile_bytes += layer.kv_heads * layer.tile_bytes;
     }
   }
 
-  [[nodiscard]] std::span<const LayerShape> layers() const noexcept { return layers_; }
+  /// Where a tile of a layer lies.
+  [[nodiscard]] std::size_t place(std::size_t layer, std::size_t tile) const noexcept {
+    const std::size_t ring = layers_[layer].ring;
+    return tile < ring ? tile : tile % ring;
+  }
+  /// The first tile that is held when room up to `reached` tokens was the most there ever was.
+  [[nodiscard]] std::size_t first_tile(std::size_t layer, std::size_t reached) const noexcept {
+    const std::size_t tiles = ceil_div(reached, format::tile_tokens);
+    return tiles - std::min(tiles, layers_[layer].ring);
+  }
 
-  template <mica::Allocator A>
-  [[nodiscard]] Run run(const Slab<A>& slab, std::size_t layer, std::size_t head,
-                        std::size_t tile) const noexcept {
-    return slab.run(offsets_[layer], layers_[layer].tile_bytes, head, tile);
+  /// Tiles that one head of a layer has at these places.
+  [[nodiscard]] std::size_t tiles(std::size_t layer, Places places) const noexcept {
+    return tiles_of(layers_[layer].ring, places);
+  }
+  /// Bytes that the tiles of all layers at these places take.
+  [[nodiscard]] std::size_t bytes(Places places) const noexcept {
+    std::size_t bytes = 0;
+    for (const Group& group : groups_) bytes += group.tile_bytes * tiles_of(group.ring, places);
+    return bytes;
+  }
+  /// The tiles of one head from a place on, in a block that holds those at `places`.
+  [[nodiscard]] Run run(std::byte* block, Places places, std::size_t layer, std::size_t head,
+                        std::size_t place) const noexcept {
+    const Layer& l = layers_[layer];
+    for (const Group& before : std::span(groups_).first(l.group)) {
+      block += before.tile_bytes * tiles_of(before.ring, places);
+    }
+    const std::size_t count = tiles(layer, places), at = place - places.first;
+    return {block + l.offset * count + (head * count + at) * l.tile_bytes, count - at};
   }
 
  private:
-  std::vector<LayerShape> layers_;
-  std::vector<std::size_t> offsets_;  // bytes per tile index before layer i
+  static constexpr std::size_t unbounded = std::numeric_limits<std::size_t>::max();
+
+  /// Layers with the same number of places.
+  struct Group {
+    std::size_t ring;
+    std::size_t tile_bytes;  // of all heads of all of them
+  };
+  struct Layer {
+    std::size_t group;
+    std::size_t offset;  // bytes per place before it in its group
+    std::size_t tile_bytes;
+    std::size_t ring;
+  };
+
+  [[nodiscard]] static std::size_t tiles_of(std::size_t ring, Places places) noexcept {
+    return std::min(std::max(ring, places.first) - places.first, places.count);
+  }
+
+  std::vector<Group> groups_;
+  std::vector<Layer> layers_;
+};
+
+/// A block of memory for some places. Uninitialised: a tile is read only where a token was written.
+template <mica::Allocator A>
+class Slab {
+ public:
+  /// Empty when the allocator refuses.
+  [[nodiscard]] static std::optional<Slab> make(A allocator, const SlabLayout& layout,
+                                                Places places) noexcept {
+    auto bytes = alloc::Buffer<std::byte, A>::make(allocator, layout.bytes(places));
+    if (!bytes) return std::nullopt;
+    return Slab(std::move(*bytes), places);
+  }
+
+  [[nodiscard]] Places places() const noexcept { return places_; }
+
+  /// The tiles of one head from a place on.
+  [[nodiscard]] Run run(const SlabLayout& layout, std::size_t layer, std::size_t head,
+                        std::size_t place) const noexcept {
+    return layout.run(const_cast<std::byte*>(bytes_.data()), places_, layer, head, place);
+  }
+
+ private:
+  Slab(alloc::Buffer<std::byte, A> bytes, Places places) noexcept
+      : bytes_(std::move(bytes)), places_(places) {}
+
+  alloc::Buffer<std::byte, A> bytes_;
+  Places places_;
 };
 
 }  // namespace mica::kv

@@ -24,6 +24,7 @@ template <class T>
 [[nodiscard]] T make_chosen(const gguf::Document& document, typename T::Executor& executor,
                             const ModelOptions& options, typename T::Allocator allocator,
                             const Choice& choice) {
+  T::Storage::check_name(choice.kv);
   return T(document, executor, options, allocator,
            kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v),
            [&](const paging::Table& table, typename T::Allocator a, LogSink log) {

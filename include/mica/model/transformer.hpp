@@ -45,16 +45,28 @@ template <class Storage>
 struct KvCache {
   Storage storage;
   kv::RecurrentState<typename Storage::Allocator> state;
+  std::vector<kv::LayerShape> layers = {};  // of the storage
   std::size_t tokens = 0;
 
   /// Forgets all tokens from `count` on; memory may go back. Answers how many tokens it still holds: `count`, or fewer
-  /// where a recurrent state had to go back to a checkpoint; the tokens in between must be run again.
+  /// where a recurrent state had to go back to a checkpoint, or a window has lost what the next token would see; the tokens in
+  /// between must be run again.
   std::size_t rewind(std::size_t count) noexcept {
     MICA_ASSERT(count <= tokens);
-    if (count == tokens) return count;
-    tokens = state.size() == 0 ? count : state.restore(count);
+    return count == tokens ? count : restore(count);
+  }
+
+  /// The same for a state that has seen more than `tokens`.
+  std::size_t restore(std::size_t count) noexcept {
+    tokens = restore_state(count);
+    if (!kv::goes_on(storage, layers, tokens)) tokens = restore_state(0);
     storage.shrink(tokens);
     return tokens;
+  }
+
+ private:
+  std::size_t restore_state(std::size_t count) noexcept {
+    return state.size() == 0 ? count : state.restore(count);
   }
 };
 
@@ -116,8 +128,10 @@ class BasicTransformer {
   [[nodiscard]] std::size_t chunk() const noexcept { return activations_.chunk(); }
   [[nodiscard]] std::size_t logits_rows() const noexcept { return logits_rows_; }
   [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return weights_.bytes(); }
-  /// Bytes of keys and values that one more tile of 16 tokens takes.
-  [[nodiscard]] std::size_t kv_bytes_per_tile() const noexcept;
+  /// Bytes of keys and values that one more tile of 16 tokens takes in the layers that keep all tokens.
+  [[nodiscard]] std::size_t kv_bytes_per_tile() const;
+  /// Bytes of keys and values of the layers with a window, in a storage that keeps no more of them, at the full context.
+  [[nodiscard]] std::size_t kv_window_bytes() const;
 
   /// An empty cache. make(allocator, layers, n_ctx): makes the storage; by default Storage's own constructor.
   template <class MakeStorage = std::nullptr_t>
@@ -234,8 +248,12 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
 template <class F, class P>
 std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
   std::vector<kv::LayerShape> shape;
-  for (const arch::LayerConfig& layer : config_.layers) {
-    if (layer.stores_kv()) shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim)});
+  for (std::size_t i = 0; i < config_.layers.size(); ++i) {
+    const arch::LayerConfig& layer = config_.layers[i];
+    if (!layer.stores_kv()) continue;
+    const std::size_t window = config_.kv_window(i);
+    shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim), window,
+                     window == 0 ? 0 : activations_.chunk()});
   }
   return shape;
 }
@@ -249,10 +267,20 @@ std::vector<std::size_t> BasicTransformer<F, P>::kv_index() const {
 }
 
 template <class F, class P>
-std::size_t BasicTransformer<F, P>::kv_bytes_per_tile() const noexcept {
+std::size_t BasicTransformer<F, P>::kv_bytes_per_tile() const {
   std::size_t bytes = 0;
-  for (const arch::LayerConfig& layer : config_.layers) {
-    if (layer.stores_kv()) bytes += layer.kv_heads * kv::tile_bytes(elements_, layer.head_dim);
+  for (const kv::LayerShape& layer : kv_shape()) {
+    if (layer.window == 0) bytes += layer.kv_heads * layer.tile_bytes;
+  }
+  return bytes;
+}
+
+template <class F, class P>
+std::size_t BasicTransformer<F, P>::kv_window_bytes() const {
+  std::size_t bytes = 0;
+  for (const kv::LayerShape& layer : kv_shape()) {
+    const std::size_t tiles = std::min(layer.ring_tiles(), ceil_div(n_ctx_, format::tile_tokens));
+    bytes += tiles * layer.kv_heads * layer.tile_bytes;
   }
   return bytes;
 }
@@ -260,11 +288,11 @@ std::size_t BasicTransformer<F, P>::kv_bytes_per_tile() const noexcept {
 template <class F, class P>
 template <class MakeStorage>
 auto BasicTransformer<F, P>::make_cache(MakeStorage make) const -> Cache {
-  const std::vector<kv::LayerShape> shape = kv_shape();
+  std::vector<kv::LayerShape> shape = kv_shape();
   const Allocator allocator = alloc::for_account(allocator_, budget::Account::kv);
   return {detail::make_with<Storage>(make, allocator, std::span<const kv::LayerShape>(shape), n_ctx_),
           {allocator, state_at_.back(), checkpoints_},
-          0};
+          std::move(shape)};
 }
 
 template <class F, class P>
@@ -300,7 +328,7 @@ model::PartsStatus BasicTransformer<F, P>::step(std::span<const Part> parts) noe
     for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(forward, i);
     if (!read) {
       for (const auto& [cache, tokens] : parts) {
-        if (cache->state.size() != 0) cache->tokens = cache->state.restore(cache->tokens);
+        if (cache->state.size() != 0) cache->restore(cache->tokens);
       }
       return {model::StepStatus::read_failed, 0};
     }
@@ -410,7 +438,7 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
     }
   }
   cache.tokens += 1;
-  if (cache.state.size() != 0) cache.tokens = cache.state.restore(cache.tokens);
+  if (cache.state.size() != 0) cache.restore(cache.tokens);
   last_step_ = 0;  // its hidden states are gone
   return bad;
 }

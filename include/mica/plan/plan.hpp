@@ -35,12 +35,13 @@ struct Question {
 
 /// The answer.
 struct Plan {
-  budget::Accounts accounts;     // at the end of the run
-  std::uint64_t peak_bytes = 0;  // the most at any moment
-  std::size_t n_ctx = 0;         // tokens
-  std::size_t tokens = 0;        // tokens that the KV account holds
-  std::size_t kv_bytes_per_token = 0;
-  std::uint64_t weight_bytes = 0;  // of all tensors, as they lie in the file
+  budget::Accounts accounts;           // at the end of the run
+  std::uint64_t peak_bytes = 0;        // the most at any moment
+  std::size_t n_ctx = 0;               // tokens
+  std::size_t tokens = 0;              // tokens that the KV account holds
+  std::size_t kv_bytes_per_token = 0;  // of layers that keep all tokens
+  std::size_t kv_window_bytes = 0;     // of the others, at the full context
+  std::uint64_t weight_bytes = 0;      // of all tensors, as they lie in the file
   arch::Config config;
 };
 
@@ -76,6 +77,7 @@ template <class Family>
   }
   plan.accounts = ledger.accounts();
   plan.kv_bytes_per_token = model.kv_bytes_per_tile() / format::tile_tokens;
+  plan.kv_window_bytes = model.kv_window_bytes();
   plan.weight_bytes = model.weight_bytes();
   plan.config = model.config();
   return plan;

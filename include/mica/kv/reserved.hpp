@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Addresses for the whole context, memory for what is used. Every head has a range of its own, so its tiles are one run, and
+// pages of it get memory as tokens come:
+//
+//   head 0: | memory ... | addresses ......... |   head 1: | memory ... | addresses ......... |   ...
+//
+// As short runs as a contiguous cache has and no larger than its text, to 256 tokens. Costs a system call per head and 256 tokens.
+#pragma once
+
+#include "mica/alloc/address_space.hpp"
+#include "mica/alloc/booking.hpp"
+#include "mica/alloc/huge.hpp"
+#include "mica/kv/slab.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace mica::kv {
+
+/// What gets memory is booked through the allocator, in whole pages; the addresses are the system's and cost nothing.
+template <mica::Allocator A = alloc::Huge>
+class Reserved {
+ public:
+  static constexpr std::size_t grain = 256;  // tokens that get memory at a time
+
+  // Required by KvStorage
+  using Allocator = A;
+  template <mica::Allocator B>
+  using Rebind = Reserved<B>;
+  static constexpr std::string_view name = "reserved";
+
+  Reserved(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens);
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
+  /// Keeps a grain more than is used, so that going back and forth costs nothing; of no tokens it keeps nothing.
+  void shrink(std::size_t tokens) noexcept;
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
+    return layout_.first_tile(layer, reached_);
+  }
+  [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
+    const Layer& l = layers_[layer];
+    const std::size_t place = layout_.place(layer, tile);
+    return {space_.data() + l.offset + head * l.head_bytes + place * l.tile_bytes,
+            std::min(l.places, capacity_ / format::tile_tokens) - place};
+  }
+
+ private:
+  struct Layer {
+    std::size_t kv_heads;
+    std::size_t tile_bytes;
+    std::size_t places;
+    std::size_t head_bytes;  // whole pages, one of them never used: a step beyond a head faults
+    std::size_t offset;      // of head 0
+
+    /// Bytes of a head that have memory when there is room for so many tiles.
+    [[nodiscard]] std::size_t committed(std::size_t tiles) const noexcept {
+      return round_up(std::min(tiles, places) * tile_bytes, alloc::AddressSpace::page());
+    }
+  };
+
+  [[nodiscard]] std::size_t bytes(std::size_t tokens) const noexcept {
+    std::size_t bytes = 0;
+    for (const Layer& layer : layers_) {
+      bytes += layer.kv_heads * layer.committed(ceil_div(tokens, format::tile_tokens));
+    }
+    return bytes;
+  }
+  [[nodiscard]] bool commit(std::size_t tokens) noexcept;
+  void give_back(std::size_t to, std::size_t from) noexcept;
+
+  A allocator_;
+  SlabLayout layout_;
+  std::vector<Layer> layers_;
+  std::size_t max_tokens_;
+  std::size_t space_bytes_ = 0;
+  std::size_t capacity_ = 0;
+  std::size_t reached_ = 0;  // tokens, the most since it was empty
+  alloc::AddressSpace space_;
+  alloc::Booking booking_;  // of what has memory
+};
+
+template <mica::Allocator A>
+Reserved<A>::Reserved(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
+    : allocator_(allocator), layout_(layers), max_tokens_(round_up(max_tokens, format::tile_tokens)) {
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const std::size_t places = layout_.tiles(l, {0, max_tokens_ / format::tile_tokens});
+    const std::size_t page = alloc::AddressSpace::page();
+    const std::size_t head_bytes = round_up(places * layers[l].tile_bytes, page) + page;
+    layers_.push_back({layers[l].kv_heads, layers[l].tile_bytes, places, head_bytes, space_bytes_});
+    space_bytes_ += layers[l].kv_heads * head_bytes;
+  }
+  booking_ = *alloc::Booking::make(allocator_, budget::Account::kv, 0);
+}
+
+template <mica::Allocator A>
+bool Reserved<A>::reserve(std::size_t tokens) noexcept {
+  if (tokens > max_tokens_) return false;
+  if (tokens > capacity_ && !commit(std::min(round_up(tokens, grain), max_tokens_))) return false;
+  reached_ = std::max(reached_, tokens);
+  return true;
+}
+
+template <mica::Allocator A>
+bool Reserved<A>::commit(std::size_t tokens) noexcept {
+  if (!A::dry && space_.size() == 0) {
+    auto space = alloc::AddressSpace::make(space_bytes_);
+    if (!space) return false;
+    space_ = std::move(*space);
+  }
+  if (!booking_.resize(bytes(tokens))) return false;
+  const std::size_t before = std::exchange(capacity_, tokens);
+  if constexpr (A::dry) return true;
+  const std::size_t from = ceil_div(before, format::tile_tokens), to = ceil_div(tokens, format::tile_tokens);
+  for (const Layer& layer : layers_) {
+    const std::size_t first = layer.committed(from), size = layer.committed(to) - first;
+    for (std::size_t head = 0; head < layer.kv_heads; ++head) {
+      if (space_.commit(layer.offset + head * layer.head_bytes + first, size)) continue;
+      give_back(before, tokens);
+      return false;
+    }
+  }
+  return true;
+}
+
+template <mica::Allocator A>
+void Reserved<A>::give_back(std::size_t to, std::size_t from) noexcept {
+  if constexpr (!A::dry) {
+    for (const Layer& layer : layers_) {
+      const std::size_t first = layer.committed(ceil_div(to, format::tile_tokens));
+      const std::size_t end = layer.committed(ceil_div(from, format::tile_tokens));
+      for (std::size_t head = 0; head < layer.kv_heads; ++head) {
+        space_.give_back(layer.offset + head * layer.head_bytes + first, end - first);
+      }
+    }
+  }
+  capacity_ = to;
+  static_cast<void>(booking_.resize(bytes(to)));  // smaller, so granted
+}
+
+template <mica::Allocator A>
+void Reserved<A>::shrink(std::size_t tokens) noexcept {
+  if (tokens == 0) reached_ = 0;
+  const std::size_t kept = tokens == 0 ? 0 : round_up(tokens, grain) + grain;
+  if (kept < capacity_) give_back(kept, capacity_);
+}
+
+static_assert(KvStorage<Reserved<>>);
+
+}  // namespace mica::kv
