@@ -75,8 +75,8 @@ TEST_CASE("a family, a policy and a file that are not there are told apart") {
   CHECK(family.code() == ErrorCode::unsupported);
   CHECK(mentions(family, "abacus", "llama"));
   const TinyModel tiny(talking());
-  auto shelved = open(tiny.bytes(), "tiny.gguf", {.choice = {.kv = "shelved"}});
-  const Error policy = refusal([&] { return shelved.session(); });
+  const Error policy =
+      refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.choice = {.kv = "shelved"}}); });
   CHECK(policy.code() == ErrorCode::usage);
   CHECK(mentions(policy, "shelved", "segmented"));
   CHECK(refusal([] { return open(std::string("nowhere.gguf")); }).code() == ErrorCode::file);
