@@ -24,7 +24,7 @@ UNITS = [  # name, source, limit in seconds
     ("kernels of K-formats", ROOT / "include/mica/kernel/highway/units/matmul_k.cpp", 25.0),
 ]
 FLAGS = ["-std=c++20", "-O2", "-ffp-contract=off", f"-I{ROOT / 'include'}", "-DHWY_WANT_AVX3_DL=1",
-         "-DHWY_DISABLED_TARGETS=HWY_SSSE3+HWY_SSE4+HWY_ALL_SVE"]
+         "-DHWY_DISABLED_TARGETS=HWY_SSSE3+HWY_SSE4+HWY_ALL_SVE+HWY_NEON+HWY_NEON_BF16"]
 
 
 def compile_once(compiler, flags, source, target):

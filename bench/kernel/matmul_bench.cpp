@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// usage: matmul_bench [FORMAT] [--json FILE]
+// usage: matmul_bench [FORMAT] [--targets NAME] [--json FILE]
 //
 // One thread, the file's layout, rows of 4,096. For each format: 24 rows are compared with the specification, then one
 // token over a matrix larger than any cache (GB/s of weights, beside the speed of reading) and 3, 8 and 512 tokens over
@@ -177,8 +177,14 @@ int main(int argc, char** argv) {
   std::string_view chosen;
   std::FILE* json = nullptr;
   for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) != "--json") {
-      chosen = argv[i];
+    const std::string_view word = argv[i];
+    if (word == "--targets") {
+      if (++i < argc && bench::limit_targets(argv[i])) continue;
+      std::fprintf(stderr, "--targets needs an instruction set of this machine and program\n");
+      return 2;
+    }
+    if (word != "--json") {
+      chosen = word;
     } else if (++i == argc || (json = std::fopen(argv[i], "w")) == nullptr) {
       std::fprintf(stderr, "--json needs a file that can be written\n");
       return 2;

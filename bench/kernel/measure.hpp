@@ -4,11 +4,17 @@
 
 #pragma once
 
+#include "mica/kernel/highway/byte_dots.hpp"
+
+#include <hwy/targets.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <vector>
 #include <sys/mman.h>
 #include <time.h>
@@ -70,6 +76,20 @@ class Pages {
   std::size_t n_;
   std::unique_ptr<T, Free> data_;
 };
+
+/// Takes the instruction sets that are better than this one away from all kernels. False: no such set here.
+inline bool limit_targets(std::string_view name) {
+  using mica::kernel::highway::ByteDots;
+  for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
+    const char* const target = hwy::TargetName(rest & -rest);
+    const bool dots = ByteDots::here() && ByteDots::beside(target) && name == ByteDots::name;
+    if (!dots && name != target) continue;
+    ByteDots::use(dots);
+    hwy::DisableTargets((rest & -rest) - 1);
+    return true;
+  }
+  return false;
+}
 
 /// What a machine reaches, for the instruction set that was chosen.
 struct Limits {

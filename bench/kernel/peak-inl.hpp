@@ -15,12 +15,18 @@ namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 
-inline const char* target_name() { return hwy::TargetName(HWY_TARGET); }
+/// Whether this machine has dots of four bytes that its instruction set does not promise.
+inline bool dotted_machine() { return MICA_VECTORS && MICA_QUADS == MICA_QUADS_MAYBE && ByteDots::used(); }
+
+inline const char* target_name() {
+  return dotted_machine() ? ByteDots::name.data() : hwy::TargetName(HWY_TARGET);
+}
 
 #if MICA_VECTORS
 
 /// Multiply-adds of `rounds` times twelve independent dots; `sink` keeps them alive.
-inline double dots(std::size_t rounds, std::int32_t* sink) {
+template <bool quads>
+double dots_of(std::size_t rounds, std::int32_t* sink) {
   VI sum[12];
   MICA_UNROLL
   for (std::size_t i = 0; i < 12; ++i) sum[i] = hn::Set(DI(), static_cast<std::int32_t>(i));
@@ -28,12 +34,19 @@ inline double dots(std::size_t rounds, std::int32_t* sink) {
   const VI8 x = hn::Set(DI8(), std::int8_t{3});
   for (std::size_t n = 0; n < rounds; ++n) {
     MICA_UNROLL
-    for (std::size_t i = 0; i < 12; ++i) sum[i] = dot4<15>(w, x, sum[i]);
+    for (std::size_t i = 0; i < 12; ++i) sum[i] = dot4<15, quads>(w, x, sum[i]);
     w = hn::Xor(w, hn::Set(DU8(), 1));
   }
   for (std::size_t i = 1; i < 12; ++i) sum[0] = hn::Add(sum[0], sum[i]);
   *sink = hn::GetLane(sum[0]);
   return static_cast<double>(rounds * 12 * 4 * lanes);
+}
+
+inline double dots(std::size_t rounds, std::int32_t* sink) {
+  if constexpr (MICA_QUADS == MICA_QUADS_MAYBE) {
+    if (dotted_machine()) return dots_of<true>(rounds, sink);
+  }
+  return dots_of<target_quads>(rounds, sink);
 }
 
 /// The same of floats.

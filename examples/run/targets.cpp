@@ -2,6 +2,7 @@
 #include "targets.hpp"
 
 #include "mica/base/assert.hpp"
+#include "mica/kernel/highway/byte_dots.hpp"
 
 #include <hwy/base.h>
 #include <hwy/detect_targets.h>
@@ -12,10 +13,15 @@
 
 namespace mica::program {
 
-std::vector<std::string> target_names(std::int64_t bits) {
+using kernel::highway::ByteDots;
+
+std::vector<std::string> target_names(std::int64_t bits, bool byte_dots) {
   std::vector<std::string> names;
-  for (std::int64_t rest = bits; rest != 0; rest &= rest - 1)
-    names.emplace_back(hwy::TargetName(rest & -rest));
+  for (std::int64_t rest = bits; rest != 0; rest &= rest - 1) {
+    const char* const name = hwy::TargetName(rest & -rest);
+    if (byte_dots && ByteDots::beside(name)) names.emplace_back(ByteDots::name);
+    names.emplace_back(name);
+  }
   return names;
 }
 
@@ -24,12 +30,17 @@ void limit_targets(const std::string& best) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   const std::int64_t here = hwy::SupportedTargets() & HWY_TARGETS;
-  std::string known;
   for (std::int64_t rest = here; rest != 0; rest &= rest - 1) {
     const std::int64_t bit = rest & -rest;  // better sets have lower bits
-    if (name == hwy::TargetName(bit)) return hwy::DisableTargets(bit - 1);
-    known += join(known.empty() ? "" : " ", hwy::TargetName(bit));
+    const char* const target = hwy::TargetName(bit);
+    const bool dots = ByteDots::here() && ByteDots::beside(target) && name == ByteDots::name;
+    if (!dots && name != target) continue;
+    if (!dots) ByteDots::use(false);
+    return hwy::DisableTargets(bit - 1);
   }
+  std::string known;
+  for (const std::string& target : target_names(here, ByteDots::here()))
+    known += join(known.empty() ? "" : " ", target);
   raise(ErrorCode::usage, "--targets ", escaped(best),
         ": not an instruction set of this machine and program; known: ", known);
 }

@@ -9,8 +9,9 @@
 
 namespace mica::program {
 
-/// Names of the instruction sets in a set of Highway's bits, the best first.
-[[nodiscard]] std::vector<std::string> target_names(std::int64_t bits);
+/// Names of the instruction sets in a set of Highway's bits, the best first. With `byte_dots`, a set that machines have with
+/// and without dots of four bytes is there twice (kernel/highway/byte_dots.hpp).
+[[nodiscard]] std::vector<std::string> target_names(std::int64_t bits, bool byte_dots);
 
 /// Takes the instruction sets that are better than this one away from all kernels, for the rest of the process. Call before
 /// the first kernel. Raises ErrorCode::usage for a name that is not compiled or that the machine does not have.

@@ -156,6 +156,7 @@
 #include "mica/kernel/gated.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/highway/abi.hpp"
+#include "mica/kernel/highway/byte_dots.hpp"
 #include "mica/kernel/highway/generic.hpp"
 #include "mica/kernel/matmul.hpp"
 #include "mica/kernel/norm.hpp"

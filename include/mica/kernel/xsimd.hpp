@@ -53,6 +53,7 @@ struct XsimdReal {
   static_assert(chains % lanes == 0, "mica::kernel::Xsimd: vectors of more than 16 floats");
 
   static V load(const float* p) noexcept { return V::load_unaligned(p); }
+  static V divide(V a, V b) noexcept;
   static V exp(V x) noexcept;
   static void extend_chains(const float* w, const float* x, std::size_t n, float* c) noexcept;
 };
@@ -75,6 +76,20 @@ void XsimdReal<Arch>::matmul(const MatmulArgs<F>& a) noexcept {
     const std::size_t tokens = std::min(detail::shared_tokens, a.y.rows() - t);
     for (std::size_t r = a.first; r < a.last; ++r) detail::decoded_row<F>(a, r, t, tokens, extend_chains);
   }
+}
+
+/// Rounded correctly: on NEON xsimd multiplies by an estimate of 1 / b.
+template <class Arch>
+typename XsimdReal<Arch>::V XsimdReal<Arch>::divide(V a, V b) noexcept {
+#if defined(__aarch64__)
+  float x[lanes], y[lanes];
+  a.store_unaligned(x);
+  b.store_unaligned(y);
+  for (std::size_t i = 0; i < lanes; ++i) x[i] /= y[i];
+  return load(x);
+#else
+  return a / b;
+#endif
 }
 
 /// kernel::exp, lane by lane.
@@ -138,7 +153,7 @@ void XsimdReal<Arch>::gated(const GatedArgs& a) noexcept {
     std::size_t k = 0;
     for (; k + lanes <= cols; k += lanes) {
       const V x = load(a.gate[r].data() + k);
-      ((x / (V(1.0f) + exp(-x))) * load(a.up[r].data() + k)).store_unaligned(a.out[r].data() + k);
+      (divide(x, V(1.0f) + exp(-x)) * load(a.up[r].data() + k)).store_unaligned(a.out[r].data() + k);
     }
     for (; k < cols; ++k) a.out[r][k] = silu(a.gate[r][k]) * a.up[r][k];
   }

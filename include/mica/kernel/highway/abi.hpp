@@ -11,8 +11,12 @@
 #define MICA_ABI_BASELINE avx512vnni
 #elif defined(__AVX512BW__)
 #define MICA_ABI_BASELINE avx512bw
+#elif defined(__AVXVNNI__)
+#define MICA_ABI_BASELINE avxvnni
 #elif defined(__AVX2__)
 #define MICA_ABI_BASELINE avx2
+#elif defined(__ARM_FEATURE_DOTPROD)
+#define MICA_ABI_BASELINE dotprod
 #else
 #define MICA_ABI_BASELINE baseline
 #endif

@@ -24,7 +24,7 @@
 #define MICA_KERNEL_HIGHWAY_CODEC_INL_HPP
 #endif
 
-#include "mica/kernel/highway/ops-inl.hpp"
+#include "mica/kernel/highway/dots-inl.hpp"
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
@@ -41,6 +41,18 @@ struct Codec {
                 "mica::kernel::Highway: a format with vector_codec = true needs a Codec<F>; name its file "
                 "in MICA_USER_CODECS_INL before including mica/kernel/highway/dispatch.hpp");
 };
+
+/// F on a machine with dots of four bytes, where its instruction set does not promise them (byte_dots.hpp).
+template <IntegerFormat F>
+struct Dotted : F {};
+template <IntegerFormat F>
+struct Codec<Dotted<F>> : Codec<F> {};
+
+/// Whether products with F use dots of four bytes.
+template <class F>
+inline constexpr bool quads = target_quads;
+template <class F>
+inline constexpr bool quads<Dotted<F>> = true;
 
 /// The sizes of a chunk.
 template <IntegerFormat F>
@@ -62,6 +74,9 @@ struct ChunkScales {
   alignas(64) float d[Chunk<F>::blocks][panel_rows];
   alignas(64) float dmin[F::has_mins ? Chunk<F>::blocks : 1][panel_rows];
 };
+
+template <IntegerFormat F>
+struct ChunkScales<Dotted<F>> : ChunkScales<F> {};
 
 /// The codes of n blocks that follow each other.
 template <IntegerFormat F>

@@ -102,7 +102,8 @@ HWY_INLINE void dot_rows(const std::uint8_t (&codes)[4][Chunk<F>::values], const
       const VI8 values_t = hn::LoadU(DI8(), x[t].codes + k);
       VI sum[4];
       MICA_UNROLL
-      for (std::size_t r = 0; r < 4; ++r) sum[r] = dot4<F::code_max>(w[r], values_t, hn::Zero(DI()));
+      for (std::size_t r = 0; r < 4; ++r)
+        sum[r] = dot4<F::code_max, quads<F>>(w[r], values_t, hn::Zero(DI()));
       hn::StoreU(sum_blocks(sum[0], sum[1], sum[2], sum[3]), DI(), out[t].sum[first / 4][k / 16]);
     }
   }

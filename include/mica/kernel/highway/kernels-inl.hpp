@@ -52,20 +52,48 @@ namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 
+#if MICA_VECTORS
+
+/// The same product for a machine with dots of four bytes.
+template <IntegerFormat F>
+HWY_INLINE MatmulArgs<Dotted<F>> dotted(const MatmulArgs<F>& a) {
+  return {{a.w.row(0), a.w.rows(), a.w.cols()}, a.x, a.y, a.first, a.last, a.add};
+}
+template <IntegerFormat F>
+HWY_INLINE MatmulArgs<tensor::Packed<Dotted<F>>> dotted(const MatmulArgs<tensor::Packed<F>>& a) {
+  const auto* const blocks = reinterpret_cast<const typename F::Block*>(a.w.panel(0));
+  return {{blocks, a.w.rows(), a.w.cols()}, a.x, a.y, a.first, a.last, a.add};
+}
+
+template <class Args>
+HWY_INLINE void matmul_by_layout(const Args& a) {
+  if constexpr (tensor::is_packed<typename decltype(a.w)::Format>) {
+    matmul_packed(a);
+  } else {
+    matmul_integer(a);
+  }
+}
+
 template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) {
-#if MICA_VECTORS
-  if constexpr (tensor::is_packed<F>) {
-    matmul_packed(a);
-  } else if constexpr (F::arithmetic == format::Arithmetic::integer) {
-    matmul_integer(a);
-  } else {
+  if constexpr (F::arithmetic == format::Arithmetic::real) {
     matmul_real(a);
+  } else {
+    if constexpr (MICA_QUADS == MICA_QUADS_MAYBE) {
+      if (ByteDots::used()) return matmul_by_layout(dotted(a));
+    }
+    matmul_by_layout(a);
   }
-#else
-  scalar::matmul<F>(a);
-#endif
 }
+
+#else
+
+template <WeightFormat F>
+void matmul(const MatmulArgs<F>& a) {
+  scalar::matmul<F>(a);
+}
+
+#endif  // MICA_VECTORS
 
 }  // namespace HWY_NAMESPACE
 }  // namespace MICA_ABI

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: vector shapes and the few operations that Highway lacks. The only file that may hold raw intrinsics.
+// Per target: vector shapes and the few operations that Highway lacks. With dots-inl.hpp the only file that may hold raw
+// intrinsics.
 //
 // MICA_VECTORS is 1 where the arithmetic can be reproduced in vectors: the multiply-add is fused and the vectors have a
 // size that the compiler knows. Elsewhere the specification itself is what runs.
@@ -85,50 +86,6 @@ HWY_INLINE VI broadcast4(const std::int8_t* p) {
   std::int32_t four;
   hwy::CopyBytes<4>(p, &four);
   return hn::Set(DI(), four);
-}
-
-// Dots of four neighbouring bytes, added to a sum: exact. Codes are unsigned (code + offset) where the machine multiplies
-// u8 by s8, and signed where it multiplies s8 by s8 or where pairs of products would saturate.
-#if HWY_ARCH_ARM
-template <int code_max>
-inline constexpr bool signed_codes = true;
-template <int code_max>
-HWY_INLINE VI dot4(VU8 w, VI8 x, VI sum) {
-  return hn::SumOfMulQuadAccumulate(DI(), hn::BitCast(DI8(), w), x, sum);
-}
-#elif HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
-template <int code_max>
-inline constexpr bool signed_codes = code_max > 128;  // 2 * 128 * 127 < 2^15
-template <int code_max>
-HWY_INLINE VI dot4(VU8 w, VI8 x, VI sum) {
-  if constexpr (signed_codes<code_max>) {
-    const VI8 sign = hn::BitCast(DI8(), w);
-    w = hn::BitCast(DU8(), hn::Abs(sign));
-    x = hn::IfNegativeThenNegOrUndefIfZero(sign, x);
-  }
-  const VI16 pairs = hn::SatWidenMulPairwiseAdd(DI16(), w, x);
-  return hn::Add(sum, hn::WidenMulPairwiseAdd(DI(), pairs, hn::Set(DI16(), 1)));
-}
-#else
-template <int code_max>
-inline constexpr bool signed_codes = false;
-template <int code_max>
-HWY_INLINE VI dot4(VU8 w, VI8 x, VI sum) {
-  return hn::SumOfMulQuadAccumulate(DI(), w, x, sum);
-}
-#endif
-
-// Where the dot goes by pairs, pairs of several dots are added in 16 bits, as many as cannot overflow, and widened once.
-#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
-template <int code_max>
-inline constexpr std::size_t paired_dots = signed_codes<code_max> ? 1 : 32767 / (2 * 127 * code_max);
-#else
-template <int code_max>
-inline constexpr std::size_t paired_dots = 1;
-#endif
-HWY_INLINE VI16 dot2(VU8 w, VI8 x) { return hn::SatWidenMulPairwiseAdd(DI16(), w, x); }
-HWY_INLINE VI add_pairs(VI16 pairs, VI sum) {
-  return hn::Add(sum, hn::WidenMulPairwiseAdd(DI(), pairs, hn::Set(DI16(), 1)));
 }
 
 /// Four rows of four lanes become four columns, in every 128-bit block.

@@ -31,18 +31,27 @@ inline constexpr std::size_t packed_ahead = 4 << 10;
 template <IntegerFormat F>
 inline constexpr std::size_t packed_blocks = Chunk<F>::blocks;
 
+/// Lines w of period s, from value `first` on.
+template <IntegerFormat F, std::size_t first, std::size_t... w>
+HWY_INLINE void load_lines(const std::uint8_t* p, std::size_t s, VU8 (&lines)[sizeof...(w)],
+                           std::index_sequence<w...>) {
+  ((lines[w] = machine_codes<F>(Codec<F>::template line<first + 4 * w>(p, s))), ...);
+}
+
 /// Adds the dots of a group, whose first value is `first` of period s, for every token. x[t]: codes of the period.
 template <IntegerFormat F, std::size_t first, std::size_t tokens, std::size_t... q>
 HWY_INLINE void dot_lines(const std::uint8_t* p, std::size_t s, const std::int8_t* const (&x)[tokens],
                           VI (&sum)[tokens], std::index_sequence<q...>) {
-  const auto dot_line = [&](auto at) HWY_ATTR {
+  constexpr std::size_t words = line_words<quads<F>>;
+  const auto dot_some = [&](auto at) HWY_ATTR {
     constexpr std::size_t i = decltype(at)::value;
-    const VU8 w = machine_codes<F>(Codec<F>::template line<i>(p, s));
+    VU8 w[words];
+    keep_order();
+    load_lines<F, i>(p, s, w, std::make_index_sequence<words>());
     MICA_UNROLL
-    for (std::size_t t = 0; t < tokens; ++t)
-      sum[t] = dot4<F::code_max>(w, hn::BitCast(DI8(), broadcast4(x[t] + i)), sum[t]);
+    for (std::size_t t = 0; t < tokens; ++t) sum[t] = dot_words<F::code_max, quads<F>>(w, x[t] + i, sum[t]);
   };
-  (dot_line(std::integral_constant<std::size_t, first + 4 * q>()), ...);
+  (dot_some(std::integral_constant<std::size_t, first + 4 * words * q>()), ...);
 }
 
 /// What one chunk of 16 rows and the tokens that meet it have in common.
@@ -76,7 +85,7 @@ HWY_INLINE void packed_group(const std::uint8_t* p, std::size_t s, const PackedC
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t)
     isum[t] = bias<F> != 0 ? hn::Set(DI(), c.start[t][bias<F> != 0 ? group : 0]) : hn::Zero(DI());
-  dot_lines<F, first>(p, s, x, isum, std::make_index_sequence<F::group / 4>());
+  dot_lines<F, first>(p, s, x, isum, std::make_index_sequence<F::group / 4 / line_words<quads<F>>>());
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) sum[t] = hn::ConvertTo(DF(), isum[t]);
 }

@@ -26,12 +26,12 @@ namespace HWY_NAMESPACE {
 
 /// What the machine's dots add for every x code, to be taken away again.
 template <IntegerFormat F>
-inline constexpr std::int32_t bias = signed_codes<F::code_max> ? 0 : F::code_offset;
+inline constexpr std::int32_t bias = signed_codes<F::code_max, quads<F>> ? 0 : F::code_offset;
 
 /// Codes as the machine's dot wants them.
 template <IntegerFormat F>
 HWY_INLINE VU8 machine_codes(VU8 codes) {
-  if constexpr (signed_codes<F::code_max> && F::code_offset != 0) {
+  if constexpr (signed_codes<F::code_max, quads<F>> && F::code_offset != 0) {
     return hn::Sub(codes, hn::Set(DU8(), static_cast<std::uint8_t>(F::code_offset)));
   } else {
     return codes;
@@ -160,10 +160,10 @@ HWY_INLINE void gather_tokens(const QuantizedRows& x, std::size_t first, std::si
 /// Vectors of rows in a tile, and panels that are filled together.
 inline constexpr std::size_t tile_vectors = 2;
 inline constexpr std::size_t tile_panels = 2;
-/// Tokens in a tile: running sums and accumulators for each of both vectors, 24 of 32 registers or 12 of 16. Narrow tiles
-/// at the end of a block leave at most one token idle.
-inline constexpr std::size_t tile_tokens = many_registers ? 6 : 3;
-inline constexpr std::size_t narrow_tokens = many_registers ? 4 : 2;
+/// Tokens in a tile: running sums and accumulators for each of both vectors, 24 of 32 registers or 12 of 16; where a dot
+/// takes its word out of a vector, 16 of 32 beside 8 lines. Narrow tiles at the end of a block leave at most one token idle.
+inline constexpr std::size_t tile_tokens = !many_registers ? 3 : lanes == 4 ? 4 : 6;
+inline constexpr std::size_t narrow_tokens = tile_tokens == 6 ? 4 : 2;
 
 /// One vector per vector of rows and token.
 template <class V, std::size_t tokens>
@@ -200,21 +200,29 @@ HWY_INLINE VU8 line_of(const std::uint8_t* lines, std::size_t line, std::size_t 
 /// Adds lines [first, last) of a group.
 template <IntegerFormat F, std::size_t first, std::size_t last, std::size_t tokens>
 HWY_INLINE void add_dots(const std::uint8_t* lines, const std::int8_t* codes, TileOf<VI, tokens>& sum) {
-  constexpr std::size_t fit = paired_dots<F::code_max>;
+  constexpr std::size_t fit = paired_dots<F::code_max, quads<F>>;
   constexpr bool paired = fit > 1 && last - first > 1;
-  TileOf<VI16, tokens> pairs;
+  constexpr std::size_t words = line_words<quads<F>>;
+  TileOf<Pairs, tokens> pairs;
   MICA_UNROLL
-  for (std::size_t q = first; q < last; ++q) {
-    const VU8 w0 = line_of<F>(lines, q, 0), w1 = line_of<F>(lines, q, 1);
+  for (std::size_t q = first; q < last; q += words) {
+    VU8 w[tile_vectors][words];
+    keep_order();
+    MICA_UNROLL
+    for (std::size_t i = 0; i < words; ++i) {
+      w[0][i] = line_of<F>(lines, q + i, 0);
+      w[1][i] = line_of<F>(lines, q + i, 1);
+    }
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t) {
-      const VI8 x = hn::BitCast(DI8(), broadcast4(codes + t * Chunk<F>::values + 4 * q));
+      const std::int8_t* const x = codes + t * Chunk<F>::values + 4 * q;
       if constexpr (paired) {
-        pairs[0][t] = q == first ? dot2(w0, x) : hn::Add(pairs[0][t], dot2(w0, x));
-        pairs[1][t] = q == first ? dot2(w1, x) : hn::Add(pairs[1][t], dot2(w1, x));
+        const VI8 word = hn::BitCast(DI8(), broadcast4(x));
+        pairs[0][t] = q == first ? dot2(w[0][0], word) : dot2(w[0][0], word, pairs[0][t]);
+        pairs[1][t] = q == first ? dot2(w[1][0], word) : dot2(w[1][0], word, pairs[1][t]);
       } else {
-        sum[0][t] = dot4<F::code_max>(w0, x, sum[0][t]);
-        sum[1][t] = dot4<F::code_max>(w1, x, sum[1][t]);
+        sum[0][t] = dot_words<F::code_max, quads<F>>(w[0], x, sum[0][t]);
+        sum[1][t] = dot_words<F::code_max, quads<F>>(w[1], x, sum[1][t]);
       }
     }
   }
@@ -240,7 +248,7 @@ HWY_INLINE void dot_group(const std::uint8_t* lines, const std::int8_t* codes, c
     }
   }
   constexpr std::size_t n = F::group / 4;
-  constexpr std::size_t fit = paired_dots<F::code_max>;
+  constexpr std::size_t fit = paired_dots<F::code_max, quads<F>>;
   constexpr std::size_t step = fit == 1 ? n : HWY_MIN(n, std::bit_floor(fit));
   add_dots<F, 0, step>(lines, codes, sum);
   if constexpr (step <= n / 2) add_dots<F, step, 2 * step>(lines, codes, sum);
