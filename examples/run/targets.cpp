@@ -19,7 +19,10 @@ std::vector<std::string> target_names(std::int64_t bits, bool byte_dots) {
   std::vector<std::string> names;
   for (std::int64_t rest = bits; rest != 0; rest &= rest - 1) {
     const char* const name = hwy::TargetName(rest & -rest);
-    if (byte_dots && ByteDots::beside(name)) names.emplace_back(ByteDots::name);
+    if (byte_dots && ByteDots::beside(name)) {
+      names.emplace_back(ByteDots::name);
+      byte_dots = false;  // of the best one
+    }
     names.emplace_back(name);
   }
   return names;
