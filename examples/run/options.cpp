@@ -133,6 +133,10 @@ void add_run(CLI::App& app, Options& o) {
   app.add_option("--kv", o.choice.kv, "where the cache lies: segmented contiguous reserved")
       ->type_name("NAME")
       ->group(group);
+  app.add_option("--kernels", o.choice.kernels,
+                 "how prompts are computed: exact, or fast8, quicker and rounded once more")
+      ->type_name("NAME")
+      ->group(group);
   app.add_option("--weights", o.choice.weights, "how weights come into memory: mapped resident")
       ->type_name("NAME")
       ->group(group);

@@ -153,6 +153,7 @@
 #include "mica/kernel/concept.hpp"
 #include "mica/kernel/delta_rule.hpp"
 #include "mica/kernel/fallback.hpp"
+#include "mica/kernel/fast8.hpp"
 #include "mica/kernel/gated.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/highway/abi.hpp"

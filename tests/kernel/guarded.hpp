@@ -99,6 +99,7 @@ struct Activations {
   Guarded<float> scales;
   Guarded<std::int16_t> sums;
   std::size_t n, k;
+  bool fast8 = false;
 
   Activations(std::size_t tokens, std::size_t width)
       : values(tokens * width),
@@ -109,7 +110,9 @@ struct Activations {
         k(width) {}
 
   [[nodiscard]] MatrixView<float> view() { return {values.data(), n, k}; }
-  [[nodiscard]] kernel::QuantizedRows quantized() { return {codes.data(), scales.data(), sums.data(), n, k}; }
+  [[nodiscard]] kernel::QuantizedRows quantized() {
+    return {codes.data(), scales.data(), sums.data(), n, k, fast8};
+  }
   void quantize() { kernel::scalar::quantize({view(), quantized(), 0, n}); }
 };
 

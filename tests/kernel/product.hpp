@@ -32,6 +32,10 @@ struct Product {
   void prepare() {
     if constexpr (F::arithmetic == format::Arithmetic::integer) x.quantize();
   }
+  void use_fast8() {
+    x.fast8 = true;
+    prepare();
+  }
 
   template <class K>
   std::vector<float> run(std::size_t first, std::size_t last, bool add) {

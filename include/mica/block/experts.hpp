@@ -66,8 +66,12 @@ inline void copy_codes(const kernel::QuantizedRows& from, std::size_t row, const
 
 [[nodiscard]] inline kernel::QuantizedRows codes_from(const kernel::QuantizedRows& all, std::size_t first,
                                                       std::size_t count) noexcept {
-  return {all.codes + first * all.cols, all.scales + first * (all.cols / 32),
-          all.sums + first * (all.cols / 16), count, all.cols};
+  return {all.codes + first * all.cols,
+          all.scales + first * (all.cols / 32),
+          all.sums + first * (all.cols / 16),
+          count,
+          all.cols,
+          all.fast8};
 }
 
 /// Experts [first, last), whose rows fit the scratch.

@@ -7,6 +7,9 @@
 //   scale   = amax / 127                       (0 when amax < 1e-30, NaN when any x is not finite)
 //   code    = round to nearest even(x * (127 / amax)), in [-127, 127]   (0 in both cases above)
 //   sums    = the exact sums of the codes of either 16
+// Where products of eight bits read them (kernel/fast8.hpp), 256 values share amax and scale, which then stands in all of
+// its eight places.
+//
 // A NaN scale makes every product that reads it NaN, so a non-finite activation cannot hide behind small integers.
 #pragma once
 
@@ -20,6 +23,10 @@ namespace mica::kernel {
 /// Values that share an activation scale.
 inline constexpr std::size_t activation_group = 32;
 
+/// Values that do where products of eight bits read them, and tokens from which on such products are possible.
+inline constexpr std::size_t fast8_group = 256;
+inline constexpr std::size_t fast8_tokens = 17;
+
 /// Below this a group of activations counts as zero.
 inline constexpr float activation_floor = 1e-30f;
 
@@ -30,11 +37,17 @@ struct QuantizedRows {
   std::int16_t* sums = nullptr;  // (rows, cols / 16)
   std::size_t rows = 0;
   std::size_t cols = 0;
+  bool fast8 = false;  // products that read them may follow kernel/fast8.hpp
 
   [[nodiscard]] const std::int8_t* row_codes(std::size_t r) const noexcept { return codes + r * cols; }
   [[nodiscard]] const float* row_scales(std::size_t r) const noexcept { return scales + r * (cols / 32); }
   [[nodiscard]] const std::int16_t* row_sums(std::size_t r) const noexcept { return sums + r * (cols / 16); }
 };
+
+/// Values that share a scale.
+[[nodiscard]] constexpr std::size_t scale_group(const QuantizedRows& x) noexcept {
+  return x.fast8 && x.rows >= fast8_tokens && x.cols % fast8_group == 0 ? fast8_group : activation_group;
+}
 
 /// Rows [first, last) of x become the same rows of out.
 struct QuantizeArgs {

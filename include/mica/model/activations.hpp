@@ -53,9 +53,9 @@ struct StepWidths {
 template <Allocator A>
 class Activations {
  public:
-  /// Raises ErrorCode::budget when the allocator refuses.
+  /// fast8: products of many tokens follow kernel/fast8.hpp. Raises ErrorCode::budget when the allocator refuses.
   Activations(const arch::Config& config, std::size_t chunk, std::size_t logits_rows, std::size_t workers,
-              A allocator);
+              bool fast8, A allocator);
 
   [[nodiscard]] std::size_t chunk() const noexcept { return chunk_; }
 
@@ -111,14 +111,16 @@ class Activations {
     CodeBuffer(Activations& from, std::size_t rows, std::size_t width)
         : codes(from.take<std::int8_t>(rows * width)),
           scales(from.take<float>(rows * width / 32)),
-          sums(from.take<std::int16_t>(rows * width / 16)) {}
+          sums(from.take<std::int16_t>(rows * width / 16)),
+          fast8(from.fast8_) {}
     [[nodiscard]] kernel::QuantizedRows rows(std::size_t n, std::size_t width) noexcept {
       MICA_ASSERT(n * width <= codes.size());
-      return {codes.data(), scales.data(), sums.data(), n, width};
+      return {codes.data(), scales.data(), sums.data(), n, width, fast8};
     }
     alloc::Buffer<std::int8_t, A> codes;
     alloc::Buffer<float, A> scales;
     alloc::Buffer<std::int16_t, A> sums;
+    bool fast8;
   };
 
   [[nodiscard]] static View view(alloc::Buffer<float, A>& buffer, std::size_t n, std::size_t width) noexcept {
@@ -132,6 +134,7 @@ class Activations {
 
   A allocator_;
   std::size_t chunk_;
+  bool fast8_;
   StepWidths w_;
   std::size_t expert_rows_;                       // that experts work on at a time
   std::vector<std::size_t> first_angle_;          // of each rope, and the end
@@ -182,9 +185,10 @@ namespace detail {
 
 template <Allocator A>
 Activations<A>::Activations(const arch::Config& config, std::size_t chunk, std::size_t logits_rows,
-                            std::size_t workers, A allocator)
+                            std::size_t workers, bool fast8, A allocator)
     : allocator_(alloc::for_account(allocator, budget::Account::activations)),
       chunk_(chunk),
+      fast8_(fast8),
       w_(config),
       expert_rows_(w_.experts == 0 ? 0 : std::max(chunk, w_.used)),
       first_angle_(detail::first_angles(config.ropes)),

@@ -13,6 +13,7 @@ struct Choice {
   std::string weights = "resident";  // paging/any_pager.hpp
   std::string cache_type_k = "F16";  // format::AllKv
   std::string cache_type_v = "F16";  // format::AllKv
+  std::string kernels = "exact";     // or "fast8": kernel/fast8.hpp
 };
 
 }  // namespace mica::model

@@ -19,12 +19,19 @@ template <class Family, Allocator A, Executor E>
 using Chosen = Transformer<Family, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
                            WithPager<paging::AnyPager<>>, WithAllocator<A>, WithExecutor<E>>;
 
+/// Whether products of many tokens may round weights to eight bits.
+[[nodiscard]] inline bool wants_fast8(const Choice& choice) {
+  MICA_CHECK(choice.kernels == "exact" || choice.kernels == "fast8", usage, "kernels '",
+             escaped(choice.kernels), "': not known; choose one of exact, fast8");
+  return choice.kernels == "fast8";
+}
+
 /// Makes a Chosen transformer. Raises as its constructor, and ErrorCode::usage for names that are not known.
 template <class T>
 [[nodiscard]] T make_chosen(const gguf::Document& document, typename T::Executor& executor,
-                            const ModelOptions& options, typename T::Allocator allocator,
-                            const Choice& choice) {
+                            ModelOptions options, typename T::Allocator allocator, const Choice& choice) {
   T::Storage::check_name(choice.kv);
+  options.fast8 = wants_fast8(choice);
   return T(document, executor, options, allocator,
            kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v),
            [&](const paging::Table& table, typename T::Allocator a, LogSink log) {

@@ -37,6 +37,7 @@ struct ModelOptions {
   std::size_t chunk = 512;      // tokens of one step at most
   std::size_t logits_rows = 1;  // rows of logits that are computed at a time
   std::size_t checkpoints = 1;  // copies of a recurrent state that a cache keeps; other families have none
+  bool fast8 = false;  // products of many tokens follow kernel/fast8.hpp: quicker prompts, not bit for bit
   LogSink log = {};
 };
 
@@ -243,7 +244,7 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
       kv_index_(kv_index()),
       state_at_(detail::state_offsets(config_)),
       activations_(config_, std::clamp<std::size_t>(options.chunk, 1, n_ctx_), logits_rows_,
-                   executor.workers(), allocator) {}
+                   executor.workers(), options.fast8, allocator) {}
 
 template <class F, class P>
 std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {

@@ -14,6 +14,7 @@
 #error "include mica/kernel/highway/dispatch.hpp before any Highway header, one pass per translation unit"
 #endif
 
+#include "mica/kernel/fast8.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/highway/abi.hpp"
 #include "mica/kernel/highway/byte_dots.hpp"

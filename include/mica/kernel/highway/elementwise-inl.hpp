@@ -51,42 +51,53 @@ HWY_INLINE VF tanh_lanes(VF x) {
   return hn::Sub(hn::Set(d, 1.0f), hn::Div(hn::Set(d, 2.0f), one_plus_exp(hn::Mul(hn::Set(d, 2.0f), x))));
 }
 
-/// 32 values; bits of a magnitude order like the magnitude, and infinity and NaN are above all numbers.
-HWY_INLINE void quantize_group(const float* x, std::int8_t* codes, float& scale, std::int16_t* sums) {
-  const DF d;
-  constexpr std::size_t vectors = activation_group / lanes;
-  VI largest = hn::Zero(DI());
+/// The bits of the largest magnitude of 32 values: they order like magnitudes, and infinity and NaN are above all numbers.
+HWY_INLINE VI largest_magnitude(const float* x, VI largest) {
   MICA_UNROLL
-  for (std::size_t v = 0; v < vectors; ++v) {
-    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(hn::LoadU(d, x + v * lanes))));
-  }
-  const std::int32_t bits = hn::ReduceMax(DI(), largest);
-  const float amax = std::bit_cast<float>(bits);
-  const bool finite = bits < 0x7F800000;
-  if (!finite || amax < activation_floor) {
-    std::fill_n(codes, activation_group, std::int8_t{0});
-    scale = finite ? 0.0f : std::bit_cast<float>(0x7FC00000u);
-    sums[0] = sums[1] = 0;
-    return;
-  }
-  scale = amax / 127.0f;
-  const VF inverse = hn::Set(d, 127.0f / amax);
+  for (std::size_t i = 0; i < activation_group; i += lanes)
+    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(hn::LoadU(DF(), x + i))));
+  return largest;
+}
+
+/// Codes and sums of 32 values.
+HWY_INLINE void encode_group(const float* x, VF inverse, std::int8_t* codes, std::int16_t* sums) {
+  const DF d;
   const hn::Rebind<std::int8_t, DF> d8;
   VI total[2] = {hn::Zero(DI()), hn::Zero(DI())};
   MICA_UNROLL
-  for (std::size_t v = 0; v < vectors; ++v) {
-    const VI code = hn::NearestInt(hn::Mul(hn::LoadU(d, x + v * lanes), inverse));
-    hn::StoreU(hn::DemoteTo(d8, code), d8, codes + v * lanes);
-    total[v * lanes / 16] = hn::Add(total[v * lanes / 16], code);
+  for (std::size_t i = 0; i < activation_group; i += lanes) {
+    const VI code = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), inverse));
+    hn::StoreU(hn::DemoteTo(d8, code), d8, codes + i);
+    total[i / 16] = hn::Add(total[i / 16], code);
   }
   for (std::size_t h = 0; h < 2; ++h) sums[h] = static_cast<std::int16_t>(hn::ReduceSum(DI(), total[h]));
 }
 
+/// `group` values, which share a scale.
+HWY_INLINE void quantize_group(const float* x, std::size_t group, std::int8_t* codes, float* scales,
+                               std::int16_t* sums) {
+  VI largest = hn::Zero(DI());
+  for (std::size_t k = 0; k < group; k += activation_group) largest = largest_magnitude(x + k, largest);
+  const std::int32_t bits = hn::ReduceMax(DI(), largest);
+  const float amax = std::bit_cast<float>(bits);
+  const bool finite = bits < 0x7F800000;
+  if (!finite || amax < activation_floor) {
+    std::fill_n(codes, group, std::int8_t{0});
+    std::fill_n(scales, group / activation_group, finite ? 0.0f : std::bit_cast<float>(0x7FC00000u));
+    std::fill_n(sums, group / 16, std::int16_t{0});
+    return;
+  }
+  const VF inverse = hn::Set(DF(), 127.0f / amax);
+  std::fill_n(scales, group / activation_group, amax / 127.0f);
+  for (std::size_t k = 0; k < group; k += activation_group)
+    encode_group(x + k, inverse, codes + k, sums + k / 16);
+}
+
 inline void quantize(const QuantizeArgs& a) {
-  const std::size_t cols = a.out.cols;
+  const std::size_t cols = a.out.cols, group = scale_group(a.out);
   for (std::size_t r = a.first; r < a.last; ++r) {
-    for (std::size_t k = 0; k < cols; k += activation_group) {
-      quantize_group(a.x[r].data() + k, a.out.codes + r * cols + k, a.out.scales[(r * cols + k) / 32],
+    for (std::size_t k = 0; k < cols; k += group) {
+      quantize_group(a.x[r].data() + k, group, a.out.codes + r * cols + k, a.out.scales + (r * cols + k) / 32,
                      a.out.sums + (r * cols + k) / 16);
     }
   }

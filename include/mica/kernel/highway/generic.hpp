@@ -5,7 +5,7 @@
 // unit of the user's own. No Highway header.
 #pragma once
 
-#include "mica/kernel/detail/decoded_row.hpp"
+#include "mica/kernel/detail/fast8_row.hpp"
 #include "mica/kernel/matmul.hpp"
 
 #include <algorithm>
@@ -62,7 +62,11 @@ void matmul_without_codec(const MatmulArgs<F>& a) noexcept {
     const std::size_t tokens = std::min(kernel::detail::shared_tokens, a.y.rows() - t);
     for (std::size_t r = a.first; r < a.last; ++r) {
       if constexpr (F::arithmetic == format::Arithmetic::integer) {
-        detail::apart_row<F>(a, r, t, tokens);
+        if (is_fast8(a)) {
+          kernel::detail::fast8_row(a, r, t, tokens);
+        } else {
+          detail::apart_row<F>(a, r, t, tokens);
+        }
       } else {
         kernel::detail::decoded_row<F>(a, r, t, tokens, extend_chains);
       }

@@ -14,7 +14,7 @@
 #define MICA_KERNEL_HIGHWAY_INTEGER_INL_HPP
 #endif
 
-#include "mica/kernel/highway/panels-inl.hpp"
+#include "mica/kernel/highway/fast8-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace mica::kernel::highway {
@@ -186,7 +186,7 @@ void matmul_many(const MatmulArgs<F>& a) {
       rows[r] = a.w.row(HWY_MIN(p * panel_rows + r, a.last - 1)) + b;
     fill_panel<F>(rows, n, panel);
   };
-  multiply_panels<F>(PanelProduct{a.x.codes, a.y, a.w.blocks_per_row(), a.first, a.last, a.add}, fill);
+  multiply_many<F>({a.x.codes, a.y, a.w.blocks_per_row(), a.first, a.last, a.add}, is_fast8(a), fill);
 }
 
 // ---- any number

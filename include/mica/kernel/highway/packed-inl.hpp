@@ -24,8 +24,13 @@ namespace HWY_NAMESPACE {
 using tensor::Rows16;
 static_assert(Rows16::rows == panel_rows);
 
-/// How far ahead of the codes memory is asked for: about what comes in the time that a miss takes.
-inline constexpr std::size_t packed_ahead = 4 << 10;
+/// How far ahead memory is asked for: about what comes in the time that a miss takes, and more than a stretch of several
+/// chunks, whose scales lie behind all of its codes and are needed first.
+template <IntegerFormat F>
+inline constexpr std::size_t packed_ahead =
+    Rows16::stretch<F>() > Chunk<F>::blocks
+        ? HWY_MAX(4 << 10, Rows16::stretch<F>() * panel_rows * sizeof(typename F::Block) + (2 << 10))
+        : 4 << 10;
 
 /// Blocks that have their scales together: a chunk is never cut by a stretch.
 template <IntegerFormat F>
@@ -156,7 +161,7 @@ HWY_INLINE void packed_panel(const std::uint8_t* panel, std::size_t blocks, cons
     const Rows16::Place at = Rows16::place<F>(blocks, b);
     const std::uint8_t* const codes = panel + at.codes;
     for (std::size_t line = 0; line < n * panel_rows * sizeof(typename F::Block); line += 64)
-      prefetch(codes, packed_ahead + line);
+      prefetch(panel, packed_ahead<F> + b * panel_rows * sizeof(typename F::Block) + line);
     c.gather(x, token, b * F::block_size, n);
     Codec<F>::packed_scales(panel + at.scales, n, c.w);
     for (std::size_t i = 0; i < n; ++i) {
@@ -219,20 +224,19 @@ template <class P>
 HWY_INLINE void packed_many(const MatmulArgs<P>& a, std::size_t end) {
   using F = typename P::File;
   const std::size_t blocks = a.w.blocks_per_row();
-  multiply_panels<F>({a.x.codes, a.y, blocks, a.first, end, a.add},
-                     [&](std::size_t p, std::size_t b, std::size_t n, Panel<F>& panel) HWY_ATTR {
-                       const auto* const bytes = reinterpret_cast<const std::uint8_t*>(a.w.panel(p));
-                       const Rows16::Place at = Rows16::place<F>(blocks, b);
-                       Codec<F>::packed_scales(bytes + at.scales, n, panel.scales);
-                       for (std::size_t k = 0; k < n * F::block_size; k += Codec<F>::period) {
-                         const std::uint8_t* const codes =
-                             bytes + at.codes + k / F::block_size * panel_rows * F::code_bytes;
-                         for (std::size_t r = 0; r < panel_rows; r += lanes) {
-                           fill_lines<F>(codes + 4 * r, k / 4, k % F::block_size / Codec<F>::period, r, panel,
-                                         std::make_index_sequence<Codec<F>::period / 4>());
-                         }
-                       }
-                     });
+  const auto fill = [&](std::size_t p, std::size_t b, std::size_t n, Panel<F>& panel) HWY_ATTR {
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(a.w.panel(p));
+    const Rows16::Place at = Rows16::place<F>(blocks, b);
+    Codec<F>::packed_scales(bytes + at.scales, n, panel.scales);
+    for (std::size_t k = 0; k < n * F::block_size; k += Codec<F>::period) {
+      const std::uint8_t* const codes = bytes + at.codes + k / F::block_size * panel_rows * F::code_bytes;
+      for (std::size_t r = 0; r < panel_rows; r += lanes) {
+        fill_lines<F>(codes + 4 * r, k / 4, k % F::block_size / Codec<F>::period, r, panel,
+                      std::make_index_sequence<Codec<F>::period / 4>());
+      }
+    }
+  };
+  multiply_many<F>({a.x.codes, a.y, blocks, a.first, end, a.add}, is_fast8(a), fill);
 }
 
 template <class P>

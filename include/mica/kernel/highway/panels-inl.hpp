@@ -3,8 +3,8 @@
 // Per target: products of many tokens with integer formats, whatever layout the weights have. Lanes are rows. Sixteen rows
 // of a chunk are a panel of lines, [k / 4][16 rows][4], which a source fills; every token is four broadcast bytes per line.
 //
-//   tokens      in blocks whose activations of a chunk are gathered once for all rows of the call
-//   panels      in pairs that are filled once per block of tokens, and multiplied from the first level of the cache
+//   panels      in strips, each chunk of which is filled once for up to three blocks of tokens
+//   tokens      in blocks whose activations of a chunk are gathered once for all panels of a strip
 //   tile        two vectors of rows times a few tokens: each broadcast meets two lines, each line every token
 //
 // In the float part every output sees the operations of kernel/matmul.hpp in order.
@@ -38,6 +38,16 @@ HWY_INLINE VU8 machine_codes(VU8 codes) {
   }
 }
 
+/// Code + code_offset again.
+template <IntegerFormat F>
+HWY_INLINE VU8 unsigned_codes(VU8 codes) {
+  if constexpr (signed_codes<F::code_max> && F::code_offset != 0) {
+    return hn::Add(codes, hn::Set(DU8(), static_cast<std::uint8_t>(F::code_offset)));
+  } else {
+    return codes;
+  }
+}
+
 /// Activations of one token, at the start of a chunk.
 struct TokenChunk {
   const std::int8_t* codes;
@@ -59,11 +69,15 @@ struct Panel {
   HWY_INLINE void set(std::size_t line, std::size_t r, VU8 codes) {
     hn::Store(machine_codes<F>(codes), DU8(), lines[line][r]);
   }
+  /// What was set.
+  [[nodiscard]] HWY_INLINE VU8 get(std::size_t line, std::size_t r) const {
+    return unsigned_codes<F>(hn::Load(DU8(), lines[line][r]));
+  }
 };
 
 // ---- what tokens bring
 
-/// Tokens that share the filling of a panel.
+/// Tokens whose activations are gathered together.
 template <IntegerFormat F>
 inline constexpr std::size_t block_tokens = 96 * 256 / HWY_MAX(std::size_t{256}, Chunk<F>::values);
 
@@ -128,6 +142,17 @@ HWY_INLINE void gather_factors_whole(const TokenChunk& x, const TokenFactors& ou
   }
 }
 
+/// 256 codes, and those of the next chunk are asked for.
+HWY_INLINE void copy_codes(const TokenChunk& x, std::int8_t* out) {
+  MICA_UNROLL
+  for (std::size_t k = 0; k < 256; k += 4 * lanes) {
+    prefetch(x.codes, 256 + k);
+    hn::Store(hn::LoadU(DI8(), x.codes + k), DI8(), out + k);
+  }
+  prefetch(x.scales, 64);
+  prefetch(x.sums, 64);
+}
+
 /// n blocks of one token.
 template <IntegerFormat F>
 HWY_INLINE void gather_token(const TokenChunk& x, std::size_t t, std::size_t n, TokenBlock<F>& out) {
@@ -137,13 +162,7 @@ HWY_INLINE void gather_token(const TokenChunk& x, std::size_t t, std::size_t n, 
     std::copy_n(x.codes, n * F::block_size, out.codes[t]);
     return gather_factors<F>(x, n, factors);
   }
-  MICA_UNROLL
-  for (std::size_t k = 0; k < 256; k += 4 * lanes) {
-    prefetch(x.codes, 256 + k);
-    hn::Store(hn::LoadU(DI8(), x.codes + k), DI8(), out.codes[t] + k);
-  }
-  prefetch(x.scales, 64);
-  prefetch(x.sums, 64);
+  copy_codes(x, out.codes[t]);
   gather_factors_whole<F>(x, factors);
 }
 
@@ -394,10 +413,14 @@ HWY_INLINE void multiply_rows(const Panel<F>* panel, const TokenBlock<F>& x, std
   for (std::size_t r = 0; r < tile_panels * panel_rows; r += tile_vectors * lanes) {
     const std::size_t p = r / panel_rows, row = r % panel_rows;
     const auto* const rows = reinterpret_cast<const char*>(&panel[p].scales) + 4 * row;
-    multiply_tile<tokens, F>(
-        {panel[p].lines[0][row], reinterpret_cast<const ChunkScales<F>*>(rows), x.codes[t], x.scale[t],
-         x.min_factor[F::has_mins ? t : 0], x.start[bias<F> != 0 ? t : 0], y[p][t] + row},
-        n);
+    const Tile<F> tile{panel[p].lines[0][row],
+                       reinterpret_cast<const ChunkScales<F>*>(rows),
+                       x.codes[t],
+                       x.scale[t],
+                       x.min_factor[F::has_mins ? t : 0],
+                       x.start[bias<F> != 0 ? t : 0],
+                       y[p][t] + row};
+    multiply_tile<tokens>(tile, n);
   }
 }
 
@@ -434,35 +457,56 @@ HWY_INLINE void write_panel(const PanelProduct& a, std::size_t p, std::size_t to
   }
 }
 
-// Panels that share a block of tokens: 256 rows x 96 tokens of outputs are 96 KiB; with at most 40 KiB of activations and
-// two panels of 5 KiB they lie on the stack and in the second level.
+// Panels that are filled together: 256 rows. With three blocks of tokens their outputs are 288 KiB, the panels themselves at
+// most 84 and the activations of a block 40; all of it lies on the stack and in the second level.
 inline constexpr std::size_t strip_panels = 16;
+/// Blocks of tokens that share one filling.
+inline constexpr std::size_t strip_blocks = 3;
 
-/// Panels [p, p_end), at most strip_panels of them, times tokens [token, token_end).
-template <IntegerFormat F, class Fill>
-HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, std::size_t p, std::size_t p_end,
-                                 std::size_t token, std::size_t token_end) {
-  TokenBlock<F> x;
-  Panel<F> panel[tile_panels];
-  alignas(64) float y[strip_panels][block_tokens<F>][panel_rows];
-  const std::size_t tokens = token_end - token;
-  const std::size_t padded = HWY_MAX(narrow_tokens, (tokens + 1) / 2 * 2);
-  for (std::size_t i = 0; i < strip_panels; ++i) std::fill_n(y[i][0], padded * panel_rows, 0.0f);
-  for (std::size_t b = 0; b < a.blocks; b += Chunk<F>::blocks) {
-    const std::size_t n = HWY_MIN(Chunk<F>::blocks, a.blocks - b);
-    gather_tokens<F>(a.x, token, token_end, padded, b * F::block_size, n, x);
-    for (std::size_t i = p; i < p_end; i += tile_panels) {
-      for (std::size_t j = 0; j < tile_panels; ++j) fill(HWY_MIN(i + j, p_end - 1), b, n, panel[j]);
-      for (std::size_t t = 0; t < tokens;) {
-        const std::size_t rest = tokens - t;
-        const bool narrow = rest <= narrow_tokens || (rest > tile_tokens && rest <= 2 * narrow_tokens);
-        const auto multiply = narrow ? multiply_rows<narrow_tokens, F> : multiply_rows<tile_tokens, F>;
-        multiply(panel, x, t, n, y + (i - p));
-        t += narrow ? narrow_tokens : tile_tokens;
-      }
+/// Panels of a chunk times a block of tokens, added to y.
+template <IntegerFormat F>
+HWY_INLINE void multiply_block(const Panel<F>* panel, std::size_t panels, const TokenBlock<F>& x,
+                               std::size_t tokens, std::size_t n, float (*y)[block_tokens<F>][panel_rows]) {
+  for (std::size_t i = 0; i < panels; i += tile_panels) {
+    for (std::size_t t = 0; t < tokens;) {
+      const std::size_t rest = tokens - t;
+      const bool narrow = rest <= narrow_tokens || (rest > tile_tokens && rest <= 2 * narrow_tokens);
+      const auto multiply = narrow ? multiply_rows<narrow_tokens, F> : multiply_rows<tile_tokens, F>;
+      multiply(panel + i, x, t, n, y + i);
+      t += narrow ? narrow_tokens : tile_tokens;
     }
   }
-  for (std::size_t i = p; i < p_end; ++i) write_panel(a, i, token, tokens, y[i - p]);
+}
+
+/// Panels [p, p_end), at most strip_panels of them, times tokens [token, token_end), in at most strip_blocks blocks of
+/// `step`.
+template <IntegerFormat F, class Fill>
+HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, std::size_t p, std::size_t p_end,
+                                 std::size_t token, std::size_t token_end, std::size_t step) {
+  TokenBlock<F> x;
+  Panel<F> panel[strip_panels];
+  alignas(64) float y[strip_blocks][strip_panels][block_tokens<F>][panel_rows];
+  const std::size_t panels = (p_end - p + 1) / tile_panels * tile_panels;
+  // A tile may reach one token past the last one.
+  const auto padded = [](std::size_t tokens) { return HWY_MAX(narrow_tokens, (tokens + 1) / 2 * 2); };
+  const auto for_each_block = [&](const auto& f) HWY_ATTR {
+    for (std::size_t j = 0; token + j * step < token_end; ++j)
+      f(y[j], token + j * step, HWY_MIN(step, token_end - token - j * step));
+  };
+  for_each_block([&](auto* out, std::size_t, std::size_t tokens) HWY_ATTR {
+    for (std::size_t i = 0; i < panels; ++i) std::fill_n(out[i][0], padded(tokens) * panel_rows, 0.0f);
+  });
+  for (std::size_t b = 0; b < a.blocks; b += Chunk<F>::blocks) {
+    const std::size_t n = HWY_MIN(Chunk<F>::blocks, a.blocks - b);
+    for (std::size_t i = 0; i < panels; ++i) fill(HWY_MIN(p + i, p_end - 1), b, n, panel[i]);
+    for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
+      gather_tokens<F>(a.x, first, first + tokens, padded(tokens), b * F::block_size, n, x);
+      multiply_block<F>(panel, panels, x, tokens, n, out);
+    });
+  }
+  for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
+    for (std::size_t i = p; i < p_end; ++i) write_panel(a, i, first, tokens, out[i - p]);
+  });
 }
 
 /// The product, where fill(p, b, n, panel) takes apart blocks [b, b + n) of rows [16 p, 16 p + 16): n blocks of a chunk
@@ -474,9 +518,10 @@ void multiply_panels(const PanelProduct& a, const Fill& fill) {
   const std::size_t share = ((n + count - 1) / count + tile_tokens - 1) / tile_tokens * tile_tokens;
   const std::size_t step = HWY_MIN(block_tokens<F>, share);
   if (a.first >= a.last) return;
-  for (std::size_t t = 0; t < n; t += step) {
+  for (std::size_t t = 0; t < n; t += strip_blocks * step) {
     for (std::size_t p = a.first / panel_rows; p < p_end; p += strip_panels)
-      multiply_strip<F>(a, fill, p, HWY_MIN(p + strip_panels, p_end), t, HWY_MIN(t + step, n));
+      multiply_strip<F>(a, fill, p, HWY_MIN(p + strip_panels, p_end), t, HWY_MIN(t + strip_blocks * step, n),
+                        step);
   }
 }
 

@@ -17,29 +17,31 @@
 
 namespace mica::kernel::scalar {
 
-/// 32 values of one row.
-inline void quantize_group(const float* x, std::int8_t* codes, float& scale, std::int16_t* sums) noexcept {
+/// `group` values of one row, which share a scale.
+inline void quantize_group(const float* x, std::size_t group, std::int8_t* codes, float* scales,
+                           std::int16_t* sums) noexcept {
   float amax = 0;
   bool finite = true;
-  for (std::size_t i = 0; i < activation_group; ++i) {
+  for (std::size_t i = 0; i < group; ++i) {
     amax = std::max(amax, std::fabs(x[i]));
     finite = finite && std::isfinite(x[i]);
   }
   const bool zero = !finite || amax < activation_floor;
   const float inverse = zero ? 0.0f : 127.0f / amax;
-  scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : amax / 127.0f;
-  sums[0] = sums[1] = 0;
-  for (std::size_t i = 0; i < activation_group; ++i) {
+  const float scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : amax / 127.0f;
+  std::fill_n(scales, group / activation_group, scale);
+  std::fill_n(sums, group / 16, std::int16_t{0});
+  for (std::size_t i = 0; i < group; ++i) {
     codes[i] = zero ? std::int8_t{0} : static_cast<std::int8_t>(std::nearbyint(x[i] * inverse));
     sums[i / 16] = static_cast<std::int16_t>(sums[i / 16] + codes[i]);
   }
 }
 
 inline void quantize(const QuantizeArgs& a) noexcept {
-  const std::size_t cols = a.out.cols;
+  const std::size_t cols = a.out.cols, group = scale_group(a.out);
   for (std::size_t r = a.first; r < a.last; ++r) {
-    for (std::size_t k = 0; k < cols; k += activation_group) {
-      quantize_group(a.x[r].data() + k, a.out.codes + r * cols + k, a.out.scales[(r * cols + k) / 32],
+    for (std::size_t k = 0; k < cols; k += group) {
+      quantize_group(a.x[r].data() + k, group, a.out.codes + r * cols + k, a.out.scales + (r * cols + k) / 32,
                      a.out.sums + (r * cols + k) / 16);
     }
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Specification of kernel/matmul.hpp, in plain loops.
+// Specification of kernel/matmul.hpp and kernel/fast8.hpp, in plain loops.
 #pragma once
 
+#include "mica/kernel/detail/fast8_row.hpp"
 #include "mica/kernel/scalar/chains.hpp"
 
 #include <cmath>
@@ -58,8 +59,19 @@ requires(F::arithmetic == format::Arithmetic::real)
   return sum.tree();
 }
 
+template <IntegerFormat F>
+void fast8_matmul(const MatmulArgs<F>& a) noexcept {
+  for (std::size_t t = 0; t < a.y.rows(); t += detail::shared_tokens) {
+    const std::size_t tokens = std::min(detail::shared_tokens, a.y.rows() - t);
+    for (std::size_t r = a.first; r < a.last; ++r) detail::fast8_row(a, r, t, tokens);
+  }
+}
+
 template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) noexcept {
+  if constexpr (F::arithmetic == format::Arithmetic::integer) {
+    if (is_fast8(a)) return fast8_matmul(a);
+  }
   for (std::size_t t = 0; t < a.y.rows(); ++t) {
     for (std::size_t r = a.first; r < a.last; ++r) {
       const float product = dot(a.w, r, a.x, t);

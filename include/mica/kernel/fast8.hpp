@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contract: products of many tokens that round weights once more, to eight bits. They are for whoever wants prompts read
+// faster and gives up that a token's bits do not depend on its company: with few tokens a product stays exact.
+//
+// A product follows this contract instead of kernel/matmul.hpp when its activations have one scale for 256 values
+// (kernel/quantize.hpp: they say fast8, are at least 17 rows, and whole runs of 256) and its format is an integer format. Every
+// 256 values of a row become one block of EightBits. Let u = code + code_offset, s = d * scale of a group and m = dmin * min (0 in formats without mins); in floats:
+//
+//   base  = fma(s, code_offset, m)              so that a value of the group is s * u - base
+//   low   = |base|, high = |fma(s, code_max, -base)|
+//   reach = the largest low or high of all groups, sum = the sum of low + high over groups in order
+//   usual = reach >= 1e-30 and sum is finite
+//   a     = round(s * (126 * 256 / reach)), b = 128 * 256 + 128 - round(base * (126 * 256 / reach))       0 and
+//           128 * 256 + 128 when not usual; round is to the nearest integer, halves to even
+//
+//   code  = floor(((a * u + b) mod 2^16) / 256) - 128           in integers; in [-126, 127]
+//   d     = reach * (1 / 126) when usual, else sum * 0          NaN when anything was not finite
+//
+// For one output, with one scale xd for the 256 activations of a block:
+//
+//   y = 0
+//   for each block of the row, in order:
+//     y = fma(d, xd * float(sum of code * x code), y)            the sum is exact in a float
+#pragma once
+
+#include "mica/kernel/matmul.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mica::kernel {
+
+/// Whether a product follows this contract.
+template <WeightFormat F>
+[[nodiscard]] constexpr bool is_fast8(const MatmulArgs<F>& a) noexcept {
+  return F::arithmetic == format::Arithmetic::integer && scale_group(a.x.codes) == fast8_group;
+}
+
+/// 256 weights of a row as eight-bit integers with one scale. Never in a file.
+struct EightBits {
+  static constexpr format::Id id = format::Id::Q8_K;
+  static constexpr std::string_view name = "eight bits";
+  static constexpr std::size_t block_size = 256;
+  static constexpr format::Arithmetic arithmetic = format::Arithmetic::integer;
+  static constexpr bool vector_codec = true;
+
+  struct Block {
+    float d;
+    std::int8_t code[256];
+  };
+
+  static void decode(const Block& block, float* values) noexcept {
+    for (std::size_t i = 0; i < block_size; ++i) values[i] = block.d * static_cast<float>(block.code[i]);
+  }
+
+  // Required by IntegerFormat
+  static constexpr std::size_t group = 32;
+  static constexpr bool has_mins = false;
+  static constexpr int code_offset = 128;
+  static constexpr int code_max = 255;
+  static void take_apart(const Block& block, format::Codes<256, 32>& out) noexcept {
+    std::copy_n(block.code, block_size, out.code);
+    std::fill_n(out.scale, block_size / group, 1);
+    std::fill_n(out.min, block_size / group, std::int16_t{0});
+    out.d = block.d;
+    out.dmin = 0;
+  }
+};
+static_assert(IntegerFormat<EightBits>);
+
+/// How far new codes reach, and how finely they are computed.
+inline constexpr float fast8_reach = 126;
+inline constexpr std::int32_t fast8_unit = 256;
+
+/// The 256 values from number 256 * chunk of a row on.
+template <IntegerFormat F, class M>
+[[nodiscard]] EightBits::Block requantise(const M& w, std::size_t row, std::size_t chunk) noexcept {
+  static_assert(256 % F::block_size == 0);
+  constexpr std::size_t blocks = 256 / F::block_size, groups = F::block_size / F::group;
+  format::Codes<F::block_size, F::group> part[blocks];
+  float step[blocks][groups], base[blocks][groups];
+  float reach = 0, sum = 0;
+  for (std::size_t b = 0; b < blocks; ++b) {
+    F::take_apart(w.block(row, chunk * blocks + b), part[b]);
+    for (std::size_t g = 0; g < groups; ++g) {
+      step[b][g] = part[b].d * static_cast<float>(part[b].scale[g]);
+      const float min = F::has_mins ? part[b].dmin * static_cast<float>(part[b].min[g]) : 0.0f;
+      base[b][g] = F::code_offset == 0 ? min : std::fma(step[b][g], static_cast<float>(F::code_offset), min);
+      const float low = std::fabs(base[b][g]);
+      const float high = std::fabs(std::fma(step[b][g], static_cast<float>(F::code_max), -base[b][g]));
+      reach = std::max({reach, low, high});
+      sum += low + high;
+    }
+  }
+  EightBits::Block out;
+  const bool usual = reach >= activation_floor && sum < std::numeric_limits<float>::infinity();
+  out.d = usual ? reach * (1 / fast8_reach) : sum * 0.0f;
+  const float inverse = fast8_reach * fast8_unit / reach;
+  for (std::size_t i = 0; i < 256; ++i) {
+    const std::size_t k = i % F::block_size;
+    const auto& p = part[i / F::block_size];
+    const float s = step[i / F::block_size][k / F::group], from = base[i / F::block_size][k / F::group];
+    const auto a = usual ? static_cast<std::int32_t>(std::nearbyint(s * inverse)) : 0;
+    const auto b = 128 * fast8_unit + fast8_unit / 2 -
+                   (usual ? static_cast<std::int32_t>(std::nearbyint(from * inverse)) : 0);
+    const auto code = static_cast<std::uint16_t>(a * (p.code[k] + F::code_offset) + b);
+    out.code[i] = static_cast<std::int8_t>(code / fast8_unit - 128);
+  }
+  return out;
+}
+
+/// y plus the contribution of one block; x and xd are those of its 256 activations.
+[[nodiscard]] inline float fold_eight_bits(const EightBits::Block& w, const std::int8_t* x, float xd,
+                                           float y) noexcept {
+  std::int32_t sum = 0;
+  for (std::size_t i = 0; i < EightBits::block_size; ++i) sum += w.code[i] * x[i];
+  return std::fma(w.d, xd * static_cast<float>(sum), y);
+}
+
+/// The kernels K, with products of many tokens by this contract.
+template <class K>
+struct Fast8 : K {
+  static constexpr std::string_view name = "fast8";
+
+  template <WeightFormat F>
+  static void matmul(MatmulArgs<F> a) noexcept {
+    a.x.codes.fast8 = true;
+    K::template matmul<F>(a);
+  }
+  static void quantize(QuantizeArgs a) noexcept {
+    a.out.fast8 = true;
+    K::quantize(a);
+  }
+};
+
+}  // namespace mica::kernel

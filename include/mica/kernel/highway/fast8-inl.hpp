@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: products of many tokens by kernel/fast8.hpp. Panels are filled as for exact products and requantised where
+// they lie, lanes being rows; from there on they are panels of kernel::EightBits.
+
+#if defined(MICA_KERNEL_HIGHWAY_FAST8_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_FAST8_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_FAST8_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_FAST8_INL_HPP
+#endif
+
+#include "mica/kernel/highway/panels-inl.hpp"
+
+#if MICA_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+template <>
+struct Codec<EightBits> {
+  static constexpr bool unit_scales = true;
+};
+
+/// The coefficients a and b of rows [r, r + lanes) by group, in both halves of a lane.
+template <IntegerFormat F>
+struct Requantiser {
+  VI a[Chunk<F>::groups];
+  VI b[Chunk<F>::groups];
+};
+
+/// The lower half of every lane, in both halves.
+HWY_INLINE VI twice(VI v) { return hn::Or(hn::And(v, hn::Set(DI(), 0xffff)), hn::ShiftLeft<16>(v)); }
+
+/// Sets the coefficients and answers the scale of the new codes.
+template <IntegerFormat F>
+HWY_INLINE VF make_requantiser(const ChunkScales<F>& w, std::size_t r, Requantiser<F>& out) {
+  const DF d;
+  constexpr std::size_t groups = Chunk<F>::groups, groups_of_block = groups / Chunk<F>::blocks;
+  VF step[groups], base[groups], reach = hn::Zero(d), sum = hn::Zero(d);
+  MICA_UNROLL
+  for (std::size_t g = 0; g < groups; ++g) {
+    const std::size_t b = g / groups_of_block;
+    step[g] = hn::Load(d, w.d[b] + r);
+    base[g] = hn::Zero(d);
+    if constexpr (!Codec<F>::unit_scales) step[g] = hn::Mul(step[g], hn::Load(d, w.scale[g] + r));
+    if constexpr (F::has_mins) base[g] = hn::Mul(hn::Load(d, w.dmin[b] + r), hn::Load(d, w.min[g] + r));
+    if constexpr (F::code_offset != 0)
+      base[g] = hn::MulAdd(step[g], hn::Set(d, static_cast<float>(F::code_offset)), base[g]);
+    const VF low = hn::Abs(base[g]);
+    const VF high = hn::Abs(hn::MulSub(step[g], hn::Set(d, static_cast<float>(F::code_max)), base[g]));
+    reach = hn::Max(reach, hn::Max(low, high));
+    sum = hn::Add(sum, hn::Add(low, high));
+  }
+  const auto usual = hn::And(hn::Ge(reach, hn::Set(d, activation_floor)),
+                             hn::Lt(sum, hn::Set(d, std::numeric_limits<float>::infinity())));
+  const VF inverse = hn::Div(hn::Set(d, fast8_reach * fast8_unit), reach);
+  const VI middle = hn::Set(DI(), 128 * fast8_unit + fast8_unit / 2);
+  MICA_UNROLL
+  for (std::size_t g = 0; g < groups; ++g) {
+    out.a[g] = twice(hn::NearestInt(hn::IfThenElseZero(usual, hn::Mul(step[g], inverse))));
+    out.b[g] = twice(hn::Sub(middle, hn::NearestInt(hn::IfThenElseZero(usual, hn::Mul(base[g], inverse)))));
+  }
+  return hn::IfThenElse(usual, hn::Mul(reach, hn::Set(d, 1 / fast8_reach)), hn::Mul(sum, hn::Zero(d)));
+}
+
+/// The new codes of four values of some rows, plus 128. Lanes have 16 bits: even bytes and odd ones take turns.
+HWY_INLINE VU8 requantise_line(VU8 codes, VI a, VI b) {
+  const hn::RebindToUnsigned<DI16> d;
+  const auto pairs = hn::BitCast(d, codes), factor = hn::BitCast(d, a), offset = hn::BitCast(d, b);
+  const auto low_byte = hn::Set(d, 0xff);
+  const auto even = hn::Add(hn::Mul(hn::And(pairs, low_byte), factor), offset);
+  const auto odd = hn::Add(hn::Mul(hn::ShiftRight<8>(pairs), factor), offset);
+  return hn::BitCast(DU8(), hn::Or(hn::ShiftRight<8>(even), hn::AndNot(low_byte, odd)));
+}
+
+template <IntegerFormat F>
+HWY_INLINE void requantise(const Panel<F>& from, Panel<EightBits>& to) {
+  static_assert(Chunk<F>::values == Chunk<EightBits>::values);
+  for (std::size_t r = 0; r < panel_rows; r += lanes) {
+    Requantiser<F> q;
+    hn::Store(make_requantiser(from.scales, r, q), DF(), to.scales.d[0] + r);
+    for (std::size_t g = 0; g < Chunk<F>::groups; ++g) {
+      MICA_UNROLL
+      for (std::size_t i = 0; i < F::group / 4; ++i) {
+        const std::size_t line = g * F::group / 4 + i;
+        to.set(line, r, requantise_line(from.get(line, r), q.a[g], q.b[g]));
+      }
+    }
+  }
+}
+
+/// What a tile of eight bits reads of a token: its codes, one scale, and one start.
+template <IntegerFormat F>
+requires(std::is_same_v<F, EightBits>) HWY_INLINE
+    void gather_token(const TokenChunk& x, std::size_t t, std::size_t, TokenBlock<F>& out) {
+  const hn::CappedTag<std::int16_t, 16> d16;
+  const hn::RepartitionToWide<decltype(d16)> d32;
+  copy_codes(x, out.codes[t]);
+  auto sum = hn::Zero(d32);
+  MICA_UNROLL
+  for (std::size_t i = 0; i < fast8_group / 16; i += hn::MaxLanes(d16))
+    sum = hn::Add(sum, hn::WidenMulPairwiseAdd(d32, hn::LoadU(d16, x.sums + i), hn::Set(d16, 1)));
+  out.scale[t][0] = x.scales[0];
+  out.start[bias<F> != 0 ? t : 0][0] = -bias<F> * hn::ReduceSum(d32, sum);
+}
+
+/// One block: 64 lines without a pause.
+template <std::size_t tokens, IntegerFormat F>
+requires(std::is_same_v<F, EightBits>) HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t) {
+  const DF d;
+  TileOf<VI, tokens> sum;
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t)
+    sum[0][t] = sum[1][t] = bias<F> != 0 ? hn::Set(DI(), tile.start[t * Chunk<F>::groups]) : hn::Zero(DI());
+  for (std::size_t s = 0; s < 8; ++s) {
+    add_dots<F, 0, 8>(tile.lines + 8 * 64 * s, tile.codes + 32 * s, sum);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      keep(sum[0][t]);
+      keep(sum[1][t]);
+    }
+  }
+  change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF y) HWY_ATTR {
+    const VF scale = hn::Set(d, tile.scale[t * Chunk<F>::values / 32]);
+    return hn::MulAdd(of_rows<F>(tile.rows->d[0], v), hn::Mul(scale, hn::ConvertTo(d, sum[v][t])), y);
+  });
+}
+
+/// The product of kernel/fast8.hpp; `fill` as for multiply_panels.
+template <IntegerFormat F, class Fill>
+void multiply_fast8(const PanelProduct& a, const Fill& fill) {
+  PanelProduct product = a;
+  product.blocks = a.blocks / Chunk<F>::blocks;
+  multiply_panels<EightBits>(
+      product, [&](std::size_t p, std::size_t b, std::size_t, Panel<EightBits>& panel) HWY_ATTR {
+        Panel<F> exact;
+        fill(p, b * Chunk<F>::blocks, Chunk<F>::blocks, exact);
+        requantise(exact, panel);
+      });
+}
+
+/// Products of many tokens, as the activations want them.
+template <IntegerFormat F, class Fill>
+void multiply_many(const PanelProduct& a, bool fast8, const Fill& fill) {
+  if (fast8) return multiply_fast8<F>(a, fill);
+  multiply_panels<F>(a, fill);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
+#endif

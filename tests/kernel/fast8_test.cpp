@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products by kernel/fast8.hpp: the vector kernels against the specification, and the specification against exact products.
+
+#include "mica/kernel/fast8.hpp"
+
+#include "kernel/formats.hpp"
+#include "kernel/product.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace mica {
+namespace {
+
+using test::Product;
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+/// Blocks of 256 values.
+template <class F>
+inline constexpr std::size_t chunk_blocks = 256 / F::block_size;
+
+template <class F>
+std::vector<float> fast8_of(Product<F>& product) {
+  product.use_fast8();
+  return product.template run<kernel::Highway>(0, product.rows, false);
+}
+
+TEST_CASE_TEMPLATE_DEFINE("requantised products equal their specification", F, same) {
+  CounterRng rng(1);
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{17, 18, 97}) {
+    Product<F> product(37, 2 * chunk_blocks<F>, tokens, rng);
+    product.use_fast8();
+    product.check();
+    product.check(5, 36, true);
+  }
+}
+TEST_CASE_TEMPLATE_APPLY(same, test::IntegerFormats);
+
+TEST_CASE_TEMPLATE_DEFINE("codes of any size and sign fit into eight bits", F, fit) {
+  CounterRng rng(2);
+  for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
+    Product<F> product(17, chunk_blocks<F>, 19, rng);
+    for (auto& block : product.blocks) {
+      const auto before = block;
+      std::memset(static_cast<void*>(&block), byte, sizeof(block));
+      if constexpr (requires { block.d; }) block.d = before.d;
+      if constexpr (requires { block.dmin; }) block.dmin = before.d;
+      if constexpr (requires { block.m; }) block.m = before.d;
+      if constexpr (requires { F::set_scale(block, Half()); }) F::set_scale(block, F::scale(before));
+      if constexpr (requires { block.exponent; }) block.exponent = before.exponent;
+    }
+    product.use_fast8();
+    product.check();
+  }
+}
+TEST_CASE_TEMPLATE_APPLY(fit, test::IntegerFormats);
+
+TEST_CASE_TEMPLATE_DEFINE("requantising costs little, and few tokens or odd rows nothing", F, close) {
+  CounterRng rng(3);
+  Product<F> product(16, 4 * chunk_blocks<F>, 33, rng);
+  const std::vector<float> exact = product.template run<kernel::Scalar>(0, 16, false),
+                           fast = fast8_of(product);
+  double difference = 0, total = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    difference += std::pow(double{fast[i]} - exact[i], 2);
+    total += std::pow(double{exact[i]}, 2);
+  }
+  CHECK(difference > 0);
+  CHECK(std::sqrt(difference / total) < 0.02);
+
+  Product<F> few(16, chunk_blocks<F>, kernel::fast8_tokens - 1, rng);
+  const std::vector<float> few_exact = few.template run<kernel::Scalar>(0, 16, false);
+  CHECK((fast8_of(few) == few_exact));
+  if constexpr (chunk_blocks < F >> 1) {
+    Product<F> odd(16, chunk_blocks<F> + 1, 33, rng);
+    const std::vector<float> odd_exact = odd.template run<kernel::Scalar>(0, 16, false);
+    CHECK((fast8_of(odd) == odd_exact));
+  }
+}
+TEST_CASE_TEMPLATE_APPLY(close, test::IntegerFormats);
+
+TEST_CASE("a scale that is not finite spoils its rows, one that is tiny makes zeros") {
+  CounterRng rng(4);
+  for (const float d : {inf, -inf, std::numeric_limits<float>::quiet_NaN()}) {
+    Product<format::Q4_K> product(3, 2, 17, rng);
+    product.blocks[3].d = to_half(d);
+    product.use_fast8();
+    product.check();
+    const std::vector<float> y = fast8_of(product);
+    CHECK(std::isfinite(y[0]));
+    CHECK(y[1] != y[1]);
+  }
+  Product<format::MXFP4> tiny(3, 8, 17, rng);
+  for (auto& block : tiny.blocks) block.exponent = 0;
+  tiny.use_fast8();
+  tiny.check();
+  CHECK(fast8_of(tiny)[0] == 0);
+}
+
+TEST_CASE("the policy quantises and multiplies as activations that say so") {
+  CounterRng rng(6);
+  Product<format::Q5_K> product(9, 2, 20, rng);
+  using K = kernel::Fast8<kernel::Highway>;
+  static_assert(Kernels<K>);
+  K::quantize({product.x.view(), product.x.quantized(), 0, product.x.n});
+  const std::vector<float> y = product.template run<K>(0, 9, false);
+  CHECK(y == fast8_of(product));
+}
+
+TEST_CASE("activations that are not finite spoil their token") {
+  CounterRng rng(5);
+  Product<format::Q6_K> product(9, 2, 20, rng);
+  product.x.values[product.cols] = -inf;
+  product.use_fast8();
+  product.check();
+  const std::vector<float> y = fast8_of(product);
+  CHECK(std::isfinite(y[0]));
+  CHECK(y[9] != y[9]);
+}
+
+}  // namespace
+}  // namespace mica
