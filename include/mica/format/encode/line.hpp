@@ -8,6 +8,7 @@
 #pragma once
 
 #include "mica/format/encode/levels.hpp"
+#include "mica/format/encode/scale.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -26,9 +27,9 @@ enum class Offset : bool { any, not_positive };
 namespace detail {
 
 /// Candidates for a line: `side` choices for its lower end times as many for its upper one.
-template <int High>
+template <int High, std::size_t ends = 4>
 struct LineLanes {
-  static constexpr std::size_t side = 4;
+  static constexpr std::size_t side = ends;
   static constexpr std::size_t count = side * side;
   using Levels = Integers<0, High>;
 
@@ -100,7 +101,7 @@ struct LineLanes {
 }  // namespace detail
 
 /// The line with about the least weighted error.
-template <int High, Offset rule>
+template <int High, Offset rule, Effort effort = Effort::thorough>
 [[nodiscard]] Line find_line(const float* x, const float* w, std::size_t n) noexcept {
   float low = x[0], high = x[0], sum_w = 0, sum_x = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -111,9 +112,10 @@ template <int High, Offset rule>
   }
   if (rule == Offset::not_positive) low = std::min(low, 0.0f);
   if (!(high > low)) return {0, low};
-  detail::LineLanes<High> lanes;
+  constexpr bool thorough = effort == Effort::thorough;
+  detail::LineLanes<High, thorough ? 4 : 3> lanes;
   lanes.start(low, high);
-  for (int turn = 0; turn < 2; ++turn) {
+  for (int turn = 0; turn < (thorough ? 2 : 1); ++turn) {
     lanes.gather(x, w, n);
     lanes.template improve<rule>(sum_w, sum_x);
   }

@@ -15,11 +15,12 @@ namespace mica::format {
 
 template <>
 struct Encoder<Q5_0> {
+  template <search::Effort effort = search::Effort::thorough>
   static void encode(const float* values, const float* weights, Q5_0::Block& block) noexcept {
     using Levels = search::Integers<-16, 15>;
     const search::Values<32> all(values, weights);
     std::uint8_t codes[32];
-    block.d = search::find_half<Levels>(all);
+    block.d = search::find_half<Levels, effort>(all);
     search::take_nearest<Levels>(all, block.d, -16, codes);
     search::pack_nibbles(codes, 16, block.nibbles);
     search::pack_fifth_bits(codes, block.high);

@@ -14,10 +14,11 @@ namespace mica::format {
 
 template <>
 struct Encoder<Q5_1> {
+  template <search::Effort effort = search::Effort::thorough>
   static void encode(const float* values, const float* weights, Q5_1::Block& block) noexcept {
     search::Values<32> all(values, weights);
     std::uint8_t codes[32];
-    const auto [d, m] = search::find_half_line<31>(all, codes);
+    const auto [d, m] = search::find_half_line<31, effort>(all, codes);
     block.d = d;
     block.m = m;
     search::pack_nibbles(codes, 16, block.nibbles);

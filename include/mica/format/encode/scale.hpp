@@ -25,6 +25,9 @@ struct Reach {
   float to = 1.3f;
 };
 
+/// How long a search takes: weights are written once, keys and values at every step.
+enum class Effort : bool { quick, thorough };
+
 /// A scale, and how fast the error grows with the square of a deviation from it: sum w level^2.
 struct Scale {
   float value = 0;
@@ -94,7 +97,7 @@ struct ScaleLanes {
 
 /// The scale with about the least weighted error. It is negative where the levels are uneven and that is
 /// better.
-template <class Levels>
+template <class Levels, Effort effort = Effort::thorough>
 [[nodiscard]] Scale find_scale(const float* x, const float* w, std::size_t n, Reach reach = {}) noexcept {
   float peak = 0, squares = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -104,7 +107,7 @@ template <class Levels>
   if (peak == 0) return {};
   detail::ScaleLanes<Levels> lanes;
   lanes.start(peak, reach);
-  for (int turn = 0; turn < 3; ++turn) {
+  for (int turn = 0; turn < (effort == Effort::thorough ? 3 : 1); ++turn) {
     if (turn > 0) lanes.improve();
     lanes.gather(x, w, n);
   }

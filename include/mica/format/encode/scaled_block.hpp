@@ -40,9 +40,11 @@ template <class Levels, std::size_t N>
 }
 
 /// The d with about the least weighted error.
-template <class Levels, std::size_t N>
+template <class Levels, Effort effort = Effort::thorough, std::size_t N>
 [[nodiscard]] Half find_half(const Values<N>& values, Reach reach = {}) noexcept {
-  return choose_half<Levels>(values, find_scale<Levels>(values.x, values.w, N, reach).value);
+  const float scale = find_scale<Levels, effort>(values.x, values.w, N, reach).value;
+  if constexpr (effort == Effort::quick) return values.stored(scale);
+  return choose_half<Levels>(values, scale);
 }
 
 /// The nearest levels for the d that is stored, each less `first`, so that codes that count from 0 come out.
