@@ -157,7 +157,7 @@ void measure_kernels(Bench<E>& bench, std::FILE* json) {
     const auto values = timed(kernel::Highway::attention_values<E>);
     const auto softmax = timed(kernel::Highway::attention_softmax);
     const double exps = static_cast<double>(calls * rows * kernel::chunk_tokens) / 1e6;
-    std::printf("%-5s %4zu | %6.1f %6.1f | %6.1f %6.1f | %6.0f %6.0f\n", element.c_str(), rows,
+    std::printf("%-12s %4zu | %6.1f %6.1f | %6.1f %6.1f | %6.0f %6.0f\n", element.c_str(), rows,
                 macs / scores.best, macs / scores.median, macs / values.best, macs / values.median,
                 exps / softmax.best, exps / softmax.median);
     record(json, element, "scores", rows, kernel::chunk_tokens, "GMAC/s", macs, scores);
@@ -184,7 +184,7 @@ void measure_contexts(Bench<E>& bench, std::FILE* json) {
       });
       const double bytes = static_cast<double>(at_once * tiles * bench.tile_bytes) / 1e9;
       const double macs = static_cast<double>(at_once * rows * context * head_dim * 2) / 1e9;
-      std::printf("%-5s %4zu %6zu | %6.1f %6.1f | %6.1f %6.1f\n", element.c_str(), rows, context,
+      std::printf("%-12s %4zu %6zu | %6.1f %6.1f | %6.1f %6.1f\n", element.c_str(), rows, context,
                   bytes / t.best, bytes / t.median, macs / t.best, macs / t.median);
       record(json, element, "context", rows, context, "GB/s", bytes, t);
       record(json, element, "context", rows, context, "GMAC/s", macs, t);
@@ -219,12 +219,12 @@ int main(int argc, char** argv) {
     Bench<E> bench;
     bench.check();
     std::printf(
-        "           | scores, GMAC/s | values, GMAC/s| softmax, M/s\n"
-        "       rows|   best    med  |   best    med |   best    med\n");
+        "                  | scores, GMAC/s | values, GMAC/s| softmax, M/s\n"
+        "              rows|   best    med  |   best    med |   best    med\n");
     measure_kernels(bench, json);
     std::printf(
-        "                  | KV, GB/s      | GMAC/s\n"
-        "     rows  context|   best    med |   best    med\n");
+        "                         | KV, GB/s      | GMAC/s\n"
+        "            rows  context|   best    med |   best    med\n");
     measure_contexts(bench, json);
   });
   if (json != nullptr) std::fclose(json);

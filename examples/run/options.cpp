@@ -124,10 +124,12 @@ void add_run(CLI::App& app, Options& o) {
   app.add_option("--memory", o.memory, "budget: 6GiB, 800M, 75% of what is available")
       ->type_name("SIZE")
       ->group(group);
-  app.add_option("--cache-type-k", o.choice.cache_type_k, "keys: f16 q8_0 f32 bf16 (also -ctk)")
+  app.add_option("--cache-type-k", o.choice.cache_type_k,
+                 "keys: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl (also -ctk)")
       ->type_name("TYPE")
       ->group(group);
-  app.add_option("--cache-type-v", o.choice.cache_type_v, "values: f16 q8_0 f32 bf16 (also -ctv)")
+  app.add_option("--cache-type-v", o.choice.cache_type_v,
+                 "values: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl (also -ctv)")
       ->type_name("TYPE")
       ->group(group);
   app.add_option("--kv", o.choice.kv, "where the cache lies: segmented contiguous reserved")

@@ -58,6 +58,7 @@
 #include "mica/exec/team.hpp"
 
 // format: how values are encoded
+#include "mica/format/block_element.hpp"
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq1.hpp"
 #include "mica/format/codebook/iq2.hpp"
@@ -84,6 +85,7 @@
 #include "mica/format/encode/q4_0.hpp"
 #include "mica/format/encode/q4_1.hpp"
 #include "mica/format/encode/q4_k.hpp"
+#include "mica/format/encode/q4_s.hpp"
 #include "mica/format/encode/q5_0.hpp"
 #include "mica/format/encode/q5_1.hpp"
 #include "mica/format/encode/q5_k.hpp"
@@ -118,11 +120,13 @@
 #include "mica/format/q4_0.hpp"
 #include "mica/format/q4_1.hpp"
 #include "mica/format/q4_k.hpp"
+#include "mica/format/q4_s.hpp"
 #include "mica/format/q5_0.hpp"
 #include "mica/format/q5_1.hpp"
 #include "mica/format/q5_k.hpp"
 #include "mica/format/q6_k.hpp"
 #include "mica/format/q8_0.hpp"
+#include "mica/format/rotation.hpp"
 #include "mica/format/tq1_0.hpp"
 #include "mica/format/tq2_0.hpp"
 

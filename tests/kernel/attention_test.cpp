@@ -13,10 +13,15 @@ namespace {
 using kernel::Visible;
 using test::Chunk;
 
+#define MICA_BLOCK_ELEMENTS                                                                          \
+  format::Rotated<format::Q5_1>, format::Rotated<format::Q5_0>, format::Rotated<format::Q4_1>,       \
+      format::Rotated<format::Q4_0>, format::Rotated<format::IQ4_NL>, format::Rotated<format::Q4_S>, \
+      format::Plain<format::Q4_0>
+
 constexpr float inf = std::numeric_limits<float>::infinity();
 
 TEST_CASE_TEMPLATE("attention equals the specification for any width of a head", E, format::F16, format::Q8_0,
-                   format::F32, format::BF16) {
+                   format::F32, format::BF16, MICA_BLOCK_ELEMENTS) {
   CounterRng rng(1);
   for (const std::size_t head_dim :
        std::initializer_list<std::size_t>{1, 3, 8, 16, 20, 33, 64, 80, 96, 128, 256, 512}) {
@@ -25,7 +30,7 @@ TEST_CASE_TEMPLATE("attention equals the specification for any width of a head",
 }
 
 TEST_CASE_TEMPLATE("attention equals the specification for any number of rows and any view", E, format::F16,
-                   format::Q8_0, format::F32, format::BF16) {
+                   format::Q8_0, format::F32, format::BF16, MICA_BLOCK_ELEMENTS) {
   CounterRng rng(2);
   for (std::size_t rows = 1; rows <= 9; ++rows) {
     std::vector<Visible> whole(rows, Visible{0, 256}), causal, mixed;
@@ -40,13 +45,15 @@ TEST_CASE_TEMPLATE("attention equals the specification for any number of rows an
   }
 }
 
-TEST_CASE_TEMPLATE("a row that sees nothing keeps its state", E, format::F16, format::Q8_0) {
+TEST_CASE_TEMPLATE("a row that sees nothing keeps its state", E, format::F16, format::Q8_0,
+                   MICA_BLOCK_ELEMENTS) {
   CounterRng rng(3);
   Chunk<E>(16, {{5, 5}, {3, 20}, {0, 0}}, rng).check();
   Chunk<E>(16, {{0, 0}}, rng).check();
 }
 
-TEST_CASE_TEMPLATE("a query that is not finite makes its own row NaN", E, format::F16, format::Q8_0) {
+TEST_CASE_TEMPLATE("a query that is not finite makes its own row NaN", E, format::F16, format::Q8_0,
+                   MICA_BLOCK_ELEMENTS) {
   CounterRng rng(4);
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), inf}) {
     Chunk<E> chunk(32, {{0, 40}, {0, 40}, {0, 40}}, rng);
@@ -60,7 +67,7 @@ TEST_CASE_TEMPLATE("a query that is not finite makes its own row NaN", E, format
 }
 
 TEST_CASE_TEMPLATE("a query of zeros sees all tokens alike", E, format::F16, format::Q8_0, format::F32,
-                   format::BF16) {
+                   format::BF16, MICA_BLOCK_ELEMENTS) {
   CounterRng rng(5);
   Chunk<E> chunk(16, {{4, 21}}, rng);
   std::fill(chunk.q.begin(), chunk.q.end(), -0.0f);
@@ -68,7 +75,8 @@ TEST_CASE_TEMPLATE("a query of zeros sees all tokens alike", E, format::F16, for
   CHECK(chunk.template run<kernel::Highway>(true).p[4] == 1.0f);
 }
 
-TEST_CASE_TEMPLATE("capped scores equal the specification", E, format::F16, format::Q8_0) {
+TEST_CASE_TEMPLATE("capped scores equal the specification", E, format::F16, format::Q8_0,
+                   MICA_BLOCK_ELEMENTS) {
   CounterRng rng(8);
   for (const float softcap : {0.5f, 3.0f, 50.0f}) {
     Chunk<E> chunk(24, {{0, 256}, {3, 20}, {17, 95}, {5, 5}}, rng);
@@ -122,8 +130,22 @@ TEST_CASE("the largest queries and keys stay exact") {
   }
 }
 
+TEST_CASE_TEMPLATE("the largest queries and codes of blocks stay exact", E, format::Plain<format::Q5_1>,
+                   format::Plain<format::Q5_0>, format::Plain<format::Q4_1>, format::Plain<format::Q4_0>,
+                   format::Plain<format::IQ4_NL>, format::Plain<format::Q4_S>) {
+  CounterRng rng(9);
+  Chunk<E> chunk(512, {{0, 16}, {0, 16}}, rng);
+  for (const int byte : {0xFF, 0}) {
+    std::byte* const tile = chunk.tiles[0]->data();
+    std::memset(tile, byte, 512 * 16 / 2);
+    if (E::five_bits) std::memset(tile + 512 * 16 / 2, byte, 512 * 16 / 8);
+    for (std::size_t i = 0; i < chunk.q.size(); ++i) chunk.q[i] = i < 512 ? 1.0f : -1.0f;
+    chunk.check();
+  }
+}
+
 TEST_CASE_TEMPLATE("the specification of attention is a softmax over dot products", E, format::F16,
-                   format::Q8_0, format::F32, format::BF16) {
+                   format::Q8_0, format::F32, format::BF16, MICA_BLOCK_ELEMENTS) {
   CounterRng rng(7);
   const std::size_t head_dim = 40, first = 3, last = 50;
   Chunk<E> chunk(head_dim, {{first, last}}, rng);

@@ -37,13 +37,19 @@ float tolerance(float x) {
   if (std::is_same_v<E, format::F32>) return 0;
   if (std::is_same_v<E, format::F16>) return std::fabs(x) * 0x1p-11f + 0x1p-25f;
   if (std::is_same_v<E, format::BF16>) return std::fabs(x) * 0x1p-8f;
+  if constexpr (format::is_block_element<E>) {
+    // Half a step of the codes, or a clipped number; rotated back it is the error of many numbers that meets in one.
+    return 4.0f * (E::five_bits ? 0.07f : 0.15f) * (E::rotated ? 3.0f : 1.0f);
+  }
   return 4.0f / 127 * 0.502f;  // half a step of a scale that was itself rounded to half precision
 }
 
 }  // namespace
 
 TEST_CASE_TEMPLATE("a tile gives back what was stored, for every slot and any width of head", E, format::F32,
-                   format::F16, format::BF16, format::Q8_0) {
+                   format::F16, format::BF16, format::Q8_0, format::Rotated<format::Q5_1>,
+                   format::Rotated<format::Q4_0>, format::Plain<format::Q5_0>, format::Plain<format::Q4_1>,
+                   format::Plain<format::IQ4_NL>, format::Plain<format::Q4_S>) {
   CounterRng rng(3);
   for (const std::size_t head_dim : {1u, 2u, 7u, 63u, 64u, 65u, 128u, 257u, 512u}) {
     CAPTURE(head_dim);
@@ -73,7 +79,9 @@ TEST_CASE_TEMPLATE("a tile gives back what was stored, for every slot and any wi
 }
 
 TEST_CASE_TEMPLATE("storing a slot again leaves its neighbours alone", E, format::F32, format::F16,
-                   format::BF16, format::Q8_0) {
+                   format::BF16, format::Q8_0, format::Rotated<format::Q5_1>, format::Rotated<format::Q4_0>,
+                   format::Plain<format::Q5_0>, format::Plain<format::Q4_1>, format::Plain<format::IQ4_NL>,
+                   format::Plain<format::Q4_S>) {
   CounterRng rng(5);
   constexpr std::size_t head_dim = 19;
   std::vector<std::byte> keys(E::key_tile_bytes(head_dim)), values(E::value_tile_bytes(head_dim));
@@ -134,15 +142,82 @@ TEST_CASE("elements are chosen by name, keys and values apart, in either case of
   CHECK(names(kv::AnyElements<>()) == "F16/F16");
   CHECK(names(kv::AnyElements<>("q8_0", "F32")) == "Q8_0/F32");
   CHECK(names(kv::AnyElements<>("Bf16", "f16")) == "BF16/F16");
+  CHECK(names(kv::AnyElements<>("q4_0", "q4_0_plain")) == "Q4_0/Q4_0_PLAIN");
+  CHECK(names(kv::AnyElements<>("iq4_nl", "q5_1")) == "IQ4_NL/Q5_1");
+  CHECK(std::is_same_v<kv::ElementsOf<format::Rotated<format::Q4_0>>,
+                       kv::Fixed<format::Rotated<format::Q4_0>>>);
   CHECK(names(kv::Fixed<format::F32, format::Q8_0>()) == "F32/Q8_0");
   CHECK(names(kv::ElementsOf<format::Q8_0>()) == "Q8_0/Q8_0");
   CHECK(std::is_same_v<kv::ElementsOf<kv::AnyElements<>>, kv::AnyElements<>>);
 }
 
+TEST_CASE("blocks take the bytes of their formats where heads are whole blocks wide") {
+  for (const std::size_t head_dim : {32u, 64u, 96u, 128u, 256u}) {
+    CHECK(format::Rotated<format::Q4_0>::key_tile_bytes(head_dim) == head_dim / 32 * 18 * 16);
+    CHECK(format::Rotated<format::IQ4_NL>::value_tile_bytes(head_dim) == head_dim / 32 * 18 * 16);
+    CHECK(format::Rotated<format::Q4_S>::key_tile_bytes(head_dim) == head_dim / 32 * 18 * 16);
+    CHECK(format::Rotated<format::Q4_1>::key_tile_bytes(head_dim) == head_dim / 32 * 20 * 16);
+    CHECK(format::Rotated<format::Q5_0>::value_tile_bytes(head_dim) == head_dim / 32 * 22 * 16);
+    CHECK(format::Rotated<format::Q5_1>::key_tile_bytes(head_dim) == head_dim / 32 * 24 * 16);
+  }
+  CHECK(format::Rotated<format::Q4_0>::key_tile_bytes(80) == 3 * 18 * 16);  // filled up
+}
+
+TEST_CASE("two tokens of a block element share no byte") {
+  format::AllKv::for_each([](auto type) {
+    using E = typename decltype(type)::type;
+    CAPTURE(E::name);
+    CounterRng rng(11);
+    std::vector<std::byte> written(E::key_tile_bytes(40));
+    for (std::size_t slot = 0; slot < 16; ++slot) {
+      for (const bool key : {true, false}) {
+        std::vector<std::byte> ones(written.size(), std::byte{0xFF}), zeros(written.size());
+        const auto head = random_head(40, rng);
+        for (auto* tile : {&ones, &zeros}) {
+          key ? E::store_key(tile->data(), slot, 40, head.data())
+              : E::store_value(tile->data(), slot, 40, head.data());
+        }
+        // A byte that was written whole is the same over ones and over zeros; any other is as it was.
+        for (std::size_t i = 0; i < written.size(); ++i) {
+          const bool own = ones[i] == zeros[i];
+          if (!own) CHECK((ones[i] == std::byte{0xFF} && zeros[i] == std::byte{0}));
+          if (!own) continue;
+          CHECK((written[i] & std::byte(key ? 1 : 2)) == std::byte{0});
+          written[i] |= std::byte(key ? 1 : 2);
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("a rotation is undone by itself, keeps dot products, and spreads what lies in one place") {
+  CounterRng rng(13);
+  for (const std::size_t n : {1u, 2u, 3u, 20u, 64u, 80u, 96u, 128u, 512u}) {
+    CAPTURE(n);
+    const auto a = random_head(n, rng), b = random_head(n, rng);
+    std::vector<float> turned_a(n), turned_b(n), back(n);
+    format::rotate(a.data(), n, turned_a.data());
+    format::rotate(b.data(), n, turned_b.data());
+    format::rotate(turned_a.data(), n, back.data());
+    double before = 0, after = 0, length = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      CHECK(std::fabs(back[i] - a[i]) < 1e-5f);
+      before += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+      after += static_cast<double>(turned_a[i]) * static_cast<double>(turned_b[i]);
+      length += static_cast<double>(a[i]) * static_cast<double>(a[i]);
+    }
+    CHECK(std::fabs(before - after) < 1e-5 * length + 1e-5);
+  }
+  std::vector<float> peak(64), spread(64);
+  peak[5] = 8;
+  format::rotate(peak.data(), 64, spread.data());
+  for (const float x : spread) CHECK(std::fabs(x) == 1.0f);
+}
+
 TEST_CASE("a name that is no element is refused with the known ones") {
   const Error keys = refusal([] { return kv::AnyElements<>("f15", "f16"); });
   CHECK(keys.code() == ErrorCode::usage);
-  CHECK(mentions(keys, "'f15' for keys", "F16 Q8_0 F32 BF16"));
+  CHECK(mentions(keys, "'f15' for keys", "F16 Q8_0 F32 BF16 Q5_1 Q5_0 Q4_1 Q4_0 Q4_S IQ4_NL Q5_1_PLAIN"));
   CHECK(mentions(refusal([] { return kv::AnyElements<>("f16", "q4_k"); }),
                  "'q4_k' for values"));  // a format, no element
   CHECK(mentions(refusal([] { return kv::AnyElements<TypeList<format::F32>>("F32", "F16"); }),

@@ -9,13 +9,20 @@
 //            Q8_0:           the query becomes 15-bit integers: qd = max |q| / 16383, qi = round to even(q * (16383 / max |q|))
 //                            s[j] = (float(exact sum of qi * code) * (qd * scale)) * key scale[j]
 //                            (all zero when max |q| < 1e-30; NaN when a q is not finite)
+//            blocks:         with integer queries as for Q8_0, b being blocks of 32 dimensions:
+//                            c = 0;  c = fma(float(exact sum of qi * code in b), scale[b][j], c) for b in order
+//                            with minima, also for b in order:  c = fma(float(sum of qi in b), minimum[b][j], c)
+//                            s[j] = c * (qd * scale)
 //   softmax  with a softcap: s[j] = softcap * tanh(s[j] * (1 / softcap)) (kernel/rows.hpp); then
 //            m = max s[j];  p[j] = exp(s[j] - m);  l = the sum of p[j] in chain j % 16, then tree16 (kernel/matmul.hpp)
 //   values   o[i] = 0;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for visible j in order
-//            (p[j] * value scale[j] for Q8_0, p[j] alone for real elements)
+//            (p[j] * value scale[j] for Q8_0, p[j] * scale[b][j] for blocks, p[j] alone for real elements)
+//            with minima, then:  o[i] += the sum of p[j] * minimum[b][j] in chain j % 16, then tree16
 //   merge    the first chunk of a row is taken as it is; later ones, with M, L, O the state so far:
 //            N = max(M, m);  a = exp(M - N);  b = exp(m - N);  L = fma(L, a, l * b);  O[i] = fma(O[i], a, o[i] * b)
 //            and after the last chunk every O[i] is multiplied by 1 / L.
+//
+// Of a rotated element, scores takes the rotated query and values rotates o at its end (format/rotation.hpp).
 #pragma once
 
 #include "mica/base/matrix_view.hpp"

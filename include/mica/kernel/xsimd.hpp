@@ -23,7 +23,7 @@ struct XsimdReal {
   template <WeightFormat F>
   static constexpr bool computes = F::arithmetic == format::Arithmetic::real;
   template <KvElement E>
-  static constexpr bool attends = !std::is_same_v<E, format::Q8_0>;
+  static constexpr bool attends = !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E>;
 
   template <WeightFormat F>
   static void matmul(const MatmulArgs<F>& a) noexcept;

@@ -9,8 +9,9 @@
 #include "mica/format/concept.hpp"
 #include "mica/format/lists.hpp"
 
+#include <algorithm>
 #include <concepts>
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -60,24 +61,37 @@ class AnyElements {
 
   template <class F>
   void visit_keys(F&& f) const noexcept {
-    visit_id<List>(keys_, f);
+    visit(keys_, f);
   }
   template <class F>
   void visit_values(F&& f) const noexcept {
-    visit_id<List>(values_, f);
+    visit(values_, f);
   }
 
  private:
-  [[nodiscard]] static format::Id find(std::string_view what, std::string_view name) {
-    const auto info = format::find(name);
-    const bool known = info && visit_id<List>(info->id, [](auto) {});
+  template <class F>
+  static void visit(std::size_t place, F&& f) noexcept {
+    visit_if(
+        List{}, [i = std::size_t{0}, place](auto) mutable { return i++ == place; }, f);
+  }
+  /// The place of an element in the list.
+  [[nodiscard]] static std::size_t find(std::string_view what, std::string_view name) {
+    const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
+    std::size_t place = 0;
+    bool known = false;
+    List::for_each([&](auto type) {
+      constexpr std::string_view own = decltype(type)::type::name;
+      known = known || std::equal(own.begin(), own.end(), name.begin(), name.end(),
+                                  [&](char a, char b) { return upper(a) == upper(b); });
+      place += known ? 0 : 1;
+    });
     MICA_CHECK(known, usage, "KV element '", escaped(name), "' for ", what, ": not known; choose one of ",
                format::names<List>());
-    return info->id;
+    return place;
   }
 
-  format::Id keys_;
-  format::Id values_;
+  std::size_t keys_;
+  std::size_t values_;
 };
 
 namespace detail {

@@ -12,6 +12,8 @@
 #define MICA_KERNEL_HIGHWAY_ATTENTION_INL_HPP
 #endif
 
+#include "mica/kernel/highway/attention_blocks-inl.hpp"
+#include "mica/kernel/highway/attention_tiles-inl.hpp"
 #include "mica/kernel/highway/elementwise-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,66 +24,7 @@ namespace HWY_NAMESPACE {
 
 /// A KV element of plain numbers, and the type of its numbers.
 template <class E>
-inline constexpr bool is_real_element = !std::is_same_v<E, format::Q8_0>;
-
-/// Tokens of tile `tile` that a row sees, as slots.
-struct Slots {
-  std::size_t first;
-  std::size_t last;
-
-  [[nodiscard]] bool none() const { return first >= last; }
-  [[nodiscard]] bool all() const { return first == 0 && last == 16; }
-};
-
-HWY_INLINE Slots slots_in(const Visible& v, std::size_t tile) {
-  const std::size_t begin = tile * 16;
-  const auto slot = [&](std::size_t j) { return j < begin ? 0 : HWY_MIN(j - begin, std::size_t{16}); };
-  return {slot(v.first), slot(v.last)};
-}
-
-/// Tiles that a row may see: [first, last).
-HWY_INLINE std::size_t first_tile(const Visible& v) { return v.first / 16u; }
-HWY_INLINE std::size_t last_tile(const Visible& v) {
-  return v.empty() ? v.first / 16u : (v.last + 15u) / 16u;
-}
-
-HWY_INLINE hn::Mask<DF> mask_of(const Slots& s, std::size_t part) {
-  const VI slot = hn::Iota(DI(), static_cast<std::int32_t>(part * lanes));
-  const auto from = hn::Ge(slot, hn::Set(DI(), static_cast<std::int32_t>(s.first)));
-  const auto to = hn::Lt(slot, hn::Set(DI(), static_cast<std::int32_t>(s.last)));
-  return hn::RebindMask(DF(), hn::And(from, to));
-}
-
-/// How far behind a tile its successor lies, modulo 2^64; 0, which asks for what is being read, when there is none.
-HWY_INLINE std::size_t distance_ahead(const AttentionArgs& a, std::size_t tile, bool first_rows) {
-  if (!first_rows || a.ahead == nullptr || a.ahead[tile] == nullptr) return 0;
-  return reinterpret_cast<std::uintptr_t>(a.ahead[tile]) - reinterpret_cast<std::uintptr_t>(a.tiles[tile]);
-}
-
-/// The visible scores of one part of a tile.
-HWY_INLINE void store_scores(VF scores, const Slots& s, std::size_t part, float* p) {
-  if (s.all()) {
-    hn::StoreU(scores, DF(), p + part * lanes);
-  } else {
-    hn::BlendedStore(scores, mask_of(s, part), DF(), p + part * lanes);
-  }
-}
-
-/// What some rows see of a chunk: the tiles that at least one of them reads.
-struct SeenTiles {
-  std::size_t tile[chunk_tiles];
-  std::size_t count = 0;
-};
-
-HWY_INLINE SeenTiles seen_by(const AttentionArgs& a, const std::size_t* row, std::size_t rows) {
-  SeenTiles seen;
-  for (std::size_t t = 0; t < chunk_tiles; ++t) {
-    bool any = false;
-    for (std::size_t r = 0; r < rows; ++r) any = any || !slots_in(a.visible[row[r]], t).none();
-    if (any) seen.tile[seen.count++] = t;
-  }
-  return seen;
-}
+inline constexpr bool is_real_element = !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E>;
 
 // ---- scores of real elements
 
@@ -140,41 +83,8 @@ HWY_NOINLINE void real_scores_of_rows(const AttentionArgs& a, const std::size_t*
 
 // ---- scores of Q8_0: sixteen-bit products of neighbouring dimensions
 
-struct IntegerQuery {
-  std::int16_t code[max_head_dim];  // padded with zeros to a multiple of four
-  float scale;
-};
-
-inline void quantize_query(const float* q, std::size_t head_dim, IntegerQuery& out) {
-  VI largest = hn::Zero(DI());
-  std::size_t i = 0;
-  for (; i + lanes <= head_dim; i += lanes) {
-    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(q + i))));
-  }
-  std::int32_t bits = hn::ReduceMax(DI(), largest);
-  for (; i < head_dim; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(q[i]) & 0x7FFFFFFF);
-  const float amax = std::bit_cast<float>(bits);
-  const bool finite = bits < 0x7F800000;
-  const bool zero = !finite || amax < 1e-30f;
-  std::fill_n(out.code, (head_dim + 3) / 4 * 4, std::int16_t{0});
-  out.scale = !finite ? std::bit_cast<float>(0x7FC00000u) : zero ? 0.0f : amax / 16383.0f;
-  if (zero) return;
-  const float inverse = 16383.0f / amax;
-  const hn::Rebind<std::int16_t, DF> d16;
-  for (i = 0; i + lanes <= head_dim; i += lanes) {
-    const VI code = hn::NearestInt(hn::Mul(load(q + i), hn::Set(DF(), inverse)));
-    hn::StoreU(hn::DemoteTo(d16, code), d16, out.code + i);
-  }
-  for (; i < head_dim; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(q[i] * inverse));
-}
-
-/// As many tokens of a tile as a vector of floats has lanes. Their keys fill two vectors of 16-bit numbers every four
-/// dimensions, in which a token has two sums of two products.
-struct Block {
-  std::size_t tile;
-  std::size_t part;
-};
-
+/// Keys of a Block of tokens fill two vectors of 16-bit numbers every four dimensions, in which a token has two sums of
+/// two products.
 template <std::size_t rows, std::size_t blocks>
 HWY_INLINE void q8_scores(const AttentionArgs& a, const std::size_t* row, const IntegerQuery* q,
                           const Block* block) {
@@ -254,6 +164,8 @@ template <std::size_t rows, KvElement E>
 HWY_INLINE void scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
   if constexpr (is_real_element<E>) {
     real_scores_of_rows<rows, typename E::Block>(a, row);
+  } else if constexpr (format::is_block_element<E>) {
+    block_scores_of_rows<rows, typename E::Format>(a, row, E::rotated);
   } else {
     q8_scores_of_rows<rows>(a, row);
   }
@@ -442,15 +354,23 @@ HWY_INLINE void add_last_values(const ValueRun<rows, E>& run, std::size_t i) {
 }
 
 template <std::size_t rows, KvElement E>
-HWY_NOINLINE void add_run(const AttentionArgs& a, std::size_t row, const Visible& seen) {
-  if (seen.empty()) return;
-  const ValueRun<rows, E> run(a, row, seen);
+HWY_INLINE void add_plain_run(const ValueRun<rows, E>& run) {
   // As many sums as the registers hold beside numbers and weights.
   constexpr std::size_t vectors = many_registers || rows <= 2 ? 4 : 2;
   std::size_t i = 0;
-  for (; i + vectors * lanes <= a.head_dim; i += vectors * lanes) add_values<vectors>(run, i);
-  for (; i + lanes <= a.head_dim; i += lanes) add_values<1>(run, i);
-  if (i < a.head_dim) add_last_values(run, i);
+  for (; i + vectors * lanes <= run.a.head_dim; i += vectors * lanes) add_values<vectors>(run, i);
+  for (; i + lanes <= run.a.head_dim; i += lanes) add_values<1>(run, i);
+  if (i < run.a.head_dim) add_last_values(run, i);
+}
+
+template <std::size_t rows, KvElement E>
+HWY_NOINLINE void add_run(const AttentionArgs& a, std::size_t row, const Visible& seen) {
+  if (seen.empty()) return;
+  if constexpr (format::is_block_element<E>) {
+    add_block_run<rows, typename E::Format>(a, row, seen);
+  } else {
+    add_plain_run(ValueRun<rows, E>(a, row, seen));
+  }
 }
 
 /// Tokens that all rows see are shared; those before and behind are taken row by row. Every row meets its tokens in order.
@@ -478,6 +398,7 @@ void attention_values(const AttentionArgs& a) {
   if (n - r == 3) values_of_rows<3, E>(a, r);
   if (n - r == 2) values_of_rows<2, E>(a, r);
   if (n - r == 1) values_of_rows<1, E>(a, r);
+  if constexpr (format::is_block_element<E>) finish_block_values<typename E::Format>(a, E::rotated);
 }
 
 // ---- merge and finish

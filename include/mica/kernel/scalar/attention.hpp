@@ -3,6 +3,7 @@
 // Specification of kernel/attention.hpp, in plain loops.
 #pragma once
 
+#include "mica/format/block_element.hpp"
 #include "mica/format/q8_0.hpp"
 #include "mica/kernel/activation.hpp"
 #include "mica/kernel/attention.hpp"
@@ -68,6 +69,42 @@ inline void attention_scores<format::Q8_0>(const AttentionArgs& a) noexcept {
   }
 }
 
+/// Keys in blocks.
+template <KvElement E>
+requires format::is_block_element<E>
+void attention_scores(const AttentionArgs& a) noexcept {
+  format::Codes<32, 32> key;
+  float turned[max_head_dim];
+  IntegerQuery q;
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    if (a.visible[r].empty()) continue;
+    const float* head = a.q[r].data();
+    if constexpr (E::rotated) {
+      format::rotate(head, a.head_dim, turned);
+      head = turned;
+    }
+    quantize_query(head, a.head_dim, q);
+    const float scale = q.scale * a.scale;
+    for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
+      float c = 0;
+      const auto add = [&](bool minima) {
+        for (std::size_t b = 0; b < E::blocks(a.head_dim); ++b) {
+          const std::size_t slot = j % format::tile_tokens, first = b * E::block_size;
+          E::Format::take_apart(E::key_block(a.tiles[j / format::tile_tokens], slot, a.head_dim, b), key);
+          std::int32_t sum = 0;
+          for (std::size_t i = first; i < std::min(first + E::block_size, a.head_dim); ++i) {
+            sum += q.code[i] * (minima ? 1 : key.code[i - first]);
+          }
+          c = std::fma(static_cast<float>(sum), minima ? -key.dmin : key.d, c);
+        }
+      };
+      add(false);
+      if constexpr (E::has_minima) add(true);
+      a.p[r][j] = c * scale;
+    }
+  }
+}
+
 inline void attention_softmax(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     if (a.visible[r].empty()) continue;
@@ -116,6 +153,35 @@ inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
         a.out[r][i] = std::fma(weight, static_cast<float>(codes[i]), a.out[r][i]);
       }
     }
+  }
+}
+
+/// Values in blocks.
+template <KvElement E>
+requires format::is_block_element<E>
+void attention_values(const AttentionArgs& a) noexcept {
+  format::Codes<32, 32> value;
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    float* const out = a.out[r].data();
+    std::fill_n(out, a.head_dim, 0.0f);
+    for (std::size_t b = 0; b < E::blocks(a.head_dim); ++b) {
+      const std::size_t first = b * E::block_size, count = std::min(E::block_size, a.head_dim - first);
+      Chains minima;
+      for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
+        const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
+        E::Format::take_apart(E::value_block(tile, j % format::tile_tokens, a.head_dim, b), value);
+        const float weight = a.p[r][j] * value.d;
+        for (std::size_t i = 0; i < count; ++i) {
+          out[first + i] = std::fma(weight, static_cast<float>(value.code[i]), out[first + i]);
+        }
+        minima.add(j, a.p[r][j] * -value.dmin);
+      }
+      if constexpr (E::has_minima) {
+        const float sum = minima.tree();
+        for (std::size_t i = 0; i < count; ++i) out[first + i] += sum;
+      }
+    }
+    if constexpr (E::rotated) format::rotate(out, a.head_dim, out);
   }
 }
 

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weight formats of four and five bits as KV elements: 32 dimensions of one token share a scale, and a minimum where the
+// format has one, found by the search that also writes weights (format/encode/). b counts blocks of 32 dimensions; the
+// last one is filled up where a head is no multiple of 32 wide.
+//
+//   keys     | codes [b][4 octets][16 tokens][4 bytes] | fifth bits [b][16] u32 | scales [b][16] f16 | minima [b][16] f16 |
+//            byte j of an octet holds dimension j in its low nibble and dimension j + 4 in its high nibble;
+//            bit g of byte c of the fifth bits belongs to dimension 4 g + c
+//   values   | codes [b][16 tokens][16 bytes] | fifth bits [b][16] u32 | scales [b][16] f16 | minima [b][16] f16 |
+//            codes and fifth bits of a token as in a block of the file format
+//
+// No byte belongs to two tokens. Formats of four bits have no fifth bits, formats without minima no minima; the scales of Q4_S
+// are a byte and the shifts.
+#pragma once
+
+#include "mica/base/bits.hpp"
+#include "mica/format/concept.hpp"
+#include "mica/format/detail/fifth_bits.hpp"
+#include "mica/format/encode/iq4_nl.hpp"
+#include "mica/format/encode/q4_0.hpp"
+#include "mica/format/encode/q4_1.hpp"
+#include "mica/format/encode/q4_s.hpp"
+#include "mica/format/encode/q5_0.hpp"
+#include "mica/format/encode/q5_1.hpp"
+#include "mica/format/rotation.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace mica::format {
+
+namespace detail {
+
+/// "Q4_0" and "_PLAIN" in one string.
+template <class F>
+inline constexpr auto plain_name = [] {
+  constexpr std::string_view behind = "_PLAIN";
+  std::array<char, F::name.size() + behind.size()> out{};
+  std::copy(F::name.begin(), F::name.end(), out.begin());
+  std::copy(behind.begin(), behind.end(), out.begin() + F::name.size());
+  return out;
+}();
+
+}  // namespace detail
+
+/// Blocks of F as keys and values, with heads rotated (format/rotation.hpp) before they are stored, or as they are.
+template <class F, bool rotates>
+struct BlockElement {
+  using Format = F;
+  using Block = typename F::Block;
+  static constexpr bool rotated = rotates;
+  static constexpr std::string_view name =
+      rotates ? F::name : std::string_view(detail::plain_name<F>.data(), detail::plain_name<F>.size());
+  static constexpr std::size_t block_size = 32;
+  static constexpr bool five_bits = requires(Block block) { block.high; };
+  static constexpr bool has_minima = requires(Block block) { block.m; };
+
+  // Required by KvElement
+  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
+    return blocks(head_dim) * tile_tokens * sizeof(Block);
+  }
+  static std::size_t value_tile_bytes(std::size_t head_dim) noexcept { return key_tile_bytes(head_dim); }
+  static void store_key(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+    store<true>(tile, slot, head_dim, head);
+  }
+  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                          const float* head) noexcept {
+    store<false>(tile, slot, head_dim, head);
+  }
+  static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+    load<true>(tile, slot, head_dim, out);
+  }
+  static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+    load<false>(tile, slot, head_dim, out);
+  }
+
+  // Specific to blocks: where what lies
+  [[nodiscard]] static constexpr std::size_t blocks(std::size_t head_dim) noexcept {
+    return ceil_div(head_dim, block_size);
+  }
+  /// Codes of block b of all tokens: 256 bytes.
+  [[nodiscard]] static const std::byte* codes(const std::byte* tile, std::size_t b) noexcept {
+    return tile + b * code_bytes;
+  }
+  /// Fifth bits of block b, (16).
+  [[nodiscard]] static const std::uint32_t* fifth_bits(const std::byte* tile, std::size_t head_dim,
+                                                       std::size_t b) noexcept {
+    return reinterpret_cast<const std::uint32_t*>(tile + blocks(head_dim) * code_bytes) + b * tile_tokens;
+  }
+  /// The field d of block b, (16): half floats, except for Q4_S.
+  [[nodiscard]] static const Half* scales(const std::byte* tile, std::size_t head_dim,
+                                          std::size_t b) noexcept {
+    constexpr std::size_t before = code_bytes + (five_bits ? 64 : 0);
+    return reinterpret_cast<const Half*>(tile + blocks(head_dim) * before) + b * tile_tokens;
+  }
+  /// Minima of block b, (16), of a format that has them.
+  [[nodiscard]] static const Half* minima(const std::byte* tile, std::size_t head_dim,
+                                          std::size_t b) noexcept {
+    return scales(tile, head_dim, blocks(head_dim) + b);
+  }
+  /// Block b of one token, as it would lie in a file.
+  [[nodiscard]] static Block key_block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                       std::size_t b) noexcept;
+  [[nodiscard]] static Block value_block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                         std::size_t b) noexcept;
+
+ private:
+  static constexpr std::size_t code_bytes = tile_tokens * 16;
+
+  template <bool keys>
+  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
+  template <bool keys>
+  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
+  static void encode(const float* values, std::size_t count, Block& block) noexcept;
+  [[nodiscard]] static Block numbers_of(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                        std::size_t b) noexcept;
+};
+
+/// `count` numbers, and the first ones again up to 32. What F16 could not hold makes the scale no number, so that it
+/// cannot hide behind small codes.
+template <class F, bool rotates>
+void BlockElement<F, rotates>::encode(const float* values, std::size_t count, Block& block) noexcept {
+  static constexpr auto equal = [] {
+    std::array<float, block_size> weights{};
+    weights.fill(1);
+    return weights;
+  }();
+  float filled[block_size];
+  bool fits = true;
+  for (std::size_t i = 0; i < block_size; ++i) {
+    filled[i] = values[i % count];
+    fits = fits && std::fabs(filled[i]) <= 65504.0f;
+  }
+  Encoder<F>::template encode<search::Effort::quick>(filled, equal.data(), block);
+  if (fits) return;
+  if constexpr (requires { F::no_number; }) {
+    block.d = F::d(F::no_number, 0);
+  } else {
+    block.d = to_half(std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
+template <class F, bool rotates>
+template <bool keys>
+void BlockElement<F, rotates>::store(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                     const float* head) noexcept {
+  float turned[max_rotated];
+  if constexpr (rotates) {
+    rotate(head, head_dim, turned);
+    head = turned;
+  }
+  for (std::size_t b = 0; b < blocks(head_dim); ++b) {
+    Block block;
+    encode(head + b * block_size, std::min(block_size, head_dim - b * block_size), block);
+    auto* const codes = reinterpret_cast<std::uint8_t*>(tile) + b * code_bytes;
+    const auto low = [&](std::size_t i) { return block.nibbles[i % 16] >> (i < 16 ? 0 : 4) & 15; };
+    for (std::size_t i = 0; i < 16; ++i) {
+      if constexpr (keys) {
+        const std::size_t dimension = i / 4 * 8 + i % 4;
+        codes[(i / 4 * tile_tokens + slot) * 4 + i % 4] =
+            static_cast<std::uint8_t>(low(dimension) | low(dimension + 4) << 4);
+      } else {
+        codes[slot * 16 + i] = block.nibbles[i];
+      }
+    }
+    if constexpr (five_bits) {
+      std::uint32_t high;
+      std::memcpy(&high, block.high, 4);
+      const_cast<std::uint32_t*>(fifth_bits(tile, head_dim, b))[slot] =
+          keys ? detail::pack_fifth_bits(high) : high;
+    }
+    const_cast<Half*>(scales(tile, head_dim, b))[slot] = block.d;
+    if constexpr (has_minima) const_cast<Half*>(minima(tile, head_dim, b))[slot] = block.m;
+  }
+}
+
+template <class F, bool rotates>
+auto BlockElement<F, rotates>::numbers_of(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                          std::size_t b) noexcept -> Block {
+  Block block;
+  block.d = scales(tile, head_dim, b)[slot];
+  if constexpr (has_minima) block.m = minima(tile, head_dim, b)[slot];
+  return block;
+}
+
+template <class F, bool rotates>
+auto BlockElement<F, rotates>::key_block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                         std::size_t b) noexcept -> Block {
+  Block block = numbers_of(tile, slot, head_dim, b);
+  const auto* const all = reinterpret_cast<const std::uint8_t*>(codes(tile, b));
+  const auto low = [&](std::size_t i) {
+    return all[(i / 8 * tile_tokens + slot) * 4 + i % 4] >> (i % 8 < 4 ? 0 : 4) & 15;
+  };
+  for (std::size_t i = 0; i < 16; ++i)
+    block.nibbles[i] = static_cast<std::uint8_t>(low(i) | low(i + 16) << 4);
+  if constexpr (five_bits) {
+    const std::uint32_t high = detail::unpack_fifth_bits(fifth_bits(tile, head_dim, b)[slot]);
+    std::memcpy(block.high, &high, 4);
+  }
+  return block;
+}
+
+template <class F, bool rotates>
+auto BlockElement<F, rotates>::value_block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                           std::size_t b) noexcept -> Block {
+  Block block = numbers_of(tile, slot, head_dim, b);
+  std::memcpy(block.nibbles, codes(tile, b) + slot * 16, 16);
+  if constexpr (five_bits) std::memcpy(block.high, fifth_bits(tile, head_dim, b) + slot, 4);
+  return block;
+}
+
+template <class F, bool rotates>
+template <bool keys>
+void BlockElement<F, rotates>::load(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                    float* out) noexcept {
+  float numbers[block_size];
+  for (std::size_t b = 0; b < blocks(head_dim); ++b) {
+    F::decode(keys ? key_block(tile, slot, head_dim, b) : value_block(tile, slot, head_dim, b), numbers);
+    std::copy_n(numbers, std::min(block_size, head_dim - b * block_size), out + b * block_size);
+  }
+  if constexpr (rotates) rotate(out, head_dim, out);
+}
+
+/// Keys and values in blocks of F, of heads that are rotated before: what the name of F means to a cache.
+template <class F>
+using Rotated = BlockElement<F, true>;
+
+/// The same of heads as they are.
+template <class F>
+using Plain = BlockElement<F, false>;
+
+template <class E>
+inline constexpr bool is_block_element = false;
+template <class F, bool rotates>
+inline constexpr bool is_block_element<BlockElement<F, rotates>> = true;
+
+static_assert(KvElement<Rotated<Q4_0>> && KvElement<Plain<Q5_1>>);
+static_assert(Rotated<Q4_0>::name == "Q4_0" && Plain<Q4_0>::name == "Q4_0_PLAIN");
+static_assert(!Plain<Q4_0>::five_bits && !Plain<Q4_0>::has_minima && Plain<Q5_1>::five_bits &&
+              Plain<Q5_1>::has_minima);
+
+}  // namespace mica::format

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: what the kernels of attention share: which tokens of a tile a row sees, and queries as integers.
+
+#if defined(MICA_KERNEL_HIGHWAY_ATTENTION_TILES_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_ATTENTION_TILES_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_ATTENTION_TILES_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_ATTENTION_TILES_INL_HPP
+#endif
+
+#include "mica/kernel/highway/ops-inl.hpp"
+
+#if MICA_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+/// Tokens of tile `tile` that a row sees, as slots.
+struct Slots {
+  std::size_t first;
+  std::size_t last;
+
+  [[nodiscard]] bool none() const { return first >= last; }
+  [[nodiscard]] bool all() const { return first == 0 && last == 16; }
+};
+
+HWY_INLINE Slots slots_in(const Visible& v, std::size_t tile) {
+  const std::size_t begin = tile * 16;
+  const auto slot = [&](std::size_t j) { return j < begin ? 0 : HWY_MIN(j - begin, std::size_t{16}); };
+  return {slot(v.first), slot(v.last)};
+}
+
+/// Tiles that a row may see: [first, last).
+HWY_INLINE std::size_t first_tile(const Visible& v) { return v.first / 16u; }
+HWY_INLINE std::size_t last_tile(const Visible& v) {
+  return v.empty() ? v.first / 16u : (v.last + 15u) / 16u;
+}
+
+HWY_INLINE hn::Mask<DF> mask_of(const Slots& s, std::size_t part) {
+  const VI slot = hn::Iota(DI(), static_cast<std::int32_t>(part * lanes));
+  const auto from = hn::Ge(slot, hn::Set(DI(), static_cast<std::int32_t>(s.first)));
+  const auto to = hn::Lt(slot, hn::Set(DI(), static_cast<std::int32_t>(s.last)));
+  return hn::RebindMask(DF(), hn::And(from, to));
+}
+
+/// How far behind a tile its successor lies, modulo 2^64; 0, which asks for what is being read, when there is none.
+HWY_INLINE std::size_t distance_ahead(const AttentionArgs& a, std::size_t tile, bool first_rows) {
+  if (!first_rows || a.ahead == nullptr || a.ahead[tile] == nullptr) return 0;
+  return reinterpret_cast<std::uintptr_t>(a.ahead[tile]) - reinterpret_cast<std::uintptr_t>(a.tiles[tile]);
+}
+
+/// The visible scores of one part of a tile.
+HWY_INLINE void store_scores(VF scores, const Slots& s, std::size_t part, float* p) {
+  if (s.all()) {
+    hn::StoreU(scores, DF(), p + part * lanes);
+  } else {
+    hn::BlendedStore(scores, mask_of(s, part), DF(), p + part * lanes);
+  }
+}
+
+/// What some rows see of a chunk: the tiles that at least one of them reads.
+struct SeenTiles {
+  std::size_t tile[chunk_tiles];
+  std::size_t count = 0;
+};
+
+HWY_INLINE SeenTiles seen_by(const AttentionArgs& a, const std::size_t* row, std::size_t rows) {
+  SeenTiles seen;
+  for (std::size_t t = 0; t < chunk_tiles; ++t) {
+    bool any = false;
+    for (std::size_t r = 0; r < rows; ++r) any = any || !slots_in(a.visible[row[r]], t).none();
+    if (any) seen.tile[seen.count++] = t;
+  }
+  return seen;
+}
+
+/// As many tokens of a tile as a vector of floats has lanes.
+struct Block {
+  std::size_t tile;
+  std::size_t part;
+};
+
+/// A query as 15-bit integers.
+struct IntegerQuery {
+  std::int16_t code[max_head_dim];  // padded with zeros to a multiple of 32
+  float scale;
+};
+
+inline void quantize_query(const float* q, std::size_t head_dim, IntegerQuery& out) {
+  VI largest = hn::Zero(DI());
+  std::size_t i = 0;
+  for (; i + lanes <= head_dim; i += lanes) {
+    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(q + i))));
+  }
+  std::int32_t bits = hn::ReduceMax(DI(), largest);
+  for (; i < head_dim; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(q[i]) & 0x7FFFFFFF);
+  const float amax = std::bit_cast<float>(bits);
+  const bool finite = bits < 0x7F800000;
+  const bool zero = !finite || amax < 1e-30f;
+  std::fill_n(out.code, (head_dim + 31) / 32 * 32, std::int16_t{0});
+  out.scale = !finite ? std::bit_cast<float>(0x7FC00000u) : zero ? 0.0f : amax / 16383.0f;
+  if (zero) return;
+  const float inverse = 16383.0f / amax;
+  const hn::Rebind<std::int16_t, DF> d16;
+  for (i = 0; i + lanes <= head_dim; i += lanes) {
+    const VI code = hn::NearestInt(hn::Mul(load(q + i), hn::Set(DF(), inverse)));
+    hn::StoreU(hn::DemoteTo(d16, code), d16, out.code + i);
+  }
+  for (; i < head_dim; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(q[i] * inverse));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
+#endif
