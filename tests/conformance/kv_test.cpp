@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What keys and values in F16 and Q8_0 lose on exact weights, beside llama.cpp's caches of the same types. Writes a table
-// of docs/conformance.md.
+// What keys and values in F16, Q8_0 and four bits lose on exact weights, beside llama.cpp's caches of the same types.
+// Writes a table of docs/conformance.md.
 
 #include "shared.hpp"
 
@@ -16,7 +16,7 @@
 
 namespace mica::test {
 
-TEST_CASE("keys and values in F16 and Q8_0 lose no more than the kit's figures for them") {
+TEST_CASE("keys and values in F16, Q8_0 and Q4_0 lose no more than the kit's figures for them") {
   const auto root = shared_dir("KV elements on exact weights", "conformance");
   if (!root) return;
   const Kit kit(*root);
@@ -33,9 +33,12 @@ TEST_CASE("keys and values in F16 and Q8_0 lose no more than the kit's figures f
     const auto exact = exact_run.all();  // as near to exact as logits_test.cpp says
     // Experts chosen by near ties decide the mean of a file that has them, and the kit has no rows for a median.
     const double alarm = exact_run.has_experts() ? 1.5 : 1;
-    for (const std::string element : {"F16", "Q8_0"}) {
+    for (const std::string element :
+         {"F16", "Q8_0", "Q4_0", "Q4_0_PLAIN", "Q4_S"}) {  // the last three have 4.5 bits
       CAPTURE(element);
-      const char* const key = element == "F16" ? "f16_flash" : "q8_0_flash";
+      const char* const key = element == "F16"    ? "f16_flash"
+                              : element == "Q8_0" ? "q8_0_flash"
+                                                  : "q4_0_flash";
       const Figures ours = compare(Run<Decoded>(kit, entry, element).all(), exact, exact_run.n_vocab());
       const Figures theirs = figures(entry["kv_error_on_exact_weights"][key]);
       char row[200];
@@ -55,7 +58,7 @@ TEST_CASE("keys and values in F16 and Q8_0 lose no more than the kit's figures f
 
 #else
 
-TEST_CASE("keys and values in F16 and Q8_0 lose no more than the kit's figures for them") {
+TEST_CASE("keys and values in F16, Q8_0 and Q4_0 lose no more than the kit's figures for them") {
   mica::test::skipped("KV elements on exact weights",
                       "nlohmann-json, which reads the kit's index, is not installed");
 }
