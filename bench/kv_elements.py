@@ -61,7 +61,8 @@ def main():
                   f"| {seen['kl']:.2g} | {100 * seen['same_top']:.1f} |", flush=True)
     if options.json:
         rows = ",\n".join("  " + json.dumps(row) for row in results)
-        head = {"command": f"bench/kv_elements.py {options.model} -f TEXT -c {options.context}",
+        head = {"command": f"bench/kv_elements.py {options.model} -f TEXT -c {options.context}"
+                + (f" --chunks {options.chunks}" if options.chunks else ""),
                 "model": pathlib.Path(options.model).name, "text": pathlib.Path(options.text).name}
         options.json.write_text(json.dumps(head)[:-1] + f', "elements": [\n{rows}\n]}}\n')
 
