@@ -41,6 +41,7 @@ struct Result {
   std::vector<double> seconds;  // one for each repetition
   std::string time;             // when it began
   std::uint64_t peak_bytes = 0;
+  std::uint64_t kv_bytes = 0;     // of keys and values of all sequences, afterwards
   std::uint64_t faults = 0;       // major ones, during the repetitions
   std::uint64_t token_bytes = 0;  // that a token written in the middle of the test reads
   std::uint64_t token_macs = 0;   // multiply-adds that a token read there takes
@@ -142,7 +143,9 @@ class Bench {
     ids_ = random_ids(test.n_depth + test.n_prompt + test.n_gen, model_.config().n_vocab);
     for (std::size_t i = 0; i < test.parallel; ++i) {
       sessions_[i].rewind(0);
-      check(sessions_[i].feed(std::span(ids_).first(test.n_depth)));
+      const std::size_t had =
+          i == 0 ? 0 : sessions_[i].adopt(sessions_[0], test.n_depth);  // where caches share
+      check(sessions_[i].feed(std::span(ids_).first(test.n_depth).subspan(had)));
     }
     static_cast<void>(once(test));
     const std::uint64_t faults_before = major_faults();
@@ -151,6 +154,7 @@ class Bench {
     if (interrupted()) result.seconds.clear();
     result.faults = major_faults() - faults_before;
     result.peak_bytes = peak_bytes();
+    result.kv_bytes = model_.ledger().used(budget::Account::kv);
     return result;
   }
 
@@ -263,6 +267,7 @@ Fields fields_of(const Options& options, const Subject& subject, const Result& r
                    {"avg_ts", fixed(ts.mean, 6)},
                    {"stddev_ts", fixed(ts.deviation, 6)},
                    {"peak_bytes", join(result.peak_bytes)},
+                   {"kv_bytes", join(result.kv_bytes)},
                    {"faults", join(result.faults)},
                    {"token_bytes", join(result.token_bytes)},
                    {"token_macs", join(result.token_macs)}};

@@ -7,6 +7,7 @@
 #include "mica/alloc/budgeted.hpp"
 #include "mica/kv/any_storage.hpp"
 #include "mica/kv/contiguous.hpp"
+#include "mica/kv/paged.hpp"
 #include "mica/kv/reserved.hpp"
 #include "mica/kv/segmented.hpp"
 
@@ -63,7 +64,7 @@ void check_tiles(const Storage& storage, std::size_t tokens) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("runs cover every tile once, and tiles do not overlap", Storage, kv::Contiguous<A>,
-                   kv::Segmented<A>, kv::Reserved<A>, kv::AnyStorage<A>) {
+                   kv::Segmented<A>, kv::Reserved<A>, kv::Paged<A>, kv::AnyStorage<A>) {
   for (const std::size_t tokens : {1u, 16u, 17u, 256u, 257u, 600u, 700u}) {
     CAPTURE(tokens);
     Storage storage(A{}, layers, 700);
@@ -74,7 +75,7 @@ TEST_CASE_TEMPLATE("runs cover every tile once, and tiles do not overlap", Stora
 }
 
 TEST_CASE_TEMPLATE("tokens stay where they are while a storage grows", Storage, kv::Contiguous<A>,
-                   kv::Segmented<A>, kv::Reserved<A>, kv::AnyStorage<A>) {
+                   kv::Segmented<A>, kv::Reserved<A>, kv::Paged<A>, kv::AnyStorage<A>) {
   Storage storage(A{}, layers, 700);
   REQUIRE(storage.reserve(100));
   std::byte* const tile = storage.run(2, 1, 6).data;
@@ -88,7 +89,7 @@ TEST_CASE_TEMPLATE("tokens stay where they are while a storage grows", Storage, 
 }
 
 TEST_CASE_TEMPLATE("a storage never holds more than it was made for", Storage, kv::Contiguous<A>,
-                   kv::Segmented<A>, kv::Reserved<A>, kv::AnyStorage<A>) {
+                   kv::Segmented<A>, kv::Reserved<A>, kv::Paged<A>, kv::AnyStorage<A>) {
   Storage storage(A{}, layers, 100);
   CHECK(storage.capacity() == 0);
   CHECK(storage.reserve(100));
@@ -166,7 +167,7 @@ TEST_CASE("a storage is chosen by name, and an unknown name is refused with the 
   CHECK(refusal([] { kv::AnyStorage<A>::check_name("pagd\n"); }).message() == error.message());
   CHECK_NOTHROW(kv::AnyStorage<A>::check_name("reserved"));
   CHECK(error.code() == ErrorCode::usage);
-  CHECK(mentions(error, "pagd\\x0a", "segmented, contiguous, reserved"));
+  CHECK(mentions(error, "pagd\\x0a", "segmented, contiguous, reserved, paged"));
 }
 
 TEST_CASE("a storage refuses a size that no memory has") {

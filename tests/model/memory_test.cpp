@@ -8,6 +8,8 @@
 #include "mica/arch/llama.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/kv/contiguous.hpp"
+#include "mica/kv/paged.hpp"
+#include "mica/kv/reserved.hpp"
 #include "mica/paging/resident.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
@@ -118,6 +120,8 @@ TEST_CASE("a dry run books what a real run books, account by account") {
   dry_equals_real<Threaded>(floats);
   dry_equals_real<Threaded::With<WithPager<paging::Resident<>>>>(floats);
   dry_equals_real<Threaded::With<WithKv<kv::Contiguous<>>>>(floats);
+  dry_equals_real<Threaded::With<WithKv<kv::Reserved<>>>>(floats);
+  dry_equals_real<Threaded::With<WithKv<kv::Paged<>>>>(floats);
   dry_equals_real<Threaded::With<WithKvElement<format::Q8_0>>>(floats);
   dry_equals_real<Threaded::With<WithPager<paging::Resident<>>, WithKv<kv::Contiguous<>>>>(codes);
 }
@@ -141,6 +145,7 @@ TEST_CASE("an allocator may refuse at any point and nothing is lost") {
   using Base = Plain::With<WithAllocator<Refusing>, WithPager<paging::Resident<>>>;
   check(Type<Base>{});
   check(Type<Base::With<WithKv<kv::Contiguous<>>>>{});
+  check(Type<Base::With<WithKv<kv::Paged<>>>>{});
 }
 
 TEST_CASE("a ledger that is too small refuses the model by name and keeps nothing") {

@@ -44,6 +44,8 @@ void check_family(std::size_t tokens) {
     CHECK(same_bits(expected, run<Team<Family>>(tiny, ids, chunk, 3)));
     using Contiguous = typename Team<Family>::template With<WithKv<kv::Contiguous<>>>;
     CHECK(same_bits(expected, run<Contiguous>(tiny, ids, chunk)));
+    using Paged = typename Team<Family>::template With<WithKv<kv::Paged<>>>;
+    CHECK(same_bits(expected, run<Paged>(tiny, ids, chunk)));
     using Any = typename Team<Family>::template With<WithKv<kv::AnyStorage<>>>;
     CHECK(same_bits(expected, run<Any>(tiny, ids, chunk, 2)));
   }

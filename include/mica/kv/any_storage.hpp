@@ -6,6 +6,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/base/visit.hpp"
 #include "mica/kv/contiguous.hpp"
+#include "mica/kv/paged.hpp"
 #include "mica/kv/reserved.hpp"
 #include "mica/kv/segmented.hpp"
 
@@ -16,7 +17,7 @@ namespace mica::kv {
 
 /// The storages that a name on a command line can choose.
 template <mica::Allocator A>
-using Storages = TypeList<Segmented<A>, Contiguous<A>, Reserved<A>>;
+using Storages = TypeList<Segmented<A>, Contiguous<A>, Reserved<A>, Paged<A>>;
 
 template <mica::Allocator A = alloc::Huge>
 class AnyStorage {
@@ -39,6 +40,12 @@ class AnyStorage {
     return storage_->run(layer, head, tile);
   }
 
+  // Required by SharingStorage
+  /// None where the storage does not share.
+  [[nodiscard]] std::size_t adopt(const AnyStorage& other, std::size_t tokens) noexcept {
+    return storage_->adopt(*other.storage_, tokens);
+  }
+
   // Specific to AnyStorage
   /// The storage of that name; an unknown one raises an error that lists the known ones.
   AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::string_view kind);
@@ -53,6 +60,8 @@ class AnyStorage {
     virtual std::size_t capacity() const noexcept = 0;
     virtual std::size_t first_tile(std::size_t layer) const noexcept = 0;
     virtual Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept = 0;
+    virtual std::string_view name() const noexcept = 0;
+    virtual std::size_t adopt(const Interface& other, std::size_t tokens) noexcept = 0;
   };
 
   template <KvStorage S>
@@ -65,6 +74,16 @@ class AnyStorage {
     std::size_t first_tile(std::size_t layer) const noexcept override { return storage.first_tile(layer); }
     Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept override {
       return storage.run(layer, head, tile);
+    }
+    std::string_view name() const noexcept override { return S::name; }
+    std::size_t adopt([[maybe_unused]] const Interface& other,
+                      [[maybe_unused]] std::size_t tokens) noexcept override {
+      if constexpr (SharingStorage<S>) {
+        if (other.name() == S::name) {
+          return storage.adopt(static_cast<const Holder&>(other).storage, tokens);
+        }
+      }
+      return 0;
     }
     S storage;
   };
@@ -96,6 +115,6 @@ void AnyStorage<A>::check_name(std::string_view kind) {
   MICA_CHECK(found, usage, "KV storage '", escaped(kind), "': not known; choose one of ", known);
 }
 
-static_assert(KvStorage<AnyStorage<>>);
+static_assert(KvStorage<AnyStorage<>> && SharingStorage<AnyStorage<>>);
 
 }  // namespace mica::kv

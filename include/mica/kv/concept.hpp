@@ -63,6 +63,15 @@ concept KvStorage =
     };
 // clang-format on
 
+/// A storage that can begin as another one does, in the same memory.
+/// adopt(other, tokens): this one, empty, holds the first tokens of the other one, which holds as many; answers how many it has:
+/// all, or none where memory was refused. `other` has the same allocator, layers and max_tokens, and does not change.
+template <class S>
+concept SharingStorage = KvStorage<S> && requires(S storage, const S constant, std::size_t tokens) {
+  { storage.adopt(constant, tokens) }
+  noexcept->std::same_as<std::size_t>;
+};
+
 /// A storage policy together with the allocator it will use.
 template <class S, class A>
 concept KvStorageFor = Allocator<A> && KvStorage<typename S::template Rebind<A>>;

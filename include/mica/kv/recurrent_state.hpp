@@ -46,17 +46,30 @@ class RecurrentState {
   /// The state becomes the latest one known that is not after `tokens`; answers how many tokens it holds. Later copies are
   /// of a text that is given up, and go.
   std::size_t restore(std::size_t tokens) noexcept {
-    const Copy* best = nullptr;
-    for (Copy& copy : copies_) {
-      copy.filled = copy.filled && copy.tokens <= tokens;
-      if (copy.filled && (best == nullptr || copy.tokens > best->tokens)) best = &copy;
-    }
+    for (Copy& copy : copies_) copy.filled = copy.filled && copy.tokens <= tokens;
+    const Copy* const best = latest(tokens);
     if (best == nullptr) {
       clear();
       return 0;
     }
-    if constexpr (!A::dry) std::copy_n(address(*best), size(), state_.data());
+    copy_from(address(*best));
     return best->tokens;
+  }
+
+  /// Becomes the state of another sequence, which holds `held` tokens, as that after `tokens` or fewer, and keeps a copy of it;
+  /// answers after how many. Both are of one model.
+  std::size_t adopt(const RecurrentState& other, std::size_t held, std::size_t tokens) noexcept {
+    if (size() == 0) return tokens;
+    if (held == tokens) {
+      copy_from(other.state_.data());
+    } else {
+      const Copy* const best = other.latest(tokens);
+      if (best == nullptr) return 0;
+      copy_from(other.address(*best));
+      tokens = best->tokens;
+    }
+    save(tokens);
+    return tokens;
   }
 
  private:
@@ -75,8 +88,24 @@ class RecurrentState {
                " numbers of a recurrent state do not fit the memory budget; use fewer checkpoints");
     return std::move(*memory);
   }
-  [[nodiscard]] float* address(const Copy& copy) noexcept {
-    return memory_.data() + static_cast<std::size_t>(&copy - copies_.data()) * size();
+  [[nodiscard]] float* address(const Copy& copy) noexcept { return memory_.data() + offset(copy); }
+  [[nodiscard]] const float* address(const Copy& copy) const noexcept {
+    return memory_.data() + offset(copy);
+  }
+  [[nodiscard]] std::size_t offset(const Copy& copy) const noexcept {
+    return static_cast<std::size_t>(&copy - copies_.data()) * size();
+  }
+  /// The copy of the most tokens that is not after `tokens`; null: none.
+  [[nodiscard]] const Copy* latest(std::size_t tokens) const noexcept {
+    const Copy* best = nullptr;
+    for (const Copy& copy : copies_) {
+      if (!copy.filled || copy.tokens > tokens) continue;
+      if (best == nullptr || copy.tokens > best->tokens) best = &copy;
+    }
+    return best;
+  }
+  void copy_from(const float* from) noexcept {
+    if constexpr (!A::dry) std::copy_n(from, size(), state_.data());
   }
   void clear() noexcept {
     if constexpr (!A::dry) std::fill_n(state_.data(), size(), 0.0f);

@@ -65,6 +65,20 @@ struct KvCache {
     return tokens;
   }
 
+  /// This cache, empty, begins with the first `count` tokens of another one of the model, which holds as many; where the storage
+  /// shares, in the same memory. Answers how many tokens it has: fewer after a recurrent state's last checkpoint, 0 where
+  /// the storage does not share, memory was refused, or the other's windows have gone on.
+  std::size_t adopt([[maybe_unused]] const KvCache& other, [[maybe_unused]] std::size_t count) noexcept {
+    MICA_ASSERT(tokens == 0 && count <= other.tokens);
+    if constexpr (SharingStorage<Storage>) {
+      count = state.adopt(other.state, other.tokens, count);
+      tokens = count == 0 ? 0 : storage.adopt(other.storage, count);
+      if (!kv::goes_on(storage, layers, tokens)) tokens = 0;
+      if (tokens == 0) restore(0);
+    }
+    return tokens;
+  }
+
  private:
   std::size_t restore_state(std::size_t count) noexcept {
     return state.size() == 0 ? count : state.restore(count);

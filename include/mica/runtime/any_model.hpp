@@ -37,12 +37,18 @@ concept BatchModel = StepModel<M> && requires(M& model, std::span<const typename
   requires std::same_as<typename M::Part, model::Part<typename M::Cache>>;
   { model.step(parts) } noexcept -> std::same_as<model::PartsStatus>;
 };
+/// What sessions that begin alike need of it: caches that take over each other's first tokens (KvCache::adopt).
+template <class M>
+concept SharingModel = StepModel<M> && requires(typename M::Cache& cache, const typename M::Cache& other) {
+  { cache.adopt(other, std::size_t{}) } noexcept -> std::same_as<std::size_t>;
+};
 // clang-format on
 
 class AnyModel {
   struct CacheBase {
     virtual ~CacheBase() = default;
     virtual std::size_t rewind(std::size_t count) noexcept = 0;
+    virtual std::size_t adopt(const CacheBase& other, std::size_t count) noexcept = 0;
     virtual std::size_t tokens() const noexcept = 0;
   };
 
@@ -53,6 +59,9 @@ class AnyModel {
     std::size_t tokens = 0;
 
     std::size_t rewind(std::size_t count) noexcept { return tokens = base_->rewind(count); }
+    std::size_t adopt(const Cache& other, std::size_t count) noexcept {
+      return tokens = base_->adopt(*other.base_, count);
+    }
 
    private:
     friend class AnyModel;
@@ -109,6 +118,9 @@ class AnyModel {
   struct CacheHolder final : CacheBase {
     explicit CacheHolder(typename T::Cache made) : cache(std::move(made)) {}
     std::size_t rewind(std::size_t count) noexcept override { return cache.rewind(count); }
+    std::size_t adopt(const CacheBase& other, std::size_t count) noexcept override {
+      return cache.adopt(static_cast<const CacheHolder&>(other).cache, count);
+    }
     std::size_t tokens() const noexcept override { return cache.tokens; }
     typename T::Cache cache;
   };
@@ -154,6 +166,6 @@ class AnyModel {
   std::unique_ptr<Interface> model_;
 };
 
-static_assert(BatchModel<AnyModel>);
+static_assert(BatchModel<AnyModel> && SharingModel<AnyModel>);
 
 }  // namespace mica

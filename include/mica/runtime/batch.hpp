@@ -29,6 +29,10 @@ namespace mica {
 struct BatchOptions {
   std::size_t prompt_tokens =
       64;  // of all prompts in a step in which somebody writes; else they have all of it
+  /// Who begins as another one does waits until he has read that, and takes it over (Session::adopt). For caches that share.
+  bool share_prefixes = false;
+  /// Asked for memory before a sequence ends for want of it; true: some was given back (runtime/idle_sessions.hpp).
+  std::function<bool()> free_memory = {};
 };
 
 /// Answers under way. Model and tokenizer outlive it; open the model with as many logits_rows as there are sequences (with
@@ -69,10 +73,19 @@ class Batch {
   struct Member {
     Id id;
     Generation<Model, Tokenizer, Sampler, D, OnText> generation;
+    Member* like = nullptr;  // who has the same beginning, and is about to read it
+    std::size_t common = 0;  // tokens of it
   };
   using Members = std::vector<std::unique_ptr<Member>>;
 
   [[nodiscard]] typename Members::const_iterator find(Id id) const;
+  void find_prefix(Member& member);
+  void take_prefix(Member& member);
+  void leave_prefix(const Member& leaver);
+  [[nodiscard]] static bool waits(const Member& member) {
+    return member.like != nullptr && !member.like->generation.over() &&
+           member.like->generation.session().tokens().size() < member.common;
+  }
   void choose_tokens();
   [[nodiscard]] std::size_t ask(Member& member, std::size_t most);
   void feed();
@@ -100,6 +113,7 @@ auto Batch<M, T, S, D>::add(Session<M>& session, S& sampler, D& drafter, std::sp
              " tokens have room for no more");
   members_.push_back(std::unique_ptr<Member>(
       new Member{next_id_, {session, tokenizer_, sampler, drafter, prompt, options, std::move(on_text)}}));
+  if (options_.share_prefixes && session.tokens().empty()) find_prefix(*members_.back());
   return next_id_++;
 }
 
@@ -111,9 +125,56 @@ auto Batch<M, T, S, D>::find(Id id) const -> typename Members::const_iterator {
   return at;
 }
 
+/// Whose tokens, read or not, begin with the most of this prompt. One token is always left to run.
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+void Batch<M, T, S, D>::find_prefix(Member& member) {
+  const auto prompt = member.generation.unread();
+  for (const auto& other : members_) {
+    if (other.get() == &member) break;
+    const auto has = other->generation.session().tokens(), will = other->generation.unread();
+    const auto same = [&](std::size_t i) {
+      return prompt[i] == (i < has.size() ? has[i] : will[i - has.size()]);
+    };
+    const std::size_t most = std::min(prompt.size() - 1, has.size() + will.size());
+    std::size_t n = 0;
+    while (n < most && same(n)) ++n;
+    if (n < format::tile_tokens || n <= member.common) continue;
+    member.like = other.get();
+    member.common = n;
+  }
+}
+
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+void Batch<M, T, S, D>::take_prefix(Member& member) {
+  if (member.like == nullptr || waits(member)) return;
+  const Session<M>& other = std::exchange(member.like, nullptr)->generation.session();
+  const std::size_t n = std::min(member.common, other.tokens().size());
+  if (member.generation.over() || n == 0) return;
+  member.generation.skip(member.generation.session().adopt(other, n));
+}
+
+/// Of those who wait for a member that leaves the first one takes what is there, and the others wait for him.
+template <StepModel M, text::Tokenizer T, class S, Drafter D>
+void Batch<M, T, S, D>::leave_prefix(const Member& leaver) {
+  Member* heir = nullptr;
+  std::size_t common = 0;
+  for (const auto& member : members_) {
+    if (member->like != &leaver) continue;
+    if (heir != nullptr) {
+      member->like = heir;
+      member->common = std::min(member->common, common);
+      continue;
+    }
+    heir = member.get();
+    common = std::exchange(heir->common, std::min(heir->common, leaver.generation.session().tokens().size()));
+    take_prefix(*heir);
+  }
+}
+
 template <StepModel M, text::Tokenizer T, class S, Drafter D>
 GenerateResult Batch<M, T, S, D>::remove(Id id) {
   const auto at = find(id);
+  leave_prefix(**at);
   (*at)->generation.stop(StopReason::cancelled);
   GenerateResult result = std::move((*at)->generation.result());
   members_.erase(at);
@@ -137,7 +198,8 @@ void Batch<M, T, S, D>::choose_tokens() {
   feeds_.clear();
   std::size_t writers = 0, readers = 0, left = model_.chunk();
   for (const auto& member : members_) {
-    if (member->generation.over()) continue;
+    take_prefix(*member);
+    if (member->generation.over() || waits(*member)) continue;
     ++(member->generation.reads() ? readers : writers);
   }
   const bool beside = writers > 0;
@@ -147,7 +209,7 @@ void Batch<M, T, S, D>::choose_tokens() {
   }
   if (beside) left = std::min(left, options_.prompt_tokens);
   for (const auto& member : members_) {
-    if (member->generation.over() || !member->generation.reads()) continue;
+    if (member->generation.over() || !member->generation.reads() || waits(*member)) continue;
     const std::size_t share = ceil_div(left, readers);
     --readers;
     if (share > 0) left -= ask(*member, share);
@@ -174,7 +236,8 @@ void Batch<M, T, S, D>::feed() {
       for (Member* member : turn_) member->generation.refuse(result.status);
       turn_.clear();
       feeds_.clear();
-    } else {
+    } else if (result.status != model::StepStatus::no_memory || !options_.free_memory ||
+               !options_.free_memory()) {
       refuse(result.part, result.status);
     }
   }

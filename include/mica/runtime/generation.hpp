@@ -37,9 +37,17 @@ class Generation {
   Generation& operator=(const Generation&) = delete;
 
   [[nodiscard]] Session<Model>& session() noexcept { return session_; }
+  [[nodiscard]] const Session<Model>& session() const noexcept { return session_; }
   [[nodiscard]] bool over() const noexcept { return over_; }
   /// Whether the prompt is still being read.
   [[nodiscard]] bool reads() const noexcept { return read_ < prompt_.size(); }
+  /// What is left of the prompt.
+  [[nodiscard]] std::span<const TokenId> unread() const noexcept { return std::span(prompt_).subspan(read_); }
+  /// The session has the first n tokens of the prompt already; some are left.
+  void skip(std::size_t n) noexcept {
+    MICA_ASSERT(read_ == 0 && n < prompt_.size());
+    read_ = skipped_ = n;
+  }
 
   /// The tokens to run next, [1, most]: of the prompt, or the token sampled last and drafts. None when the flag is set, which
   /// ends it. most > 0, and it is not over.
@@ -83,6 +91,7 @@ class Generation {
   detail::TextWriter<Tokenizer, OnText> writer_;
   std::vector<TokenId> prompt_;
   std::size_t read_ = 0;         // tokens of the prompt that the session took
+  std::size_t skipped_ = 0;      // or had, without a step
   std::vector<TokenId> next_;    // what next() answered
   std::size_t rows_ = 0;         // of its tokens
   std::vector<TokenId> drafts_;  // (drafter.most())
@@ -236,7 +245,7 @@ void Generation<M, T, S, D, O>::resume(std::span<const float> logits) {
 
 template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
 void Generation<M, T, S, D, O>::end_reading() {
-  result_.timings.prompt = {prompt_.size(), watch_.seconds()};
+  result_.timings.prompt = {prompt_.size() - skipped_, watch_.seconds()};
   watch_ = {};
 }
 

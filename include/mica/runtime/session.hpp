@@ -77,6 +77,26 @@ class Session {
     chunk_size_ = count > chunk_begin_ ? std::min(chunk_size_, count - chunk_begin_) : 0;
   }
 
+  /// This session, empty, begins with the first `count` tokens of another one of the model; answers how many it has, which
+  /// need not be fed: 0 where caches do not share (kv::Paged does). Costs no memory but that of a page filled in part. Where
+  /// count is a multiple of 16, nothing at all.
+  std::size_t adopt([[maybe_unused]] const Session& other, [[maybe_unused]] std::size_t count) {
+    MICA_ASSERT(tokens_.empty() && model_ == other.model_);
+    if constexpr (SharingModel<Model>) {
+      const std::size_t had = cache_.adopt(other.cache_, std::min(count, other.cache_.tokens));
+      tokens_.assign(other.tokens_.begin(), other.tokens_.begin() + static_cast<std::ptrdiff_t>(had));
+    }
+    return tokens_.size();
+  }
+
+  /// Tokens whose keys and values are there; the others would be run again.
+  [[nodiscard]] std::size_t cached() const noexcept { return cache_.tokens; }
+  /// Gives the memory of the cache back, and stays what it is: the next feed() runs all tokens again.
+  void drop() noexcept {
+    cache_.rewind(0);
+    chunk_size_ = 0;
+  }
+
  private:
   friend class Together<Model>;
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks of memory with several owners. A page is known by the address of its bytes; how many own it stands behind them:
+//
+//   | bytes of the page ...................... | owners |
+#pragma once
+
+#include "mica/alloc/concept.hpp"
+#include "mica/base/assert.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+namespace mica::kv {
+
+/// Makes pages of one size and gives them back with their last owner. All copies of the allocator's handle are one to it, so
+/// pages may be passed between whoever has one. Not thread-safe.
+template <Allocator A>
+class Pages {
+ public:
+  /// bytes > 0, a multiple of 64.
+  Pages(A allocator, std::size_t bytes) noexcept : allocator_(allocator), bytes_(bytes) {}
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+  /// A page of zeros with one owner, so that nothing of a former owner is in it; null when the allocator refuses.
+  [[nodiscard]] std::byte* acquire() noexcept {
+    std::byte* const page = take();
+    if (!A::dry && page != nullptr) std::memset(page, 0, bytes_);
+    return page;
+  }
+  /// The same with the bytes of another page.
+  [[nodiscard]] std::byte* copy(const std::byte* from) noexcept {
+    std::byte* const page = take();
+    if (!A::dry && page != nullptr) std::memcpy(page, from, bytes_);
+    return page;
+  }
+  /// One more owner. Not for dry pages, which have one.
+  void share(std::byte* page) noexcept { ++owners(page); }
+  [[nodiscard]] bool shared(std::byte* page) const noexcept {
+    if constexpr (A::dry) return false;
+    return owners(page) > 1;
+  }
+  /// One owner less; memory goes back with the last.
+  void release(std::byte* page) noexcept {
+    if constexpr (!A::dry) {
+      MICA_ASSERT(owners(page) > 0);
+      if (--owners(page) > 0) return;
+    }
+    allocator_.deallocate(page, bytes_ + footer);
+  }
+
+ private:
+  static constexpr std::size_t footer = 64;
+
+  [[nodiscard]] std::byte* take() noexcept {
+    std::byte* const page = allocator_.allocate(bytes_ + footer, alloc::default_alignment);
+    if (!A::dry && page != nullptr) ::new (page + bytes_) std::size_t(1);
+    return page;
+  }
+  [[nodiscard]] std::size_t& owners(std::byte* page) const noexcept {
+    return *std::launder(reinterpret_cast<std::size_t*>(page + bytes_));
+  }
+
+  A allocator_;
+  std::size_t bytes_;
+};
+
+}  // namespace mica::kv
