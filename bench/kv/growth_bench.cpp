@@ -65,7 +65,7 @@ class Cache {
  public:
   explicit Cache(std::string_view kind)
       : storage_(alloc::Budgeted<alloc::Huge>(ledger_, budget::Account::kv),
-                 std::vector<kv::LayerShape>(n_layers, {kv_heads, tile_bytes()}), n_ctx, kind) {
+                 std::vector<kv::LayerShape>(n_layers, {kv_heads, tile_bytes(), 0, chunk}), n_ctx, kind) {
     CounterRng rng(1);
     std::vector<float> head(head_dim);
     const auto noise = [&] { return static_cast<float>(rng.uniform() - 0.5); };
@@ -112,6 +112,8 @@ class Cache {
   /// The last token, in every layer.
   const std::vector<float>& attend() {
     for (std::size_t l = 0; l < n_layers; ++l) {
+      if (!storage_.fetch(l)) raise(ErrorCode::failed, "layer ", l, " could not be read");
+      storage_.prefetch((l + 1) % n_layers);
       const block::AttentionContext<Elements, Storage> context{
           .layer = layer_,
           .cache_layer = l,

@@ -132,7 +132,7 @@ void add_run(CLI::App& app, Options& o) {
                  "values: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl (also -ctv)")
       ->type_name("TYPE")
       ->group(group);
-  app.add_option("--kv", o.choice.kv, "where the cache lies: segmented contiguous reserved paged")
+  app.add_option("--kv", o.choice.kv, "where the cache lies: segmented contiguous reserved paged spilled")
       ->type_name("NAME")
       ->group(group);
   app.add_option("--kernels", o.choice.kernels,

@@ -30,6 +30,7 @@
 #include "mica/io/free_space.hpp"
 #include "mica/io/map.hpp"
 #include "mica/io/near_name.hpp"
+#include "mica/io/spill_file.hpp"
 
 // budget: the ledger of bytes and the limits of the machine
 #include "mica/budget/account.hpp"
@@ -192,6 +193,7 @@
 #include "mica/kv/reserved.hpp"
 #include "mica/kv/segmented.hpp"
 #include "mica/kv/slab.hpp"
+#include "mica/kv/spilled.hpp"
 
 // block: the parts of a layer
 #include "mica/block/altup.hpp"

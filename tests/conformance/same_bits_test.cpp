@@ -74,7 +74,7 @@ TEST_CASE("every family gives the same bits for steps of 512 tokens, of 7 and of
     const auto expected = run(*path, {});
     CHECK(same_bits(expected, run(*path, {.chunk = 7})));
     CHECK(same_bits(expected, run(*path, {.chunk = 1})));
-    for (const std::string kv : {"contiguous", "reserved", "paged"}) {
+    for (const std::string kv : {"contiguous", "reserved", "paged", "spilled"}) {
       CAPTURE(kv);
       CHECK(same_bits(expected, run(*path, {.threads = 2, .chunk = 64, .kv = kv})));
     }
@@ -97,7 +97,7 @@ TEST_CASE("layers with a window give the bits of a cache that keeps every token"
     CHECK(model.kv_window_bytes() > 0);
     auto cache = model.make_cache();
     const auto expected = feed(model, cache, random_ids(270, model.config().n_vocab), 512);
-    for (const std::string kv : {"segmented", "contiguous", "reserved", "paged"}) {
+    for (const std::string kv : {"segmented", "contiguous", "reserved", "paged", "spilled"}) {
       CAPTURE(kv);
       CHECK(same_bits(expected, run(*path, {.chunk = 512, .kv = kv})));
       CHECK(same_bits(expected, run(*path, {.threads = 2, .chunk = 7, .kv = kv})));

@@ -18,8 +18,8 @@ namespace {
 using budget::Account;
 using Booked = kv::Paged<alloc::Budgeted<alloc::Aligned>>;
 
-constexpr std::array<kv::LayerShape, 3> layers = {{{2, 128}, {3, 64, 40, 16}, {1, 192}}};
-constexpr std::size_t whole = 2 * 128 + 192 + 64, ring = 3 * 64 + 64;  // a page of each kind and its footer
+constexpr std::array<kv::LayerShape, 3> layers = {{{2, 128}, {3, 64, 40, 16}, {1, 128}}};
+constexpr std::size_t whole = 3 * 128 + 64, ring = 3 * 64 + 64;  // a page of each kind and its footer
 constexpr std::size_t ring_pages = 5;
 
 Booked booked(budget::Ledger& ledger) {

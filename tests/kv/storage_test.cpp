@@ -167,7 +167,7 @@ TEST_CASE("a storage is chosen by name, and an unknown name is refused with the 
   CHECK(refusal([] { kv::AnyStorage<A>::check_name("pagd\n"); }).message() == error.message());
   CHECK_NOTHROW(kv::AnyStorage<A>::check_name("reserved"));
   CHECK(error.code() == ErrorCode::usage);
-  CHECK(mentions(error, "pagd\\x0a", "segmented, contiguous, reserved, paged"));
+  CHECK(mentions(error, "pagd\\x0a", "segmented, contiguous, reserved, paged, spilled"));
 }
 
 TEST_CASE("a storage refuses a size that no memory has") {

@@ -10,6 +10,7 @@
 #include "mica/kv/contiguous.hpp"
 #include "mica/kv/paged.hpp"
 #include "mica/kv/reserved.hpp"
+#include "mica/kv/spilled.hpp"
 #include "mica/paging/resident.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
@@ -122,6 +123,7 @@ TEST_CASE("a dry run books what a real run books, account by account") {
   dry_equals_real<Threaded::With<WithKv<kv::Contiguous<>>>>(floats);
   dry_equals_real<Threaded::With<WithKv<kv::Reserved<>>>>(floats);
   dry_equals_real<Threaded::With<WithKv<kv::Paged<>>>>(floats);
+  dry_equals_real<Threaded::With<WithKv<kv::Spilled<>>>>(floats);
   dry_equals_real<Threaded::With<WithKvElement<format::Q8_0>>>(floats);
   dry_equals_real<Threaded::With<WithPager<paging::Resident<>>, WithKv<kv::Contiguous<>>>>(codes);
 }

@@ -9,6 +9,7 @@
 #include "mica/kv/paged.hpp"
 #include "mica/kv/reserved.hpp"
 #include "mica/kv/segmented.hpp"
+#include "mica/kv/spilled.hpp"
 
 #include <memory>
 #include <string_view>
@@ -17,7 +18,7 @@ namespace mica::kv {
 
 /// The storages that a name on a command line can choose.
 template <mica::Allocator A>
-using Storages = TypeList<Segmented<A>, Contiguous<A>, Reserved<A>, Paged<A>>;
+using Storages = TypeList<Segmented<A>, Contiguous<A>, Reserved<A>, Paged<A>, Spilled<A>>;
 
 template <mica::Allocator A = alloc::Huge>
 class AnyStorage {
@@ -46,6 +47,10 @@ class AnyStorage {
     return storage_->adopt(*other.storage_, tokens);
   }
 
+  // Required by SpillingStorage
+  [[nodiscard]] bool fetch(std::size_t layer) noexcept { return storage_->fetch(layer); }
+  void prefetch(std::size_t layer) noexcept { storage_->prefetch(layer); }
+
   // Specific to AnyStorage
   /// The storage of that name; an unknown one raises an error that lists the known ones.
   AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::string_view kind);
@@ -61,6 +66,8 @@ class AnyStorage {
     virtual std::size_t first_tile(std::size_t layer) const noexcept = 0;
     virtual Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept = 0;
     virtual std::string_view name() const noexcept = 0;
+    virtual bool fetch(std::size_t layer) noexcept = 0;
+    virtual void prefetch(std::size_t layer) noexcept = 0;
     virtual std::size_t adopt(const Interface& other, std::size_t tokens) noexcept = 0;
   };
 
@@ -76,6 +83,13 @@ class AnyStorage {
       return storage.run(layer, head, tile);
     }
     std::string_view name() const noexcept override { return S::name; }
+    bool fetch([[maybe_unused]] std::size_t layer) noexcept override {
+      if constexpr (SpillingStorage<S>) return storage.fetch(layer);
+      return true;
+    }
+    void prefetch([[maybe_unused]] std::size_t layer) noexcept override {
+      if constexpr (SpillingStorage<S>) storage.prefetch(layer);
+    }
     std::size_t adopt([[maybe_unused]] const Interface& other,
                       [[maybe_unused]] std::size_t tokens) noexcept override {
       if constexpr (SharingStorage<S>) {
@@ -115,6 +129,6 @@ void AnyStorage<A>::check_name(std::string_view kind) {
   MICA_CHECK(found, usage, "KV storage '", escaped(kind), "': not known; choose one of ", known);
 }
 
-static_assert(KvStorage<AnyStorage<>> && SharingStorage<AnyStorage<>>);
+static_assert(SharingStorage<AnyStorage<>> && SpillingStorage<AnyStorage<>>);
 
 }  // namespace mica::kv

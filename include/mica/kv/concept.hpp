@@ -23,7 +23,7 @@ struct LayerShape {
   std::size_t kv_heads = 0;
   std::size_t tile_bytes = 0;  // key part and value part of one tile; a multiple of 64
   std::size_t window = 0;      // a query sees the last so many tokens, its own among them; 0: all
-  std::size_t step = 0;        // tokens that are written at a time at most; read where there is a window
+  std::size_t step = 0;        // tokens that are written at a time at most; needed where there is a window
 
   /// The first token that a query at `pos` may see.
   [[nodiscard]] constexpr std::size_t first_seen(std::size_t pos) const noexcept {
@@ -70,6 +70,17 @@ template <class S>
 concept SharingStorage = KvStorage<S> && requires(S storage, const S constant, std::size_t tokens) {
   { storage.adopt(constant, tokens) }
   noexcept->std::same_as<std::size_t>;
+};
+
+/// A storage whose tiles are not always in memory. Called between the layers of a step, by one thread.
+/// fetch(layer): run() is good for all tiles of the layer until the next fetch; false: they could not be read, nothing is lost.
+/// prefetch(layer): it is fetched next. Neither is called before a reserve().
+template <class S>
+concept SpillingStorage = KvStorage<S> && requires(S storage, std::size_t layer) {
+  { storage.fetch(layer) }
+  noexcept->std::same_as<bool>;
+  { storage.prefetch(layer) }
+  noexcept->std::same_as<void>;
 };
 
 /// A storage policy together with the allocator it will use.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage of pages that sequences share. A page is one tile of every head of the layers that keep as many tokens, and a table
+// A storage of pages that sequences share. A page is one tile of every head of the layers that are alike, and a table
 // says where each lies:
 //
 //   a:  | 0 | 1 | 2 | 3 |              pages 0 and 1 have two owners
 //         |   |
 //   b:  | 0 | 1 | 2 |                  before one of them writes there, it gets a copy
 //
+// Pages begin at the same places of caches, so a head's tile is one further on in each: neighbours do not push each other out.
 // Memory follows use by 16 tokens. All pages are booked on the account of the allocator, whoever owns them, once.
 #pragma once
 
@@ -40,19 +41,23 @@ class Paged {
   }
   [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
     const Layer& l = layers_[layer];
-    return {tables_[l.table].page(tile) + l.offset + head * l.tile_bytes, 1};
+    const Table& table = tables_[l.table];
+    return {table.page(tile) + (l.first + head + tile) % table.tiles * table.tile_bytes, 1};
   }
 
   // Required by SharingStorage
   [[nodiscard]] std::size_t adopt(const Paged& other, std::size_t tokens) noexcept;
 
  private:
-  /// The pages of layers that keep as many tokens. Tiles [first(), end) have been here and were not overwritten.
+  /// The pages of layers that keep as many tokens in tiles of one size. Tiles [first(), end) have been here and were not overwritten.
   struct Table {
-    Table(Pages<A> pages, std::size_t places) : kind(pages), at(places) {}
+    Table(Pages<A> pages, std::size_t tiles_of_page, std::size_t bytes_of_tile, std::size_t places)
+        : kind(pages), tiles(tiles_of_page), tile_bytes(bytes_of_tile), at(places) {}
     Table(Table&&) = default;
     Table& operator=(Table&& other) noexcept {
       std::swap(kind, other.kind);
+      std::swap(tiles, other.tiles);
+      std::swap(tile_bytes, other.tile_bytes);
       std::swap(at, other.at);
       std::swap(end, other.end);
       return *this;
@@ -66,13 +71,14 @@ class Paged {
     [[nodiscard]] bool adopt(const Table& other, std::size_t tokens) noexcept;
 
     Pages<A> kind;
+    std::size_t tiles;  // of a page
+    std::size_t tile_bytes;
     std::vector<std::byte*> at;  // by place: tile % places; null: none
     std::size_t end = 0;         // tiles, the most since it was empty
   };
   struct Layer {
     std::size_t table;
-    std::size_t offset;  // in a page
-    std::size_t tile_bytes;
+    std::size_t first;  // tile of a page, of head 0
   };
 
   std::vector<Layer> layers_;
@@ -85,20 +91,22 @@ class Paged {
 template <mica::Allocator A>
 Paged<A>::Paged(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
     : max_tokens_(round_up(max_tokens, format::tile_tokens)) {
-  std::vector<std::size_t> places, bytes;  // by table
+  struct Kind {
+    std::size_t places, tile_bytes, tiles;
+  };
+  std::vector<Kind> kinds;  // by table
   for (const LayerShape& layer : layers) {
     const std::size_t all = max_tokens_ / format::tile_tokens;
-    const std::size_t n = layer.window == 0 ? all : std::min(all, layer.ring_tiles());
-    const auto table = static_cast<std::size_t>(std::find(places.begin(), places.end(), n) - places.begin());
-    if (table == places.size()) {
-      places.push_back(n);
-      bytes.push_back(0);
-    }
-    layers_.push_back({table, bytes[table], layer.tile_bytes});
-    bytes[table] += layer.kv_heads * layer.tile_bytes;
+    const std::size_t places = layer.window == 0 ? all : std::min(all, layer.ring_tiles());
+    const auto same = [&](const Kind& k) { return k.places == places && k.tile_bytes == layer.tile_bytes; };
+    const auto at = std::find_if(kinds.begin(), kinds.end(), same);
+    const auto table = static_cast<std::size_t>(at - kinds.begin());
+    if (at == kinds.end()) kinds.push_back({places, layer.tile_bytes, 0});
+    layers_.push_back({table, kinds[table].tiles});
+    kinds[table].tiles += layer.kv_heads;
   }
-  for (std::size_t t = 0; t < places.size(); ++t) {
-    tables_.emplace_back(Pages<A>(allocator, bytes[t]), places[t]);
+  for (const Kind& k : kinds) {
+    tables_.emplace_back(Pages<A>(allocator, k.tiles * k.tile_bytes), k.tiles, k.tile_bytes, k.places);
   }
 }
 
@@ -168,9 +176,9 @@ void Paged<A>::Table::drop(std::size_t tile) noexcept {
 
 template <mica::Allocator A>
 bool Paged<A>::Table::adopt(const Table& other, std::size_t tokens) noexcept {
-  const std::size_t tiles = ceil_div(tokens, format::tile_tokens);
-  end = other.end > at.size() ? other.end : tiles;
-  for (std::size_t tile = first(); tile < tiles; ++tile) {
+  const std::size_t last = ceil_div(tokens, format::tile_tokens);
+  end = other.end > at.size() ? other.end : last;
+  for (std::size_t tile = first(); tile < last; ++tile) {
     std::byte* page = other.page(tile);
     if ((tile + 1) * format::tile_tokens <= tokens) {
       kind.share(page);

@@ -86,7 +86,7 @@ class Forward {
   }
   /// Embeddings into the residual stream.
   void embed() noexcept;
-  /// Layer i, whose group is held. False when an expert could not be read.
+  /// Layer i, whose group is held. False when an expert, or a part's keys and values, could not be read.
   [[nodiscard]] bool run(std::size_t i) noexcept;
 
  private:
@@ -142,6 +142,11 @@ class Forward {
 
   void embed_per_layer() noexcept;
   [[nodiscard]] auto attention_context(std::size_t i, std::size_t part) noexcept;
+  [[nodiscard]] std::size_t kv_layer(std::size_t i) const noexcept {
+    const arch::LayerConfig& layer = config_.layers[i];
+    return layout_.kv_index[layer.stores_kv() ? i : layer.kv_source];
+  }
+  [[nodiscard]] bool fetch(std::size_t i) noexcept;
   void attend(std::size_t i) noexcept;
   void attention(std::size_t i) noexcept;
   void project_heads(const arch::LayerConfig& layer, const LayerTensors& t, View q, View k, View v) noexcept;
@@ -219,6 +224,7 @@ bool Forward<M>::run(std::size_t i) noexcept {
     block::predict_streams(executor_, residual_, streams(), stream_coefficients(t.altup, t.altup.predict));
   }
   if (config_.layers[i].attends()) {
+    if (!fetch(i)) return false;
     attention(i);
   } else {
     delta_net(i);

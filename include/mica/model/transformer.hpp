@@ -266,9 +266,8 @@ std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
   for (std::size_t i = 0; i < config_.layers.size(); ++i) {
     const arch::LayerConfig& layer = config_.layers[i];
     if (!layer.stores_kv()) continue;
-    const std::size_t window = config_.kv_window(i);
-    shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim), window,
-                     window == 0 ? 0 : activations_.chunk()});
+    shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim), config_.kv_window(i),
+                     activations_.chunk()});
   }
   return shape;
 }

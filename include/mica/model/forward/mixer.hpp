@@ -20,6 +20,21 @@ void Forward<M>::attention(std::size_t i) noexcept {
   block::join_branch<Kernels>(executor_, b);
 }
 
+/// Brings keys and values that are not in memory, and announces those of the next layer that attends; of the first one at the end.
+template <class M>
+bool Forward<M>::fetch([[maybe_unused]] std::size_t i) noexcept {
+  if constexpr (SpillingStorage<typename M::Storage>) {
+    for (const Part& part : parts_) {
+      if (!part.cache->storage.fetch(kv_layer(i))) return false;
+    }
+    std::size_t next = i;
+    do next = (next + 1) % config_.layers.size();
+    while (!config_.layers[next].attends());
+    for (const Part& part : parts_) part.cache->storage.prefetch(kv_layer(next));
+  }
+  return true;
+}
+
 /// Each part attends to its own cache: all of them in one run where each has one token.
 template <class M>
 void Forward<M>::attend(std::size_t i) noexcept {
@@ -40,10 +55,9 @@ auto Forward<M>::attention_context(std::size_t i, std::size_t part) noexcept {
   const LayerTensors& t = weights_.layer(i);
   const Rows rows = rows_of(part);
   const auto own = [rows](View all) { return all.rows(rows.first, rows.count); };
-  const std::size_t source = layer.stores_kv() ? i : layer.kv_source;
   block::AttentionContext<Elements, typename M::Storage> context{
       .layer = layer,
-      .cache_layer = layout_.kv_index[source],
+      .cache_layer = kv_layer(i),
       .pos = parts_[part].cache->tokens,
       .epsilon = config_.norm_epsilon,
       .q = own(a_.q(n_, layer.heads * layer.q_stride())),

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file without a name that one process writes and reads in aligned blocks, past the page cache where the system allows it: for
+// what does not fit into memory. It is gone with the process. One read may be under way while others compute.
+#pragma once
+
+#include "mica/io/detail/descriptor.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <fcntl.h>
+#include <sys/stat.h>
+#ifdef __linux__
+#include <linux/aio_abi.h>
+
+#include <sys/syscall.h>
+#endif
+
+namespace mica::io {
+
+namespace detail {
+
+/// The kernel's own queue for one read: no thread of ours waits for it.
+class ReadQueue {
+ public:
+  ReadQueue() noexcept {
+#ifdef __linux__
+    if (::syscall(SYS_io_setup, 1, &context_) != 0) context_ = 0;
+#endif
+  }
+  ReadQueue(ReadQueue&& other) noexcept : context_(std::exchange(other.context_, 0)) {}
+  ReadQueue& operator=(ReadQueue&& other) noexcept {
+    std::swap(context_, other.context_);
+    return *this;
+  }
+  ~ReadQueue() {
+#ifdef __linux__
+    if (context_ != 0) ::syscall(SYS_io_destroy, context_);  // waits for what is under way
+#endif
+  }
+
+  /// False where the system has no queue or did not take it.
+  [[nodiscard]] bool begin([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,
+                           [[maybe_unused]] std::span<std::byte> to) noexcept {
+#ifdef __linux__
+    if (context_ == 0) return false;
+    ::iocb request{};
+    request.aio_lio_opcode = IOCB_CMD_PREAD;
+    request.aio_fildes = static_cast<std::uint32_t>(fd);
+    request.aio_buf = reinterpret_cast<std::uintptr_t>(to.data());
+    request.aio_nbytes = to.size();
+    request.aio_offset = static_cast<std::int64_t>(offset);
+    ::iocb* list = &request;
+    return ::syscall(SYS_io_submit, context_, 1, &list) == 1;
+#else
+    return false;
+#endif
+  }
+  /// Bytes that the read gave, or a negative number.
+  [[nodiscard]] std::int64_t wait() noexcept {
+#ifdef __linux__
+    ::io_event event{};
+    while (::syscall(SYS_io_getevents, context_, 1, 1, &event, nullptr) != 1) {
+      if (errno != EINTR) return -1;
+    }
+    return event.res;
+#else
+    return -1;
+#endif
+  }
+
+ private:
+#ifdef __linux__
+  ::aio_context_t context_ = 0;
+#else
+  int context_ = 0;
+#endif
+};
+
+}  // namespace detail
+
+/// Everything after the constructor is noexcept and answers whether it went well. Offsets, lengths and addresses are multiples of
+/// `alignment`. Not thread-safe.
+class SpillFile {
+ public:
+  static constexpr std::size_t alignment = 4096;
+
+  /// In a folder; by default where TMPDIR says, or /var/tmp, which is on a disk. Empty when no file can be made there.
+  [[nodiscard]] static std::optional<SpillFile> make(std::string_view folder = {}) noexcept;
+
+  SpillFile(SpillFile&& other) noexcept
+      : fd_(std::move(other.fd_)),
+        queue_(std::move(other.queue_)),
+        direct_(other.direct_),
+        pending_(std::exchange(other.pending_, {})) {}
+  SpillFile& operator=(SpillFile&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(queue_, other.queue_);
+    std::swap(direct_, other.direct_);
+    std::swap(pending_, other.pending_);
+    return *this;
+  }
+  ~SpillFile() { static_cast<void>(finish_read()); }
+
+  /// Whether it goes past the page cache.
+  [[nodiscard]] bool direct() const noexcept { return direct_; }
+
+  [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> from) noexcept;
+  [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) noexcept;
+  /// Begins to read; `to` is the file's until finish_read(). At most one read is under way.
+  void begin_read(std::uint64_t offset, std::span<std::byte> to) noexcept;
+  /// Waits for it; true when none is under way.
+  [[nodiscard]] bool finish_read() noexcept;
+
+ private:
+  /// A read that begin_read() began.
+  struct Pending {
+    std::uint64_t offset = 0;
+    std::span<std::byte> to = {};
+    bool queued = false;
+  };
+
+  SpillFile(detail::Descriptor fd, bool direct) noexcept : fd_(std::move(fd)), direct_(direct) {}
+
+  /// Tells the system that it need not keep what went through its cache.
+  void forget([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::size_t bytes) const noexcept {
+#ifdef POSIX_FADV_DONTNEED
+    if (!direct_) {
+      static_cast<void>(::posix_fadvise(fd_.get(), static_cast<::off_t>(offset), static_cast<::off_t>(bytes),
+                                        POSIX_FADV_DONTNEED));
+    }
+#endif
+  }
+
+  detail::Descriptor fd_;
+  detail::ReadQueue queue_;
+  bool direct_ = false;
+  Pending pending_;
+};
+
+inline std::optional<SpillFile> SpillFile::make(std::string_view folder) noexcept try {
+  const char* const chosen = std::getenv("TMPDIR");
+  const std::string in = !folder.empty() ? std::string(folder) : chosen != nullptr ? chosen : "/var/tmp";
+#if defined(O_TMPFILE) && defined(O_DIRECT)
+  for (const int flag : {O_DIRECT, 0}) {
+    detail::Descriptor fd(::open(in.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | flag, 0600));
+    if (fd) return SpillFile(std::move(fd), flag != 0);
+  }
+#endif
+  std::string name = in + "/mica-XXXXXX";
+  detail::Descriptor fd(::mkstemp(name.data()));
+  if (!fd) return std::nullopt;
+  ::unlink(name.c_str());
+  return SpillFile(std::move(fd), false);
+} catch (...) {  // no memory for a name
+  return std::nullopt;
+}
+
+inline bool SpillFile::write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  const auto all = from;
+  while (!from.empty()) {
+    const ::ssize_t n = ::pwrite(fd_.get(), from.data(), from.size(),
+                                 static_cast<::off_t>(offset + (all.size() - from.size())));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    from = from.subspan(static_cast<std::size_t>(n));
+  }
+  forget(offset, all.size());
+  return true;
+}
+
+inline bool SpillFile::read(std::uint64_t offset, std::span<std::byte> to) noexcept {
+  const auto all = to;
+  while (!to.empty()) {
+    const ::ssize_t n =
+        ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset + (all.size() - to.size())));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    to = to.subspan(static_cast<std::size_t>(n));
+  }
+  forget(offset, all.size());
+  return true;
+}
+
+inline void SpillFile::begin_read(std::uint64_t offset, std::span<std::byte> to) noexcept {
+  static_cast<void>(finish_read());
+  pending_ = {offset, to, direct_ && queue_.begin(fd_.get(), offset, to)};
+}
+
+inline bool SpillFile::finish_read() noexcept {
+  const Pending pending = std::exchange(pending_, {});
+  if (pending.to.empty()) return true;
+  const std::int64_t got = pending.queued ? queue_.wait() : 0;
+  const std::size_t done = got < 0 ? 0 : static_cast<std::size_t>(got) / alignment * alignment;
+  return read(pending.offset + done, pending.to.subspan(std::min(done, pending.to.size())));
+}
+
+}  // namespace mica::io

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A storage larger than memory: recent tokens in memory, older ones in a file, from where they come back layer by layer.
+//
+//   file     | layer 0: page 0 1 2 ... | layer 1: page 0 1 2 ... | ...      pages of 64 tokens that left memory
+//   memory   | the last pages of all layers | a layer's old pages | those of the next layer, on their way |
+//
+// A page leaves when a new one needs its place. Layers with a window stay in memory.
+#pragma once
+
+#include "mica/alloc/huge.hpp"
+#include "mica/io/spill_file.hpp"
+#include "mica/kv/segmented.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace mica::kv {
+
+/// Booked as kv: recent pages; as io_buffers: two layers' old pages.
+template <mica::Allocator A = alloc::Huge>
+class Spilled {
+ public:
+  static constexpr std::size_t page_tokens = 64;
+  static constexpr std::size_t page_tiles = page_tokens / format::tile_tokens;
+
+  // Required by KvStorage
+  using Allocator = A;
+  template <mica::Allocator B>
+  using Rebind = Spilled<B>;
+  static constexpr std::string_view name = "spilled";
+
+  /// An eighth of the context stays in memory: with both buffers that is a quarter or so of a model of 16 layers.
+  Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
+      : Spilled(allocator, layers, max_tokens, max_tokens / 8) {}
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
+  void shrink(std::size_t tokens) noexcept;
+  [[nodiscard]] std::size_t capacity() const noexcept { return std::min(end_ * page_tokens, max_tokens_); }
+  [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
+    const Layer& l = layers_[layer];
+    return l.windowed ? windows_.first_tile(l.inner) : 0;
+  }
+  [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept;
+
+  // Required by SpillingStorage
+  [[nodiscard]] bool fetch(std::size_t layer) noexcept;
+  void prefetch(std::size_t layer) noexcept;
+
+  // Specific to Spilled
+  /// resident: tokens that stay in memory, no fewer than a step needs. folder: io/spill_file.hpp.
+  Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::size_t resident,
+          std::string_view folder = {});
+  /// Tokens that are in the file and not in memory.
+  [[nodiscard]] std::size_t spilled() const noexcept { return begin_ * page_tokens; }
+
+ private:
+  using Bytes = alloc::Buffer<std::byte, A>;
+  struct Layer {
+    bool windowed;
+    std::size_t inner;  // of windows_, where it has a window
+    std::size_t tile_bytes;
+    std::size_t page_bytes;  // of all heads, whole blocks of the file
+    std::size_t offset;      // in a page of all layers
+  };
+  /// A layer's old pages, as far as they were read.
+  struct Old {
+    std::optional<Bytes> bytes;
+    std::size_t layer = none;
+  };
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  [[nodiscard]] std::optional<Bytes>& place(std::size_t page) noexcept {
+    return pages_[page % pages_.size()];
+  }
+  [[nodiscard]] std::uint64_t at(std::size_t layer, std::size_t page) const noexcept {
+    return static_cast<std::uint64_t>(max_pages_) * layers_[layer].offset + page * layers_[layer].page_bytes;
+  }
+  [[nodiscard]] bool add_page() noexcept;
+  [[nodiscard]] bool spill() noexcept;
+  [[nodiscard]] bool reload() noexcept;
+  [[nodiscard]] bool make_buffers(std::size_t pages) noexcept;
+  void forget_old() noexcept {
+    if (file_) static_cast<void>(file_->finish_read());
+    for (Old& old : old_) old.layer = none;
+  }
+
+  A allocator_;
+  std::vector<Layer> layers_;
+  Segmented<A> windows_;
+  std::size_t max_tokens_;
+  std::size_t max_pages_;
+  std::size_t page_bytes_ = 0;               // of all layers without a window
+  std::size_t most_bytes_ = 0;               // of a layer's page
+  std::size_t begin_ = 0;                    // pages before it are in the file
+  std::size_t end_ = 0;                      // pages
+  bool reload_ = false;                      // page begin_ is in the file, and half of it will be written
+  std::vector<std::optional<Bytes>> pages_;  // by page % size
+  std::array<Old, 2> old_;
+  std::size_t current_ = 0;  // of them, what is read; the other one is for what comes next
+  std::string folder_;
+  std::optional<io::SpillFile> file_;
+};
+
+namespace detail {
+
+[[nodiscard]] inline std::vector<LayerShape> windowed(std::span<const LayerShape> layers) {
+  std::vector<LayerShape> out;
+  for (const LayerShape& layer : layers) {
+    if (layer.window != 0) out.push_back(layer);
+  }
+  return out;
+}
+
+}  // namespace detail
+
+template <mica::Allocator A>
+Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens,
+                    std::size_t resident, std::string_view folder)
+    : allocator_(allocator),
+      windows_(allocator, detail::windowed(layers), max_tokens),
+      max_tokens_(round_up(max_tokens, format::tile_tokens)),
+      max_pages_(ceil_div(max_tokens, page_tokens)),
+      folder_(folder) {
+  std::size_t inner = 0, step = 0;
+  for (const LayerShape& layer : layers) {
+    const bool windowed = layer.window != 0;
+    const std::size_t bytes =
+        round_up(layer.kv_heads * page_tiles * layer.tile_bytes, io::SpillFile::alignment);
+    layers_.push_back({windowed, windowed ? inner++ : 0, layer.tile_bytes, bytes, page_bytes_});
+    if (!windowed) page_bytes_ += bytes;
+    if (!windowed) most_bytes_ = std::max(most_bytes_, bytes);
+    step = std::max(step, layer.step);
+  }
+  const std::size_t least = ceil_div(step, page_tokens) + 1;  // a step may begin in the middle of a page
+  pages_.resize(std::max(resident / page_tokens, least));
+}
+
+template <mica::Allocator A>
+bool Spilled<A>::reserve(std::size_t tokens) noexcept {
+  if (tokens > max_tokens_ || !windows_.reserve(tokens)) return false;
+  if (reload_ && !reload()) return false;
+  const std::size_t before = end_;
+  while (end_ * page_tokens < tokens) {
+    if (add_page()) continue;
+    while (end_ > std::max(before, begin_)) place(--end_).reset();
+    return false;
+  }
+  return true;
+}
+
+template <mica::Allocator A>
+bool Spilled<A>::add_page() noexcept {
+  if (end_ - begin_ == pages_.size() && !spill()) return false;
+  std::optional<Bytes>& place = this->place(end_);
+  if (!place) place = Bytes::make(allocator_, page_bytes_, io::SpillFile::alignment);
+  if (!place) return false;
+  ++end_;
+  return true;
+}
+
+/// The oldest page leaves memory.
+template <mica::Allocator A>
+bool Spilled<A>::spill() noexcept {
+  if (!make_buffers(begin_ + 1)) return false;
+  if constexpr (!A::dry) {
+    if (!file_) file_ = io::SpillFile::make(folder_);
+    if (!file_) return false;
+    forget_old();
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const Layer& layer = layers_[l];
+      if (layer.windowed) continue;
+      const auto bytes = std::as_const(*place(begin_)).span().subspan(layer.offset, layer.page_bytes);
+      if (!file_->write(at(l, begin_), bytes)) return false;
+    }
+  }
+  ++begin_;
+  return true;
+}
+
+/// Page begin_ comes back into memory, to be written from the middle on.
+template <mica::Allocator A>
+bool Spilled<A>::reload() noexcept {
+  std::optional<Bytes>& place = this->place(begin_);
+  if (!place) place = Bytes::make(allocator_, page_bytes_, io::SpillFile::alignment);
+  if (!place) return false;
+  if constexpr (!A::dry) {
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const Layer& layer = layers_[l];
+      if (layer.windowed) continue;
+      if (!file_->read(at(l, begin_), place->span().subspan(layer.offset, layer.page_bytes))) return false;
+    }
+  }
+  end_ = begin_ + 1;
+  reload_ = false;
+  return true;
+}
+
+/// Room for so many old pages of a layer, and of the next one; what was there is lost.
+template <mica::Allocator A>
+bool Spilled<A>::make_buffers(std::size_t pages) noexcept {
+  const std::size_t bytes = pages * most_bytes_;
+  for (Old& old : old_) {
+    if (old.bytes && old.bytes->size() >= bytes) continue;
+    forget_old();
+    const std::size_t most = max_pages_ * most_bytes_, wanted = std::min(most, bytes + bytes / 2);
+    const A allocator = alloc::for_account(allocator_, budget::Account::io_buffers);
+    old.bytes.reset();  // first, so that both are never there at once
+    old.bytes = Bytes::make(allocator, wanted, io::SpillFile::alignment);
+    if (!old.bytes) old.bytes = Bytes::make(allocator, bytes, io::SpillFile::alignment);
+    if (!old.bytes) return false;
+  }
+  return true;
+}
+
+template <mica::Allocator A>
+void Spilled<A>::shrink(std::size_t tokens) noexcept {
+  windows_.shrink(tokens);
+  if (tokens >= capacity() && !(tokens == 0)) return;
+  const std::size_t end = ceil_div(tokens, page_tokens), half = tokens / page_tokens;
+  for (std::size_t page = std::max(end, begin_); page < end_; ++page) place(page).reset();
+  end_ = std::min(end_, end);
+  if (half < begin_) {
+    forget_old();
+    reload_ = tokens % page_tokens != 0;
+    begin_ = half;
+  }
+  if (tokens > 0) return;
+  for (Old& old : old_) old.bytes.reset();
+  reload_ = false;
+}
+
+template <mica::Allocator A>
+Run Spilled<A>::run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
+  const Layer& l = layers_[layer];
+  if (l.windowed) return windows_.run(l.inner, head, tile);
+  const std::size_t page = tile / page_tiles, in_page = tile % page_tiles;
+  const bool in_file = page < begin_;
+  const Bytes& bytes = in_file ? *old_[old_[0].layer == layer ? 0 : 1].bytes : *pages_[page % pages_.size()];
+  const std::size_t first = in_file ? page * l.page_bytes : l.offset;
+  return {const_cast<std::byte*>(bytes.data()) + first + (head * page_tiles + in_page) * l.tile_bytes,
+          page_tiles - in_page};
+}
+
+template <mica::Allocator A>
+bool Spilled<A>::fetch(std::size_t layer) noexcept {
+  const Layer& l = layers_[layer];
+  if (A::dry || l.windowed || begin_ == 0) return true;
+  if (!file_->finish_read()) old_[1 - current_].layer = none;
+  if (old_[current_].layer == layer) return true;
+  current_ = 1 - current_;
+  Old& old = old_[current_];
+  if (old.layer == layer) return true;
+  old.layer = none;
+  if (!file_->read(at(layer, 0), old.bytes->span().first(begin_ * l.page_bytes))) return false;
+  old.layer = layer;
+  return true;
+}
+
+template <mica::Allocator A>
+void Spilled<A>::prefetch(std::size_t layer) noexcept {
+  if (A::dry || layers_[layer].windowed || begin_ == 0) return;
+  Old& next = old_[1 - current_];
+  if (old_[current_].layer == layer || next.layer == layer) return;
+  file_->begin_read(at(layer, 0), next.bytes->span().first(begin_ * layers_[layer].page_bytes));
+  next.layer = layer;
+}
+
+static_assert(KvStorage<Spilled<>> && SpillingStorage<Spilled<>>);
+
+}  // namespace mica::kv
