@@ -6,6 +6,7 @@
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/levels.hpp"
 #include "mica/format/encode/pack.hpp"
+#include "mica/format/encode/scale.hpp"
 #include "mica/format/q4_s.hpp"
 
 #include <algorithm>
