@@ -273,6 +273,7 @@
 #include "mica/model/choice.hpp"
 #include "mica/model/chosen.hpp"
 #include "mica/model/forward.hpp"
+#include "mica/model/kv_cache.hpp"
 #include "mica/model/forward/experts.hpp"
 #include "mica/model/forward/mixer.hpp"
 #include "mica/model/forward/streams.hpp"

@@ -13,9 +13,9 @@
 #include "mica/block/norm.hpp"
 #include "mica/block/rope.hpp"
 #include "mica/kv/elements.hpp"
-#include "mica/kv/recurrent_state.hpp"
 #include "mica/model/activations.hpp"
 #include "mica/model/forward.hpp"
+#include "mica/model/kv_cache.hpp"
 #include "mica/model/part.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/step_status.hpp"
@@ -39,50 +39,6 @@ struct ModelOptions {
   std::size_t checkpoints = 1;  // copies of a recurrent state that a cache keeps; other families have none
   bool fast8 = false;  // products of many tokens follow kernel/fast8.hpp: quicker prompts, not bit for bit
   LogSink log = {};
-};
-
-/// What a model remembers of one sequence, and how many tokens it holds.
-template <class Storage>
-struct KvCache {
-  Storage storage;
-  kv::RecurrentState<typename Storage::Allocator> state;
-  std::vector<kv::LayerShape> layers = {};  // of the storage
-  std::size_t tokens = 0;
-
-  /// Forgets all tokens from `count` on; memory may go back. Answers how many tokens it still holds: `count`, or fewer
-  /// where a recurrent state had to go back to a checkpoint, or a window has lost what the next token would see; the tokens in
-  /// between must be run again.
-  std::size_t rewind(std::size_t count) noexcept {
-    MICA_ASSERT(count <= tokens);
-    return count == tokens ? count : restore(count);
-  }
-
-  /// The same for a state that has seen more than `tokens`.
-  std::size_t restore(std::size_t count) noexcept {
-    tokens = restore_state(count);
-    if (!kv::goes_on(storage, layers, tokens)) tokens = restore_state(0);
-    storage.shrink(tokens);
-    return tokens;
-  }
-
-  /// This cache, empty, begins with the first `count` tokens of another one of the model, which holds as many; where the storage
-  /// shares, in the same memory. Answers how many tokens it has: fewer after a recurrent state's last checkpoint, 0 where
-  /// the storage does not share, memory was refused, or the other's windows have gone on.
-  std::size_t adopt([[maybe_unused]] const KvCache& other, [[maybe_unused]] std::size_t count) noexcept {
-    MICA_ASSERT(tokens == 0 && count <= other.tokens);
-    if constexpr (SharingStorage<Storage>) {
-      count = state.adopt(other.state, other.tokens, count);
-      tokens = count == 0 ? 0 : storage.adopt(other.storage, count);
-      if (!kv::goes_on(storage, layers, tokens)) tokens = 0;
-      if (tokens == 0) restore(0);
-    }
-    return tokens;
-  }
-
- private:
-  std::size_t restore_state(std::size_t count) noexcept {
-    return state.size() == 0 ? count : state.restore(count);
-  }
 };
 
 /// A model over a set of policies. Users write Transformer<Arch, With...>.
