@@ -3,12 +3,11 @@
 #include "mica/kv/elements.hpp"
 
 #include "io/temporary_folder.hpp"
-#include "mica/base/rng.hpp"
+#include "kv/element_promises.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,12 +22,6 @@ std::string names(const E& elements) {
   out += '/';
   elements.visit_values([&](auto type) { out += decltype(type)::type::name; });
   return out;
-}
-
-std::vector<float> random_head(std::size_t head_dim, CounterRng& rng) {
-  std::vector<float> head(head_dim);
-  for (float& x : head) x = static_cast<float>(rng.uniform() * 8 - 4);
-  return head;
 }
 
 /// The largest difference that an element may make of x, in a head whose largest magnitude is 4.
@@ -50,91 +43,25 @@ TEST_CASE_TEMPLATE("a tile gives back what was stored, for every slot and any wi
                    format::F16, format::BF16, format::Q8_0, format::Rotated<format::Q5_1>,
                    format::Rotated<format::Q4_0>, format::Plain<format::Q5_0>, format::Plain<format::Q4_1>,
                    format::Plain<format::IQ4_NL>, format::Plain<format::Q4_S>) {
-  CounterRng rng(3);
-  for (const std::size_t head_dim : {1u, 2u, 7u, 63u, 64u, 65u, 128u, 257u, 512u}) {
-    CAPTURE(head_dim);
-    const std::size_t key_bytes = E::key_tile_bytes(head_dim), value_bytes = E::value_tile_bytes(head_dim);
-    CHECK(key_bytes % 32 == 0);
-    CHECK(value_bytes % 32 == 0);
-    std::vector<std::byte> keys(key_bytes + 1, std::byte{0xA5}), values(value_bytes + 1, std::byte{0xA5});
-    std::vector<std::vector<float>> heads;
-    for (std::size_t slot = 0; slot < 16; ++slot) {
-      heads.push_back(random_head(head_dim, rng));
-      E::store_key(keys.data(), slot, head_dim, heads[slot].data());
-      E::store_value(values.data(), slot, head_dim, heads[slot].data());
-    }
-    CHECK(keys.back() == std::byte{0xA5});  // nothing beyond the tile
-    CHECK(values.back() == std::byte{0xA5});
-    std::vector<float> out(head_dim);
-    for (std::size_t slot = 0; slot < 16; ++slot) {
-      for (const bool key : {true, false}) {
-        key ? E::load_key(keys.data(), slot, head_dim, out.data())
-            : E::load_value(values.data(), slot, head_dim, out.data());
-        for (std::size_t i = 0; i < head_dim; ++i) {
-          CHECK(std::fabs(out[i] - heads[slot][i]) <= tolerance<E>(heads[slot][i]));
-        }
-      }
-    }
-  }
+  check_stored<E>(tolerance<E>);
 }
 
 TEST_CASE_TEMPLATE("storing a slot again leaves its neighbours alone", E, format::F32, format::F16,
                    format::BF16, format::Q8_0, format::Rotated<format::Q5_1>, format::Rotated<format::Q4_0>,
                    format::Plain<format::Q5_0>, format::Plain<format::Q4_1>, format::Plain<format::IQ4_NL>,
                    format::Plain<format::Q4_S>) {
-  CounterRng rng(5);
-  constexpr std::size_t head_dim = 19;
-  std::vector<std::byte> keys(E::key_tile_bytes(head_dim)), values(E::value_tile_bytes(head_dim));
-  for (std::size_t slot = 0; slot < 16; ++slot) {
-    E::store_key(keys.data(), slot, head_dim, random_head(head_dim, rng).data());
-    E::store_value(values.data(), slot, head_dim, random_head(head_dim, rng).data());
-  }
-  const auto load = [&] {
-    std::vector<float> all;
-    float out[head_dim];
-    for (std::size_t slot = 0; slot < 16; ++slot) {
-      if (slot == 8) continue;
-      E::load_key(keys.data(), slot, head_dim, out);
-      all.insert(all.end(), out, out + head_dim);
-      E::load_value(values.data(), slot, head_dim, out);
-      all.insert(all.end(), out, out + head_dim);
-    }
-    return all;
-  };
-  const auto before = load();
-  E::store_key(keys.data(), 8, head_dim, random_head(head_dim, rng).data());
-  E::store_value(values.data(), 8, head_dim, random_head(head_dim, rng).data());
-  CHECK(load() == before);
+  check_neighbours<E>();
 }
 
 TEST_CASE("a head of zeros is zeros in every element") {
-  format::AllKv::for_each([](auto type) {
-    using E = typename decltype(type)::type;
-    const std::vector<float> zeros(5);
-    std::vector<std::byte> tile(E::key_tile_bytes(5), std::byte{0x7F});
-    std::vector<float> out(5, 1.0f);
-    E::store_key(tile.data(), 3, 5, zeros.data());
-    E::load_key(tile.data(), 3, 5, out.data());
-    CHECK(out == zeros);
-  });
+  format::AllKv::for_each([](auto type) { check_zeros<typename decltype(type)::type>(); });
 }
 
 TEST_CASE("a number that is not finite cannot hide in any element") {
   format::AllKv::for_each([](auto type) {
     using E = typename decltype(type)::type;
     CAPTURE(E::name);
-    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
-                            -std::numeric_limits<float>::infinity()}) {
-      const std::vector<float> head = {1, bad, 2, 3, 4};
-      std::vector<std::byte> keys(E::key_tile_bytes(5)), values(E::value_tile_bytes(5));
-      std::vector<float> out(5);
-      E::store_key(keys.data(), 15, 5, head.data());
-      E::load_key(keys.data(), 15, 5, out.data());
-      CHECK_FALSE(std::isfinite(out[1]));
-      E::store_value(values.data(), 0, 5, head.data());
-      E::load_value(values.data(), 0, 5, out.data());
-      CHECK_FALSE(std::isfinite(out[1]));
-    }
+    check_not_finite<E>();
   });
 }
 
@@ -167,26 +94,7 @@ TEST_CASE("two tokens of a block element share no byte") {
   format::AllKv::for_each([](auto type) {
     using E = typename decltype(type)::type;
     CAPTURE(E::name);
-    CounterRng rng(11);
-    std::vector<std::byte> written(E::key_tile_bytes(40));
-    for (std::size_t slot = 0; slot < 16; ++slot) {
-      for (const bool key : {true, false}) {
-        std::vector<std::byte> ones(written.size(), std::byte{0xFF}), zeros(written.size());
-        const auto head = random_head(40, rng);
-        for (auto* tile : {&ones, &zeros}) {
-          key ? E::store_key(tile->data(), slot, 40, head.data())
-              : E::store_value(tile->data(), slot, 40, head.data());
-        }
-        // A byte that was written whole is the same over ones and over zeros; any other is as it was.
-        for (std::size_t i = 0; i < written.size(); ++i) {
-          const bool own = ones[i] == zeros[i];
-          if (!own) CHECK((ones[i] == std::byte{0xFF} && zeros[i] == std::byte{0}));
-          if (!own) continue;
-          CHECK((written[i] & std::byte(key ? 1 : 2)) == std::byte{0});
-          written[i] |= std::byte(key ? 1 : 2);
-        }
-      }
-    }
+    check_own_bytes<E>();
   });
 }
 
