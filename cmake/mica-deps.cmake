@@ -3,7 +3,7 @@
 # Where each dependency is looked for. The build and the installed package include this one file, so they agree.
 # It only looks; what is downloaded on request is in mica-fetch.cmake, which the installed package does not have.
 
-set(MICA_PARTS eigen xsimd text)
+set(MICA_PARTS eigen xsimd text checksum)
 
 macro(mica_find_highway)
   if(NOT TARGET hwy::hwy)
@@ -51,6 +51,21 @@ macro(mica_find_at_least target package at_least)
   endif()
 endmacro()
 
+# A library whose headers are all that is used: their folder, if they say that they are new enough.
+function(mica_find_headers target header version_pattern)
+  if(TARGET ${target})
+    return()
+  endif()
+  find_path(MICA_FOLDER_OF_${header} ${header})
+  if(MICA_FOLDER_OF_${header})
+    file(STRINGS "${MICA_FOLDER_OF_${header}}/${header}" version REGEX "${version_pattern}")
+    if(version)
+      add_library(${target} INTERFACE IMPORTED GLOBAL)
+      target_include_directories(${target} INTERFACE "${MICA_FOLDER_OF_${header}}")
+    endif()
+  endif()
+endfunction()
+
 # Looks for what an optional part needs. Sets MICA_<part>_LIBRARIES, and _LACKS to what is missing.
 macro(mica_find_part part)
   set(MICA_${part}_LIBRARIES "")
@@ -69,6 +84,9 @@ macro(mica_find_part part)
     mica_find_library(PCRE2::8BIT pcre2 libpcre2-8 10.40)
     mica_find_at_least(nlohmann_json::nlohmann_json nlohmann_json 3.11)
     set(MICA_${part}_LIBRARIES PCRE2::8BIT nlohmann_json::nlohmann_json)
+  elseif(${part} STREQUAL checksum)
+    mica_find_headers(xxHash::headers xxhash.h "VERSION_MINOR +([8-9]|[1-9][0-9])") # 0.8, the first with XXH3
+    set(MICA_${part}_LIBRARIES xxHash::headers)
   else()
     set(MICA_${part}_LACKS "part of that name; the parts are ${MICA_PARTS}")
   endif()

@@ -59,6 +59,10 @@ if(NOT TARGET PCRE2::8BIT)
   mica_wrap(PCRE2::8BIT pcre2-8-static)
 endif()
 
+mica_find_part(checksum)
+mica_fetch_headers(xxHash::headers xxhash . https://github.com/Cyan4973/xxHash/archive/v0.8.2.tar.gz
+  baee0c6afd4f03165de7a4e67988d16f0f2b257b51d0e3cb91909302a26a79c4)
+
 if(MICA_BUILD_PROGRAM)
   find_package(CLI11 CONFIG QUIET)
   mica_fetch_headers(CLI11::CLI11 cli11 include https://github.com/CLIUtils/CLI11/archive/v2.6.2.tar.gz

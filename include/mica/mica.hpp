@@ -25,6 +25,7 @@
 
 // io: files, maps, direct reads
 #include "mica/io/atomic_file.hpp"
+#include "mica/io/checksum.hpp"
 #include "mica/io/direct.hpp"
 #include "mica/io/file.hpp"
 #include "mica/io/free_space.hpp"
@@ -139,7 +140,9 @@
 #include "mica/tensor/rows16.hpp"
 
 // gguf: the file format
+#include "mica/gguf/append.hpp"
 #include "mica/gguf/array.hpp"
+#include "mica/gguf/fingerprint.hpp"
 #include "mica/gguf/header.hpp"
 #include "mica/gguf/metadata.hpp"
 #include "mica/gguf/reader.hpp"
@@ -193,6 +196,9 @@
 #include "mica/kv/reserved.hpp"
 #include "mica/kv/segmented.hpp"
 #include "mica/kv/slab.hpp"
+#include "mica/kv/snapshot.hpp"
+#include "mica/kv/snapshot_reader.hpp"
+#include "mica/kv/snapshot_writer.hpp"
 #include "mica/kv/spilled.hpp"
 
 // block: the parts of a layer
@@ -270,6 +276,7 @@
 
 // model: the transformer, composed from policies
 #include "mica/model/activations.hpp"
+#include "mica/model/cache_file.hpp"
 #include "mica/model/choice.hpp"
 #include "mica/model/chosen.hpp"
 #include "mica/model/forward.hpp"
@@ -308,6 +315,7 @@
 #include "mica/runtime/open_options.hpp"
 #include "mica/runtime/running_mean.hpp"
 #include "mica/runtime/session.hpp"
+#include "mica/runtime/session_note.hpp"
 #include "mica/runtime/sorted.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica/runtime/together.hpp"

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numbers>
+#include <span>
 #include <vector>
 
 namespace mica::block {
@@ -38,6 +39,10 @@ class RopeFrequencies {
 
   /// Pairs of a head that rotate.
   [[nodiscard]] std::size_t pairs() const noexcept { return frequencies_.size(); }
+  /// Radians per position, by pair.
+  [[nodiscard]] std::span<const double> frequencies() const noexcept { return frequencies_; }
+  /// What all pairs are multiplied by.
+  [[nodiscard]] double magnitude() const noexcept { return magnitude_; }
 
   /// Row r of the tables becomes the angles of position pos + r.
   void fill(std::size_t pos, MatrixView<float> cos, MatrixView<float> sin) const noexcept {  // (n, pairs)

@@ -6,6 +6,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
+#include "mica/gguf/append.hpp"
 #include "mica/gguf/metadata.hpp"
 #include "mica/gguf/tensor_info.hpp"
 #include "mica/io/atomic_file.hpp"
@@ -107,18 +108,6 @@ template <Number T>
   }
 }
 
-template <Number T>
-void append_number(std::vector<std::byte>& out, T value) {
-  const auto bytes = std::as_bytes(std::span(&value, 1));
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-
-inline void append_text(std::vector<std::byte>& out, std::string_view text) {
-  append_number(out, std::uint64_t{text.size()});
-  const auto bytes = std::as_bytes(std::span(text));
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-
 inline void append_type(std::vector<std::byte>& out, ValueType type) {
   append_number(out, static_cast<std::uint32_t>(type));
 }
@@ -131,7 +120,7 @@ inline Writer::Writer(std::uint32_t alignment) : alignment_(alignment) {
   if (alignment == 32) return;
   std::vector<std::byte> value;
   detail::append_type(value, ValueType::u32);
-  detail::append_number(value, alignment);
+  append_number(value, alignment);
   pairs_.push_back({"general.alignment", std::move(value)});
 }
 
@@ -139,14 +128,14 @@ template <Number T>
 void Writer::set(std::string_view key, T value) {
   std::vector<std::byte> bytes;
   detail::append_type(bytes, detail::value_type_of<T>());
-  detail::append_number(bytes, value);
+  append_number(bytes, value);
   put(key, std::move(bytes));
 }
 
 inline void Writer::set(std::string_view key, std::string_view value) {
   std::vector<std::byte> bytes;
   detail::append_type(bytes, ValueType::string);
-  detail::append_text(bytes, value);
+  append_text(bytes, value);
   put(key, std::move(bytes));
 }
 
@@ -161,12 +150,12 @@ void Writer::set_array(std::string_view key, const Range& values) {
   } else {
     detail::append_type(bytes, detail::value_type_of<T>());
   }
-  detail::append_number(bytes, static_cast<std::uint64_t>(std::size(values)));
+  append_number(bytes, static_cast<std::uint64_t>(std::size(values)));
   for (const auto& value : values) {
     if constexpr (texts) {
-      detail::append_text(bytes, value);
+      append_text(bytes, value);
     } else {
-      detail::append_number(bytes, static_cast<T>(value));
+      append_number(bytes, static_cast<T>(value));
     }
   }
   put(key, std::move(bytes));
@@ -248,20 +237,20 @@ inline void Writer::refuse_duplicates() const {
 
 inline std::vector<std::byte> Writer::header() const {
   std::vector<std::byte> out;
-  for (const char c : {'G', 'G', 'U', 'F'}) detail::append_number(out, c);
-  detail::append_number(out, std::uint32_t{3});
-  detail::append_number(out, std::uint64_t{tensors_.size()});
-  detail::append_number(out, std::uint64_t{pairs_.size()});
+  for (const char c : {'G', 'G', 'U', 'F'}) append_number(out, c);
+  append_number(out, std::uint32_t{3});
+  append_number(out, std::uint64_t{tensors_.size()});
+  append_number(out, std::uint64_t{pairs_.size()});
   for (const Pair& pair : pairs_) {
-    detail::append_text(out, pair.key);
+    append_text(out, pair.key);
     out.insert(out.end(), pair.value.begin(), pair.value.end());
   }
   for (const auto& [info, fill] : tensors_) {
-    detail::append_text(out, info.name);
-    detail::append_number(out, std::uint32_t{info.n_dims});
-    for (std::size_t d = 0; d < info.n_dims; ++d) detail::append_number(out, info.dims[d]);
-    detail::append_number(out, static_cast<std::uint32_t>(info.format.id));
-    detail::append_number(out, info.offset);
+    append_text(out, info.name);
+    append_number(out, std::uint32_t{info.n_dims});
+    for (std::size_t d = 0; d < info.n_dims; ++d) append_number(out, info.dims[d]);
+    append_number(out, static_cast<std::uint32_t>(info.format.id));
+    append_number(out, info.offset);
   }
   out.resize(round_up(out.size(), std::size_t{alignment_}));
   return out;

@@ -32,15 +32,37 @@ class RecurrentState {
 
   [[nodiscard]] std::size_t size() const noexcept { return state_.size(); }
   [[nodiscard]] float* data() noexcept { return state_.data(); }
+  [[nodiscard]] std::span<float> span() noexcept { return state_.span(); }
+
+  /// Copies that it has places for.
+  [[nodiscard]] std::size_t checkpoints() const noexcept { return copies_.size(); }
+  /// After how many tokens each copy is, the fewest first.
+  [[nodiscard]] std::vector<std::size_t> copies() const {
+    std::vector<std::size_t> tokens;
+    for (const Copy& copy : copies_) {
+      if (copy.filled) tokens.push_back(copy.tokens);
+    }
+    std::sort(tokens.begin(), tokens.end());
+    return tokens;
+  }
+  /// The copy after so many tokens, which is there.
+  [[nodiscard]] std::span<const float> copy(std::size_t tokens) const noexcept {
+    return {address(*latest(tokens)), size()};
+  }
 
   /// Keeps a copy of the state as that after `tokens` tokens; when all places are taken, the copy of the fewest tokens goes.
   void save(std::size_t tokens) noexcept {
-    if (copies_.empty()) return;
+    const std::span<float> place = make_copy(tokens);
+    if constexpr (!A::dry) std::copy_n(state_.data(), place.size(), place.data());
+  }
+  /// The same for a copy that the caller fills; empty where there are no places.
+  [[nodiscard]] std::span<float> make_copy(std::size_t tokens) noexcept {
+    if (copies_.empty()) return {};
     const auto place = std::min_element(copies_.begin(), copies_.end(), [](const Copy& a, const Copy& b) {
       return a.filled != b.filled ? b.filled : a.tokens < b.tokens;
     });
     *place = {tokens, true};
-    if constexpr (!A::dry) std::copy_n(state_.data(), size(), address(*place));
+    return {address(*place), size()};
   }
 
   /// The state becomes the latest one known that is not after `tokens`; answers how many tokens it holds. Later copies are

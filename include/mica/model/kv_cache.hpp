@@ -19,6 +19,7 @@ struct KvCache {
   kv::RecurrentState<typename Storage::Allocator> state;
   std::vector<kv::LayerShape> layers = {};  // of the storage
   std::size_t tokens = 0;
+  std::vector<std::size_t> lost = {};  // by layer: tiles before it were not in the file that it came from
 
   /// Forgets all tokens from `count` on; memory may go back. Answers how many tokens it still holds: `count`, or fewer
   /// where a recurrent state had to go back to a checkpoint, or a window has lost what the next token would see; the tokens in
@@ -31,8 +32,9 @@ struct KvCache {
   /// The same for a state that has seen more than `tokens`.
   std::size_t restore(std::size_t count) noexcept {
     tokens = restore_state(count);
-    if (!kv::goes_on(storage, layers, tokens)) tokens = restore_state(0);
+    if (!goes_on()) tokens = restore_state(0);
     storage.shrink(tokens);
+    if (tokens == 0) lost.clear();
     return tokens;
   }
 
@@ -44,13 +46,20 @@ struct KvCache {
     if constexpr (SharingStorage<Storage>) {
       count = state.adopt(other.state, other.tokens, count);
       tokens = count == 0 ? 0 : storage.adopt(other.storage, count);
-      if (!kv::goes_on(storage, layers, tokens)) tokens = 0;
+      lost = other.lost;
+      if (!goes_on()) tokens = 0;
       if (tokens == 0) restore(0);
     }
     return tokens;
   }
 
  private:
+  [[nodiscard]] bool goes_on() const noexcept {
+    for (std::size_t layer = 0; layer < lost.size(); ++layer) {
+      if (lost[layer] * format::tile_tokens > layers[layer].first_seen(tokens)) return false;
+    }
+    return kv::goes_on(storage, layers, tokens);
+  }
   std::size_t restore_state(std::size_t count) noexcept {
     return state.size() == 0 ? count : state.restore(count);
   }

@@ -12,8 +12,10 @@
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/rope.hpp"
+#include "mica/gguf/fingerprint.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/model/activations.hpp"
+#include "mica/model/cache_file.hpp"
 #include "mica/model/forward.hpp"
 #include "mica/model/kv_cache.hpp"
 #include "mica/model/part.hpp"
@@ -123,6 +125,17 @@ class BasicTransformer {
   /// call; empty when the head could not be read.
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept;
 
+  /// What a file of this cache says of itself, but for tokens and note. Raises ErrorCode::unsupported without xxHash.
+  [[nodiscard]] kv::SnapshotInfo describe(const Cache& cache) const;
+  /// Writes what describe() announced. Raises ErrorCode::failed when the system cannot take it.
+  void save(Cache& cache, kv::SnapshotWriter& out) const;
+  /// Raises ErrorCode::usage where a saved cache is of another model or of other elements, saying which.
+  void check_saved(const kv::SnapshotReader& in) const;
+  /// An empty cache becomes what was saved and checked, up to `count` tokens: model/cache_file.hpp.
+  [[nodiscard]] model::StepStatus load(Cache& cache, const kv::SnapshotReader& in, std::size_t count) const {
+    return model::CacheFile<Storage>(cache).load(in, count);
+  }
+
   /// Shows every later step to the observer, which outlives them; null: nobody.
   void observe(Observer* observer) noexcept { observer_ = observer; }
 
@@ -140,6 +153,8 @@ class BasicTransformer {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
   [[nodiscard]] std::vector<std::size_t> kv_index() const;
+  [[nodiscard]] std::vector<std::size_t> kv_head_dims() const;
+  [[nodiscard]] kv::SnapshotInfo identity() const;
   [[nodiscard]] model::PartsStatus reserve(std::span<const Part> parts) noexcept;
   [[nodiscard]] model::Forward<BasicTransformer> forward(std::span<const Part> parts) noexcept;
   [[nodiscard]] bool embed(model::Forward<BasicTransformer>& forward, std::span<const Part> parts) noexcept;
@@ -158,6 +173,7 @@ class BasicTransformer {
   std::vector<block::RopeFrequencies> frequencies_;  // by rope
   std::vector<std::size_t> kv_index_;                // by layer: its place in the storage
   std::vector<std::size_t> state_at_;  // by layer: where its recurrent state begins; and the end
+  std::uint64_t fingerprint_ = 0;      // of the document, for files of caches
   Observer* observer_ = nullptr;
   model::Activations<Allocator> activations_;
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_.residual()
@@ -214,7 +230,9 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
       kv_index_(kv_index()),
       state_at_(detail::state_offsets(config_)),
       activations_(config_, std::clamp<std::size_t>(options.chunk, 1, n_ctx_), logits_rows_,
-                   executor.workers(), options.fast8, allocator) {}
+                   executor.workers(), options.fast8, allocator) {
+  if constexpr (!dry && io::Checksum::available) fingerprint_ = gguf::fingerprint(document);
+}
 
 template <class F, class P>
 std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
@@ -387,6 +405,85 @@ void BasicTransformer<F, P>::finish_logits(MatrixView<float> logits) noexcept {
       Kernels::softcap(kernel::SoftcapArgs{logits, config_.logit_softcap, row, row + 1});
     }
   });
+}
+
+/// By layer of the storage.
+template <class F, class P>
+std::vector<std::size_t> BasicTransformer<F, P>::kv_head_dims() const {
+  std::vector<std::size_t> dims;
+  for (const arch::LayerConfig& layer : config_.layers) {
+    if (layer.stores_kv()) dims.push_back(layer.head_dim);
+  }
+  return dims;
+}
+
+/// Of an empty cache.
+template <class F, class P>
+kv::SnapshotInfo BasicTransformer<F, P>::identity() const {
+  kv::SnapshotInfo info;
+  info.arch = config_.arch;
+  info.model = fingerprint_;
+  io::Checksum positions;
+  for (const block::RopeFrequencies& rope : frequencies_) {
+    positions.add(std::as_bytes(rope.frequencies()));
+    const double magnitude = rope.magnitude();
+    positions.add(std::as_bytes(std::span(&magnitude, 1)));
+  }
+  info.positions = positions.value();
+  elements_.visit_keys([&](auto e) { info.keys = decltype(e)::type::name; });
+  elements_.visit_values([&](auto e) { info.values = decltype(e)::type::name; });
+  for (const kv::LayerShape& layer : kv_shape()) {
+    info.layers.push_back({layer.kv_heads, layer.tile_bytes, layer.window, 0});
+  }
+  info.state_floats = state_at_.back();
+  return info;
+}
+
+template <class F, class P>
+kv::SnapshotInfo BasicTransformer<F, P>::describe(const Cache& cache) const {
+  kv::SnapshotInfo info = identity();
+  model::describe(cache, info);
+  return info;
+}
+
+template <class F, class P>
+void BasicTransformer<F, P>::save(Cache& cache, kv::SnapshotWriter& out) const {
+  const std::vector<std::size_t> head_dims = kv_head_dims();
+  const std::vector<float> zeros(head_dims.empty() ? 0
+                                                   : *std::max_element(head_dims.begin(), head_dims.end()));
+  const auto clear = [&](std::size_t layer, std::byte* tile, std::size_t slot) {
+    const std::size_t d = head_dims[layer], value_offset = kv::key_bytes(elements_, d);
+    for (; slot < format::tile_tokens; ++slot) {
+      elements_.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, zeros.data()); });
+      elements_.visit_values(
+          [&](auto e) { decltype(e)::type::store_value(tile + value_offset, slot, d, zeros.data()); });
+    }
+  };
+  model::CacheFile<Storage>(cache).save(out, clear);
+}
+
+template <class F, class P>
+void BasicTransformer<F, P>::check_saved(const kv::SnapshotReader& in) const {
+  const kv::SnapshotInfo own = identity(), &saved = in.info();
+  const auto same = [&](std::string_view what, const auto& found, const auto& needed,
+                        std::string_view way_out) {
+    MICA_CHECK(found == needed, usage, in.path(), ": ", what, " ", escaped(join(found)), "; this one has ",
+               needed, "; ", way_out);
+  };
+  same("was saved with a model of the family", saved.arch, own.arch, "use that model, or another file");
+  same("was saved with keys in", saved.keys, own.keys, "use -ctk with that, or another file");
+  same("was saved with values in", saved.values, own.values, "use -ctv with that, or another file");
+  same("was saved with the model of fingerprint", saved.model, own.model, "use that model, or another file");
+  same("was saved with rotations of checksum", saved.positions, own.positions,
+       "use -c as when it was saved, or another file");
+  same("has a recurrent state of", saved.state_floats, own.state_floats, "the file is of another model");
+  bool alike = saved.layers.size() == own.layers.size();
+  for (std::size_t l = 0; alike && l < own.layers.size(); ++l) {
+    kv::SnapshotInfo::Layer layer = saved.layers[l];
+    layer.first_tile = 0;
+    alike = layer == own.layers[l];
+  }
+  MICA_CHECK(alike, usage, in.path(), ": was saved with other layers; the file is of another model");
 }
 
 template <class F, class P>

@@ -42,6 +42,15 @@ template <class M>
 concept SharingModel = StepModel<M> && requires(typename M::Cache& cache, const typename M::Cache& other) {
   { cache.adopt(other, std::size_t{}) } noexcept -> std::same_as<std::size_t>;
 };
+/// What sessions that are saved and opened need of it.
+template <class M>
+concept SavingModel = StepModel<M> && requires(const M& model, typename M::Cache& cache, kv::SnapshotWriter& out,
+                                               const kv::SnapshotReader& in, std::size_t count) {
+  { model.describe(cache) } -> std::same_as<kv::SnapshotInfo>;
+  { model.save(cache, out) };
+  { model.check_saved(in) };
+  { model.load(cache, in, count) } -> std::same_as<model::StepStatus>;
+};
 // clang-format on
 
 class AnyModel {
@@ -98,6 +107,14 @@ class AnyModel {
   [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, text::TokenId token) noexcept {
     return model_->first_non_finite_layer(*cache.base_, token);
   }
+  [[nodiscard]] kv::SnapshotInfo describe(const Cache& cache) const { return model_->describe(*cache.base_); }
+  void save(Cache& cache, kv::SnapshotWriter& out) const { model_->save(*cache.base_, out); }
+  void check_saved(const kv::SnapshotReader& in) const { model_->check_saved(in); }
+  [[nodiscard]] model::StepStatus load(Cache& cache, const kv::SnapshotReader& in, std::size_t count) const {
+    const model::StepStatus status = model_->load(*cache.base_, in, count);
+    cache.tokens = cache.base_->tokens();
+    return status;
+  }
 
  private:
   struct Interface {
@@ -112,6 +129,11 @@ class AnyModel {
     virtual model::PartsStatus step(std::span<const Part> parts) noexcept = 0;
     virtual MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept = 0;
     virtual std::size_t first_non_finite_layer(CacheBase& cache, text::TokenId token) noexcept = 0;
+    virtual kv::SnapshotInfo describe(CacheBase& cache) const = 0;
+    virtual void save(CacheBase& cache, kv::SnapshotWriter& out) const = 0;
+    virtual void check_saved(const kv::SnapshotReader& in) const = 0;
+    virtual model::StepStatus load(CacheBase& cache, const kv::SnapshotReader& in,
+                                   std::size_t count) const = 0;
   };
 
   template <class T>
@@ -153,6 +175,12 @@ class AnyModel {
     std::size_t first_non_finite_layer(CacheBase& cache, text::TokenId token) noexcept override {
       return model.first_non_finite_layer(cache_of(cache), token);
     }
+    kv::SnapshotInfo describe(CacheBase& cache) const override { return model.describe(cache_of(cache)); }
+    void save(CacheBase& cache, kv::SnapshotWriter& out) const override { model.save(cache_of(cache), out); }
+    void check_saved(const kv::SnapshotReader& in) const override { model.check_saved(in); }
+    model::StepStatus load(CacheBase& cache, const kv::SnapshotReader& in, std::size_t count) const override {
+      return model.load(cache_of(cache), in, count);
+    }
     static typename T::Cache& cache_of(CacheBase& cache) noexcept {
       return static_cast<CacheHolder<T>&>(cache).cache;
     }
@@ -166,6 +194,6 @@ class AnyModel {
   std::unique_ptr<Interface> model_;
 };
 
-static_assert(BatchModel<AnyModel> && SharingModel<AnyModel>);
+static_assert(BatchModel<AnyModel> && SharingModel<AnyModel> && SavingModel<AnyModel>);
 
 }  // namespace mica

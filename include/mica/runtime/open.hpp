@@ -50,6 +50,10 @@ class BasicModel {
 
   /// An empty sequence. Sessions of one model take turns.
   [[nodiscard]] Session<AnyModel> session() { return Session<AnyModel>(parts_->transformer); }
+  /// The sequence that Session::save() wrote there; raises as Session::open().
+  [[nodiscard]] Session<AnyModel> open_session(const std::string& path, SessionNote* note = nullptr) {
+    return Session<AnyModel>::open(parts_->transformer, path, note);
+  }
 
  private:
   /// In the order in which they need each other.

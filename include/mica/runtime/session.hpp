@@ -2,17 +2,21 @@
 //
 // One sequence on a model: tokens go in by chunks, logits come out, tokens can be taken back. Works on a
 // concrete Transformer and on AnyModel alike; knows ids and no text (runtime/generate.hpp does). Sessions may share a step
-// (runtime/together.hpp).
+// (runtime/together.hpp), and go on in another process.
 #pragma once
 
 #include "mica/base/assert.hpp"
 #include "mica/base/finite.hpp"
 #include "mica/runtime/any_model.hpp"
+#include "mica/runtime/session_note.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,6 +33,16 @@ class Session {
   /// The model outlives the session.
   explicit Session(Model& model) : model_(&model), cache_(model.make_cache()) {}
 
+  /// The session that was saved there. Reads its tokens; keys and values come with the first feed(), for the tokens that a rewind() has
+  /// left until then. note: what was saved beside it.
+  /// Raises ErrorCode::file for a file that is damaged or no saved session; usage for one of another model or of other elements;
+  /// limit when the context has too few tokens.
+  [[nodiscard]] static Session open(Model& model, const std::string& path,
+                                    SessionNote* note = nullptr) requires SavingModel<Model>;
+  /// Writes the session to a file, whole or not at all: the former one stays until the new one is there.
+  /// Raises ErrorCode::file where it cannot be written; failed when the disk is full; unsupported without xxHash.
+  void save(const std::string& path, const SessionNote& note = {}) requires SavingModel<Model>;
+
   /// The tokens so far.
   [[nodiscard]] std::span<const text::TokenId> tokens() const noexcept { return tokens_; }
   /// Tokens that still fit.
@@ -38,7 +52,8 @@ class Session {
 
   /// Appends tokens, chunk by chunk. On shortage the chunks before it have been taken: see tokens().
   /// cancel: looked at between chunks; when it is set, what is done is kept and the answer is ok.
-  /// Raises ErrorCode::usage for an id outside the vocabulary.
+  /// Raises ErrorCode::usage for an id outside the vocabulary; file where the file it was opened from is damaged, naming the part: then
+  /// another feed() runs its tokens again.
   [[nodiscard]] model::StepStatus feed(std::span<const text::TokenId> tokens,
                                        const std::atomic<bool>* cancel = nullptr) {
     return feed_rows(tokens, cancel, [](std::size_t, std::size_t) {});
@@ -100,8 +115,9 @@ class Session {
  private:
   friend class Together<Model>;
 
-  /// Runs the tokens again that the cache has lost.
-  [[nodiscard]] model::StepStatus replay() noexcept;
+  /// Brings back what the cache has lost: from the file that the session was opened from, or by running tokens again.
+  [[nodiscard]] model::StepStatus replay();
+  [[nodiscard]] model::StepStatus load_saved() requires SavingModel<Model>;
   /// The cache took these tokens; the first of them is row `first_row` of the step.
   void took(std::span<const text::TokenId> tokens, std::size_t first_row) {
     chunk_begin_ = tokens_.size();
@@ -116,8 +132,50 @@ class Session {
   std::vector<std::size_t> rows_;
   std::size_t chunk_begin_ = 0;  // of the last chunk, whose hidden states the model still has
   std::size_t chunk_size_ = 0;
-  std::size_t first_row_ = 0;  // of the step, where the chunk lies in it
+  std::size_t first_row_ = 0;                  // of the step, where the chunk lies in it
+  std::unique_ptr<kv::SnapshotReader> saved_;  // until its tiles are read
 };
+
+template <StepModel Model>
+Session<Model> Session<Model>::open(Model& model, const std::string& path,
+                                    SessionNote* note) requires SavingModel<Model> {
+  auto saved = std::make_unique<kv::SnapshotReader>(path);
+  model.check_saved(*saved);
+  const kv::SnapshotInfo& info = saved->info();
+  MICA_CHECK(info.tokens.size() <= model.n_ctx(), limit, path, ": has ", info.tokens.size(),
+             " tokens; the context has room for ", model.n_ctx(), "; use a larger -c");
+  SessionNote found = detail::note_of(path, info.note);
+  Session session(model);
+  session.check_ids(info.tokens);
+  session.check_ids(found.next);
+  session.tokens_ = info.tokens;
+  session.saved_ = std::move(saved);
+  if (note != nullptr) *note = std::move(found);
+  return session;
+}
+
+template <StepModel Model>
+void Session<Model>::save(const std::string& path, const SessionNote& note) requires SavingModel<Model> {
+  MICA_CHECK(load_saved() == model::StepStatus::ok, budget,
+             "no memory to read the saved session that is to be saved again");
+  kv::SnapshotInfo info = model_->describe(cache_);
+  info.tokens = tokens_;
+  info.note = detail::to_bytes(note);
+  kv::SnapshotWriter out(path, info);
+  model_->save(cache_, out);
+  out.commit();
+}
+
+/// Without memory the file stays for another try; after an error it does not.
+template <StepModel Model>
+model::StepStatus Session<Model>::load_saved() requires SavingModel<Model> {
+  if (saved_ == nullptr) return model::StepStatus::ok;
+  auto saved = std::move(saved_);
+  const auto count = std::min<std::size_t>(tokens_.size(), saved->info().cached);
+  const model::StepStatus status = model_->load(cache_, *saved, count);
+  if (status != model::StepStatus::ok) saved_ = std::move(saved);
+  return status;
+}
 
 template <StepModel Model>
 void Session<Model>::check_ids(std::span<const text::TokenId> tokens) const {
@@ -147,7 +205,11 @@ model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> token
 }
 
 template <StepModel Model>
-model::StepStatus Session<Model>::replay() noexcept {
+model::StepStatus Session<Model>::replay() {
+  if constexpr (SavingModel<Model>) {
+    const model::StepStatus loaded = load_saved();
+    if (loaded != model::StepStatus::ok) return loaded;
+  }
   while (cache_.tokens < tokens_.size()) {
     const std::size_t n = std::min(tokens_.size() - cache_.tokens, model_->chunk());
     const model::StepStatus status = model_->step(cache_, std::span(tokens_).subspan(cache_.tokens, n));

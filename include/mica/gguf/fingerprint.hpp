@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A number that tells models apart: of tensors' names, shapes and types, of the family's keys, and of samples of the data. It is the
+// same for a file and its shards, for any order of tensors and keys, and for files that differ in what describes them only (a name, a licence).
+// Limit: models that differ in tensors or parts of tensors that are not sampled have one fingerprint.
+#pragma once
+
+#include "mica/gguf/reader.hpp"
+#include "mica/io/checksum.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::gguf {
+
+namespace detail {
+
+inline constexpr std::size_t sampled_tensors = 32;
+inline constexpr std::size_t sample_bytes = 4096;
+
+inline void add_text(io::Checksum& sum, std::string_view text) {
+  const std::uint64_t size = text.size();
+  sum.add(std::as_bytes(std::span(&size, 1)));
+  sum.add(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+/// The middle of a tensor's data.
+inline void add_sample(io::Checksum& sum, const Document& document, const TensorInfo& tensor) {
+  std::array<std::byte, sample_bytes> bytes;
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(tensor.bytes, sample_bytes));
+  const std::uint64_t at = tensor.offset + (tensor.bytes - n) / 2;
+  document.source(tensor).read_at(at, std::span(bytes).first(n));
+  sum.add(std::span(bytes).first(n));
+}
+
+/// Keys that begin with the name of the family, in the order of their names.
+inline void add_family_keys(io::Checksum& sum, const Metadata& metadata) {
+  const std::string prefix =
+      join(metadata.get<std::string_view>("general.architecture").value_or(std::string_view()), ".");
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < metadata.size(); ++i) {
+    if (metadata.key(i).starts_with(prefix)) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return metadata.key(a) < metadata.key(b); });
+  for (const std::size_t i : order) {
+    add_text(sum, metadata.key(i));
+    sum.add(metadata.value(i).bytes());
+  }
+}
+
+}  // namespace detail
+
+/// Raises as Document::read, and ErrorCode::unsupported without xxHash. Cost: 32 reads of 4 KiB, spread over the file.
+[[nodiscard]] inline std::uint64_t fingerprint(const Document& document) {
+  io::Checksum sum;
+  detail::add_family_keys(sum, document.metadata());
+  std::vector<const TensorInfo*> tensors;
+  for (const TensorInfo& tensor : document.tensors()) tensors.push_back(&tensor);
+  std::sort(tensors.begin(), tensors.end(),
+            [](const TensorInfo* a, const TensorInfo* b) { return a->name < b->name; });
+  for (const TensorInfo* tensor : tensors) {
+    detail::add_text(sum, tensor->name);
+    sum.add(std::as_bytes(std::span(tensor->dims)));
+    detail::add_text(sum, tensor->format.name);
+  }
+  const std::size_t samples = std::min(tensors.size(), detail::sampled_tensors);
+  for (std::size_t i = 0; i < samples; ++i) {
+    detail::add_sample(sum, document, *tensors[i * tensors.size() / samples]);
+  }
+  return sum.value();
+}
+
+}  // namespace mica::gguf
