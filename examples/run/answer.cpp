@@ -6,6 +6,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/runtime/complete.hpp"
+#include "saved_session.hpp"
 
 #include <utility>
 
@@ -47,12 +48,16 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
   MICA_CHECK(prompt.size() <= session.room(), limit, "the prompt has ", prompt.size(),
              " tokens; the context of ", session.model().n_ctx(), " has room for ", session.room(),
              "; use a larger -c");
+  unfed_ = 0;
+  const std::size_t before = session.tokens().size();
   if (options_.n_predict == 0) return read_only(session, prompt);
   result_ = generate(session, model_.tokenizer(), sampler_, drafter_, prompt, generate_,
                      [&](std::string_view piece) {
                        show(piece);
                        return true;
                      });
+  const std::size_t read = std::min(prompt.size(), session.tokens().size() - before);
+  unfed_ = result_.tokens.size() - (session.tokens().size() - before - read);
   show_end();
   return exit_code(result_.reason);
 }
@@ -120,9 +125,20 @@ std::string Answerer::json_object() const {
 }
 
 int complete_text(const Options& options, Model& model, const std::string& prompt) {
-  auto session = model.session();
+  SavedSession saved(options, model);
   Answerer answerer(options, model);
-  return answerer.answer(session, prompt_ids(model.tokenizer(), prompt));
+  std::vector<TokenId> text;
+  if (saved.resumed() && prompt.empty()) {
+    const auto held = saved.session().tokens();
+    const SessionNote& note = saved.note();
+    text.assign(held.begin(), held.end());
+    text.insert(text.end(), note.next.begin(), note.next.end());
+    if (note.sampler) answerer.restore_sampler(*note.sampler);
+  }
+  if (text.empty()) text = prompt_ids(model.tokenizer(), prompt);
+  const int code = answerer.answer(saved.session(), bring_in_line(saved.session(), text));
+  saved.save(answerer);
+  return code;
 }
 
 }  // namespace mica::program

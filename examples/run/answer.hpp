@@ -37,6 +37,12 @@ class Answerer {
   /// The text of the last answer.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const GenerateResult& result() const noexcept { return result_; }
+  /// Tokens of the last answer that the session has not taken: the last one, as a rule.
+  [[nodiscard]] std::span<const TokenId> unfed() const noexcept {
+    return std::span(result_.tokens).last(unfed_);
+  }
+  [[nodiscard]] sample::SamplerState sampler_state() const { return sampler_.save(); }
+  void restore_sampler(const sample::SamplerState& state) noexcept { sampler_.restore(state); }
 
  private:
   int read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
@@ -51,10 +57,11 @@ class Answerer {
   GenerateOptions generate_;
   GenerateResult result_;
   std::string text_;
+  std::size_t unfed_ = 0;  // tokens of the result
   bool timings_shown_ = true;
 };
 
-/// Goes on with a text, without a template; an empty one begins with BOS. Returns the exit code.
+/// Goes on with a text, without a template; an empty one begins with BOS, or where a saved session ended. Returns the exit code.
 int complete_text(const Options& options, Model& model, const std::string& prompt);
 
 }  // namespace mica::program

@@ -68,7 +68,10 @@ class Chat {
       const auto line = lines_.read("> ");
       if (!line) break;
       if (interrupted()) {  // while somebody was typing
-        if (warned) return 130;
+        if (warned) {
+          conversation_.save(answerer_);
+          return 130;
+        }
         warned = true;
         forget_interrupt();
         write_error("\n(once more, or Ctrl-D, to leave)\n");
@@ -77,6 +80,7 @@ class Chat {
       warned = false;
       take(lines_.with_quoted_lines(*line));
     }
+    conversation_.save(answerer_);
     return code_;
   }
 

@@ -3,6 +3,7 @@
 #include "console.hpp"
 #include "input.hpp"
 #include "load.hpp"
+#include "saved_session.hpp"
 #include "verbs.hpp"
 
 #include <optional>
@@ -12,6 +13,7 @@
 namespace mica::program {
 
 int complete(const Options& options) {
+  check_session_file(options);
   std::optional<std::string> prompt = prompt_of(options);
   if (!prompt && ::isatty(STDIN_FILENO) == 0) prompt = read_text("-");
   Model model = open_model(options);

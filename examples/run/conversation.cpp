@@ -2,25 +2,49 @@
 #include "conversation.hpp"
 
 #include "console.hpp"
+#include "mica/gguf/append.hpp"
+#include "mica/gguf/span_reader.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace mica::program {
+namespace {
+
+/// Messages as the note of a saved session: role and content, one after the other.
+std::string text_of(const std::vector<text::Message>& messages) {
+  std::vector<std::byte> bytes;
+  for (const text::Message& message : messages) {
+    gguf::append_text(bytes, message.role);
+    gguf::append_text(bytes, message.content);
+  }
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<text::Message> messages_of(const std::string& path, std::string_view bytes) {
+  gguf::SpanReader reader(path, std::as_bytes(std::span(bytes)));
+  reader.enter("messages");
+  std::vector<text::Message> messages;
+  while (reader.remaining() > 0) {
+    const auto role = reader.text("a role");
+    messages.push_back({std::string(role), std::string(reader.text("a message"))});
+  }
+  return messages;
+}
+
+}  // namespace
 
 Conversation::Conversation(const Options& options, Model& model, ChatFormat format)
-    : model_(model), format_(std::move(format)), session_(model.session()) {
-  set_system(system_prompt_of(options));
+    : model_(model), format_(std::move(format)), saved_(options, model) {
+  if (saved_.resumed()) messages_ = messages_of(options.session, saved_.note().text);
+  const std::string system = system_prompt_of(options);
+  if (!system.empty() || !saved_.resumed()) set_system(system);
 }
+
+void Conversation::save(const Answerer& answerer) { saved_.save(answerer, text_of(messages_)); }
 
 int Conversation::answer(Answerer& answerer) {
   const std::vector<TokenId> wanted = ids();
-  const auto held = session_.tokens();
-  const auto differs = std::mismatch(wanted.begin(), wanted.end(), held.begin(), held.end()).first;
-  const auto common = static_cast<std::size_t>(differs - wanted.begin());
-  const std::size_t kept = std::min(common, wanted.size() - 1);  // logits come from a token that is fed
-  session_.rewind(kept);
-  const int code = answerer.answer(session_, std::span(wanted).subspan(kept));
+  const int code = answerer.answer(saved_.session(), bring_in_line(saved_.session(), wanted));
   messages_.push_back({"assistant", answerer.text()});
   return code;
 }

@@ -6,6 +6,7 @@
 
 #include "answer.hpp"
 #include "chat_format.hpp"
+#include "saved_session.hpp"
 
 #include <string>
 #include <vector>
@@ -14,15 +15,19 @@ namespace mica::program {
 
 class Conversation {
  public:
-  /// Options and model outlive the conversation. The system prompt of the options is its first message.
+  /// Options and model outlive the conversation. The system prompt of the options is its first message; with a saved session
+  /// the messages are those of its conversation.
   Conversation(const Options& options, Model& model, ChatFormat format);
 
   [[nodiscard]] std::vector<text::Message>& messages() noexcept { return messages_; }
-  [[nodiscard]] const Session<AnyModel>& session() const noexcept { return session_; }
+  [[nodiscard]] const Session<AnyModel>& session() const noexcept { return saved_.session(); }
   [[nodiscard]] const ChatFormat& format() const noexcept { return format_; }
 
   /// Lets the model answer the messages; the answer becomes a message. Returns the exit code of the answer.
   int answer(Answerer& answerer);
+
+  /// Writes the conversation to the file of --session, if there is one.
+  void save(const Answerer& answerer);
 
   /// The system's words; an empty text takes them away.
   void set_system(std::string text);
@@ -41,7 +46,7 @@ class Conversation {
 
   Model& model_;
   ChatFormat format_;
-  Session<AnyModel> session_;
+  SavedSession saved_;
   std::vector<text::Message> messages_;
 };
 

@@ -32,13 +32,13 @@ struct Verb {
   std::string_view example;
 };
 
-// m model, p prompt, c chat, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench,
+// m model, p prompt, c chat, k session, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench,
 // e perplexity, d inspect, q quantize, h convert, a imatrix, y synth
 constexpr Verb verbs[] = {
-    {"run", "complete or answer once; chat when there is no prompt", "mpcrso",
+    {"run", "complete or answer once; chat when there is no prompt", "mpckrso",
      "mica run model.gguf \"Why is the sky blue?\""},
-    {"chat", "talk to a model", "mpcrso", "mica chat model.gguf -sys \"Answer in rhymes.\""},
-    {"complete", "go on with a text, without a template", "mprso",
+    {"chat", "talk to a model", "mpckrso", "mica chat model.gguf -sys \"Answer in rhymes.\""},
+    {"complete", "go on with a text, without a template", "mpkrso",
      "mica complete model.gguf \"Once upon a time\" -n 100"},
     {"inspect", "what is in a file: metadata, tensors, bytes", "mod", "mica inspect model.gguf --tensors"},
     {"tokenize", "text to ids and pieces", "mox", "mica tokenize model.gguf \"Hello\" --json"},
@@ -74,6 +74,13 @@ void add_prompt(CLI::App& app, Options& o) {
       ->group("Prompt");
   app.add_flag("-e,--escape", o.escape, "\\n, \\t and the like in the prompt mean what they mean in C")
       ->group("Prompt");
+}
+
+void add_session(CLI::App& app, Options& o) {
+  app.add_option("--session", o.session,
+                 "goes on where this file ends, if it is there, and writes it anew at the end")
+      ->type_name("FILE")
+      ->group("Session");
 }
 
 void add_chat(CLI::App& app, Options& o) {
@@ -379,6 +386,7 @@ void add_groups(CLI::App& app, const Verb& verb, Options& o) {
       {'m', add_model},
       {'p', add_prompt},
       {'c', add_chat},
+      {'k', add_session},
       {'r', add_run},
       {'s', add_sampler},
       {'o', add_output},

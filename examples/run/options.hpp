@@ -33,6 +33,7 @@ struct Options {
   std::optional<bool> conversation;  // -cnv, -no-cnv
   bool single_turn = false;
   bool no_history = false;    // no file with what was typed
+  std::string session;        // a file, empty
   std::string chat_template;  // name of a built-in format
   std::string chat_template_file;
 
@@ -42,7 +43,7 @@ struct Options {
   std::size_t chunk = 512;
   std::size_t threads = 0;
   std::string targets;  // the best instruction set that kernels may use; empty: the machine's
-  std::string memory;  // "6GiB", "75%", empty
+  std::string memory;   // "6GiB", "75%", empty
 
   // The answer
   std::optional<std::int64_t> n_predict;  // negative: no limit

@@ -7,6 +7,7 @@
 #include "conversation.hpp"
 #include "input.hpp"
 #include "load.hpp"
+#include "saved_session.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -37,7 +38,9 @@ int answer_once(const Options& options, Model& model, ChatFormat format, const s
   Conversation conversation(options, model, std::move(format));
   Answerer answerer(options, model, conversation.format().stop());
   conversation.messages().push_back({"user", prompt});
-  return conversation.answer(answerer);
+  const int code = conversation.answer(answerer);
+  conversation.save(answerer);
+  return code;
 }
 
 /// A template that cannot be used costs the chat, not the model.
@@ -60,15 +63,17 @@ int run_chat(const Options& options, const std::optional<std::string>& prompt) {
 int tell_story(const Options& options) {
   Model model = open_model(options);
   Options told = options;
+  const bool goes_on = session_waits(options);
   const auto most = static_cast<std::int64_t>(model.transformer().n_ctx()) - story_room;
   if (!told.n_predict) told.n_predict = std::clamp<std::int64_t>(most, 1, story_tokens);
-  if (!told.json && !told.jsonl) print(story_beginning);
-  return complete_text(told, model, std::string(story_beginning));
+  if (!told.json && !told.jsonl && !goes_on) print(story_beginning);
+  return complete_text(told, model, goes_on ? std::string() : std::string(story_beginning));
 }
 
 }  // namespace
 
 int run(const Options& options) {
+  check_session_file(options);
   const std::optional<std::string> prompt = prompt_of(options);
   if (options.verb == "chat" || options.conversation == true) return run_chat(options, prompt);
   if (prompt) return run_prompt(options, *prompt);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "saved_session.hpp"
+
+#include "console.hpp"
+#include "mica/io/atomic_file.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+namespace mica::program {
+
+bool session_waits(const Options& options) {
+  std::error_code error;
+  return !options.session.empty() && std::filesystem::exists(options.session, error);
+}
+
+void check_session_file(const Options& options) {
+  if (!options.session.empty()) io::AtomicFile can_be_written(options.session);
+}
+
+SavedSession::SavedSession(const Options& options, Model& model)
+    : options_(options), resumed_(session_waits(options)), session_(take_up(model)) {
+  if (resumed_) {
+    program::note(options, join("mica: ", escaped(options.session), ": goes on after ",
+                                session_.tokens().size(), " tokens"));
+  }
+}
+
+Session<AnyModel> SavedSession::take_up(Model& model) {
+  return resumed_ ? model.open_session(options_.session, &note_) : model.session();
+}
+
+void SavedSession::save(const Answerer& answerer, std::string text) {
+  if (options_.session.empty()) return;
+  SessionNote note{answerer.sampler_state(), {}, std::move(text)};
+  note.next.assign(answerer.unfed().begin(), answerer.unfed().end());
+  // They will be accepted when they are fed.
+  auto& history = note.sampler->history;
+  history.resize(history.size() - std::min(history.size(), note.next.size()));
+  session_.save(options_.session, note);
+}
+
+std::span<const TokenId> bring_in_line(Session<AnyModel>& session, std::span<const TokenId> text) {
+  const auto held = session.tokens();
+  const auto differs = std::mismatch(text.begin(), text.end(), held.begin(), held.end()).first;
+  const auto common = static_cast<std::size_t>(differs - text.begin());
+  const std::size_t kept = std::min(common, text.size() - 1);  // logits come from a token that is fed
+  session.rewind(kept);
+  return text.subspan(kept);
+}
+
+}  // namespace mica::program

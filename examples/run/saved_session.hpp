@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The session of --session FILE: taken up where the file is there, begun where it is not, and written back at the end.
+// Without --session it is a session like any other.
+#pragma once
+
+#include "answer.hpp"
+#include "mica/runtime/open.hpp"
+#include "options.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mica::program {
+
+class SavedSession {
+ public:
+  /// Options and model outlive it. Raises as Session::open() for a file that cannot be taken up.
+  SavedSession(const Options& options, Model& model);
+
+  [[nodiscard]] Session<AnyModel>& session() noexcept { return session_; }
+  [[nodiscard]] const Session<AnyModel>& session() const noexcept { return session_; }
+  /// Whether it was taken up from a file, and what was beside it there.
+  [[nodiscard]] bool resumed() const noexcept { return resumed_; }
+  [[nodiscard]] const SessionNote& note() const noexcept { return note_; }
+
+  /// Writes it back; text: what the next one finds in its note.
+  void save(const Answerer& answerer, std::string text = {});
+
+ private:
+  [[nodiscard]] Session<AnyModel> take_up(Model& model);
+
+  const Options& options_;
+  bool resumed_ = false;
+  SessionNote note_;
+  Session<AnyModel> session_;
+};
+
+/// Whether --session names a file that is there.
+[[nodiscard]] bool session_waits(const Options& options);
+
+/// Raises ErrorCode::file where the file of --session could not be written: now, and not after the answer.
+void check_session_file(const Options& options);
+
+/// Takes back what a session holds beyond its common beginning with a text, and answers the rest of the text, at least its last token.
+[[nodiscard]] std::span<const TokenId> bring_in_line(Session<AnyModel>& session,
+                                                     std::span<const TokenId> text);
+
+}  // namespace mica::program
