@@ -15,7 +15,7 @@
 
 namespace mica::arch {
 
-/// The hyper-parameters of a model. All layers are alike, but for windows, which the family places.
+/// The hyper-parameters of a model. All layers are alike, but for windows, which the family places, and delta nets.
 struct Shape {
   std::string_view name;   // "llama-8b", as command lines spell it
   std::string_view model;  // "Llama 3.1 8B", for people
@@ -35,6 +35,16 @@ struct Shape {
   std::size_t experts = 0;          // in every layer; 0: dense
   std::size_t experts_used = 0;     // by a token
   std::size_t expert_ff_width = 0;  // of one expert
+  std::size_t rope_dims = 0;        // of a head, that rotate; 0: all
+  std::size_t interval = 0;         // every so many-th layer attends, the others keep a state; 0: all attend
+  std::size_t k_heads = 0;          // of a delta net
+  std::size_t v_heads = 0;
+  std::size_t state_dim = 0;  // of its keys, and of its values
+  std::size_t taps = 0;       // of its convolution
+
+  [[nodiscard]] constexpr bool attends(std::size_t layer) const noexcept {
+    return interval == 0 || (layer + 1) % interval == 0;
+  }
 };
 
 /// What the layers of a family have beside the matrices of all families.
@@ -44,6 +54,7 @@ struct FamilyTensors {
   bool head_norms = false;  // of queries and keys
   bool post_norms = false;  // after attention and feed-forward block
   bool fused = false;       // queries, keys and values in one tensor; gate and up in another
+  bool gated = false;  // queries come with a gate; the norm before the feed-forward block has another name
 };
 
 /// The families that shapes may name.
@@ -55,6 +66,7 @@ inline constexpr FamilyTensors family_tensors[] = {
     {.arch = "gemma2", .post_norms = true},
     {.arch = "gemma3", .head_norms = true, .post_norms = true},
     {.arch = "phi3", .fused = true},
+    {.arch = "qwen35", .head_norms = true, .gated = true},
 };
 
 namespace detail {
@@ -84,7 +96,7 @@ class TensorList {
     if (family.fused) {
       add(tensor_names::layer(i, "attn_qkv"), {shape.width, q + 2 * kv});
     } else {
-      add(tensor_names::layer(i, "attn_q"), {shape.width, q});
+      add(tensor_names::layer(i, "attn_q"), {shape.width, family.gated ? 2 * q : q});
       add(tensor_names::layer(i, "attn_k"), {shape.width, kv});
       add(tensor_names::layer(i, "attn_v"), {shape.width, kv});
     }
@@ -97,6 +109,18 @@ class TensorList {
     if (!family.head_norms) return;
     add(tensor_names::layer(i, "attn_q_norm"), {shape.head_dim});
     add(tensor_names::layer(i, "attn_k_norm"), {shape.head_dim});
+  }
+  void add_delta_net(const Shape& shape, std::size_t i) {
+    const std::size_t k = shape.k_heads * shape.state_dim, v = shape.v_heads * shape.state_dim;
+    add(tensor_names::layer(i, "attn_qkv"), {shape.width, 2 * k + v});
+    add(tensor_names::layer(i, "attn_gate"), {shape.width, v});
+    add(tensor_names::layer(i, "ssm_alpha"), {shape.width, shape.v_heads});
+    add(tensor_names::layer(i, "ssm_beta"), {shape.width, shape.v_heads});
+    add(tensor_names::layer(i, "ssm_conv1d"), {shape.taps, 2 * k + v});
+    add(tensor_names::layer_plain(i, "ssm_a"), {shape.v_heads});
+    add(tensor_names::layer_bias(i, "ssm_dt"), {shape.v_heads});
+    add(tensor_names::layer(i, "ssm_norm"), {shape.state_dim});
+    add(tensor_names::layer(i, "ssm_out"), {v, shape.width});
   }
   void add_feed_forward(const Shape& shape, std::size_t i) {
     if (shape.experts != 0) {
@@ -112,11 +136,15 @@ class TensorList {
     add(tensor_names::layer(i, "ffn_down"), {shape.ff_width, shape.width});
   }
   void add_layer(const Shape& shape, std::size_t i) {
-    const bool post_norms = family_of(shape).post_norms;
+    const bool post_norms = family_of(shape).post_norms, gated = family_of(shape).gated;
     add(tensor_names::layer(i, "attn_norm"), {shape.width});
-    add_attention(shape, i);
-    if (post_norms) add(tensor_names::layer(i, "post_attention_norm"), {shape.width});
-    add(tensor_names::layer(i, "ffn_norm"), {shape.width});
+    if (shape.attends(i)) {
+      add_attention(shape, i);
+    } else {
+      add_delta_net(shape, i);
+    }
+    if (post_norms || gated) add(tensor_names::layer(i, "post_attention_norm"), {shape.width});
+    if (!gated) add(tensor_names::layer(i, "ffn_norm"), {shape.width});
     add_feed_forward(shape, i);
     if (post_norms) add(tensor_names::layer(i, "post_ffw_norm"), {shape.width});
   }

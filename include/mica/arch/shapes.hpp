@@ -75,6 +75,18 @@ inline constexpr Shape shapes[] = {
     {.name = "gemma3-12b", .model = "Gemma 3 12B, text", .arch = "gemma3", .layers = 48, .width = 3840,
      .heads = 16, .kv_heads = 8, .head_dim = 256, .ff_width = 15360, .n_vocab = 262144, .n_ctx_train = 131072,
      .rope_base = 1000000, .norm_epsilon = 1e-6f, .tied = true, .window = 1024},
+    {.name = "qwen3.5-0.8b", .model = "Qwen3.5 0.8B, text", .arch = "qwen35", .layers = 24, .width = 1024,
+     .heads = 8, .kv_heads = 2, .head_dim = 256, .ff_width = 3584, .n_vocab = 248320, .n_ctx_train = 262144,
+     .rope_base = 10000000, .norm_epsilon = 1e-6f, .tied = true, .rope_dims = 64, .interval = 4,
+     .k_heads = 16, .v_heads = 16, .state_dim = 128, .taps = 4},
+    {.name = "qwen3.5-4b", .model = "Qwen3.5 4B, text", .arch = "qwen35", .layers = 32, .width = 2560,
+     .heads = 16, .kv_heads = 4, .head_dim = 256, .ff_width = 9216, .n_vocab = 248320, .n_ctx_train = 262144,
+     .rope_base = 10000000, .norm_epsilon = 1e-6f, .tied = true, .rope_dims = 64, .interval = 4,
+     .k_heads = 16, .v_heads = 32, .state_dim = 128, .taps = 4},
+    {.name = "qwen3.5-9b", .model = "Qwen3.5 9B, text", .arch = "qwen35", .layers = 32, .width = 4096,
+     .heads = 16, .kv_heads = 4, .head_dim = 256, .ff_width = 12288, .n_vocab = 248320, .n_ctx_train = 262144,
+     .rope_base = 10000000, .norm_epsilon = 1e-6f, .rope_dims = 64, .interval = 4,
+     .k_heads = 16, .v_heads = 32, .state_dim = 128, .taps = 4},
 };
 // clang-format on
 

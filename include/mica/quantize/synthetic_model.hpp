@@ -106,6 +106,21 @@ class RandomBlocks {
   std::vector<std::byte> bytes_;
 };
 
+/// The keys of layers that keep a state, under the names of state-space models.
+inline void put_delta_net(const arch::Shape& shape, gguf::Writer& writer) {
+  const auto count = [&](std::string_view key, std::size_t n) {
+    writer.set(join(shape.arch, ".", key), static_cast<std::uint32_t>(n));
+  };
+  count("full_attention_interval", shape.interval);
+  count("ssm.conv_kernel", shape.taps);
+  count("ssm.state_size", shape.state_dim);
+  count("ssm.group_count", shape.k_heads);
+  count("ssm.time_step_rank", shape.v_heads);
+  count("ssm.inner_size", shape.v_heads * shape.state_dim);
+  constexpr std::int32_t pairs[] = {11, 11, 10, 0};  // that rotate with time, height, width; alike for text
+  writer.set_array(join(shape.arch, ".rope.dimension_sections"), pairs);
+}
+
 /// The keys of a shape under the names of its family.
 inline void put_shape(const arch::Shape& shape, gguf::Writer& writer) {
   const auto set = [&](std::string_view key, auto value) { writer.set(join(shape.arch, ".", key), value); };
@@ -118,7 +133,7 @@ inline void put_shape(const arch::Shape& shape, gguf::Writer& writer) {
   count("attention.head_count_kv", shape.kv_heads);
   count("attention.key_length", shape.head_dim);
   count("attention.value_length", shape.head_dim);
-  count("rope.dimension_count", shape.head_dim);
+  count("rope.dimension_count", shape.rope_dims == 0 ? shape.head_dim : shape.rope_dims);
   count("vocab_size", shape.n_vocab);
   set("rope.freq_base", static_cast<float>(shape.rope_base));
   set("attention.layer_norm_rms_epsilon", shape.norm_epsilon);
@@ -128,6 +143,7 @@ inline void put_shape(const arch::Shape& shape, gguf::Writer& writer) {
     set("attn_logit_softcapping", 50.0f);
     set("final_logit_softcapping", 30.0f);
   }
+  if (shape.interval != 0) put_delta_net(shape, writer);
   if (shape.experts == 0) return;
   count("expert_count", shape.experts);
   count("expert_used_count", shape.experts_used);
@@ -217,9 +233,10 @@ void SyntheticModel::write(const std::string& path, E& executor, OnBytes on_byte
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     writer.add(tensors_[i].name, formats_[i], dims(i), [&, i](const gguf::Sink& sink) {
       const gguf::TensorInfo& tensor = tensors_[i];
-      if (tensor.name.ends_with("_norm.weight")) {
-        const std::vector<float> ones(tensor.elements(), 1.0f);
-        return sink(std::as_bytes(std::span(ones)));
+      const bool decay = tensor.name.ends_with("ssm_a");  // negative, or states would grow
+      if (decay || tensor.name.ends_with("_norm.weight")) {
+        const std::vector<float> same(tensor.elements(), decay ? -1.0f : 1.0f);
+        return sink(std::as_bytes(std::span(same)));
       }
       const auto& blocks = banks.try_emplace(formats_[i], formats_[i], executor).first->second;
       const std::size_t row = format::row_bytes(formats_[i], tensor.width());
