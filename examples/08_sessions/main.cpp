@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lesson 8: a text that goes on after a restart.
+//
+//   08_sessions [MODEL.gguf]
+//
+// A session can be written to a file: its tokens, what the model remembers of them, and beside it the state of the sampler.
+// Another process opens it and goes on as if nothing had happened, without reading the text again. Here "the other process" is
+// a second part of this program, which shares nothing with the first one but the name of the file.
+
+#include "mica/runtime/complete.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace {
+
+constexpr std::size_t tokens = 24;  // of each part
+
+bool print(std::string_view piece) {
+  std::printf("%.*s", static_cast<int>(piece.size()), piece.data());
+  return true;
+}
+
+/// Begins a text, and leaves it in the middle.
+void begin(mica::Model& model, const std::string& file) {
+  auto session = model.session();
+  mica::sample::Sampler<> sampler({.seed = 3}, model.config().n_vocab);
+  const auto prompt = mica::prompt_ids(model.tokenizer(), "Once upon a time");
+  print("Once upon a time");
+  const auto part =
+      mica::generate(session, model.tokenizer(), sampler, prompt, {.max_tokens = tokens}, print);
+  // The last token was chosen, and the session has not taken it: it belongs to the note.
+  session.save(file, {.sampler = sampler.save(), .next = {part.tokens.back()}});
+}
+
+/// Goes on with it.
+void go_on(mica::Model& model, const std::string& file) {
+  mica::SessionNote note;
+  auto session = model.open_session(file, &note);
+  mica::sample::Sampler<> sampler({}, model.config().n_vocab);
+  sampler.restore(*note.sampler);
+  std::printf("\n-- %zu tokens, and nothing was computed yet --\n", session.tokens().size());
+  mica::generate(session, model.tokenizer(), sampler, note.next, {.max_tokens = tokens}, print);
+  std::printf("\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::string path = argc > 1 ? argv[1] : "examples/models/fairy.gguf";
+  if (!std::filesystem::exists(path)) return std::printf("%s is not there: name a model\n", path.c_str()), 0;
+  if (!mica::io::Checksum::available) return std::printf("saved sessions need xxHash\n"), 0;
+  const std::string file = (std::filesystem::temp_directory_path() / "mica-lesson-8.session").string();
+  {
+    auto model = mica::open(path);
+    begin(model, file);
+  }
+  auto model = mica::open(path);
+  go_on(model, file);
+  std::filesystem::remove(file);
+  return 0;
+} catch (const mica::Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
