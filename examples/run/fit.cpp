@@ -52,7 +52,8 @@ std::string refusal(const gguf::Document& document, const plan::Question& questi
 }
 
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open) {
-  const plan::Question question = question_of(open);
+  plan::Question question = question_of(open);
+  plan::give_weights_room(document, question, open.memory_bytes);
   const plan::Plan plan = plan_run(document, question);
   if (plan.peak_bytes <= open.memory_bytes) return;
   raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, open.memory_bytes));

@@ -146,7 +146,9 @@ void add_run(CLI::App& app, Options& o) {
                  "how prompts are computed: exact, or fast8, quicker and rounded once more")
       ->type_name("NAME")
       ->group(group);
-  app.add_option("--weights", o.choice.weights, "how weights come into memory: mapped resident")
+  app.add_option(
+         "--weights", o.choice.weights,
+         "how weights come into memory: mapped resident, or streamed, what the budget leaves no room for")
       ->type_name("NAME")
       ->group(group);
 }

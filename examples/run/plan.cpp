@@ -7,6 +7,7 @@
 #include "json_text.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/plan/solve.hpp"
 #include "plan_text.hpp"
 #include "verbs.hpp"
 
@@ -70,8 +71,9 @@ std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
 int plan(const Options& options) {
   const gguf::Document document = open_document(options);
   const OpenOptions open = open_options(options);
-  const plan::Question question = question_of(open);
+  plan::Question question = question_of(open);
   const std::uint64_t budget = open.memory_bytes != 0 ? open.memory_bytes : budget::memory_limits().usable();
+  plan::give_weights_room(document, question, budget);
   const plan::Plan plan = plan_run(document, question);
   const bool fits = plan.peak_bytes <= budget;
   print(options.json ? plan_json(plan, question, budget, fits) : plan_text(plan, budget));

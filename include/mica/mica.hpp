@@ -31,6 +31,7 @@
 #include "mica/io/free_space.hpp"
 #include "mica/io/map.hpp"
 #include "mica/io/near_name.hpp"
+#include "mica/io/read_queue.hpp"
 #include "mica/io/spill_file.hpp"
 
 // budget: the ledger of bytes and the limits of the machine
@@ -183,7 +184,10 @@
 #include "mica/paging/any_pager.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/paging/mapped.hpp"
+#include "mica/paging/read_ring.hpp"
+#include "mica/paging/residency.hpp"
 #include "mica/paging/resident.hpp"
+#include "mica/paging/streamed.hpp"
 
 // kv: where keys, values and recurrent states lie
 #include "mica/kv/any_storage.hpp"
@@ -280,10 +284,10 @@
 #include "mica/model/choice.hpp"
 #include "mica/model/chosen.hpp"
 #include "mica/model/forward.hpp"
-#include "mica/model/kv_cache.hpp"
 #include "mica/model/forward/experts.hpp"
 #include "mica/model/forward/mixer.hpp"
 #include "mica/model/forward/streams.hpp"
+#include "mica/model/kv_cache.hpp"
 #include "mica/model/layer_tensors.hpp"
 #include "mica/model/observer.hpp"
 #include "mica/model/part.hpp"

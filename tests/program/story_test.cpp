@@ -47,6 +47,8 @@ TEST_CASE("a greedy story from nothing is the known one to the byte, under every
                                        {"--kv", "segmented"},
                                        {"--kv", "contiguous"},
                                        {"--weights", "resident"},
+                                       {"--weights", "streamed"},
+                                       {"--weights", "streamed", "--memory", "12MiB", "-c", "256"},
                                        {"--chunk", "1"},
                                        {"--chunk", "7"},
                                        {"--speculate", "ngram"},

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/io/detail/descriptor.hpp"
+#include "mica/io/read_queue.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -18,74 +19,8 @@
 #include <utility>
 #include <fcntl.h>
 #include <sys/stat.h>
-#ifdef __linux__
-#include <linux/aio_abi.h>
-
-#include <sys/syscall.h>
-#endif
 
 namespace mica::io {
-
-namespace detail {
-
-/// The kernel's own queue for one read: no thread of ours waits for it.
-class ReadQueue {
- public:
-  ReadQueue() noexcept {
-#ifdef __linux__
-    if (::syscall(SYS_io_setup, 1, &context_) != 0) context_ = 0;
-#endif
-  }
-  ReadQueue(ReadQueue&& other) noexcept : context_(std::exchange(other.context_, 0)) {}
-  ReadQueue& operator=(ReadQueue&& other) noexcept {
-    std::swap(context_, other.context_);
-    return *this;
-  }
-  ~ReadQueue() {
-#ifdef __linux__
-    if (context_ != 0) ::syscall(SYS_io_destroy, context_);  // waits for what is under way
-#endif
-  }
-
-  /// False where the system has no queue or did not take it.
-  [[nodiscard]] bool begin([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,
-                           [[maybe_unused]] std::span<std::byte> to) noexcept {
-#ifdef __linux__
-    if (context_ == 0) return false;
-    ::iocb request{};
-    request.aio_lio_opcode = IOCB_CMD_PREAD;
-    request.aio_fildes = static_cast<std::uint32_t>(fd);
-    request.aio_buf = reinterpret_cast<std::uintptr_t>(to.data());
-    request.aio_nbytes = to.size();
-    request.aio_offset = static_cast<std::int64_t>(offset);
-    ::iocb* list = &request;
-    return ::syscall(SYS_io_submit, context_, 1, &list) == 1;
-#else
-    return false;
-#endif
-  }
-  /// Bytes that the read gave, or a negative number.
-  [[nodiscard]] std::int64_t wait() noexcept {
-#ifdef __linux__
-    ::io_event event{};
-    while (::syscall(SYS_io_getevents, context_, 1, 1, &event, nullptr) != 1) {
-      if (errno != EINTR) return -1;
-    }
-    return event.res;
-#else
-    return -1;
-#endif
-  }
-
- private:
-#ifdef __linux__
-  ::aio_context_t context_ = 0;
-#else
-  int context_ = 0;
-#endif
-};
-
-}  // namespace detail
 
 /// Everything after the constructor is noexcept and answers whether it went well. Offsets, lengths and addresses are multiples of
 /// `alignment`. Not thread-safe.
@@ -141,7 +76,7 @@ class SpillFile {
   }
 
   detail::Descriptor fd_;
-  detail::ReadQueue queue_;
+  ReadQueue queue_{1};
   bool direct_ = false;
   Pending pending_;
 };
@@ -192,13 +127,13 @@ inline bool SpillFile::read(std::uint64_t offset, std::span<std::byte> to) noexc
 
 inline void SpillFile::begin_read(std::uint64_t offset, std::span<std::byte> to) noexcept {
   static_cast<void>(finish_read());
-  pending_ = {offset, to, direct_ && queue_.begin(fd_.get(), offset, to)};
+  pending_ = {offset, to, direct_ && queue_.begin(fd_.get(), offset, to, 0)};
 }
 
 inline bool SpillFile::finish_read() noexcept {
   const Pending pending = std::exchange(pending_, {});
   if (pending.to.empty()) return true;
-  const std::int64_t got = pending.queued ? queue_.wait() : 0;
+  const std::int64_t got = pending.queued ? queue_.wait().bytes : 0;
   const std::size_t done = got < 0 ? 0 : static_cast<std::size_t>(got) / alignment * alignment;
   return read(pending.offset + done, pending.to.subspan(std::min(done, pending.to.size())));
 }

@@ -3,6 +3,7 @@
 // The policies that a command line may choose, as words. model/chosen.hpp makes a Transformer of them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace mica::model {
@@ -11,6 +12,7 @@ namespace mica::model {
 struct Choice {
   std::string kv = "segmented";      // kv/any_storage.hpp
   std::string weights = "resident";  // paging/any_pager.hpp
+  std::uint64_t weights_bytes = 0;   // for "streamed": what stays in memory and the ring; 0: the least
   std::string cache_type_k = "F16";  // format::AllKv
   std::string cache_type_v = "F16";  // format::AllKv
   std::string kernels = "exact";     // or "fast8": kernel/fast8.hpp

@@ -35,7 +35,7 @@ template <class T>
   return T(document, executor, options, allocator,
            kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v),
            [&](const paging::Table& table, typename T::Allocator a, LogSink log) {
-             return typename T::Pager(table, a, log, choice.weights);
+             return typename T::Pager(table, a, log, choice.weights, choice.weights_bytes);
            });
 }
 

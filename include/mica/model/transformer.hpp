@@ -223,9 +223,10 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
       allocator_(allocator),
       elements_(elements),
       weights_(document, config_),
-      pager_(detail::make_with<Pager>(make_pager,
-                                      paging::Table{document, weights_.extents(), weights_.groups()},
-                                      allocator, options.log)),
+      pager_(detail::make_with<Pager>(
+          make_pager,
+          paging::Table{document, weights_.extents(), weights_.groups(), config_.layers.size() + 1},
+          allocator, options.log)),
       frequencies_(detail::rope_frequencies(config_, n_ctx_)),
       kv_index_(kv_index()),
       state_at_(detail::state_offsets(config_)),

@@ -6,16 +6,19 @@
 #include "mica/base/visit.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/resident.hpp"
+#include "mica/paging/streamed.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace mica::paging {
 
 /// The pagers that a name on a command line can choose.
 template <mica::Allocator A>
-using Pagers = TypeList<Mapped<A>, Resident<A>>;
+using Pagers = TypeList<Mapped<A>, Resident<A>, Streamed<A>>;
 
 template <mica::Allocator A = alloc::Huge>
 class AnyPager {
@@ -35,8 +38,8 @@ class AnyPager {
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return pager_->packed(tensor); }
 
   // Specific to AnyPager
-  /// The pager of that name; an unknown one raises an error that lists the known ones.
-  AnyPager(const Table& table, A allocator, LogSink log, std::string_view kind);
+  /// The pager of that name; an unknown one raises an error that lists the known ones. bytes: for one that asks (Streamed).
+  AnyPager(const Table& table, A allocator, LogSink log, std::string_view kind, std::uint64_t bytes = 0);
 
  private:
   struct Interface {
@@ -50,7 +53,9 @@ class AnyPager {
 
   template <Pager P>
   struct Holder final : Interface {
-    Holder(const Table& table, A allocator, LogSink log) : pager(table, allocator, log) {}
+    template <class... Bytes>
+    Holder(const Table& table, A allocator, LogSink log, Bytes... bytes)
+        : pager(table, allocator, log, bytes...) {}
     bool acquire(std::size_t group) noexcept override { return pager.acquire(group); }
     void release(std::size_t group) noexcept override { pager.release(group); }
     void prefetch(std::size_t group) noexcept override { pager.prefetch(group); }
@@ -63,7 +68,8 @@ class AnyPager {
 };
 
 template <mica::Allocator A>
-AnyPager<A>::AnyPager(const Table& table, A allocator, LogSink log, std::string_view kind) {
+AnyPager<A>::AnyPager(const Table& table, A allocator, LogSink log, std::string_view kind,
+                      std::uint64_t bytes) {
   std::string known;
   const bool found = visit_if(
       Pagers<A>{},
@@ -72,7 +78,12 @@ AnyPager<A>::AnyPager(const Table& table, A allocator, LogSink log, std::string_
         return decltype(type)::type::name == kind;
       },
       [&](auto type) {
-        pager_ = std::make_unique<Holder<typename decltype(type)::type>>(table, allocator, log);
+        using P = typename decltype(type)::type;
+        if constexpr (std::is_constructible_v<P, const Table&, A, LogSink, std::uint64_t>) {
+          pager_ = std::make_unique<Holder<P>>(table, allocator, log, bytes);
+        } else {
+          pager_ = std::make_unique<Holder<P>>(table, allocator, log);
+        }
       });
   MICA_CHECK(found, usage, "weights '", escaped(kind), "': not known; choose one of ", known);
 }

@@ -35,6 +35,9 @@ struct Table {
   const gguf::Document& document;
   std::span<const Extent> tensors;
   std::size_t groups = 0;
+  std::size_t head = 0;  // the group of the head; 0: the last one, there are no experts
+
+  [[nodiscard]] std::size_t head_group() const noexcept { return head == 0 ? groups - 1 : head; }
 };
 
 }  // namespace paging

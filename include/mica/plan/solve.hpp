@@ -4,8 +4,11 @@
 // it holds.
 #pragma once
 
+#include "mica/kv/spilled.hpp"
+#include "mica/paging/streamed.hpp"
 #include "mica/plan/plan.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,6 +38,21 @@ template <class Families = arch::All>
   }
   const std::size_t n = low * grain;
   return n >= round_from_tokens ? n / 256 * 256 : n;
+}
+
+/// Gives streamed weights what a budget leaves beside everything else; does nothing where weights are not streamed, or have been given
+/// bytes already. Cost: a plan.
+template <class Families = arch::All>
+void give_weights_room(const gguf::Document& document, Question& question, std::uint64_t budget_bytes) {
+  using budget::Account;
+  model::Choice& choice = question.choice;
+  if (choice.weights != paging::Streamed<>::name || choice.weights_bytes != 0) return;
+  const Plan least = make_plan<Families>(document, question);
+  question.tokenizer_bytes = least.accounts[Account::tokenizer];
+  std::uint64_t weights = least.accounts[Account::weights];
+  if (choice.kv != kv::Spilled<>::name) weights += least.accounts[Account::io_buffers];  // the ring
+  const std::uint64_t others = least.peak_bytes - std::min(least.peak_bytes, weights);
+  choice.weights_bytes = std::max<std::uint64_t>(budget_bytes - std::min(budget_bytes, others), 1);
 }
 
 }  // namespace mica::plan

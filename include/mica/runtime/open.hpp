@@ -16,7 +16,7 @@
 #include "mica/exec/team.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/model/chosen.hpp"
-#include "mica/plan/plan.hpp"
+#include "mica/plan/solve.hpp"
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/open_options.hpp"
 #include "mica/runtime/session.hpp"
@@ -102,15 +102,16 @@ template <class Families>
   numbers.chunk = options.chunk;
   numbers.logits_rows = options.logits_rows;
   numbers.log = options.log;
+  plan::Question question{numbers, options.choice, team.workers(), 0, 0};
+  plan::give_weights_room<Families>(document, question, ledger.left());
+  const model::Choice& choice = question.choice;
   using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Team>;
   made = AnyModel::of<T>(
       [&] {
         return model::make_chosen<T>(document, team, numbers,
-                                     ProgramAllocator(ledger, budget::Account::weights), options.choice);
+                                     ProgramAllocator(ledger, budget::Account::weights), choice);
       },
-      [choice = options.choice](const T& transformer) {
-        return model::make_chosen_cache(transformer, choice);
-      });
+      [choice](const T& transformer) { return model::make_chosen_cache(transformer, choice); });
   return *std::move(made);
 }
 

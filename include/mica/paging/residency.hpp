@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which groups of weights stay in memory when there is no room for all. A step walks through all groups in one order, again and
+// again: whatever is kept saves its bytes once a step, so the most bytes should be kept, and a cache that drops what was used
+// longest ago would hit nothing. Groups that stay lie evenly between those that are read, so that there is always
+// something to compute with while the disk is read.
+//
+//   ring      | group that is used | the next one, on its way |
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace mica::paging {
+
+/// A choice. Bytes of what stays and of the ring together are what it takes.
+struct Residency {
+  std::vector<bool> stays;           // by group
+  std::uint64_t staying_bytes = 0;   // of groups that stay
+  std::uint64_t streamed_bytes = 0;  // of the others: what a step reads
+  std::uint64_t ring_bytes = 0;      // room for a group and the next one; 0: nothing is read
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return staying_bytes + ring_bytes; }
+};
+
+namespace detail {
+
+/// 0, 1/2, 1/4, 3/4, 1/8 ... of n: each prefix of the order is spread over all (van der Corput).
+[[nodiscard]] inline std::vector<std::size_t> spread_order(std::size_t n) {
+  std::vector<std::size_t> order;
+  std::size_t bits = 0;
+  while ((std::size_t{1} << bits) < n) ++bits;
+  for (std::size_t i = 0; i < std::size_t{1} << bits; ++i) {
+    std::size_t reversed = 0;
+    for (std::size_t b = 0; b < bits; ++b) reversed |= (i >> b & 1) << (bits - 1 - b);
+    if (reversed < n) order.push_back(reversed);
+  }
+  return order;
+}
+
+/// Room for any group that is read beside the one that is read after it.
+[[nodiscard]] inline std::uint64_t ring_for(std::span<const std::uint64_t> bytes,
+                                            const std::vector<bool>& stays) {
+  std::vector<std::uint64_t> streamed;
+  for (std::size_t g = 0; g < bytes.size(); ++g) {
+    if (!stays[g]) streamed.push_back(bytes[g]);
+  }
+  std::uint64_t most = streamed.size() == 1 ? streamed[0] : 0;
+  for (std::size_t i = 0; streamed.size() > 1 && i < streamed.size(); ++i) {
+    most = std::max(most, streamed[i] + streamed[(i + 1) % streamed.size()]);
+  }
+  return most;
+}
+
+[[nodiscard]] inline Residency residency_of(std::span<const std::uint64_t> bytes, std::vector<bool> stays) {
+  Residency out{.stays = std::move(stays)};
+  for (std::size_t g = 0; g < bytes.size(); ++g) {
+    (out.stays[g] ? out.staying_bytes : out.streamed_bytes) += bytes[g];
+  }
+  out.ring_bytes = ring_for(bytes, out.stays);
+  return out;
+}
+
+}  // namespace detail
+
+/// The choice that reads the least and takes no more than `budget`. bytes: of each group, in the order of a step. Where not even a ring
+/// of two groups fits, one of the largest group alone: its reads cannot overlap with anything, and it may take more than the budget.
+[[nodiscard]] inline Residency choose_residency(std::span<const std::uint64_t> bytes, std::uint64_t budget) {
+  const std::vector<bool> none(bytes.size(), false);
+  Residency best = detail::residency_of(bytes, none);
+  if (best.bytes() > budget && !bytes.empty())
+    best.ring_bytes = *std::max_element(bytes.begin(), bytes.end());
+  // The largest group (the head, as a rule) may make the ring so large that keeping it costs less than reading it.
+  std::vector<std::size_t> order = detail::spread_order(bytes.size());
+  std::vector<std::size_t> largest_first = order;
+  std::stable_sort(largest_first.begin(), largest_first.end(),
+                   [&](std::size_t a, std::size_t b) { return bytes[a] > bytes[b] + bytes[b] / 2; });
+  for (const auto& candidates : {order, largest_first}) {
+    std::vector<bool> stays = none;
+    Residency now = detail::residency_of(bytes, stays);
+    for (const std::size_t g : candidates) {
+      stays[g] = true;
+      Residency with = detail::residency_of(bytes, stays);
+      if (with.bytes() <= budget) {
+        now = std::move(with);
+      } else {
+        stays[g] = false;
+      }
+    }
+    if (now.bytes() <= budget && (best.bytes() > budget || now.streamed_bytes < best.streamed_bytes)) {
+      best = std::move(now);
+    }
+  }
+  return best;
+}
+
+}  // namespace mica::paging

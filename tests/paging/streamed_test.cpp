@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weights that pass through a ring are those of the file, in whatever order groups are asked for, and a file that cannot be
+// read is an answer.
+
+#include "mica/paging/streamed.hpp"
+
+#include "io/temporary_folder.hpp"
+#include "mica/alloc/aligned.hpp"
+#include "mica/alloc/budgeted.hpp"
+#include "mica/alloc/counting.hpp"
+#include "mica/base/rng.hpp"
+#include "mica/gguf/writer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace mica::test {
+namespace {
+
+using A = alloc::Budgeted<alloc::Aligned>;
+using budget::Account;
+using Streamed = paging::Streamed<A>;
+
+constexpr std::size_t layers = 7, head = layers + 1;
+
+/// A file of an embedding, layers of three tensors, and a head; sizes fit no block, and one layer is larger than a request.
+std::vector<std::byte> model_bytes() {
+  gguf::Writer writer(32);
+  writer.set("general.architecture", "none");
+  const auto add = [&](std::string name, std::uint64_t bytes) {
+    const std::size_t seed = name.size() + static_cast<unsigned char>(name[0]) + bytes;
+    writer.add(name, format::Id::I8, {bytes}, [bytes, seed](const gguf::Sink& sink) {
+      std::vector<std::byte> content(bytes);
+      CounterRng rng(seed);
+      for (std::byte& b : content) b = static_cast<std::byte>(rng.next());
+      sink(content);
+    });
+  };
+  add("embedding", 30001);
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    add(join(layer, ".norm"), 40 + layer);
+    add(join(layer, ".matrix"), layer == 3 ? (std::uint64_t{9} << 20) + 77 : 100003 + 11 * layer);
+    add(join(layer, ".other"), 5000);
+  }
+  add("head", 200009);
+  return writer.bytes();
+}
+
+/// tied: the head has a small tensor alone, and the embedding is its matrix.
+std::vector<paging::Extent> extents(const gguf::Document& document, bool tied) {
+  std::vector<paging::Extent> out;
+  for (const auto& tensor : document.tensors()) {
+    const std::size_t i = out.size();
+    paging::Extent& e = out.emplace_back();
+    e = {tensor.source, static_cast<std::uint32_t>((i + 2) / 3), tensor.offset, tensor.bytes};
+    const bool matrix = i == 0 ? tied : tensor.name != "head" || !tied;
+    e.rows = matrix ? 1 : 0;  // too few to be packed
+    e.cols = tensor.bytes;
+  }
+  return out;
+}
+
+struct File {
+  TemporaryFolder folder;
+  std::string path = folder.file("model.gguf", model_bytes());
+  gguf::Document document = gguf::open(path);
+};
+
+/// Whether the tensors of a group that is held are those of the file.
+bool same(const Streamed& pager, const gguf::Document& document, std::size_t group) {
+  bool same = true;
+  for (std::size_t i = 0; i < document.tensors().size(); ++i) {
+    if ((i + 2) / 3 != group) continue;
+    std::vector<std::byte> expected(document.tensors()[i].bytes);
+    document.read(document.tensors()[i], expected);
+    same = same && std::memcmp(pager.data(i), expected.data(), expected.size()) == 0;
+  }
+  return same;
+}
+
+/// Holds each group as a step does.
+void step(Streamed& pager, const gguf::Document& document, bool with_head, bool tied) {
+  const auto use = [&](std::size_t group) {
+    REQUIRE(pager.acquire(group));
+    pager.prefetch(group + 1);
+    CHECK(same(pager, document, group));
+  };
+  use(0);
+  pager.release(0);
+  for (std::size_t layer = 1; layer < head; ++layer) {
+    use(layer);
+    pager.release(layer);
+  }
+  if (!with_head) return;
+  use(head);
+  if (tied) use(0);
+  if (tied) pager.release(0);
+  pager.release(head);
+}
+
+}  // namespace
+
+TEST_CASE("whatever stays and whatever is read, every step sees the file") {
+  const File file;
+  for (const bool tied : {false, true}) {
+    const auto table = extents(file.document, tied);
+    for (const std::uint64_t bytes : {0u, 400000u, 9'800'000u, 100u << 20}) {
+      CAPTURE(bytes);
+      budget::Ledger ledger;
+      {
+        Streamed pager({file.document, table, head + 1}, A(ledger, Account::weights), {}, bytes);
+        for (int i = 0; i < 3; ++i) step(pager, file.document, i != 1, tied);
+        const auto& r = pager.residency();
+        CHECK((r.bytes() <= bytes || bytes < 9'000'000));
+        CHECK(ledger.used(Account::io_buffers) == r.ring_bytes);
+        const std::size_t norm = tied ? 200064 : 0;  // stays in any case
+        CHECK(ledger.used(Account::weights) <= r.staying_bytes + norm + 64 * table.size());
+        CHECK((r.streamed_bytes == 0) == (bytes == 100u << 20));
+        CHECK((pager.bytes_read() >= 2 * r.streamed_bytes));
+        CHECK(pager.bytes_read() <= 4 * r.streamed_bytes);
+      }
+      CHECK(ledger.used() == 0);
+    }
+  }
+}
+
+TEST_CASE("groups may be asked for in any order, and twice") {
+  const File file;
+  const auto table = extents(file.document, false);
+  budget::Ledger ledger;
+  Streamed pager({file.document, table, head + 1}, A(ledger, Account::weights), {}, 20u << 20);
+  CounterRng rng(5);
+  for (int i = 0; i < 200; ++i) {
+    const std::size_t group = rng.next() % (head + 1);
+    REQUIRE(pager.acquire(group));
+    CHECK(same(pager, file.document, group));
+    pager.release(group);
+  }
+}
+
+TEST_CASE("a file that was cut is an answer, and one that is whole again is read") {
+  const File file;
+  const auto table = extents(file.document, false);
+  budget::Ledger ledger;
+  Streamed pager({file.document, table, head + 1}, A(ledger, Account::weights), {}, 0);
+  const auto whole = contents(file.path);
+  REQUIRE(pager.acquire(1));
+  pager.release(1);
+  std::filesystem::resize_file(file.path, whole.size() / 2);
+  bool all = true;
+  for (std::size_t group = 1; group <= head; ++group) {
+    const bool read = pager.acquire(group);
+    all = all && read;
+    if (read) pager.release(group);
+  }
+  CHECK_FALSE(all);
+  file.folder.file("model.gguf", whole);
+  for (std::size_t group = 1; group <= head; ++group) {
+    REQUIRE(pager.acquire(group));
+    CHECK(same(pager, file.document, group));
+    pager.release(group);
+  }
+}
+
+TEST_CASE("a budget without room for the ring is refused, and a plan books what a run takes") {
+  const File file;
+  const auto table = extents(file.document, false);
+  budget::Ledger small(1u << 20);
+  const Error error = refusal([&] {
+    return Streamed({file.document, table, head + 1}, A(small, Account::weights), {}, 0);
+  });
+  CHECK(error.code() == ErrorCode::budget);
+  CHECK(mentions(error, "bytes to read them through do not fit the memory budget"));
+  CHECK(small.used() == 0);
+  for (const std::uint64_t bytes : {0u, 12u << 20, 100u << 20}) {
+    budget::Ledger run, plan;
+    const Streamed pager({file.document, table, head + 1}, A(run, Account::weights), {}, bytes);
+    const paging::Streamed<alloc::Counting> dry({file.document, table, head + 1},
+                                                alloc::Counting(plan, Account::weights), {}, bytes);
+    CHECK(plan.used() == run.used());
+    CHECK(plan.peak() == run.peak());
+  }
+}
+
+TEST_CASE("a model in memory is used where it is") {
+  const std::vector<std::byte> bytes = model_bytes();
+  const gguf::Document document = gguf::parse(bytes, "memory");
+  const auto table = extents(document, false);
+  budget::Ledger ledger;
+  Streamed pager({document, table, head + 1}, A(ledger, Account::weights), {}, 0);
+  step(pager, document, true, false);
+  CHECK(ledger.used() == 0);
+}
+
+}  // namespace mica::test
