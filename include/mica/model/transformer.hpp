@@ -101,6 +101,11 @@ class BasicTransformer {
   [[nodiscard]] std::size_t chunk() const noexcept { return activations_.chunk(); }
   [[nodiscard]] std::size_t logits_rows() const noexcept { return logits_rows_; }
   [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return weights_.bytes(); }
+  /// Bytes of weights that a step with logits reads from files.
+  [[nodiscard]] std::uint64_t streamed_bytes() const noexcept {
+    if constexpr (StreamingPager<Pager>) return pager_.streamed_bytes();
+    return 0;
+  }
   /// Bytes of keys and values that one more tile of 16 tokens takes in the layers that keep all tokens.
   [[nodiscard]] std::size_t kv_bytes_per_tile() const;
   /// Bytes of keys and values of the layers with a window, in a storage that keeps no more of them, at the full context.

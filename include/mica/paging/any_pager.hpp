@@ -37,6 +37,10 @@ class AnyPager {
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return pager_->data(tensor); }
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return pager_->packed(tensor); }
 
+  // Required by StreamingPager
+  /// 0 where the pager reads nothing.
+  [[nodiscard]] std::uint64_t streamed_bytes() const noexcept { return pager_->streamed_bytes(); }
+
   // Specific to AnyPager
   /// The pager of that name; an unknown one raises an error that lists the known ones. bytes: for one that asks (Streamed).
   AnyPager(const Table& table, A allocator, LogSink log, std::string_view kind, std::uint64_t bytes = 0);
@@ -49,6 +53,7 @@ class AnyPager {
     virtual void prefetch(std::size_t group) noexcept = 0;
     virtual const std::byte* data(std::size_t tensor) const noexcept = 0;
     virtual bool packed(std::size_t tensor) const noexcept = 0;
+    virtual std::uint64_t streamed_bytes() const noexcept = 0;
   };
 
   template <Pager P>
@@ -61,6 +66,10 @@ class AnyPager {
     void prefetch(std::size_t group) noexcept override { pager.prefetch(group); }
     const std::byte* data(std::size_t tensor) const noexcept override { return pager.data(tensor); }
     bool packed(std::size_t tensor) const noexcept override { return pager.packed(tensor); }
+    std::uint64_t streamed_bytes() const noexcept override {
+      if constexpr (StreamingPager<P>) return pager.streamed_bytes();
+      return 0;
+    }
     P pager;
   };
 
@@ -88,6 +97,6 @@ AnyPager<A>::AnyPager(const Table& table, A allocator, LogSink log, std::string_
   MICA_CHECK(found, usage, "weights '", escaped(kind), "': not known; choose one of ", known);
 }
 
-static_assert(Pager<AnyPager<>>);
+static_assert(StreamingPager<AnyPager<>>);
 
 }  // namespace mica::paging

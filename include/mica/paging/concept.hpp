@@ -60,6 +60,13 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
 };
 // clang-format on
 
+/// A pager that reads weights for each step. streamed_bytes(): how many, with the head.
+template <class P>
+concept StreamingPager = Pager<P> && requires(const P constant) {
+  { constant.streamed_bytes() }
+  noexcept->std::same_as<std::uint64_t>;
+};
+
 template <class P, class A>
 concept PagerFor = Allocator<A> && Pager<typename P::template Rebind<A>>;
 

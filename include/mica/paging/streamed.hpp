@@ -47,6 +47,9 @@ class Streamed {
     return kept_at_[tensor] != nowhere && kept_->packed(kept_at_[tensor]);
   }
 
+  // Required by StreamingPager
+  [[nodiscard]] std::uint64_t streamed_bytes() const noexcept { return residency_.streamed_bytes; }
+
   // Specific to Streamed
   /// bytes: for what stays and for the ring together. Too few are taken as the least that works: room for the largest group.
   Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
@@ -237,6 +240,6 @@ void Streamed<A, L>::read_ahead() noexcept {
   next_ = (next_ + 1) % order_.size();
 }
 
-static_assert(Pager<Streamed<>>);
+static_assert(StreamingPager<Streamed<>>);
 
 }  // namespace mica::paging

@@ -42,6 +42,7 @@ struct Plan {
   std::size_t kv_bytes_per_token = 0;  // of layers that keep all tokens
   std::size_t kv_window_bytes = 0;     // of the others, at the full context
   std::uint64_t weight_bytes = 0;      // of all tensors, as they lie in the file
+  std::uint64_t streamed_bytes = 0;    // of them, that each step reads from the file
   arch::Config config;
 };
 
@@ -79,6 +80,7 @@ template <class Family>
   plan.kv_bytes_per_token = model.kv_bytes_per_tile() / format::tile_tokens;
   plan.kv_window_bytes = model.kv_window_bytes();
   plan.weight_bytes = model.weight_bytes();
+  plan.streamed_bytes = model.streamed_bytes();
   plan.config = model.config();
   return plan;
 }
