@@ -62,13 +62,20 @@ struct Bench {
     CounterRng rng(1);
     const auto noise = [&] { return static_cast<float>(rng.uniform() - 0.5); };
     for (float& v : q) v = noise();
-    std::vector<float> head(head_dim);
+    std::vector<float> head(head_dim), heads(16 * head_dim);
     for (std::size_t t = 0; t < kernel::chunk_tiles; ++t) {
       std::byte* const tile = tiles.data() + t * tile_bytes;
-      for (std::size_t slot = 0; slot < 16; ++slot) {
-        for (float& v : head) v = noise();
-        E::store_key(tile, slot, head_dim, head.data());
-        E::store_value(tile + E::key_tile_bytes(head_dim), slot, head_dim, head.data());
+      std::byte* const values = tile + E::key_tile_bytes(head_dim);
+      if constexpr (KvTileElement<E>) {
+        for (float& v : heads) v = noise();
+        E::store_keys(tile, head_dim, heads.data());
+        E::store_values(values, head_dim, heads.data());
+      } else {
+        for (std::size_t slot = 0; slot < 16; ++slot) {
+          for (float& v : head) v = noise();
+          E::store_key(tile, slot, head_dim, head.data());
+          E::store_value(values, slot, head_dim, head.data());
+        }
       }
     }
     for (std::size_t t = kernel::chunk_tiles; t < tile_count; ++t)
@@ -213,7 +220,7 @@ int main(int argc, char** argv) {
     std::fprintf(json, "{\"target\": \"%s\", \"read_gbs\": %.2f, \"float_gmacs\": %.1f}\n", limits.target,
                  limits.read_gbs, limits.gops);
   }
-  format::AllKv::for_each([&](auto type) {
+  Concat<format::AllKv, format::TileKv>::for_each([&](auto type) {
     using E = typename decltype(type)::type;
     if (!element.empty() && E::name != element) return;
     Bench<E> bench;

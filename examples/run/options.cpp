@@ -132,12 +132,17 @@ void add_run(CLI::App& app, Options& o) {
       ->type_name("SIZE")
       ->group(group);
   app.add_option("--cache-type-k", o.choice.cache_type_k,
-                 "keys: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl (also -ctk)")
+                 "keys: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl; by age: kivi4 kivi2 RECENT:OLD "
+                 "(also -ctk)")
       ->type_name("TYPE")
       ->group(group);
-  app.add_option("--cache-type-v", o.choice.cache_type_v,
-                 "values: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl (also -ctv)")
+  app.add_option("--cache-type-v", o.choice.cache_type_v, "values: the same names (also -ctv)")
       ->type_name("TYPE")
+      ->group(group);
+  app.add_option("--cache-recent", o.choice.cache_recent,
+                 "tokens at the end whose keys and values are not old yet, where they change with age")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 24))
       ->group(group);
   app.add_option("--kv", o.choice.kv, "where the cache lies: segmented contiguous reserved paged spilled")
       ->type_name("NAME")

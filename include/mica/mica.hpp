@@ -112,6 +112,8 @@
 #include "mica/format/iq3_xxs.hpp"
 #include "mica/format/iq4_nl.hpp"
 #include "mica/format/iq4_xs.hpp"
+#include "mica/format/kivi.hpp"
+#include "mica/format/kivi_group.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/format/mxfp4.hpp"
 #include "mica/format/nf4.hpp"
@@ -190,6 +192,7 @@
 #include "mica/paging/streamed.hpp"
 
 // kv: where keys, values and recurrent states lie
+#include "mica/kv/aging.hpp"
 #include "mica/kv/any_storage.hpp"
 #include "mica/kv/concept.hpp"
 #include "mica/kv/contiguous.hpp"

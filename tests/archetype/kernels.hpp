@@ -27,14 +27,14 @@ struct Kernels {
   static void softcap(const kernel::SoftcapArgs& a) noexcept { kernel::scalar::softcap(a); }
   static void causal_conv(const kernel::CausalConvArgs& a) noexcept { kernel::scalar::causal_conv(a); }
   static void delta_rule(const kernel::DeltaRuleArgs& a) noexcept { kernel::scalar::delta_rule(a); }
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_scores(const kernel::AttentionArgs& a) noexcept {
     kernel::scalar::attention_scores<E>(a);
   }
   static void attention_softmax(const kernel::AttentionArgs& a) noexcept {
     kernel::scalar::attention_softmax(a);
   }
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_values(const kernel::AttentionArgs& a) noexcept {
     kernel::scalar::attention_values<E>(a);
   }

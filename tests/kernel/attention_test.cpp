@@ -16,7 +16,7 @@ using test::Chunk;
 #define MICA_BLOCK_ELEMENTS                                                                          \
   format::Rotated<format::Q5_1>, format::Rotated<format::Q5_0>, format::Rotated<format::Q4_1>,       \
       format::Rotated<format::Q4_0>, format::Rotated<format::IQ4_NL>, format::Rotated<format::Q4_S>, \
-      format::Plain<format::Q4_0>
+      format::Plain<format::Q4_0>, format::KIVI4, format::KIVI2
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 
@@ -83,6 +83,23 @@ TEST_CASE_TEMPLATE("capped scores equal the specification", E, format::F16, form
     chunk.softcap = softcap;
     chunk.q[30] = std::numeric_limits<float>::quiet_NaN();
     chunk.check();
+  }
+}
+
+TEST_CASE_TEMPLATE("values that are added to others equal the specification", E, format::F16, format::Q8_0,
+                   MICA_BLOCK_ELEMENTS) {
+  CounterRng rng(10);
+  for (const std::size_t head_dim : std::initializer_list<std::size_t>{20, 64, 128}) {
+    Chunk<E> chunk(head_dim, {{0, 256}, {5, 5}, {3, 20}, {17, 95}, {0, 0}}, rng);
+    const auto alone = chunk.template run<kernel::Scalar>(true);
+    chunk.adds = true;
+    chunk.check();
+    const auto added = chunk.template run<kernel::Scalar>(true);
+    for (std::size_t i = 0; i < added.out.size(); ++i) {
+      const bool seen = i / head_dim != 1 && i / head_dim != 4;
+      const auto expected = static_cast<double>(seen ? alone.out[i] : 0.0f) + 7;
+      CHECK(static_cast<double>(added.out[i]) == doctest::Approx(expected).epsilon(1e-5));
+    }
   }
 }
 

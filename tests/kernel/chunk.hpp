@@ -19,6 +19,7 @@ template <class E>
 struct Chunk {
   std::size_t head_dim;
   float softcap = 0;
+  bool adds = false;  // values to outputs of 7
   std::vector<kernel::Visible> visible;
   std::vector<std::unique_ptr<Guarded<std::byte>>> tiles;
   std::vector<const std::byte*> pointers;
@@ -46,9 +47,20 @@ struct Chunk {
     }
   }
 
-  /// Slots that no row sees keep bytes of NaNs.
+  /// Slots that no row sees keep bytes of NaNs, unless the element stores whole tiles.
   void fill(Guarded<std::byte>& tile, std::size_t t, CounterRng& rng) {
     std::fill(tile.begin(), tile.end(), std::byte{0xFF});
+    if constexpr (KvElement<E>) {
+      fill_slots(tile, t, rng);
+    } else {
+      std::vector<float> heads(16 * head_dim);
+      fill_noise(heads, rng);
+      E::store_keys(tile.data(), head_dim, heads.data());
+      fill_noise(heads, rng);
+      E::store_values(tile.data() + E::key_tile_bytes(head_dim), head_dim, heads.data());
+    }
+  }
+  void fill_slots(Guarded<std::byte>& tile, std::size_t t, CounterRng& rng) {
     std::vector<float> head(head_dim);
     for (std::size_t slot = 0; slot < 16; ++slot) {
       bool seen = false;
@@ -84,6 +96,7 @@ struct Chunk {
     a.sum = r.sum.data();
     a.out = {r.out.data(), n, head_dim};
     a.softcap = softcap;
+    a.adds = adds;
     std::vector<const std::byte*> ahead(pointers.rbegin(), pointers.rend());  // a hint changes nothing
     a.ahead = ahead.data();
     const kernel::AttentionState state{r.total_max.data(), r.total_sum.data(), {r.total.data(), n, head_dim}};

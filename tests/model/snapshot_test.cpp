@@ -180,6 +180,7 @@ TEST_CASE("a saved session goes on with elements of blocks and of two kinds") {
   const TinyModel dense(blocks_of(format::Id::F32));
   go_on_everywhere<arch::Llama>(dense.document(), "q8_0", "q8_0");
   go_on_everywhere<arch::Llama>(dense.document(), "bf16", "q4_0");
+  go_on_everywhere<arch::Llama>(dense.document(), "kivi2", "f16:q8_0");
 }
 
 TEST_CASE("a text that changed keeps what is common, and a session that was opened goes back") {
@@ -289,6 +290,7 @@ TEST_CASE("a session of another model, of other elements or longer than the cont
   }
   CHECK(mentions(refused(saved.model_with({.keys = "f32"})), "keys in F16; this one has F32"));
   CHECK(mentions(refused(saved.model_with({.values = "q8_0"})), "values in F16; this one has Q8_0"));
+  CHECK(mentions(refused(saved.model_with({.values = "kivi2"})), "values in F16; this one has F16:KIVI2"));
   CHECK(mentions(refused(saved.model_with({.n_ctx = 80})), "90 tokens; the context has room for 80"));
   auto same = saved.model_with({.chunk = 8, .n_ctx = 95});
   CHECK(Session<AnyModel>::open(same, saved.path).tokens().size() == 90);

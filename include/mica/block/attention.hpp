@@ -10,6 +10,7 @@
 #include "mica/block/config.hpp"
 #include "mica/exec/concept.hpp"
 #include "mica/kernel/concept.hpp"
+#include "mica/kv/aging.hpp"
 #include "mica/kv/concept.hpp"
 #include "mica/kv/elements.hpp"
 
@@ -18,6 +19,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <type_traits>
 
 namespace mica::block {
 
@@ -76,16 +78,18 @@ static_assert(sizeof(kernel::Visible) == sizeof(float));
 template <KvElements Elements, KvStorage Storage>
 struct AttentionContext {
   const LayerConfig& layer;
-  std::size_t cache_layer = 0;    // of the storage
-  std::size_t pos = 0;            // tokens before this step
-  float epsilon = 0;              // of norms
-  MatrixView<float> q;            // (n, heads * q_stride)
-  MatrixView<float> k;            // (n, kv_heads * head_dim); empty when the keys of another layer are read
-  MatrixView<float> v;            // (n, kv_heads * head_dim)
-  MatrixView<float> out;          // (n, heads * head_dim)
-  const float* q_norm = nullptr;  // (head_dim)
-  const float* k_norm = nullptr;  // (head_dim)
-  const float* sinks = nullptr;   // (heads), with LayerConfig::sinks
+  std::size_t cache_layer = 0;  // of the storage
+  std::size_t old_layer =
+      none;               // of the storage, with the old form of the same tokens; none: they do not age
+  std::size_t pos = 0;    // tokens before this step
+  float epsilon = 0;      // of norms
+  MatrixView<float> q;    // (n, heads * q_stride)
+  MatrixView<float> k;    // (n, kv_heads * head_dim); empty when the keys of another layer are read
+  MatrixView<float> v;    // (n, kv_heads * head_dim)
+  MatrixView<float> out;  // (n, heads * head_dim)
+  const float* q_norm = nullptr;     // (head_dim)
+  const float* k_norm = nullptr;     // (head_dim)
+  const float* sinks = nullptr;      // (heads), with LayerConfig::sinks
   MatrixView<const float> cos = {};  // (n, dims / 2), of a layer that rotates
   MatrixView<const float> sin = {};  // (n, dims / 2)
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
@@ -101,6 +105,13 @@ struct AttentionContext {
   /// Where the tile of a position lies.
   [[nodiscard]] std::byte* tile(std::size_t kv_head, std::size_t position) const noexcept {
     return cache.run(cache_layer, kv_head, position / format::tile_tokens).data;
+  }
+  /// Tokens before which a query at `at` sees old tiles.
+  [[nodiscard]] std::size_t aged(std::size_t at) const noexcept {
+    if constexpr (AgingElements<Elements>) {
+      if (old_layer != none) return kv::aged_tokens(at, elements.recent());
+    }
+    return 0;
   }
   [[nodiscard]] float scale() const noexcept {
     return layer.attention_scale != 0 ? layer.attention_scale
@@ -156,32 +167,71 @@ void store_head(const Context& c, std::size_t kv_head, std::size_t first, std::s
   }
 }
 
+/// Tiles that the tokens of a step complete, of one KV head: [first, last).
+struct FullTiles {
+  std::size_t first = 0;
+  std::size_t last = 0;
+
+  [[nodiscard]] std::size_t count() const noexcept { return last - first; }
+};
+
+/// Those that get an old form: none where nothing ages.
+template <class Context>
+FullTiles tiles_to_age(const Context& c) noexcept {
+  if (c.old_layer == none || !c.layer.stores_kv()) return {};
+  return {c.pos / format::tile_tokens, (c.pos + c.q.rows()) / format::tile_tokens};
+}
+
+/// Stores full tiles of a head, whose tokens are all stored, as old ones.
+template <class Context>
+void age_tiles(const Context& c, std::size_t kv_head, FullTiles tiles) noexcept {
+  if constexpr (AgingElements<std::remove_cvref_t<decltype(c.elements)>>) {
+    for (std::size_t tile = tiles.first; tile < tiles.last; ++tile) {
+      kv::store_old_tile(c.elements, c.layer.head_dim, c.cache.run(c.cache_layer, kv_head, tile).data,
+                         c.cache.run(c.old_layer, kv_head, tile).data);
+    }
+  }
+}
+
+/// Stores all tokens of a step, of one KV head.
+template <Kernels K, class Context>
+void store_whole_head(const Context& c, std::size_t kv_head) noexcept {
+  store_head<K>(c, kv_head, 0, c.q.rows());
+  age_tiles(c, kv_head, tiles_to_age(c));
+}
+
+using TileAddresses = std::array<const std::byte*, kernel::chunk_tiles>;
+
+/// The tiles of a chunk: those that are read as recent ones, and those that are read as old ones.
+struct ChunkTiles {
+  TileAddresses recent{};
+  TileAddresses old{};
+};
+
 /// The addresses of a chunk's tiles that hold a token in [begin, end); the others stay null.
 template <class Context>
-std::array<const std::byte*, kernel::chunk_tiles> chunk_tiles(const Context& c, std::size_t kv_head,
-                                                              std::size_t chunk, std::size_t begin,
-                                                              std::size_t end,
-                                                              std::size_t tile_bytes) noexcept {
-  std::array<const std::byte*, kernel::chunk_tiles> tiles{};
-  const std::size_t first = chunk * kernel::chunk_tiles;
-  const std::size_t count = std::min(kernel::chunk_tiles, ceil_div(end, format::tile_tokens) - first);
+TileAddresses chunk_tiles(const Context& c, std::size_t cache_layer, std::size_t kv_head, std::size_t chunk,
+                          std::size_t begin, std::size_t end, std::size_t tile_bytes) noexcept {
+  TileAddresses tiles{};
+  const std::size_t first = chunk * kernel::chunk_tiles, last = ceil_div(end, format::tile_tokens);
+  const std::size_t count = std::min(kernel::chunk_tiles, std::max(last, first) - first);
   std::size_t i = std::max(begin / format::tile_tokens, first) - first;
   while (i < count) {
-    const kv::Run run = c.cache.run(c.cache_layer, kv_head, first + i);
+    const kv::Run run = c.cache.run(cache_layer, kv_head, first + i);
     for (std::size_t j = 0; j < run.tiles && i < count; ++j, ++i) tiles[i] = run.data + j * tile_bytes;
   }
   return tiles;
 }
 
-/// What a token at `pos` sees of a chunk.
-[[nodiscard]] inline kernel::Visible visible_part(const LayerConfig& layer, std::size_t pos,
+/// What a chunk has of tokens [first, last).
+[[nodiscard]] inline kernel::Visible visible_part(std::size_t first, std::size_t last,
                                                   std::size_t chunk) noexcept {
   const std::size_t before = chunk * kernel::chunk_tokens;
   const auto within = [before](std::size_t position) {
     return static_cast<std::uint16_t>(position <= before ? 0
                                                          : std::min(position - before, kernel::chunk_tokens));
   };
-  return {within(layer.first_seen(pos)), within(pos + 1)};
+  return {within(first), within(last)};
 }
 
 /// The state of rows before the first chunk. A sink is a token with the score of its head and a value of zeros.
@@ -218,9 +268,14 @@ struct HeadTokens {
   std::size_t last;
 };
 
+/// Which form of tokens is meant.
+enum class Age { any, recent, old };
+
 /// Which chunks the tokens of a unit of work see, and what is read where.
 template <class Context>
 struct ChunkReader {
+  static constexpr bool aging = AgingElements<std::remove_cvref_t<decltype(Context::elements)>>;
+
   const Context& c;
   HeadTokens of;
   std::size_t begin = c.layer.first_seen(c.pos + of.first);  // positions
@@ -229,19 +284,33 @@ struct ChunkReader {
   [[nodiscard]] std::size_t first_chunk() const noexcept { return begin / kernel::chunk_tokens; }
   [[nodiscard]] std::size_t end_chunk() const noexcept { return ceil_div(end, kernel::chunk_tokens); }
   [[nodiscard]] std::size_t rows() const noexcept { return (of.last - of.first) * c.layer.group(); }
-  [[nodiscard]] std::array<const std::byte*, kernel::chunk_tiles> tiles(std::size_t chunk) const noexcept {
-    return chunk_tiles(c, of.kv_head, chunk, begin, end, kv::tile_bytes(c.elements, c.layer.head_dim));
+  [[nodiscard]] ChunkTiles tiles(std::size_t chunk) const noexcept {
+    const std::size_t d = c.layer.head_dim, recent = std::max(begin, c.aged(c.pos + of.first));
+    ChunkTiles tiles;
+    tiles.recent =
+        chunk_tiles(c, c.cache_layer, of.kv_head, chunk, recent, end, kv::tile_bytes(c.elements, d));
+    if constexpr (aging) {
+      tiles.old = chunk_tiles(c, c.old_layer, of.kv_head, chunk, begin, c.aged(end - 1),
+                              kv::tile_bytes(c.elements.old(), d));
+    }
+    return tiles;
   }
   /// The tiles read after a chunk: those of the next one, or the first of the next head where one unit has all tokens.
-  [[nodiscard]] std::array<const std::byte*, kernel::chunk_tiles> tiles_after(
-      std::size_t chunk) const noexcept {
+  [[nodiscard]] ChunkTiles tiles_after(std::size_t chunk) const noexcept {
     if (chunk + 1 < end_chunk()) return tiles(chunk + 1);
     if (of.kv_head + 1 == c.layer.kv_heads || of.last - of.first < c.q.rows()) return {};
     return ChunkReader{c, {of.kv_head + 1, of.first, of.last}}.tiles(first_chunk());
   }
-  void see(std::size_t chunk, kernel::Visible* visible) const noexcept {  // (rows)
+  /// Whether some token sees old tiles of a chunk.
+  [[nodiscard]] bool sees_old(std::size_t chunk) const noexcept {
+    return c.aged(end - 1) > std::max(begin, chunk * kernel::chunk_tokens);
+  }
+  void see(std::size_t chunk, Age age, kernel::Visible* visible) const noexcept {  // (rows)
     for (std::size_t r = 0; r < rows(); ++r) {
-      visible[r] = visible_part(c.layer, c.pos + of.first + r / c.layer.group(), chunk);
+      const std::size_t pos = c.pos + of.first + r / c.layer.group();
+      const std::size_t first = c.layer.first_seen(pos), border = c.aged(pos);
+      visible[r] = visible_part(age == Age::recent ? std::max(first, border) : first,
+                                age == Age::old ? std::max(first, border) : pos + 1, chunk);
     }
   }
   /// Copies the queries together.
@@ -254,30 +323,73 @@ struct ChunkReader {
   }
 };
 
+/// One chunk in one form: the kernels that read tiles, and what they ask for.
+template <Kernels K, KvElements Elements>
+struct ChunkForm {
+  const Elements& elements;
+  kernel::AttentionArgs args;
+
+  void scores() const noexcept {
+    elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
+  }
+  void values() const noexcept {
+    elements.visit_values([&](auto e) { K::template attention_values<typename decltype(e)::type>(args); });
+  }
+};
+
+/// A chunk of which some rows see old tiles: scores of both forms stand side by side, values of recent tokens are added to
+/// those of old ones. The operations of a row are those of one element, in the same order.
+template <Kernels K, class Context, class Old, class Recent>
+void attend_aged_chunk(const ChunkReader<Context>& reader, std::size_t chunk, const Old& old,
+                       const Recent& recent, const AttentionScratch& s) noexcept {
+  reader.see(chunk, Age::old, s.visible);
+  old.scores();
+  reader.see(chunk, Age::recent, s.visible);
+  recent.scores();
+  reader.see(chunk, Age::any, s.visible);
+  K::attention_softmax(recent.args);
+  reader.see(chunk, Age::old, s.visible);
+  old.values();
+  reader.see(chunk, Age::recent, s.visible);
+  recent.values();
+  reader.see(chunk, Age::any, s.visible);
+}
+
 /// One chunk: the results of its rows, and what merging them asks for.
 template <Kernels K, class Context>
 kernel::AttentionArgs attend_chunk(const ChunkReader<Context>& reader, std::size_t chunk,
-                                   const std::byte* const* tiles, const std::byte* const* ahead,
+                                   const ChunkTiles& tiles, const ChunkTiles& ahead,
                                    const AttentionScratch& s, const kernel::AttentionState& result) noexcept {
   const Context& c = reader.c;
-  const std::size_t d = c.layer.head_dim;
-  reader.see(chunk, s.visible);
-  const kernel::AttentionArgs args{.tiles = tiles,
-                                   .value_offset = kv::key_bytes(c.elements, d),
-                                   .head_dim = d,
-                                   .scale = c.scale(),
-                                   .q = s.q,
-                                   .visible = s.visible,
-                                   .p = s.p,
-                                   .max = result.max,
-                                   .sum = result.sum,
-                                   .out = result.out,
-                                   .softcap = c.layer.attention_softcap,
-                                   .ahead = ahead};
-  c.elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
-  K::attention_softmax(args);
-  c.elements.visit_values([&](auto e) { K::template attention_values<typename decltype(e)::type>(args); });
-  return args;
+  const auto form = [&]<class Elements>(const Elements& elements, const TileAddresses& at,
+                                        const TileAddresses& next) -> ChunkForm<K, Elements> {
+    return {elements,
+            {.tiles = at.data(),
+             .value_offset = kv::key_bytes(elements, c.layer.head_dim),
+             .head_dim = c.layer.head_dim,
+             .scale = c.scale(),
+             .q = s.q,
+             .visible = s.visible,
+             .p = s.p,
+             .max = result.max,
+             .sum = result.sum,
+             .out = result.out,
+             .softcap = c.layer.attention_softcap,
+             .ahead = next.data()}};
+  };
+  auto recent = form(c.elements, tiles.recent, ahead.recent);
+  if constexpr (ChunkReader<Context>::aging) {
+    if (reader.sees_old(chunk)) {
+      recent.args.adds = true;
+      attend_aged_chunk<K>(reader, chunk, form(c.elements.old(), tiles.old, ahead.old), recent, s);
+      return recent.args;
+    }
+  }
+  reader.see(chunk, Age::any, s.visible);
+  recent.scores();
+  K::attention_softmax(recent.args);
+  recent.values();
+  return recent.args;
 }
 
 /// Attention of one KV head for tokens whose keys and values are stored.
@@ -291,7 +403,7 @@ void attend_head(const Context& c, const HeadTokens& of, float* memory) noexcept
   auto tiles = reader.tiles(reader.first_chunk());
   for (std::size_t chunk = reader.first_chunk(); chunk < reader.end_chunk(); ++chunk) {
     const auto ahead = reader.tiles_after(chunk);
-    const auto args = attend_chunk<K>(reader, chunk, tiles.data(), ahead.data(), s, now);
+    const auto args = attend_chunk<K>(reader, chunk, tiles, ahead, s, now);
     K::attention_merge(args, state);
     tiles = ahead;
   }
@@ -338,7 +450,7 @@ void attend_chunks(E& executor, const Context& c, const ContextSplit& split, Scr
     return {at + rows * d, at + rows * (d + 1), {at, rows, d}};
   };
   executor.run(heads, [&](std::size_t head, std::size_t) noexcept {
-    store_head<K>(c, head, 0, n);
+    store_whole_head<K>(c, head);
     begin_state(c, head, result(head));
   });
   const ChunkReader<Context> any{c, {0, 0, n}};
@@ -349,8 +461,7 @@ void attend_chunks(E& executor, const Context& c, const ContextSplit& split, Scr
       const AttentionScratch s(scratch(worker), rows, d);
       const std::size_t chunk = first + task % count;
       reader.queries(s.q);
-      attend_chunk<K>(reader, chunk, reader.tiles(chunk).data(), reader.tiles_after(chunk).data(), s,
-                      result(heads + task));
+      attend_chunk<K>(reader, chunk, reader.tiles(chunk), reader.tiles_after(chunk), s, result(heads + task));
     });
     executor.run(heads, [&](std::size_t head, std::size_t worker) noexcept {
       const ChunkReader<Context> reader{c, {head, 0, n}};
@@ -358,7 +469,7 @@ void attend_chunks(E& executor, const Context& c, const ContextSplit& split, Scr
       const kernel::AttentionState state = result(head);
       for (std::size_t i = 0; i < count; ++i) {
         const kernel::AttentionState now = result(heads + head * count + i);
-        reader.see(first + i, s.visible);
+        reader.see(first + i, Age::any, s.visible);
         kernel::AttentionArgs args;
         args.head_dim = d;
         args.q = s.q;  // as many rows
@@ -387,7 +498,7 @@ void attend(E& executor, const Context& c, Scratch&& scratch) noexcept {
         ContextSplit::of(c.layer, any.rows(), any.end_chunk() - any.first_chunk(), executor.workers());
     if (split.chunks != 0) return attend_chunks<K>(executor, c, split, scratch);
     executor.run(kv_heads, [&](std::size_t head, std::size_t worker) noexcept {
-      store_head<K>(c, head, 0, n);  // a head needs only what it stores itself
+      store_whole_head<K>(c, head);  // a head needs only what it stores itself
       attend_head<K>(c, {head, 0, n}, scratch(worker));
     });
     return;
@@ -401,6 +512,12 @@ void attend(E& executor, const Context& c, Scratch&& scratch) noexcept {
     const HeadTokens of = tokens(task);
     store_head<K>(c, of.kv_head, of.first, of.last);
   });
+  if (const FullTiles full = tiles_to_age(c); full.count() != 0) {  // their tokens are of several blocks
+    executor.run(kv_heads * full.count(), [&](std::size_t task, std::size_t) noexcept {
+      const std::size_t tile = full.first + task % full.count();
+      age_tiles(c, task / full.count(), {tile, tile + 1});
+    });
+  }
   executor.run(kv_heads * blocks, [&](std::size_t task, std::size_t worker) noexcept {
     attend_head<K>(c, tokens(task), scratch(worker));
   });
@@ -413,7 +530,7 @@ void attend_each(E& executor, std::size_t sequences, std::size_t kv_heads, Conte
                  Scratch&& scratch) noexcept {
   executor.run(kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
     const auto c = context(task % sequences);  // neighbours in a worker's share are of unlike lengths
-    store_head<K>(c, task / sequences, 0, 1);
+    store_whole_head<K>(c, task / sequences);
     attend_head<K>(c, {task / sequences, 0, 1}, scratch(worker));
   });
 }

@@ -95,19 +95,38 @@ concept EncodableFormat = WeightFormat<F> && requires(const float* values, typen
 };
 // clang-format on
 
-/// How keys and values are kept. `head_dim` is the width of one head; a tile belongs to one KV head of one layer.
+/// What kernels read keys and values from. `head_dim` is the width of one head; a tile belongs to one KV head of one layer.
 // clang-format off
 template <class E>
-concept KvElement = requires(std::byte* tile, const std::byte* ctile, std::size_t slot, std::size_t head_dim,
-                             const float* head, float* out) {
+concept KvReadable = requires(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) {
   { E::name } -> std::convertible_to<std::string_view>;
   { E::key_tile_bytes(head_dim) } noexcept -> std::same_as<std::size_t>;    // a multiple of 32
   { E::value_tile_bytes(head_dim) } noexcept -> std::same_as<std::size_t>;  // a multiple of 32
-  { E::store_key(tile, slot, head_dim, head) } noexcept;                    // slot < tile_tokens
-  { E::store_value(tile, slot, head_dim, head) } noexcept;
-  { E::load_key(ctile, slot, head_dim, out) } noexcept;                     // what the kernels compute with
-  { E::load_value(ctile, slot, head_dim, out) } noexcept;
+  { E::load_key(tile, slot, head_dim, out) } noexcept;                      // what the kernels compute with; slot < tile_tokens
+  { E::load_value(tile, slot, head_dim, out) } noexcept;
 };
 // clang-format on
+
+/// How keys and values are kept, token by token.
+// clang-format off
+template <class E>
+concept KvElement = KvReadable<E> && requires(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) {
+  { E::store_key(tile, slot, head_dim, head) } noexcept;
+  { E::store_value(tile, slot, head_dim, head) } noexcept;
+};
+// clang-format on
+
+/// How keys and values of tokens are kept that no longer change: a whole tile is encoded at once.
+// clang-format off
+template <class E>
+concept KvTileElement = KvReadable<E> && requires(std::byte* tile, std::size_t head_dim, const float* heads) {
+  { E::store_keys(tile, head_dim, heads) } noexcept;  // heads: (tile_tokens, head_dim)
+  { E::store_values(tile, head_dim, heads) } noexcept;
+};
+// clang-format on
+
+/// What old tokens can be kept in (kv/aging.hpp).
+template <class E>
+concept KvOldElement = KvElement<E> || KvTileElement<E>;
 
 }  // namespace mica

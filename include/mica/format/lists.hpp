@@ -17,6 +17,7 @@
 #include "mica/format/iq3_xxs.hpp"
 #include "mica/format/iq4_nl.hpp"
 #include "mica/format/iq4_xs.hpp"
+#include "mica/format/kivi.hpp"
 #include "mica/format/mxfp4.hpp"
 #include "mica/format/nf4.hpp"
 #include "mica/format/nvfp4.hpp"
@@ -53,6 +54,9 @@ using Encodable = TypeList<Q4_K, Q6_K, Q8_0, Q5_K, Q4_0, Q3_K, Q2_K, F32, F16, B
 using AllKv =
     TypeList<F16, Q8_0, F32, BF16, Rotated<Q5_1>, Rotated<Q5_0>, Rotated<Q4_1>, Rotated<Q4_0>, Rotated<Q4_S>,
              Rotated<IQ4_NL>, Plain<Q5_1>, Plain<Q5_0>, Plain<Q4_1>, Plain<Q4_0>, Plain<Q4_S>, Plain<IQ4_NL>>;
+
+/// Every element that only old tokens can have.
+using TileKv = TypeList<KIVI4, KIVI2>;
 
 /// "Q4_K Q6_K ...", for messages.
 template <class List>

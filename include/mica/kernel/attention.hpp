@@ -13,16 +13,21 @@
 //                            c = 0;  c = fma(float(exact sum of qi * code in b), scale[b][j], c) for b in order
 //                            with minima, also for b in order:  c = fma(float(sum of qi in b), minimum[b][j], c)
 //                            s[j] = c * (qd * scale)
+//            KIVI:           step[i], minimum[i] of channel i of a tile: what its codes are multiplied by, what code 0 stands for
+//                            c = 0;  c = fma(q[i] * step[i], code, c) for i in order
+//                            s[j] = (c + the sum of q[i] * minimum[i] in chain i % 16, then tree16) * scale
 //   softmax  with a softcap: s[j] = softcap * tanh(s[j] * (1 / softcap)) (kernel/rows.hpp); then
 //            m = max s[j];  p[j] = exp(s[j] - m);  l = the sum of p[j] in chain j % 16, then tree16 (kernel/matmul.hpp)
-//   values   o[i] = 0;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for visible j in order
-//            (p[j] * value scale[j] for Q8_0, p[j] * scale[b][j] for blocks, p[j] alone for real elements)
+//   values   o[i] = 0, or with `adds` what it was;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for visible j in order
+//            (p[j] * value scale[j] for Q8_0, p[j] * scale[b][j] for blocks and groups of KIVI, p[j] alone for real elements)
 //            with minima, then:  o[i] += the sum of p[j] * minimum[b][j] in chain j % 16, then tree16
 //   merge    the first chunk of a row is taken as it is; later ones, with M, L, O the state so far:
 //            N = max(M, m);  a = exp(M - N);  b = exp(m - N);  L = fma(L, a, l * b);  O[i] = fma(O[i], a, o[i] * b)
 //            and after the last chunk every O[i] is multiplied by 1 / L.
 //
-// Of a rotated element, scores takes the rotated query and values rotates o at its end (format/rotation.hpp).
+// Of a rotated element, scores takes the rotated query and values rotates o at its end (format/rotation.hpp), and with `adds` at
+// its beginning. A chunk some of whose tiles are in another element is two calls of scores and two of values, the second with
+// `adds`: each row sees in a call what is in its element. A row that sees nothing keeps its o where `adds` is set.
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
@@ -60,6 +65,7 @@ struct AttentionArgs {
   float* sum = nullptr;              // (rows) l of this chunk
   MatrixView<float> out;             // (rows, head_dim) o of this chunk
   float softcap = 0;                 // what visible scores are bent under before the maximum; 0: as they are
+  bool adds = false;                 // values are added to `out`
   const std::byte* const* ahead = nullptr;  // (chunk_tiles) a hint: those read next; may be null
 };
 

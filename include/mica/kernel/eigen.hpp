@@ -27,10 +27,10 @@ struct Eigen {
   static void softcap(const SoftcapArgs& a) noexcept;
   static void causal_conv(const CausalConvArgs& a) noexcept;
   static void delta_rule(const DeltaRuleArgs& a) noexcept;
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_scores(const AttentionArgs& a) noexcept;
   static void attention_softmax(const AttentionArgs& a) noexcept;
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_values(const AttentionArgs& a) noexcept;
   static void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept;
   static void attention_finish(const AttentionState& state) noexcept;
@@ -215,7 +215,7 @@ Eigen::Rows Eigen::seen(const AttentionArgs& a, const Visible& v, Load&& load) {
   return out;
 }
 
-template <KvElement E>
+template <KvReadable E>
 void Eigen::attention_scores(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     const Visible v = a.visible[r];
@@ -241,18 +241,18 @@ inline void Eigen::attention_softmax(const AttentionArgs& a) noexcept {
   }
 }
 
-template <KvElement E>
+template <KvReadable E>
 void Eigen::attention_values(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     const Visible v = a.visible[r];
     auto out = row(a.out[r]);
-    out.setZero();
+    if (!a.adds) out.setZero();
     if (v.empty()) continue;
     const Rows values = seen(a, v, [&](const std::byte* tile, std::size_t slot, float* number) {
       E::load_value(tile + a.value_offset, slot, a.head_dim, number);
     });
     const auto p = row(a.p[r]).segment(v.first, v.last - v.first);
-    out = (p.matrix() * values).array();
+    out += (p.matrix() * values).array();
   }
 }
 

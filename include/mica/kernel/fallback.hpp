@@ -31,7 +31,7 @@ struct Fallback {
   static void softcap(const SoftcapArgs& a) noexcept { A::softcap(a); }
   static void causal_conv(const CausalConvArgs& a) noexcept { A::causal_conv(a); }
   static void delta_rule(const DeltaRuleArgs& a) noexcept { A::delta_rule(a); }
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_scores(const AttentionArgs& a) noexcept {
     if constexpr (A::template attends<E>) {
       A::template attention_scores<E>(a);
@@ -40,7 +40,7 @@ struct Fallback {
     }
   }
   static void attention_softmax(const AttentionArgs& a) noexcept { A::attention_softmax(a); }
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_values(const AttentionArgs& a) noexcept {
     if constexpr (A::template attends<E>) {
       A::template attention_values<E>(a);

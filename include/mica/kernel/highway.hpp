@@ -19,9 +19,9 @@ namespace highway {
 // Defined in kernel/highway/dispatch.hpp, instantiated by the units.
 template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) noexcept;
-template <KvElement E>
+template <KvReadable E>
 void attention_scores(const AttentionArgs& a) noexcept;
-template <KvElement E>
+template <KvReadable E>
 void attention_values(const AttentionArgs& a) noexcept;
 
 void quantize(const QuantizeArgs& a) noexcept;
@@ -63,19 +63,19 @@ struct Highway {
   static void causal_conv(const CausalConvArgs& a) noexcept { highway::causal_conv(a); }
   static void delta_rule(const DeltaRuleArgs& a) noexcept { highway::delta_rule(a); }
 
-  /// Limit: an element outside format::AllKv runs at the speed of the specification.
-  template <KvElement E>
+  /// Limit: an element outside format::AllKv and format::TileKv runs at the speed of the specification.
+  template <KvReadable E>
   static void attention_scores(const AttentionArgs& a) noexcept {
-    if constexpr (format::AllKv::contains<E>) {
+    if constexpr (has_kernels<E>) {
       highway::attention_scores<E>(a);
     } else {
       scalar::attention_scores<E>(a);
     }
   }
   static void attention_softmax(const AttentionArgs& a) noexcept { highway::attention_softmax(a); }
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_values(const AttentionArgs& a) noexcept {
-    if constexpr (format::AllKv::contains<E>) {
+    if constexpr (has_kernels<E>) {
       highway::attention_values<E>(a);
     } else {
       scalar::attention_values<E>(a);
@@ -85,6 +85,10 @@ struct Highway {
     highway::attention_merge(a, state);
   }
   static void attention_finish(const AttentionState& state) noexcept { highway::attention_finish(state); }
+
+ private:
+  template <class E>
+  static constexpr bool has_kernels = format::AllKv::contains<E> || format::TileKv::contains<E>;
 };
 
 static_assert(Kernels<Highway>);

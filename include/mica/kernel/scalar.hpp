@@ -28,12 +28,12 @@ struct Scalar {
   static void softcap(const SoftcapArgs& a) noexcept { scalar::softcap(a); }
   static void causal_conv(const CausalConvArgs& a) noexcept { scalar::causal_conv(a); }
   static void delta_rule(const DeltaRuleArgs& a) noexcept { scalar::delta_rule(a); }
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_scores(const AttentionArgs& a) noexcept {
     scalar::attention_scores<E>(a);
   }
   static void attention_softmax(const AttentionArgs& a) noexcept { scalar::attention_softmax(a); }
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_values(const AttentionArgs& a) noexcept {
     scalar::attention_values<E>(a);
   }

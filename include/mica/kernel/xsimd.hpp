@@ -22,8 +22,9 @@ struct XsimdReal {
 
   template <WeightFormat F>
   static constexpr bool computes = F::arithmetic == format::Arithmetic::real;
-  template <KvElement E>
-  static constexpr bool attends = !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E>;
+  template <KvReadable E>
+  static constexpr bool attends =
+      !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E> && !format::is_kivi<E>;
 
   template <WeightFormat F>
   static void matmul(const MatmulArgs<F>& a) noexcept;
@@ -37,10 +38,10 @@ struct XsimdReal {
   static void softcap(const SoftcapArgs& a) noexcept { scalar::softcap(a); }
   static void causal_conv(const CausalConvArgs& a) noexcept { scalar::causal_conv(a); }
   static void delta_rule(const DeltaRuleArgs& a) noexcept { scalar::delta_rule(a); }
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_scores(const AttentionArgs& a) noexcept;
   static void attention_softmax(const AttentionArgs& a) noexcept;
-  template <KvElement E>
+  template <KvReadable E>
   static void attention_values(const AttentionArgs& a) noexcept;
   static void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept {
     scalar::attention_merge(a, state);
@@ -161,7 +162,7 @@ void XsimdReal<Arch>::gated(const GatedArgs& a) noexcept {
 
 /// A tile is decoded and turned once for all rows, so that lanes are tokens.
 template <class Arch>
-template <KvElement E>
+template <KvReadable E>
 void XsimdReal<Arch>::attention_scores(const AttentionArgs& a) noexcept {
   float key[max_head_dim];
   float keys[max_head_dim][format::tile_tokens];
@@ -215,12 +216,12 @@ void XsimdReal<Arch>::attention_softmax(const AttentionArgs& a) noexcept {
 }
 
 template <class Arch>
-template <KvElement E>
+template <KvReadable E>
 void XsimdReal<Arch>::attention_values(const AttentionArgs& a) noexcept {
   float value[max_head_dim];
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     float* const out = a.out[r].data();
-    std::fill_n(out, a.head_dim, 0.0f);
+    scalar::begin_values(a, r, false);
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
       E::load_value(a.tiles[j / format::tile_tokens] + a.value_offset, j % format::tile_tokens, a.head_dim,
                     value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which element keys and values have: fixed by types, or chosen by name at run time. Kernels are visited once per call,
-// keys and values apart, so that choices add up instead of multiplying.
+// keys and values apart, so that choices add up instead of multiplying. Elements that change with age: kv/aging.hpp.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -33,7 +33,21 @@ concept KvElements = requires(const E& elements, detail::AnyVisitor f) {
 };
 // clang-format on
 
+/// Elements of which old tokens have others (kv/aging.hpp).
+/// old(): their elements, visited in the same way. recent(): at least so many tokens at the end are not old; 0: all tokens.
+// clang-format off
+template <class E>
+concept AgingElements = KvElements<E> && requires(const E& elements, detail::AnyVisitor f) {
+  { elements.old().visit_keys(f) } noexcept;
+  { elements.old().visit_values(f) } noexcept;
+  { elements.recent() } noexcept -> std::same_as<std::size_t>;
+};
+// clang-format on
+
 namespace kv {
+
+/// Tokens that stay in the recent element unless somebody says otherwise: the window that KIVI was measured with.
+inline constexpr std::size_t default_recent = 128;
 
 /// Elements that the compiler knows.
 template <KvElement K, KvElement V = K>
@@ -48,24 +62,39 @@ struct Fixed {
   }
 };
 
-/// Elements of a closed list, chosen by name.
-template <class List = format::AllKv>
-class AnyElements {
- public:
-  /// F16 for both.
-  AnyElements() : AnyElements("F16", "F16") {}
+namespace detail {
 
-  /// Names as command lines spell them, upper or lower case; an unknown one raises an error that lists the known ones.
-  AnyElements(std::string_view keys, std::string_view values)
-      : keys_(find("keys", keys)), values_(find("values", values)) {}
+[[nodiscard]] inline bool same_name(std::string_view a, std::string_view b) noexcept {
+  const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return upper(x) == upper(y); });
+}
+
+/// The place of an element in a list; its size when the list has none of that name.
+template <class List>
+[[nodiscard]] std::size_t place_of(std::string_view name) noexcept {
+  std::size_t place = 0;
+  bool found = false;
+  List::for_each([&](auto type) {
+    found = found || same_name(decltype(type)::type::name, name);
+    place += found ? 0 : 1;
+  });
+  return place;
+}
+
+/// Two elements of a list.
+template <class List>
+struct ElementPair {
+  std::size_t keys = 0;
+  std::size_t values = 0;
 
   template <class F>
   void visit_keys(F&& f) const noexcept {
-    visit(keys_, f);
+    visit(keys, f);
   }
   template <class F>
   void visit_values(F&& f) const noexcept {
-    visit(values_, f);
+    visit(values, f);
   }
 
  private:
@@ -74,24 +103,65 @@ class AnyElements {
     visit_if(
         List{}, [i = std::size_t{0}, place](auto) mutable { return i++ == place; }, f);
   }
-  /// The place of an element in the list.
-  [[nodiscard]] static std::size_t find(std::string_view what, std::string_view name) {
-    const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
-    std::size_t place = 0;
-    bool known = false;
-    List::for_each([&](auto type) {
-      constexpr std::string_view own = decltype(type)::type::name;
-      known = known || std::equal(own.begin(), own.end(), name.begin(), name.end(),
-                                  [&](char a, char b) { return upper(a) == upper(b); });
-      place += known ? 0 : 1;
-    });
-    MICA_CHECK(known, usage, "KV element '", escaped(name), "' for ", what, ": not known; choose one of ",
-               format::names<List>());
-    return place;
+};
+
+}  // namespace detail
+
+/// Elements of a closed list, chosen by name, and others of Tiles that old tokens can have too:
+///
+///   "Q8_0"         for all tokens
+///   "F16:Q4_0"     F16 for recent tokens, Q4_0 for old ones
+///   "KIVI2"        of Tiles: "F16:KIVI2"
+template <class List = format::AllKv, class Tiles = format::TileKv>
+class AnyElements {
+ public:
+  /// F16 for both.
+  AnyElements() : AnyElements("F16", "F16") {}
+
+  /// Names as command lines spell them, upper or lower case; an unknown one raises an error that lists the known ones.
+  /// recent: at least so many tokens at the end are not old.
+  AnyElements(std::string_view keys, std::string_view values, std::size_t recent = default_recent) {
+    const Ages k = find("keys", keys), v = find("values", values);
+    now_ = {k.recent, v.recent};
+    old_ = {k.old, v.old};
+    if (k.recent != k.old || v.recent != v.old) recent_ = std::max<std::size_t>(recent, 1);
   }
 
-  std::size_t keys_;
-  std::size_t values_;
+  template <class F>
+  void visit_keys(F&& f) const noexcept {
+    now_.visit_keys(f);
+  }
+  template <class F>
+  void visit_values(F&& f) const noexcept {
+    now_.visit_values(f);
+  }
+
+  // Required by AgingElements
+  [[nodiscard]] const auto& old() const noexcept { return old_; }
+  [[nodiscard]] std::size_t recent() const noexcept { return recent_; }
+
+ private:
+  using Olds = Concat<List, Tiles>;
+  struct Ages {
+    std::size_t recent;
+    std::size_t old;
+  };
+
+  [[nodiscard]] static Ages find(std::string_view what, std::string_view name) {
+    const std::size_t colon = name.find(':');
+    const bool aging = colon != name.npos;
+    const std::size_t old = detail::place_of<Olds>(aging ? name.substr(colon + 1) : name);
+    const bool alone = !aging && old >= List::size;  // of tiles: recent tokens are in F16
+    const std::size_t recent = detail::place_of<List>(alone ? "F16" : name.substr(0, colon));
+    MICA_CHECK(old < Olds::size && recent < List::size, usage, "KV element '", escaped(name), "' for ", what,
+               ": not known; choose one of ", format::names<List>(), ", RECENT:OLD with two of them",
+               Tiles::size == 0 ? "" : ", or for old tokens one of ", format::names<Tiles>());
+    return {recent, old};
+  }
+
+  detail::ElementPair<List> now_;
+  detail::ElementPair<Olds> old_;
+  std::size_t recent_ = 0;
 };
 
 namespace detail {
@@ -126,7 +196,40 @@ template <KvElements E>
   return round_up<std::size_t>(bytes, 64);
 }
 
-static_assert(KvElements<Fixed<format::F16>> && KvElements<AnyElements<>>);
+namespace detail {
+
+/// "F16", or "F16:KIVI2" where old tokens have another element.
+template <class Visit, class VisitOld>
+[[nodiscard]] std::string name_of(Visit&& visit, VisitOld&& visit_old) {
+  std::string now, old;
+  visit([&](auto type) { now = decltype(type)::type::name; });
+  visit_old([&](auto type) { old = decltype(type)::type::name; });
+  return now == old ? now : now + ":" + old;
+}
+
+}  // namespace detail
+
+/// What the keys are in, as command lines spell it.
+template <KvElements E>
+[[nodiscard]] std::string key_name(const E& elements) {
+  const auto now = [&](auto f) { elements.visit_keys(f); };
+  if constexpr (AgingElements<E>) {
+    return detail::name_of(now, [&](auto f) { elements.old().visit_keys(f); });
+  } else {
+    return detail::name_of(now, now);
+  }
+}
+template <KvElements E>
+[[nodiscard]] std::string value_name(const E& elements) {
+  const auto now = [&](auto f) { elements.visit_values(f); };
+  if constexpr (AgingElements<E>) {
+    return detail::name_of(now, [&](auto f) { elements.old().visit_values(f); });
+  } else {
+    return detail::name_of(now, now);
+  }
+}
+
+static_assert(KvElements<Fixed<format::F16>> && AgingElements<AnyElements<>>);
 
 }  // namespace kv
 }  // namespace mica

@@ -33,7 +33,7 @@ template <class T>
   T::Storage::check_name(choice.kv);
   options.fast8 = wants_fast8(choice);
   return T(document, executor, options, allocator,
-           kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v),
+           kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v, choice.cache_recent),
            [&](const paging::Table& table, typename T::Allocator a, LogSink log) {
              return typename T::Pager(table, a, log, choice.weights, choice.weights_bytes);
            });

@@ -38,8 +38,9 @@ namespace mica::model {
 
 /// Where layers keep what they keep of a sequence.
 struct CacheLayout {
-  std::span<const std::size_t> kv_index;  // by layer: its place in the storage
-  std::span<const std::size_t> state_at;  // by layer: where its state begins
+  std::span<const std::size_t> kv_index;   // by layer: its place in the storage
+  std::span<const std::size_t> old_index;  // by layer: the place of its old tiles; block::none: it has none
+  std::span<const std::size_t> state_at;   // by layer: where its state begins
 };
 
 /// The rows of a step that are one sequence's.
@@ -142,9 +143,14 @@ class Forward {
 
   void embed_per_layer() noexcept;
   [[nodiscard]] auto attention_context(std::size_t i, std::size_t part) noexcept;
-  [[nodiscard]] std::size_t kv_layer(std::size_t i) const noexcept {
+  /// The layer whose keys and values a layer reads.
+  [[nodiscard]] std::size_t kv_source(std::size_t i) const noexcept {
     const arch::LayerConfig& layer = config_.layers[i];
-    return layout_.kv_index[layer.stores_kv() ? i : layer.kv_source];
+    return layer.stores_kv() ? i : layer.kv_source;
+  }
+  [[nodiscard]] std::size_t kv_layer(std::size_t i) const noexcept { return layout_.kv_index[kv_source(i)]; }
+  [[nodiscard]] std::size_t old_layer(std::size_t i) const noexcept {
+    return layout_.old_index[kv_source(i)];
   }
   [[nodiscard]] bool fetch(std::size_t i) noexcept;
   void attend(std::size_t i) noexcept;

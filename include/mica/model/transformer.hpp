@@ -13,6 +13,7 @@
 #include "mica/block/norm.hpp"
 #include "mica/block/rope.hpp"
 #include "mica/gguf/fingerprint.hpp"
+#include "mica/kv/aging.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/model/activations.hpp"
 #include "mica/model/cache_file.hpp"
@@ -157,7 +158,9 @@ class BasicTransformer {
   [[nodiscard]] const float* vector(const model::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
+  [[nodiscard]] bool ages(std::size_t layer) const;
   [[nodiscard]] std::vector<std::size_t> kv_index() const;
+  [[nodiscard]] std::vector<std::size_t> old_index() const;
   [[nodiscard]] std::vector<std::size_t> kv_head_dims() const;
   [[nodiscard]] kv::SnapshotInfo identity() const;
   [[nodiscard]] model::PartsStatus reserve(std::span<const Part> parts) noexcept;
@@ -177,6 +180,7 @@ class BasicTransformer {
   Pager pager_;
   std::vector<block::RopeFrequencies> frequencies_;  // by rope
   std::vector<std::size_t> kv_index_;                // by layer: its place in the storage
+  std::vector<std::size_t> old_index_;               // by layer: the place of its old tiles, or block::none
   std::vector<std::size_t> state_at_;  // by layer: where its recurrent state begins; and the end
   std::uint64_t fingerprint_ = 0;      // of the document, for files of caches
   Observer* observer_ = nullptr;
@@ -234,21 +238,41 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
           allocator, options.log)),
       frequencies_(detail::rope_frequencies(config_, n_ctx_)),
       kv_index_(kv_index()),
+      old_index_(old_index()),
       state_at_(detail::state_offsets(config_)),
       activations_(config_, std::clamp<std::size_t>(options.chunk, 1, n_ctx_), logits_rows_,
                    executor.workers(), options.fast8, allocator) {
   if constexpr (!dry && io::Checksum::available) fingerprint_ = gguf::fingerprint(document);
 }
 
+/// Whether old tokens of a layer that stores its keys have elements of their own: where it sees more than stays recent.
+template <class F, class P>
+bool BasicTransformer<F, P>::ages(std::size_t layer) const {
+  if constexpr (AgingElements<Elements>) {
+    const std::size_t recent = elements_.recent(), window = config_.kv_window(layer);
+    if (recent == 0 || !config_.layers[layer].stores_kv()) return false;
+    return std::min(window == 0 ? n_ctx_ : window, n_ctx_) > recent;
+  }
+  return false;
+}
+
+/// Layers in order, then the old tiles of those that age.
 template <class F, class P>
 std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
-  std::vector<kv::LayerShape> shape;
+  std::vector<kv::LayerShape> shape, old;
   for (std::size_t i = 0; i < config_.layers.size(); ++i) {
     const arch::LayerConfig& layer = config_.layers[i];
     if (!layer.stores_kv()) continue;
     shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim), config_.kv_window(i),
                      activations_.chunk()});
+    if constexpr (AgingElements<Elements>) {
+      if (!ages(i)) continue;
+      old.push_back(shape.back());
+      old.back().tile_bytes = kv::tile_bytes(elements_.old(), layer.head_dim);
+      shape.back().window = kv::recent_window(elements_.recent());
+    }
   }
+  shape.insert(shape.end(), old.begin(), old.end());
   return shape;
 }
 
@@ -257,6 +281,15 @@ std::vector<std::size_t> BasicTransformer<F, P>::kv_index() const {
   std::vector<std::size_t> index;
   std::size_t next = 0;
   for (const arch::LayerConfig& layer : config_.layers) index.push_back(layer.stores_kv() ? next++ : 0);
+  return index;
+}
+
+template <class F, class P>
+std::vector<std::size_t> BasicTransformer<F, P>::old_index() const {
+  std::vector<std::size_t> index;
+  std::size_t next = 0;
+  for (const arch::LayerConfig& layer : config_.layers) next += layer.stores_kv() ? 1 : 0;
+  for (std::size_t i = 0; i < config_.layers.size(); ++i) index.push_back(ages(i) ? next++ : block::none);
   return index;
 }
 
@@ -292,7 +325,8 @@ auto BasicTransformer<F, P>::make_cache(MakeStorage make) const -> Cache {
 template <class F, class P>
 auto BasicTransformer<F, P>::forward(std::span<const Part> parts) noexcept
     -> model::Forward<BasicTransformer> {
-  return {config_, weights_, pager_, *executor_, activations_, elements_, observer_, {kv_index_, state_at_},
+  return {config_,      weights_,  pager_,    *executor_,
+          activations_, elements_, observer_, {kv_index_, old_index_, state_at_},
           parts};
 }
 
@@ -413,7 +447,7 @@ void BasicTransformer<F, P>::finish_logits(MatrixView<float> logits) noexcept {
   });
 }
 
-/// By layer of the storage.
+/// By layer of the storage, but for old tiles.
 template <class F, class P>
 std::vector<std::size_t> BasicTransformer<F, P>::kv_head_dims() const {
   std::vector<std::size_t> dims;
@@ -436,8 +470,8 @@ kv::SnapshotInfo BasicTransformer<F, P>::identity() const {
     positions.add(std::as_bytes(std::span(&magnitude, 1)));
   }
   info.positions = positions.value();
-  elements_.visit_keys([&](auto e) { info.keys = decltype(e)::type::name; });
-  elements_.visit_values([&](auto e) { info.values = decltype(e)::type::name; });
+  info.keys = kv::key_name(elements_);
+  info.values = kv::value_name(elements_);
   for (const kv::LayerShape& layer : kv_shape()) {
     info.layers.push_back({layer.kv_heads, layer.tile_bytes, layer.window, 0});
   }
@@ -457,7 +491,12 @@ void BasicTransformer<F, P>::save(Cache& cache, kv::SnapshotWriter& out) const {
   const std::vector<std::size_t> head_dims = kv_head_dims();
   const std::vector<float> zeros(head_dims.empty() ? 0
                                                    : *std::max_element(head_dims.begin(), head_dims.end()));
+  const std::vector<kv::LayerShape> shape = kv_shape();
   const auto clear = [&](std::size_t layer, std::byte* tile, std::size_t slot) {
+    if (layer >= head_dims.size()) {  // an old tile is written when it is full
+      std::fill_n(tile, shape[layer].tile_bytes, std::byte{0});
+      return;
+    }
     const std::size_t d = head_dims[layer], value_offset = kv::key_bytes(elements_, d);
     for (; slot < format::tile_tokens; ++slot) {
       elements_.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, zeros.data()); });
@@ -489,7 +528,9 @@ void BasicTransformer<F, P>::check_saved(const kv::SnapshotReader& in) const {
     layer.first_tile = 0;
     alike = layer == own.layers[l];
   }
-  MICA_CHECK(alike, usage, in.path(), ": was saved with other layers; the file is of another model");
+  MICA_CHECK(
+      alike, usage, in.path(),
+      ": was saved with other layers; use --cache-recent and -c as when it was saved, or another file");
 }
 
 template <class F, class P>

@@ -13,6 +13,7 @@
 #endif
 
 #include "mica/kernel/highway/attention_blocks-inl.hpp"
+#include "mica/kernel/highway/attention_kivi-inl.hpp"
 #include "mica/kernel/highway/attention_tiles-inl.hpp"
 #include "mica/kernel/highway/elementwise-inl.hpp"
 
@@ -24,7 +25,8 @@ namespace HWY_NAMESPACE {
 
 /// A KV element of plain numbers, and the type of its numbers.
 template <class E>
-inline constexpr bool is_real_element = !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E>;
+inline constexpr bool is_real_element =
+    !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E> && !format::is_kivi<E>;
 
 // ---- scores of real elements
 
@@ -160,18 +162,20 @@ HWY_NOINLINE void q8_scores_of_rows(const AttentionArgs& a, const std::size_t* r
   for (; b < count; ++b) q8_scores<rows, 1>(a, row, q, block + b);
 }
 
-template <std::size_t rows, KvElement E>
+template <std::size_t rows, KvReadable E>
 HWY_INLINE void scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
   if constexpr (is_real_element<E>) {
     real_scores_of_rows<rows, typename E::Block>(a, row);
   } else if constexpr (format::is_block_element<E>) {
     block_scores_of_rows<rows, typename E::Format>(a, row, E::rotated);
+  } else if constexpr (format::is_kivi<E>) {
+    kivi_scores_of_rows<rows, E>(a, row);
   } else {
     q8_scores_of_rows<rows>(a, row);
   }
 }
 
-template <KvElement E>
+template <KvReadable E>
 void attention_scores(const AttentionArgs& a) {
   std::size_t row[4];
   std::size_t count = 0;
@@ -255,7 +259,7 @@ inline void attention_softmax(const AttentionArgs& a) {
 // ---- values
 
 /// The type of an element's numbers as they lie in a tile of values.
-template <KvElement E>
+template <KvReadable E>
 struct ValueType {
   using type = typename E::Block;
 };
@@ -265,7 +269,7 @@ struct ValueType<format::Q8_0> {
 };
 
 /// Tokens that some rows all see, and what each row multiplies their numbers by, (rows, 256).
-template <std::size_t rows, KvElement E>
+template <std::size_t rows, KvReadable E>
 struct ValueRun {
   using T = typename ValueType<E>::type;
   const AttentionArgs& a;
@@ -304,7 +308,7 @@ struct ValueRun {
 };
 
 /// Numbers [i, i + vectors * lanes) of the outputs stay in registers while all tokens pass by in order.
-template <std::size_t vectors, std::size_t rows, KvElement E>
+template <std::size_t vectors, std::size_t rows, KvReadable E>
 HWY_INLINE void add_values(const ValueRun<rows, E>& run, std::size_t i) {
   const DF d;
   VF c[rows][vectors];
@@ -340,7 +344,7 @@ HWY_INLINE void add_values(const ValueRun<rows, E>& run, std::size_t i) {
 }
 
 /// Numbers [i, head_dim), fewer than fill a vector.
-template <std::size_t rows, KvElement E>
+template <std::size_t rows, KvReadable E>
 HWY_INLINE void add_last_values(const ValueRun<rows, E>& run, std::size_t i) {
   const std::size_t count = run.a.head_dim - i;
   for (std::size_t j = run.seen.first; j < run.seen.last; ++j) {
@@ -353,7 +357,7 @@ HWY_INLINE void add_last_values(const ValueRun<rows, E>& run, std::size_t i) {
   }
 }
 
-template <std::size_t rows, KvElement E>
+template <std::size_t rows, KvReadable E>
 HWY_INLINE void add_plain_run(const ValueRun<rows, E>& run) {
   // As many sums as the registers hold beside numbers and weights.
   constexpr std::size_t vectors = many_registers || rows <= 2 ? 4 : 2;
@@ -363,18 +367,20 @@ HWY_INLINE void add_plain_run(const ValueRun<rows, E>& run) {
   if (i < run.a.head_dim) add_last_values(run, i);
 }
 
-template <std::size_t rows, KvElement E>
+template <std::size_t rows, KvReadable E>
 HWY_NOINLINE void add_run(const AttentionArgs& a, std::size_t row, const Visible& seen) {
   if (seen.empty()) return;
   if constexpr (format::is_block_element<E>) {
     add_block_run<rows, typename E::Format>(a, row, seen);
+  } else if constexpr (format::is_kivi<E>) {
+    add_kivi_run<rows, E>(a, row, seen);
   } else {
     add_plain_run(ValueRun<rows, E>(a, row, seen));
   }
 }
 
 /// Tokens that all rows see are shared; those before and behind are taken row by row. Every row meets its tokens in order.
-template <std::size_t rows, KvElement E>
+template <std::size_t rows, KvReadable E>
 HWY_INLINE void values_of_rows(const AttentionArgs& a, std::size_t row) {
   const Visible* const v = a.visible + row;
   Visible shared = v[0];
@@ -389,16 +395,24 @@ HWY_INLINE void values_of_rows(const AttentionArgs& a, std::size_t row) {
   for (std::size_t r = 0; r < rows; ++r) add_run<1, E>(a, row + r, {shared.last, v[r].last});
 }
 
-template <KvElement E>
+template <KvReadable E>
 void attention_values(const AttentionArgs& a) {
   const std::size_t n = a.q.rows();
-  for (std::size_t r = 0; r < n; ++r) std::fill_n(a.out[r].data(), a.head_dim, 0.0f);
+  for (std::size_t r = 0; r < n; ++r) {
+    float* const out = a.out[r].data();
+    if (!a.adds) {
+      std::fill_n(out, a.head_dim, 0.0f);
+    } else if constexpr (format::is_block_element<E>) {
+      if (E::rotated && !a.visible[r].empty()) rotate_head(out, a.head_dim, out);
+    }
+  }
   std::size_t r = 0;
   for (; r + 4 <= n; r += 4) values_of_rows<4, E>(a, r);
   if (n - r == 3) values_of_rows<3, E>(a, r);
   if (n - r == 2) values_of_rows<2, E>(a, r);
   if (n - r == 1) values_of_rows<1, E>(a, r);
   if constexpr (format::is_block_element<E>) finish_block_values<typename E::Format>(a, E::rotated);
+  if constexpr (format::is_kivi<E>) finish_kivi_values<E>(a);
 }
 
 // ---- merge and finish
@@ -446,11 +460,11 @@ inline void attention_finish(const AttentionState& state) {
 
 #else
 
-template <KvElement E>
+template <KvReadable E>
 void attention_scores(const AttentionArgs& a) {
   scalar::attention_scores<E>(a);
 }
-template <KvElement E>
+template <KvReadable E>
 void attention_values(const AttentionArgs& a) {
   scalar::attention_values<E>(a);
 }

@@ -85,17 +85,22 @@ HWY_INLINE VU load_words(const Half* p) {
   return hn::PromoteTo(DU(), hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(p)));
 }
 
+/// Scales of eight bits (format/q4_s.hpp).
+HWY_INLINE VF scales_of_bytes(VU bits) {
+  using F = format::Q4_S;
+  const DU d;
+  const VF scale = hn::BitCast(DF(), hn::ShiftLeft<20>(hn::Add(bits, hn::Set(d, F::scale_bias))));
+  const auto zero = hn::RebindMask(DF(), hn::Eq(bits, hn::Zero(d)));
+  const auto none = hn::RebindMask(DF(), hn::Eq(bits, hn::Set(d, F::no_number)));
+  return hn::IfThenElse(none, hn::Set(DF(), std::bit_cast<float>(0x7FC00000u)),
+                        hn::IfThenZeroElse(zero, scale));
+}
+
 /// The scales of as many tokens as a vector has lanes.
 template <class F>
 HWY_INLINE VF load_scales(const Half* p) {
   if constexpr (has_shifts<F>) {
-    const DU d;
-    const VU bits = hn::And(load_words(p), hn::Set(d, 255));
-    const VF scale = hn::BitCast(DF(), hn::ShiftLeft<20>(hn::Add(bits, hn::Set(d, F::scale_bias))));
-    const auto zero = hn::RebindMask(DF(), hn::Eq(bits, hn::Zero(d)));
-    const auto none = hn::RebindMask(DF(), hn::Eq(bits, hn::Set(d, F::no_number)));
-    return hn::IfThenElse(none, hn::Set(DF(), std::bit_cast<float>(0x7FC00000u)),
-                          hn::IfThenZeroElse(zero, scale));
+    return scales_of_bytes(hn::And(load_words(p), hn::Set(DU(), 255)));
   } else {
     return load(p);
   }
@@ -417,19 +422,18 @@ HWY_INLINE void add_block_run(const AttentionArgs& a, std::size_t row, const Vis
   }
 }
 
-/// The sum of p * minimum of block b over what a row sees.
-template <class F>
-HWY_INLINE float sum_of_minima(const AttentionArgs& a, std::size_t row, std::size_t b) {
+/// The sum of p * minimum over what a row sees. minima(tile, part): those of as many tokens as a vector has lanes.
+template <class Minima>
+HWY_INLINE float sum_of_minima(const AttentionArgs& a, std::size_t row, Minima&& minima) {
   const DF d;
   const Visible& v = a.visible[row];
   VF c[parts];
   for (std::size_t part = 0; part < parts; ++part) c[part] = hn::Zero(d);
   for (std::size_t tile = first_tile(v); tile < last_tile(v); ++tile) {
-    const Half* const minima = format::Plain<F>::minima(a.tiles[tile] + a.value_offset, a.head_dim, b);
     const Slots s = slots_in(v, tile);
     for (std::size_t part = 0; part < parts; ++part) {
       const VF p = load(a.p[row].data() + tile * 16 + part * lanes);
-      const VF sum = hn::Add(c[part], hn::Mul(p, load(minima + part * lanes)));
+      const VF sum = hn::Add(c[part], hn::Mul(p, minima(tile, part)));
       c[part] = s.all() ? sum : hn::IfThenElse(mask_of(s, part), sum, c[part]);
     }
   }
@@ -441,10 +445,14 @@ template <class F>
 HWY_INLINE void finish_block_values(const AttentionArgs& a, bool rotated) {
   using E = format::Plain<F>;
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    if (a.visible[r].empty()) continue;
     float* const out = a.out[r].data();
     if constexpr (E::has_minima) {
       for (std::size_t b = 0; b < E::blocks(a.head_dim); ++b) {
-        const float sum = sum_of_minima<F>(a, r, b);
+        const auto minima = [&](std::size_t tile, std::size_t part) HWY_ATTR {
+          return load(E::minima(a.tiles[tile] + a.value_offset, a.head_dim, b) + part * lanes);
+        };
+        const float sum = sum_of_minima(a, r, minima);
         for (std::size_t i = 32 * b; i < HWY_MIN(32 * b + 32, a.head_dim); ++i) out[i] += sum;
       }
     }

@@ -45,12 +45,12 @@ void choose_matmul(const MatmulArgs<F>& a) noexcept {
   HWY_EXPORT_T(MicaMatmul, matmul<F>);
   HWY_DYNAMIC_DISPATCH_T(MicaMatmul)(a);
 }
-template <KvElement E, long long = (HWY_TARGETS)>
+template <KvReadable E, long long = (HWY_TARGETS)>
 void choose_attention_scores(const AttentionArgs& a) noexcept {
   HWY_EXPORT_T(MicaScores, attention_scores<E>);
   HWY_DYNAMIC_DISPATCH_T(MicaScores)(a);
 }
-template <KvElement E, long long = (HWY_TARGETS)>
+template <KvReadable E, long long = (HWY_TARGETS)>
 void choose_attention_values(const AttentionArgs& a) noexcept {
   HWY_EXPORT_T(MicaValues, attention_values<E>);
   HWY_DYNAMIC_DISPATCH_T(MicaValues)(a);
@@ -62,11 +62,11 @@ template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) noexcept {
   choose_matmul<F>(a);
 }
-template <KvElement E>
+template <KvReadable E>
 void attention_scores(const AttentionArgs& a) noexcept {
   choose_attention_scores<E>(a);
 }
-template <KvElement E>
+template <KvReadable E>
 void attention_values(const AttentionArgs& a) noexcept {
   choose_attention_values<E>(a);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mica/format/block_element.hpp"
+#include "mica/format/kivi.hpp"
 #include "mica/format/q8_0.hpp"
 #include "mica/kernel/activation.hpp"
 #include "mica/kernel/attention.hpp"
@@ -37,7 +38,7 @@ inline void quantize_query(const float* q, std::size_t head_dim, IntegerQuery& o
 }
 
 /// Keys that decode to floats; works for any element through load_key.
-template <KvElement E>
+template <KvReadable E>
 void attention_scores(const AttentionArgs& a) noexcept {
   float key[max_head_dim];
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
@@ -70,7 +71,7 @@ inline void attention_scores<format::Q8_0>(const AttentionArgs& a) noexcept {
 }
 
 /// Keys in blocks.
-template <KvElement E>
+template <KvReadable E>
 requires format::is_block_element<E>
 void attention_scores(const AttentionArgs& a) noexcept {
   format::Codes<32, 32> key;
@@ -105,6 +106,29 @@ void attention_scores(const AttentionArgs& a) noexcept {
   }
 }
 
+/// Keys with a scale for each channel: what a channel multiplies its codes by is taken into the query.
+template <KvReadable E>
+requires format::is_kivi<E>
+void attention_scores(const AttentionArgs& a) noexcept {
+  float folded[max_head_dim];
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
+      const std::byte* const tile = a.tiles[j / format::tile_tokens];
+      const format::KiviSpan* const spans = E::key_spans(tile, a.head_dim);
+      Chains minima;
+      for (std::size_t i = 0; i < a.head_dim; ++i) {
+        folded[i] = a.q[r][i] * (spans[i].factor() * E::Group::step);
+        minima.add(i, a.q[r][i] * spans[i].minimum());
+      }
+      float c = 0;
+      for (std::size_t i = 0; i < a.head_dim; ++i) {
+        c = std::fma(folded[i], static_cast<float>(E::key_code(tile, j % format::tile_tokens, i)), c);
+      }
+      a.p[r][j] = (c + minima.tree()) * a.scale;
+    }
+  }
+}
+
 inline void attention_softmax(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     if (a.visible[r].empty()) continue;
@@ -125,12 +149,22 @@ inline void attention_softmax(const AttentionArgs& a) noexcept {
   }
 }
 
+/// What values are added to: zeros, or with `adds` what is there.
+inline void begin_values(const AttentionArgs& a, std::size_t r, bool rotated) noexcept {
+  float* const out = a.out[r].data();
+  if (!a.adds) {
+    std::fill_n(out, a.head_dim, 0.0f);
+  } else if (rotated && !a.visible[r].empty()) {
+    format::rotate(out, a.head_dim, out);
+  }
+}
+
 /// Values that decode to floats; works for any element through load_value.
-template <KvElement E>
+template <KvReadable E>
 void attention_values(const AttentionArgs& a) noexcept {
   float value[max_head_dim];
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
-    std::fill_n(a.out[r].data(), a.head_dim, 0.0f);
+    begin_values(a, r, false);
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
       E::load_value(a.tiles[j / format::tile_tokens] + a.value_offset, j % format::tile_tokens, a.head_dim,
                     value);
@@ -143,7 +177,7 @@ template <>
 inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
   using format::Q8_0;
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
-    std::fill_n(a.out[r].data(), a.head_dim, 0.0f);
+    begin_values(a, r, false);
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
       const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
       const std::size_t slot = j % format::tile_tokens;
@@ -157,13 +191,14 @@ inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
 }
 
 /// Values in blocks.
-template <KvElement E>
+template <KvReadable E>
 requires format::is_block_element<E>
 void attention_values(const AttentionArgs& a) noexcept {
   format::Codes<32, 32> value;
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     float* const out = a.out[r].data();
-    std::fill_n(out, a.head_dim, 0.0f);
+    begin_values(a, r, E::rotated);
+    if (a.visible[r].empty()) continue;
     for (std::size_t b = 0; b < E::blocks(a.head_dim); ++b) {
       const std::size_t first = b * E::block_size, count = std::min(E::block_size, a.head_dim - first);
       Chains minima;
@@ -182,6 +217,33 @@ void attention_values(const AttentionArgs& a) noexcept {
       }
     }
     if constexpr (E::rotated) format::rotate(out, a.head_dim, out);
+  }
+}
+
+/// Values with a scale for 32 numbers of a token, and what code 0 stands for.
+template <KvReadable E>
+requires format::is_kivi<E>
+void attention_values(const AttentionArgs& a) noexcept {
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    begin_values(a, r, false);
+    if (a.visible[r].empty()) continue;
+    float* const out = a.out[r].data();
+    for (std::size_t first = 0; first < a.head_dim; first += E::group_size) {
+      const std::size_t last = std::min(first + E::group_size, a.head_dim);
+      Chains minima;
+      for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
+        const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
+        const std::size_t slot = j % format::tile_tokens;
+        const format::KiviSpan span = E::value_spans(tile, a.head_dim, first / E::group_size)[slot];
+        const float weight = a.p[r][j] * (span.factor() * E::Group::step);
+        for (std::size_t i = first; i < last; ++i) {
+          out[i] = std::fma(weight, static_cast<float>(E::value_code(tile, slot, i)), out[i]);
+        }
+        minima.add(j, a.p[r][j] * span.minimum());
+      }
+      const float sum = minima.tree();
+      for (std::size_t i = first; i < last; ++i) out[i] += sum;
+    }
   }
 }
 

@@ -26,11 +26,15 @@ bool Forward<M>::fetch([[maybe_unused]] std::size_t i) noexcept {
   if constexpr (SpillingStorage<typename M::Storage>) {
     for (const Part& part : parts_) {
       if (!part.cache->storage.fetch(kv_layer(i))) return false;
+      if (old_layer(i) != block::none && !part.cache->storage.fetch(old_layer(i))) return false;
     }
     std::size_t next = i;
     do next = (next + 1) % config_.layers.size();
     while (!config_.layers[next].attends());
-    for (const Part& part : parts_) part.cache->storage.prefetch(kv_layer(next));
+    for (const Part& part : parts_) {
+      part.cache->storage.prefetch(kv_layer(next));
+      if (old_layer(next) != block::none) part.cache->storage.prefetch(old_layer(next));
+    }
   }
   return true;
 }
@@ -58,6 +62,7 @@ auto Forward<M>::attention_context(std::size_t i, std::size_t part) noexcept {
   block::AttentionContext<Elements, typename M::Storage> context{
       .layer = layer,
       .cache_layer = kv_layer(i),
+      .old_layer = old_layer(i),
       .pos = parts_[part].cache->tokens,
       .epsilon = config_.norm_epsilon,
       .q = own(a_.q(n_, layer.heads * layer.q_stride())),

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keys and values that are encoded a tile at a time: keys with a scale and a zero for each channel over the sixteen tokens,
+// values with a scale and a zero for 32 numbers of one token (Z. Liu et al., KIVI, 2024). Large keys sit in the same
+// channels of all tokens, so that a channel's own scale costs the others nothing. Two and four bits a code (format/kivi_group.hpp).
+//
+//   keys     | planes [p][16 tokens] bytes | spans [channel] |      byte t of plane p holds channels p * n to p * n + n - 1
+//            of token t, the first one in its lowest bits; n = 8 / bits
+//   values   | blocks [b][16 tokens][16 bytes] | spans [group of 32][16 tokens] |      byte i of a block of 16 n numbers
+//            holds numbers i, i + 16, ..., the first one in its lowest bits
+//
+// Spans of keys are filled up to a multiple of sixteen, values to a whole block.
+#pragma once
+
+#include "mica/base/bits.hpp"
+#include "mica/format/kivi_group.hpp"
+
+#include <cstddef>
+
+namespace mica::format {
+
+template <int bits>
+struct Kivi {
+  using Group = KiviGroup<bits>;
+  static constexpr std::string_view name = bits == 2 ? "KIVI2" : "KIVI4";
+  static constexpr std::size_t per_byte = 8 / bits;
+  static constexpr std::size_t group_size = 32;             // numbers of a value that share a span
+  static constexpr std::size_t block_size = 16 * per_byte;  // numbers of a value in sixteen bytes
+  static constexpr std::size_t groups_per_block = block_size / group_size;
+
+  // Required by KvTileElement
+  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
+    return round_up<std::size_t>(planes(head_dim) * tile_tokens + round_up<std::size_t>(head_dim, 16) * 2,
+                                 32);
+  }
+  static std::size_t value_tile_bytes(std::size_t head_dim) noexcept {
+    return blocks(head_dim) * tile_tokens * (16 + groups_per_block * sizeof(KiviSpan));
+  }
+  static void store_keys(std::byte* tile, std::size_t head_dim, const float* heads) noexcept;
+  static void store_values(std::byte* tile, std::size_t head_dim, const float* heads) noexcept;
+  static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
+  static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
+
+  // Specific to Kivi: where what lies
+  [[nodiscard]] static constexpr std::size_t planes(std::size_t head_dim) noexcept {
+    return ceil_div(head_dim, per_byte);
+  }
+  [[nodiscard]] static constexpr std::size_t blocks(std::size_t head_dim) noexcept {
+    return ceil_div(head_dim, block_size);
+  }
+  /// Spans of the channels of a tile of keys.
+  [[nodiscard]] static const KiviSpan* key_spans(const std::byte* tile, std::size_t head_dim) noexcept {
+    return reinterpret_cast<const KiviSpan*>(tile + planes(head_dim) * tile_tokens);
+  }
+  /// Spans of a group of a tile of values, (16).
+  [[nodiscard]] static const KiviSpan* value_spans(const std::byte* tile, std::size_t head_dim,
+                                                   std::size_t group) noexcept {
+    return reinterpret_cast<const KiviSpan*>(tile + blocks(head_dim) * tile_tokens * 16) +
+           group * tile_tokens;
+  }
+  [[nodiscard]] static int key_code(const std::byte* tile, std::size_t slot, std::size_t channel) noexcept {
+    return code_in(tile[channel / per_byte * tile_tokens + slot], channel % per_byte);
+  }
+  [[nodiscard]] static int value_code(const std::byte* tile, std::size_t slot, std::size_t i) noexcept {
+    return code_in(tile[(i / block_size * tile_tokens + slot) * 16 + i % 16], i % block_size / 16);
+  }
+
+ private:
+  [[nodiscard]] static int code_in(std::byte byte, std::size_t place) noexcept {
+    return std::to_integer<int>(byte) >> (static_cast<int>(place) * bits) & Group::code_max;
+  }
+  [[nodiscard]] static std::byte shifted(std::uint8_t code, std::size_t place) noexcept {
+    return static_cast<std::byte>(code << (static_cast<int>(place) * bits));
+  }
+};
+
+using KIVI4 = Kivi<4>;
+using KIVI2 = Kivi<2>;
+
+template <int bits>
+void Kivi<bits>::store_keys(std::byte* tile, std::size_t head_dim, const float* heads) noexcept {
+  std::fill_n(tile, key_tile_bytes(head_dim), std::byte{0});
+  auto* const spans = const_cast<KiviSpan*>(key_spans(tile, head_dim));
+  for (std::size_t channel = 0; channel < head_dim; ++channel) {
+    float values[tile_tokens];
+    std::uint8_t codes[tile_tokens];
+    for (std::size_t slot = 0; slot < tile_tokens; ++slot) values[slot] = heads[slot * head_dim + channel];
+    spans[channel] = Group::encode(values, tile_tokens, codes);
+    std::byte* const plane = tile + channel / per_byte * tile_tokens;
+    for (std::size_t slot = 0; slot < tile_tokens; ++slot)
+      plane[slot] |= shifted(codes[slot], channel % per_byte);
+  }
+}
+
+/// A group that is not full is encoded with its first numbers again.
+template <int bits>
+void Kivi<bits>::store_values(std::byte* tile, std::size_t head_dim, const float* heads) noexcept {
+  std::fill_n(tile, value_tile_bytes(head_dim), std::byte{0});
+  for (std::size_t first = 0; first < head_dim; first += group_size) {
+    const std::size_t count = std::min(group_size, head_dim - first);
+    auto* const spans = const_cast<KiviSpan*>(value_spans(tile, head_dim, first / group_size));
+    for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
+      float values[group_size];
+      std::uint8_t codes[group_size];
+      for (std::size_t i = 0; i < group_size; ++i) values[i] = heads[slot * head_dim + first + i % count];
+      spans[slot] = Group::encode(values, group_size, codes);
+      std::byte* const block = tile + (first / block_size * tile_tokens + slot) * 16;
+      for (std::size_t i = 0; i < count; ++i)
+        block[i % 16] |= shifted(codes[i], (first + i) % block_size / 16);
+    }
+  }
+}
+
+template <int bits>
+void Kivi<bits>::load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                          float* out) noexcept {
+  const KiviSpan* const spans = key_spans(tile, head_dim);
+  for (std::size_t i = 0; i < head_dim; ++i) out[i] = Group::value(spans[i], key_code(tile, slot, i));
+}
+
+template <int bits>
+void Kivi<bits>::load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                            float* out) noexcept {
+  for (std::size_t i = 0; i < head_dim; ++i) {
+    const KiviSpan span = value_spans(tile, head_dim, i / group_size)[slot];
+    out[i] = Group::value(span, value_code(tile, slot, i));
+  }
+}
+
+template <class E>
+inline constexpr bool is_kivi = false;
+template <int bits>
+inline constexpr bool is_kivi<Kivi<bits>> = true;
+
+static_assert(KvTileElement<KIVI4> && KvTileElement<KIVI2> && !KvElement<KIVI4>);
+
+}  // namespace mica::format
