@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fit.hpp"
 
+#include "console.hpp"
 #include "mica/base/error.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
-#include "mica/plan/solve.hpp"
+#include "mica/plan/ladder.hpp"
 
 namespace mica::program {
 namespace {
@@ -49,6 +50,26 @@ std::string refusal(const gguf::Document& document, const plan::Question& questi
               size_text(a[Account::tokenizer] + a[Account::process]), ").  ",
               ways.empty() ? std::string("No context fits: a smaller model or a larger --memory is needed")
                            : join("Fits with ", ways));
+}
+
+void make_it_fit(const Options& options, const gguf::Document& document, OpenOptions& open) {
+  const bool planned = open.memory_bytes != 0;  // else memory grows with use, and only the beginning must fit
+  const std::uint64_t budget = planned ? open.memory_bytes : budget::memory_limits().usable();
+  std::uint64_t file_bytes = 0;
+  for (const gguf::Source& source : document.sources()) file_bytes += source.size();
+  if (!planned && file_bytes < budget / 4 * 3) return;
+  plan::Question asked = question_of(open);
+  if (!planned) asked.tokens = plan::least_tokens;
+  const plan::Freedom free{options.n_ctx == 0, !options.elements_given, !options.weights_given};
+  const auto rung = plan::Ladder<>(document, asked, budget, free).first_that_fits();
+  if (!rung) {
+    open.memory_bytes = budget;
+    return refuse_what_does_not_fit(document, open);
+  }
+  const std::string given_up = plan::concessions(asked, *rung);
+  if (!given_up.empty()) note(options, join("mica: to fit ", budget::size_text(budget), ": ", given_up));
+  open.n_ctx = rung->question.model.n_ctx;
+  open.choice = rung->question.choice;
 }
 
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open) {

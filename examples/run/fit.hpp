@@ -6,6 +6,7 @@
 #include "mica/gguf/reader.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/runtime/open_options.hpp"
+#include "options.hpp"
 
 #include <cstdint>
 #include <string>
@@ -22,6 +23,10 @@ namespace mica::program {
 /// budget.
 [[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question,
                                   const plan::Plan& plan, std::uint64_t budget);
+
+/// Changes what nobody asked for until the model fits: a shorter context, keys and values in Q8_0, streamed weights. Says what it
+/// changed. Raises ErrorCode::budget with that sentence where nothing fits.
+void make_it_fit(const Options& options, const gguf::Document& document, OpenOptions& open);
 
 /// Raises ErrorCode::budget with that sentence.
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open);

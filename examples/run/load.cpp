@@ -16,7 +16,12 @@ Model open_model(const Options& options, std::size_t logits_rows) {
   OpenOptions open = open_options(options);
   open.logits_rows = std::max(open.logits_rows, logits_rows);
   open.log = log_to_stderr(options);
-  if (open.memory_bytes != 0) refuse_what_does_not_fit(document, open);
+  const bool answers = options.verb == "run" || options.verb == "chat" || options.verb == "complete";
+  if (answers) {
+    make_it_fit(options, document, open);
+  } else if (open.memory_bytes != 0) {
+    refuse_what_does_not_fit(document, open);
+  }
   const Waiting waiting(options, join("loading ", escaped(document.path())));
   return Model(std::move(document), open);
 }

@@ -134,9 +134,11 @@ void add_run(CLI::App& app, Options& o) {
   app.add_option("--cache-type-k", o.choice.cache_type_k,
                  "keys: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl; by age: kivi4 kivi2 RECENT:OLD "
                  "(also -ctk)")
+      ->each([&o](const std::string&) { o.elements_given = true; })
       ->type_name("TYPE")
       ->group(group);
   app.add_option("--cache-type-v", o.choice.cache_type_v, "values: the same names (also -ctv)")
+      ->each([&o](const std::string&) { o.elements_given = true; })
       ->type_name("TYPE")
       ->group(group);
   app.add_option("--cache-recent", o.choice.cache_recent,
@@ -154,6 +156,7 @@ void add_run(CLI::App& app, Options& o) {
   app.add_option(
          "--weights", o.choice.weights,
          "how weights come into memory: mapped resident, or streamed, what the budget leaves no room for")
+      ->each([&o](const std::string&) { o.weights_given = true; })
       ->type_name("NAME")
       ->group(group);
 }

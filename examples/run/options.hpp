@@ -39,6 +39,8 @@ struct Options {
 
   // The model
   model::Choice choice;
+  bool elements_given = false;  // somebody asked for -ctk or -ctv
+  bool weights_given = false;   // for --weights
   std::size_t n_ctx = 0;
   std::size_t chunk = 512;
   std::size_t threads = 0;

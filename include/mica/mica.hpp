@@ -300,6 +300,7 @@
 #include "mica/model/weights.hpp"
 
 // plan: what a model will need
+#include "mica/plan/ladder.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/plan/solve.hpp"
 

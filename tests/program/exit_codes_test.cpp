@@ -72,14 +72,20 @@ TEST_CASE("what does not fit the budget ends with 4 and says what would fit") {
     words.insert(words.end(), more.begin(), more.end());
     return mica(words);
   };
-  const Ran ran = complete({});
+  const auto fixed = [&](const std::string& n_ctx) {
+    return complete({"-c", n_ctx, "-ctk", "f16", "--weights", "resident"});
+  };
+  const Ran ran = fixed("512");
   CHECK(ran.code == 4);
   CHECK(ran.out.empty());
   CHECK(has(ran.err, "needs "));
   CHECK(has(ran.err, ", budget 9.6 MiB (weights "));
   REQUIRE(has(ran.err, "Fits with -c "));
   const std::string n = ran.err.substr(ran.err.find("-c ") + 3);
-  CHECK(complete({"-c", n.substr(0, n.find(','))}).code == 0);
+  CHECK(fixed(n.substr(0, n.find(','))).code == 0);
+  const Ran gave_way = complete({});  // what nobody asked for gives way
+  CHECK(gave_way.code == 0);
+  CHECK(has(gave_way.err, "mica: to fit 9.6 MiB: "));
   CHECK(mica({"plan", model, "--memory", "9000K"}).code == 4);
   CHECK(mica({"plan", model, "--memory", "1G"}).code == 0);
   CHECK(has(mica({"plan", model, "--memory", "1M"}).err, "No context fits"));

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What gives way when a model does not fit, in the order in which it is missed least:
+//
+//   as asked -> a shorter context -> keys and values in Q8_0 -> weights that are streamed
+//
+// Only what somebody has not asked for gives way.
+#pragma once
+
+#include "mica/budget/size.hpp"
+#include "mica/plan/solve.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace mica::plan {
+
+/// What may change.
+struct Freedom {
+  bool context = false;
+  bool elements = false;  // of keys and values
+  bool weights = false;   // how they come into memory
+};
+
+/// A question that fits, and its plan.
+struct Rung {
+  Question question;
+  Plan plan;
+};
+
+/// Tokens for which a context is not shortened further to keep keys and values in F16, and for which it is to keep weights in memory.
+inline constexpr std::size_t comfortable_tokens = 8192;
+inline constexpr std::size_t least_tokens = 2048;
+
+/// Walks down the rungs of one question.
+template <class Families = arch::All>
+class Ladder {
+ public:
+  Ladder(const gguf::Document& document, Question asked, std::uint64_t budget_bytes, Freedom free)
+      : document_(document), asked_(std::move(asked)), budget_(budget_bytes), free_(free) {}
+
+  /// The first rung that fits; empty when none does. Raises as make_plan(). Cost: some tens of plans.
+  [[nodiscard]] std::optional<Rung> first_that_fits() {
+    if (auto rung = at(asked_)) return rung;
+    const std::size_t most = n_ctx_;
+    if (auto rung = shorter(asked_, std::min(most, comfortable_tokens), most)) return rung;
+    const Question small = with_small_elements(asked_);
+    if (auto rung = at(small)) return rung;
+    if (auto rung = shorter(small, std::min(most, least_tokens), most)) return rung;
+    if (!free_.weights) return shorter(small, format::tile_tokens, most);
+    for (Question streamed : {asked_, small}) {
+      streamed.choice.weights = paging::Streamed<>::name;
+      if (free_.context) streamed.model.n_ctx = std::min(most, comfortable_tokens / 2);
+      if (auto rung = at(streamed)) return rung;
+      if (auto rung = shorter(streamed, format::tile_tokens, streamed.model.n_ctx)) return rung;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  [[nodiscard]] std::optional<Rung> at(Question question) {
+    give_weights_room<Families>(document_, question, budget_);
+    question.tokenizer_bytes = asked_.tokenizer_bytes;
+    Plan plan = make_plan<Families>(document_, question);
+    asked_.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];
+    n_ctx_ = std::max(n_ctx_, plan.n_ctx);
+    if (plan.peak_bytes > budget_) return std::nullopt;
+    return Rung{std::move(question), std::move(plan)};
+  }
+  /// With the longest context that fits, if that has so many tokens at least.
+  [[nodiscard]] std::optional<Rung> shorter(Question question, std::size_t least, std::size_t most) {
+    if (!free_.context) return std::nullopt;
+    if (question.choice.weights == paging::Streamed<>::name) question.choice.weights_bytes = 1;
+    const std::size_t n = longest_context<Families>(document_, question, most, budget_);
+    if (n < least) return std::nullopt;
+    question.model.n_ctx = n;
+    question.choice.weights_bytes = asked_.choice.weights_bytes;
+    return at(std::move(question));
+  }
+  [[nodiscard]] Question with_small_elements(Question question) const {
+    if (free_.elements) question.choice.cache_type_k = question.choice.cache_type_v = format::Q8_0::name;
+    return question;
+  }
+
+  const gguf::Document& document_;
+  Question asked_;
+  std::uint64_t budget_;
+  Freedom free_;
+  std::size_t n_ctx_ = 0;  // the most that was planned for
+};
+
+/// What a rung gave up of a question: "4,096 tokens of context, keys and values in Q8_0, weights streamed (3.8 GiB read for each step)";
+/// empty where it is the question.
+[[nodiscard]] inline std::string concessions(const Question& asked, const Rung& rung) {
+  std::string text;
+  const auto add = [&](std::string part) { text += join(text.empty() ? "" : ", ", part); };
+  const model::Choice &before = asked.choice, &now = rung.question.choice;
+  if (asked.model.n_ctx != rung.question.model.n_ctx) add(join(rung.plan.n_ctx, " tokens of context"));
+  if (before.cache_type_k != now.cache_type_k || before.cache_type_v != now.cache_type_v) {
+    add(join("keys and values in ", now.cache_type_k));
+  }
+  if (before.weights != now.weights) {
+    add(join("weights ", now.weights, " (", budget::size_text(rung.plan.streamed_bytes),
+             " read for each step)"));
+  }
+  return text;
+}
+
+}  // namespace mica::plan

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "mica/plan/ladder.hpp"
+
+#include "io/temporary_folder.hpp"
+#include "mica/runtime/open.hpp"
+#include "model/run_model.hpp"
+#include "runtime/talking_model.hpp"
+
+#include <doctest/doctest.h>
+
+namespace mica::test {
+namespace {
+
+using plan::Freedom, plan::Ladder, plan::Question;
+
+/// A model whose weights and whose cache are both worth saving.
+struct Fixture {
+  TinyModel tiny{[] {
+    Recipe recipe = talking();
+    recipe.layers = 8;
+    recipe.n_ctx = 6000;
+    return recipe;
+  }()};
+  TemporaryFolder folder;
+  std::string path = folder.file("model.gguf", tiny.bytes());
+  gguf::Document document = gguf::open(path);
+
+  [[nodiscard]] static Question question() {
+    Question question;
+    question.model = {.n_ctx = 6000, .chunk = 32, .logits_rows = 1, .log = {}};
+    question.threads = 2;
+    return question;
+  }
+  [[nodiscard]] std::uint64_t peak(const Question& q) const {
+    return plan::make_plan(document, q).peak_bytes;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what fits is not changed") {
+  const Fixture f;
+  const Question asked = f.question();
+  const auto rung = Ladder<>(f.document, asked, f.peak(asked), {true, true, true}).first_that_fits();
+  REQUIRE(rung);
+  CHECK(plan::concessions(asked, *rung).empty());
+  CHECK(rung->plan.n_ctx == 6000);
+}
+
+TEST_CASE("keys and values give way first, then weights, and only what is free does") {
+  const Fixture f;
+  const Question asked = f.question();
+  Question small = asked;
+  small.choice.cache_type_k = small.choice.cache_type_v = "Q8_0";
+  const std::uint64_t full = f.peak(asked), smaller = f.peak(small);
+  const auto fit = [&](std::uint64_t budget, Freedom free) {
+    return Ladder<>(f.document, asked, budget, free).first_that_fits();
+  };
+  const auto q8 = fit(smaller, {false, true, true});
+  REQUIRE(q8);
+  CHECK(plan::concessions(asked, *q8) == "keys and values in Q8_0");
+  const auto brief = fit(smaller, {true, false, false});
+  REQUIRE(brief);
+  CHECK(brief->question.choice.cache_type_k == asked.choice.cache_type_k);
+  CHECK(brief->plan.n_ctx < 6000);
+  CHECK(brief->plan.n_ctx > 2000);
+  const auto streamed = fit(full - 20000, {false, false, true});
+  REQUIRE(streamed);
+  CHECK(streamed->question.choice.weights == "streamed");
+  CHECK(plan::concessions(asked, *streamed).find("read for each step") != std::string::npos);
+  CHECK_FALSE(fit(smaller, {false, false, false}));
+  CHECK_FALSE(fit(1000, {true, true, true}));
+}
+
+TEST_CASE("whatever fits is opened within its budget and runs to the end of its context") {
+  const Fixture f;
+  const std::uint64_t full = f.peak(f.question());
+  std::size_t opened = 0;
+  for (std::uint64_t budget = full; budget > full / 20; budget -= full / 20) {
+    const auto rung = Ladder<>(f.document, f.question(), budget, {true, true, true}).first_that_fits();
+    if (!rung) continue;
+    CAPTURE(plan::concessions(f.question(), *rung));
+    CHECK(rung->plan.peak_bytes <= budget);
+    const auto& q = rung->question;
+    auto model =
+        open(f.path,
+             {.n_ctx = q.model.n_ctx, .chunk = 32, .threads = 2, .memory_bytes = budget, .choice = q.choice});
+    auto session = model.session();
+    REQUIRE(session.feed(random_ids(rung->plan.n_ctx, 258)) == model::StepStatus::ok);
+    CHECK(session.logits().size() > 0);
+    CHECK(model.ledger().peak() <= budget);
+    ++opened;
+  }
+  CHECK(opened > 3);
+}
+
+}  // namespace mica::test
