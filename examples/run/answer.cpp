@@ -33,6 +33,7 @@ Answerer::Answerer(const Options& options, Model& model, std::string stop)
       model_(model),
       sampler_(options.sampler, model.config().n_vocab),
       drafter_(options.drafts) {
+  if (!options.draft.empty()) draft_.emplace(options, model);
   const std::int64_t wanted = options.n_predict.value_or(-1);
   generate_.max_tokens = wanted < 0 ? 0 : static_cast<std::size_t>(wanted);
   generate_.stop_at_end = !options.ignore_eos;
@@ -51,11 +52,14 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
   unfed_ = 0;
   const std::size_t before = session.tokens().size();
   if (options_.n_predict == 0) return read_only(session, prompt);
-  result_ = generate(session, model_.tokenizer(), sampler_, drafter_, prompt, generate_,
-                     [&](std::string_view piece) {
-                       show(piece);
-                       return true;
-                     });
+  const auto write = [&](auto& drafter) {
+    return generate(session, model_.tokenizer(), sampler_, drafter, prompt, generate_,
+                    [&](std::string_view piece) {
+                      show(piece);
+                      return true;
+                    });
+  };
+  result_ = draft_ ? write(draft_->drafter()) : write(drafter_);
   const std::size_t read = std::min(prompt.size(), session.tokens().size() - before);
   unfed_ = result_.tokens.size() - (session.tokens().size() - before - read);
   show_end();
@@ -105,8 +109,8 @@ std::string Answerer::timings_line() const {
   };
   const DraftCounts& d = result_.drafts;
   return join("prompt ", phase(result_.timings.prompt), "; answer ", phase(result_.timings.predicted),
-              drafter_.most() == 0 ? "" : join("; drafts ", d.accepted, " of ", d.drafted, " accepted"),
-              "; peak ", budget::size_text(peak_bytes()));
+              !guesses() ? "" : join("; drafts ", d.accepted, " of ", d.drafted, " accepted"), "; peak ",
+              budget::size_text(peak_bytes()));
 }
 
 std::string Answerer::json_object() const {
@@ -116,7 +120,7 @@ std::string Answerer::json_object() const {
   };
   const DraftCounts& d = result_.drafts;
   const std::string drafts =
-      drafter_.most() == 0 ? "" : join(",\"draft_n\":", d.drafted, ",\"draft_n_accepted\":", d.accepted);
+      !guesses() ? "" : join(",\"draft_n\":", d.drafted, ",\"draft_n_accepted\":", d.accepted);
   return join("{\"content\":", json_string(options_.jsonl ? std::string_view() : std::string_view(text_)),
               ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
               "\",\"tokens_predicted\":", result_.tokens.size(), ",\"timings\":{",

@@ -4,12 +4,14 @@
 // code.
 #pragma once
 
+#include "draft.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/sample/sampler.hpp"
 #include "options.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -49,11 +51,13 @@ class Answerer {
   void show(std::string_view piece);
   void show_end();
   [[nodiscard]] std::string json_object() const;
+  [[nodiscard]] bool guesses() const noexcept { return draft_ || drafter_.most() > 0; }
 
   const Options& options_;
   Model& model_;
   sample::Sampler<> sampler_;
   Ngram drafter_;
+  std::optional<Draft> draft_;
   GenerateOptions generate_;
   GenerateResult result_;
   std::string text_;

@@ -193,6 +193,15 @@ void add_sampler(CLI::App& app, Options& o) {
                  "guess tokens and check them in one step: ngram[:N,K]; the answer stays the same")
       ->type_name("HOW")
       ->group(group);
+  app.add_option("--draft,--model-draft", o.draft,
+                 "a smaller model with the same vocabulary guesses tokens, and one step checks them; the "
+                 "answer stays the same")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--draft-max", o.draft_max, "tokens that it guesses at a time")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64))
+      ->group(group);
   app.add_flag("--ignore-eos", o.ignore_eos, "go on after an end token")->group(group);
   app.add_flag("--special", o.show_special, "show control tokens")->group(group);
 }
@@ -533,6 +542,8 @@ void check(Options& o) {
     o.sampler.seed = clock_seed();
   }
   o.drafts = drafts_of(o.speculate);
+  if (!o.draft.empty() && !o.speculate.empty())
+    throw Stop{2, "mica: --draft and --speculate both guess; choose one.\n"};
 }
 
 }  // namespace
@@ -573,7 +584,7 @@ OpenOptions open_options(const Options& o) {
   OpenOptions open;
   open.n_ctx = o.n_ctx;
   open.chunk = o.chunk;
-  open.logits_rows = 1 + o.drafts.drafts;
+  open.logits_rows = 1 + (o.draft.empty() ? o.drafts.drafts : o.draft_max);
   open.threads = o.threads;
   open.choice = o.choice;
   if (!o.memory.empty())

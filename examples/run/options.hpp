@@ -53,6 +53,8 @@ struct Options {
   sample::SamplerOptions sampler;
   std::string speculate;             // "ngram:3,4", empty
   NgramOptions drafts{.drafts = 0};  // the same as numbers
+  std::string draft;                 // a model that guesses, empty
+  std::size_t draft_max = 8;         // tokens at a time
   bool ignore_eos = false;
   bool show_special = false;
 

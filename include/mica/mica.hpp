@@ -318,6 +318,7 @@
 #include "mica/runtime/generation.hpp"
 #include "mica/runtime/idle_sessions.hpp"
 #include "mica/runtime/log_probabilities.hpp"
+#include "mica/runtime/model_drafter.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/runtime/open_options.hpp"

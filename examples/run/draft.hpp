@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The model of --draft: a small one in memory that guesses what a large one will say.
+#pragma once
+
+#include "mica/runtime/model_drafter.hpp"
+#include "mica/runtime/open.hpp"
+#include "options.hpp"
+
+#include <cstdint>
+
+namespace mica::program {
+
+class Draft {
+ public:
+  /// Opens it. Raises as open(), and ErrorCode::usage where its tokens are not those of the model that it is to guess for.
+  Draft(const Options& options, const Model& target);
+
+  [[nodiscard]] ModelDrafter<AnyModel>& drafter() noexcept { return drafter_; }
+
+ private:
+  Model model_;
+  ModelDrafter<AnyModel> drafter_;
+};
+
+/// What it takes of the budget.
+[[nodiscard]] std::uint64_t draft_bytes(const Options& options);
+
+}  // namespace mica::program

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A smaller model guesses what a larger one will say. It reads the same tokens, so both have one vocabulary, and writes its likeliest
+// tokens as drafts. With a large model that is streamed from the disk (paging::Streamed) a step for one token and a step for nine cost the
+// same, and the small one, in memory, proposes nine.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/runtime/drafter.hpp"
+#include "mica/runtime/session.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace mica {
+
+/// Has a session of its own on the model that guesses, which outlives it. A draft is a step of that model; the text is read once.
+template <StepModel Model>
+class ModelDrafter {
+ public:
+  static constexpr std::size_t most_drafts = 64;
+
+  /// n_vocab: of the model that is guessed for; ids are below it. Raises ErrorCode::unsupported for a model with a recurrent state, which
+  /// takes no token back, and usage for drafts out of range.
+  ModelDrafter(Model& model, std::size_t n_vocab, std::size_t drafts = 8)
+      : session_(model), n_vocab_(n_vocab), drafts_(drafts) {
+    MICA_CHECK(!model.config().recurrent(), unsupported, "a model that drafts takes tokens back; ",
+               model.config().arch, " keeps a recurrent state, which cannot");
+    MICA_CHECK(drafts >= 1 && drafts <= most_drafts, usage, "a model drafts 1 to ", most_drafts,
+               " tokens, found ", drafts);
+  }
+
+  // Required by Drafter
+  [[nodiscard]] std::size_t most() const noexcept { return drafts_; }
+  /// None where its context is full, where it has no memory, or where its weights cannot be read.
+  [[nodiscard]] std::size_t draft(std::span<const TokenId> before, TokenId last,
+                                  std::span<TokenId> drafts) noexcept try {
+    if (!read(before)) return 0;
+    std::size_t n = 0;
+    for (TokenId token = last; n < drafts.size() && session_.feed({&token, 1}) == model::StepStatus::ok;
+         ++n) {
+      token = likeliest();
+      drafts[n] = token;
+    }
+    return n;
+  } catch (...) {
+    return 0;
+  }
+
+ private:
+  /// Brings the session in line with a text.
+  [[nodiscard]] bool read(std::span<const TokenId> text) {
+    const auto held = session_.tokens();
+    const auto differs = std::mismatch(text.begin(), text.end(), held.begin(), held.end()).first;
+    const auto common = static_cast<std::size_t>(differs - text.begin());
+    session_.rewind(common);
+    return common == text.size() || session_.feed(text.subspan(common)) == model::StepStatus::ok;
+  }
+  [[nodiscard]] TokenId likeliest() {
+    const auto logits = session_.logits();
+    const auto known = logits.first(std::min(logits.size(), n_vocab_));
+    return static_cast<TokenId>(std::max_element(known.begin(), known.end()) - known.begin());
+  }
+
+  Session<Model> session_;
+  std::size_t n_vocab_;
+  std::size_t drafts_;
+};
+static_assert(Drafter<ModelDrafter<AnyModel>>);
+
+}  // namespace mica
