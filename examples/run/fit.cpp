@@ -29,7 +29,7 @@ std::string ways_out(const gguf::Document& document, const plan::Question& quest
 
 plan::Question question_of(const OpenOptions& open) {
   plan::Question question;
-  question.model = {open.n_ctx, open.chunk, open.logits_rows, {}};
+  question.model = {.n_ctx = open.n_ctx, .chunk = open.chunk, .logits_rows = open.logits_rows, .log = {}};
   question.choice = open.choice;
   question.threads = open.threads == 0 ? budget::cpu_limits().threads() : open.threads;
   return question;

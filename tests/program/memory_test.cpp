@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a plan says is what a run needs, to the byte; and with less, weights are streamed and the text is the same.
+
+#include "program/program.hpp"
+
+#ifdef MICA_PROGRAM
+
+namespace mica::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// A number of a plan.
+std::uint64_t planned(const Words& model, const std::string& key) {
+  const Ran ran = mica(Words{"plan"} + model + Words{"--json", "--memory", "1G"});
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  const std::size_t at = ran.out.find("\"" + key + "\":");
+  REQUIRE(at != std::string::npos);
+  return std::stoull(ran.out.substr(at + key.size() + 3));
+}
+
+}  // namespace
+
+TEST_CASE("a run fits into its plan and into nothing less, and streams what is left out") {
+  const auto folder = shared_dir("models of several families", "conformance/models");
+  if (!folder) return;
+  for (const std::string name :
+       {"llama3-gqa.Q4_K_M", "gemma3.Q8_0", "qwen35.Q8_0", "qwen3next.Q8_0", "mixtral.Q4_K_M"}) {
+    CAPTURE(name);
+    const Words model = {(*folder / (name + ".gguf")).string(), "-c", "64", "-t", "1", "-ctk", "f16"};
+    const Words text = {"-n", "5", "--temp", "0", "-p", "Once", "-q"};
+    const std::uint64_t bytes = planned(model + Words{"--weights", "resident"}, "peak_bytes");
+    const auto complete = [&](std::uint64_t budget, const std::string& weights) {
+      return mica(Words{"complete"} + model + text +
+                  Words{"--memory", std::to_string(budget), "--weights", weights});
+    };
+    const Ran whole = complete(bytes, "resident");
+    REQUIRE_MESSAGE(whole.code == 0, whole.err);
+    CHECK(complete(bytes - 1, "resident").code == 4);
+    const std::uint64_t streamed = planned(model + Words{"--weights", "streamed"}, "streamed_bytes");
+    CHECK(streamed == 0);  // there is room for all
+    const Ran less = complete(bytes - planned(model, "weight_bytes") / 4, "streamed");
+    CHECK_MESSAGE(less.code == 0, less.err);
+    CHECK(less.out == whole.out);
+  }
+}
+
+}  // namespace mica::test
+
+#endif
