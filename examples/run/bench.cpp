@@ -9,7 +9,7 @@
 #include "load.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
-#include "mica/format/lists.hpp"
+#include "mica/kv/elements.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica/runtime/together.hpp"
 #include "traffic.hpp"
@@ -117,18 +117,13 @@ std::vector<TokenId> random_ids(std::size_t n, std::size_t n_vocab) {
   return ids;
 }
 
-KvFormats kv_formats(const Options& options) {
-  const auto find = [](const std::string& name) {
-    const auto found = format::find(name);
-    return found ? found->id : format::Id::F16;
-  };
-  return {find(options.choice.cache_type_k), find(options.choice.cache_type_v)};
-}
-
 class Bench {
  public:
   Bench(const Options& options, Model& model)
-      : options_(options), model_(model), together_(model.transformer()) {
+      : options_(options),
+        model_(model),
+        elements_(options.choice.cache_type_k, options.choice.cache_type_v, options.choice.cache_recent),
+        together_(model.transformer()) {
     for (std::size_t i = 0; i < options.parallel; ++i) sessions_.push_back(model.session());
     rows_.resize(options.parallel);
     std::iota(rows_.begin(), rows_.end(), std::size_t{0});
@@ -138,7 +133,7 @@ class Bench {
   [[nodiscard]] Result run(const Test& test) {
     Result result{test, {}, time_now()};
     const std::size_t middle = test.n_depth + (test.n_prompt + test.n_gen) / 2;
-    result.token_bytes = decode_bytes(model_.document(), model_.config(), kv_formats(options_), middle);
+    result.token_bytes = decode_bytes(model_.document(), model_.config(), elements_, middle);
     result.token_macs = prefill_macs(model_.document(), model_.config(), middle);
     ids_ = random_ids(test.n_depth + test.n_prompt + test.n_gen, model_.config().n_vocab);
     for (std::size_t i = 0; i < test.parallel; ++i) {
@@ -187,6 +182,7 @@ class Bench {
 
   const Options& options_;
   Model& model_;
+  kv::AnyElements<> elements_;
   Together<AnyModel> together_;
   std::vector<Session<AnyModel>> sessions_;
   std::vector<Together<AnyModel>::Feed> feeds_;

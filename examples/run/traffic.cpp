@@ -28,15 +28,10 @@ std::size_t seen(const arch::LayerConfig& layer, std::size_t tokens) {
   return tokens - std::min(tokens, layer.first_seen(tokens));
 }
 
-std::size_t row_bytes(format::Id id, std::size_t n) {
-  const format::Info info = format::info(id);
-  return (n + info.block_size - 1) / info.block_size * info.block_bytes;
-}
-
 }  // namespace
 
-std::uint64_t decode_bytes(const gguf::Document& document, const arch::Config& config, KvFormats kv,
-                           std::size_t tokens) {
+std::uint64_t decode_bytes(const gguf::Document& document, const arch::Config& config,
+                           const kv::AnyElements<>& elements, std::size_t tokens) {
   const bool tied = !document.contains(names::output);
   double sum = 0;
   for (const gguf::TensorInfo& tensor : document.tensors()) {
@@ -46,8 +41,11 @@ std::uint64_t decode_bytes(const gguf::Document& document, const arch::Config& c
   }
   for (const arch::LayerConfig& layer : config.layers) {
     if (!layer.attends()) continue;
-    const std::size_t bytes = row_bytes(kv.k, layer.kv_width()) + row_bytes(kv.v, layer.kv_width());
-    sum += static_cast<double>(seen(layer, tokens) * bytes);
+    const std::size_t all = seen(layer, tokens);
+    const std::size_t recent = elements.recent() == 0 ? all : std::min(all, elements.recent());
+    const std::size_t bytes = recent * kv::tile_bytes(elements, layer.head_dim) +
+                              (all - recent) * kv::tile_bytes(elements.old(), layer.head_dim);
+    sum += static_cast<double>(layer.kv_heads * bytes) / format::tile_tokens;
   }
   return static_cast<std::uint64_t>(sum);
 }

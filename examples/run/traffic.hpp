@@ -5,23 +5,17 @@
 #pragma once
 
 #include "mica/arch/config.hpp"
-#include "mica/format/id.hpp"
 #include "mica/gguf/reader.hpp"
+#include "mica/kv/elements.hpp"
 
 #include <cstdint>
 
 namespace mica::program {
 
-/// What the cache holds of keys and values.
-struct KvFormats {
-  format::Id k = format::Id::F16;
-  format::Id v = format::Id::F16;
-};
-
 /// Bytes that one decoded token reads when `tokens` are in the context: every weight it uses once, and the keys and values
 /// that it sees. Of an embedding that is not the head it reads a row, of experts the chosen ones.
 [[nodiscard]] std::uint64_t decode_bytes(const gguf::Document& document, const arch::Config& config,
-                                         KvFormats kv, std::size_t tokens);
+                                         const kv::AnyElements<>& elements, std::size_t tokens);
 
 /// Multiply-adds of one token of a prompt, `tokens` being in the context: matrices without the head, scores, values.
 [[nodiscard]] std::uint64_t prefill_macs(const gguf::Document& document, const arch::Config& config,
