@@ -146,7 +146,8 @@ void add_run(CLI::App& app, Options& o) {
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 24))
       ->group(group);
-  app.add_option("--kv", o.choice.kv, "where the cache lies: segmented contiguous reserved paged spilled")
+  app.add_option("--kv", o.choice.kv,
+                 "where the cache lies: segmented contiguous reserved paged spilled spilled-paged")
       ->type_name("NAME")
       ->group(group);
   app.add_option("--kernels", o.choice.kernels,

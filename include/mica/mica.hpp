@@ -197,7 +197,9 @@
 #include "mica/kv/concept.hpp"
 #include "mica/kv/contiguous.hpp"
 #include "mica/kv/elements.hpp"
+#include "mica/kv/filed_page.hpp"
 #include "mica/kv/page.hpp"
+#include "mica/kv/page_tables.hpp"
 #include "mica/kv/paged.hpp"
 #include "mica/kv/recurrent_state.hpp"
 #include "mica/kv/reserved.hpp"
@@ -207,6 +209,7 @@
 #include "mica/kv/snapshot_reader.hpp"
 #include "mica/kv/snapshot_writer.hpp"
 #include "mica/kv/spilled.hpp"
+#include "mica/kv/spilled_paged.hpp"
 
 // block: the parts of a layer
 #include "mica/block/altup.hpp"

@@ -10,6 +10,7 @@
 #include "mica/kv/reserved.hpp"
 #include "mica/kv/segmented.hpp"
 #include "mica/kv/spilled.hpp"
+#include "mica/kv/spilled_paged.hpp"
 
 #include <memory>
 #include <string_view>
@@ -18,7 +19,7 @@ namespace mica::kv {
 
 /// The storages that a name on a command line can choose.
 template <mica::Allocator A>
-using Storages = TypeList<Segmented<A>, Contiguous<A>, Reserved<A>, Paged<A>, Spilled<A>>;
+using Storages = TypeList<Segmented<A>, Contiguous<A>, Reserved<A>, Paged<A>, Spilled<A>, Spilled<Paged<A>>>;
 
 template <mica::Allocator A = alloc::Huge>
 class AnyStorage {
@@ -51,6 +52,10 @@ class AnyStorage {
   [[nodiscard]] bool fetch(std::size_t layer) noexcept { return storage_->fetch(layer); }
   void prefetch(std::size_t layer) noexcept { storage_->prefetch(layer); }
 
+  // Required by ParkingStorage
+  /// False where the storage does not park.
+  [[nodiscard]] bool park() noexcept { return storage_->park(); }
+
   // Specific to AnyStorage
   /// The storage of that name; an unknown one raises an error that lists the known ones.
   AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::string_view kind);
@@ -68,6 +73,7 @@ class AnyStorage {
     virtual std::string_view name() const noexcept = 0;
     virtual bool fetch(std::size_t layer) noexcept = 0;
     virtual void prefetch(std::size_t layer) noexcept = 0;
+    virtual bool park() noexcept = 0;
     virtual std::size_t adopt(const Interface& other, std::size_t tokens) noexcept = 0;
   };
 
@@ -89,6 +95,10 @@ class AnyStorage {
     }
     void prefetch([[maybe_unused]] std::size_t layer) noexcept override {
       if constexpr (SpillingStorage<S>) storage.prefetch(layer);
+    }
+    bool park() noexcept override {
+      if constexpr (ParkingStorage<S>) return storage.park();
+      return false;
     }
     std::size_t adopt([[maybe_unused]] const Interface& other,
                       [[maybe_unused]] std::size_t tokens) noexcept override {
@@ -129,6 +139,6 @@ void AnyStorage<A>::check_name(std::string_view kind) {
   MICA_CHECK(found, usage, "KV storage '", escaped(kind), "': not known; choose one of ", known);
 }
 
-static_assert(SharingStorage<AnyStorage<>> && SpillingStorage<AnyStorage<>>);
+static_assert(SharingStorage<AnyStorage<>> && SpillingStorage<AnyStorage<>> && ParkingStorage<AnyStorage<>>);
 
 }  // namespace mica::kv

@@ -83,6 +83,15 @@ concept SpillingStorage = KvStorage<S> && requires(S storage, std::size_t layer)
   noexcept->std::same_as<void>;
 };
 
+/// A storage whose tiles may leave memory while its sequence waits.
+/// park(): they do, but for those that others share; the next reserve() brings them back or is refused, and nobody calls run()
+/// before. false: they could not be written, and nothing has changed.
+template <class S>
+concept ParkingStorage = KvStorage<S> && requires(S storage) {
+  { storage.park() }
+  noexcept->std::same_as<bool>;
+};
+
 /// A storage policy together with the allocator it will use.
 template <class S, class A>
 concept KvStorageFor = Allocator<A> && KvStorage<typename S::template Rebind<A>>;

@@ -19,6 +19,11 @@ namespace mica::kv {
 template <Allocator A>
 class Pages {
  public:
+  using Allocator = A;
+  using Page = std::byte*;
+  static constexpr bool dry = A::dry;
+  [[nodiscard]] static std::byte* data(Page page) noexcept { return page; }
+
   /// bytes > 0, a multiple of 64.
   Pages(A allocator, std::size_t bytes) noexcept : allocator_(allocator), bytes_(bytes) {}
 
@@ -42,6 +47,8 @@ class Pages {
     if constexpr (A::dry) return false;
     return owners(page) > 1;
   }
+  /// Its only owner is about to write.
+  void touch(std::byte* /*page*/) noexcept {}
   /// One owner less; memory goes back with the last.
   void release(std::byte* page) noexcept {
     if constexpr (!A::dry) {

@@ -21,9 +21,12 @@
 
 namespace mica::kv {
 
-/// Booked as kv: recent pages; as io_buffers: two layers' old pages.
-template <mica::Allocator A = alloc::Huge>
+/// Booked as kv: recent pages; as io_buffers: two layers' old pages. Of kv::Paged instead of an allocator it is another storage,
+/// for sequences that share pages: kv/spilled_paged.hpp.
+template <class A = alloc::Huge>
 class Spilled {
+  static_assert(mica::Allocator<A>, "mica::kv::Spilled: needs a mica::Allocator, or mica::kv::Paged<...>");
+
  public:
   static constexpr std::size_t page_tokens = 64;
   static constexpr std::size_t page_tiles = page_tokens / format::tile_tokens;
@@ -117,7 +120,7 @@ namespace detail {
 
 }  // namespace detail
 
-template <mica::Allocator A>
+template <class A>
 Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens,
                     std::size_t resident, std::string_view folder)
     : allocator_(allocator),
@@ -139,7 +142,7 @@ Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t
   pages_.resize(std::max(resident / page_tokens, least));
 }
 
-template <mica::Allocator A>
+template <class A>
 bool Spilled<A>::reserve(std::size_t tokens) noexcept {
   if (tokens > max_tokens_ || !windows_.reserve(tokens)) return false;
   if (reload_ && !reload()) return false;
@@ -152,7 +155,7 @@ bool Spilled<A>::reserve(std::size_t tokens) noexcept {
   return true;
 }
 
-template <mica::Allocator A>
+template <class A>
 bool Spilled<A>::add_page() noexcept {
   if (end_ - begin_ == pages_.size() && !spill()) return false;
   std::optional<Bytes>& place = this->place(end_);
@@ -163,7 +166,7 @@ bool Spilled<A>::add_page() noexcept {
 }
 
 /// The oldest page leaves memory.
-template <mica::Allocator A>
+template <class A>
 bool Spilled<A>::spill() noexcept {
   if (!make_buffers(begin_ + 1)) return false;
   if constexpr (!A::dry) {
@@ -182,7 +185,7 @@ bool Spilled<A>::spill() noexcept {
 }
 
 /// Page begin_ comes back into memory, to be written from the middle on.
-template <mica::Allocator A>
+template <class A>
 bool Spilled<A>::reload() noexcept {
   std::optional<Bytes>& place = this->place(begin_);
   if (!place) place = Bytes::make(allocator_, page_bytes_, io::SpillFile::alignment);
@@ -200,7 +203,7 @@ bool Spilled<A>::reload() noexcept {
 }
 
 /// Room for so many old pages of a layer, and of the next one; what was there is lost.
-template <mica::Allocator A>
+template <class A>
 bool Spilled<A>::make_buffers(std::size_t pages) noexcept {
   const std::size_t bytes = pages * most_bytes_;
   for (Old& old : old_) {
@@ -216,7 +219,7 @@ bool Spilled<A>::make_buffers(std::size_t pages) noexcept {
   return true;
 }
 
-template <mica::Allocator A>
+template <class A>
 void Spilled<A>::shrink(std::size_t tokens) noexcept {
   windows_.shrink(tokens);
   if (tokens >= capacity() && !(tokens == 0)) return;
@@ -233,7 +236,7 @@ void Spilled<A>::shrink(std::size_t tokens) noexcept {
   reload_ = false;
 }
 
-template <mica::Allocator A>
+template <class A>
 Run Spilled<A>::run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
   const Layer& l = layers_[layer];
   if (l.windowed) return windows_.run(l.inner, head, tile);
@@ -245,7 +248,7 @@ Run Spilled<A>::run(std::size_t layer, std::size_t head, std::size_t tile) const
           page_tiles - in_page};
 }
 
-template <mica::Allocator A>
+template <class A>
 bool Spilled<A>::fetch(std::size_t layer) noexcept {
   const Layer& l = layers_[layer];
   if (A::dry || l.windowed || begin_ == 0) return true;
@@ -260,7 +263,7 @@ bool Spilled<A>::fetch(std::size_t layer) noexcept {
   return true;
 }
 
-template <mica::Allocator A>
+template <class A>
 void Spilled<A>::prefetch(std::size_t layer) noexcept {
   if (A::dry || layers_[layer].windowed || begin_ == 0) return;
   Old& next = old_[1 - current_];

@@ -58,6 +58,10 @@ class CacheFile {
 template <class Storage>
 template <class Clear>
 void CacheFile<Storage>::save(kv::SnapshotWriter& out, Clear&& clear) {
+  if constexpr (ParkingStorage<Storage>) {
+    MICA_CHECK(cache_.storage.reserve(cache_.tokens), budget,
+               "no memory to bring the keys and values back that are to be saved");
+  }
   if (cache_.state.size() != 0) {
     out.write_state(cache_.state.span());
     for (const std::size_t tokens : cache_.state.copies()) out.write_state(cache_.state.copy(tokens));

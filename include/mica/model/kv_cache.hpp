@@ -53,6 +53,12 @@ struct KvCache {
     return tokens;
   }
 
+  /// Lets keys and values leave memory until the next step, where the storage has a place for them; answers whether.
+  bool park() noexcept {
+    if constexpr (ParkingStorage<Storage>) return storage.park();
+    return false;
+  }
+
  private:
   [[nodiscard]] bool goes_on() const noexcept {
     for (std::size_t layer = 0; layer < lost.size(); ++layer) {

@@ -51,6 +51,11 @@ concept SavingModel = StepModel<M> && requires(const M& model, typename M::Cache
   { model.check_saved(in) };
   { model.load(cache, in, count) } -> std::same_as<model::StepStatus>;
 };
+/// What sessions that wait need of it: caches that leave memory (KvCache::park).
+template <class M>
+concept ParkingModel = StepModel<M> && requires(typename M::Cache& cache) {
+  { cache.park() } noexcept -> std::same_as<bool>;
+};
 // clang-format on
 
 class AnyModel {
@@ -58,6 +63,7 @@ class AnyModel {
     virtual ~CacheBase() = default;
     virtual std::size_t rewind(std::size_t count) noexcept = 0;
     virtual std::size_t adopt(const CacheBase& other, std::size_t count) noexcept = 0;
+    virtual bool park() noexcept = 0;
     virtual std::size_t tokens() const noexcept = 0;
   };
 
@@ -71,6 +77,7 @@ class AnyModel {
     std::size_t adopt(const Cache& other, std::size_t count) noexcept {
       return tokens = base_->adopt(*other.base_, count);
     }
+    bool park() noexcept { return base_->park(); }
 
    private:
     friend class AnyModel;
@@ -143,6 +150,7 @@ class AnyModel {
     std::size_t adopt(const CacheBase& other, std::size_t count) noexcept override {
       return cache.adopt(static_cast<const CacheHolder&>(other).cache, count);
     }
+    bool park() noexcept override { return cache.park(); }
     std::size_t tokens() const noexcept override { return cache.tokens; }
     typename T::Cache cache;
   };
@@ -194,6 +202,7 @@ class AnyModel {
   std::unique_ptr<Interface> model_;
 };
 
-static_assert(BatchModel<AnyModel> && SharingModel<AnyModel> && SavingModel<AnyModel>);
+static_assert(BatchModel<AnyModel> && SharingModel<AnyModel> && SavingModel<AnyModel> &&
+              ParkingModel<AnyModel>);
 
 }  // namespace mica

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sessions that nobody is feeding, in the order in which they were left: who needs memory takes it from them first, from the
-// one that was left longest ago. A session that lost its cache runs its tokens again with its next feed().
+// one that was left longest ago. With its next feed() a session has its cache back from a file, or runs its tokens again.
 #pragma once
 
 #include "mica/runtime/session.hpp"
@@ -17,22 +17,30 @@ class IdleSessions {
  public:
   void add(Session<Model>& session) {
     remove(session);
-    sessions_.push_back(&session);
+    sessions_.push_back({&session, false});
   }
-  void remove(Session<Model>& session) noexcept { std::erase(sessions_, &session); }
+  void remove(Session<Model>& session) noexcept {
+    std::erase_if(sessions_, [&](const Idle& idle) { return idle.session == &session; });
+  }
   [[nodiscard]] std::size_t size() const noexcept { return sessions_.size(); }
 
-  /// One of them gives its memory back; false when none has any.
+  /// One of them gives its memory back, to be read again from a file where its storage has one; false when none has any.
   [[nodiscard]] bool drop_one() noexcept {
     const auto at = std::find_if(sessions_.begin(), sessions_.end(),
-                                 [](const Session<Model>* session) { return session->cached() > 0; });
+                                 [](const Idle& idle) { return !idle.parked && idle.session->cached() > 0; });
     if (at == sessions_.end()) return false;
-    (*at)->drop();
+    at->parked = at->session->park();
+    if (!at->parked) at->session->drop();
     return true;
   }
 
  private:
-  std::vector<Session<Model>*> sessions_;  // who was left longest ago first
+  struct Idle {
+    Session<Model>* session;
+    bool parked;  // since it was left
+  };
+
+  std::vector<Idle> sessions_;  // who was left longest ago first
 };
 
 }  // namespace mica

@@ -95,17 +95,30 @@ class Session {
   /// This session, empty, begins with the first `count` tokens of another one of the model; answers how many it has, which
   /// need not be fed: 0 where caches do not share (kv::Paged does). Costs no memory but that of a page filled in part. Where
   /// count is a multiple of 16, nothing at all.
-  std::size_t adopt([[maybe_unused]] const Session& other, [[maybe_unused]] std::size_t count) {
-    MICA_ASSERT(tokens_.empty() && model_ == other.model_);
+  std::size_t adopt(const Session& other, std::size_t count) {
+    MICA_ASSERT(model_ == other.model_);
+    return adopt(other.cache_, std::span(other.tokens_).first(std::min(count, other.cache_.tokens)));
+  }
+  /// The same from a cache of the model that begins with these tokens.
+  std::size_t adopt([[maybe_unused]] const typename Model::Cache& cache,
+                    [[maybe_unused]] std::span<const text::TokenId> tokens) {
+    MICA_ASSERT(tokens_.empty());
     if constexpr (SharingModel<Model>) {
-      const std::size_t had = cache_.adopt(other.cache_, std::min(count, other.cache_.tokens));
-      tokens_.assign(other.tokens_.begin(), other.tokens_.begin() + static_cast<std::ptrdiff_t>(had));
+      const std::size_t had = cache_.adopt(cache, tokens.size());
+      tokens_.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(had));
     }
     return tokens_.size();
   }
 
   /// Tokens whose keys and values are there; the others would be run again.
   [[nodiscard]] std::size_t cached() const noexcept { return cache_.tokens; }
+  [[nodiscard]] const typename Model::Cache& cache() const noexcept { return cache_; }
+  /// Lets the cache leave memory for a file until the next feed(), where the storage has one (kv::Spilled<kv::Paged<>>); answers
+  /// whether. logits() needs that feed() first.
+  [[nodiscard]] bool park() noexcept {
+    if constexpr (ParkingModel<Model>) return cache_.park();
+    return false;
+  }
   /// Gives the memory of the cache back, and stays what it is: the next feed() runs all tokens again.
   void drop() noexcept {
     cache_.rewind(0);

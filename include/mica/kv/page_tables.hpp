@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which pages a sequence has, for storages of pages that sequences share. A page is one tile of every head of the layers that are
+// alike, and a table says where each lies:
+//
+//   a:  | 0 | 1 | 2 | 3 |              pages 0 and 1 have two owners
+//         |   |
+//   b:  | 0 | 1 | 2 |                  before one of them writes there, it gets a copy
+//
+// Pages begin at the same places of caches, so a head's tile is one further on in each: neighbours do not push each other out.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/base/bits.hpp"
+#include "mica/kv/concept.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace mica::kv {
+
+/// The members of a KvStorage that storages of pages have in common. Keeper makes pages of one size: kv/page.hpp says what it
+/// does, kv/filed_page.hpp has one whose pages may lie in a file.
+template <class Keeper>
+class PageTables {
+ public:
+  using Page = typename Keeper::Page;  // a pointer
+
+  PageTables(typename Keeper::Allocator allocator, std::span<const LayerShape> layers,
+             std::size_t max_tokens);
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
+  void shrink(std::size_t tokens) noexcept;
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
+    return tables_[layers_[layer].table].first();
+  }
+  [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
+    const Layer& l = layers_[layer];
+    const Table& table = tables_[l.table];
+    return {Keeper::data(table.page(tile)) + (l.first + head + tile) % table.tiles * table.tile_bytes, 1};
+  }
+  /// Begins, empty, with the first tokens of another one: full pages get one more owner, one that is filled in part is copied.
+  [[nodiscard]] std::size_t adopt(const PageTables& other, std::size_t tokens) noexcept;
+
+  /// Calls f(keeper, page) for each page that holds a token from `tokens` on.
+  template <class F>
+  void for_each_page(std::size_t tokens, F&& f) noexcept {
+    for (Table& table : tables_) {
+      for (std::size_t t = std::max(ceil_div(tokens, format::tile_tokens), table.first()); t < table.end;
+           ++t) {
+        if (table.page(t) != nullptr) f(table.keeper, table.page(t));
+      }
+    }
+  }
+
+ private:
+  /// The pages of layers that keep as many tokens in tiles of one size. Tiles [first(), end) have been here and were not overwritten.
+  struct Table {
+    Table(Keeper of, std::size_t tiles_of_page, std::size_t bytes_of_tile, std::size_t places)
+        : keeper(std::move(of)), tiles(tiles_of_page), tile_bytes(bytes_of_tile), at(places) {}
+    Table(Table&&) = default;
+    Table& operator=(Table&& other) noexcept {
+      std::swap(keeper, other.keeper);
+      std::swap(tiles, other.tiles);
+      std::swap(tile_bytes, other.tile_bytes);
+      std::swap(at, other.at);
+      std::swap(end, other.end);
+      return *this;
+    }
+    ~Table() { drop(0); }
+
+    [[nodiscard]] std::size_t first() const noexcept { return end - std::min(end, at.size()); }
+    [[nodiscard]] Page page(std::size_t tile) const noexcept { return at[tile % at.size()]; }
+    [[nodiscard]] bool own(std::size_t tile, bool kept) noexcept;
+    void drop(std::size_t tile) noexcept;
+    [[nodiscard]] bool adopt(const Table& other, std::size_t tokens) noexcept;
+
+    Keeper keeper;
+    std::size_t tiles;  // of a page
+    std::size_t tile_bytes;
+    std::vector<Page> at;  // by place: tile % places; null: none
+    std::size_t end = 0;   // tiles, the most since it was empty
+  };
+  struct Layer {
+    std::size_t table;
+    std::size_t first;  // tile of a page, of head 0
+  };
+
+  std::vector<Layer> layers_;
+  std::vector<Table> tables_;
+  std::size_t max_tokens_;
+  std::size_t capacity_ = 0;
+  std::size_t written_ = 0;  // tokens that are not written again before a shrink
+};
+
+template <class Keeper>
+PageTables<Keeper>::PageTables(typename Keeper::Allocator allocator, std::span<const LayerShape> layers,
+                               std::size_t max_tokens)
+    : max_tokens_(round_up(max_tokens, format::tile_tokens)) {
+  struct Kind {
+    std::size_t places, tile_bytes, tiles;
+  };
+  std::vector<Kind> kinds;  // by table
+  for (const LayerShape& layer : layers) {
+    const std::size_t all = max_tokens_ / format::tile_tokens;
+    const std::size_t places = layer.window == 0 ? all : std::min(all, layer.ring_tiles());
+    const auto same = [&](const Kind& k) { return k.places == places && k.tile_bytes == layer.tile_bytes; };
+    const auto at = std::find_if(kinds.begin(), kinds.end(), same);
+    const auto table = static_cast<std::size_t>(at - kinds.begin());
+    if (at == kinds.end()) kinds.push_back({places, layer.tile_bytes, 0});
+    layers_.push_back({table, kinds[table].tiles});
+    kinds[table].tiles += layer.kv_heads;
+  }
+  for (const Kind& k : kinds) {
+    tables_.emplace_back(Keeper(allocator, k.tiles * k.tile_bytes), k.tiles, k.tile_bytes, k.places);
+  }
+}
+
+template <class Keeper>
+bool PageTables<Keeper>::reserve(std::size_t tokens) noexcept {
+  if (tokens > max_tokens_) return false;
+  const std::size_t end = ceil_div(tokens, format::tile_tokens);
+  for (Table& table : tables_) {
+    for (std::size_t tile = written_ / format::tile_tokens; tile < end; ++tile) {
+      if (table.own(tile, tile * format::tile_tokens < written_)) continue;
+      for (Table& each : tables_) each.drop(capacity_ / format::tile_tokens);
+      return false;
+    }
+  }
+  capacity_ = std::max(capacity_, end * format::tile_tokens);
+  written_ = std::max(written_, tokens);
+  return true;
+}
+
+template <class Keeper>
+void PageTables<Keeper>::shrink(std::size_t tokens) noexcept {
+  const std::size_t end = ceil_div(tokens, format::tile_tokens);
+  for (Table& table : tables_) table.drop(end);
+  capacity_ = std::min(capacity_, end * format::tile_tokens);
+  written_ = std::min(written_, tokens);
+}
+
+/// Begins with the first tokens of another one: full pages get one more owner, one that is filled in part is copied.
+template <class Keeper>
+std::size_t PageTables<Keeper>::adopt(const PageTables& other, std::size_t tokens) noexcept {
+  MICA_ASSERT(capacity_ == 0 && tokens <= other.capacity_ && tables_.size() == other.tables_.size());
+  if constexpr (Keeper::dry) return 0;
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    if (tables_[t].adopt(other.tables_[t], tokens)) continue;
+    shrink(0);
+    return 0;
+  }
+  capacity_ = round_up(tokens, format::tile_tokens);
+  written_ = tokens;
+  return tokens;
+}
+
+/// A page of a tile that nobody else has, about to be written. kept: some tokens of the tile stay, so the page of others is copied.
+template <class Keeper>
+bool PageTables<Keeper>::Table::own(std::size_t tile, bool kept) noexcept {
+  Page& page = at[tile % at.size()];
+  if (page == nullptr || keeper.shared(page)) {
+    const Page own = kept && page != nullptr ? keeper.copy(page) : keeper.acquire();
+    if (own == nullptr) return false;
+    if (page != nullptr) keeper.release(page);
+    page = own;
+  }
+  keeper.touch(page);
+  end = std::max(end, tile + 1);
+  return true;
+}
+
+/// Releases the pages of this tile and those after it.
+template <class Keeper>
+void PageTables<Keeper>::Table::drop(std::size_t tile) noexcept {
+  for (std::size_t t = std::max(tile, first()); t < end; ++t) {
+    Page& page = at[t % at.size()];
+    if (page != nullptr) keeper.release(std::exchange(page, nullptr));
+  }
+  if (tile == 0 || end <= at.size())
+    end = std::min(end, tile);  // else older tiles were overwritten: remember that
+}
+
+template <class Keeper>
+bool PageTables<Keeper>::Table::adopt(const Table& other, std::size_t tokens) noexcept {
+  const std::size_t last = ceil_div(tokens, format::tile_tokens);
+  keeper = other.keeper;
+  end = other.end > at.size() ? other.end : last;
+  for (std::size_t tile = first(); tile < last; ++tile) {
+    Page page = other.page(tile);
+    if ((tile + 1) * format::tile_tokens <= tokens) {
+      keeper.share(page);
+    } else if ((page = keeper.copy(page)) == nullptr) {
+      return false;
+    }
+    at[tile % at.size()] = page;
+  }
+  return true;
+}
+
+}  // namespace mica::kv

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many sequences, one memory, and a file for those that nobody feeds. While a sequence is fed all its pages are in memory, shared as
+// in kv::Paged. A sequence that is parked lets its pages go to a file, but for those that others still use, and has them back with
+// the next reserve():
+//
+//   memory   | prefix of a, b, c | b's own pages |             c and a are parked
+//   file     | a's own pages | c's own pages |
+//
+// Which sequence is parked is the runtime's choice: the one that was left longest ago (runtime/idle_sessions.hpp).
+#pragma once
+
+#include "mica/alloc/huge.hpp"
+#include "mica/kv/filed_page.hpp"
+#include "mica/kv/page_tables.hpp"
+#include "mica/kv/paged.hpp"
+#include "mica/kv/spilled.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace mica::kv {
+
+/// Storages that give each other pages have the same allocator, layers and max_tokens, and one file together from then on.
+template <mica::Allocator A>
+class Spilled<Paged<A>> : public PageTables<FiledPages<A>> {
+  using Base = PageTables<FiledPages<A>>;
+
+ public:
+  // Required by KvStorage, beside what PageTables has
+  using Allocator = A;
+  template <mica::Allocator B>
+  using Rebind = Spilled<Paged<B>>;
+  static constexpr std::string_view name = "spilled-paged";
+  using Base::Base;
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept { return wake() && Base::reserve(tokens); }
+  void shrink(std::size_t tokens) noexcept {
+    if (parked_) Base::for_each_page(tokens, [](Keeper& keeper, Page page) { keeper.use(page); });
+    Base::shrink(tokens);  // who releases a page has used it
+    parked_ = parked_ && Base::capacity() > 0;
+  }
+
+  // Required by SharingStorage
+  /// None of one that is parked.
+  [[nodiscard]] std::size_t adopt(const Spilled& other, std::size_t tokens) noexcept {
+    parked_ = false;
+    return other.parked_ ? 0 : Base::adopt(other, tokens);
+  }
+
+  // Required by ParkingStorage
+  [[nodiscard]] bool park() noexcept;
+
+ private:
+  using Keeper = FiledPages<A>;
+  using Page = typename Keeper::Page;
+
+  [[nodiscard]] bool wake() noexcept;
+
+  bool parked_ = false;
+};
+
+/// All pages that nobody else uses are written first, then they leave: a file that is full loses nothing.
+template <mica::Allocator A>
+bool Spilled<Paged<A>>::park() noexcept {
+  if (A::dry || parked_ || Base::capacity() == 0) return parked_;
+  bool filed = true;
+  Base::for_each_page(0, [&](Keeper& keeper, Page page) {
+    if (filed && page->users == 1) filed = keeper.file(page);
+  });
+  if (!filed) return false;
+  Base::for_each_page(0, [](Keeper& keeper, Page page) { keeper.leave(page); });
+  return parked_ = true;
+}
+
+/// Brings all pages back, or leaves everything as it was.
+template <mica::Allocator A>
+bool Spilled<Paged<A>>::wake() noexcept {
+  if (!parked_) return true;
+  bool loaded = true;
+  Base::for_each_page(0, [&](Keeper& keeper, Page page) { loaded = loaded && keeper.load(page); });
+  Base::for_each_page(0, [&](Keeper& keeper, Page page) { loaded ? keeper.use(page) : keeper.unload(page); });
+  parked_ = !loaded;
+  return loaded;
+}
+
+static_assert(KvStorage<Spilled<Paged<>>> && SharingStorage<Spilled<Paged<>>> &&
+              ParkingStorage<Spilled<Paged<>>>);
+
+}  // namespace mica::kv
