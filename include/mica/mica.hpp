@@ -325,6 +325,7 @@
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/runtime/open_options.hpp"
+#include "mica/runtime/prefix_tree.hpp"
 #include "mica/runtime/running_mean.hpp"
 #include "mica/runtime/session.hpp"
 #include "mica/runtime/session_note.hpp"

@@ -10,6 +10,7 @@
 
 #include "mica/base/bits.hpp"
 #include "mica/runtime/generation.hpp"
+#include "mica/runtime/prefix_tree.hpp"
 #include "mica/runtime/together.hpp"
 #include "mica/sample/sampler.hpp"
 
@@ -44,8 +45,15 @@ class Batch {
   using Id = std::size_t;
   using OnText = std::function<bool(std::string_view)>;
 
-  Batch(Model& model, const Tokenizer& tokenizer, BatchOptions options = {})
-      : model_(model), tokenizer_(tokenizer), options_(options), together_(model) {}
+  /// prefixes, which outlives it: who begins as a text does that has been read takes that over, and leaves his own when he has
+  /// read his prompt and when he goes. Null: none. It shares prefixes of those under way as well.
+  Batch(Model& model, const Tokenizer& tokenizer, BatchOptions options = {},
+        PrefixTree<Model>* prefixes = nullptr)
+      : model_(model),
+        tokenizer_(tokenizer),
+        options_(std::move(options)),
+        prefixes_(prefixes),
+        together_(model) {}
 
   /// A sequence joins at the next step: its session goes on with a prompt of at least one token. Session, sampler and drafter
   /// are the batch's until it is over or removed. on_text gets whole UTF-8 sequences, false stops it; it does not throw.
@@ -82,6 +90,9 @@ class Batch {
   void find_prefix(Member& member);
   void take_prefix(Member& member);
   void leave_prefix(const Member& leaver);
+  void keep(const Member& member) {
+    if (prefixes_ != nullptr) static_cast<void>(prefixes_->keep(member.generation.session()));
+  }
   [[nodiscard]] static bool waits(const Member& member) {
     return member.like != nullptr && !member.like->generation.over() &&
            member.like->generation.session().tokens().size() < member.common;
@@ -95,6 +106,7 @@ class Batch {
   Model& model_;
   const Tokenizer& tokenizer_;
   BatchOptions options_;
+  PrefixTree<Model>* prefixes_;
   Together<Model> together_;
   Undrafted undrafted_;
   Members members_;  // in the order in which they came
@@ -113,7 +125,8 @@ auto Batch<M, T, S, D>::add(Session<M>& session, S& sampler, D& drafter, std::sp
              " tokens have room for no more");
   members_.push_back(std::unique_ptr<Member>(
       new Member{next_id_, {session, tokenizer_, sampler, drafter, prompt, options, std::move(on_text)}}));
-  if (options_.share_prefixes && session.tokens().empty()) find_prefix(*members_.back());
+  if ((options_.share_prefixes || prefixes_ != nullptr) && session.tokens().empty())
+    find_prefix(*members_.back());
   return next_id_++;
 }
 
@@ -125,7 +138,8 @@ auto Batch<M, T, S, D>::find(Id id) const -> typename Members::const_iterator {
   return at;
 }
 
-/// Whose tokens, read or not, begin with the most of this prompt. One token is always left to run.
+/// Whose tokens, read or not, begin with the most of this prompt; what is known already needs no waiting. One token is always
+/// left to run.
 template <StepModel M, text::Tokenizer T, class S, Drafter D>
 void Batch<M, T, S, D>::find_prefix(Member& member) {
   const auto prompt = member.generation.unread();
@@ -142,6 +156,12 @@ void Batch<M, T, S, D>::find_prefix(Member& member) {
     member.like = other.get();
     member.common = n;
   }
+  const auto known = prompt.first(prompt.size() - 1);
+  if (prefixes_ == nullptr || prefixes_->match(known) < std::max<std::size_t>(member.common, 1)) return;
+  const std::size_t n = prefixes_->take(member.generation.session(), known);
+  if (n == 0) return;
+  member.like = nullptr;
+  member.generation.skip(n);
 }
 
 template <StepModel M, text::Tokenizer T, class S, Drafter D>
@@ -175,6 +195,7 @@ template <StepModel M, text::Tokenizer T, class S, Drafter D>
 GenerateResult Batch<M, T, S, D>::remove(Id id) {
   const auto at = find(id);
   leave_prefix(**at);
+  keep(**at);
   (*at)->generation.stop(StopReason::cancelled);
   GenerateResult result = std::move((*at)->generation.result());
   members_.erase(at);
@@ -270,7 +291,9 @@ void Batch<M, T, S, D>::take() {
       auto& generation = turn_[i]->generation;
       const std::size_t rows = generation.rows();
       if (logits.rows() == rows_.size()) {
+        const bool read = generation.reads();
         generation.take(logits.rows(row, rows));
+        if (read && !generation.reads()) keep(*turn_[i]);
       } else {
         generation.stop(StopReason::read_failed);
       }

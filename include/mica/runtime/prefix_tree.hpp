@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Beginnings of texts whose keys and values are still there, also of sessions that have ended. A new session takes over the
+// longest one that its text begins with, in the same memory:
+//
+//   | system prompt, 1,024 tokens |-- | a question, 48 |-- | its answer and what followed, 320 |
+//                                 \-- | another question, 32 |
+//
+// A node is a cache that shares its pages with the nodes around it, so a token's keys are held once. When memory is asked back,
+// the leaf that was left longest ago goes first. Whole pages of 16 tokens are kept; texts may part anywhere.
+#pragma once
+
+#include "mica/runtime/session.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace mica {
+
+/// For models whose caches share (kv::Paged); with others it keeps nothing. The model outlives it. One thread at a time.
+template <StepModel Model>
+class PrefixTree {
+ public:
+  /// most: nodes at most, each with a table of n_ctx / 16 addresses beside its pages, and a recurrent state where the model has one.
+  explicit PrefixTree(Model& model, std::size_t most = 256) : model_(&model), most_(most) {}
+  PrefixTree(const PrefixTree&) = delete;  // nodes refer to each other
+  PrefixTree& operator=(const PrefixTree&) = delete;
+
+  /// Remembers what a session has cached, whole pages (with a recurrent state: all of it, in a copy of the last page). The
+  /// session goes on, or ends. Answers how many of its tokens are known now. Who computed what another one had already
+  /// holds it twice: take() first.
+  std::size_t keep(const Session<Model>& session);
+
+  /// How many of these tokens, from the first one on, a session could take.
+  [[nodiscard]] std::size_t match(std::span<const TokenId> tokens) const { return whole(walk(tokens)); }
+  /// The session, empty, begins with the most of these tokens that are known; answers how many, which need not be fed. Fewer
+  /// than match() where a window has gone on or a recurrent state is not known there. Costs time by tokens and branches.
+  std::size_t take(Session<Model>& session, std::span<const TokenId> tokens);
+
+  /// The leaf that nobody asked for the longest goes, and with it the pages that nobody else has; false: there is none.
+  bool drop_one() noexcept;
+  void clear() noexcept {
+    while (drop_one()) {
+    }
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+
+ private:
+  using Cache = typename Model::Cache;
+
+  /// Some tokens after those of its parent.
+  struct Node {
+    Node* parent = nullptr;
+    std::size_t begin = 0;
+    std::vector<TokenId> tokens = {};
+    std::optional<Cache> cache = {};  // of all tokens up to end(); none where it could not be had
+    std::vector<Node*> children = {};
+    std::uint64_t used = 0;
+
+    [[nodiscard]] std::size_t end() const noexcept { return begin + tokens.size(); }
+  };
+  /// How far the tree goes along with a text.
+  struct Walk {
+    Node* node;          // the last one all of whose tokens are there
+    Node* next;          // a child that begins alike; null: none
+    std::size_t common;  // tokens in all
+  };
+
+  [[nodiscard]] Walk walk(std::span<const TokenId> tokens) const;
+  /// Tokens that caches share without copying a page, or end with.
+  [[nodiscard]] std::size_t whole(const Walk& walk) const {
+    const std::size_t down = walk.common / format::tile_tokens * format::tile_tokens;
+    return model_->config().recurrent() ? walk.common : std::max(down, walk.node->end());
+  }
+  [[nodiscard]] bool known(const Walk& at) const;
+  [[nodiscard]] std::optional<Cache> cache_of(const Cache& other, std::size_t count) const;
+  Node* add(Node* parent, std::span<const TokenId> tokens, std::optional<Cache> cache);
+  Node* split(Node* node, std::size_t at);
+  void touch(Node* node) noexcept {
+    ++clock_;
+    for (; node != nullptr; node = node->parent) node->used = clock_;
+  }
+
+  Model* model_;
+  std::size_t most_;
+  std::uint64_t clock_ = 0;
+  std::unique_ptr<Node> root_ = std::make_unique<Node>();  // no tokens, no cache
+  std::vector<std::unique_ptr<Node>> nodes_;               // all others
+};
+
+template <StepModel Model>
+auto PrefixTree<Model>::walk(std::span<const TokenId> tokens) const -> Walk {
+  Walk at{root_.get(), nullptr, 0};
+  while (at.next == nullptr) {
+    std::size_t most = 0;
+    for (Node* child : at.node->children) {
+      const auto rest = tokens.subspan(at.node->end());
+      const auto parted =
+          std::mismatch(child->tokens.begin(), child->tokens.end(), rest.begin(), rest.end()).first;
+      const auto n = static_cast<std::size_t>(parted - child->tokens.begin());
+      if (n > most) at.next = child;
+      most = std::max(most, n);
+    }
+    at.common = at.node->end() + most;
+    if (most == 0 || most < at.next->tokens.size()) break;
+    at.node = std::exchange(at.next, nullptr);
+  }
+  return at;
+}
+
+/// A cache that begins as another one; none without memory, or where that has gone on too far.
+template <StepModel Model>
+auto PrefixTree<Model>::cache_of([[maybe_unused]] const Cache& other,
+                                 [[maybe_unused]] std::size_t count) const -> std::optional<Cache> {
+  if constexpr (SharingModel<Model>) {
+    try {
+      Cache cache = model_->make_cache();
+      if (cache.adopt(other, count) == count) return cache;
+    } catch (const Error&) {  // no memory for a recurrent state
+    }
+  }
+  return std::nullopt;
+}
+
+template <StepModel Model>
+auto PrefixTree<Model>::add(Node* parent, std::span<const TokenId> tokens, std::optional<Cache> cache)
+    -> Node* {
+  nodes_.push_back(std::make_unique<Node>(
+      Node{parent, parent->end(), {tokens.begin(), tokens.end()}, std::move(cache), {}, clock_}));
+  parent->children.push_back(nodes_.back().get());
+  return nodes_.back().get();
+}
+
+/// Cuts a node in two, `at` tokens from the beginning of the text; answers the first part.
+template <StepModel Model>
+auto PrefixTree<Model>::split(Node* node, std::size_t at) -> Node* {
+  auto cache = node->cache ? cache_of(*node->cache, at) : std::nullopt;
+  const std::size_t first = at - node->begin;
+  Node* const before = add(node->parent, std::span(node->tokens).first(first), std::move(cache));
+  before->used = node->used;
+  before->children.push_back(node);
+  std::erase(node->parent->children, node);
+  node->parent = before;
+  node->begin = at;
+  node->tokens.erase(node->tokens.begin(), node->tokens.begin() + static_cast<std::ptrdiff_t>(first));
+  return before;
+}
+
+/// Whether all tokens that the walk went along can be taken as they are.
+template <StepModel Model>
+bool PrefixTree<Model>::known(const Walk& at) const {
+  if (at.next == nullptr) return at.node->cache.has_value();
+  return at.next->cache && cache_of(*at.next->cache, at.common).has_value();
+}
+
+template <StepModel Model>
+std::size_t PrefixTree<Model>::keep(const Session<Model>& session) {
+  const std::size_t cached = session.cached(), down = cached / format::tile_tokens * format::tile_tokens;
+  const std::size_t end = model_->config().recurrent() ? cached : down;
+  const auto tokens = session.tokens().first(end);
+  if (end == 0) return 0;
+  Walk at = walk(tokens);
+  touch(at.next != nullptr ? at.next : at.node);
+  if (at.common == end && known(at)) return end;
+  auto cache = cache_of(session.cache(), end);
+  if (!cache) return whole(at);
+  while (nodes_.size() + 2 > std::max<std::size_t>(most_, 2)) {
+    static_cast<void>(drop_one());
+    at = walk(tokens);  // some of it may be gone
+  }
+  const std::size_t parts = at.common == end ? end : at.common / format::tile_tokens * format::tile_tokens;
+  Node* const parent = at.next != nullptr && parts > at.node->end() ? split(at.next, parts) : at.node;
+  if (parent->end() == end) {
+    parent->cache = std::move(cache);
+  } else {
+    touch(add(parent, tokens.subspan(parent->end()), std::move(cache)));
+  }
+  return end;
+}
+
+template <StepModel Model>
+std::size_t PrefixTree<Model>::take(Session<Model>& session, std::span<const TokenId> tokens) {
+  const Walk at = walk(tokens);
+  if (at.next != nullptr && at.next->cache && whole(at) > at.node->end()) {
+    const std::size_t n = session.adopt(*at.next->cache, tokens.first(whole(at)));
+    if (n > at.node->end()) return touch(at.next), n;
+    session.rewind(0);
+  }
+  for (Node* node = at.node; node != nullptr; node = node->parent) {
+    if (!node->cache || session.adopt(*node->cache, tokens.first(node->end())) == 0) continue;
+    touch(node);
+    return session.tokens().size();
+  }
+  return 0;
+}
+
+template <StepModel Model>
+bool PrefixTree<Model>::drop_one() noexcept {
+  auto least = nodes_.end();
+  for (auto at = nodes_.begin(); at != nodes_.end(); ++at) {
+    if ((*at)->children.empty() && (least == nodes_.end() || (*at)->used < (*least)->used)) least = at;
+  }
+  if (least == nodes_.end()) return false;
+  std::erase((*least)->parent->children, least->get());
+  nodes_.erase(least);
+  return true;
+}
+
+}  // namespace mica
