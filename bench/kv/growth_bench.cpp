@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // usage: growth_bench [STORAGE...] [--json FILE]
+//        growth_bench --beside A B
 //
 // How a cache grows: the shape of a Llama of 8B (32 layers, 8 KV heads of 128, F16), a context of 131,072 tokens, filled to
 // 89, 809, 6,409, 25,609 and 40,009 tokens in steps of 512. The tiles are written, the model is not computed: no weights
@@ -9,6 +10,9 @@
 //   levels   bytes booked for keys and values, RSS, and what a token's attention takes
 //   steps    each time the storage takes memory: bytes before and after, the most RSS in between, attention before and after
 //
+// --beside: two storages of 25,609 and of 40,009 tokens that attend in turns, and the ratio of their medians.
+//
+// The time is that of the processor, but for the storage `spilled`, which waits for a disk: there it is that of the wall.
 // Every attention is compared with that of the first storage that had as many tokens. In the end rewind(0): what RSS is left over.
 
 #include "kernel/measure.hpp"
@@ -19,7 +23,9 @@
 #include "mica/kernel/highway.hpp"
 #include "mica/kv/any_storage.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -156,12 +162,24 @@ std::uint64_t hash(const std::vector<float>& values) {
   return h;
 }
 
+/// The best of three.
+double wall_ms(Cache& cache) {
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    cache.attend();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best * 1e3;
+}
+
 double attention_ms(Cache& cache, std::string_view kind) {
   const std::uint64_t answer = hash(cache.attend());
   if (expected.try_emplace(cache.tokens(), answer).first->second != answer) {
     std::fprintf(stderr, "%s: other bits after %zu tokens\n", std::string(kind).c_str(), cache.tokens());
     std::exit(1);
   }
+  if (kind == "spilled") return wall_ms(cache);
   return bench::time([&] { cache.attend(); }, 0.3).best * 1e3;
 }
 
@@ -229,9 +247,48 @@ void measure(const std::string& kind, std::FILE* json) {
   }
 }
 
+void fill(Cache& cache, std::size_t tokens) {
+  while (cache.tokens() < tokens) {
+    const std::size_t to = std::min(cache.tokens() + chunk, tokens);
+    if (!cache.reserve(to)) {
+      std::fprintf(stderr, "no memory for %zu tokens\n", to);
+      std::exit(1);
+    }
+    cache.fill(to);
+  }
+}
+
+/// Two storages in turns: what else the machine does falls on both.
+void beside(const std::string& a, const std::string& b) {
+  constexpr std::size_t turns = 9;
+  Cache first(a), second(b);
+  for (const std::size_t tokens : {levels[3], levels[4]}) {
+    fill(first, tokens);
+    fill(second, tokens);
+    std::vector<double> of_a, of_b;
+    for (std::size_t i = 0; i < turns; ++i) {
+      for (const bool is_a : {true, false}) {
+        const double begin = bench::now();
+        (is_a ? first : second).attend();
+        (is_a ? of_a : of_b).push_back((bench::now() - begin) * 1e3);
+      }
+    }
+    std::sort(of_a.begin(), of_a.end());
+    std::sort(of_b.begin(), of_b.end());
+    const double ms_a = of_a[turns / 2], ms_b = of_b[turns / 2];
+    std::printf("%zu tokens: %s %.1f ms, %s %.1f ms (medians of %zu): %.3f of it; best runs %.3f\n", tokens,
+                a.c_str(), ms_a, b.c_str(), ms_b, turns, ms_b / ms_a, of_b[0] / of_a[0]);
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 4 && std::strcmp(argv[1], "--beside") == 0) {
+    beside(argv[2], argv[3]);
+    return 0;
+  }
   std::vector<std::string> kinds;
   std::FILE* json = nullptr;
   for (int i = 1; i < argc; ++i) {

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// usage: element_bench [--json FILE]
+//
+// How fast a token's attention reads each KV element, beside F16: layers of 8 KV heads of 128 with groups of 4 heads, as many of them as
+// no cache of the machine holds, for 4,096 and 16,384 tokens, one thread. Elements are the same for keys and values. An element and F16
+// take turns, so that whatever else the machine does falls on both; the median of fifteen ratios is given, and the half between
+// quartiles, in processor time. Before,
+// the answer is compared bit by bit with that of the specification.
+#include "kernel/measure.hpp"
+#include "mica/base/rng.hpp"
+#include "mica/block/attention.hpp"
+#include "mica/exec/inline.hpp"
+#include "mica/format/lists.hpp"
+#include "mica/kernel/highway.hpp"
+#include "mica/kernel/scalar.hpp"
+#include "mica/kv/contiguous.hpp"
+#include "mica/kv/elements.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace mica;  // NOLINT: a program
+
+constexpr std::size_t kv_heads = 8, heads = 32, head_dim = 128, turns = 15;
+constexpr std::size_t least_bytes = std::size_t{256} << 20;  // more than caches hold
+
+/// Layers of noise in one element, and a token that attends to them.
+template <KvElement E>
+class Cache {
+ public:
+  using Elements = kv::Fixed<E>;
+  explicit Cache(std::size_t tokens)
+      : tokens_(tokens),
+        layers_(std::max<std::size_t>(1, least_bytes / (tokens / 16 * kv_heads * tile_bytes()))),
+        storage_({}, std::vector<kv::LayerShape>(layers_, {kv_heads, tile_bytes(), 0, 1}), tokens) {
+    if (!storage_.reserve(tokens)) std::abort();
+    CounterRng rng(1);
+    std::vector<std::byte> tile(tile_bytes());
+    std::vector<float> head(head_dim);
+    for (std::size_t t = 0; t < 61; ++t) {
+      for (std::size_t slot = 0; slot < 16; ++slot) {
+        for (float& v : head) v = static_cast<float>(rng.uniform() - 0.5);
+        E::store_key(tile.data(), slot, head_dim, head.data());
+        E::store_value(tile.data() + E::key_tile_bytes(head_dim), slot, head_dim, head.data());
+      }
+      for (std::size_t at = t; at < layers_ * kv_heads * (tokens / 16); at += 61) {
+        const std::size_t in_layer = at % (kv_heads * (tokens / 16));
+        std::memcpy(
+            storage_.run(at / (kv_heads * (tokens / 16)), in_layer / (tokens / 16), in_layer % (tokens / 16))
+                .data,
+            tile.data(), tile.size());
+      }
+    }
+    for (float& v : q_) v = static_cast<float>(rng.uniform() - 0.5);
+    layer_.heads = heads;
+    layer_.kv_heads = kv_heads;
+    layer_.head_dim = head_dim;
+    layer_.rope = block::none;
+    layer_.kv_source = 0;  // it only reads
+  }
+
+  template <Kernels K>
+  std::vector<float> attend(std::size_t layer) {
+    const std::vector<float> q = q_;
+    const block::AttentionContext<Elements, kv::Contiguous<>> context{
+        .layer = layer_,
+        .cache_layer = layer,
+        .pos = tokens_ - 1,
+        .q = {q_.data(), 1, heads * head_dim},
+        .k = {},
+        .v = {},
+        .out = {out_.data(), 1, heads * head_dim},
+        .elements = elements_,
+        .cache = storage_};
+    block::attend<K>(executor_, context, [&](std::size_t) { return scratch_.data(); });
+    q_ = q;
+    return out_;
+  }
+  /// Seconds of a layer.
+  double turn() {
+    const double begin = bench::now();
+    for (std::size_t l = 0; l < layers_; ++l) attend<kernel::Highway>(l);
+    return (bench::now() - begin) / static_cast<double>(layers_);
+  }
+  static std::size_t tile_bytes() { return kv::tile_bytes(Elements(), head_dim); }
+
+ private:
+  std::size_t tokens_;
+  std::size_t layers_;
+  kv::Contiguous<> storage_;
+  block::LayerConfig layer_;
+  Elements elements_;
+  exec::Inline executor_;
+  std::vector<float> q_ = std::vector<float>(heads * head_dim);
+  std::vector<float> out_ = std::vector<float>(heads * head_dim);
+  std::vector<float> scratch_ =
+      std::vector<float>(block::AttentionScratch::floats(heads / kv_heads, head_dim));
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+template <KvElement E>
+void measure(std::size_t tokens, Cache<format::F16>& f16, std::FILE* json) {
+  Cache<E> cache(tokens);
+  if (cache.template attend<kernel::Highway>(0) != cache.template attend<kernel::Scalar>(0)) {
+    std::fprintf(stderr, "%s: other bits than the specification's\n", std::string(E::name).c_str());
+    std::exit(1);
+  }
+  std::vector<double> own, plain, ratios;
+  for (std::size_t i = 0; i < turns; ++i) {
+    own.push_back(cache.turn());
+    plain.push_back(f16.turn());
+    ratios.push_back(plain.back() / own.back());
+  }
+  std::sort(ratios.begin(), ratios.end());
+  const double bytes = static_cast<double>(tokens / 16 * kv_heads * Cache<E>::tile_bytes());
+  const double ratio = ratios[turns / 2];
+  std::printf("%-12s %6zu | %8.1f | %6.2f GB/s | %5.2f (%.2f to %.2f)\n", std::string(E::name).c_str(),
+              tokens, median(own) * 1e6, bytes / median(own) / 1e9, ratio, ratios[turns / 4],
+              ratios[turns - 1 - turns / 4]);
+  std::fflush(stdout);
+  if (json == nullptr) return;
+  std::fprintf(json,
+               "{\"element\": \"%s\", \"tokens\": %zu, \"us_a_layer\": %.1f, \"f16_us_a_layer\": %.1f, "
+               "\"speed_beside_f16\": %.3f, \"from\": %.3f, \"to\": %.3f}\n",
+               std::string(E::name).c_str(), tokens, median(own) * 1e6, median(plain) * 1e6, ratio,
+               ratios[turns / 4], ratios[turns - 1 - turns / 4]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::FILE* json = nullptr;
+  if (argc > 1 && (argc != 3 || std::strcmp(argv[1], "--json") != 0 || !(json = std::fopen(argv[2], "w")))) {
+    std::fprintf(stderr, "usage: element_bench [--json FILE], a file that can be written\n");
+    return 2;
+  }
+  std::printf("element      tokens | us/layer |     read    | speed beside F16\n");
+  for (const std::size_t tokens : {std::size_t{4096}, std::size_t{16384}}) {
+    Cache<format::F16> f16(tokens);
+    format::AllKv::for_each([&](auto type) { measure<typename decltype(type)::type>(tokens, f16, json); });
+  }
+  if (json != nullptr) std::fclose(json);
+}
