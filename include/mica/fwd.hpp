@@ -20,6 +20,8 @@ template <class E>
 struct WithKvElement;
 template <class S>
 struct WithKv;
+template <class E>
+struct WithEviction;
 template <class A>
 struct WithAllocator;
 template <class P>

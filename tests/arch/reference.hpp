@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <numbers>
 #include <span>
 #include <string>
@@ -90,6 +91,10 @@ struct Attention {
   double base = 10000;     // of the angles
   std::size_t window = 0;  // 0: everything is seen
   bool v_norm = false;
+  std::function<bool(std::size_t, std::size_t)> sees =
+      {};  // of position and token: whether it is not hidden; empty: none is
+  std::function<void(std::size_t, std::size_t, double)> looks =
+      {};  // gets position, token and its share, of each head
 };
 
 inline void rotate(Row& x, std::size_t position, const Attention& a) {
@@ -114,14 +119,17 @@ inline Row attend(const Attention& a, const Row& q, const Rows& k, const Rows& v
   for (std::size_t h = 0; h < a.heads; ++h) {
     const std::size_t kv = h / (a.heads / a.kv_heads) * d;
     double sum = 0;
+    std::vector<double> weights(position + 1);
     for (std::size_t t = first; t <= position; ++t) {
+      if (a.sees && !a.sees(position, t)) continue;
       double score = 0;
       for (std::size_t c = 0; c < d; ++c) score += q[h * d + c] * k[t][kv + c];
-      const double weight = std::exp(score * a.scale);
+      const double weight = weights[t] = std::exp(score * a.scale);
       sum += weight;
       for (std::size_t c = 0; c < d; ++c) out[h * d + c] += weight * v[t][kv + c];
     }
     for (std::size_t c = 0; c < d; ++c) out[h * d + c] /= sum;
+    for (std::size_t t = first; a.looks && t <= position; ++t) a.looks(position, t, weights[t] / sum);
   }
   return out;
 }

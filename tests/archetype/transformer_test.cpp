@@ -5,6 +5,7 @@
 
 #include "archetype/allocator.hpp"
 #include "archetype/arch.hpp"
+#include "archetype/eviction.hpp"
 #include "archetype/executor.hpp"
 #include "archetype/family.hpp"
 #include "archetype/integer_format.hpp"
@@ -78,6 +79,7 @@ TEST_CASE("each archetype alone computes the bits of the default policies") {
   CHECK(same_bits(expected, run<Changed<WithKv<archetype::KvStorage<alloc::Huge>>>>(tiny)));
   CHECK(same_bits(expected, run<Changed<WithPager<archetype::Pager<alloc::Huge>>>>(tiny)));
   CHECK(same_bits(expected, run<Changed<WithWeights<archetype::WeightFormat>>>(tiny)));
+  CHECK(same_bits(expected, run<Changed<WithEviction<archetype::Eviction>>>(tiny)));  // nothing must go
   CHECK(same_bits(expected, run<Changed<WithObserver<archetype::Observer>>>(tiny)));
   CHECK(same_bits(expected, run<Transformer<archetype::Arch, WithKvElement<format::F32>>>(tiny)));
   std::size_t blocks = 0;
@@ -92,7 +94,7 @@ TEST_CASE("all archetypes together compute the bits of the default policies") {
                   WithKvElement<archetype::KvElement>, WithAllocator<archetype::Allocator>,
                   WithKv<archetype::KvStorage<archetype::Allocator>>,
                   WithPager<archetype::Pager<archetype::Allocator>>, WithWeights<archetype::WeightFormat>,
-                  WithObserver<archetype::Observer>>;
+                  WithEviction<archetype::Eviction>, WithObserver<archetype::Observer>>;
   const TinyModel tiny({.format = format::Id::F16});
   std::size_t blocks = 0;
   CHECK(same_bits(run<Default>(tiny), run<Least>(tiny, archetype::Allocator(blocks))));

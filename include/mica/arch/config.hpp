@@ -55,6 +55,14 @@ struct Config {
     }
     return most;
   }
+  /// Whether all who read a layer's keys and values see every token.
+  [[nodiscard]] bool kv_seen_whole(std::size_t layer) const {
+    bool whole = true;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (i == layer || layers[i].kv_source == layer) whole = whole && layers[i].reach == block::Reach::all;
+    }
+    return whole;
+  }
   [[nodiscard]] bool recurrent() const {
     return most([](const LayerConfig& l) { return l.mixer == block::Mixer::delta_net; }) != 0;
   }

@@ -8,6 +8,7 @@
 
 #include "mica/base/bits.hpp"
 #include "mica/block/config.hpp"
+#include "mica/block/looks.hpp"
 #include "mica/exec/concept.hpp"
 #include "mica/kernel/concept.hpp"
 #include "mica/kv/aging.hpp"
@@ -18,7 +19,9 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 namespace mica::block {
@@ -81,7 +84,8 @@ struct AttentionContext {
   std::size_t cache_layer = 0;  // of the storage
   std::size_t old_layer =
       none;               // of the storage, with the old form of the same tokens; none: they do not age
-  std::size_t pos = 0;    // tokens before this step
+  std::size_t pos = 0;    // tokens before this step that the layer holds: all, unless some were forgotten
+  std::size_t gone = 0;   // those that were
   float epsilon = 0;      // of norms
   MatrixView<float> q;    // (n, heads * q_stride)
   MatrixView<float> k;    // (n, kv_heads * head_dim); empty when the keys of another layer are read
@@ -95,6 +99,10 @@ struct AttentionContext {
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
   const Elements& elements;
   const Storage& cache;  // room for pos + n tokens
+  std::span<const std::uint32_t> places =
+      {};  // of the tiles that are held, in their order; empty: their numbers
+  MatrixView<float> looks =
+      {};  // (n * heads, LooksLayout::width) or empty: what each query looked at (block/looks.hpp)
 
   [[nodiscard]] MatrixView<float> query(std::size_t head) const noexcept {  // (n, head_dim)
     return q.cols(head * layer.q_stride(), layer.head_dim);
@@ -104,7 +112,11 @@ struct AttentionContext {
   }
   /// Where the tile of a position lies.
   [[nodiscard]] std::byte* tile(std::size_t kv_head, std::size_t position) const noexcept {
-    return cache.run(cache_layer, kv_head, position / format::tile_tokens).data;
+    return cache.run(cache_layer, kv_head, place(position / format::tile_tokens)).data;
+  }
+  /// The storage's number of a tile that is held.
+  [[nodiscard]] std::size_t place(std::size_t tile) const noexcept {
+    return places.empty() ? tile : places[tile];
   }
   /// Tokens before which a query at `at` sees old tiles.
   [[nodiscard]] std::size_t aged(std::size_t at) const noexcept {
@@ -138,7 +150,8 @@ void turn_head(const Context& c, MatrixView<float> x, const float* weight, std::
 template <class Context>
 void scale_by_position(const Context& c, MatrixView<float> q, std::size_t first, std::size_t last) noexcept {
   for (std::size_t t = first; t < last; ++t) {
-    const auto steps = static_cast<double>((c.pos + t + c.layer.position_offset) / c.layer.position_step);
+    const std::size_t position = c.gone + c.pos + t;
+    const auto steps = static_cast<double>((position + c.layer.position_offset) / c.layer.position_step);
     const auto factor =
         static_cast<float>(1 + static_cast<double>(c.layer.position_scale) * std::log1p(steps));
     for (float& x : q[t]) x *= factor;
@@ -217,8 +230,11 @@ TileAddresses chunk_tiles(const Context& c, std::size_t cache_layer, std::size_t
   const std::size_t count = std::min(kernel::chunk_tiles, std::max(last, first) - first);
   std::size_t i = std::max(begin / format::tile_tokens, first) - first;
   while (i < count) {
-    const kv::Run run = c.cache.run(cache_layer, kv_head, first + i);
-    for (std::size_t j = 0; j < run.tiles && i < count; ++j, ++i) tiles[i] = run.data + j * tile_bytes;
+    const std::size_t place = c.place(first + i);
+    const kv::Run run = c.cache.run(cache_layer, kv_head, place);
+    for (std::size_t j = 0; j < run.tiles && i < count && c.place(first + i) == place + j; ++j, ++i) {
+      tiles[i] = run.data + j * tile_bytes;
+    }
   }
   return tiles;
 }
@@ -323,6 +339,19 @@ struct ChunkReader {
   }
 };
 
+/// Notes how much each row of a chunk looked at its tiles.
+template <class Context>
+void note_looks(const ChunkReader<Context>& reader, std::size_t chunk,
+                const kernel::AttentionArgs& args) noexcept {
+  const LayerConfig& layer = reader.c.layer;
+  for (std::size_t r = 0; r < reader.rows(); ++r) {
+    const std::size_t head = reader.of.kv_head * layer.group() + r % layer.group();
+    const std::size_t token = reader.of.first + r / layer.group();
+    const Looks looks(reader.c.looks[token * layer.heads + head]);
+    looks.note(chunk, args.visible[r], args.p[r], args.max[r]);
+  }
+}
+
 /// One chunk in one form: the kernels that read tiles, and what they ask for.
 template <Kernels K, KvElements Elements>
 struct ChunkForm {
@@ -388,6 +417,7 @@ kernel::AttentionArgs attend_chunk(const ChunkReader<Context>& reader, std::size
   reader.see(chunk, Age::any, s.visible);
   recent.scores();
   K::attention_softmax(recent.args);
+  if (c.looks.rows() != 0) note_looks(reader, chunk, recent.args);
   recent.values();
   return recent.args;
 }

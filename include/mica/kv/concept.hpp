@@ -24,6 +24,7 @@ struct LayerShape {
   std::size_t tile_bytes = 0;  // key part and value part of one tile; a multiple of 64
   std::size_t window = 0;      // a query sees the last so many tokens, its own among them; 0: all
   std::size_t step = 0;        // tokens that are written at a time at most; needed where there is a window
+  std::size_t most = 0;        // tokens that are held at a time, a multiple of 16; 0: all. Not with a window
 
   /// The first token that a query at `pos` may see.
   [[nodiscard]] constexpr std::size_t first_seen(std::size_t pos) const noexcept {
@@ -33,6 +34,10 @@ struct LayerShape {
   [[nodiscard]] constexpr std::size_t ring_tiles() const noexcept {
     constexpr std::size_t most_before = format::tile_tokens - 1;  // slots of the first tile, and of the last
     return window == 0 ? 0 : (window + step - 1 + 2 * most_before) / format::tile_tokens;
+  }
+  /// Tiles of a head that there is room for at a time; 0: all.
+  [[nodiscard]] constexpr std::size_t room_tiles() const noexcept {
+    return most != 0 ? most / format::tile_tokens : ring_tiles();
   }
 };
 
@@ -46,7 +51,9 @@ struct Run {
 
 /// The cache of one sequence. Not thread-safe while it changes; run() may be called from any thread in between.
 /// Constructed from (allocator, layers, max_tokens); `layers` is copied, construction takes no tiles.
-/// A tile has one number all its life, the position of its first token / 16, however few of them are held.
+/// A tile has one number all its life, the position of its first token / 16, however few of them are held. In a layer that holds
+/// `most` tokens the number is that of a place below most / 16: who forgets tokens in between gives their place to others
+/// (kv/held_tiles.hpp).
 // clang-format off
 template <class S>
 concept KvStorage =

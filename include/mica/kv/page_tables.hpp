@@ -42,7 +42,8 @@ class PageTables {
     const Table& table = tables_[l.table];
     return {Keeper::data(table.page(tile)) + (l.first + head + tile) % table.tiles * table.tile_bytes, 1};
   }
-  /// Begins, empty, with the first tokens of another one: full pages get one more owner, one that is filled in part is copied.
+  /// Begins, empty, with the first tokens of another one: full pages get one more owner, one that is filled in part, or may be
+  /// written anywhere again, is copied.
   [[nodiscard]] std::size_t adopt(const PageTables& other, std::size_t tokens) noexcept;
 
   /// Calls f(keeper, page) for each page that holds a token from `tokens` on.
@@ -59,13 +60,18 @@ class PageTables {
  private:
   /// The pages of layers that keep as many tokens in tiles of one size. Tiles [first(), end) have been here and were not overwritten.
   struct Table {
-    Table(Keeper of, std::size_t tiles_of_page, std::size_t bytes_of_tile, std::size_t places)
-        : keeper(std::move(of)), tiles(tiles_of_page), tile_bytes(bytes_of_tile), at(places) {}
+    Table(Keeper of, std::size_t tiles_of_page, std::size_t bytes_of_tile, std::size_t places, bool any_place)
+        : keeper(std::move(of)),
+          tiles(tiles_of_page),
+          tile_bytes(bytes_of_tile),
+          rewritten(any_place),
+          at(places) {}
     Table(Table&&) = default;
     Table& operator=(Table&& other) noexcept {
       std::swap(keeper, other.keeper);
       std::swap(tiles, other.tiles);
       std::swap(tile_bytes, other.tile_bytes);
+      std::swap(rewritten, other.rewritten);
       std::swap(at, other.at);
       std::swap(end, other.end);
       return *this;
@@ -75,12 +81,14 @@ class PageTables {
     [[nodiscard]] std::size_t first() const noexcept { return end - std::min(end, at.size()); }
     [[nodiscard]] Page page(std::size_t tile) const noexcept { return at[tile % at.size()]; }
     [[nodiscard]] bool own(std::size_t tile, bool kept) noexcept;
+    [[nodiscard]] bool own_up_to(std::size_t end_tile, std::size_t written) noexcept;
     void drop(std::size_t tile) noexcept;
     [[nodiscard]] bool adopt(const Table& other, std::size_t tokens) noexcept;
 
     Keeper keeper;
     std::size_t tiles;  // of a page
     std::size_t tile_bytes;
+    bool rewritten;  // its layers hold so many tokens, and write any place again: its pages are never shared
     std::vector<Page> at;  // by place: tile % places; null: none
     std::size_t end = 0;   // tiles, the most since it was empty
   };
@@ -102,20 +110,25 @@ PageTables<Keeper>::PageTables(typename Keeper::Allocator allocator, std::span<c
     : max_tokens_(round_up(max_tokens, format::tile_tokens)) {
   struct Kind {
     std::size_t places, tile_bytes, tiles;
+    bool rewritten;
   };
   std::vector<Kind> kinds;  // by table
   for (const LayerShape& layer : layers) {
     const std::size_t all = max_tokens_ / format::tile_tokens;
-    const std::size_t places = layer.window == 0 ? all : std::min(all, layer.ring_tiles());
-    const auto same = [&](const Kind& k) { return k.places == places && k.tile_bytes == layer.tile_bytes; };
+    const std::size_t places = layer.room_tiles() == 0 ? all : std::min(all, layer.room_tiles());
+    const bool rewritten = layer.most != 0;
+    const auto same = [&](const Kind& k) {
+      return k.places == places && k.tile_bytes == layer.tile_bytes && k.rewritten == rewritten;
+    };
     const auto at = std::find_if(kinds.begin(), kinds.end(), same);
     const auto table = static_cast<std::size_t>(at - kinds.begin());
-    if (at == kinds.end()) kinds.push_back({places, layer.tile_bytes, 0});
+    if (at == kinds.end()) kinds.push_back({places, layer.tile_bytes, 0, rewritten});
     layers_.push_back({table, kinds[table].tiles});
     kinds[table].tiles += layer.kv_heads;
   }
   for (const Kind& k : kinds) {
-    tables_.emplace_back(Keeper(allocator, k.tiles * k.tile_bytes), k.tiles, k.tile_bytes, k.places);
+    tables_.emplace_back(Keeper(allocator, k.tiles * k.tile_bytes), k.tiles, k.tile_bytes, k.places,
+                         k.rewritten);
   }
 }
 
@@ -124,11 +137,9 @@ bool PageTables<Keeper>::reserve(std::size_t tokens) noexcept {
   if (tokens > max_tokens_) return false;
   const std::size_t end = ceil_div(tokens, format::tile_tokens);
   for (Table& table : tables_) {
-    for (std::size_t tile = written_ / format::tile_tokens; tile < end; ++tile) {
-      if (table.own(tile, tile * format::tile_tokens < written_)) continue;
-      for (Table& each : tables_) each.drop(capacity_ / format::tile_tokens);
-      return false;
-    }
+    if (table.own_up_to(end, written_)) continue;
+    for (Table& each : tables_) each.drop(capacity_ / format::tile_tokens);
+    return false;
   }
   capacity_ = std::max(capacity_, end * format::tile_tokens);
   written_ = std::max(written_, tokens);
@@ -173,6 +184,18 @@ bool PageTables<Keeper>::Table::own(std::size_t tile, bool kept) noexcept {
   return true;
 }
 
+/// The pages of tiles up to `end`, of which tokens from `written` on are about to be written: of a layer that forgets, anywhere once
+/// all places were taken.
+template <class Keeper>
+bool PageTables<Keeper>::Table::own_up_to(std::size_t end_tile, std::size_t written) noexcept {
+  const bool anywhere = rewritten && end_tile > at.size();
+  const std::size_t last = anywhere ? at.size() : end_tile;
+  for (std::size_t tile = anywhere ? 0 : written / format::tile_tokens; tile < last; ++tile) {
+    if (!own(tile, tile * format::tile_tokens < written)) return false;
+  }
+  return true;
+}
+
 /// Releases the pages of this tile and those after it.
 template <class Keeper>
 void PageTables<Keeper>::Table::drop(std::size_t tile) noexcept {
@@ -191,7 +214,7 @@ bool PageTables<Keeper>::Table::adopt(const Table& other, std::size_t tokens) no
   end = other.end > at.size() ? other.end : last;
   for (std::size_t tile = first(); tile < last; ++tile) {
     Page page = other.page(tile);
-    if ((tile + 1) * format::tile_tokens <= tokens) {
+    if ((tile + 1) * format::tile_tokens <= tokens && !rewritten) {
       keeper.share(page);
     } else if ((page = keeper.copy(page)) == nullptr) {
       return false;

@@ -5,7 +5,7 @@
 //   layer 0: | head 0: tile tile tile | head 1: tile tile tile | ...    layer 1: | ...
 //
 // A place is where a tile lies: its own number, and in a layer with a window that number modulo its ring, so that new tiles take
-// the places of those that nobody sees any more. Layers with a ring have no tiles in slabs beyond it.
+// the places of those that nobody sees any more. Layers with a ring, or with room for so many tokens, have no tiles in slabs beyond it.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -33,12 +33,12 @@ class SlabLayout {
  public:
   explicit SlabLayout(std::span<const LayerShape> layers) {
     for (const LayerShape& layer : layers) {
-      const std::size_t ring = layer.window == 0 ? unbounded : layer.ring_tiles();
+      const std::size_t ring = layer.room_tiles() == 0 ? unbounded : layer.room_tiles();
       const auto same = [ring](const Group& group) { return group.ring == ring; };
       const auto at = std::find_if(groups_.begin(), groups_.end(), same);
       const auto group = static_cast<std::size_t>(at - groups_.begin());
       if (at == groups_.end()) groups_.push_back({ring, 0});
-      layers_.push_back({group, groups_[group].tile_bytes, layer.tile_bytes, ring});
+      layers_.push_back({group, groups_[group].tile_bytes, layer.tile_bytes, ring, layer.window != 0});
       groups_[group].tile_bytes += layer.kv_heads * layer.tile_bytes;
     }
   }
@@ -50,6 +50,7 @@ class SlabLayout {
   }
   /// The first tile that is held when room up to `reached` tokens was the most there ever was.
   [[nodiscard]] std::size_t first_tile(std::size_t layer, std::size_t reached) const noexcept {
+    if (!layers_[layer].turns) return 0;
     const std::size_t tiles = ceil_div(reached, format::tile_tokens);
     return tiles - std::min(tiles, layers_[layer].ring);
   }
@@ -88,6 +89,7 @@ class SlabLayout {
     std::size_t offset;  // bytes per place before it in its group
     std::size_t tile_bytes;
     std::size_t ring;
+    bool turns;  // new tiles take the places of old ones
   };
 
   [[nodiscard]] static std::size_t tiles_of(std::size_t ring, Places places) noexcept {

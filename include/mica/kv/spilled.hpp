@@ -5,7 +5,7 @@
 //   file     | layer 0: page 0 1 2 ... | layer 1: page 0 1 2 ... | ...      pages of 64 tokens that left memory
 //   memory   | the last pages of all layers | a layer's old pages | those of the next layer, on their way |
 //
-// A page leaves when a new one needs its place. Layers with a window stay in memory.
+// A page leaves when a new one needs its place. Layers with a window, or with room for so many tokens, stay in memory.
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -64,7 +64,7 @@ class Spilled {
   using Bytes = alloc::Buffer<std::byte, A>;
   struct Layer {
     bool windowed;
-    std::size_t inner;  // of windows_, where it has a window
+    std::size_t inner;  // of windows_, where it is there
     std::size_t tile_bytes;
     std::size_t page_bytes;  // of all heads, whole blocks of the file
     std::size_t offset;      // in a page of all layers
@@ -113,7 +113,7 @@ namespace detail {
 [[nodiscard]] inline std::vector<LayerShape> windowed(std::span<const LayerShape> layers) {
   std::vector<LayerShape> out;
   for (const LayerShape& layer : layers) {
-    if (layer.window != 0) out.push_back(layer);
+    if (layer.room_tiles() != 0) out.push_back(layer);
   }
   return out;
 }
@@ -130,7 +130,7 @@ Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t
       folder_(folder) {
   std::size_t inner = 0, step = 0;
   for (const LayerShape& layer : layers) {
-    const bool windowed = layer.window != 0;
+    const bool windowed = layer.room_tiles() != 0;
     const std::size_t bytes =
         round_up(layer.kv_heads * page_tiles * layer.tile_bytes, io::SpillFile::alignment);
     layers_.push_back({windowed, windowed ? inner++ : 0, layer.tile_bytes, bytes, page_bytes_});

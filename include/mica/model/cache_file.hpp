@@ -17,10 +17,11 @@
 
 namespace mica::model {
 
-/// Completes what is said of an empty cache: how far this one is.
+/// Completes what is said of an empty cache: how far this one is. One that has forgotten tokens, or watches attention, is saved as its
+/// tokens alone, which are run again.
 template <class Storage>
 void describe(const KvCache<Storage>& cache, kv::SnapshotInfo& info) {
-  info.cached = cache.tokens;
+  info.cached = cache.held.gone() != 0 || cache.held.watches() ? 0 : cache.tokens;
   for (std::size_t l = 0; l < info.layers.size(); ++l) {
     const std::size_t lost = cache.lost.empty() ? 0 : cache.lost[l];
     info.layers[l].first_tile = std::max(cache.storage.first_tile(l), lost);
@@ -39,7 +40,7 @@ class CacheFile {
   void save(kv::SnapshotWriter& out, Clear&& clear);
 
   /// The cache, empty, becomes what was saved, up to `count` tokens: fewer, down to none, where the state has no copy there or a
-  /// window has lost what is seen next. no_memory: the storage has no room, and the cache is empty.
+  /// window has lost what is seen next; none too where it is more than the cache holds, or the cache watches attention. no_memory: the storage has no room, and the cache is empty.
   [[nodiscard]] StepStatus load(const kv::SnapshotReader& in, std::size_t count);
 
  private:
@@ -103,10 +104,15 @@ template <class Storage>
 StepStatus CacheFile<Storage>::load(const kv::SnapshotReader& in, std::size_t count) {
   MICA_ASSERT(cache_.tokens == 0 && count <= in.info().cached);
   cache_.lost.clear();
+  if (count == 0 || !cache_.held.begin(count)) {
+    cache_.restore(0);
+    return StepStatus::ok;
+  }
   for (const auto& layer : in.info().layers)
     cache_.lost.push_back(static_cast<std::size_t>(layer.first_tile));
   try {
     cache_.tokens = load_state(in, count);
+    cache_.held.rewind(cache_.tokens);
     for (std::size_t l = 0; l < cache_.layers.size(); ++l) {
       const bool lost = cache_.lost[l] * format::tile_tokens > cache_.layers[l].first_seen(cache_.tokens);
       if (lost) cache_.tokens = 0;

@@ -12,6 +12,7 @@ namespace mica::model {
 /// Policies by name, as command lines spell them.
 struct Choice {
   std::string kv = "segmented";      // kv/any_storage.hpp
+  std::string evict = "none";        // kv/any_eviction.hpp
   std::string weights = "resident";  // paging/any_pager.hpp
   std::uint64_t weights_bytes = 0;   // for "streamed": what stays in memory and the ring; 0: the least
   std::string cache_type_k = "F16";  // kv/elements.hpp

@@ -4,6 +4,7 @@
 // nothing; kernels, formats and family stay types. Plans and runs are made from the same words here, so they agree.
 #pragma once
 
+#include "mica/kv/any_eviction.hpp"
 #include "mica/kv/any_storage.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/model/choice.hpp"
@@ -14,10 +15,11 @@
 
 namespace mica::model {
 
-/// A Transformer whose KV elements, storage and pager are chosen by name.
+/// A Transformer whose KV elements, storage, eviction and pager are chosen by name.
 template <class Family, Allocator A, Executor E>
 using Chosen = Transformer<Family, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
-                           WithPager<paging::AnyPager<>>, WithAllocator<A>, WithExecutor<E>>;
+                           WithEviction<kv::AnyEviction>, WithPager<paging::AnyPager<>>, WithAllocator<A>,
+                           WithExecutor<E>>;
 
 /// Whether products of many tokens may round weights to eight bits.
 [[nodiscard]] inline bool wants_fast8(const Choice& choice) {
@@ -32,11 +34,13 @@ template <class T>
                             ModelOptions options, typename T::Allocator allocator, const Choice& choice) {
   T::Storage::check_name(choice.kv);
   options.fast8 = wants_fast8(choice);
-  return T(document, executor, options, allocator,
-           kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v, choice.cache_recent),
-           [&](const paging::Table& table, typename T::Allocator a, LogSink log) {
-             return typename T::Pager(table, a, log, choice.weights, choice.weights_bytes);
-           });
+  return T(
+      document, executor, options, allocator,
+      kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v, choice.cache_recent),
+      [&](const paging::Table& table, typename T::Allocator a, LogSink log) {
+        return typename T::Pager(table, a, log, choice.weights, choice.weights_bytes);
+      },
+      kv::AnyEviction(choice.evict));
 }
 
 /// Makes its cache.

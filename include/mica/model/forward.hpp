@@ -31,6 +31,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 
@@ -41,6 +42,9 @@ struct CacheLayout {
   std::span<const std::size_t> kv_index;   // by layer: its place in the storage
   std::span<const std::size_t> old_index;  // by layer: the place of its old tiles; block::none: it has none
   std::span<const std::size_t> state_at;   // by layer: where its state begins
+  std::span<const std::uint8_t> bounded;   // by layer: whether the room for its keys and values is
+  std::span<float> looks = {};  // scratch of an eviction policy that watches: (64 * heads, looks_width)
+  std::size_t looks_width = 0;
 };
 
 /// The rows of a step that are one sequence's.
@@ -49,7 +53,7 @@ struct Rows {
   std::size_t count = 0;
 };
 
-/// Model: a BasicTransformer, for its types.
+/// Model: a BasicTransformer, for its types. first_row: of the step, where the rows of these parts begin.
 template <class Model>
 class Forward {
   using Formats = typename Model::Formats;
@@ -66,7 +70,7 @@ class Forward {
  public:
   Forward(const arch::Config& config, const Weights<Formats>& weights, Pager& pager, Executor& executor,
           Activations<typename Model::Allocator>& activations, const Elements& elements, Observer* observer,
-          CacheLayout layout, std::span<const Part> parts) noexcept
+          CacheLayout layout, std::span<const Part> parts, std::size_t first_row) noexcept
       : config_(config),
         weights_(weights),
         pager_(pager),
@@ -77,7 +81,7 @@ class Forward {
         layout_(layout),
         parts_(parts),
         n_(rows_before(parts, parts.size())),
-        residual_(activations.residual(n_, config.width)) {}
+        residual_(activations.residual(first_row + n_, config.width).rows(first_row, n_)) {}
 
   /// Rows of the parts before part `end`.
   [[nodiscard]] static std::size_t rows_before(std::span<const Part> parts, std::size_t end) noexcept {
@@ -154,6 +158,7 @@ class Forward {
   }
   [[nodiscard]] bool fetch(std::size_t i) noexcept;
   void attend(std::size_t i) noexcept;
+  void attend_watched(std::size_t i, std::size_t part) noexcept;
   void attention(std::size_t i) noexcept;
   void project_heads(const arch::LayerConfig& layer, const LayerTensors& t, View q, View k, View v) noexcept;
   void delta_net(std::size_t i) noexcept;

@@ -5,6 +5,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/kv/concept.hpp"
+#include "mica/kv/held_tiles.hpp"
 #include "mica/kv/recurrent_state.hpp"
 
 #include <cstddef>
@@ -17,13 +18,14 @@ template <class Storage>
 struct KvCache {
   Storage storage;
   kv::RecurrentState<typename Storage::Allocator> state;
-  std::vector<kv::LayerShape> layers = {};  // of the storage
+  kv::HeldTiles<typename Storage::Allocator> held;  // of the layers whose room is bounded
+  std::vector<kv::LayerShape> layers = {};          // of the storage
   std::size_t tokens = 0;
   std::vector<std::size_t> lost = {};  // by layer: tiles before it were not in the file that it came from
 
   /// Forgets all tokens from `count` on; memory may go back. Answers how many tokens it still holds: `count`, or fewer
-  /// where a recurrent state had to go back to a checkpoint, or a window has lost what the next token would see; the tokens in
-  /// between must be run again.
+  /// where a recurrent state had to go back to a checkpoint, or a window has lost what the next token would see, or tokens before it
+  /// were forgotten; the tokens in between must be run again.
   std::size_t rewind(std::size_t count) noexcept {
     MICA_ASSERT(count <= tokens);
     return count == tokens ? count : restore(count);
@@ -31,8 +33,9 @@ struct KvCache {
 
   /// The same for a state that has seen more than `tokens`.
   std::size_t restore(std::size_t count) noexcept {
-    tokens = restore_state(count);
-    if (!goes_on()) tokens = restore_state(0);
+    tokens = restore_state(held.back_to(count));
+    if (held.back_to(tokens) < tokens || !goes_on()) tokens = restore_state(0);
+    held.rewind(tokens);
     storage.shrink(tokens);
     if (tokens == 0) lost.clear();
     return tokens;
@@ -40,14 +43,16 @@ struct KvCache {
 
   /// This cache, empty, begins with the first `count` tokens of another one of the model, which holds as many; where the storage
   /// shares, in the same memory. Answers how many tokens it has: fewer after a recurrent state's last checkpoint, 0 where
-  /// the storage does not share, memory was refused, or the other's windows have gone on.
+  /// the storage does not share, memory was refused, the other's windows have gone on, or it has forgotten something.
   std::size_t adopt([[maybe_unused]] const KvCache& other, [[maybe_unused]] std::size_t count) noexcept {
     MICA_ASSERT(tokens == 0 && count <= other.tokens);
     if constexpr (SharingStorage<Storage>) {
-      count = state.adopt(other.state, other.tokens, count);
+      count = other.held.gone() != 0 ? 0 : state.adopt(other.state, other.tokens, other.held.back_to(count));
+      if (other.held.back_to(count) < count) count = 0;
       tokens = count == 0 ? 0 : storage.adopt(other.storage, count);
       lost = other.lost;
       if (!goes_on()) tokens = 0;
+      if (tokens != 0) held.adopt(other.held, tokens);
       if (tokens == 0) restore(0);
     }
     return tokens;

@@ -13,6 +13,7 @@
 #include "mica/exec/inline.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/kernel/highway.hpp"
+#include "mica/kv/eviction.hpp"
 #include "mica/kv/segmented.hpp"
 #include "mica/model/observer.hpp"
 #include "mica/paging/mapped.hpp"
@@ -25,6 +26,7 @@ struct DefaultPolicies {
   using Weights = format::All;         // the formats that its weights may have
   using KvElement = format::F16;       // how keys and values are kept
   using KvStorage = kv::Segmented<>;   // where they lie
+  using Eviction = kv::KeepAll;        // which of them a full cache forgets
   using Allocator = alloc::Huge;       // where bytes come from
   using Pager = paging::Mapped<>;      // how weights come into memory
   using Kernels = kernel::Highway;     // who computes
@@ -68,6 +70,14 @@ struct WithKv : detail::PolicyTag {
   template <class Base>
   struct Apply : Base {
     using KvStorage = S;
+  };
+};
+
+template <class E>
+struct WithEviction : detail::PolicyTag {
+  template <class Base>
+  struct Apply : Base {
+    using Eviction = E;
   };
 };
 

@@ -10,11 +10,13 @@
 #include "mica/alloc/concept.hpp"
 #include "mica/arch/concept.hpp"
 #include "mica/block/linear.hpp"
+#include "mica/block/looks.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/rope.hpp"
 #include "mica/gguf/fingerprint.hpp"
 #include "mica/kv/aging.hpp"
 #include "mica/kv/elements.hpp"
+#include "mica/kv/eviction.hpp"
 #include "mica/model/activations.hpp"
 #include "mica/model/cache_file.hpp"
 #include "mica/model/forward.hpp"
@@ -61,6 +63,8 @@ class BasicTransformer {
   static_assert(!Allocator<typename Policies::Allocator> ||
                     KvStorageFor<typename Policies::KvStorage, typename Policies::Allocator>,
                 "mica::Transformer: WithKv<...> needs a mica::KvStorage (kv/concept.hpp)");
+  static_assert(mica::Eviction<typename Policies::Eviction>,
+                "mica::Transformer: WithEviction<...> needs a mica::Eviction (kv/eviction.hpp)");
   static_assert(!Allocator<typename Policies::Allocator> ||
                     PagerFor<typename Policies::Pager, typename Policies::Allocator>,
                 "mica::Transformer: WithPager<...> needs a mica::Pager (paging/concept.hpp)");
@@ -79,6 +83,7 @@ class BasicTransformer {
                          alloc::Huge>;  // the other only after a failed assert: one sentence is enough
   using Elements = kv::ElementsOf<typename Policies::KvElement>;
   using Storage = typename detail::Rebound<typename Policies::KvStorage, Allocator>::type;
+  using Eviction = typename Policies::Eviction;
   using Pager = typename detail::Rebound<typename Policies::Pager, Allocator>::type;
   using Kernels = typename Policies::Kernels;
   using Executor = typename Policies::Executor;
@@ -90,12 +95,12 @@ class BasicTransformer {
   static constexpr bool dry = Allocator::dry;
 
   /// Opens the weights of a document. Document and executor outlive the model.
-  /// pager(table, allocator, log): makes the pager; by default Pager's own constructor.
+  /// pager(table, allocator, log): makes the pager; by default Pager's own constructor. eviction: the policy with its numbers.
   /// Raises mica::Error when the file lacks something, or the budget refuses.
   template <class MakePager = std::nullptr_t>
   BasicTransformer(const gguf::Document& document, Executor& executor, ModelOptions options = {},
                    Allocator allocator = Allocator(), Elements elements = Elements(),
-                   MakePager make_pager = {});
+                   MakePager make_pager = {}, Eviction eviction = Eviction());
 
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
@@ -109,6 +114,8 @@ class BasicTransformer {
   }
   /// Bytes of keys and values that one more tile of 16 tokens takes in the layers that keep all tokens.
   [[nodiscard]] std::size_t kv_bytes_per_tile() const;
+  /// Tokens that they hold at most, where the eviction policy forgets others; 0: all.
+  [[nodiscard]] std::size_t kv_keep() const noexcept { return keep_; }
   /// Bytes of keys and values of the layers with a window, in a storage that keeps no more of them, at the full context.
   [[nodiscard]] std::size_t kv_window_bytes() const;
 
@@ -152,6 +159,9 @@ class BasicTransformer {
 
  private:
   [[nodiscard]] std::vector<kv::LayerShape> kv_shape() const;
+  [[nodiscard]] std::vector<std::uint8_t> bounded_layers() const;
+  [[nodiscard]] std::size_t looks_width() const noexcept;
+  [[nodiscard]] alloc::Buffer<float, Allocator> make_looks() const;
   [[nodiscard]] tensor::AnyMatrix<Formats> matrix(const model::TensorRef& ref) const noexcept {
     return model::Weights<Formats>::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
   }
@@ -164,7 +174,11 @@ class BasicTransformer {
   [[nodiscard]] std::vector<std::size_t> kv_head_dims() const;
   [[nodiscard]] kv::SnapshotInfo identity() const;
   [[nodiscard]] model::PartsStatus reserve(std::span<const Part> parts) noexcept;
-  [[nodiscard]] model::Forward<BasicTransformer> forward(std::span<const Part> parts) noexcept;
+  [[nodiscard]] std::span<const Part> next_parts(std::span<const Part> parts, std::size_t done) noexcept;
+  [[nodiscard]] bool run(std::span<const Part> parts, std::size_t first_row) noexcept;
+  static void take_back(std::span<const Part> parts, std::size_t done) noexcept;
+  [[nodiscard]] model::Forward<BasicTransformer> forward(std::span<const Part> parts,
+                                                         std::size_t first_row = 0) noexcept;
   [[nodiscard]] bool embed(model::Forward<BasicTransformer>& forward, std::span<const Part> parts) noexcept;
   [[nodiscard]] bool run_layer(model::Forward<BasicTransformer>& forward, std::size_t i) noexcept;
   void finish_logits(MatrixView<float> logits) noexcept;
@@ -176,6 +190,9 @@ class BasicTransformer {
   Executor* executor_;
   Allocator allocator_;
   Elements elements_;
+  Eviction eviction_;
+  std::vector<std::uint8_t> bounded_;  // by layer: whether it holds so many tokens and forgets others
+  std::size_t keep_;                   // how many; 0: no layer does
   model::Weights<Formats> weights_;
   Pager pager_;
   std::vector<block::RopeFrequencies> frequencies_;  // by rope
@@ -185,6 +202,8 @@ class BasicTransformer {
   std::uint64_t fingerprint_ = 0;      // of the document, for files of caches
   Observer* observer_ = nullptr;
   model::Activations<Allocator> activations_;
+  alloc::Buffer<float, Allocator> looks_;  // (64 * heads, looks_width), where the eviction policy watches
+  std::vector<Part> now_;                  // what of a step runs at a time
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_.residual()
 };
 
@@ -223,7 +242,7 @@ template <class F, class P>
 template <class MakePager>
 BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executor& executor,
                                          ModelOptions options, Allocator allocator, Elements elements,
-                                         MakePager make_pager)
+                                         MakePager make_pager, Eviction eviction)
     : config_(F::config(document)),
       n_ctx_(options.n_ctx == 0 ? config_.n_ctx_train : options.n_ctx),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
@@ -231,6 +250,11 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
       executor_(&executor),
       allocator_(allocator),
       elements_(elements),
+      eviction_(std::move(eviction)),
+      bounded_(bounded_layers()),
+      keep_(std::count(bounded_.begin(), bounded_.end(), 1) == 0
+                ? 0
+                : std::min(eviction_.keep(), round_up(n_ctx_, kv::eviction_step))),
       weights_(document, config_),
       pager_(detail::make_with<Pager>(
           make_pager,
@@ -241,8 +265,42 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
       old_index_(old_index()),
       state_at_(detail::state_offsets(config_)),
       activations_(config_, std::clamp<std::size_t>(options.chunk, 1, n_ctx_), logits_rows_,
-                   executor.workers(), options.fast8, allocator) {
+                   executor.workers(), options.fast8, allocator),
+      looks_(make_looks()) {
+  if (Eviction::forgets) now_.reserve(chunk());
+  if constexpr (AgingElements<Elements>) {
+    MICA_CHECK(keep_ == 0 || elements_.recent() == 0, unsupported,
+               "a cache that forgets tokens cannot keep old ones in other elements: use one of both");
+  }
   if constexpr (!dry && io::Checksum::available) fingerprint_ = gguf::fingerprint(document);
+}
+
+/// Those whose keys and values are seen whole by all who read them, if the policy forgets anything.
+template <class F, class P>
+std::vector<std::uint8_t> BasicTransformer<F, P>::bounded_layers() const {
+  std::vector<std::uint8_t> bounded;
+  for (std::size_t i = 0; i < config_.layers.size(); ++i) {
+    const arch::LayerConfig& layer = config_.layers[i];
+    const std::size_t source = layer.stores_kv() ? i : layer.kv_source;
+    bounded.push_back(eviction_.keep() != 0 && layer.attends() && config_.kv_seen_whole(source) ? 1 : 0);
+  }
+  return bounded;
+}
+
+template <class F, class P>
+std::size_t BasicTransformer<F, P>::looks_width() const noexcept {
+  return block::Looks::width(keep_ / format::tile_tokens);
+}
+
+template <class F, class P>
+auto BasicTransformer<F, P>::make_looks() const -> alloc::Buffer<float, Allocator> {
+  const std::size_t heads = config_.most([](const auto& layer) { return layer.heads; });
+  const std::size_t rows = keep_ == 0 || !eviction_.watches() ? 0 : kv::eviction_step * heads;
+  const Allocator allocator = alloc::for_account(allocator_, budget::Account::activations);
+  auto looks = alloc::Buffer<float, Allocator>::make(allocator, rows * looks_width());
+  MICA_CHECK(looks, budget, "activations: ", rows * looks_width() * sizeof(float),
+             " bytes for watching attention do not fit the memory budget; keep fewer tokens");
+  return std::move(*looks);
 }
 
 /// Whether old tokens of a layer that stores its keys have elements of their own: where it sees more than stays recent.
@@ -264,7 +322,7 @@ std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
     const arch::LayerConfig& layer = config_.layers[i];
     if (!layer.stores_kv()) continue;
     shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim), config_.kv_window(i),
-                     activations_.chunk()});
+                     activations_.chunk(), bounded_[i] != 0 ? keep_ : 0});
     if constexpr (AgingElements<Elements>) {
       if (!ages(i)) continue;
       old.push_back(shape.back());
@@ -319,15 +377,16 @@ auto BasicTransformer<F, P>::make_cache(MakeStorage make) const -> Cache {
   const Allocator allocator = alloc::for_account(allocator_, budget::Account::kv);
   return {detail::make_with<Storage>(make, allocator, std::span<const kv::LayerShape>(shape), n_ctx_),
           {allocator, state_at_.back(), checkpoints_},
+          {allocator, keep_, eviction_.watches()},
           std::move(shape)};
 }
 
 template <class F, class P>
-auto BasicTransformer<F, P>::forward(std::span<const Part> parts) noexcept
+auto BasicTransformer<F, P>::forward(std::span<const Part> parts, std::size_t first_row) noexcept
     -> model::Forward<BasicTransformer> {
-  return {config_,      weights_,  pager_,    *executor_,
-          activations_, elements_, observer_, {kv_index_, old_index_, state_at_},
-          parts};
+  const model::CacheLayout layout{kv_index_, old_index_, state_at_, bounded_, looks_.span(), looks_width()};
+  return {config_,   weights_,  pager_, *executor_, activations_,
+          elements_, observer_, layout, parts,      first_row};
 }
 
 /// Room for all parts, or for none.
@@ -344,29 +403,69 @@ model::PartsStatus BasicTransformer<F, P>::reserve(std::span<const Part> parts) 
   return {};
 }
 
+/// What runs at a time: all that is left of the step, or up to the next token for which something must be forgotten first.
+template <class F, class P>
+auto BasicTransformer<F, P>::next_parts(std::span<const Part> parts, std::size_t done) noexcept
+    -> std::span<const Part> {
+  if constexpr (dry || !Eviction::forgets) return parts;
+  now_.clear();
+  std::size_t end = 0;  // rows of the step
+  for (const Part& part : parts) {
+    const std::size_t begin = std::exchange(end, end + part.tokens.size());
+    if (end <= done) continue;
+    Cache& cache = *part.cache;
+    const auto rest = part.tokens.subspan(std::max(done, begin) - begin);
+    const std::size_t count = std::min(rest.size(), cache.held.room(cache.tokens));
+    cache.held.make_room(eviction_, cache.tokens, count);
+    now_.push_back({&cache, rest.first(count)});
+    if (count < rest.size()) break;
+  }
+  return now_;
+}
+
 template <class F, class P>
 model::PartsStatus BasicTransformer<F, P>::step(std::span<const Part> parts) noexcept {
-  const std::size_t n = model::Forward<BasicTransformer>::rows_before(parts, parts.size());
+  const auto rows = [](std::span<const Part> all) {
+    return model::Forward<BasicTransformer>::rows_before(all, all.size());
+  };
+  const std::size_t n = rows(parts);
   MICA_ASSERT(n > 0 && n <= chunk());
   const model::PartsStatus room = reserve(parts);
   if (room.status != model::StepStatus::ok) return room;
-  if constexpr (!dry) {
-    auto forward = this->forward(parts);
-    bool read = embed(forward, parts);
-    for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(forward, i);
-    if (!read) {
-      for (const auto& [cache, tokens] : parts) {
-        if (cache->state.size() != 0) cache->restore(cache->tokens);
-      }
+  for (std::size_t done = 0; done < n;) {
+    const std::span<const Part> now = next_parts(parts, done);
+    if (!run(now, done)) {
+      take_back(parts, done);
       return {model::StepStatus::read_failed, 0};
     }
-  }
-  for (const auto& [cache, tokens] : parts) {
-    cache->tokens += tokens.size();
-    if (!dry && tokens.size() > 1) cache->state.save(cache->tokens);
+    for (const auto& [cache, tokens] : now) {
+      cache->tokens += tokens.size();
+      if (!dry && tokens.size() > 1) cache->state.save(cache->tokens);
+    }
+    done += rows(now);
   }
   last_step_ = n;
   return {};
+}
+
+/// All layers; false when something could not be read.
+template <class F, class P>
+bool BasicTransformer<F, P>::run(std::span<const Part> parts, std::size_t first_row) noexcept {
+  if constexpr (dry) return true;
+  auto forward = this->forward(parts, first_row);
+  bool read = embed(forward, parts);
+  for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(forward, i);
+  return read;
+}
+
+/// The first rows of a step are taken back that will not end.
+template <class F, class P>
+void BasicTransformer<F, P>::take_back(std::span<const Part> parts, std::size_t done) noexcept {
+  for (const auto& [cache, tokens] : parts) {
+    const std::size_t taken = std::min(done, tokens.size());
+    if (taken != 0 || cache->state.size() != 0) cache->restore(cache->tokens - taken);
+    done -= taken;
+  }
 }
 
 template <class F, class P>
@@ -538,6 +637,7 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
   const std::size_t layers = config_.layers.size();
   if (dry || cache.tokens == 0) return layers;
   cache.tokens -= 1;  // the tile of the token stays, and gets the same content again
+  cache.held.make_room(eviction_, cache.tokens, 1);
   const auto x = activations_.residual(1, config_.width);
   const auto finite = [&] {
     return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); });
@@ -560,11 +660,11 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
 /// A model of one family with its policies, in any order: Transformer<arch::Llama, WithKv<...>, WithKvElement<...>>.
 template <class Family, class... Policies>
 class Transformer : public BasicTransformer<Family, PolicySet<Policies...>> {
-  static_assert(
-      (detail::is_policy<Policies> && ...),
-      "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
-      "WithKvElement, "
-      "WithKv, WithAllocator, WithPager, WithKernels, WithExecutor, WithObserver (model/policies.hpp)");
+  static_assert((detail::is_policy<Policies> && ...),
+                "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
+                "WithKvElement, "
+                "WithKv, WithEviction, WithAllocator, WithPager, WithKernels, WithExecutor, WithObserver "
+                "(model/policies.hpp)");
 
  public:
   using BasicTransformer<Family, PolicySet<Policies...>>::BasicTransformer;

@@ -40,6 +40,7 @@ struct Plan {
   std::size_t n_ctx = 0;               // tokens
   std::size_t tokens = 0;              // tokens that the KV account holds
   std::size_t kv_bytes_per_token = 0;  // of layers that keep all tokens
+  std::size_t kv_keep = 0;             // tokens that those hold at most; 0: as many as there are
   std::size_t kv_window_bytes = 0;     // of the others, at the full context
   std::uint64_t weight_bytes = 0;      // of all tensors, as they lie in the file
   std::uint64_t streamed_bytes = 0;    // of them, that each step reads from the file
@@ -78,6 +79,7 @@ template <class Family>
   }
   plan.accounts = ledger.accounts();
   plan.kv_bytes_per_token = model.kv_bytes_per_tile() / format::tile_tokens;
+  plan.kv_keep = model.kv_keep();
   plan.kv_window_bytes = model.kv_window_bytes();
   plan.weight_bytes = model.weight_bytes();
   plan.streamed_bytes = model.streamed_bytes();

@@ -42,6 +42,11 @@ template <class M>
 concept SharingModel = StepModel<M> && requires(typename M::Cache& cache, const typename M::Cache& other) {
   { cache.adopt(other, std::size_t{}) } noexcept -> std::same_as<std::size_t>;
 };
+/// What drafts need of one that forgets tokens: how many it holds, 0 where it forgets none.
+template <class M>
+concept ForgettingModel = StepModel<M> && requires(const M& model) {
+  { model.kv_keep() } noexcept -> std::same_as<std::size_t>;
+};
 /// What sessions that are saved and opened need of it.
 template <class M>
 concept SavingModel = StepModel<M> && requires(const M& model, typename M::Cache& cache, kv::SnapshotWriter& out,
@@ -97,6 +102,7 @@ class AnyModel {
   [[nodiscard]] std::size_t chunk() const noexcept { return model_->chunk(); }
   [[nodiscard]] std::size_t logits_rows() const noexcept { return model_->logits_rows(); }
   [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return model_->weight_bytes(); }
+  [[nodiscard]] std::size_t kv_keep() const noexcept { return model_->kv_keep(); }
   [[nodiscard]] Cache make_cache() const { return Cache(model_->make_cache()); }
   [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
     const model::StepStatus status = model_->step(*cache.base_, tokens);
@@ -131,6 +137,7 @@ class AnyModel {
     virtual std::size_t chunk() const noexcept = 0;
     virtual std::size_t logits_rows() const noexcept = 0;
     virtual std::uint64_t weight_bytes() const noexcept = 0;
+    virtual std::size_t kv_keep() const noexcept = 0;
     virtual std::unique_ptr<CacheBase> make_cache() const = 0;
     virtual model::StepStatus step(CacheBase& cache, std::span<const text::TokenId> tokens) noexcept = 0;
     virtual model::PartsStatus step(std::span<const Part> parts) noexcept = 0;
@@ -166,6 +173,7 @@ class AnyModel {
     std::size_t chunk() const noexcept override { return model.chunk(); }
     std::size_t logits_rows() const noexcept override { return model.logits_rows(); }
     std::uint64_t weight_bytes() const noexcept override { return model.weight_bytes(); }
+    std::size_t kv_keep() const noexcept override { return model.kv_keep(); }
     std::unique_ptr<CacheBase> make_cache() const override {
       return std::make_unique<CacheHolder<T>>(maker(model));
     }

@@ -43,6 +43,10 @@ bool Forward<M>::fetch([[maybe_unused]] std::size_t i) noexcept {
 template <class M>
 void Forward<M>::attend(std::size_t i) noexcept {
   const auto scratch = [&](std::size_t worker) { return a_.attention(worker); };
+  if (!layout_.looks.empty() && layout_.bounded[i] != 0) {
+    for (std::size_t part = 0; part < parts_.size(); ++part) attend_watched(i, part);
+    return;
+  }
   if (parts_.size() > 1 && n_ == parts_.size()) {
     const auto context = [&](std::size_t part) { return attention_context(i, part); };
     block::attend_each<Kernels>(executor_, parts_.size(), config_.layers[i].kv_heads, context, scratch);
@@ -51,6 +55,20 @@ void Forward<M>::attend(std::size_t i) noexcept {
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     block::attend<Kernels>(executor_, attention_context(i, part), scratch);
   }
+}
+
+/// And adds up what its queries look at.
+template <class M>
+void Forward<M>::attend_watched(std::size_t i, std::size_t part) noexcept {
+  auto& cache = *parts_[part].cache;
+  auto context = attention_context(i, part);
+  const std::size_t heads = config_.layers[i].heads;
+  context.looks = {layout_.looks.data(), context.q.rows() * heads, layout_.looks_width};
+  block::attend<Kernels>(executor_, context, [&](std::size_t worker) { return a_.attention(worker); });
+  block::add_shares(executor_, context.looks, heads, [&](std::size_t token) {
+    const std::size_t seen = ceil_div(context.pos + token + 1, format::tile_tokens);
+    return cache.held.mass(cache.tokens + token).first(seen);
+  });
 }
 
 template <class M>
@@ -74,6 +92,12 @@ auto Forward<M>::attention_context(std::size_t i, std::size_t part) noexcept {
       .sinks = vector(t.attn.sinks),
       .elements = elements_,
       .cache = parts_[part].cache->storage};
+  if (layout_.bounded[i] != 0) {
+    const auto& held = parts_[part].cache->held;
+    context.gone = held.gone();
+    context.pos -= context.gone;
+    context.places = held.places();
+  }
   if (layer.rotates()) {
     context.cos = own(a_.cos(layer.rope, n_));
     context.sin = own(a_.sin(layer.rope, n_));

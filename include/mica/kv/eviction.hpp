@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an eviction policy promises: how many tokens a layer without a window may hold, and which go when there are as many.
+// Decisions are made at positions that are multiples of 64, by tiles:
+//
+//   | t0 t1 t2 t3 | t4 ... t11 | t12 ... t15 |        keep = 256 tokens, 16 tiles, and position 256 comes
+//     stay          four of these go   stay           four times choose(), then room for 64 tokens
+//
+// What stays keeps its position: keys are stored rotated by it. No layer with a window and no recurrent state is touched.
+#pragma once
+
+#include "mica/format/concept.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace mica {
+
+namespace kv {
+
+/// Tokens between two decisions.
+inline constexpr std::size_t eviction_step = 64;
+
+/// The tiles that are held, in the order of their positions.
+struct Held {
+  std::span<const std::uint32_t> tiles;  // their numbers: position of the first token / 16
+  std::span<const float> mass = {};      // (tiles) attention that each has had, where the policy watches
+};
+
+/// A policy that does not look at attention.
+struct Unwatching {
+  [[nodiscard]] static constexpr bool watches() noexcept { return false; }
+  [[nodiscard]] static constexpr float fade() noexcept { return 1; }
+};
+
+}  // namespace kv
+
+/// Which tokens a cache forgets to make room. It decides from what it is shown alone, so that answers do not depend on steps.
+// clang-format off
+template <class E>
+concept Eviction = std::copyable<E> && requires(const E policy, const kv::Held& held) {
+  { E::name } -> std::convertible_to<std::string_view>;
+  { E::forgets } -> std::convertible_to<bool>;                      // false: nothing, and the rest is never asked
+  { policy.keep() } noexcept -> std::same_as<std::size_t>;          // tokens held at most, a multiple of 64; 0: all
+  { policy.watches() } noexcept -> std::same_as<bool>;              // whether it wants Held::mass
+  { policy.fade() } noexcept -> std::same_as<float>;                // what mass is multiplied by every 64 tokens
+  { policy.choose(held) } noexcept -> std::same_as<std::size_t>;    // index of the tile that goes
+};
+// clang-format on
+
+namespace kv {
+
+/// Forgets nothing: a full cache refuses.
+struct KeepAll : Unwatching {
+  static constexpr std::string_view name = "none";
+  static constexpr bool forgets = false;
+  [[nodiscard]] static constexpr std::size_t keep() noexcept { return 0; }
+  [[nodiscard]] static constexpr std::size_t choose(const Held&) noexcept { return 0; }
+};
+
+static_assert(Eviction<KeepAll>);
+
+}  // namespace kv
+}  // namespace mica

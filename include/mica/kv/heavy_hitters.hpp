@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tiles that had much attention stay. With fade 1 the mass of all queries counts, as in H2O (Z. Zhang et al., arXiv 2306.14048);
+// with fade 0 that of the last 64 alone, as in SnapKV (Y. Li et al., arXiv 2404.14469). The first tile and the newest ones are
+// never forgotten. Unlike there, all heads and layers decide together, so that one table says what is held.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/base/bits.hpp"
+#include "mica/kv/eviction.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace mica::kv {
+
+/// Numbers of HeavyHitters.
+struct HeavyHittersOptions {
+  std::size_t recent = 0;  // newest tokens that stay, rounded up to a multiple of 16; 0: half of keep
+  float fade = 0.5f;       // what the mass so far is multiplied by every 64 tokens, [0, 1]
+};
+
+class HeavyHitters {
+ public:
+  // Required by Eviction
+  static constexpr std::string_view name = "heavy";
+  static constexpr bool forgets = true;
+  [[nodiscard]] std::size_t keep() const noexcept { return keep_; }
+  [[nodiscard]] static constexpr bool watches() noexcept { return true; }
+  [[nodiscard]] float fade() const noexcept { return fade_; }
+  /// The tile of the least mass, of equals the oldest.
+  [[nodiscard]] std::size_t choose(const Held& held) const noexcept {
+    const std::size_t end = held.tiles.size() - recent_ / format::tile_tokens;
+    const auto first = held.mass.begin() + 1;
+    return static_cast<std::size_t>(
+        std::min_element(first, held.mass.begin() + static_cast<std::ptrdiff_t>(end)) - held.mass.begin());
+  }
+
+  // Specific to HeavyHitters
+  /// keep: tokens held at most, rounded down to a multiple of 64.
+  /// Raises ErrorCode::usage for keep < recent + 128, or keep < 256 where recent is not given, and for a fade outside [0, 1].
+  explicit HeavyHitters(std::size_t keep, const HeavyHittersOptions& options = {})
+      : keep_(keep / eviction_step * eviction_step),
+        recent_(
+            round_up(options.recent == 0 ? keep_ / 2 : std::min(options.recent, keep), format::tile_tokens)),
+        fade_(options.fade) {
+    MICA_CHECK(
+        keep_ >= recent_ + 2 * eviction_step, usage, "eviction: ", keep, " tokens do not hold the last ",
+        recent_, " and others; the least is ",
+        options.recent == 0 ? 4 * eviction_step : round_up(recent_, eviction_step) + 2 * eviction_step);
+    MICA_CHECK(fade_ >= 0 && fade_ <= 1, usage, "eviction: a fade of ", fade_, " is not between 0 and 1");
+  }
+  [[nodiscard]] std::size_t recent() const noexcept { return recent_; }
+
+ private:
+  std::size_t keep_;
+  std::size_t recent_;
+  float fade_;
+};
+
+static_assert(Eviction<HeavyHitters>);
+
+}  // namespace mica::kv

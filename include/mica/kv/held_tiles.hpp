@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which tiles a cache of bounded room holds, and where they lie. Places [0, size) of the table are taken, in the order of
+// positions; those behind it are free, and the next tile takes the first of them:
+//
+//   tiles    0 | 1 | 2 | 3 | 8 | 9 |   |   |        numbers: position / 16
+//   places   0 | 1 | 2 | 3 | 6 | 7 | 4 | 5 |        tiles 4 to 7 were forgotten; the storage's own numbers
+//
+// Where the policy watches, also how much attention each tile has had: a row for each of the last 64 tokens, summed up where the
+// next 64 begin. Sums of earlier borders stay until something is forgotten, so that a rewind finds them.
+#pragma once
+
+#include "mica/alloc/buffer.hpp"
+#include "mica/base/assert.hpp"
+#include "mica/base/bits.hpp"
+#include "mica/budget/account.hpp"
+#include "mica/kv/eviction.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+
+namespace mica::kv {
+
+/// Of one sequence. All memory is taken when it is made.
+template <Allocator A>
+class HeldTiles {
+ public:
+  /// keep: tokens held at most, a multiple of 64; 0: all, and nothing is booked. Raises ErrorCode::budget when the allocator refuses.
+  HeldTiles(A allocator, std::size_t keep, bool watches)
+      : most_(keep / format::tile_tokens),
+        tiles_(take<std::uint32_t>(allocator, most_)),
+        places_(take<std::uint32_t>(allocator, most_)),
+        rows_(take<float>(allocator, watches ? eviction_step * most_ : 0)),
+        sums_(take<float>(allocator, watches ? (borders() + 1) * most_ : 0)) {
+    rewind(0);
+  }
+
+  [[nodiscard]] bool bounded() const noexcept { return most_ != 0; }
+  [[nodiscard]] bool watches() const noexcept { return !rows_.empty(); }
+  /// Tokens that were forgotten.
+  [[nodiscard]] std::size_t gone() const noexcept { return gone_ * format::tile_tokens; }
+  /// Where the tiles that are held lie, in the order of positions.
+  [[nodiscard]] std::span<const std::uint32_t> places() const noexcept { return places_.span().first(size_); }
+  /// Their numbers.
+  [[nodiscard]] std::span<const std::uint32_t> tiles() const noexcept { return tiles_.span().first(size_); }
+  /// Attention that the token at `pos` gives to each tile, (places().size()); zeros before a step has it.
+  [[nodiscard]] std::span<float> mass(std::size_t pos) noexcept {
+    return rows_.span().subspan(pos % eviction_step * most_, size_);
+  }
+
+  /// Tokens that a step at `pos` may have.
+  [[nodiscard]] std::size_t room(std::size_t pos) const noexcept {
+    if (!bounded()) return std::numeric_limits<std::size_t>::max();
+    const std::size_t free = most_ * format::tile_tokens - (pos - gone());
+    return watches() || free == 0 ? eviction_step - pos % eviction_step : free;
+  }
+  /// Makes room for `count` tokens at `pos`, at most room(pos); the policy chooses what goes, if something must.
+  template <Eviction E>
+  void make_room(const E& policy, std::size_t pos, std::size_t count) noexcept;
+
+  /// How much of `count` tokens a rewind can keep: what is as it was then. 0: nothing, all must be run again.
+  [[nodiscard]] std::size_t back_to(std::size_t count) const noexcept {
+    if (count < forgot_at_) return 0;
+    return watches() && count < summed_ ? count / eviction_step * eviction_step : count;
+  }
+  /// Forgets tokens from `count` on, which is a back_to().
+  void rewind(std::size_t count) noexcept;
+  /// Empty so far, holds the first `count` tokens; false: it would have forgotten some of them, or knows nothing of attention to them.
+  [[nodiscard]] bool begin(std::size_t count) noexcept;
+  /// Becomes another one, empty so far, after `count` tokens, a back_to() of it before anything was forgotten there.
+  void adopt(const HeldTiles& other, std::size_t count) noexcept;
+
+ private:
+  template <class T>
+  [[nodiscard]] static alloc::Buffer<T, A> take(A allocator, std::size_t n) {
+    auto buffer = alloc::Buffer<T, A>::make(alloc::for_account(allocator, budget::Account::kv), n);
+    MICA_CHECK(buffer, budget, "kv: ", n * sizeof(T),
+               " bytes for the table of what is held do not fit the memory budget");
+    return std::move(*buffer);
+  }
+  [[nodiscard]] std::size_t borders() const noexcept { return most_ * format::tile_tokens / eviction_step; }
+  /// Sums up to a border; those after the first forgetting share the last place.
+  [[nodiscard]] std::span<float> sums(std::size_t pos) noexcept {
+    return sums_.span().subspan(std::min(pos / eviction_step, borders()) * most_, most_);
+  }
+  void sum_up(float fade, std::size_t pos) noexcept;
+  void forget(std::size_t index, std::size_t pos) noexcept;
+
+  std::size_t most_;  // tiles
+  std::size_t size_ = 0;
+  std::size_t gone_ = 0;                    // tiles
+  std::size_t forgot_at_ = 0;               // position of the last time that something went
+  std::size_t summed_ = 0;                  // position up to which rows are summed up
+  alloc::Buffer<std::uint32_t, A> tiles_;   // (most)
+  alloc::Buffer<std::uint32_t, A> places_;  // (most)
+  alloc::Buffer<float, A> rows_;            // (64, most)
+  alloc::Buffer<float, A> sums_;            // (borders + 1, most)
+};
+
+template <Allocator A>
+template <Eviction E>
+void HeldTiles<A>::make_room(const E& policy, std::size_t pos, std::size_t count) noexcept {
+  if (!bounded()) return;
+  MICA_ASSERT(count <= room(pos));
+  if (watches() && pos % eviction_step == 0 && pos > summed_) sum_up(policy.fade(), pos);
+  if (pos - gone() == most_ * format::tile_tokens) {
+    for (std::size_t i = 0; i < eviction_step / format::tile_tokens; ++i) {
+      Held held{tiles()};
+      if (watches()) held.mass = sums(pos).first(size_);
+      forget(std::min(policy.choose(held), size_ - 1), pos);
+    }
+  }
+  for (const std::size_t end = ceil_div(pos + count, format::tile_tokens) - gone_; size_ < end; ++size_) {
+    tiles_[size_] = static_cast<std::uint32_t>(size_ + gone_);
+  }
+  for (std::size_t t = pos; watches() && t < pos + count; ++t) {
+    std::fill_n(rows_.data() + t % eviction_step * most_, most_, 0.0f);
+  }
+}
+
+template <Allocator A>
+void HeldTiles<A>::sum_up(float fade, std::size_t pos) noexcept {
+  const std::span<const float> before = sums(pos - eviction_step);
+  const std::span<float> now = sums(pos);
+  for (std::size_t i = 0; i < most_; ++i) {
+    float sum = 0;
+    for (std::size_t t = 0; i < size_ && t < eviction_step; ++t) sum += rows_[t * most_ + i];
+    now[i] = i < size_ ? before[i] * fade + sum : 0;
+  }
+  summed_ = pos;
+}
+
+template <Allocator A>
+void HeldTiles<A>::forget(std::size_t index, std::size_t pos) noexcept {
+  const auto close = [index](auto span) {
+    std::rotate(span.begin() + static_cast<std::ptrdiff_t>(index),
+                span.begin() + static_cast<std::ptrdiff_t>(index) + 1, span.end());
+  };
+  close(tiles_.span());
+  close(places_.span());
+  if (watches()) {
+    close(sums(pos));
+    sums(pos).back() = 0;
+  }
+  --size_;
+  ++gone_;
+  forgot_at_ = pos;
+}
+
+template <Allocator A>
+void HeldTiles<A>::rewind(std::size_t count) noexcept {
+  if (!bounded() || A::dry) return;
+  if (count == 0) {
+    gone_ = forgot_at_ = 0;
+    std::iota(places_.span().begin(), places_.span().end(), std::uint32_t{0});
+    std::fill_n(sums_.data(), watches() ? most_ : 0, 0.0f);
+  }
+  size_ = ceil_div(count, format::tile_tokens) - gone_;
+  summed_ = std::min(summed_, count / eviction_step * eviction_step);
+}
+
+template <Allocator A>
+bool HeldTiles<A>::begin(std::size_t count) noexcept {
+  if (!bounded() || A::dry) return true;
+  if (watches() || count > most_ * format::tile_tokens) return false;
+  rewind(0);
+  std::iota(tiles_.span().begin(), tiles_.span().end(), std::uint32_t{0});
+  rewind(count);
+  return true;
+}
+
+template <Allocator A>
+void HeldTiles<A>::adopt(const HeldTiles& other, std::size_t count) noexcept {
+  MICA_ASSERT(size_ == 0 && other.gone_ == 0);
+  if (!bounded() || A::dry) return;
+  std::copy_n(other.tiles_.data(), most_, tiles_.data());
+  std::copy_n(other.rows_.data(), rows_.size(), rows_.data());
+  std::copy_n(other.sums_.data(), sums_.size(), sums_.data());
+  summed_ = other.summed_;
+  rewind(count);
+}
+
+}  // namespace mica::kv
