@@ -2,12 +2,14 @@
 #include "answer.hpp"
 
 #include "console.hpp"
+#include "fit.hpp"
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/runtime/complete.hpp"
 #include "saved_session.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace mica::program {
@@ -41,14 +43,33 @@ Answerer::Answerer(const Options& options, Model& model, std::string stop)
   generate_.stop = options.reverse_prompts;
   if (!stop.empty()) generate_.stop.push_back(std::move(stop));
   generate_.cancel = &interrupted();
+  generate_.on_full = options.on_full == "shift" ? OnFull::shift : OnFull::stop;
+}
+
+/// A prompt must fit, and where the context may shift, beside what stays. The first prompt says what that is.
+void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) {
+  const std::size_t n_ctx = session.model().n_ctx();
+  std::size_t room = session.room();
+  if (generate_.on_full == OnFull::shift) {
+    if (session.tokens().empty()) {
+      const std::size_t bos = model_.tokenizer().vocabulary().add_bos() ? 1 : 0;
+      const std::size_t wanted = options_.keep < 0 ? prompt : static_cast<std::size_t>(options_.keep);
+      generate_.keep_first = std::max(wanted, bos);
+    }
+    room = n_ctx - std::min(n_ctx, generate_.keep_first);
+    if (session.tokens().empty()) room = n_ctx;
+    MICA_CHECK(generate_.keep_first + 2 <= n_ctx, limit, "--keep: ", generate_.keep_first,
+               " tokens leave no room in a context of ", n_ctx, "; keep fewer, or use ",
+               larger_context(options_, model_, generate_.keep_first + 2));
+  }
+  MICA_CHECK(prompt <= room, limit, "the prompt has ", prompt, " tokens; the context of ", n_ctx,
+             " has room for ", room, "; use ", larger_context(options_, model_, n_ctx - room + prompt + 1));
 }
 
 int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt) {
   text_.clear();
   result_ = {};
-  MICA_CHECK(prompt.size() <= session.room(), limit, "the prompt has ", prompt.size(),
-             " tokens; the context of ", session.model().n_ctx(), " has room for ", session.room(),
-             "; use a larger -c");
+  check_room(session, prompt.size());
   unfed_ = 0;
   const std::size_t before = session.tokens().size();
   if (options_.n_predict == 0) return read_only(session, prompt);
@@ -60,8 +81,9 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
                     });
   };
   result_ = draft_ ? write(draft_->drafter()) : write(drafter_);
-  const std::size_t read = std::min(prompt.size(), session.tokens().size() - before);
-  unfed_ = result_.tokens.size() - (session.tokens().size() - before - read);
+  const std::size_t fed = session.tokens().size() + result_.shifted - before;
+  const std::size_t read = std::min(prompt.size(), fed);
+  unfed_ = result_.tokens.size() - (fed - read);
   show_end();
   return exit_code(result_.reason);
 }
@@ -93,12 +115,17 @@ void Answerer::show_end() {
   } else if (!text_.empty() && text_.back() != '\n') {
     print("\n");
   }
-  if (result_.reason == StopReason::context_full || result_.reason == StopReason::no_memory) {
-    note(options_, join("mica: stopped: ", result_.reason == StopReason::no_memory
-                                               ? "no memory is left for the KV cache within the budget; use "
-                                                 "a smaller -c or -ctk q8_0 -ctv q8_0"
-                                               : join("the context of ", model_.transformer().n_ctx(),
-                                                      " tokens is full; use a larger -c")));
+  if (result_.reason == StopReason::no_memory) {
+    note(options_,
+         "mica: stopped: no memory is left for the KV cache within the budget; use a smaller -c, "
+         "-ctk q8_0 -ctv q8_0, or --evict sinks:KEEP");
+  }
+  if (result_.reason == StopReason::context_full) {
+    const std::size_t n_ctx = model_.transformer().n_ctx();
+    note(options_,
+         join("mica: stopped: the context of ", n_ctx, " tokens is full, ",
+              budget::size_text(model_.ledger().used(budget::Account::kv)), " of keys and values; use ",
+              larger_context(options_, model_, 2 * n_ctx), ", or --on-full shift"));
   }
   if (timings_shown_) note(options_, timings_line());
 }
@@ -109,7 +136,8 @@ std::string Answerer::timings_line() const {
   };
   const DraftCounts& d = result_.drafts;
   return join("prompt ", phase(result_.timings.prompt), "; answer ", phase(result_.timings.predicted),
-              !guesses() ? "" : join("; drafts ", d.accepted, " of ", d.drafted, " accepted"), "; peak ",
+              !guesses() ? "" : join("; drafts ", d.accepted, " of ", d.drafted, " accepted"),
+              result_.shifted == 0 ? "" : join("; ", result_.shifted, " tokens shifted out"), "; peak ",
               budget::size_text(peak_bytes()));
 }
 
@@ -121,9 +149,11 @@ std::string Answerer::json_object() const {
   const DraftCounts& d = result_.drafts;
   const std::string drafts =
       !guesses() ? "" : join(",\"draft_n\":", d.drafted, ",\"draft_n_accepted\":", d.accepted);
+  const std::string shifted =
+      generate_.on_full == OnFull::stop ? "" : join(",\"tokens_shifted\":", result_.shifted);
   return join("{\"content\":", json_string(options_.jsonl ? std::string_view() : std::string_view(text_)),
               ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
-              "\",\"tokens_predicted\":", result_.tokens.size(), ",\"timings\":{",
+              "\",\"tokens_predicted\":", result_.tokens.size(), shifted, ",\"timings\":{",
               phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
               drafts, "},\"peak_bytes\":", peak_bytes(), "}");
 }

@@ -36,6 +36,8 @@ class Answerer {
   void set_max_tokens(std::size_t tokens) noexcept { generate_.max_tokens = tokens; }
 
   [[nodiscard]] std::string timings_line() const;
+  /// Tokens that stay when the context shifts; 0 where it does not, and before the first prompt.
+  [[nodiscard]] std::size_t keep_first() const noexcept { return generate_.keep_first; }
   /// The text of the last answer.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const GenerateResult& result() const noexcept { return result_; }
@@ -48,6 +50,7 @@ class Answerer {
 
  private:
   int read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
+  void check_room(const Session<AnyModel>& session, std::size_t prompt);
   void show(std::string_view piece);
   void show_end();
   [[nodiscard]] std::string json_object() const;

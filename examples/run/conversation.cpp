@@ -5,6 +5,7 @@
 #include "mica/gguf/append.hpp"
 #include "mica/gguf/span_reader.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace mica::program {
@@ -34,7 +35,7 @@ std::vector<text::Message> messages_of(const std::string& path, std::string_view
 }  // namespace
 
 Conversation::Conversation(const Options& options, Model& model, ChatFormat format)
-    : model_(model), format_(std::move(format)), saved_(options, model) {
+    : model_(model), format_(std::move(format)), saved_(options, model), shifts_(options.on_full == "shift") {
   if (saved_.resumed()) messages_ = messages_of(options.session, saved_.note().text);
   const std::string system = system_prompt_of(options);
   if (!system.empty() || !saved_.resumed()) set_system(system);
@@ -42,10 +43,29 @@ Conversation::Conversation(const Options& options, Model& model, ChatFormat form
 
 void Conversation::save(const Answerer& answerer) { saved_.save(answerer, text_of(messages_)); }
 
+/// Of a conversation that has become too long: what stands behind the first tokens goes, as far as the context has shifted over it,
+/// and where that is not known any more, or not enough, so much that half of the context is left.
+void Conversation::leave_out(std::vector<TokenId>& wanted, std::size_t first) {
+  const std::size_t n_ctx = session().model().n_ctx();
+  const auto differs = std::mismatch(wanted.begin(), wanted.end(), said_.begin(), said_.end()).first;
+  if (static_cast<std::size_t>(differs - wanted.begin()) < first + gone_) gone_ = 0;
+  const bool goes_on = messages_.size() > 2;  // a first question is taken as it is, or refused
+  if (shifts_ && goes_on && wanted.size() - gone_ >= n_ctx) {
+    gone_ = wanted.size() - first - (n_ctx - first) / 2;
+  }
+  const auto begin = wanted.begin() + static_cast<std::ptrdiff_t>(first);
+  wanted.erase(begin, begin + static_cast<std::ptrdiff_t>(gone_));
+}
+
 int Conversation::answer(Answerer& answerer) {
-  const std::vector<TokenId> wanted = ids();
+  const std::vector<TokenId> all = ids();
+  std::vector<TokenId> wanted = all;
+  leave_out(wanted, std::min(answerer.keep_first(), wanted.size()));
   const int code = answerer.answer(saved_.session(), bring_in_line(saved_.session(), wanted));
   messages_.push_back({"assistant", answerer.text()});
+  said_ = all;
+  said_.insert(said_.end(), answerer.result().tokens.begin(), answerer.result().tokens.end());
+  gone_ += answerer.result().shifted;
   return code;
 }
 

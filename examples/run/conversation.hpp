@@ -43,11 +43,15 @@ class Conversation {
     return !messages_.empty() && messages_.front().role == "system";
   }
   [[nodiscard]] std::vector<TokenId> ids() const;
+  void leave_out(std::vector<TokenId>& wanted, std::size_t first);
 
   Model& model_;
   ChatFormat format_;
   SavedSession saved_;
   std::vector<text::Message> messages_;
+  bool shifts_;                // whether the context does, when it is full
+  std::vector<TokenId> said_;  // what was wanted last, and the answer
+  std::size_t gone_ = 0;       // tokens of it, behind the first ones, that the session has no more
 };
 
 /// The system prompt of the options, from a flag or a file.

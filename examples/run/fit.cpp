@@ -2,6 +2,7 @@
 #include "fit.hpp"
 
 #include "console.hpp"
+#include "mica/base/bits.hpp"
 #include "mica/base/error.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
@@ -78,6 +79,18 @@ void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions&
   const plan::Plan plan = plan_run(document, question);
   if (plan.peak_bytes <= open.memory_bytes) return;
   raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, open.memory_bytes));
+}
+
+std::string larger_context(const Options& options, const Model& model, std::size_t tokens) {
+  plan::Question question = question_of(open_options(options));
+  question.model.n_ctx = round_up(tokens, format::tile_tokens);
+  question.tokenizer_bytes = 0;  // nobody asks
+  const plan::Plan plan = plan_run(model.document(), question);
+  const std::size_t trained = plan.config.n_ctx_train;
+  return join(
+      "-c ", plan.n_ctx, ", which takes ", budget::size_text(plan.accounts[budget::Account::kv]),
+      " of keys and values",
+      plan.n_ctx > trained ? join(" (the model was trained for ", trained, " tokens)") : std::string());
 }
 
 }  // namespace mica::program

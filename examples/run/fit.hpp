@@ -5,7 +5,7 @@
 
 #include "mica/gguf/reader.hpp"
 #include "mica/plan/plan.hpp"
-#include "mica/runtime/open_options.hpp"
+#include "mica/runtime/open.hpp"
 #include "options.hpp"
 
 #include <cstdint>
@@ -30,5 +30,8 @@ void make_it_fit(const Options& options, const gguf::Document& document, OpenOpt
 
 /// Raises ErrorCode::budget with that sentence.
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open);
+
+/// "-c 512, which takes 1.5 MiB of keys and values": of a context of at least so many tokens, in whole tiles.
+[[nodiscard]] std::string larger_context(const Options& options, const Model& model, std::size_t tokens);
 
 }  // namespace mica::program

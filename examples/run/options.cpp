@@ -8,6 +8,7 @@
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/io/near_name.hpp"
+#include "mica/kv/any_eviction.hpp"
 #include "words.hpp"
 
 #include <CLI/CLI.hpp>
@@ -150,6 +151,11 @@ void add_run(CLI::App& app, Options& o) {
                  "where the cache lies: segmented contiguous reserved paged spilled spilled-paged")
       ->type_name("NAME")
       ->group(group);
+  app.add_option("--evict", o.choice.evict,
+                 "what a cache of KEEP tokens forgets: none sinks:KEEP heavy:KEEP (sinks:KEEP,SINKS "
+                 "heavy:KEEP,RECENT)")
+      ->type_name("HOW")
+      ->group(group);
   app.add_option("--kernels", o.choice.kernels,
                  "how prompts are computed: exact, or fast8, quicker and rounded once more")
       ->type_name("NAME")
@@ -190,6 +196,15 @@ void add_sampler(CLI::App& app, Options& o) {
       ->group(group);
   app.add_option("--frequency-penalty", s.frequency_penalty, "per occurrence")->type_name("X")->group(group);
   app.add_option("--presence-penalty", s.presence_penalty, "once")->type_name("X")->group(group);
+  app.add_option("--on-full", o.on_full,
+                 "when the context is full: stop, or shift: drop half of what is not kept and go on")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"stop", "shift"}))
+      ->group(group);
+  app.add_option("--keep", o.keep, "first tokens that a shift keeps; -1: all of the first prompt")
+      ->type_name("N")
+      ->check(CLI::Range(-1, 1 << 30))
+      ->group(group);
   app.add_option("--speculate", o.speculate,
                  "guess tokens and check them in one step: ngram[:N,K]; the answer stays the same")
       ->type_name("HOW")
@@ -545,6 +560,11 @@ void check(Options& o) {
   o.drafts = drafts_of(o.speculate);
   if (!o.draft.empty() && !o.speculate.empty())
     throw Stop{2, "mica: --draft and --speculate both guess; choose one.\n"};
+  try {
+    static_cast<void>(kv::AnyEviction(o.choice.evict));
+  } catch (const Error& error) {
+    throw Stop{2, join("mica: --evict: ", error.message(), ".\n")};
+  }
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ struct Options {
   std::optional<std::int64_t> n_predict;  // negative: no limit
   std::int64_t seed = -1;                 // negative: from the clock
   sample::SamplerOptions sampler;
+  std::string on_full = "stop";      // or "shift"
+  std::int64_t keep = 0;             // tokens that a shift leaves; negative: the whole prompt
   std::string speculate;             // "ngram:3,4", empty
   NgramOptions drafts{.drafts = 0};  // the same as numbers
   std::string draft;                 // a model that guesses, empty

@@ -36,16 +36,17 @@ std::string plan_json(const plan::Plan& plan, const plan::Question& question, st
   plan.accounts.for_each([&](budget::Account account, std::uint64_t bytes) {
     accounts += join(accounts.empty() ? "" : ",", json_string(budget::name(account)), ":", bytes);
   });
-  return join(
-      "{\"peak_bytes\":", plan.peak_bytes, ",\"accounts\":{", accounts, "},\"budget_bytes\":", budget,
-      ",\"fits\":", fits, ",\"n_ctx\":", plan.n_ctx, ",\"n_ctx_train\":", plan.config.n_ctx_train,
-      ",\"kv_bytes_per_token\":", plan.kv_bytes_per_token, ",\"kv_window_bytes\":", plan.kv_window_bytes,
-      ",\"weight_bytes\":", plan.weight_bytes, ",\"streamed_bytes\":", plan.streamed_bytes,
-      ",\"architecture\":", json_string(plan.config.arch), ",\"layers\":", plan.config.layers.size(),
-      ",\"threads\":", question.threads, ",\"chunk\":", question.model.chunk,
-      ",\"kv\":", json_string(question.choice.kv), ",\"weights\":", json_string(question.choice.weights),
-      ",\"type_k\":", json_string(question.choice.cache_type_k),
-      ",\"type_v\":", json_string(question.choice.cache_type_v), "}\n");
+  return join("{\"peak_bytes\":", plan.peak_bytes, ",\"accounts\":{", accounts, "},\"budget_bytes\":", budget,
+              ",\"fits\":", fits, ",\"n_ctx\":", plan.n_ctx, ",\"n_ctx_train\":", plan.config.n_ctx_train,
+              ",\"kv_bytes_per_token\":", plan.kv_bytes_per_token,
+              ",\"kv_window_bytes\":", plan.kv_window_bytes, ",\"weight_bytes\":", plan.weight_bytes,
+              ",\"streamed_bytes\":", plan.streamed_bytes,
+              ",\"architecture\":", json_string(plan.config.arch), ",\"layers\":", plan.config.layers.size(),
+              ",\"threads\":", question.threads, ",\"chunk\":", question.model.chunk,
+              ",\"kv\":", json_string(question.choice.kv), ",\"evict\":", json_string(question.choice.evict),
+              ",\"weights\":", json_string(question.choice.weights),
+              ",\"type_k\":", json_string(question.choice.cache_type_k),
+              ",\"type_v\":", json_string(question.choice.cache_type_v), "}\n");
 }
 
 }  // namespace
@@ -67,9 +68,11 @@ std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
     text += join("streamed     ", padded(budget::size_text(plan.streamed_bytes), 11),
                  "  read from the file for each step\n");
   }
+  const std::string held =
+      plan.kv_keep == 0 ? std::string() : join(", ", plan.kv_keep, " of them held at most");
   return text + join("budget       ", padded(budget::size_text(budget), 11), "  ", plan.n_ctx,
                      " tokens of context, ", budget::size_text(plan.kv_bytes_per_token),
-                     " of keys and values each", windows, "\n");
+                     " of keys and values each", windows, held, "\n");
 }
 
 int plan(const Options& options) {

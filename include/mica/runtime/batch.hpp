@@ -168,7 +168,12 @@ template <StepModel M, text::Tokenizer T, class S, Drafter D>
 void Batch<M, T, S, D>::take_prefix(Member& member) {
   if (member.like == nullptr || waits(member)) return;
   const Session<M>& other = std::exchange(member.like, nullptr)->generation.session();
-  const std::size_t n = std::min(member.common, other.tokens().size());
+  const auto prompt = member.generation.unread(), has = other.tokens();
+  const auto most = std::min({member.common, prompt.size(), has.size()});
+  const auto differs =
+      std::mismatch(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(most), has.begin());
+  const auto n =
+      static_cast<std::size_t>(differs.first - prompt.begin());  // fewer where the other one has shifted
   if (member.generation.over() || n == 0) return;
   member.generation.skip(member.generation.session().adopt(other, n));
 }

@@ -16,12 +16,20 @@
 
 namespace mica {
 
+/// What happens when the context is full.
+enum class OnFull : std::uint8_t {
+  stop,   ///< the answer ends
+  shift,  ///< Session::shift makes room, and it goes on
+};
+
 /// When an answer ends, and how it is shown.
 struct GenerateOptions {
-  std::size_t max_tokens = 0;                 // 0: until something else stops it
-  bool stop_at_end = true;                    // at a token that ends a text or a turn
-  bool show_special = false;                  // control tokens appear as text
-  std::vector<std::string> stop = {};         // texts that end the answer and do not appear in it
+  std::size_t max_tokens = 0;          // 0: until something else stops it
+  bool stop_at_end = true;             // at a token that ends a text or a turn
+  bool show_special = false;           // control tokens appear as text
+  std::vector<std::string> stop = {};  // texts that end the answer and do not appear in it
+  OnFull on_full = OnFull::stop;
+  std::size_t keep_first = 0;                 // tokens of the sequence that a shift leaves where they are
   const std::atomic<bool>* cancel = nullptr;  // looked at before each token
 };
 
@@ -48,6 +56,7 @@ struct GenerateResult {
   std::vector<text::TokenId> tokens;  // sampled, the ending one included
   Timings timings;
   DraftCounts drafts;
+  std::size_t shifted = 0;  // tokens that context shifts have taken out of the session
 };
 
 namespace detail {

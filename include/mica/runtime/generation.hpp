@@ -8,6 +8,7 @@
 #pragma once
 
 #include "mica/base/finite.hpp"
+#include "mica/kv/eviction.hpp"
 #include "mica/runtime/detail/text_writer.hpp"
 #include "mica/runtime/draft_pace.hpp"
 #include "mica/runtime/drafter.hpp"
@@ -56,7 +57,8 @@ class Generation {
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// The session took them. logits: (rows(), n_vocab)
   void take(MatrixView<const float> logits);
-  /// The session did not take them. Drafts are given up first; without any it ends.
+  /// The session did not take them. Drafts are given up first; without any the context shifts, if it is that which is full and
+  /// the options say so, or it ends.
   void refuse(model::StepStatus status);
 
   /// In place of a prompt: the logits after the last token of the session.
@@ -152,6 +154,7 @@ std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t most) {
   if (detail::is_set(options_.cancel)) {
     stop(StopReason::cancelled);
   } else if (reads()) {
+    if (options_.on_full == OnFull::shift) most = std::clamp<std::size_t>(session_.room(), 1, most);
     const auto part = std::span(prompt_).subspan(read_, std::min(most, prompt_.size() - read_));
     next_.assign(part.begin(), part.end());
     rows_ = read_ + next_.size() == prompt_.size() ? 1 : 0;
@@ -170,7 +173,11 @@ std::size_t Generation<M, T, S, D, O>::draft(std::size_t most) {
   const std::size_t wise = std::exchange(draft_, true) ? pace_.choose(drafts_.size()) : 0;
   const std::size_t wanted =
       options_.max_tokens == 0 ? most : options_.max_tokens - result_.tokens.size() - 1;
-  const std::size_t room = std::max<std::size_t>(session_.room(), 1) - 1;
+  std::size_t room = std::max<std::size_t>(session_.room(), 1) - 1;
+  if constexpr (ForgettingModel<M>) {  // what a draft would make it forget could not be taken back
+    const std::size_t pos = session_.tokens().size(), step = kv::eviction_step;
+    if (session_.model().kv_keep() != 0) room = std::min(room, step - 1 - pos % step);
+  }
   const std::size_t n = std::min({wise, most, wanted, room});
   if (n == 0) return 0;
   return drafter_.draft(session_.tokens(), result_.tokens.back(), std::span(drafts_).first(n));
@@ -232,6 +239,9 @@ void Generation<M, T, S, D, O>::refuse(model::StepStatus status) {
   const bool drafted = !reads() && next_.size() > 1;
   if (drafted && status != model::StepStatus::read_failed) {
     draft_ = false;
+  } else if (status == model::StepStatus::context_full && options_.on_full == OnFull::shift &&
+             session_.tokens().size() > options_.keep_first) {
+    result_.shifted += session_.shift(options_.keep_first);
   } else {
     stop(detail::reason_of(status));
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/base/bits.hpp"
 #include "mica/base/finite.hpp"
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/session_note.hpp"
@@ -90,6 +91,20 @@ class Session {
     tokens_.resize(count);
     cache_.rewind(std::min(count, cache_.tokens));
     chunk_size_ = count > chunk_begin_ ? std::min(chunk_size_, count - chunk_begin_) : 0;
+  }
+
+  /// A context shift: the first `keep` tokens stay, half of the others go (at least one), and what is behind them takes their
+  /// positions: it is run again with the next feed(), since keys know their positions and values what they have seen. logits() needs
+  /// that feed(). Answers how many tokens went: none where all are kept.
+  std::size_t shift(std::size_t keep) noexcept {
+    if (keep >= tokens_.size()) return 0;
+    const std::size_t count = ceil_div<std::size_t>(tokens_.size() - keep, 2);
+    const auto first = tokens_.begin() + static_cast<std::ptrdiff_t>(keep);
+    tokens_.erase(first, first + static_cast<std::ptrdiff_t>(count));
+    cache_.rewind(std::min(keep, cache_.tokens));
+    saved_.reset();  // has them at other positions
+    chunk_size_ = 0;
+    return count;
   }
 
   /// This session, empty, begins with the first `count` tokens of another one of the model; answers how many it has, which
