@@ -185,6 +185,8 @@
 // paging: how weights come into memory
 #include "mica/paging/any_pager.hpp"
 #include "mica/paging/concept.hpp"
+#include "mica/paging/expert_cache.hpp"
+#include "mica/paging/group_reader.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/read_ring.hpp"
 #include "mica/paging/residency.hpp"

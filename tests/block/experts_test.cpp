@@ -69,12 +69,14 @@ struct OneExpert {
 struct Shelf {
   std::vector<OneExpert> experts;
   bool biased = false;
-  std::size_t bad = 1000;                        // the expert that cannot be read
-  std::map<std::size_t, int> held, taken;        // by expert
-  std::map<std::size_t, std::vector<float>> in;  // by expert: the rows that went into its first products
+  std::size_t bad = 1000;                             // the expert that cannot be read
+  std::map<std::size_t, int> held, taken, announced;  // by expert
+  std::map<std::size_t, std::vector<float>> in;       // by expert: the rows that went into its first products
   std::map<std::size_t, std::size_t> hidden_rows;
 
+  void prefetch(std::size_t e) { ++announced[e]; }
   [[nodiscard]] bool acquire(std::size_t e) {
+    CHECK(announced[e] > taken[e]);
     if (e == bad) return false;
     ++held[e];
     ++taken[e];

@@ -63,6 +63,10 @@ struct Config {
     }
     return whole;
   }
+  /// Of one layer; 0: none has any.
+  [[nodiscard]] std::size_t most_experts() const {
+    return most([](const LayerConfig& l) { return l.experts.count; });
+  }
   [[nodiscard]] bool recurrent() const {
     return most([](const LayerConfig& l) { return l.mixer == block::Mixer::delta_net; }) != 0;
   }

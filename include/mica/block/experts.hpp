@@ -38,7 +38,7 @@ struct ExpertScratch {
 };
 
 /// One mixture for the tokens of a step. Source: expert(e) answers its Expert; acquire(e) and release(e) stand around its
-/// use, and acquire says no when it could not be read. inputs(e, rows) and hidden(e, rows) see what goes into its products.
+/// use, and acquire says no when it could not be read; prefetch(e) comes before, for all that are acquired together. inputs(e, rows) and hidden(e, rows) see what goes into its products.
 template <class Source>
 struct ExpertsContext {
   const ExpertsConfig& config;
@@ -120,6 +120,9 @@ class ExpertBatch {
     }
   }
   [[nodiscard]] bool acquire() noexcept {
+    for (std::size_t e = first_; e < last_; ++e) {
+      if (rows_of(e) != 0) c_.source.prefetch(e);
+    }
     for (std::size_t e = first_; e < last_; ++e) {
       if (rows_of(e) == 0 || c_.source.acquire(e)) continue;
       release(e);

@@ -256,10 +256,10 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
                 ? 0
                 : std::min(eviction_.keep(), round_up(n_ctx_, kv::eviction_step))),
       weights_(document, config_),
-      pager_(detail::make_with<Pager>(
-          make_pager,
-          paging::Table{document, weights_.extents(), weights_.groups(), config_.layers.size() + 1},
-          allocator, options.log)),
+      pager_(detail::make_with<Pager>(make_pager,
+                                      paging::Table{document, weights_.extents(), weights_.groups(),
+                                                    config_.layers.size() + 1, config_.most_experts()},
+                                      allocator, options.log)),
       frequencies_(detail::rope_frequencies(config_, n_ctx_)),
       kv_index_(kv_index()),
       old_index_(old_index()),

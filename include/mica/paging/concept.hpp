@@ -35,7 +35,8 @@ struct Table {
   const gguf::Document& document;
   std::span<const Extent> tensors;
   std::size_t groups = 0;
-  std::size_t head = 0;  // the group of the head; 0: the last one, there are no experts
+  std::size_t head = 0;     // the group of the head; 0: the last one, there are no experts
+  std::size_t experts = 0;  // of a layer at most
 
   [[nodiscard]] std::size_t head_group() const noexcept { return head == 0 ? groups - 1 : head; }
 };
@@ -54,7 +55,7 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
   P(table, allocator, log);
   { pager.acquire(index) } noexcept -> std::same_as<bool>;    // group; false: it could not be read
   { pager.release(index) } noexcept -> std::same_as<void>;    // group
-  { pager.prefetch(index) } noexcept -> std::same_as<void>;   // group; a hint
+  { pager.prefetch(index) } noexcept -> std::same_as<void>;   // group that is acquired next, or an expert of this batch; a hint
   { constant.data(index) } noexcept -> std::same_as<const std::byte*>;  // tensor, of a held group
   { constant.packed(index) } noexcept -> std::same_as<bool>;  // tensor: its rows lie as in tensor/rows16.hpp
 };

@@ -7,14 +7,15 @@
 //   step      | embedding | layer 0 | layer 1 | layer 2 | ... | head |
 //             | rows      | stays   | read    | stays   |     | read |
 //
-// Rows of the embedding, and experts, are mapped: the system reads what is touched.
-// Limit: experts are left to the page cache.
+// Rows of the embedding are mapped: the system reads what is touched. Experts are read when a token chooses them, and stay while there
+// is room (expert_cache.hpp).
 #pragma once
 
 #include "mica/alloc/huge.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/io/map.hpp"
 #include "mica/paging/concept.hpp"
+#include "mica/paging/expert_cache.hpp"
 #include "mica/paging/read_ring.hpp"
 #include "mica/paging/residency.hpp"
 #include "mica/paging/resident.hpp"
@@ -41,7 +42,10 @@ class Streamed {
   Streamed(const Table& table, A allocator, LogSink log) : Streamed(table, allocator, log, 0) {}
   [[nodiscard]] bool acquire(std::size_t group) noexcept;
   void release(std::size_t group) noexcept;
-  void prefetch(std::size_t /*group*/) noexcept { read_ahead(); }
+  void prefetch(std::size_t group) noexcept {
+    if (group <= head_) return read_ahead();
+    if (experts_) experts_->begin(group - head_ - 1, groups_[group].stretches);
+  }
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept {
     return kept_at_[tensor] != nowhere && kept_->packed(kept_at_[tensor]);
@@ -51,11 +55,13 @@ class Streamed {
   [[nodiscard]] std::uint64_t streamed_bytes() const noexcept { return residency_.streamed_bytes; }
 
   // Specific to Streamed
-  /// bytes: for what stays and for the ring together. Too few are taken as the least that works: room for the largest group.
+  /// bytes: for what stays, the ring and experts together. Too few are taken as the least that works: room for the largest group, and
+  /// for the experts of a layer.
   Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
   [[nodiscard]] const Residency& residency() const noexcept { return residency_; }
-  /// Bytes read since construction, without those that stay.
+  /// Bytes of layers and head read since construction, without those that stay.
   [[nodiscard]] std::uint64_t bytes_read() const noexcept { return ring_ ? ring_->bytes_read() : 0; }
+  [[nodiscard]] ExpertUse expert_use() const noexcept { return experts_ ? experts_->use() : ExpertUse(); }
 
  private:
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
@@ -74,6 +80,7 @@ class Streamed {
 
   void find_groups(const Table& table);
   void add_stretches(const Table& table, Group& group, std::vector<std::size_t> tensors);
+  [[nodiscard]] std::uint64_t make_experts(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
   void keep(const Table& table, A allocator, LogSink log);
   void map(const Table& table, LogSink log);
   void read_ahead() noexcept;
@@ -96,6 +103,7 @@ class Streamed {
   std::vector<const std::byte*> mapped_;  // by tensor
   std::vector<io::Mapping> mappings_;
   std::optional<ReadRing<A>> ring_;
+  std::optional<ExpertCache<A>> experts_;
   std::size_t next_ = 0;  // place of the group to be read next
 };
 
@@ -105,7 +113,8 @@ Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint
   find_groups(table);
   std::vector<std::uint64_t> sizes;
   for (const std::size_t group : order_) sizes.push_back(groups_[group].bytes);
-  residency_ = choose_residency(sizes, bytes);
+  residency_ = choose_residency(
+      sizes, make_experts(table, alloc::for_account(allocator, budget::Account::weights), log, bytes));
   keep(table, alloc::for_account(allocator, budget::Account::weights), log);
   if (residency_.streamed_bytes > 0) {
     ring_.emplace(alloc::for_account(allocator, budget::Account::io_buffers),
@@ -118,13 +127,11 @@ Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint
 template <mica::Allocator A, class L>
 void Streamed<A, L>::find_groups(const Table& table) {
   head_ = table.head_group();
-  groups_.resize(head_ + 1);
+  groups_.resize(table.groups);
   place_.assign(head_ + 1, nowhere);
   if (table.document.sources().front().file() == nullptr) return;
-  std::vector<std::vector<std::size_t>> tensors(head_ + 1);
-  for (std::size_t i = 0; i < table.tensors.size(); ++i) {
-    if (table.tensors[i].group <= head_) tensors[table.tensors[i].group].push_back(i);
-  }
+  std::vector<std::vector<std::size_t>> tensors(table.groups);
+  for (std::size_t i = 0; i < table.tensors.size(); ++i) tensors[table.tensors[i].group].push_back(i);
   const auto rows = [&](std::size_t tensor) { return table.tensors[tensor].rows; };
   const bool tied =
       std::none_of(tensors[head_].begin(), tensors[head_].end(), [&](auto t) { return rows(t) != 0; });
@@ -140,12 +147,34 @@ void Streamed<A, L>::find_groups(const Table& table) {
     place_[order_[place]] = place;
     add_stretches(table, groups_[order_[place]], std::move(tensors[order_[place]]));
   }
+  for (std::size_t expert = head_ + 1; expert < table.groups; ++expert) {
+    add_stretches(table, groups_[expert], std::move(tensors[expert]));
+  }
+}
+
+/// Places for experts: those of a layer at least, and where all layers and the head fit beside them, what is left. Answers the bytes for these.
+template <mica::Allocator A, class L>
+std::uint64_t Streamed<A, L>::make_experts(const Table& table, A allocator, LogSink log,
+                                           std::uint64_t bytes) {
+  std::size_t place_bytes = 0;
+  std::uint64_t others = 0;
+  for (std::size_t group = head_ + 1; group < groups_.size(); ++group) {
+    place_bytes = std::max(place_bytes, groups_[group].bytes);
+  }
+  if (place_bytes == 0) return bytes;
+  for (const std::size_t group : order_) others += groups_[group].bytes;
+  const std::size_t experts = groups_.size() - head_ - 1,
+                    least = table.experts == 0 ? experts : table.experts;
+  const std::uint64_t room = bytes - std::min(bytes, others);
+  const auto places = static_cast<std::size_t>(std::clamp<std::uint64_t>(room / place_bytes, least, experts));
+  experts_.emplace(allocator, experts, place_bytes, places, table.document.sources(), log);
+  return bytes - std::min<std::uint64_t>(bytes, places * place_bytes);
 }
 
 /// Tensors that lie close together are read together.
 template <mica::Allocator A, class L>
 void Streamed<A, L>::add_stretches(const Table& table, Group& group, std::vector<std::size_t> tensors) {
-  constexpr std::size_t block = ReadRing<A>::alignment;
+  constexpr std::size_t block = GroupReader::alignment;
   constexpr std::size_t gap = 16 * block;  // cheaper to read than a request more
   const auto& extents = table.tensors;
   std::sort(tensors.begin(), tensors.end(), [&](std::size_t a, std::size_t b) {
@@ -200,6 +229,12 @@ void Streamed<A, L>::map(const Table& table, LogSink log) {
 template <mica::Allocator A, class L>
 bool Streamed<A, L>::acquire(std::size_t group) noexcept {
   if (A::dry) return true;
+  if (group > head_ && experts_) {
+    const std::byte* const at = experts_->acquire(group - head_ - 1, groups_[group].stretches);
+    if (at == nullptr) return false;
+    for (const Part& part : groups_[group].parts) data_[part.tensor] = at + part.at;
+    return true;
+  }
   if (streams(group) && (group != 0 || head_used_)) {
     Group& g = groups_[group];
     if (!ring_->has(group)) {  // another one was expected
@@ -222,6 +257,7 @@ bool Streamed<A, L>::acquire(std::size_t group) noexcept {
 template <mica::Allocator A, class L>
 void Streamed<A, L>::release(std::size_t group) noexcept {
   if (A::dry) return;
+  if (group > head_ && experts_) return experts_->release(group - head_ - 1);
   if (group == head_) head_used_ = false;
   if (!streams(group) || !groups_[group].used) return;
   groups_[group].used = false;

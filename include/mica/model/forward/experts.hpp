@@ -14,6 +14,7 @@ struct Forward<M>::ExpertSource {
   const ExpertsTensors& t;
   const block::ExpertsConfig& config;
   [[nodiscard]] bool acquire(std::size_t e) noexcept { return f.pager_.acquire(t.first_group + e); }
+  void prefetch(std::size_t e) noexcept { f.pager_.prefetch(t.first_group + e); }
   void release(std::size_t e) noexcept { f.pager_.release(t.first_group + e); }
   [[nodiscard]] block::Expert<Formats> expert(std::size_t e) noexcept {
     const auto bias = [&](const TensorRef& ref, std::size_t n) {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Experts that tokens used lately, in places of one size. A token uses a few of many experts, and the next one often some of the same; which,
+// nobody knows before the router has spoken. So experts are read when they are chosen, all of a batch at once, and the ones that
+// were used longest ago give their places to others.
+#pragma once
+
+#include "mica/alloc/buffer.hpp"
+#include "mica/base/assert.hpp"
+#include "mica/paging/group_reader.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace mica::paging {
+
+/// How often an expert was there.
+struct ExpertUse {
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;
+};
+
+/// Experts are numbered from 0. One thread; nothing throws after construction.
+template <mica::Allocator A>
+class ExpertCache {
+ public:
+  /// Places of `place_bytes`, a multiple of 4,096, for some of `experts`. Raises ErrorCode::budget when the allocator refuses.
+  ExpertCache(A allocator, std::size_t experts, std::size_t place_bytes, std::size_t places,
+              std::span<const gguf::Source> sources, LogSink log);
+  ~ExpertCache() {
+    for (std::size_t i = 0; i < reads_.size(); ++i) reader_.settle(reads_, i);
+  }
+  ExpertCache(ExpertCache&&) = default;
+  ExpertCache& operator=(ExpertCache&&) = default;
+
+  /// Begins to read an expert that is not there, if it finds a place that nobody uses.
+  void begin(std::size_t expert, std::span<const Stretch> stretches) noexcept;
+  /// Where it lies, stretch behind stretch, and keeps its place until release(); null where it could not be read, or all places are used.
+  [[nodiscard]] const std::byte* acquire(std::size_t expert, std::span<const Stretch> stretches) noexcept;
+  void release(std::size_t expert) noexcept { --places_[place_of_[expert]].users; }
+
+  [[nodiscard]] ExpertUse use() const noexcept { return use_; }
+
+ private:
+  static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
+
+  struct Place {
+    std::uint32_t expert = none;
+    std::uint32_t users = 0;
+    std::uint64_t used = 0;  // when
+    bool wanted = false;     // and not acquired yet
+    bool fresh = false;      // read for who wants it
+  };
+
+  [[nodiscard]] std::uint32_t free_place() noexcept;
+  [[nodiscard]] std::uint32_t least_used() const noexcept;
+  void forget(std::uint32_t place) noexcept {
+    reader_.settle(reads_, place);
+    place_of_[places_[place].expert] = none;
+    places_[place] = {};
+  }
+
+  alloc::Buffer<std::byte, A> memory_;
+  std::size_t place_bytes_;
+  GroupReader reader_;
+  std::vector<std::uint32_t> place_of_;  // by expert
+  std::vector<Place> places_;
+  std::vector<GroupRead> reads_;  // by place
+  std::uint64_t now_ = 0;
+  ExpertUse use_;
+};
+
+template <mica::Allocator A>
+ExpertCache<A>::ExpertCache(A allocator, std::size_t experts, std::size_t place_bytes, std::size_t places,
+                            std::span<const gguf::Source> sources, LogSink log)
+    : memory_(allocator),
+      place_bytes_(place_bytes),
+      reader_(A::dry ? std::span<const gguf::Source>() : sources, log),
+      place_of_(experts, none),
+      places_(places),
+      reads_(places) {
+  auto memory = alloc::Buffer<std::byte, A>::make(allocator, places * place_bytes, GroupReader::alignment);
+  MICA_CHECK(memory, budget, "weights: places for ", places, " experts of ", place_bytes,
+             " bytes do not fit the memory budget; use a larger one or a smaller quantisation");
+  memory_ = std::move(*memory);
+}
+
+/// Where a batch was given up, nobody comes for what it wanted.
+template <mica::Allocator A>
+std::uint32_t ExpertCache<A>::free_place() noexcept {
+  const std::uint32_t place = least_used();
+  if (place != none) return place;
+  for (Place& each : places_) each.wanted = false;
+  return least_used();
+}
+
+/// The one used longest ago of those that nobody uses or wants.
+template <mica::Allocator A>
+std::uint32_t ExpertCache<A>::least_used() const noexcept {
+  std::uint32_t best = none;
+  for (std::uint32_t i = 0; i < places_.size(); ++i) {
+    const Place& place = places_[i];
+    if (place.users > 0 || place.wanted) continue;
+    if (place.expert == none) return i;
+    if (best == none || place.used < places_[best].used) best = i;
+  }
+  return best;
+}
+
+template <mica::Allocator A>
+void ExpertCache<A>::begin(std::size_t expert, std::span<const Stretch> stretches) noexcept {
+  if (place_of_[expert] != none) {
+    places_[place_of_[expert]].wanted = true;  // or another expert of the batch may take its place
+    return;
+  }
+  const std::uint32_t at = free_place();
+  if (at == none) return;
+  if (places_[at].expert != none) forget(at);
+  places_[at] = {static_cast<std::uint32_t>(expert), 0, ++now_, true, true};
+  place_of_[expert] = at;
+  reads_[at] = {stretches, memory_.data() + at * place_bytes_};
+  reader_.begin(reads_, at);
+}
+
+template <mica::Allocator A>
+const std::byte* ExpertCache<A>::acquire(std::size_t expert, std::span<const Stretch> stretches) noexcept {
+  begin(expert, stretches);
+  const std::uint32_t at = place_of_[expert];
+  if (at == none) return nullptr;
+  if (!reader_.finish(reads_, at)) {
+    forget(at);
+    return nullptr;
+  }
+  Place& place = places_[at];
+  ++(std::exchange(place.fresh, false) ? use_.misses : use_.hits);
+  place.wanted = false;
+  place.used = ++now_;
+  ++place.users;
+  return memory_.data() + at * place_bytes_;
+}
+
+}  // namespace mica::paging

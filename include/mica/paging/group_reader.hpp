@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads groups of weights into memory of the caller, several at a time, past the page cache and while others compute
+// (io/read_queue.hpp). Where the system refuses the one or the other, reads happen when they are waited for, which is said once.
+#pragma once
+
+#include "mica/base/log.hpp"
+#include "mica/gguf/source.hpp"
+#include "mica/io/detail/descriptor.hpp"
+#include "mica/io/read_queue.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace mica::paging {
+
+/// A part of a file, whole blocks of 4,096 bytes; the last of them may reach beyond its end.
+struct Stretch {
+  std::uint32_t source = 0;
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+/// A group on its way: stretch behind stretch from an address that is a multiple of 4,096.
+struct GroupRead {
+  std::span<const Stretch> stretches;
+  std::byte* to = nullptr;
+  std::size_t pending = 0;    // requests
+  std::uint64_t missing = 0;  // bytes
+};
+
+/// One thread; nothing throws after construction. Reads are known by their place in a list of the caller, always the same one.
+class GroupReader {
+ public:
+  static constexpr std::size_t alignment = 4096;
+  /// What is asked of the device in one request.
+  static constexpr std::size_t request_bytes = std::size_t{4} << 20;
+
+  /// Sources are files and outlive the reader.
+  GroupReader(std::span<const gguf::Source> sources, LogSink log);
+
+  /// Begins reads[i], whose stretches and address are set.
+  void begin(std::span<GroupRead> reads, std::size_t i) noexcept;
+  /// Waits for reads[i]; false: it could not be read.
+  [[nodiscard]] bool finish(std::span<GroupRead> reads, std::size_t i) noexcept {
+    settle(reads, i);
+    return reads[i].missing == 0 || read_now(reads[i]);
+  }
+  /// Waits until nobody writes to reads[i] any more.
+  void settle(std::span<GroupRead> reads, std::size_t i) noexcept;
+
+ private:
+  struct File {
+    io::detail::Descriptor direct;
+    int fd;  // what reads go to
+    int buffered;
+    std::uint64_t size;
+  };
+
+  static constexpr unsigned most_requests = 1024;
+
+  [[nodiscard]] bool read_now(GroupRead& read) noexcept;
+  /// Tells the system what will be read, where reads go through its cache.
+  static void advise_soon([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,
+                          [[maybe_unused]] std::size_t bytes) noexcept {
+#ifdef POSIX_FADV_WILLNEED
+    static_cast<void>(
+        ::posix_fadvise(fd, static_cast<::off_t>(offset), static_cast<::off_t>(bytes), POSIX_FADV_WILLNEED));
+#endif
+  }
+
+  std::vector<File> files_;
+  io::ReadQueue queue_{most_requests};
+};
+
+inline GroupReader::GroupReader(std::span<const gguf::Source> sources, LogSink log) {
+  for (const gguf::Source& source : sources) {
+    io::detail::Descriptor direct;
+#if defined(O_DIRECT)
+    direct = io::detail::Descriptor(::open(source.path().c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+#endif
+    if (!direct) {
+      log(LogLevel::info, join(source.path(), ": direct reads are refused (", io::detail::errno_text(errno),
+                               "); weights are read through the page cache, and not ahead"));
+    }
+    const int buffered = source.file()->descriptor();
+    const int fd = direct ? direct.get() : buffered;
+    files_.push_back({std::move(direct), fd, buffered, source.size()});
+  }
+}
+
+inline void GroupReader::begin(std::span<GroupRead> reads, std::size_t i) noexcept {
+  GroupRead& read = reads[i];
+  read.pending = 0;
+  read.missing = 0;
+  std::byte* to = read.to;
+  for (const Stretch& stretch : read.stretches) {
+    const File& file = files_[stretch.source];
+    for (std::size_t done = 0; done < stretch.bytes; done += request_bytes) {
+      const std::size_t n = std::min(request_bytes, stretch.bytes - done);
+      const std::uint64_t offset = stretch.offset + done;
+      read.missing += std::min<std::uint64_t>(n, file.size - std::min(file.size, offset));
+      if (file.fd == file.buffered) {
+        advise_soon(file.fd, offset, n);
+      } else if (queue_.begin(file.fd, offset, {to + done, n}, i)) {
+        ++read.pending;
+      }
+    }
+    to += stretch.bytes;
+  }
+}
+
+inline void GroupReader::settle(std::span<GroupRead> reads, std::size_t i) noexcept {
+  while (reads[i].pending > 0) {
+    const io::ReadQueue::Done done = queue_.wait();
+    if (done.tag >= reads.size()) {  // what is missing is read now
+      reads[i].pending = 0;
+      return;
+    }
+    GroupRead& read = reads[done.tag];
+    --read.pending;
+    if (done.bytes > 0) read.missing -= std::min(read.missing, static_cast<std::uint64_t>(done.bytes));
+  }
+}
+
+/// All of a group, without the queue.
+inline bool GroupReader::read_now(GroupRead& read) noexcept {
+  std::byte* to = read.to;
+  for (const Stretch& stretch : read.stretches) {
+    File& file = files_[stretch.source];
+    const std::size_t end = static_cast<std::size_t>(
+        std::min<std::uint64_t>(stretch.bytes, file.size - std::min(file.size, stretch.offset)));
+    for (std::size_t done = 0; done < end;) {
+      const std::size_t n = std::min(stretch.bytes - done, request_bytes);
+      const auto offset = static_cast<::off_t>(stretch.offset + done);
+      const ::ssize_t got = ::pread(file.fd, to + done, n, offset);
+      if (got < 0 && errno == EINTR) continue;
+      const auto read_bytes = static_cast<std::size_t>(std::max<::ssize_t>(got, 0));
+      const bool crooked = got < 0 ? errno == EINVAL : read_bytes % alignment != 0 && done + read_bytes < end;
+      if (crooked && file.fd != file.buffered) {  // the file system took the flag and not the read
+        file.fd = file.buffered;
+        continue;
+      }
+      if (got <= 0) return false;
+#ifdef POSIX_FADV_DONTNEED
+      if (file.fd == file.buffered) ::posix_fadvise(file.fd, offset, got, POSIX_FADV_DONTNEED);
+#endif
+      done += read_bytes;
+    }
+    to += stretch.bytes;
+  }
+  read.missing = 0;
+  return true;
+}
+
+}  // namespace mica::paging
