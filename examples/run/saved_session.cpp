@@ -42,12 +42,8 @@ void SavedSession::save(const Answerer& answerer, std::string text) {
 }
 
 std::span<const TokenId> bring_in_line(Session<AnyModel>& session, std::span<const TokenId> text) {
-  const auto held = session.tokens();
-  const auto differs = std::mismatch(text.begin(), text.end(), held.begin(), held.end()).first;
-  const auto common = static_cast<std::size_t>(differs - text.begin());
-  const std::size_t kept = std::min(common, text.size() - 1);  // logits come from a token that is fed
-  session.rewind(kept);
-  return text.subspan(kept);
+  // Logits come from a token that is fed.
+  return text.subspan(session.rewind_to_common(text.first(text.size() - 1)));
 }
 
 }  // namespace mica::program

@@ -51,11 +51,8 @@ class ModelDrafter {
  private:
   /// Brings the session in line with a text.
   [[nodiscard]] bool read(std::span<const TokenId> text) {
-    const auto held = session_.tokens();
-    const auto differs = std::mismatch(text.begin(), text.end(), held.begin(), held.end()).first;
-    const auto common = static_cast<std::size_t>(differs - text.begin());
-    session_.rewind(common);
-    return common == text.size() || session_.feed(text.subspan(common)) == model::StepStatus::ok;
+    const auto rest = text.subspan(session_.rewind_to_common(text));
+    return rest.empty() || session_.feed(rest) == model::StepStatus::ok;
   }
   [[nodiscard]] TokenId likeliest() {
     const auto logits = session_.logits();

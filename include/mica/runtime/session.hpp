@@ -107,6 +107,14 @@ class Session {
     return count;
   }
 
+  /// Takes back all tokens behind those that it has in common with the beginning of a text; answers how many these are.
+  std::size_t rewind_to_common(std::span<const text::TokenId> text) noexcept {
+    const auto differs = std::mismatch(text.begin(), text.end(), tokens_.begin(), tokens_.end()).first;
+    const auto common = static_cast<std::size_t>(differs - text.begin());
+    rewind(common);
+    return common;
+  }
+
   /// This session, empty, begins with the first `count` tokens of another one of the model; answers how many it has, which
   /// need not be fed: 0 where caches do not share (kv::Paged does). Costs no memory but that of a page filled in part. Where
   /// count is a multiple of 16, nothing at all.
