@@ -113,7 +113,7 @@ TEST_CASE("a prompt longer than the context ends with 6") {
   if (model.empty()) return;
   const Ran ran = mica({"complete", model, "Once upon a time there was a girl", "-c", "4"});
   CHECK(ran.code == 6);
-  CHECK(has(ran.err, "larger -c"));
+  CHECK(has(ran.err, "use -c 16, which takes"));
 }
 
 TEST_CASE("an endless template ends with 6 and a sentence") {
