@@ -65,6 +65,7 @@ TEST_CASE("what cannot be kept is refused") {
     CHECK_MESSAGE(has(ran.err, "mica: --evict: eviction"), ran.err);
   }
   CHECK(complete({"--on-full", "explode"}).code == 2);
+  CHECK(complete({"-c", "1024", "--evict", "sinks:256", "-ctk", "kivi2", "-ctv", "kivi2"}).code == 5);
 }
 
 TEST_CASE("a cache that forgets holds what it may, as planned, and writes on") {
