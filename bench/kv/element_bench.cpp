@@ -3,7 +3,8 @@
 // usage: element_bench [--json FILE]
 //
 // How fast a token's attention reads each KV element, beside F16: layers of 8 KV heads of 128 with groups of 4 heads, as many of them as
-// no cache of the machine holds, for 4,096 and 16,384 tokens, one thread. Elements are the same for keys and values. An element and F16
+// no cache of the machine holds, for 4,096 and 16,384 tokens, one thread. Elements are the same for keys and values; those that only old
+// tokens can have leave the last tile in F16. An element and F16
 // take turns, so that whatever else the machine does falls on both; the median of fifteen ratios is given, and the half between
 // quartiles, in processor time. Before,
 // the answer is compared bit by bit with that of the specification.
@@ -14,6 +15,7 @@
 #include "mica/format/lists.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"
+#include "mica/kv/aging.hpp"
 #include "mica/kv/contiguous.hpp"
 #include "mica/kv/elements.hpp"
 
@@ -32,24 +34,24 @@ constexpr std::size_t kv_heads = 8, heads = 32, head_dim = 128, turns = 15;
 constexpr std::size_t least_bytes = std::size_t{256} << 20;  // more than caches hold
 
 /// Layers of noise in one element, and a token that attends to them.
-template <KvElement E>
+template <KvOldElement E>
 class Cache {
  public:
-  using Elements = kv::Fixed<E>;
+  static constexpr bool old = KvTileElement<E>;
+  using Elements = std::conditional_t<old, kv::Aging<format::F16, E>, kv::ElementsOf<E>>;
   explicit Cache(std::size_t tokens)
       : tokens_(tokens),
         layers_(std::max<std::size_t>(1, least_bytes / (tokens / 16 * kv_heads * tile_bytes()))),
-        storage_({}, std::vector<kv::LayerShape>(layers_, {kv_heads, tile_bytes(), 0, 1}), tokens) {
+        storage_({}, shapes(layers_), tokens) {
     if (!storage_.reserve(tokens)) std::abort();
     CounterRng rng(1);
     std::vector<std::byte> tile(tile_bytes());
-    std::vector<float> head(head_dim);
+    std::vector<float> noise(16 * head_dim);
     for (std::size_t t = 0; t < 61; ++t) {
-      for (std::size_t slot = 0; slot < 16; ++slot) {
-        for (float& v : head) v = static_cast<float>(rng.uniform() - 0.5);
-        E::store_key(tile.data(), slot, head_dim, head.data());
-        E::store_value(tile.data() + E::key_tile_bytes(head_dim), slot, head_dim, head.data());
-      }
+      for (float& v : noise) v = static_cast<float>(rng.uniform() - 0.5);
+      kv::detail::store_tile<true, E>(tile.data(), head_dim, noise.data());
+      for (float& v : noise) v = static_cast<float>(rng.uniform() - 0.5);
+      kv::detail::store_tile<false, E>(tile.data() + E::key_tile_bytes(head_dim), head_dim, noise.data());
       for (std::size_t at = t; at < layers_ * kv_heads * (tokens / 16); at += 61) {
         const std::size_t in_layer = at % (kv_heads * (tokens / 16));
         std::memcpy(
@@ -57,6 +59,10 @@ class Cache {
                 .data,
             tile.data(), tile.size());
       }
+    }
+    for (std::size_t at = 0; old && at < layers_ * kv_heads; ++at) {
+      const kv::Run last = storage_.run(layers_ + at / kv_heads, at % kv_heads, tokens / 16 - 1);
+      std::memset(last.data, 0, kv::tile_bytes(Elements(), head_dim));
     }
     for (float& v : q_) v = static_cast<float>(rng.uniform() - 0.5);
     layer_.heads = heads;
@@ -71,7 +77,8 @@ class Cache {
     const std::vector<float> q = q_;
     const block::AttentionContext<Elements, kv::Contiguous<>> context{
         .layer = layer_,
-        .cache_layer = layer,
+        .cache_layer = old ? layers_ + layer : layer,
+        .old_layer = old ? layer : block::none,
         .pos = tokens_ - 1,
         .q = {q_.data(), 1, heads * head_dim},
         .k = {},
@@ -89,14 +96,31 @@ class Cache {
     for (std::size_t l = 0; l < layers_; ++l) attend<kernel::Highway>(l);
     return (bench::now() - begin) / static_cast<double>(layers_);
   }
-  static std::size_t tile_bytes() { return kv::tile_bytes(Elements(), head_dim); }
+  static std::size_t tile_bytes() {
+    return round_up<std::size_t>(E::key_tile_bytes(head_dim) + E::value_tile_bytes(head_dim), 64);
+  }
 
  private:
+  /// Layers of E, and as many of which the last tile is read in F16.
+  static std::vector<kv::LayerShape> shapes(std::size_t layers) {
+    std::vector<kv::LayerShape> out(layers, {kv_heads, tile_bytes(), 0, 1});
+    const kv::LayerShape recent{kv_heads, kv::tile_bytes(Elements(), head_dim), kv::recent_window(1), 1};
+    if (old) out.insert(out.end(), layers, recent);
+    return out;
+  }
+  static Elements elements() {
+    if constexpr (old) {
+      return Elements(1);
+    } else {
+      return {};
+    }
+  }
+
   std::size_t tokens_;
   std::size_t layers_;
   kv::Contiguous<> storage_;
   block::LayerConfig layer_;
-  Elements elements_;
+  Elements elements_ = elements();
   exec::Inline executor_;
   std::vector<float> q_ = std::vector<float>(heads * head_dim);
   std::vector<float> out_ = std::vector<float>(heads * head_dim);
@@ -109,7 +133,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-template <KvElement E>
+template <KvOldElement E>
 void measure(std::size_t tokens, Cache<format::F16>& f16, std::FILE* json) {
   Cache<E> cache(tokens);
   if (cache.template attend<kernel::Highway>(0) != cache.template attend<kernel::Scalar>(0)) {
@@ -148,7 +172,8 @@ int main(int argc, char** argv) {
   std::printf("element      tokens | us/layer |     read    | speed beside F16\n");
   for (const std::size_t tokens : {std::size_t{4096}, std::size_t{16384}}) {
     Cache<format::F16> f16(tokens);
-    format::AllKv::for_each([&](auto type) { measure<typename decltype(type)::type>(tokens, f16, json); });
+    Concat<format::AllKv, format::TileKv>::for_each(
+        [&](auto type) { measure<typename decltype(type)::type>(tokens, f16, json); });
   }
   if (json != nullptr) std::fclose(json);
 }
