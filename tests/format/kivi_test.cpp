@@ -120,7 +120,7 @@ TEST_CASE("bytes of a tile lie where the drawing says") {
   keys[2 * 16 + 7] = std::byte{0b11'10'01'00};  // channels 8 to 11 of token 7
   for (std::size_t channel = 8; channel < 12; ++channel) {
     keys[5 * 16 + 2 * channel] = static_cast<std::byte>(160);  // a scale of 1
-    keys[5 * 16 + 2 * channel + 1] = std::byte{0xFD};  // -3
+    keys[5 * 16 + 2 * channel + 1] = std::byte{0xFD};          // -3
   }
   std::vector<float> out(70);
   format::KIVI2::load_key(keys.data(), 7, 20, out.data());
