@@ -41,7 +41,7 @@ HWY_INLINE VU8 machine_codes(VU8 codes) {
 /// Code + code_offset again.
 template <IntegerFormat F>
 HWY_INLINE VU8 unsigned_codes(VU8 codes) {
-  if constexpr (signed_codes<F::code_max> && F::code_offset != 0) {
+  if constexpr (signed_codes<F::code_max, quads<F>> && F::code_offset != 0) {
     return hn::Add(codes, hn::Set(DU8(), static_cast<std::uint8_t>(F::code_offset)));
   } else {
     return codes;
