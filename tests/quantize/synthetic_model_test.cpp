@@ -27,6 +27,12 @@ Shape small(std::string_view arch) {
   shape.n_vocab = 300;
   shape.n_ctx_train = 64;
   shape.window = arch.starts_with("gemma") ? 16 : 0;
+  if (arch != "qwen35") return shape;
+  shape.interval = 2;  // layer 0 keeps a state
+  shape.k_heads = 2;
+  shape.v_heads = 4;
+  shape.state_dim = 64;
+  shape.taps = 4;
   return shape;
 }
 
