@@ -221,6 +221,9 @@
 // block: the parts of a layer
 #include "mica/block/altup.hpp"
 #include "mica/block/attention.hpp"
+#include "mica/block/attention_context.hpp"
+#include "mica/block/attention_reader.hpp"
+#include "mica/block/attention_store.hpp"
 #include "mica/block/config.hpp"
 #include "mica/block/delta_net.hpp"
 #include "mica/block/experts.hpp"
@@ -308,6 +311,7 @@
 #include "mica/model/policies.hpp"
 #include "mica/model/step_status.hpp"
 #include "mica/model/transformer.hpp"
+#include "mica/model/transformer/saving.hpp"
 #include "mica/model/weights.hpp"
 
 // plan: what a model will need

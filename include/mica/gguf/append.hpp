@@ -25,4 +25,11 @@ inline void append_text(std::vector<std::byte>& out, std::string_view text) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
+/// Numbers after how many they are.
+template <class T>
+void append_list(std::vector<std::byte>& out, const std::vector<T>& list) {
+  append_number(out, std::uint64_t{list.size()});
+  for (const T number : list) append_number(out, number);
+}
+
 }  // namespace mica::gguf

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace mica::gguf {
 
@@ -69,6 +70,20 @@ class SpanReader {
     const auto length = read<std::uint64_t>(what);
     const auto taken = take(length, what);
     return {reinterpret_cast<const char*>(taken.data()), taken.size()};
+  }
+
+  /// How many things of `bytes` each follow. Raises ErrorCode::file when so many do not fit into what remains.
+  [[nodiscard]] std::size_t count(std::size_t bytes, std::string_view what) {
+    const auto n = read<std::uint64_t>(what);
+    if (n > remaining() / bytes) refuse(ErrorCode::file, n, " ", what, " do not fit into it");
+    return static_cast<std::size_t>(n);
+  }
+  /// The next list of numbers, as append_list() writes it. Raises as count().
+  template <class T>
+  [[nodiscard]] std::vector<T> list(std::string_view what) {
+    std::vector<T> numbers(count(sizeof(T), what));
+    for (T& number : numbers) number = read<T>(what);
+    return numbers;
   }
 
   /// Refuses what was found here: raises an error of the file's name, the subject and the parts.

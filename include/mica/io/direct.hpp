@@ -19,6 +19,29 @@
 
 namespace mica::io {
 
+namespace detail {
+
+/// A second descriptor of a file, past the page cache; none, and errno says why, where the system refuses that.
+/// Raises ErrorCode::file when another file has the name now.
+[[nodiscard]] inline Descriptor open_direct(const File& file) {
+  Descriptor fd;
+#if defined(O_DIRECT)
+  fd = Descriptor(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+#elif defined(F_NOCACHE)
+  fd = Descriptor(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd && ::fcntl(fd.get(), F_NOCACHE, 1) != 0) fd.close();
+#else
+  errno = ENOTSUP;
+#endif
+  if (!fd) return fd;
+  struct ::stat status {};
+  const bool same = ::fstat(fd.get(), &status) == 0 && identity_of(status) == file.identity();
+  MICA_CHECK(same, file, file.path(), ": was replaced or changed since it was opened; open it again");
+  return fd;
+}
+
+}  // namespace detail
+
 /// A second way into an open File. Thread-safe when each call has its own bounce buffer.
 class DirectReader {
  public:
@@ -64,23 +87,10 @@ namespace detail {
 
 }  // namespace detail
 
-inline DirectReader::DirectReader(const File& file, LogSink log) : file_(file), log_(log) {
-#if defined(O_DIRECT)
-  fd_ = detail::Descriptor(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
-#elif defined(F_NOCACHE)
-  fd_ = detail::Descriptor(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd_ && ::fcntl(fd_.get(), F_NOCACHE, 1) != 0) fd_.close();
-#else
-  errno = ENOTSUP;
-#endif
-  if (!fd_) {
-    fall_back(detail::errno_text(errno));
-    return;
-  }
-  struct ::stat status {};
-  const bool same = ::fstat(fd_.get(), &status) == 0 && detail::identity_of(status) == file.identity();
-  MICA_CHECK(same, file, file.path(), ": was replaced or changed since it was opened; open it again");
-  direct_.store(true, std::memory_order_relaxed);
+inline DirectReader::DirectReader(const File& file, LogSink log)
+    : file_(file), log_(log), fd_(detail::open_direct(file)) {
+  if (!fd_) fall_back(detail::errno_text(errno));
+  direct_.store(static_cast<bool>(fd_), std::memory_order_relaxed);
 }
 
 inline void DirectReader::read(std::uint64_t offset, std::span<std::byte> to,

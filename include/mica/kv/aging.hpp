@@ -18,16 +18,7 @@ namespace mica::kv {
 
 /// Elements of old tokens that the compiler knows: those that Fixed takes, and those that encode whole tiles.
 template <KvOldElement K, KvOldElement V = K>
-struct FixedOld {
-  template <class F>
-  void visit_keys(F&& f) const noexcept {
-    f(Type<K>{});
-  }
-  template <class F>
-  void visit_values(F&& f) const noexcept {
-    f(Type<V>{});
-  }
-};
+struct FixedOld : detail::FixedPair<K, V> {};
 
 namespace detail {
 

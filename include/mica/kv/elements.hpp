@@ -49,9 +49,10 @@ namespace kv {
 /// Tokens that stay in the recent element unless somebody says otherwise: the window that KIVI was measured with.
 inline constexpr std::size_t default_recent = 128;
 
-/// Elements that the compiler knows.
-template <KvElement K, KvElement V = K>
-struct Fixed {
+namespace detail {
+
+template <class K, class V>
+struct FixedPair {
   template <class F>
   void visit_keys(F&& f) const noexcept {
     f(Type<K>{});
@@ -61,6 +62,12 @@ struct Fixed {
     f(Type<V>{});
   }
 };
+
+}  // namespace detail
+
+/// Elements that the compiler knows.
+template <KvElement K, KvElement V = K>
+struct Fixed : detail::FixedPair<K, V> {};
 
 namespace detail {
 

@@ -74,17 +74,6 @@ class SnapshotReader {
 
 namespace detail {
 
-/// A list of `bytes` for each element, whose number stands before it.
-template <class T, class Read>
-void read_list(gguf::SpanReader& reader, std::vector<T>& list, std::size_t bytes, std::string_view what,
-               Read&& read) {
-  const auto count = reader.read<std::uint64_t>(what);
-  if (count > reader.remaining() / bytes)
-    reader.refuse(ErrorCode::file, count, " ", what, " do not fit into it");
-  list.reserve(static_cast<std::size_t>(count));
-  for (std::uint64_t i = 0; i < count; ++i) list.push_back(read());
-}
-
 [[nodiscard]] inline SnapshotInfo read_info(gguf::SpanReader& reader) {
   SnapshotInfo info;
   const auto number = [&](std::string_view what) { return reader.read<std::uint64_t>(what); };
@@ -93,14 +82,17 @@ void read_list(gguf::SpanReader& reader, std::vector<T>& list, std::size_t bytes
   info.positions = number("the frequencies");
   info.keys = reader.text("the element of keys");
   info.values = reader.text("the element of values");
-  read_list(reader, info.tokens, sizeof(TokenId), "tokens", [&] { return reader.read<TokenId>("a token"); });
+  info.tokens = reader.list<TokenId>("tokens");
   info.cached = number("the number of tokens cached");
-  read_list(reader, info.layers, sizeof(SnapshotInfo::Layer), "layers", [&]() -> SnapshotInfo::Layer {
-    const std::uint64_t heads = number("a layer"), bytes = number("a layer"), window = number("a layer");
-    return {heads, bytes, window, number("a layer")};
-  });
+  info.layers.resize(reader.count(sizeof(SnapshotInfo::Layer), "layers"));
+  for (SnapshotInfo::Layer& layer : info.layers) {
+    for (std::uint64_t* const value :
+         {&layer.kv_heads, &layer.tile_bytes, &layer.window, &layer.first_tile}) {
+      *value = number("a layer");
+    }
+  }
   info.state_floats = number("the size of the state");
-  read_list(reader, info.copies, sizeof(std::uint64_t), "copies", [&] { return number("a copy"); });
+  info.copies = reader.list<std::uint64_t>("copies");
   info.note = reader.text("the note");
   return info;
 }

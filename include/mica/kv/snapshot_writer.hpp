@@ -65,8 +65,7 @@ namespace detail {
   number(info.positions);
   gguf::append_text(out, info.keys);
   gguf::append_text(out, info.values);
-  number(info.tokens.size());
-  for (const TokenId token : info.tokens) gguf::append_number(out, token);
+  gguf::append_list(out, info.tokens);
   number(info.cached);
   number(info.layers.size());
   for (const SnapshotInfo::Layer& layer : info.layers) {
@@ -74,8 +73,7 @@ namespace detail {
       number(value);
   }
   number(info.state_floats);
-  number(info.copies.size());
-  for (const std::uint64_t tokens : info.copies) number(tokens);
+  gguf::append_list(out, info.copies);
   gguf::append_text(out, info.note);
   return out;
 }

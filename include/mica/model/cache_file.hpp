@@ -113,16 +113,10 @@ StepStatus CacheFile<Storage>::load(const kv::SnapshotReader& in, std::size_t co
   try {
     cache_.tokens = load_state(in, count);
     cache_.held.rewind(cache_.tokens);
-    for (std::size_t l = 0; l < cache_.layers.size(); ++l) {
-      const bool lost = cache_.lost[l] * format::tile_tokens > cache_.layers[l].first_seen(cache_.tokens);
-      if (lost) cache_.tokens = 0;
-    }
-    if (cache_.tokens == 0 || load_tiles(in)) {
-      if (cache_.tokens == 0) cache_.restore(0);
-      return StepStatus::ok;
-    }
-    cache_.restore(0);
-    return StepStatus::no_memory;
+    if (!cache_.goes_on()) cache_.tokens = 0;
+    const bool room = cache_.tokens == 0 || load_tiles(in);
+    if (cache_.tokens == 0 || !room) cache_.restore(0);
+    return room ? StepStatus::ok : StepStatus::no_memory;
   } catch (...) {
     cache_.restore(0);
     throw;

@@ -64,13 +64,15 @@ struct KvCache {
     return false;
   }
 
- private:
+  /// Whether all is held that the next token can see.
   [[nodiscard]] bool goes_on() const noexcept {
     for (std::size_t layer = 0; layer < lost.size(); ++layer) {
       if (lost[layer] * format::tile_tokens > layers[layer].first_seen(tokens)) return false;
     }
     return kv::goes_on(storage, layers, tokens);
   }
+
+ private:
   std::size_t restore_state(std::size_t count) noexcept {
     return state.size() == 0 ? count : state.restore(count);
   }

@@ -49,6 +49,7 @@ class Weights {
   [[nodiscard]] std::size_t groups() const noexcept { return groups_; }
   /// Bytes of all tensors, as they lie in the file.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
+  [[nodiscard]] const gguf::Document& document() const noexcept { return document_; }
   /// The name of a tensor of the table.
   [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return names_[index]; }
   /// The tensor as a matrix, at the address that its pager gives.

@@ -6,7 +6,7 @@
 
 #include "mica/base/log.hpp"
 #include "mica/gguf/source.hpp"
-#include "mica/io/detail/descriptor.hpp"
+#include "mica/io/direct.hpp"
 #include "mica/io/read_queue.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class GroupReader {
   /// What is asked of the device in one request.
   static constexpr std::size_t request_bytes = std::size_t{4} << 20;
 
-  /// Sources are files and outlive the reader.
+  /// Sources are files and outlive the reader. Raises ErrorCode::file for one that was replaced since it was opened.
   GroupReader(std::span<const gguf::Source> sources, LogSink log);
 
   /// Begins reads[i], whose stretches and address are set.
@@ -82,10 +82,7 @@ class GroupReader {
 
 inline GroupReader::GroupReader(std::span<const gguf::Source> sources, LogSink log) {
   for (const gguf::Source& source : sources) {
-    io::detail::Descriptor direct;
-#if defined(O_DIRECT)
-    direct = io::detail::Descriptor(::open(source.path().c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
-#endif
+    io::detail::Descriptor direct = io::detail::open_direct(*source.file());
     if (!direct) {
       log(LogLevel::info, join(source.path(), ": direct reads are refused (", io::detail::errno_text(errno),
                                "); weights are read through the page cache, and not ahead"));

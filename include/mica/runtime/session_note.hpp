@@ -26,30 +26,15 @@ struct SessionNote {
 
 namespace detail {
 
-inline void append_tokens(std::vector<std::byte>& out, std::span<const TokenId> tokens) {
-  gguf::append_number(out, std::uint64_t{tokens.size()});
-  for (const TokenId token : tokens) gguf::append_number(out, token);
-}
-
-[[nodiscard]] inline std::vector<TokenId> read_tokens(gguf::SpanReader& reader) {
-  const auto count = reader.read<std::uint64_t>("tokens");
-  if (count > reader.remaining() / sizeof(TokenId)) {
-    reader.refuse(ErrorCode::file, count, " tokens do not fit into it");
-  }
-  std::vector<TokenId> tokens(static_cast<std::size_t>(count));
-  for (TokenId& token : tokens) token = reader.read<TokenId>("a token");
-  return tokens;
-}
-
 [[nodiscard]] inline std::string to_bytes(const SessionNote& note) {
   std::vector<std::byte> out;
   gguf::append_number(out, std::uint8_t{note.sampler.has_value()});
   if (note.sampler) {
     gguf::append_number(out, note.sampler->seed);
     gguf::append_number(out, note.sampler->counter);
-    append_tokens(out, note.sampler->history);
+    gguf::append_list(out, note.sampler->history);
   }
-  append_tokens(out, note.next);
+  gguf::append_list(out, note.next);
   gguf::append_text(out, note.text);
   return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
@@ -63,9 +48,9 @@ inline void append_tokens(std::vector<std::byte>& out, std::span<const TokenId> 
     note.sampler.emplace();
     note.sampler->seed = reader.read<std::uint64_t>("the seed");
     note.sampler->counter = reader.read<std::uint64_t>("the counter");
-    note.sampler->history = read_tokens(reader);
+    note.sampler->history = reader.list<TokenId>("tokens");
   }
-  note.next = read_tokens(reader);
+  note.next = reader.list<TokenId>("tokens");
   note.text = reader.text("the text");
   return note;
 }

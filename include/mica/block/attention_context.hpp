@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What attention of one layer works on, and the scratch of its workers.
+#pragma once
+
+#include "mica/base/bits.hpp"
+#include "mica/block/config.hpp"
+#include "mica/kernel/concept.hpp"
+#include "mica/kv/aging.hpp"
+#include "mica/kv/concept.hpp"
+#include "mica/kv/elements.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace mica::block {
+
+/// Query rows (tokens x heads of a group) in one unit of work, unless a single token has more.
+inline constexpr std::size_t attention_rows = 64;
+
+[[nodiscard]] constexpr std::size_t rows_for(std::size_t group) noexcept {
+  return std::max(group, attention_rows);
+}
+
+/// Scratch of one worker, cut from one piece of memory.
+struct AttentionScratch {
+  MatrixView<float> q;       // (rows, head_dim)
+  MatrixView<float> p;       // (rows, 256)
+  MatrixView<float> out;     // (rows, head_dim)
+  MatrixView<float> state;   // (rows, head_dim)
+  float* max;                // (rows)
+  float* sum;                // (rows)
+  float* state_max;          // (rows)
+  float* state_sum;          // (rows)
+  kernel::Visible* visible;  // (rows)
+
+  /// Numbers that a worker takes.
+  [[nodiscard]] static constexpr std::size_t floats(std::size_t max_group, std::size_t head_dim) noexcept {
+    return floats_for(rows_for(max_group), head_dim);
+  }
+  /// Numbers that a unit of so many rows needs of them.
+  [[nodiscard]] static constexpr std::size_t floats_for(std::size_t rows, std::size_t head_dim) noexcept {
+    return round_up<std::size_t>(rows * (kernel::chunk_tokens + 3 * head_dim + 5) + 4 * 16,
+                                 16);  // 16: each part keeps its line
+  }
+
+  AttentionScratch(float* memory, std::size_t rows, std::size_t head_dim) noexcept {
+    const auto take = [&](std::size_t n) {
+      float* const part = memory;
+      memory += round_up<std::size_t>(n, 16);
+      return part;
+    };
+    p = {take(rows * kernel::chunk_tokens), rows, kernel::chunk_tokens};
+    q = {take(rows * head_dim), rows, head_dim};
+    out = {take(rows * head_dim), rows, head_dim};
+    state = {take(rows * head_dim), rows, head_dim};
+    float* const rest = take(5 * rows);
+    max = rest;
+    sum = rest + rows;
+    state_max = rest + 2 * rows;
+    state_sum = rest + 3 * rows;
+    visible = reinterpret_cast<kernel::Visible*>(rest + 4 * rows);
+  }
+};
+
+static_assert(sizeof(kernel::Visible) == sizeof(float));
+
+/// What attention of one layer works on. Token t of the step stands at position pos + t. A head's query is `q_stride`
+/// numbers after that of the head before; with LayerConfig::q_gate its gate lies between them.
+template <KvElements Elements, KvStorage Storage>
+struct AttentionContext {
+  const LayerConfig& layer;
+  std::size_t cache_layer = 0;  // of the storage
+  std::size_t old_layer =
+      none;               // of the storage, with the old form of the same tokens; none: they do not age
+  std::size_t pos = 0;    // tokens before this step that the layer holds: all, unless some were forgotten
+  std::size_t gone = 0;   // those that were
+  float epsilon = 0;      // of norms
+  MatrixView<float> q;    // (n, heads * q_stride)
+  MatrixView<float> k;    // (n, kv_heads * head_dim); empty when the keys of another layer are read
+  MatrixView<float> v;    // (n, kv_heads * head_dim)
+  MatrixView<float> out;  // (n, heads * head_dim)
+  const float* q_norm = nullptr;     // (head_dim)
+  const float* k_norm = nullptr;     // (head_dim)
+  const float* sinks = nullptr;      // (heads), with LayerConfig::sinks
+  MatrixView<const float> cos = {};  // (n, dims / 2), of a layer that rotates
+  MatrixView<const float> sin = {};  // (n, dims / 2)
+  kernel::RopePairs pairs = kernel::RopePairs::adjacent;
+  const Elements& elements;
+  const Storage& cache;  // room for pos + n tokens
+  std::span<const std::uint32_t> places =
+      {};  // of the tiles that are held, in their order; empty: their numbers
+  MatrixView<float> looks =
+      {};  // (n * heads, LooksLayout::width) or empty: what each query looked at (block/looks.hpp)
+
+  [[nodiscard]] MatrixView<float> query(std::size_t head) const noexcept {  // (n, head_dim)
+    return q.cols(head * layer.q_stride(), layer.head_dim);
+  }
+  [[nodiscard]] MatrixView<float> gate(std::size_t head) const noexcept {  // (n, head_dim)
+    return q.cols(head * layer.q_stride() + layer.head_dim, layer.head_dim);
+  }
+  /// Where the tile of a position lies.
+  [[nodiscard]] std::byte* tile(std::size_t kv_head, std::size_t position) const noexcept {
+    return cache.run(cache_layer, kv_head, place(position / format::tile_tokens)).data;
+  }
+  /// The storage's number of a tile that is held.
+  [[nodiscard]] std::size_t place(std::size_t tile) const noexcept {
+    return places.empty() ? tile : places[tile];
+  }
+  /// Tokens before which a query at `at` sees old tiles.
+  [[nodiscard]] std::size_t aged(std::size_t at) const noexcept {
+    if constexpr (AgingElements<Elements>) {
+      if (old_layer != none) return kv::aged_tokens(at, elements.recent());
+    }
+    return 0;
+  }
+  [[nodiscard]] float scale() const noexcept {
+    return layer.attention_scale != 0 ? layer.attention_scale
+                                      : 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
+  }
+};
+
+}  // namespace mica::block

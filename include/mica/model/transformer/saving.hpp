@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a Transformer writes of a cache and takes from a file: whose it is, and what lies where (model/cache_file.hpp).
+#pragma once
+
+#include "mica/gguf/fingerprint.hpp"
+#include "mica/model/transformer.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace mica {
+
+/// By layer of the storage, but for old tiles.
+template <class F, class P>
+std::vector<std::size_t> BasicTransformer<F, P>::kv_head_dims() const {
+  std::vector<std::size_t> dims;
+  for (const arch::LayerConfig& layer : config_.layers) {
+    if (layer.stores_kv()) dims.push_back(layer.head_dim);
+  }
+  return dims;
+}
+
+/// Of an empty cache.
+template <class F, class P>
+kv::SnapshotInfo BasicTransformer<F, P>::identity() const {
+  kv::SnapshotInfo info;
+  info.arch = config_.arch;
+  info.model = gguf::fingerprint(weights_.document());
+  io::Checksum positions;
+  for (const block::RopeFrequencies& rope : frequencies_) {
+    positions.add(std::as_bytes(rope.frequencies()));
+    const double magnitude = rope.magnitude();
+    positions.add(std::as_bytes(std::span(&magnitude, 1)));
+  }
+  info.positions = positions.value();
+  info.keys = kv::key_name(elements_);
+  info.values = kv::value_name(elements_);
+  for (const kv::LayerShape& layer : kv_shape()) {
+    info.layers.push_back({layer.kv_heads, layer.tile_bytes, layer.window, 0});
+  }
+  info.state_floats = state_at_.back();
+  return info;
+}
+
+template <class F, class P>
+kv::SnapshotInfo BasicTransformer<F, P>::describe(const Cache& cache) const {
+  kv::SnapshotInfo info = identity();
+  model::describe(cache, info);
+  return info;
+}
+
+template <class F, class P>
+void BasicTransformer<F, P>::save(Cache& cache, kv::SnapshotWriter& out) const {
+  const std::vector<std::size_t> head_dims = kv_head_dims();
+  const std::vector<float> zeros(head_dims.empty() ? 0
+                                                   : *std::max_element(head_dims.begin(), head_dims.end()));
+  const std::vector<kv::LayerShape> shape = kv_shape();
+  const auto clear = [&](std::size_t layer, std::byte* tile, std::size_t slot) {
+    if (layer >= head_dims.size()) {  // an old tile is written when it is full
+      std::fill_n(tile, shape[layer].tile_bytes, std::byte{0});
+      return;
+    }
+    const std::size_t d = head_dims[layer], value_offset = kv::key_bytes(elements_, d);
+    for (; slot < format::tile_tokens; ++slot) {
+      elements_.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, zeros.data()); });
+      elements_.visit_values(
+          [&](auto e) { decltype(e)::type::store_value(tile + value_offset, slot, d, zeros.data()); });
+    }
+  };
+  model::CacheFile<Storage>(cache).save(out, clear);
+}
+
+template <class F, class P>
+void BasicTransformer<F, P>::check_saved(const kv::SnapshotReader& in) const {
+  const kv::SnapshotInfo own = identity(), &saved = in.info();
+  const auto same = [&](std::string_view what, const auto& found, const auto& needed,
+                        std::string_view way_out) {
+    MICA_CHECK(found == needed, usage, in.path(), ": ", what, " ", escaped(join(found)), "; this one has ",
+               needed, "; ", way_out);
+  };
+  same("was saved with a model of the family", saved.arch, own.arch, "use that model, or another file");
+  same("was saved with keys in", saved.keys, own.keys, "use -ctk with that, or another file");
+  same("was saved with values in", saved.values, own.values, "use -ctv with that, or another file");
+  same("was saved with the model of fingerprint", saved.model, own.model, "use that model, or another file");
+  same("was saved with rotations of checksum", saved.positions, own.positions,
+       "use -c as when it was saved, or another file");
+  same("has a recurrent state of", saved.state_floats, own.state_floats, "the file is of another model");
+  bool alike = saved.layers.size() == own.layers.size();
+  for (std::size_t l = 0; alike && l < own.layers.size(); ++l) {
+    kv::SnapshotInfo::Layer layer = saved.layers[l];
+    layer.first_tile = 0;
+    alike = layer == own.layers[l];
+  }
+  MICA_CHECK(
+      alike, usage, in.path(),
+      ": was saved with other layers; use --cache-recent and -c as when it was saved, or another file");
+}
+
+}  // namespace mica
