@@ -11,6 +11,7 @@
 #include "mica/exec/team.hpp"
 #include "mica/kv/any_storage.hpp"
 #include "mica/runtime/session.hpp"
+#include "model/rewound_session.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_hybrid.hpp"
 #include "model/tiny_model.hpp"
@@ -172,15 +173,7 @@ TEST_CASE("a session runs the tokens again that are old") {
   using Model = Llama::With<WithKvElement<Elements>>;
   Model model(tiny.document(), executor, {.n_ctx = 700, .chunk = 32, .log = {}}, {}, Elements(40));
   const auto ids = random_ids(300, 67), next = random_ids(3, 67, 5);
-  Session<Model> session(model), fresh(model);
-  REQUIRE(session.feed(ids) == model::StepStatus::ok);
-  session.rewind(70);
-  REQUIRE(session.feed(next) == model::StepStatus::ok);
-  const auto row = session.logits();
-  const std::vector<float> logits(row.begin(), row.end());
-  REQUIRE(fresh.feed(std::span(ids).first(70)) == model::StepStatus::ok);
-  REQUIRE(fresh.feed(next) == model::StepStatus::ok);
-  CHECK(same_bits(logits, fresh.logits()));
+  goes_on_after_rewind(model, ids, 70, next);
 }
 
 TEST_CASE("sequences that share pages age without knowing of each other") {

@@ -13,6 +13,7 @@
 #include "mica/kv/any_eviction.hpp"
 #include "mica/kv/any_storage.hpp"
 #include "mica/runtime/session.hpp"
+#include "model/rewound_session.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_hybrid.hpp"
 #include "model/tiny_model.hpp"
@@ -272,15 +273,7 @@ TEST_CASE("a session goes on after a rewind to what was forgotten") {
   using Model = Forgetting<arch::Llama>;
   Model model(tiny.document(), team, options, {}, {}, {}, kv::HeavyHitters(256));
   const auto ids = random_ids(700, 67), next = random_ids(90, 67, 5);
-  Session<Model> session(model), fresh(model);
-  REQUIRE(session.feed(ids) == model::StepStatus::ok);
-  session.rewind(333);
-  REQUIRE(session.feed(next) == model::StepStatus::ok);
-  const auto row = session.logits();
-  const std::vector<float> logits(row.begin(), row.end());
-  REQUIRE(fresh.feed(std::span(ids).first(333)) == model::StepStatus::ok);
-  REQUIRE(fresh.feed(next) == model::StepStatus::ok);
-  CHECK(same_bits(logits, fresh.logits()));
+  goes_on_after_rewind(model, ids, 333, next);
 }
 
 TEST_CASE("a saved session goes on as it would have, whatever it had forgotten") {

@@ -7,6 +7,7 @@
 #include "mica/exec/team.hpp"
 #include "mica/kv/any_storage.hpp"
 #include "mica/runtime/session.hpp"
+#include "model/rewound_session.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
 #include "model/windowed_family.hpp"
@@ -137,16 +138,7 @@ TEST_CASE("a session runs the tokens again that a window has lost") {
   exec::Inline executor;
   Small model(tiny.document(), executor, small);
   const auto ids = random_ids(200, four_layers.n_vocab), next = random_ids(3, four_layers.n_vocab, 5);
-  Session<Small> session(model), fresh(model);
-  REQUIRE(session.feed(ids) == model::StepStatus::ok);
-  session.rewind(50);
-  REQUIRE(session.feed(next) == model::StepStatus::ok);
-  const auto row = session.logits();
-  const std::vector<float> logits(row.begin(), row.end());
-  REQUIRE(fresh.feed(std::span(ids).first(50)) == model::StepStatus::ok);
-  REQUIRE(fresh.feed(next) == model::StepStatus::ok);
-  CHECK(same_bits(logits, fresh.logits()));
-  CHECK(session.tokens().size() == 53);
+  goes_on_after_rewind(model, ids, 50, next);
 }
 
 }  // namespace mica::test

@@ -9,13 +9,6 @@
 namespace mica::test {
 namespace {
 
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 /// A number of a plan.
 std::uint64_t planned(const Words& model, const std::string& key) {
   const Ran ran = mica(Words{"plan"} + model + Words{"--json", "--memory", "1G"});

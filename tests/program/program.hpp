@@ -33,6 +33,14 @@ inline constexpr bool sanitized = false;
 inline constexpr bool sanitized = false;
 #endif
 
+/// A command line, or a part of one.
+using Words = std::vector<std::string>;
+
+inline Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 /// How a run ended and what it printed.
 struct Ran {
   int code = 0;                  // exit code; 128 + n for signal n

@@ -9,13 +9,6 @@
 namespace mica::test {
 namespace {
 
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 const Words sampling = {"--temp", "0.9", "--repeat-penalty", "1.3"};
 
 std::string said(const Words& words) {

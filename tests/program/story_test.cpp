@@ -9,13 +9,6 @@
 namespace mica::test {
 namespace {
 
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 std::string without_last_newline(std::string text) {
   if (!text.empty() && text.back() == '\n') text.pop_back();
   return text;

@@ -7,6 +7,7 @@
 #include "mica/kv/paged.hpp"
 #include "mica/runtime/batch.hpp"
 #include "mica/runtime/idle_sessions.hpp"
+#include "runtime/counted_rows.hpp"
 #include "runtime/talking_family.hpp"
 
 #include <doctest/doctest.h>
@@ -15,18 +16,6 @@
 
 namespace mica::test {
 namespace {
-
-/// Counts the rows that go through a model.
-struct Rows {
-  // Required by Observer
-  static constexpr bool active = true;
-  void product(std::string_view, MatrixView<const float>, std::size_t) noexcept {}
-  void layer(std::size_t layer, MatrixView<const float> rows) noexcept {
-    if (layer == 0) count += rows.rows();
-  }
-
-  std::size_t count = 0;
-};
 
 using A = alloc::Budgeted<alloc::Aligned>;
 using Model = Transformer<arch::Llama, WithKv<kv::Paged<>>, WithAllocator<A>, WithObserver<Rows>>;

@@ -10,6 +10,7 @@
 #include "mica/runtime/batch.hpp"
 #include "mica/runtime/idle_sessions.hpp"
 #include "model/windowed_family.hpp"
+#include "runtime/counted_rows.hpp"
 #include "runtime/talking_family.hpp"
 
 #include <doctest/doctest.h>
@@ -18,18 +19,6 @@
 
 namespace mica::test {
 namespace {
-
-/// Counts the rows that go through a model.
-struct Rows {
-  // Required by Observer
-  static constexpr bool active = true;
-  void product(std::string_view, MatrixView<const float>, std::size_t) noexcept {}
-  void layer(std::size_t layer, MatrixView<const float> rows) noexcept {
-    if (layer == 0) count += rows.rows();
-  }
-
-  std::size_t count = 0;
-};
 
 using A = alloc::Budgeted<alloc::Aligned>;
 template <class Family>
