@@ -27,21 +27,39 @@ def run(words):
     return json.loads(done.stdout)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(text, context):
+    """What comparisons by KL are told."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("-f", "--text", required=True)
     parser.add_argument("--mica", default="build/release/mica")
-    parser.add_argument("-c", "--context", type=int, default=256)
+    parser.add_argument("-c", "--context", type=int, default=context)
     parser.add_argument("--chunks", type=int, default=0)
     parser.add_argument("-t", "--threads", type=int, default=2)
-    parser.add_argument("--pairs", default=PAIRS)
     parser.add_argument("--json", type=pathlib.Path)
+    return parser
+
+
+def common_words(options):
+    """What all runs of mica perplexity are told."""
+    words = ["-c", str(options.context), "-t", str(options.threads), "--json", "-q"]
+    return words + (["--chunks", str(options.chunks)] if options.chunks else [])
+
+
+def write(options, script, how, name, results):
+    """The figures beside the command that repeats them."""
+    rows = ",\n".join("  " + json.dumps(row) for row in results)
+    head = {"command": f"bench/{script} {options.model} -f TEXT -c {options.context}"
+            + (f" --chunks {options.chunks}" if options.chunks else "") + how,
+            "model": pathlib.Path(options.model).name, "text": pathlib.Path(options.text).name}
+    options.json.write_text(json.dumps(head)[:-1] + f', "{name}": [\n{rows}\n]}}\n')
+
+
+def main():
+    parser = parser_of(__doc__, 256)
+    parser.add_argument("--pairs", default=PAIRS)
     options = parser.parse_args()
-    mica = shlex.split(options.mica)
-    common = ["-c", str(options.context), "-t", str(options.threads), "--json", "-q"]
-    if options.chunks:
-        common += ["--chunks", str(options.chunks)]
+    mica, common = shlex.split(options.mica), common_words(options)
     results = []
     with tempfile.TemporaryDirectory() as folder:
         base = f"{folder}/base"
@@ -65,11 +83,7 @@ def main():
             print(f"| {keys} | {values} | {plan['kv_bytes_per_token']:,} | {seen['ppl']:.3f} | {seen['ppl_se']:.3f} "
                   f"| {seen['kl']:.2g} | {100 * seen['same_top']:.1f} |", flush=True)
     if options.json:
-        rows = ",\n".join("  " + json.dumps(row) for row in results)
-        head = {"command": f"bench/kv_elements.py {options.model} -f TEXT -c {options.context}"
-                + (f" --chunks {options.chunks}" if options.chunks else ""),
-                "model": pathlib.Path(options.model).name, "text": pathlib.Path(options.text).name}
-        options.json.write_text(json.dumps(head)[:-1] + f', "elements": [\n{rows}\n]}}\n')
+        write(options, "kv_elements.py", f" --pairs {options.pairs}", "elements", results)
 
 
 if __name__ == "__main__":
