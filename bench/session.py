@@ -4,10 +4,10 @@
 
 usage: bench/session.py MODEL... [--tokens 4096 16384] [--runs 5] [--json bench/results/session.json] [-- OPTIONS...]
 
-For each model and length: a prompt is read and saved (mica complete -n 0 --session). Then processes are started that go on with one
-token, and the time until it stands on stdout is taken: with the saved file in the page cache, with the file dropped from it,
-and, for comparison, of a process that goes on with one byte of text and no session (loading the model and one step). Before
-anything is timed, the text that goes on after a restart is compared with that of one run. OPTIONS go to every run of mica.
+For each model and length: a prompt is read and saved (mica complete -n 0 --session), and the text that goes on after a restart is compared with
+that of one run. When all are saved, processes are started that go on with one token, and the time until it stands on stdout is taken: with the
+saved file in the page cache, with the file dropped from it, and, for comparison, of a process that goes on with one byte of text and no session
+(loading the model and one step). OPTIONS go to every run of mica.
 """
 import argparse
 import json
@@ -41,7 +41,8 @@ def text_of(command):
     return done.stdout.rstrip(b"\n")
 
 
-def measure(model, tokens, options, folder):
+def prepare(model, tokens, options, folder):
+    """Reads a prompt and saves it, and compares the text that goes on after a restart with that of one run."""
     prompt, saved, again = (str(folder / name) for name in ("prompt.txt", "session", "again"))
     letters = random.Random(tokens)
     pathlib.Path(prompt).write_text("".join(letters.choice("abcdefgh") for _ in range(tokens - 2)))  # a token each, BOS, a space
@@ -49,28 +50,29 @@ def measure(model, tokens, options, folder):
     begin = time.perf_counter()
     text_of(run + ["-f", prompt, "-n", "0", "--session", saved])
     read = time.perf_counter() - begin
-    size = os.path.getsize(saved)
 
     whole = text_of(run + ["-f", prompt, "-n", "8"])
-    text_of(run + ["-f", prompt, "-n", "3", "--session", again])
-    parts = text_of(run + ["-f", prompt, "-n", "3"]) + text_of(run + ["-n", "5", "--session", again])
+    parts = text_of(run + ["-f", prompt, "-n", "3", "--session", again]) + text_of(run + ["-n", "5", "--session", again])
     if whole != parts:
         sys.exit(f"{model}: after a restart the text is another one")
     os.remove(again)
+    return {"run": run, "saved": saved, "model": pathlib.Path(model).name, "tokens": tokens,
+            "session_bytes": os.path.getsize(saved), "read_and_save_ms": read * 1e3}
 
+
+def measure(case, runs):
+    """Times of the first token: with a session, and of a process that goes on with one byte of text."""
+    run, saved = case.pop("run"), case.pop("saved")
     go_on, alone = run + ["-n", "1", "--session", saved], run + ["-p", "a", "-n", "1"]
-    keep = pathlib.Path(saved).read_bytes
-    warm, cold, begin_anew = [], [], []
-    original = keep()
-    for _ in range(options.runs):
-        for times, state in ((warm, "warm"), (cold, "cold"), (begin_anew, "alone")):
+    original = pathlib.Path(saved).read_bytes()
+    times = {"cached_file": [], "dropped_file": [], "no_session": []}
+    for _ in range(runs):
+        for state, measured in times.items():
             pathlib.Path(saved).write_bytes(original)  # each run saves at its end
-            if state == "cold":
+            if state == "dropped_file":
                 drop(saved)
-            times.append(first_token.first_byte(alone if state == "alone" else go_on))
-    return {"model": pathlib.Path(model).name, "tokens": tokens, "session_bytes": size, "read_and_save_ms": read * 1e3,
-            "first_token_ms": {"cached_file": statistics.median(warm), "dropped_file": statistics.median(cold),
-                               "no_session": statistics.median(begin_anew)}}
+            measured.append(first_token.first_byte(alone if state == "no_session" else go_on))
+    return case | {"first_token_ms": {state: statistics.median(measured) for state, measured in times.items()}}
 
 
 def main():
@@ -84,18 +86,21 @@ def main():
     at = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:at])
     options.mica = arguments[at + 1:]
-    quiet = peers.Stolen()
-    results = []
-    print("| model | tokens | file | read once | goes on: file in the cache | file not in the cache | without a session |")
-    print("|---|---|---|---|---|---|---|")
-    for model in options.models:
-        for tokens in options.tokens:
-            with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-                r = measure(model, tokens, options, pathlib.Path(folder))
-            results.append(r)
-            t = r["first_token_ms"]
-            print(f"| {r['model']} | {tokens:,} | {r['session_bytes'] / 2**20:,.0f} MiB | {r['read_and_save_ms'] / 1e3:.1f} s | "
-                  f"{t['cached_file'] / 1e3:.2f} s | {t['dropped_file'] / 1e3:.2f} s | {t['no_session'] / 1e3:.2f} s |", flush=True)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        cases = []
+        for model in options.models:
+            for tokens in options.tokens:
+                place = pathlib.Path(folder) / str(len(cases))
+                place.mkdir()
+                cases.append(prepare(model, tokens, options, place))
+        print("| model | tokens | file | read once | goes on: file in the cache | file not in the cache | without a session |")
+        print("|---|---|---|---|---|---|---|", flush=True)
+        quiet = peers.Stolen()
+        results = [measure(case, options.runs) for case in cases]
+    for r in results:
+        t = r["first_token_ms"]
+        print(f"| {r['model']} | {r['tokens']:,} | {r['session_bytes'] / 2**20:,.0f} MiB | {r['read_and_save_ms'] / 1e3:.1f} s | "
+              f"{t['cached_file'] / 1e3:.2f} s | {t['dropped_file'] / 1e3:.2f} s | {t['no_session'] / 1e3:.2f} s |")
     others, steal = quiet.end()
     print(f"medians of {options.runs}; cores of others {others:.2f}, stolen {steal:.2f}")
     if options.json:

@@ -69,6 +69,9 @@ void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) 
 int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt) {
   text_.clear();
   result_ = {};
+  prompt_costs_ = answer_costs_ = {};
+  reading_ = true;
+  if (options_.stats) meter_.emplace(model_.transformer());
   check_room(session, prompt.size());
   unfed_ = 0;
   const std::size_t before = session.tokens().size();
@@ -100,16 +103,25 @@ int Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> pro
   return exit_code(result_.reason);
 }
 
+const Costs& Answerer::count() {
+  lap_ = meter_->lap();
+  (std::exchange(reading_, false) ? prompt_costs_ : answer_costs_) += lap_;
+  return lap_;
+}
+
 void Answerer::show(std::string_view piece) {
   text_ += piece;
   if (options_.jsonl) {
-    print(join("{\"content\":", json_string(piece), "}\n"));
+    const std::string stats = meter_ ? join(",\"stats\":", json_of(count())) : std::string();
+    print(join("{\"content\":", json_string(piece), stats, "}\n"));
   } else if (!options_.json) {
     print(piece);
   }
+  if (meter_ && !options_.jsonl) count();
 }
 
 void Answerer::show_end() {
+  if (meter_) count();
   if (options_.json || options_.jsonl) {
     print(json_object() + "\n");
   } else if (!text_.empty() && text_.back() != '\n') {
@@ -128,6 +140,10 @@ void Answerer::show_end() {
               larger_context(options_, model_, 2 * n_ctx), ", or --on-full shift"));
   }
   if (timings_shown_) note(options_, timings_line());
+  if (meter_) {
+    note(options_, join("prompt: ", text_of(prompt_costs_), "\nanswer: ",
+                        text_of(answer_costs_, std::max<std::size_t>(result_.tokens.size(), 2) - 1)));
+  }
 }
 
 std::string Answerer::timings_line() const {
@@ -151,11 +167,14 @@ std::string Answerer::json_object() const {
       !guesses() ? "" : join(",\"draft_n\":", d.drafted, ",\"draft_n_accepted\":", d.accepted);
   const std::string shifted =
       generate_.on_full == OnFull::stop ? "" : join(",\"tokens_shifted\":", result_.shifted);
+  const std::string stats = !meter_ ? ""
+                                    : join("\"stats\":{\"prompt\":", json_of(prompt_costs_),
+                                           ",\"answer\":", json_of(answer_costs_), "},");
   return join("{\"content\":", json_string(options_.jsonl ? std::string_view() : std::string_view(text_)),
               ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
               "\",\"tokens_predicted\":", result_.tokens.size(), shifted, ",\"timings\":{",
               phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
-              drafts, "},\"peak_bytes\":", peak_bytes(), "}");
+              drafts, "},", stats, "\"peak_bytes\":", peak_bytes(), "}");
 }
 
 int complete_text(const Options& options, Model& model, const std::string& prompt) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "draft.hpp"
+#include "meter.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
@@ -53,6 +54,8 @@ class Answerer {
   void check_room(const Session<AnyModel>& session, std::size_t prompt);
   void show(std::string_view piece);
   void show_end();
+  /// Adds what happened since the last piece; the first one ends the prompt.
+  const Costs& count();
   [[nodiscard]] std::string json_object() const;
   [[nodiscard]] bool guesses() const noexcept { return draft_ || drafter_.most() > 0; }
 
@@ -64,7 +67,10 @@ class Answerer {
   GenerateOptions generate_;
   GenerateResult result_;
   std::string text_;
-  std::size_t unfed_ = 0;  // tokens of the result
+  std::size_t unfed_ = 0;       // tokens of the result
+  std::optional<Meter> meter_;  // with --stats
+  Costs lap_, prompt_costs_, answer_costs_;
+  bool reading_ = true;  // the prompt
   bool timings_shown_ = true;
 };
 

@@ -7,6 +7,7 @@
 #include "input.hpp"
 #include "json_text.hpp"
 #include "load.hpp"
+#include "meter.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/kv/elements.hpp"
@@ -24,7 +25,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-#include <sys/resource.h>
 
 namespace mica::program {
 namespace {
@@ -42,7 +42,7 @@ struct Result {
   std::string time;             // when it began
   std::uint64_t peak_bytes = 0;
   std::uint64_t kv_bytes = 0;     // of keys and values of all sequences, afterwards
-  std::uint64_t faults = 0;       // major ones, during the repetitions
+  Costs costs = {};               // of the repetitions
   std::uint64_t token_bytes = 0;  // that a token written in the middle of the test reads
   std::uint64_t token_macs = 0;   // multiply-adds that a token read there takes
 
@@ -74,12 +74,6 @@ std::vector<double> nanoseconds(const Result& result) {
   std::vector<double> out;
   for (const double s : result.seconds) out.push_back(std::round(s * 1e9));
   return out;
-}
-
-std::uint64_t major_faults() {
-  struct rusage usage {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_majflt);
 }
 
 std::string time_now() {
@@ -143,11 +137,11 @@ class Bench {
       check(sessions_[i].feed(std::span(ids_).first(test.n_depth).subspan(had)));
     }
     static_cast<void>(once(test));
-    const std::uint64_t faults_before = major_faults();
+    Meter meter(model_.transformer());
     for (std::size_t i = 0; i < options_.repetitions && !interrupted(); ++i)
       result.seconds.push_back(once(test));
     if (interrupted()) result.seconds.clear();
-    result.faults = major_faults() - faults_before;
+    result.costs = meter.lap();
     result.peak_bytes = peak_bytes();
     result.kv_bytes = model_.ledger().used(budget::Account::kv);
     return result;
@@ -240,6 +234,8 @@ std::string numbers(const std::vector<double>& values, int decimals) {
 /// The fields of one result, values as JSON; samples only where a format has lists.
 Fields fields_of(const Options& options, const Subject& subject, const Result& result, bool with_samples) {
   const Spread ns = spread_of(nanoseconds(result)), ts = spread_of(rates(result));
+  const paging::Reads& reads = result.costs.reads;
+  const std::size_t runs = std::max<std::size_t>(result.seconds.size(), 1);
   Fields fields = {{"build_number", json_string(MICA_PROGRAM_VERSION)},
                    {"backends", json_string("CPU")},
                    {"model_filename", json_string(subject.file)},
@@ -264,7 +260,9 @@ Fields fields_of(const Options& options, const Subject& subject, const Result& r
                    {"stddev_ts", fixed(ts.deviation, 6)},
                    {"peak_bytes", join(result.peak_bytes)},
                    {"kv_bytes", join(result.kv_bytes)},
-                   {"faults", join(result.faults)},
+                   {"faults", join(result.costs.faults)},
+                   {"read_bytes", join(reads.bytes / runs)},
+                   {"wait_ns", fixed(reads.waited * 1e9 / static_cast<double>(runs), 0)},
                    {"token_bytes", join(result.token_bytes)},
                    {"token_macs", join(result.token_macs)}};
   if (with_samples) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine gives to a model: instruction sets, cores, limits, memory.
+// What this machine gives to a model: instruction sets, cores, limits, memory; with a file, the speed of its disk.
 #include "console.hpp"
 #include "embedded.hpp"
 #include "json_text.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/io/disk_probe.hpp"
 #include "mica/kernel/highway/byte_dots.hpp"
 #include "options.hpp"
 #include "targets.hpp"
@@ -21,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace mica::program {
@@ -70,6 +72,17 @@ std::string cpu_name() {
   return "unknown";
 }
 
+/// What the disk of a file gives to streamed weights.
+std::vector<Fact> disk_facts(const std::string& path) {
+  const io::File file = io::File::open(path);
+  const io::DiskSpeed speed = io::DiskProbe(file).measure();
+  const auto rate = [](std::string_view name, double bytes) {
+    const auto whole = static_cast<std::uint64_t>(bytes);
+    return Fact{name, join(whole), join(budget::size_text(whole), " a second")};
+  };
+  return {rate("disk_in_order", speed.in_order), rate("disk_scattered", speed.scattered)};
+}
+
 std::vector<Fact> facts() {
   const std::int64_t here = hwy::SupportedTargets(), compiled = here & HWY_TARGETS;
   const bool dots = kernel::highway::ByteDots::used();
@@ -101,7 +114,11 @@ std::vector<Fact> facts() {
 
 int doctor(const Options& options) {
   std::string text;
-  for (const Fact& fact : facts()) {
+  std::vector<Fact> all = facts();
+  if (!options.model.empty()) {
+    for (Fact& fact : disk_facts(options.model)) all.push_back(std::move(fact));
+  }
+  for (const Fact& fact : all) {
     if (options.json) {
       text += join(text.empty() ? "{" : ",", json_string(fact.name), ":", fact.json);
     } else {

@@ -34,7 +34,7 @@ struct Verb {
 };
 
 // m model, p prompt, c chat, k session, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench,
-// e perplexity, d inspect, q quantize, h convert, a imatrix, y synth
+// e perplexity, d inspect, q quantize, h convert, a imatrix, y synth, n plan
 constexpr Verb verbs[] = {
     {"run", "complete or answer once; chat when there is no prompt", "mpckrso",
      "mica run model.gguf \"Why is the sky blue?\""},
@@ -57,8 +57,9 @@ constexpr Verb verbs[] = {
      "mica convert Qwen3-0.6B qwen3.gguf --dry-run"},
     {"synth", "a file of a published model's shape with random weights: SHAPE TYPE OUT", "oy",
      "mica synth llama-8b Q4_K_M llama-8b.gguf"},
-    {"plan", "what a model needs, before it is loaded", "mor", "mica plan model.gguf -c 8192 --memory 6GiB"},
-    {"doctor", "this machine: instruction sets, cores, limits, memory", "o", "mica doctor"},
+    {"plan", "what a model needs, before it is loaded", "morn", "mica plan model.gguf -c 8192 --memory 6GiB"},
+    {"doctor", "this machine: instruction sets, cores, limits, memory; with a file, its disk", "mo",
+     "mica doctor"},
 };
 
 void add_model(CLI::App& app, Options& o) {
@@ -218,6 +219,9 @@ void add_sampler(CLI::App& app, Options& o) {
       ->type_name("N")
       ->check(CLI::Range(1, 64))
       ->group(group);
+  app.add_flag("--stats", o.stats,
+               "bytes read, time waited for them, experts that were there, and page faults")
+      ->group(group);
   app.add_flag("--ignore-eos", o.ignore_eos, "go on after an end token")->group(group);
   app.add_flag("--special", o.show_special, "show control tokens")->group(group);
 }
@@ -316,6 +320,12 @@ void add_bench(CLI::App& app, Options& o) {
       ->type_name("FORMAT")
       ->default_str("md")
       ->group(group);
+}
+
+void add_plan(CLI::App& app, Options& o) {
+  app.add_flag("--probe", o.probe,
+               "measure the disk for a second: how fast weights that do not fit are streamed")
+      ->group("Plan");
 }
 
 void add_perplexity(CLI::App& app, Options& o) {
@@ -435,6 +445,7 @@ void add_groups(CLI::App& app, const Verb& verb, Options& o) {
       {'a', add_imatrix},
       {'h', add_convert},
       {'y', add_synth},
+      {'n', add_plan},
       {'d', [](CLI::App& a,
                Options& x) { a.add_flag("--tensors", x.tensors, "list every tensor")->group("Inspect"); }},
   };

@@ -63,6 +63,8 @@ struct Options {
   // How it is shown
   bool quiet = false;
   bool verbose = false;
+  bool stats = false;
+  bool probe = false;
   bool json = false;
   bool jsonl = false;
   ColorMode color = ColorMode::automatic;

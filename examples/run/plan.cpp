@@ -7,11 +7,13 @@
 #include "json_text.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/io/disk_probe.hpp"
 #include "mica/plan/solve.hpp"
 #include "plan_text.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace mica::program {
 namespace {
@@ -30,8 +32,8 @@ std::string bar(std::uint64_t part, std::uint64_t whole) {
          std::string(static_cast<std::size_t>(cells - full), '.');
 }
 
-std::string plan_json(const plan::Plan& plan, const plan::Question& question, std::uint64_t budget,
-                      bool fits) {
+std::string plan_json(const plan::Plan& plan, const plan::Question& question, std::uint64_t budget, bool fits,
+                      std::optional<double> steps_per_second) {
   std::string accounts;
   plan.accounts.for_each([&](budget::Account account, std::uint64_t bytes) {
     accounts += join(accounts.empty() ? "" : ",", json_string(budget::name(account)), ":", bytes);
@@ -41,12 +43,22 @@ std::string plan_json(const plan::Plan& plan, const plan::Question& question, st
               ",\"kv_bytes_per_token\":", plan.kv_bytes_per_token,
               ",\"kv_window_bytes\":", plan.kv_window_bytes, ",\"weight_bytes\":", plan.weight_bytes,
               ",\"streamed_bytes\":", plan.streamed_bytes,
+              steps_per_second ? join(",\"disk_steps_per_second\":", fixed(*steps_per_second, 3)) : "",
               ",\"architecture\":", json_string(plan.config.arch), ",\"layers\":", plan.config.layers.size(),
               ",\"threads\":", question.threads, ",\"chunk\":", question.model.chunk,
               ",\"kv\":", json_string(question.choice.kv), ",\"evict\":", json_string(question.choice.evict),
               ",\"weights\":", json_string(question.choice.weights),
               ",\"type_k\":", json_string(question.choice.cache_type_k),
               ",\"type_v\":", json_string(question.choice.cache_type_v), "}\n");
+}
+
+/// Steps that the disk of a model has time for, each reading what does not stay in memory.
+double steps_per_second(const gguf::Document& document, const plan::Plan& plan) {
+  const io::File* const file = document.sources().front().file();
+  MICA_CHECK(
+      plan.streamed_bytes > 0 && file != nullptr, usage, document.path(),
+      ": --probe: nothing is streamed; use --weights streamed and a --memory that is less than the model");
+  return io::DiskProbe(*file).measure().in_order / static_cast<double>(plan.streamed_bytes);
 }
 
 }  // namespace
@@ -83,7 +95,15 @@ int plan(const Options& options) {
   plan::give_weights_room(document, question, budget);
   const plan::Plan plan = plan_run(document, question);
   const bool fits = plan.peak_bytes <= budget;
-  print(options.json ? plan_json(plan, question, budget, fits) : plan_text(plan, budget));
+  const std::optional<double> steps =
+      options.probe ? std::optional(steps_per_second(document, plan)) : std::nullopt;
+  if (options.json) {
+    print(plan_json(plan, question, budget, fits, steps));
+  } else {
+    print(plan_text(plan, budget));
+    if (steps)
+      print(join("disk         ", padded(fixed(*steps, 2), 11), "  steps a second at most, measured now\n"));
+  }
   if (fits) return 0;
   raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, budget));
 }

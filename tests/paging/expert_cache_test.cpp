@@ -80,15 +80,15 @@ TEST_CASE("experts are those of the file, and those used lately are there") {
     Cache cache = file.cache(4);
     CHECK(file.ledger.used() == 4 * place);
     file.use(cache, {0, 1, 2});
-    CHECK(cache.use().misses == 3);
+    CHECK(cache.reads().expert_misses == 3);
     file.use(cache, {2, 0});
-    CHECK(cache.use().hits == 2);
+    CHECK(cache.reads().expert_hits == 2);
     file.use(cache, {8, 7});  // takes the free place, and that of 1
     file.use(cache, {0, 2});
-    CHECK(cache.use().hits == 4);
-    CHECK(cache.use().misses == 5);
+    CHECK(cache.reads().expert_hits == 4);
+    CHECK(cache.reads().expert_misses == 5);
     file.use(cache, {1});
-    CHECK(cache.use().misses == 6);
+    CHECK(cache.reads().expert_misses == 6);
   }
   CHECK(file.ledger.used() == 0);
 }
@@ -105,8 +105,8 @@ TEST_CASE("a batch never loses an expert to another one of it, whatever was ther
     }
     file.use(cache, batch);
   }
-  CHECK(cache.use().hits > 100);
-  CHECK(cache.use().misses > 100);
+  CHECK(cache.reads().expert_hits > 100);
+  CHECK(cache.reads().expert_misses > 100);
 }
 
 TEST_CASE(

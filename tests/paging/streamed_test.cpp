@@ -121,8 +121,8 @@ TEST_CASE("whatever stays and whatever is read, every step sees the file") {
         const std::size_t norm = tied ? 200064 : 0;  // stays in any case
         CHECK(ledger.used(Account::weights) <= r.staying_bytes + norm + 64 * table.size());
         CHECK((r.streamed_bytes == 0) == (bytes == 100u << 20));
-        CHECK((pager.bytes_read() >= 2 * r.streamed_bytes));
-        CHECK(pager.bytes_read() <= 4 * r.streamed_bytes);
+        CHECK((pager.reads().bytes >= 2 * r.streamed_bytes));
+        CHECK(pager.reads().bytes <= 4 * r.streamed_bytes);
       }
       CHECK(ledger.used() == 0);
     }

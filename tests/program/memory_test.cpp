@@ -9,13 +9,17 @@
 namespace mica::test {
 namespace {
 
-/// A number of a plan.
-std::uint64_t planned(const Words& model, const std::string& key) {
-  const Ran ran = mica(Words{"plan"} + model + Words{"--json", "--memory", "1G"});
+/// The first number of that name in an answer in JSON.
+std::uint64_t number(const Ran& ran, const std::string& key) {
   REQUIRE_MESSAGE(ran.code == 0, ran.err);
   const std::size_t at = ran.out.find("\"" + key + "\":");
   REQUIRE(at != std::string::npos);
   return std::stoull(ran.out.substr(at + key.size() + 3));
+}
+
+/// A number of a plan.
+std::uint64_t planned(const Words& model, const std::string& key, const std::string& budget = "1G") {
+  return number(mica(Words{"plan"} + model + Words{"--json", "--memory", budget}), key);
 }
 
 }  // namespace
@@ -42,6 +46,23 @@ TEST_CASE("a run fits into its plan and into nothing less, and streams what is l
     CHECK_MESSAGE(less.code == 0, less.err);
     CHECK(less.out == whole.out);
   }
+}
+
+TEST_CASE("stats tell what a step reads: of streamed weights what the plan says, of others nothing") {
+  const auto folder = shared_dir("models of several families", "conformance/models");
+  if (!folder) return;
+  const Words model = {(*folder / "llama3-gqa.Q4_K_M.gguf").string(), "-c", "64", "-t", "1", "-ctk", "f16"};
+  const Words text = {"-n", "5", "--temp", "0", "-p", "Once", "-q", "--stats", "--json"};
+  const std::uint64_t bytes = planned(model + Words{"--weights", "resident"}, "peak_bytes");
+  const std::string less = std::to_string(bytes - planned(model, "weight_bytes") / 4);
+  const Words streamed = model + Words{"--weights", "streamed"};
+  const Ran ran = mica(Words{"complete"} + streamed + text + Words{"--memory", less});
+  const std::uint64_t step = planned(streamed, "streamed_bytes", less);
+  CHECK(step > 0);
+  CHECK(number(ran, "read_bytes") == step);  // of the prompt, which is one step
+  const Ran resident = mica(Words{"complete"} + model + text);
+  CHECK(number(resident, "read_bytes") == 0);
+  CHECK(number(resident, "wait_ms") == 0);
 }
 
 }  // namespace mica::test

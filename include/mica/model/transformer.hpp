@@ -111,6 +111,11 @@ class BasicTransformer {
     if constexpr (StreamingPager<Pager>) return pager_.streamed_bytes();
     return 0;
   }
+  /// What was read of them so far, and how long it was waited for.
+  [[nodiscard]] paging::Reads reads() const noexcept {
+    if constexpr (StreamingPager<Pager>) return pager_.reads();
+    return {};
+  }
   /// Bytes of keys and values that one more tile of 16 tokens takes in the layers that keep all tokens.
   [[nodiscard]] std::size_t kv_bytes_per_tile() const;
   /// Tokens that they hold at most, where the eviction policy forgets others; 0: all.

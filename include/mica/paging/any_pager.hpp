@@ -40,6 +40,7 @@ class AnyPager {
   // Required by StreamingPager
   /// 0 where the pager reads nothing.
   [[nodiscard]] std::uint64_t streamed_bytes() const noexcept { return pager_->streamed_bytes(); }
+  [[nodiscard]] Reads reads() const noexcept { return pager_->reads(); }
 
   // Specific to AnyPager
   /// The pager of that name; an unknown one raises an error that lists the known ones. bytes: for one that asks (Streamed).
@@ -54,6 +55,7 @@ class AnyPager {
     virtual const std::byte* data(std::size_t tensor) const noexcept = 0;
     virtual bool packed(std::size_t tensor) const noexcept = 0;
     virtual std::uint64_t streamed_bytes() const noexcept = 0;
+    virtual Reads reads() const noexcept = 0;
   };
 
   template <Pager P>
@@ -69,6 +71,10 @@ class AnyPager {
     std::uint64_t streamed_bytes() const noexcept override {
       if constexpr (StreamingPager<P>) return pager.streamed_bytes();
       return 0;
+    }
+    Reads reads() const noexcept override {
+      if constexpr (StreamingPager<P>) return pager.reads();
+      return {};
     }
     P pager;
   };

@@ -8,6 +8,7 @@
 #include "mica/alloc/concept.hpp"
 #include "mica/base/log.hpp"
 #include "mica/gguf/reader.hpp"
+#include "mica/paging/reads.hpp"
 
 #include <concepts>
 #include <cstdint>
@@ -61,12 +62,15 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
 };
 // clang-format on
 
-/// A pager that reads weights for each step. streamed_bytes(): how many, with the head.
+// clang-format off
+/// A pager that reads weights for each step. streamed_bytes(): how many, with the head. reads(): what it read so far.
 template <class P>
 concept StreamingPager = Pager<P> && requires(const P constant) {
-  { constant.streamed_bytes() }
-  noexcept->std::same_as<std::uint64_t>;
+  { constant.streamed_bytes() } noexcept -> std::same_as<std::uint64_t>;
+  { constant.reads() } noexcept -> std::same_as<paging::Reads>;
 };
+
+// clang-format on
 
 template <class P, class A>
 concept PagerFor = Allocator<A> && Pager<typename P::template Rebind<A>>;

@@ -18,12 +18,6 @@
 
 namespace mica::paging {
 
-/// How often an expert was there.
-struct ExpertUse {
-  std::uint64_t hits = 0;
-  std::uint64_t misses = 0;
-};
-
 /// Experts are numbered from 0. One thread; nothing throws after construction.
 template <mica::Allocator A>
 class ExpertCache {
@@ -43,7 +37,7 @@ class ExpertCache {
   [[nodiscard]] const std::byte* acquire(std::size_t expert, std::span<const Stretch> stretches) noexcept;
   void release(std::size_t expert) noexcept { --places_[place_of_[expert]].users; }
 
-  [[nodiscard]] ExpertUse use() const noexcept { return use_; }
+  [[nodiscard]] Reads reads() const noexcept { return reader_.reads() + Reads{0, 0, hits_, misses_}; }
 
  private:
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
@@ -71,7 +65,8 @@ class ExpertCache {
   std::vector<Place> places_;
   std::vector<GroupRead> reads_;  // by place
   std::uint64_t now_ = 0;
-  ExpertUse use_;
+  std::uint64_t hits_ = 0;
+  std::uint64_t misses_ = 0;
 };
 
 template <mica::Allocator A>
@@ -136,7 +131,7 @@ const std::byte* ExpertCache<A>::acquire(std::size_t expert, std::span<const Str
     return nullptr;
   }
   Place& place = places_[at];
-  ++(std::exchange(place.fresh, false) ? use_.misses : use_.hits);
+  ++(std::exchange(place.fresh, false) ? misses_ : hits_);
   place.wanted = false;
   place.used = ++now_;
   ++place.users;

@@ -8,9 +8,11 @@
 #include "mica/gguf/source.hpp"
 #include "mica/io/direct.hpp"
 #include "mica/io/read_queue.hpp"
+#include "mica/paging/reads.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,8 +34,9 @@ struct Stretch {
 struct GroupRead {
   std::span<const Stretch> stretches;
   std::byte* to = nullptr;
-  std::size_t pending = 0;    // requests
-  std::uint64_t missing = 0;  // bytes
+  std::size_t pending = 0;      // requests
+  std::uint64_t missing = 0;    // bytes
+  std::uint64_t uncounted = 0;  // bytes that were asked for, until they are there
 };
 
 /// One thread; nothing throws after construction. Reads are known by their place in a list of the caller, always the same one.
@@ -49,12 +52,12 @@ class GroupReader {
   /// Begins reads[i], whose stretches and address are set.
   void begin(std::span<GroupRead> reads, std::size_t i) noexcept;
   /// Waits for reads[i]; false: it could not be read.
-  [[nodiscard]] bool finish(std::span<GroupRead> reads, std::size_t i) noexcept {
-    settle(reads, i);
-    return reads[i].missing == 0 || read_now(reads[i]);
-  }
+  [[nodiscard]] bool finish(std::span<GroupRead> reads, std::size_t i) noexcept;
   /// Waits until nobody writes to reads[i] any more.
   void settle(std::span<GroupRead> reads, std::size_t i) noexcept;
+
+  /// Bytes that finish() answered for, and the time it took.
+  [[nodiscard]] const Reads& reads() const noexcept { return counts_; }
 
  private:
   struct File {
@@ -78,6 +81,7 @@ class GroupReader {
 
   std::vector<File> files_;
   io::ReadQueue queue_{most_requests};
+  Reads counts_;
 };
 
 inline GroupReader::GroupReader(std::span<const gguf::Source> sources, LogSink log) {
@@ -112,6 +116,18 @@ inline void GroupReader::begin(std::span<GroupRead> reads, std::size_t i) noexce
     }
     to += stretch.bytes;
   }
+  read.uncounted = read.missing;
+}
+
+inline bool GroupReader::finish(std::span<GroupRead> reads, std::size_t i) noexcept {
+  GroupRead& read = reads[i];
+  if (read.uncounted == 0 && read.missing == 0) return true;
+  const auto begin = std::chrono::steady_clock::now();
+  settle(reads, i);
+  const bool whole = read.missing == 0 || read_now(read);
+  counts_.waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (whole) counts_.bytes += std::exchange(read.uncounted, 0);
+  return whole;
 }
 
 inline void GroupReader::settle(std::span<GroupRead> reads, std::size_t i) noexcept {

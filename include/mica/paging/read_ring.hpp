@@ -38,8 +38,7 @@ class ReadRing {
     for (const Load& load : loads_) forget(load.group);
   }
 
-  /// Bytes read so far.
-  [[nodiscard]] std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  [[nodiscard]] const Reads& reads() const noexcept { return reader_.reads(); }
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
@@ -63,7 +62,6 @@ class ReadRing {
   GroupReader reader_;
   std::array<Load, 2> loads_;
   std::array<GroupRead, 2> reads_;  // of the loads
-  std::uint64_t bytes_read_ = 0;
 };
 
 template <mica::Allocator A>
@@ -111,7 +109,6 @@ const std::byte* ReadRing<A>::wait(std::size_t group) noexcept {
       return nullptr;
     }
     load.whole = true;
-    bytes_read_ += load.bytes;
   }
   return memory_.data() + load.at;
 }

@@ -53,15 +53,15 @@ class Streamed {
 
   // Required by StreamingPager
   [[nodiscard]] std::uint64_t streamed_bytes() const noexcept { return residency_.streamed_bytes; }
+  [[nodiscard]] Reads reads() const noexcept {
+    return (ring_ ? ring_->reads() : Reads()) + (experts_ ? experts_->reads() : Reads());
+  }
 
   // Specific to Streamed
   /// bytes: for what stays, the ring and experts together. Too few are taken as the least that works: room for the largest group, and
   /// for the experts of a layer.
   Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
   [[nodiscard]] const Residency& residency() const noexcept { return residency_; }
-  /// Bytes of layers and head read since construction, without those that stay.
-  [[nodiscard]] std::uint64_t bytes_read() const noexcept { return ring_ ? ring_->bytes_read() : 0; }
-  [[nodiscard]] ExpertUse expert_use() const noexcept { return experts_ ? experts_->use() : ExpertUse(); }
 
  private:
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);

@@ -102,6 +102,7 @@ class AnyModel {
   [[nodiscard]] std::size_t chunk() const noexcept { return model_->chunk(); }
   [[nodiscard]] std::size_t logits_rows() const noexcept { return model_->logits_rows(); }
   [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return model_->weight_bytes(); }
+  [[nodiscard]] paging::Reads reads() const noexcept { return model_->reads(); }
   [[nodiscard]] std::size_t kv_keep() const noexcept { return model_->kv_keep(); }
   [[nodiscard]] Cache make_cache() const { return Cache(model_->make_cache()); }
   [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
@@ -137,6 +138,7 @@ class AnyModel {
     virtual std::size_t chunk() const noexcept = 0;
     virtual std::size_t logits_rows() const noexcept = 0;
     virtual std::uint64_t weight_bytes() const noexcept = 0;
+    virtual paging::Reads reads() const noexcept = 0;
     virtual std::size_t kv_keep() const noexcept = 0;
     virtual std::unique_ptr<CacheBase> make_cache() const = 0;
     virtual model::StepStatus step(CacheBase& cache, std::span<const text::TokenId> tokens) noexcept = 0;
@@ -173,6 +175,7 @@ class AnyModel {
     std::size_t chunk() const noexcept override { return model.chunk(); }
     std::size_t logits_rows() const noexcept override { return model.logits_rows(); }
     std::uint64_t weight_bytes() const noexcept override { return model.weight_bytes(); }
+    paging::Reads reads() const noexcept override { return model.reads(); }
     std::size_t kv_keep() const noexcept override { return model.kv_keep(); }
     std::unique_ptr<CacheBase> make_cache() const override {
       return std::make_unique<CacheHolder<T>>(maker(model));

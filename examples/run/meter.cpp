@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meter.hpp"
+
+#include "json_text.hpp"
+#include "mica/budget/size.hpp"
+
+#include <algorithm>
+#include <sys/resource.h>
+
+namespace mica::program {
+
+Costs& Costs::operator+=(const Costs& other) noexcept {
+  seconds += other.seconds;
+  reads = reads + other.reads;
+  faults += other.faults;
+  return *this;
+}
+
+Meter::Meter(const AnyModel& model) : model_(model), before_{0, model.reads(), major_faults()} {}
+
+Costs Meter::lap() {
+  const Costs now{watch_.seconds(), model_.reads(), major_faults()};
+  const Costs lap{now.seconds - before_.seconds, now.reads - before_.reads, now.faults - before_.faults};
+  before_ = now;
+  return lap;
+}
+
+std::string json_of(const Costs& costs) {
+  const paging::Reads& r = costs.reads;
+  return join("{\"ms\":", fixed(costs.seconds * 1e3, 3), ",\"wait_ms\":", fixed(r.waited * 1e3, 3),
+              ",\"read_bytes\":", r.bytes, ",\"expert_hits\":", r.expert_hits,
+              ",\"expert_misses\":", r.expert_misses, ",\"major_faults\":", costs.faults, "}");
+}
+
+std::string text_of(const Costs& costs, std::size_t tokens) {
+  const paging::Reads& r = costs.reads;
+  std::string text = "nothing read";
+  if (r.bytes > 0) {
+    text = join(budget::size_text(r.bytes / std::max<std::size_t>(tokens, 1)), " read",
+                tokens > 0 ? join(" for each of ", tokens, " further tokens") : std::string(),
+                ", waited for it ", fixed(costs.seconds > 0 ? r.waited / costs.seconds * 100 : 0.0, 0),
+                " % of the time");
+  }
+  if (const std::uint64_t uses = r.expert_hits + r.expert_misses; uses > 0) {
+    text += join("; experts there ", r.expert_hits, " of ", uses, " times");
+  }
+  return join(text, "; ", costs.faults, " major faults");
+}
+
+std::uint64_t major_faults() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_majflt);
+}
+
+}  // namespace mica::program

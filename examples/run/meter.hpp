@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What steps cost beside their time: bytes of weights that were read, how long they were waited for, experts that were
+// there, page faults.
+#pragma once
+
+#include "mica/runtime/any_model.hpp"
+#include "mica/runtime/stats.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace mica::program {
+
+/// What happened in some time. What was not waited for was computed.
+struct Costs {
+  double seconds = 0;
+  paging::Reads reads;
+  std::uint64_t faults = 0;  // major ones: the system read a page while it was waited for
+
+  Costs& operator+=(const Costs& other) noexcept;
+};
+
+/// One lap after another. The model outlives it.
+class Meter {
+ public:
+  explicit Meter(const AnyModel& model);
+  /// What happened since it was made, or since the last lap.
+  [[nodiscard]] Costs lap();
+
+ private:
+  const AnyModel& model_;
+  Stopwatch watch_;
+  Costs before_;
+};
+
+/// {"ms":...,"wait_ms":...,"read_bytes":...,"expert_hits":...,"expert_misses":...,"major_faults":...}
+[[nodiscard]] std::string json_of(const Costs& costs);
+/// "1.8 GiB read for each of 12 further tokens, waited for it 62 % of the time; experts there 812 of 1024 times; 0 major faults"
+/// tokens = 0: bytes of all together.
+[[nodiscard]] std::string text_of(const Costs& costs, std::size_t tokens = 0);
+
+/// Major faults of this process so far.
+[[nodiscard]] std::uint64_t major_faults();
+
+}  // namespace mica::program

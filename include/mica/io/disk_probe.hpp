@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How fast a disk reads when nothing of it is in memory: in order, as streamed weights are read, and scattered, as rows of an
+// embedding are.
+//
+//   in order    | 4 MiB | 4 MiB | 4 MiB | ...      four under way
+//   scattered   .. | 4 KiB | .... | 4 KiB | ..      32 under way
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/base/rng.hpp"
+#include "mica/io/direct.hpp"
+#include "mica/io/read_queue.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace mica::io {
+
+/// Bytes per second.
+struct DiskSpeed {
+  double in_order = 0;
+  double scattered = 0;
+};
+
+/// Reads parts of one file past the page cache for some time. One thread; a buffer of 16 MiB.
+class DiskProbe {
+ public:
+  static constexpr std::size_t large_bytes = std::size_t{4} << 20, large_under_way = 4;
+  static constexpr std::size_t small_bytes = 4096, small_under_way = 32;
+
+  /// The file outlives the probe. Raises ErrorCode::unsupported where the system refuses direct reads or has no queue for them, so
+  /// that nobody takes the page cache for a disk, and ErrorCode::usage for a file of less than 4 MiB.
+  explicit DiskProbe(const File& file);
+
+  /// Takes twice `seconds`. Raises ErrorCode::failed for what cannot be read.
+  [[nodiscard]] DiskSpeed measure(double seconds = 0.5) {
+    const std::uint64_t blocks = file_.size() / large_bytes;
+    CounterRng random(static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()));
+    std::uint64_t next = random.next() % blocks;  // not always the same ones, which the device may remember
+    DiskSpeed speed;
+    speed.in_order =
+        rate(large_bytes, large_under_way, seconds, [&] { return next++ % blocks * large_bytes; });
+    speed.scattered = rate(small_bytes, small_under_way, seconds,
+                           [&] { return random.next() % (file_.size() / small_bytes) * small_bytes; });
+    return speed;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Keeps `under_way` reads under way; next() answers the offset of each.
+  template <class Next>
+  [[nodiscard]] double rate(std::size_t bytes, std::size_t under_way, double seconds, Next next);
+  [[nodiscard]] std::span<std::byte> place(std::uint64_t i, std::size_t bytes) const noexcept {
+    return aligned_.subspan(static_cast<std::size_t>(i) * bytes, bytes);
+  }
+
+  const File& file_;
+  detail::Descriptor fd_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::span<std::byte> aligned_;
+  ReadQueue queue_{small_under_way};  // ends before the memory it writes to
+};
+
+inline DiskProbe::DiskProbe(const File& file) : file_(file), fd_(detail::open_direct(file)) {
+  MICA_CHECK(fd_, unsupported, file.path(), ": direct reads are refused (", detail::errno_text(errno),
+             "), and others measure the page cache; use a file on another disk");
+  MICA_CHECK(file.size() >= large_bytes, usage, file.path(), ": has ", file.size(),
+             " bytes; measuring a disk needs ", large_bytes, " at least");
+  constexpr std::size_t bytes = large_bytes * large_under_way + DirectReader::alignment;
+  memory_.reset(new std::byte[bytes]);
+  aligned_ = detail::aligned_part({memory_.get(), bytes}, DirectReader::alignment);
+}
+
+template <class Next>
+double DiskProbe::rate(std::size_t bytes, std::size_t under_way, double seconds, Next next) {
+  std::uint64_t done = 0;
+  const auto begin = [&](std::uint64_t i) {
+    MICA_CHECK(queue_.begin(fd_.get(), next(), place(i, bytes), i), unsupported, file_.path(),
+               ": the system has no queue for reads (io_submit), without which a disk is not measured");
+  };
+  const auto start = Clock::now();
+  const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  for (std::size_t i = 0; i < under_way; ++i) begin(i);
+  std::size_t pending = under_way;
+  while (pending > 0) {
+    const ReadQueue::Done read = queue_.wait();
+    --pending;
+    MICA_CHECK(read.bytes > 0, failed, file_.path(), ": reading ", bytes, " bytes failed");
+    done += static_cast<std::uint64_t>(read.bytes);
+    if (passed() >= seconds) continue;
+    begin(read.tag);
+    ++pending;
+  }
+  return static_cast<double>(done) / passed();
+}
+
+}  // namespace mica::io
