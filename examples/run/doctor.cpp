@@ -4,9 +4,9 @@
 #include "console.hpp"
 #include "embedded.hpp"
 #include "json_text.hpp"
+#include "meter.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
-#include "mica/io/disk_probe.hpp"
 #include "mica/kernel/highway/byte_dots.hpp"
 #include "options.hpp"
 #include "targets.hpp"
@@ -74,8 +74,7 @@ std::string cpu_name() {
 
 /// What the disk of a file gives to streamed weights.
 std::vector<Fact> disk_facts(const std::string& path) {
-  const io::File file = io::File::open(path);
-  const io::DiskSpeed speed = io::DiskProbe(file).measure();
+  const io::DiskSpeed speed = disk_speed(io::File::open(path));
   const auto rate = [](std::string_view name, double bytes) {
     const auto whole = static_cast<std::uint64_t>(bytes);
     return Fact{name, join(whole), join(budget::size_text(whole), " a second")};

@@ -2,6 +2,9 @@
 #include "meter.hpp"
 
 #include "json_text.hpp"
+#include "mica/alloc/buffer.hpp"
+#include "mica/alloc/huge.hpp"
+#include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
 
 #include <algorithm>
@@ -45,6 +48,13 @@ std::string text_of(const Costs& costs, std::size_t tokens) {
     text += join("; experts there ", r.expert_hits, " of ", uses, " times");
   }
   return join(text, "; ", costs.faults, " major faults");
+}
+
+io::DiskSpeed disk_speed(const io::File& file) {
+  auto memory = alloc::Buffer<std::byte, alloc::Huge>::make({}, io::DiskProbe::memory_bytes);
+  MICA_CHECK(memory, budget, "measuring a disk needs ", budget::size_text(io::DiskProbe::memory_bytes),
+             " of memory");
+  return io::DiskProbe(file, memory->span()).measure();
 }
 
 std::uint64_t major_faults() {

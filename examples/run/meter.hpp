@@ -4,6 +4,7 @@
 // there, page faults.
 #pragma once
 
+#include "mica/io/disk_probe.hpp"
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/stats.hpp"
 
@@ -40,6 +41,9 @@ class Meter {
 /// "1.8 GiB read for each of 12 further tokens, waited for it 62 % of the time; experts there 812 of 1024 times; 0 major faults"
 /// tokens = 0: bytes of all together.
 [[nodiscard]] std::string text_of(const Costs& costs, std::size_t tokens = 0);
+
+/// How fast the disk of a file is; takes a second. Raises as io::DiskProbe.
+[[nodiscard]] io::DiskSpeed disk_speed(const io::File& file);
 
 /// Major faults of this process so far.
 [[nodiscard]] std::uint64_t major_faults();

@@ -163,7 +163,8 @@ void add_run(CLI::App& app, Options& o) {
       ->group(group);
   app.add_option(
          "--weights", o.choice.weights,
-         "how weights come into memory: mapped resident, or streamed, what the budget leaves no room for")
+         "how weights come into memory: mapped (also -sequential, -populated, -locked), resident, or streamed, "
+         "what the budget leaves no room for")
       ->each([&o](const std::string&) { o.weights_given = true; })
       ->type_name("NAME")
       ->group(group);

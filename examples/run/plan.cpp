@@ -5,9 +5,9 @@
 #include "fit.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
+#include "meter.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
-#include "mica/io/disk_probe.hpp"
 #include "mica/plan/solve.hpp"
 #include "plan_text.hpp"
 #include "verbs.hpp"
@@ -58,7 +58,7 @@ double steps_per_second(const gguf::Document& document, const plan::Plan& plan) 
   MICA_CHECK(
       plan.streamed_bytes > 0 && file != nullptr, usage, document.path(),
       ": --probe: nothing is streamed; use --weights streamed and a --memory that is less than the model");
-  return io::DiskProbe(*file).measure().in_order / static_cast<double>(plan.streamed_bytes);
+  return disk_speed(*file).in_order / static_cast<double>(plan.streamed_bytes);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include "mica/io/disk_probe.hpp"
 
 #include "io/temporary_folder.hpp"
+#include "mica/alloc/buffer.hpp"
+#include "mica/alloc/huge.hpp"
 #include "mica/base/error.hpp"
 
 #include <doctest/doctest.h>
@@ -13,13 +15,23 @@
 #include <vector>
 
 namespace mica::test {
+namespace {
+
+auto probe_memory() {
+  auto memory = alloc::Buffer<std::byte, alloc::Huge>::make({}, io::DiskProbe::memory_bytes);
+  REQUIRE(memory);
+  return memory;
+}
+
+}  // namespace
 
 TEST_CASE("a disk has a speed in order and another one scattered, or is refused by name") {
   const TemporaryFolder folder;
   const io::File file =
       io::File::open(folder.file("large", std::vector<std::byte>((std::size_t{9} << 20) + 5)));
+  auto memory = probe_memory();
   try {
-    const io::DiskSpeed speed = io::DiskProbe(file).measure(0.01);
+    const io::DiskSpeed speed = io::DiskProbe(file, memory->span()).measure(0.01);
     CHECK(speed.in_order > 0);
     CHECK(speed.scattered > 0);
   } catch (const Error& error) {  // a file system without direct reads
@@ -31,8 +43,9 @@ TEST_CASE("a disk has a speed in order and another one scattered, or is refused 
 TEST_CASE("a file that is too small to measure its disk is refused with the numbers") {
   const TemporaryFolder folder;
   const io::File file = io::File::open(folder.file("small", std::vector<std::byte>(1000)));
+  auto memory = probe_memory();
   try {
-    static_cast<void>(io::DiskProbe(file));
+    static_cast<void>(io::DiskProbe(file, memory->span()));
     FAIL("was measured");
   } catch (const Error& error) {
     const std::string text = error.what();

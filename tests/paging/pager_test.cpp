@@ -212,7 +212,7 @@ TEST_CASE("a pager is chosen by name, and an unknown name is refused with the kn
   const gguf::Document document = gguf::parse(bytes, "memory");
   const auto table = extents(document);
   budget::Ledger ledger;
-  for (const auto* kind : {"mapped", "resident"}) {
+  for (const auto* kind : {"mapped", "mapped-sequential", "mapped-populated", "mapped-locked", "resident"}) {
     CAPTURE(kind);
     paging::AnyPager<A> pager({document, table, 3}, A(ledger, Account::weights), {}, kind);
     CHECK(same_as_file(pager, document));
@@ -221,7 +221,7 @@ TEST_CASE("a pager is chosen by name, and an unknown name is refused with the kn
     return paging::AnyPager<A>({document, table, 3}, A(ledger, Account::weights), {}, "stremed");
   });
   CHECK(error.code() == ErrorCode::usage);
-  CHECK(mentions(error, "stremed", "mapped, resident"));
+  CHECK(mentions(error, "stremed", "mapped-locked, resident"));
   CHECK(ledger.used() == 0);
 }
 

@@ -3,7 +3,7 @@
 // How fast a disk reads when nothing of it is in memory: in order, as streamed weights are read, and scattered, as rows of an
 // embedding are.
 //
-//   in order    | 4 MiB | 4 MiB | 4 MiB | ...      four under way
+//   in order    | 4 MiB | 4 MiB | 4 MiB | ...      16 under way
 //   scattered   .. | 4 KiB | .... | 4 KiB | ..      32 under way
 #pragma once
 
@@ -16,7 +16,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 namespace mica::io {
@@ -27,15 +26,18 @@ struct DiskSpeed {
   double scattered = 0;
 };
 
-/// Reads parts of one file past the page cache for some time. One thread; a buffer of 16 MiB.
+/// Reads parts of one file past the page cache for some time, into memory of the caller. One thread.
 class DiskProbe {
  public:
-  static constexpr std::size_t large_bytes = std::size_t{4} << 20, large_under_way = 4;
+  static constexpr std::size_t large_bytes = std::size_t{4} << 20, large_under_way = 16;
   static constexpr std::size_t small_bytes = 4096, small_under_way = 32;
 
-  /// The file outlives the probe. Raises ErrorCode::unsupported where the system refuses direct reads or has no queue for them, so
-  /// that nobody takes the page cache for a disk, and ErrorCode::usage for a file of less than 4 MiB.
-  explicit DiskProbe(const File& file);
+  /// What the probe needs; huge pages (alloc/huge.hpp) as weights have them, since others make reads slower.
+  static constexpr std::size_t memory_bytes = large_bytes * large_under_way;
+
+  /// File and memory outlive the probe; memory begins at a multiple of 4,096. Raises ErrorCode::unsupported where the system refuses direct
+  /// reads or has no queue for them, so that nobody takes the page cache for a disk, and ErrorCode::usage for a file of less than 4 MiB.
+  DiskProbe(const File& file, std::span<std::byte> memory);
 
   /// Takes twice `seconds`. Raises ErrorCode::failed for what cannot be read.
   [[nodiscard]] DiskSpeed measure(double seconds = 0.5) {
@@ -57,24 +59,23 @@ class DiskProbe {
   template <class Next>
   [[nodiscard]] double rate(std::size_t bytes, std::size_t under_way, double seconds, Next next);
   [[nodiscard]] std::span<std::byte> place(std::uint64_t i, std::size_t bytes) const noexcept {
-    return aligned_.subspan(static_cast<std::size_t>(i) * bytes, bytes);
+    return memory_.subspan(static_cast<std::size_t>(i) * bytes, bytes);
   }
 
   const File& file_;
   detail::Descriptor fd_;
-  std::unique_ptr<std::byte[]> memory_;
-  std::span<std::byte> aligned_;
-  ReadQueue queue_{small_under_way};  // ends before the memory it writes to
+  std::span<std::byte> memory_;
+  ReadQueue queue_{small_under_way};
 };
 
-inline DiskProbe::DiskProbe(const File& file) : file_(file), fd_(detail::open_direct(file)) {
+inline DiskProbe::DiskProbe(const File& file, std::span<std::byte> memory)
+    : file_(file), fd_(detail::open_direct(file)), memory_(memory) {
   MICA_CHECK(fd_, unsupported, file.path(), ": direct reads are refused (", detail::errno_text(errno),
              "), and others measure the page cache; use a file on another disk");
   MICA_CHECK(file.size() >= large_bytes, usage, file.path(), ": has ", file.size(),
              " bytes; measuring a disk needs ", large_bytes, " at least");
-  constexpr std::size_t bytes = large_bytes * large_under_way + DirectReader::alignment;
-  memory_.reset(new std::byte[bytes]);
-  aligned_ = detail::aligned_part({memory_.get(), bytes}, DirectReader::alignment);
+  MICA_CHECK(memory.size() >= memory_bytes, usage, "measuring a disk needs memory of ", memory_bytes,
+             " bytes; found ", memory.size());
 }
 
 template <class Next>

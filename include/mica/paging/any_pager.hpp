@@ -18,7 +18,8 @@ namespace mica::paging {
 
 /// The pagers that a name on a command line can choose.
 template <mica::Allocator A>
-using Pagers = TypeList<Mapped<A>, Resident<A>, Streamed<A>>;
+using Pagers = TypeList<Mapped<A>, Mapped<A, io::MapAdvice::sequential>, Mapped<A, io::MapAdvice::populate>,
+                        Mapped<A, io::MapAdvice::locked>, Resident<A>, Streamed<A>>;
 
 template <mica::Allocator A = alloc::Huge>
 class AnyPager {

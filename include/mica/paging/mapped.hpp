@@ -11,9 +11,27 @@
 #include "mica/io/map.hpp"
 #include "mica/paging/concept.hpp"
 
+#include <string_view>
 #include <vector>
 
 namespace mica::paging {
+
+namespace detail {
+
+[[nodiscard]] constexpr std::string_view mapped_name(io::MapAdvice advice) noexcept {
+  switch (advice) {
+    case io::MapAdvice::sequential:
+      return "mapped-sequential";
+    case io::MapAdvice::populate:
+      return "mapped-populated";
+    case io::MapAdvice::locked:
+      return "mapped-locked";
+    default:
+      return "mapped";
+  }
+}
+
+}  // namespace detail
 
 template <mica::Allocator A = alloc::Huge, io::MapAdvice Advice = io::MapAdvice::lazy>
 class Mapped {
@@ -22,7 +40,7 @@ class Mapped {
   using Allocator = A;
   template <mica::Allocator B>
   using Rebind = Mapped<B, Advice>;
-  static constexpr std::string_view name = "mapped";
+  static constexpr std::string_view name = detail::mapped_name(Advice);
   static constexpr bool packs = false;
 
   Mapped(const Table& table, A allocator, LogSink log);
