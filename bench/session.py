@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import pathlib
-import random
 import shlex
 import statistics
 import subprocess
@@ -23,6 +22,7 @@ import time
 
 import first_token
 import peers
+import prompts
 
 MICA = str(peers.ROOT / "build/release/mica")
 
@@ -44,8 +44,7 @@ def text_of(command):
 def prepare(model, tokens, options, folder):
     """Reads a prompt and saves it, and compares the text that goes on after a restart with that of one run."""
     prompt, saved, again = (str(folder / name) for name in ("prompt.txt", "session", "again"))
-    letters = random.Random(tokens)
-    pathlib.Path(prompt).write_text("".join(letters.choice("abcdefgh") for _ in range(tokens - 2)))  # a token each, BOS, a space
+    pathlib.Path(prompt).write_text(prompts.of_tokens(tokens))
     run = [MICA, "complete", model, "-c", str(tokens + 64), "--temp", "0", "-q"] + options.mica
     begin = time.perf_counter()
     text_of(run + ["-f", prompt, "-n", "0", "--session", saved])

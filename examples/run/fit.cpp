@@ -61,7 +61,7 @@ void make_it_fit(const Options& options, const gguf::Document& document, OpenOpt
   if (!planned && file_bytes < budget / 4 * 3) return;
   plan::Question asked = question_of(open);
   if (!planned) asked.tokens = plan::least_tokens;
-  const plan::Freedom free{options.n_ctx == 0, !options.elements_given, !options.weights_given};
+  const plan::Freedom free{options.n_ctx == 0, !options.elements_given, !options.weights_given, !options.chunk_given};
   const auto rung = plan::Ladder<>(document, asked, budget, free).first_that_fits();
   if (!rung) {
     open.memory_bytes = budget;
@@ -71,6 +71,7 @@ void make_it_fit(const Options& options, const gguf::Document& document, OpenOpt
   if (!given_up.empty()) note(options, join("mica: to fit ", budget::size_text(budget), ": ", given_up));
   open.n_ctx = rung->question.model.n_ctx;
   open.choice = rung->question.choice;
+  open.chunk = rung->question.model.chunk;
 }
 
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open) {

@@ -129,6 +129,7 @@ void add_run(CLI::App& app, Options& o) {
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16))
       ->group(group)
+      ->each([&o](const std::string&) { o.chunk_given = true; })
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--memory", o.memory, "budget: 6GiB, 800M, 75% of what is available")
       ->type_name("SIZE")
@@ -161,10 +162,10 @@ void add_run(CLI::App& app, Options& o) {
                  "how prompts are computed: exact, or fast8, quicker and rounded once more")
       ->type_name("NAME")
       ->group(group);
-  app.add_option(
-         "--weights", o.choice.weights,
-         "how weights come into memory: mapped (also -sequential, -populated, -locked), resident, or streamed, "
-         "what the budget leaves no room for")
+  app.add_option("--weights", o.choice.weights,
+                 "how weights come into memory: mapped (also -sequential, -populated, -locked), resident, or "
+                 "streamed, "
+                 "what the budget leaves no room for")
       ->each([&o](const std::string&) { o.weights_given = true; })
       ->type_name("NAME")
       ->group(group);

@@ -19,7 +19,7 @@ struct Fixture {
   TinyModel tiny{[] {
     Recipe recipe = talking();
     recipe.layers = 8;
-    recipe.n_ctx = 6000;
+    recipe.n_ctx = 4200;
     return recipe;
   }()};
   TemporaryFolder folder;
@@ -28,7 +28,7 @@ struct Fixture {
 
   [[nodiscard]] static Question question() {
     Question question;
-    question.model = {.n_ctx = 6000, .chunk = 32, .logits_rows = 1, .log = {}};
+    question.model = {.n_ctx = 4200, .chunk = 32, .logits_rows = 1, .log = {}};
     question.threads = 2;
     return question;
   }
@@ -45,7 +45,7 @@ TEST_CASE("what fits is not changed") {
   const auto rung = Ladder<>(f.document, asked, f.peak(asked), {true, true, true}).first_that_fits();
   REQUIRE(rung);
   CHECK(plan::concessions(asked, *rung).empty());
-  CHECK(rung->plan.n_ctx == 6000);
+  CHECK(rung->plan.n_ctx == 4200);
 }
 
 TEST_CASE("keys and values give way first, then weights, and only what is free does") {
@@ -63,7 +63,7 @@ TEST_CASE("keys and values give way first, then weights, and only what is free d
   const auto brief = fit(smaller, {true, false, false});
   REQUIRE(brief);
   CHECK(brief->question.choice.cache_type_k == asked.choice.cache_type_k);
-  CHECK(brief->plan.n_ctx < 6000);
+  CHECK(brief->plan.n_ctx < 4200);
   CHECK(brief->plan.n_ctx > 2000);
   const auto streamed = fit(full - 20000, {false, false, true});
   REQUIRE(streamed);
@@ -73,19 +73,50 @@ TEST_CASE("keys and values give way first, then weights, and only what is free d
   CHECK_FALSE(fit(1000, {true, true, true}));
 }
 
+TEST_CASE("prompts are read in smaller steps before a streamed model's context gets very short") {
+  const Fixture f;
+  Question asked = f.question();
+  asked.model.chunk = 512;
+  Question least = asked;
+  least.model.chunk = 32;
+  least.model.n_ctx = plan::least_tokens;
+  least.choice.cache_type_k = least.choice.cache_type_v = "Q8_0";
+  least.choice.weights = "streamed";
+  const auto fit = [&](std::uint64_t budget, bool chunk) {
+    return Ladder<>(f.document, asked, budget, {true, true, true, chunk}).first_that_fits();
+  };
+  const auto brief = fit(f.peak(least), false);
+  REQUIRE(brief);
+  CHECK(brief->question.model.chunk == 512);
+  CHECK(brief->plan.n_ctx < plan::least_tokens);
+  const auto rung = fit(f.peak(least), true);
+  REQUIRE(rung);
+  CHECK(rung->question.model.chunk == 32);
+  CHECK(rung->plan.n_ctx >= plan::least_tokens);
+  CHECK(plan::concessions(asked, *rung).find("prompts in steps of 32 tokens") != std::string::npos);
+  least.model.n_ctx = format::tile_tokens;
+  least.model.chunk = plan::least_chunk;
+  const auto last = fit(f.peak(least), true);
+  REQUIRE(last);
+  CHECK(last->plan.n_ctx == format::tile_tokens);
+  CHECK_FALSE(fit(f.peak(least) - 1, true));
+}
+
 TEST_CASE("whatever fits is opened within its budget and runs to the end of its context") {
   const Fixture f;
   const std::uint64_t full = f.peak(f.question());
   std::size_t opened = 0;
-  for (std::uint64_t budget = full; budget > full / 20; budget -= full / 20) {
+  for (std::uint64_t budget = full; budget > full / 20; budget -= full / 12) {
     const auto rung = Ladder<>(f.document, f.question(), budget, {true, true, true}).first_that_fits();
     if (!rung) continue;
     CAPTURE(plan::concessions(f.question(), *rung));
     CHECK(rung->plan.peak_bytes <= budget);
     const auto& q = rung->question;
-    auto model =
-        open(f.path,
-             {.n_ctx = q.model.n_ctx, .chunk = 32, .threads = 2, .memory_bytes = budget, .choice = q.choice});
+    auto model = open(f.path, {.n_ctx = q.model.n_ctx,
+                               .chunk = q.model.chunk,
+                               .threads = 2,
+                               .memory_bytes = budget,
+                               .choice = q.choice});
     auto session = model.session();
     REQUIRE(session.feed(random_ids(rung->plan.n_ctx, 258)) == model::StepStatus::ok);
     CHECK(session.logits().size() > 0);

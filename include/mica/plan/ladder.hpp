@@ -2,7 +2,7 @@
 //
 // What gives way when a model does not fit, in the order in which it is missed least:
 //
-//   as asked -> a shorter context -> keys and values in Q8_0 -> weights that are streamed
+//   as asked -> a shorter context -> keys and values in Q8_0 -> weights that are streamed -> prompts in smaller steps
 //
 // Only what somebody has not asked for gives way.
 #pragma once
@@ -24,6 +24,7 @@ struct Freedom {
   bool context = false;
   bool elements = false;  // of keys and values
   bool weights = false;   // how they come into memory
+  bool chunk = false;     // tokens of a step; each step is a pass over weights that are streamed
 };
 
 /// A question that fits, and its plan.
@@ -35,6 +36,8 @@ struct Rung {
 /// Tokens for which a context is not shortened further to keep keys and values in F16, and for which it is to keep weights in memory.
 inline constexpr std::size_t comfortable_tokens = 8192;
 inline constexpr std::size_t least_tokens = 2048;
+/// Steps of fewer tokens than this save nothing worth a pass over the weights.
+inline constexpr std::size_t least_chunk = 16;
 
 /// Walks down the rungs of one question.
 template <class Families = arch::All>
@@ -52,13 +55,15 @@ class Ladder {
     if (auto rung = at(small)) return rung;
     if (auto rung = shorter(small, std::min(most, least_tokens), most)) return rung;
     if (!free_.weights) return shorter(small, format::tile_tokens, most);
-    for (Question streamed : {asked_, small}) {
-      streamed.choice.weights = paging::Streamed<>::name;
-      if (free_.context) streamed.model.n_ctx = std::min(most, comfortable_tokens / 2);
-      if (auto rung = at(streamed)) return rung;
-      if (auto rung = shorter(streamed, format::tile_tokens, streamed.model.n_ctx)) return rung;
+    const std::size_t least = free_.chunk ? std::min(asked_.model.chunk, least_chunk) : asked_.model.chunk;
+    std::size_t chunk = asked_.model.chunk;
+    for (;; chunk = std::max(chunk / 4, least)) {
+      for (const Question& question : {asked_, small}) {
+        if (auto rung = streamed(question, chunk, std::min(most, least_tokens), most)) return rung;
+      }
+      if (chunk == least) break;
     }
-    return std::nullopt;
+    return streamed(small, chunk, format::tile_tokens, most);
   }
 
  private:
@@ -70,6 +75,15 @@ class Ladder {
     n_ctx_ = std::max(n_ctx_, plan.n_ctx);
     if (plan.peak_bytes > budget_) return std::nullopt;
     return Rung{std::move(question), std::move(plan)};
+  }
+  /// With so many tokens of context at least, and `most` at most.
+  [[nodiscard]] std::optional<Rung> streamed(Question question, std::size_t chunk, std::size_t least,
+                                             std::size_t most) {
+    question.choice.weights = paging::Streamed<>::name;
+    question.model.chunk = chunk;
+    if (free_.context) question.model.n_ctx = std::min(most, comfortable_tokens / 2);
+    if (auto rung = at(question)) return rung;
+    return shorter(question, least, question.model.n_ctx);
   }
   /// With the longest context that fits, if that has so many tokens at least.
   [[nodiscard]] std::optional<Rung> shorter(Question question, std::size_t least, std::size_t most) {
@@ -106,6 +120,9 @@ class Ladder {
   if (before.weights != now.weights) {
     add(join("weights ", now.weights, " (", budget::size_text(rung.plan.streamed_bytes),
              " read for each step)"));
+  }
+  if (asked.model.chunk != rung.question.model.chunk) {
+    add(join("prompts in steps of ", rung.question.model.chunk, " tokens"));
   }
   return text;
 }
