@@ -4,8 +4,8 @@
 
 usage: bench/session.py MODEL... [--tokens 4096 16384] [--runs 5] [--json bench/results/session.json] [-- OPTIONS...]
 
-For each model and length: a prompt is read and saved (mica complete -n 0 --session), and the text that goes on after a restart is compared with
-that of one run. When all are saved, processes are started that go on with one token, and the time until it stands on stdout is taken: with the
+For each model and length: a prompt is read and saved (mica complete -n 0 --session), and at the shortest length the text that goes on after a restart
+is compared with that of one run. When all are saved, processes are started that go on with one token, and the time until it stands on stdout is taken: with the
 saved file in the page cache, with the file dropped from it, and, for comparison, of a process that goes on with one byte of text and no session
 (loading the model and one step). OPTIONS go to every run of mica.
 """
@@ -41,20 +41,25 @@ def text_of(command):
     return done.stdout.rstrip(b"\n")
 
 
+def compare(model, run, prompt, again):
+    """The text that goes on after a restart with that of one run."""
+    whole = text_of(run + ["-f", prompt, "-n", "8"])
+    parts = text_of(run + ["-f", prompt, "-n", "3", "--session", again]) + text_of(run + ["-n", "5", "--session", again])
+    if whole != parts:
+        sys.exit(f"{model}: after a restart the text is another one")
+    os.remove(again)
+
+
 def prepare(model, tokens, options, folder):
-    """Reads a prompt and saves it, and compares the text that goes on after a restart with that of one run."""
+    """Reads a prompt and saves it."""
     prompt, saved, again = (str(folder / name) for name in ("prompt.txt", "session", "again"))
     pathlib.Path(prompt).write_text(prompts.of_tokens(tokens))
     run = [MICA, "complete", model, "-c", str(tokens + 64), "--temp", "0", "-q"] + options.mica
     begin = time.perf_counter()
     text_of(run + ["-f", prompt, "-n", "0", "--session", saved])
     read = time.perf_counter() - begin
-
-    whole = text_of(run + ["-f", prompt, "-n", "8"])
-    parts = text_of(run + ["-f", prompt, "-n", "3", "--session", again]) + text_of(run + ["-n", "5", "--session", again])
-    if whole != parts:
-        sys.exit(f"{model}: after a restart the text is another one")
-    os.remove(again)
+    if tokens == min(options.tokens):
+        compare(model, run, prompt, again)
     return {"run": run, "saved": saved, "model": pathlib.Path(model).name, "tokens": tokens,
             "session_bytes": os.path.getsize(saved), "read_and_save_ms": read * 1e3}
 
