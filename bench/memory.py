@@ -6,7 +6,8 @@ usage: bench/memory.py MODEL BUDGET... [--tokens 16] [--prompt 64] [--context 51
                        [-- OPTIONS...]
 
 For each budget (1GiB, 800MiB) a cgroup is made whose limit is the budget and 5 %, without swap, page cache included, and mica complete runs in it
-with --memory BUDGET, as somebody would call it: what gives way is its choice, and is shown. MODEL is a file that mica synth wrote. The disk is measured
+with --memory BUDGET, as somebody would call it: what gives way is its choice, and is shown. MODEL is a file that mica synth wrote; tokens are drawn nearly at
+random, so that experts differ from one to the next, and the file is taken out of the page cache before each run. The disk is measured
 before and after by mica doctor: reads of the same file in order, past the page cache. --unlimited runs the same without a budget and a cgroup, in turns with the
 other. --peer runs a command in the same cgroup ({model} stands for the file), such as llama-bench in a chroot, and prints what it says. OPTIONS go to
 every run of mica. Needs root and a memory controller, v1 or v2.
@@ -75,6 +76,15 @@ class Cage:
                 time.sleep(0.1)
 
 
+DRAW = ["--temp", "100", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--seed", "1"]
+
+
+def drop(path):
+    """Takes a file out of the page cache, where it would be nobody's."""
+    with open(path, "rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def checked(done, command):
     if done.returncode != 0:
         sys.exit(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stderr}")
@@ -104,13 +114,14 @@ def median_of(runs):
 
 
 def measure(options, budget, prompt):
-    run = [MICA, "complete", options.model, "-f", prompt, "-n", str(options.tokens + 1), "--temp", "0", "--ignore-eos", "-c",
-           str(options.context), "--json", "--stats"] + options.mica
+    run = [MICA, "complete", options.model, "-f", prompt, "-n", str(options.tokens + 1), "--ignore-eos", "-c", str(options.context),
+           "--json", "--stats"] + DRAW + options.mica
     limit = int(bytes_of(budget) * 1.05)
     disk, limited, unlimited = [disk_rate(options.model)], [], []
     cage = Cage(limit)
     for _ in range(options.rounds):
         command = run + ["--memory", budget]
+        drop(options.model)
         limited.append(speeds(cage.run(command), command))
         if options.unlimited:
             unlimited.append(speeds(subprocess.run(run, capture_output=True, text=True), run))
@@ -125,6 +136,7 @@ def measure(options, budget, prompt):
     if options.peer:
         cage = Cage(limit)
         command = shlex.split(options.peer.format(model=options.model))
+        drop(options.model)
         done = cage.run(command)
         result["peer"] = {"command": options.peer, "exit_code": done.returncode, "said": done.stdout[-600:], **cage.facts()}
         cage.remove()

@@ -3,8 +3,12 @@
 #include "mica/io/map.hpp"
 
 #include "io/temporary_folder.hpp"
+#include "shared.hpp"
 
 #include <algorithm>
+#include <vector>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace mica::test {
 namespace {
@@ -15,12 +19,41 @@ TEST_CASE("a mapping shows the bytes of the file under every advice") {
   const TemporaryFolder folder;
   const auto bytes = numbered_bytes(3 * 4096 + 17);
   const io::File file = io::File::open(folder.file("numbers", bytes));
-  for (const auto advice : {MapAdvice::lazy, MapAdvice::sequential, MapAdvice::populate, MapAdvice::locked}) {
+  for (const auto advice : {MapAdvice::lazy, MapAdvice::scattered, MapAdvice::sequential, MapAdvice::populate,
+                            MapAdvice::locked}) {
     const io::Mapping mapping(file, advice);
     CHECK(std::ranges::equal(mapping.bytes(), bytes));
     mapping.prefetch(1, 5000);
     mapping.prefetch(bytes.size(), 0);
   }
+}
+
+/// Pages of a mapping that are in memory.
+std::size_t pages_there(const io::Mapping& mapping) {
+  std::vector<unsigned char> there(mapping.bytes().size() / 4096);
+  auto* const at = const_cast<std::byte*>(mapping.bytes().data());
+  REQUIRE(::mincore(at, mapping.bytes().size(), there.data()) == 0);
+  return static_cast<std::size_t>(std::ranges::count_if(there, [](unsigned char p) { return (p & 1) != 0; }));
+}
+
+TEST_CASE("scattered pages come alone, and what is forgotten leaves memory") {
+  const TemporaryFolder folder;
+  const auto bytes = numbered_bytes(600 * 4096);
+  const io::File file = io::File::open(folder.file("numbers", bytes));
+  ::fsync(file.descriptor());
+  const io::Mapping mapping(file, MapAdvice::scattered);
+  mapping.forget(file, 0, bytes.size());
+  if (pages_there(mapping) == 600) {
+    skipped("pages that come and go", "this file system is memory");
+    return;
+  }
+  const auto touch = [&](std::size_t page) { return mapping.bytes()[page * 4096] == bytes[page * 4096]; };
+  CHECK(pages_there(mapping) == 0);
+  CHECK((touch(100) && touch(300) && touch(301)));
+  CHECK(pages_there(mapping) == 3);
+  mapping.forget(file, 290 * 4096 + 5, 11 * 4096);
+  CHECK(pages_there(mapping) == 1);
+  CHECK(touch(300));
 }
 
 TEST_CASE("an empty file maps to no bytes") {

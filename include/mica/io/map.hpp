@@ -15,6 +15,7 @@ namespace mica::io {
 /// When the pages of a mapping are read.
 enum class MapAdvice : unsigned char {
   lazy,        ///< when touched
+  scattered,   ///< when touched, and nothing around it: for single rows of a large table
   sequential,  ///< when touched, far ahead: for one pass from front to back
   populate,    ///< all of them now
   locked,      ///< all of them now, and kept; without the permission, as `populate` with a warning
@@ -40,6 +41,9 @@ class Mapping {
   /// Asks the system to begin reading a part of the file; returns at once, and a refusal changes nothing.
   /// Requires offset + count <= bytes().size().
   void prefetch(std::size_t offset, std::size_t count) const noexcept;
+  /// Gives back the memory of a part: pages that nobody else maps leave the page cache too. They come again when they are touched.
+  /// `file` is the one that is mapped. Requires offset + count <= bytes().size().
+  void forget(const File& file, std::size_t offset, std::size_t count) const noexcept;
 
  private:
   void lock(const std::string& path, LogSink log) const;
@@ -59,6 +63,7 @@ inline Mapping::Mapping(const File& file, MapAdvice advice, LogSink log) {
              " bytes failed: ", detail::errno_text(errno));
   bytes_ = {static_cast<std::byte*>(at), size};
   if (advice == MapAdvice::sequential) ::madvise(at, size, MADV_SEQUENTIAL);
+  if (advice == MapAdvice::scattered) ::madvise(at, size, MADV_RANDOM);
 #ifndef MAP_POPULATE
   if (advice == MapAdvice::populate) ::madvise(at, size, MADV_WILLNEED);
 #endif
@@ -77,6 +82,19 @@ inline void Mapping::prefetch(std::size_t offset, std::size_t count) const noexc
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t start = offset / page * page;
   ::madvise(bytes_.data() + start, offset - start + count, MADV_WILLNEED);
+}
+
+inline void Mapping::forget([[maybe_unused]] const File& file, std::size_t offset,
+                            std::size_t count) const noexcept {
+  MICA_ASSERT(offset <= bytes_.size() && count <= bytes_.size() - offset);
+  if (count == 0) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t start = offset / page * page, end = (offset + count + page - 1) / page * page;
+  ::madvise(bytes_.data() + start, std::min(end, bytes_.size()) - start, MADV_DONTNEED);
+#ifdef POSIX_FADV_DONTNEED
+  ::posix_fadvise(file.descriptor(), static_cast<::off_t>(start), static_cast<::off_t>(end - start),
+                  POSIX_FADV_DONTNEED);
+#endif
 }
 
 }  // namespace mica::io

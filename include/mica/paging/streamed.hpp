@@ -78,12 +78,19 @@ class Streamed {
     bool used = false;
   };
 
+  /// A tensor of which a step touches some rows where they are mapped.
+  struct Rows {
+    const io::File* file;
+    Extent tensor;
+  };
+
   void find_groups(const Table& table);
   void add_stretches(const Table& table, Group& group, std::vector<std::size_t> tensors);
   [[nodiscard]] std::uint64_t make_experts(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
   void keep(const Table& table, A allocator, LogSink log);
   void map(const Table& table, LogSink log);
   void read_ahead() noexcept;
+  void forget_rows() noexcept;
   /// Whether the group passes through the ring: as the step's input group 0 does not.
   [[nodiscard]] bool streams(std::size_t group) const noexcept {
     return group < place_.size() && place_[group] != nowhere && !residency_.stays[place_[group]];
@@ -101,7 +108,8 @@ class Streamed {
   std::vector<std::size_t> kept_at_;      // by tensor: its number there
   std::vector<const std::byte*> data_;    // by tensor
   std::vector<const std::byte*> mapped_;  // by tensor
-  std::vector<io::Mapping> mappings_;
+  std::vector<io::Mapping> mappings_;     // by source
+  std::vector<Rows> rows_;
   std::optional<ReadRing<A>> ring_;
   std::optional<ExpertCache<A>> experts_;
   std::size_t next_ = 0;  // place of the group to be read next
@@ -216,13 +224,15 @@ template <mica::Allocator A, class L>
 void Streamed<A, L>::map(const Table& table, LogSink log) {
   std::vector<std::span<const std::byte>> sources;
   for (const gguf::Source& source : table.document.sources()) {
-    if (source.file() != nullptr) mappings_.emplace_back(*source.file(), io::MapAdvice::lazy, log);
+    if (source.file() != nullptr) mappings_.emplace_back(*source.file(), io::MapAdvice::scattered, log);
     sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
   }
   for (std::size_t i = 0; i < table.tensors.size(); ++i) {
     const Extent& tensor = table.tensors[i];
     mapped_[i] = sources[tensor.source].data() + tensor.offset;
     data_[i] = kept_at_[i] == nowhere ? mapped_[i] : kept_->data(kept_at_[i]);
+    const io::File* const file = table.document.sources()[tensor.source].file();
+    if (tensor.group == 0 && data_[i] == mapped_[i] && file != nullptr) rows_.push_back({file, tensor});
   }
 }
 
@@ -259,11 +269,21 @@ void Streamed<A, L>::release(std::size_t group) noexcept {
   if (A::dry) return;
   if (group > head_ && experts_) return experts_->release(group - head_ - 1);
   if (group == head_) head_used_ = false;
+  if (group == 0) forget_rows();
   if (!streams(group) || !groups_[group].used) return;
   groups_[group].used = false;
   ring_->forget(group);
   for (const Part& part : groups_[group].parts) data_[part.tensor] = mapped_[part.tensor];
   read_ahead();
+}
+
+/// Rows that were touched leave memory, and the page cache.
+template <mica::Allocator A, class L>
+void Streamed<A, L>::forget_rows() noexcept {
+  for (const auto& [file, rows] : rows_) {
+    mappings_[rows.source].forget(*file, static_cast<std::size_t>(rows.offset),
+                                  static_cast<std::size_t>(rows.bytes));
+  }
 }
 
 /// Begins to read the group that is used next, if there is room.
