@@ -73,7 +73,7 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
   reading_ = true;
   if (options_.stats) meter_.emplace(model_.transformer());
   check_room(session, prompt.size());
-  unfed_ = 0;
+  unfed_.clear();
   const std::size_t before = session.tokens().size();
   if (options_.n_predict == 0) return read_only(session, prompt);
   const auto write = [&](auto& drafter) {
@@ -86,17 +86,23 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
   result_ = draft_ ? write(draft_->drafter()) : write(drafter_);
   const std::size_t fed = session.tokens().size() + result_.shifted - before;
   const std::size_t read = std::min(prompt.size(), fed);
-  unfed_ = result_.tokens.size() - (fed - read);
+  const auto& tokens = result_.tokens;
+  unfed_.assign(tokens.begin() + static_cast<std::ptrdiff_t>(fed - read), tokens.end());
   show_end();
   return exit_code(result_.reason);
 }
 
-/// -n 0: the prompt is read, for its time.
+/// -n 0: the prompt is read, for its time, or for a session that is saved: it goes on with its last token, whose logits no file keeps.
 int Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> prompt) {
+  const std::size_t before = session.tokens().size();
+  const std::size_t now = prompt.size() - (options_.session.empty() ? 0 : 1);
   const Stopwatch reading;
-  const auto status = session.feed(prompt, generate_.cancel);
+  const auto status = session.feed(prompt.first(now), generate_.cancel);
   MICA_CHECK(status != model::StepStatus::read_failed, failed, model::text(status));
-  result_.timings.prompt = {prompt.size(), reading.seconds()};
+  result_.timings.prompt = {now, reading.seconds()};
+  for (const TokenId id : prompt) sampler_.accept(id);
+  const auto rest = prompt.subspan(session.tokens().size() - before);
+  unfed_.assign(rest.begin(), rest.end());
   if (status == model::StepStatus::no_memory) result_.reason = StopReason::no_memory;
   if (interrupted()) result_.reason = StopReason::cancelled;
   show_end();

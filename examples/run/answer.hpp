@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace mica::program {
 
@@ -42,10 +43,8 @@ class Answerer {
   /// The text of the last answer.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const GenerateResult& result() const noexcept { return result_; }
-  /// Tokens of the last answer that the session has not taken: the last one, as a rule.
-  [[nodiscard]] std::span<const TokenId> unfed() const noexcept {
-    return std::span(result_.tokens).last(unfed_);
-  }
+  /// Tokens that the session has not taken: the last one of the answer, as a rule.
+  [[nodiscard]] std::span<const TokenId> unfed() const noexcept { return unfed_; }
   [[nodiscard]] sample::SamplerState sampler_state() const { return sampler_.save(); }
   void restore_sampler(const sample::SamplerState& state) noexcept { sampler_.restore(state); }
 
@@ -67,7 +66,7 @@ class Answerer {
   GenerateOptions generate_;
   GenerateResult result_;
   std::string text_;
-  std::size_t unfed_ = 0;       // tokens of the result
+  std::vector<TokenId> unfed_;
   std::optional<Meter> meter_;  // with --stats
   Costs lap_, prompt_costs_, answer_costs_;
   bool reading_ = true;  // the prompt

@@ -40,9 +40,8 @@ struct Options {
   // The model
   model::Choice choice;
   bool elements_given = false;  // somebody asked for -ctk or -ctv
-  bool chunk_given = false;
-  bool weights_given = false;   // for --weights
   bool chunk_given = false;     // for --chunk
+  bool weights_given = false;   // for --weights
   std::size_t n_ctx = 0;
   std::size_t chunk = 512;
   std::size_t threads = 0;

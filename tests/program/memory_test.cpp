@@ -9,14 +9,6 @@
 namespace mica::test {
 namespace {
 
-/// The first number of that name in an answer in JSON.
-std::uint64_t number(const Ran& ran, const std::string& key) {
-  REQUIRE_MESSAGE(ran.code == 0, ran.err);
-  const std::size_t at = ran.out.find("\"" + key + "\":");
-  REQUIRE(at != std::string::npos);
-  return std::stoull(ran.out.substr(at + key.size() + 3));
-}
-
 /// A number of a plan.
 std::uint64_t planned(const Words& model, const std::string& key, const std::string& budget = "1G") {
   return number(mica(Words{"plan"} + model + Words{"--json", "--memory", budget}), key);
@@ -59,7 +51,9 @@ TEST_CASE("stats tell what a step reads: of streamed weights what the plan says,
   const Ran ran = mica(Words{"complete"} + streamed + text + Words{"--memory", less});
   const std::uint64_t step = planned(streamed, "streamed_bytes", less);
   CHECK(step > 0);
-  CHECK(number(ran, "read_bytes") == step);  // of the prompt, which is one step
+  const std::uint64_t read = number(ran, "read_bytes");  // of the prompt, which is one step
+  CHECK(read <= step);
+  CHECK(read + 4096 > step);  // the file's last block is not whole
   const Ran resident = mica(Words{"complete"} + model + text);
   CHECK(number(resident, "read_bytes") == 0);
   CHECK(number(resident, "wait_ms") == 0);

@@ -144,4 +144,12 @@ inline bool has(const std::string& text, std::string_view part) {
   return found;
 }
 
+/// The first number of that name in an answer in JSON.
+inline std::uint64_t number(const Ran& ran, const std::string& key) {
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  const std::size_t at = ran.out.find("\"" + key + "\":");
+  REQUIRE(at != std::string::npos);
+  return std::stoull(ran.out.substr(at + key.size() + 3));
+}
+
 }  // namespace mica::test

@@ -43,6 +43,27 @@ TEST_CASE("a prompt that changed keeps what is common, and answers as a run of i
   }
 }
 
+TEST_CASE(
+    "a prompt that is only read is gone on with as if it had been answered, without its last token being "
+    "read twice") {
+  const TemporaryFolder folder;
+  std::vector<Words> models = {{"complete"}};
+  if (const auto kit = shared_dir("a hybrid whose prompt is only read", "conformance/models"))
+    models.push_back({"complete", (*kit / "qwen35.Q8_0.gguf").string()});
+  for (const Words& model : models) {
+    const std::string file = folder.path(join("story", model.size()));
+    const Words tell = model + Words{"-c", "128", "--seed", "5"} + sampling,
+                prompt = {"-p", "Once upon a time there was a king"};
+    const Words read = tell + prompt + Words{"-n", "0", "--json"};
+    const auto tokens_read = [&](const Words& more) {
+      return number(mica(read + more + Words{"-q"}), "prompt_n");
+    };
+    CHECK(tokens_read({}) == tokens_read({"--session", file}) + 1);  // whose logits the next run wants
+    const std::string whole = said(tell + prompt + Words{"-n", "9"});
+    CHECK(said(tell + Words{"-n", "9", "--session", file}) == whole);
+  }
+}
+
 TEST_CASE("a conversation goes on in the next run") {
   const TemporaryFolder folder;
   const std::string file = folder.path("chat");
