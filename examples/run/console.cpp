@@ -61,7 +61,9 @@ void write_error(std::string_view text) { static_cast<void>(write_all(STDERR_FIL
 LogSink log_to_stderr(const Options& options) {
   const auto write = [](void* context, LogLevel level, std::string_view message) {
     const auto& o = *static_cast<const Options*>(context);
-    if (level == LogLevel::warning || o.verbose) note(o, join("mica: ", message));
+    const std::string line = join("mica: ", message);
+    if (level == LogLevel::error) return write_error(line + "\n");
+    if (level == LogLevel::warning || o.verbose) note(o, line);
   };
   return {write, const_cast<Options*>(&options)};
 }

@@ -81,7 +81,7 @@ std::vector<std::string> oddities_of(const gguf::Document& document) {
   for (const gguf::TensorInfo& tensor : document.tensors()) {
     if (tensor.empty()) found.push_back(join("tensor '", escaped(tensor.name), "' has no values"));
   }
-  if (document.sources().size() > 1)
+  if (document.sources().size() > 1 && !document.packed())
     found.push_back(join(document.sources().size(), " files make this model"));
   if (!metadata.contains("tokenizer.ggml.tokens")) found.push_back("no vocabulary");
   return found;
@@ -143,7 +143,7 @@ std::string tensor_json(const gguf::TensorInfo& tensor) {
   for (std::size_t d = 0; d < tensor.n_dims; ++d) shape += join(d == 0 ? "" : ",", tensor.dims[d]);
   return join("{\"name\":", json_string(tensor.name), ",\"shape\":[", shape, "],\"type\":\"",
               tensor.format.name, "\",\"bytes\":", tensor.bytes, ",\"offset\":", tensor.offset,
-              ",\"file\":", tensor.source, "}");
+              ",\"file\":", tensor.source, ",\"packed\":", tensor.packed, "}");
 }
 
 std::string sums_json(const std::vector<std::pair<std::string, Sum>>& sums) {
@@ -166,7 +166,8 @@ std::string document_json(const gguf::Document& document) {
   for (const std::string& oddity : oddities_of(document))
     oddities += join(oddities.empty() ? "" : ",", json_string(oddity));
   return join("{\"path\":", json_string(document.path()), ",\"version\":", document.version(),
-              ",\"alignment\":", document.alignment(), ",\"files\":", document.sources().size(),
+              ",\"alignment\":", document.alignment(), ",\"packed\":", document.packed(),
+              ",\"files\":", document.sources().size(),
               ",\"parameters\":", parameters(document), ",\"tensor_bytes\":", tensor_bytes(document),
               ",\"chat_template\":", metadata.contains("tokenizer.chat_template"), ",\"metadata\":{", keys,
               "},\"types\":", sums_json(sums_by(document.tensors(), type_key)),
@@ -190,7 +191,9 @@ std::string sums_text(std::string_view title, const std::vector<std::pair<std::s
 
 std::string document_text(const gguf::Document& document, bool with_tensors) {
   const gguf::Metadata& metadata = document.metadata();
-  std::string text = join(document.path(), ": GGUF ", document.version(), ", ", document.tensors().size(),
+  const std::string packed =
+      document.packed() ? join("packed in ", document.sources().size() + 1, " files, ") : std::string();
+  std::string text = join(document.path(), ": GGUF ", document.version(), ", ", packed, document.tensors().size(),
                           " tensors, ", budget::size_text(tensor_bytes(document)), ", ", parameters(document),
                           " parameters, ", metadata.contains("tokenizer.chat_template") ? "with" : "without",
                           " a chat template\n\nmetadata\n");

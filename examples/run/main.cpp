@@ -32,6 +32,7 @@ constexpr std::pair<std::string_view, int (*)(const Options&)> verbs[] = {
     {"imatrix", imatrix},
     {"quantize", quantize_file},
     {"convert", convert_folder},
+    {"pack", pack_model},
     {"synth", synth},
     {"plan", plan},
     {"doctor", doctor},

@@ -34,7 +34,7 @@ struct Verb {
 };
 
 // m model, p prompt, c chat, k session, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench,
-// e perplexity, d inspect, q quantize, h convert, a imatrix, y synth, n plan
+// e perplexity, d inspect, q quantize, h convert, w pack, a imatrix, y synth, n plan
 constexpr Verb verbs[] = {
     {"run", "complete or answer once; chat when there is no prompt", "mpckrso",
      "mica run model.gguf \"Why is the sky blue?\""},
@@ -55,6 +55,8 @@ constexpr Verb verbs[] = {
      "mica quantize model-f16.gguf model-q4.gguf Q4_K_M --dry-run"},
     {"convert", "a Hugging Face folder as one file: DIR OUT TYPE", "moh",
      "mica convert Qwen3-0.6B qwen3.gguf --dry-run"},
+    {"pack", "a model as a folder that loads and streams sooner: IN DIR", "mow",
+     "mica pack model.gguf model.packed"},
     {"synth", "a file of a published model's shape with random weights: SHAPE TYPE OUT", "oy",
      "mica synth llama-8b Q4_K_M llama-8b.gguf"},
     {"plan", "what a model needs, before it is loaded", "morn", "mica plan model.gguf -c 8192 --memory 6GiB"},
@@ -63,7 +65,7 @@ constexpr Verb verbs[] = {
 };
 
 void add_model(CLI::App& app, Options& o) {
-  app.add_option("-m,--model,model", o.model, "GGUF file; of a sharded model any shard")
+  app.add_option("-m,--model,model", o.model, "GGUF file, of a sharded model any shard; or a packed folder")
       ->type_name("FILE")
       ->group("Model");
 }
@@ -392,6 +394,14 @@ void add_convert(CLI::App& app, Options& o) {
       ->group(group);
 }
 
+void add_pack(CLI::App& app, Options& o) {
+  const std::string group = "Pack";
+  app.add_option("words", o.words, "the folder; made where it is missing")->type_name("DIR")->group(group);
+  app.add_flag("--dry-run", o.dry_run, "show every file with its size, write nothing")->group(group);
+  app.add_flag("--verify", o.verify, "of a packed folder: read all of it, and compare every checksum")
+      ->group(group);
+}
+
 void add_synth(CLI::App& app, Options& o) {
   const std::string group = "Synth";
   app.add_option("words", o.words,
@@ -446,6 +456,7 @@ void add_groups(CLI::App& app, const Verb& verb, Options& o) {
       {'q', add_quantize},
       {'a', add_imatrix},
       {'h', add_convert},
+      {'w', add_pack},
       {'y', add_synth},
       {'n', add_plan},
       {'d', [](CLI::App& a,

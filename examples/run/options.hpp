@@ -109,8 +109,11 @@ struct Options {
   // imatrix, beside output and chunks
   bool process_output = false;
 
-  // quantize, convert and synth
+  // quantize, convert, pack and synth
   bool dry_run = false;
+
+  // pack
+  bool verify = false;
 
   // quantize
   std::string imatrix;  // a file

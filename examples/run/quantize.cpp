@@ -206,6 +206,8 @@ int quantize_file(const Options& options) {
   if (!options.imatrix.empty()) importance = quantize::read_importance(options.imatrix);
   quantize::JobOptions wanted = job_options(options, words, importance);
   const gguf::Document document = gguf::open(options.model);
+  MICA_CHECK(!options.keep_split || !document.packed(), usage, document.path(),
+             ": --keep-split: a packed folder has no shards; leave the flag out");
   const quantize::Job job(document, std::move(wanted));
   if (options.dry_run) {
     if (options.json) {

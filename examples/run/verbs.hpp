@@ -20,6 +20,7 @@ int imatrix(const Options& options);
 int quantize_file(const Options& options);
 int synth(const Options& options);
 int convert_folder(const Options& options);
+int pack_model(const Options& options);
 int plan(const Options& options);
 int doctor(const Options& options);
 

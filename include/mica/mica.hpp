@@ -29,6 +29,7 @@
 #include "mica/io/direct.hpp"
 #include "mica/io/disk_probe.hpp"
 #include "mica/io/file.hpp"
+#include "mica/io/folder_lock.hpp"
 #include "mica/io/free_space.hpp"
 #include "mica/io/map.hpp"
 #include "mica/io/near_name.hpp"
@@ -141,6 +142,7 @@
 #include "mica/tensor/layout.hpp"
 #include "mica/tensor/matrix.hpp"
 #include "mica/tensor/packed.hpp"
+#include "mica/tensor/packing.hpp"
 #include "mica/tensor/rows16.hpp"
 
 // gguf: the file format
@@ -148,7 +150,11 @@
 #include "mica/gguf/array.hpp"
 #include "mica/gguf/fingerprint.hpp"
 #include "mica/gguf/header.hpp"
+#include "mica/gguf/manifest.hpp"
+#include "mica/gguf/manifest_parser.hpp"
 #include "mica/gguf/metadata.hpp"
+#include "mica/gguf/packed_files.hpp"
+#include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/gguf/shard_name.hpp"
 #include "mica/gguf/source.hpp"
@@ -185,6 +191,7 @@
 
 // paging: how weights come into memory
 #include "mica/paging/any_pager.hpp"
+#include "mica/paging/checked.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/paging/expert_cache.hpp"
 #include "mica/paging/group_reader.hpp"
@@ -360,3 +367,9 @@
 #include "mica/quantize/quantize.hpp"
 #include "mica/quantize/recipe.hpp"
 #include "mica/quantize/synthetic_model.hpp"
+
+// pack: models as packed directories
+#include "mica/pack/finished.hpp"
+#include "mica/pack/pack.hpp"
+#include "mica/pack/plan.hpp"
+#include "mica/pack/verify.hpp"

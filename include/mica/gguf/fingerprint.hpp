@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A number that tells models apart: of tensors' names, shapes and types, of the family's keys, and of samples of the data. It is the
-// same for a file and its shards, for any order of tensors and keys, and for files that differ in what describes them only (a name, a licence).
+// same for a file, its shards and a packed directory, for any order of tensors and keys, and for files that differ in what describes them only (a name, a licence).
 // Limit: models that differ in tensors or parts of tensors that are not sampled have one fingerprint.
 #pragma once
 
+#include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/io/checksum.hpp"
 
@@ -33,8 +34,7 @@ inline void add_text(io::Checksum& sum, std::string_view text) {
 inline void add_sample(io::Checksum& sum, const Document& document, const TensorInfo& tensor) {
   std::array<std::byte, sample_bytes> bytes;
   const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(tensor.bytes, sample_bytes));
-  const std::uint64_t at = tensor.offset + (tensor.bytes - n) / 2;
-  document.source(tensor).read_at(at, std::span(bytes).first(n));
+  read_plain(document, tensor, (tensor.bytes - n) / 2, std::span(bytes).first(n));
   sum.add(std::span(bytes).first(n));
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens GGUF models: one file, a set of shards, or bytes in memory. Reads headers and nothing else; the
+// Opens models: a GGUF file, a set of shards, a packed directory, or bytes in memory. Reads headers and nothing else; the
 // numbers of the tensors stay where they are, and a Document knows where that is.
 #pragma once
 
 #include "mica/gguf/header.hpp"
 #include "mica/gguf/metadata.hpp"
+#include "mica/gguf/packed_files.hpp"
 #include "mica/gguf/shard_name.hpp"
 #include "mica/gguf/source.hpp"
 #include "mica/gguf/tensor_info.hpp"
@@ -15,9 +16,9 @@ namespace mica::gguf {
 /// A model's metadata and tensors, checked. Thread-safe once made; move-only, and views survive a move.
 class Document {
  public:
-  /// Puts a model together from its files, whose headers are in the same order. Raises ErrorCode::file when a
-  /// tensor occurs twice. Everybody else calls open() or parse().
-  Document(std::vector<Source> sources, std::vector<Header> headers);
+  /// Puts a model together from its files, whose headers are in the same order; `folder`: the name of a packed directory.
+  /// Raises ErrorCode::file when a tensor occurs twice. Everybody else calls open() or parse().
+  Document(std::vector<Source> sources, std::vector<Header> headers, std::string folder = {});
 
   [[nodiscard]] const Metadata& metadata() const noexcept { return metadata_; }
   /// All tensors, in the order of the files.
@@ -28,12 +29,17 @@ class Document {
   [[nodiscard]] bool contains(std::string_view name) const noexcept;
   /// The tensor of that name. Raises ErrorCode::file when there is none, or it has no values.
   [[nodiscard]] const TensorInfo& tensor(std::string_view name) const;
-  /// Fills `to` with the tensor's bytes. Requires to.size() == tensor.bytes. Raises as io::File::read_at.
+  /// Fills `to` with the tensor's bytes. Requires to.size() == tensor.bytes. Raises as io::File::read_at, and ErrorCode::usage
+  /// for a tensor that lies packed: gguf/read_plain.hpp reads those too.
   void read(const TensorInfo& tensor, std::span<std::byte> to) const;
 
-  /// The first file, which stands for the model in error texts.
-  [[nodiscard]] const std::string& path() const noexcept { return sources_.front().path(); }
-  /// The files of the model: one, or its shards in order. TensorInfo::source is the index.
+  /// The first file or the packed directory, which stands for the model in error texts.
+  [[nodiscard]] const std::string& path() const noexcept {
+    return folder_.empty() ? sources_.front().path() : folder_;
+  }
+  /// Whether this is a packed directory (docs/pack.md).
+  [[nodiscard]] bool packed() const noexcept { return !folder_.empty(); }
+  /// The files of the model: one, its shards in order, or those of the manifest. TensorInfo::source is the index.
   [[nodiscard]] std::span<const Source> sources() const noexcept { return sources_; }
   [[nodiscard]] const Source& source(const TensorInfo& tensor) const noexcept {
     return sources_[tensor.source];
@@ -54,6 +60,7 @@ class Document {
   }
 
   std::vector<Source> sources_;
+  std::string folder_;  // empty: no packed directory
   Metadata metadata_;
   std::vector<TensorInfo> tensors_;
   detail::NameIndex index_;
@@ -63,7 +70,7 @@ class Document {
   std::uint64_t header_bytes_ = 0;
 };
 
-/// Opens a GGUF file of version 2 or 3, and with any shard of a model all its shards.
+/// Opens a GGUF file of version 2 or 3, with any shard of a model all its shards, or a packed directory.
 /// Raises ErrorCode::file when something is missing, cut, damaged or contradicts itself; unsupported for a
 /// version, byte order or block type that is not known; limit for a header larger than any honest one. Every
 /// text names the culprit.
@@ -74,8 +81,8 @@ class Document {
 /// Requires that the memory outlives the Document.
 [[nodiscard]] Document parse(std::span<const std::byte> bytes, std::string_view name);
 
-inline Document::Document(std::vector<Source> sources, std::vector<Header> headers)
-    : sources_(std::move(sources)) {
+inline Document::Document(std::vector<Source> sources, std::vector<Header> headers, std::string folder)
+    : sources_(std::move(sources)), folder_(std::move(folder)) {
   MICA_ASSERT(!sources_.empty() && sources_.size() == headers.size());
   for (std::uint32_t i = 0; i < headers.size(); ++i) {
     for (TensorInfo& tensor : headers[i].tensors) {
@@ -118,13 +125,18 @@ inline const TensorInfo& Document::tensor(std::string_view name) const {
 
 inline void Document::read(const TensorInfo& tensor, std::span<std::byte> to) const {
   MICA_ASSERT(to.size() == tensor.bytes);
-  source(tensor).read_at(tensor.offset, to);
+  MICA_CHECK(!tensor.packed, usage, source(tensor).path(), ": tensor '", escaped(tensor.name),
+             "' lies packed; read it by gguf::read_plain (gguf/read_plain.hpp)");
+  const auto part = static_cast<std::size_t>(tensor.part_bytes());
+  for (std::uint32_t i = 0; i < tensor.parts; ++i)
+    source(tensor).read_at(tensor.offset + i * tensor.stride, to.subspan(i * part, part));
 }
 
 inline std::size_t Document::resident_bytes() const noexcept {
   std::size_t bytes =
       metadata_.resident_bytes() + tensors_.capacity() * (sizeof(TensorInfo) + sizeof(std::uint32_t));
-  for (const TensorInfo& t : tensors_) bytes += t.name.capacity();
+  for (const TensorInfo& t : tensors_)
+    bytes += t.name.capacity() + t.checksums.capacity() * sizeof(std::uint64_t);
   return bytes;
 }
 
@@ -200,6 +212,10 @@ struct Shard {
 }  // namespace detail
 
 inline Document open(std::string path) {
+  if (is_packed_folder(path)) {
+    PackedFiles files = open_packed_files(path);
+    return Document(std::move(files.sources), std::move(files.headers), std::move(path));
+  }
   Document document = detail::single(Source(io::File::open(std::move(path))));
   const detail::Shard shard = detail::shard_of(document.metadata());
   if (shard.count == 1) return document;

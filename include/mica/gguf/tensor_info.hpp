@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a GGUF file says about one tensor: everything but the numbers.
+// What a GGUF file, or the manifest of a packed directory, says about one tensor: everything but the numbers.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace mica::gguf {
 
@@ -27,6 +28,12 @@ struct TensorInfo {
   std::uint64_t offset = 0;                        ///< of the first byte, from the beginning of its file
   std::uint64_t bytes = 0;
 
+  // Of a packed directory (packed_directory.hpp) alone
+  bool packed = false;                        ///< the rows of each part lie as in tensor/rows16.hpp
+  std::uint32_t parts = 1;                    ///< as many of equal size: experts
+  std::uint64_t stride = 0;                   ///< from one part to the next, in bytes; 0 with one part
+  std::vector<std::uint64_t> checksums = {};  ///< of each part as it lies there; empty: none are known
+
   /// Values in a row, the dimension that varies fastest.
   [[nodiscard]] std::uint64_t width() const noexcept { return dims[0]; }
   /// Rows, all further dimensions multiplied.
@@ -34,6 +41,8 @@ struct TensorInfo {
   [[nodiscard]] std::uint64_t elements() const noexcept { return width() * rows(); }
   /// A tensor without values may stand in a file; asking a Document for it is refused.
   [[nodiscard]] bool empty() const noexcept { return bytes == 0; }
+  [[nodiscard]] std::uint64_t part_bytes() const noexcept { return bytes / parts; }
+  [[nodiscard]] std::uint64_t part_rows() const noexcept { return rows() / parts; }
 
   /// The shape as texts show it: "2048 x 32000".
   [[nodiscard]] std::string shape() const {

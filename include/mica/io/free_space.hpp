@@ -7,9 +7,20 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace mica::io {
+
+/// What the disk of a path has free, in bytes; the path itself need not exist. Empty where it does not tell.
+[[nodiscard]] inline std::optional<std::uint64_t> free_space(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path();
+  const fs::space_info space = fs::space(folder.empty() ? fs::path(".") : folder, error);
+  if (error) return std::nullopt;
+  return space.available;
+}
 
 /// Refuses a file that does not fit beside what is there, which includes the file that it will replace. Others may write in
 /// the meantime: a yes is no promise. Devices, pipes and folders that do not tell are passed.
@@ -19,11 +30,9 @@ inline void require_free_space(const std::string& path, std::uint64_t bytes) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) return;
-  const fs::path folder = fs::path(path).parent_path();
-  const fs::space_info space = fs::space(folder.empty() ? fs::path(".") : folder, error);
-  if (error) return;
-  MICA_CHECK(bytes <= space.available, failed, path, ": needs ", bytes, " bytes, and the disk has ",
-             space.available, " free");
+  const auto free = free_space(path);
+  MICA_CHECK(!free || bytes <= *free, failed, path, ": needs ", bytes, " bytes, and the disk has ", *free,
+             " free");
 }
 
 }  // namespace mica::io

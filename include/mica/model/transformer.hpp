@@ -270,6 +270,7 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
       activations_(config_, std::clamp<std::size_t>(options.chunk, 1, n_ctx_), logits_rows_,
                    executor.workers(), options.fast8, allocator),
       looks_(make_looks()) {
+  weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
   if (Eviction::forgets) now_.reserve(chunk());
   if constexpr (AgingElements<Elements>) {
     MICA_CHECK(keep_ == 0 || elements_.recent() == 0, unsupported,

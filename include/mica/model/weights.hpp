@@ -13,6 +13,7 @@
 #include "mica/model/layer_tensors.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/tensor/any_matrix.hpp"
+#include "mica/tensor/packing.hpp"
 
 #include <cstdint>
 #include <span>
@@ -50,6 +51,17 @@ class Weights {
   /// Bytes of all tensors, as they lie in the file.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   [[nodiscard]] const gguf::Document& document() const noexcept { return document_; }
+  /// Refuses a pager that does not know tensors of a packed directory as packed. served(i): what it says of tensor i of the table.
+  /// Raises ErrorCode::unsupported.
+  void check_served(const auto& served) const {
+    for (std::size_t i = 0; i < extents_.size(); ++i) {
+      MICA_CHECK(!extents_[i].packed || served(i), unsupported, document_.path(), ": tensor '",
+                 escaped(names_[i]),
+                 "' lies packed, and this pager serves rows of files alone; use paging::AnyPager, Resident, "
+                 "Streamed, or "
+                 "Mapped with tensor::Rows16");
+    }
+  }
   /// The name of a tensor of the table.
   [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return names_[index]; }
   /// The tensor as a matrix, at the address that its pager gives.
@@ -74,6 +86,7 @@ class Weights {
   /// The rows of a tensor stay as they lie in the file: somebody reads them one by one.
   void keep_rows(const TensorRef& ref) { extents_[ref.index].rows = 0; }
   [[nodiscard]] TensorRef vector(std::string_view name, std::size_t width, std::size_t group);
+  void check_layout() const;
   [[nodiscard]] ExpertsRef experts(std::string_view name, std::size_t count, std::size_t rows,
                                    std::size_t cols, std::size_t first_group);
 
@@ -121,6 +134,7 @@ Weights<List>::Weights(const gguf::Document& document, const arch::Config& confi
   output_ =
       has(names::output) ? matrix(names::output, config.n_vocab, config.width, head_group) : token_embd_;
   if (has(names::output)) keep_rows(token_embd_);
+  check_layout();
 }
 
 template <class List>
@@ -320,8 +334,13 @@ std::uint64_t Weights<List>::bytes() const noexcept {
 
 template <class List>
 TensorRef Weights<List>::add(const gguf::TensorInfo& tensor, std::size_t group) {
-  extents_.push_back(
-      {tensor.source, static_cast<std::uint32_t>(group), tensor.offset, tensor.bytes, tensor.format.id});
+  MICA_CHECK(tensor.parts == 1, file, document_.source(tensor).path(), ": tensor '", escaped(tensor.name),
+             "' lies in ", tensor.parts, " parts; one is needed; pack the model again");
+  paging::Extent& extent = extents_.emplace_back();
+  extent = {tensor.source, static_cast<std::uint32_t>(group), tensor.offset, tensor.bytes, tensor.format.id};
+  extent.packed = tensor.packed;
+  extent.checked = !tensor.checksums.empty();
+  if (extent.checked) extent.checksum = tensor.checksums[0];
   names_.push_back(tensor.name);
   return {static_cast<std::uint32_t>(extents_.size() - 1), tensor.format.id,
           static_cast<std::size_t>(tensor.rows()), static_cast<std::size_t>(tensor.width())};
@@ -362,10 +381,18 @@ template <class List>
 ExpertsRef Weights<List>::experts(std::string_view name, std::size_t count, std::size_t rows,
                                   std::size_t cols, std::size_t first_group) {
   const gguf::TensorInfo& whole = checked(name, count * rows, cols);
+  MICA_CHECK(whole.parts == 1 || whole.parts == count, file, document_.source(whole).path(), ": tensor '",
+             name, "' lies in ", whole.parts, " parts; there are ", count, " experts; pack the model again");
+  MICA_CHECK(whole.parts == count || !whole.packed, file, document_.source(whole).path(), ": tensor '", name,
+             "' lies packed as one; ", count, " parts are needed; pack the model again");
   gguf::TensorInfo one = whole;
   one.bytes = whole.bytes / count;
+  one.parts = 1;
+  const std::uint64_t stride = whole.parts == 1 ? one.bytes : whole.stride;
   ExpertsRef ref;
-  for (std::size_t e = 0; e < count; ++e, one.offset += one.bytes) {
+  for (std::size_t e = 0; e < count; ++e, one.offset += stride) {
+    one.checksums.clear();
+    if (whole.parts == count && !whole.checksums.empty()) one.checksums.push_back(whole.checksums[e]);
     const TensorRef added = add(one, first_group + e);
     names_.back() = whole.name;
     let_pack(rows, cols);
@@ -373,6 +400,17 @@ ExpertsRef Weights<List>::experts(std::string_view name, std::size_t count, std:
   }
   ref.first.rows = rows;
   return ref;
+}
+
+/// Of a packed directory: only what products read, in whole panels, may lie packed.
+template <class List>
+void Weights<List>::check_layout() const {
+  for (std::size_t i = 0; i < extents_.size(); ++i) {
+    const paging::Extent& extent = extents_[i];
+    MICA_CHECK(!extent.packed || tensor::can_pack(extent.format, extent.rows), file,
+               document_.sources()[extent.source].path(), ": tensor '", escaped(names_[i]),
+               "' lies packed, and is read row by row; pack the model again");
+  }
 }
 
 template <class List>

@@ -29,6 +29,9 @@ struct Extent {
   format::Id format = format::Id::F32;
   std::uint64_t rows = 0;  // 0: to be left as it is
   std::uint64_t cols = 0;
+  bool packed = false;         // its rows lie packed already; packed() must then be true
+  bool checked = false;        // whether there is a checksum of its bytes
+  std::uint64_t checksum = 0;  // as io::Checksum gives it
 };
 
 /// Everything a pager must know. The document outlives the pager.

@@ -2,7 +2,7 @@
 //
 // Weights where the operating system puts them: the file is mapped and its pages come when they are touched. Opens at
 // once, shares memory between processes, and leaves to the system what stays. All bytes are booked, since a run touches
-// them all.
+// them all. Rows lie as in the file, packed where that is a packed directory; checksums are not looked at.
 #pragma once
 
 #include "mica/alloc/booking.hpp"
@@ -10,6 +10,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/io/map.hpp"
 #include "mica/paging/concept.hpp"
+#include "mica/tensor/layout.hpp"
 
 #include <string_view>
 #include <vector>
@@ -33,31 +34,34 @@ namespace detail {
 
 }  // namespace detail
 
-template <mica::Allocator A = alloc::Huge, io::MapAdvice Advice = io::MapAdvice::lazy>
+/// Layout: tensor::FileRows knows no packed rows and costs no code for them; tensor::Rows16 serves packed directories too.
+template <mica::Allocator A = alloc::Huge, io::MapAdvice Advice = io::MapAdvice::lazy,
+          class Layout = tensor::FileRows>
 class Mapped {
  public:
   // Required by Pager
   using Allocator = A;
   template <mica::Allocator B>
-  using Rebind = Mapped<B, Advice>;
+  using Rebind = Mapped<B, Advice, Layout>;
   static constexpr std::string_view name = detail::mapped_name(Advice);
-  static constexpr bool packs = false;
+  static constexpr bool packs = PackLayout<Layout>;
 
   Mapped(const Table& table, A allocator, LogSink log);
   [[nodiscard]] bool acquire(std::size_t /*group*/) noexcept { return true; }
   void release(std::size_t /*group*/) noexcept {}
   void prefetch(std::size_t /*group*/) noexcept {}
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
-  [[nodiscard]] bool packed(std::size_t /*tensor*/) const noexcept { return false; }
+  [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return packs && packed_[tensor]; }
 
  private:
   std::vector<io::Mapping> mappings_;
   std::vector<const std::byte*> data_;  // by tensor
+  std::vector<bool> packed_;            // by tensor
   alloc::Booking booking_;
 };
 
-template <mica::Allocator A, io::MapAdvice Advice>
-Mapped<A, Advice>::Mapped(const Table& table, A allocator, LogSink log) {
+template <mica::Allocator A, io::MapAdvice Advice, class L>
+Mapped<A, Advice, L>::Mapped(const Table& table, A allocator, LogSink log) {
   std::uint64_t bytes = 0;
   for (const Extent& tensor : table.tensors) bytes += tensor.bytes;
   auto booking = alloc::Booking::make(allocator, budget::Account::weights, bytes);
@@ -70,6 +74,7 @@ Mapped<A, Advice>::Mapped(const Table& table, A allocator, LogSink log) {
     if (source.file() != nullptr) mappings_.emplace_back(*source.file(), Advice, log);
     sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
   }
+  for (const Extent& tensor : table.tensors) packed_.push_back(tensor.packed);
   data_.reserve(table.tensors.size());
   for (const Extent& tensor : table.tensors) {
     data_.push_back(A::dry ? nullptr : sources[tensor.source].data() + tensor.offset);

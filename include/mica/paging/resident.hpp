@@ -2,18 +2,18 @@
 //
 // All weights in memory of our own: read once by direct I/O in large blocks into huge pages, past the page cache, so
 // that they are in memory once and nobody reclaims them behind our back. Matrices are packed on the way, some panels at a
-// time, so that there is never a second copy.
+// time, so that there is never a second copy; those of a packed directory come as they are, and are checked.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
 #include "mica/alloc/huge.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
-#include "mica/base/visit.hpp"
-#include "mica/format/lists.hpp"
+#include "mica/io/checksum.hpp"
 #include "mica/io/direct.hpp"
+#include "mica/paging/checked.hpp"
 #include "mica/paging/concept.hpp"
-#include "mica/tensor/packed.hpp"
+#include "mica/tensor/packing.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -55,10 +55,15 @@ class Resident {
   /// Gives each tensor its place; returns the bytes of all.
   [[nodiscard]] std::uint64_t lay_out(const Table& table);
   void read(const Table& table, A allocator, LogSink log);
-  void read_packed(const Extent& tensor, const Source& source, std::span<std::byte> to,
-                   std::span<std::byte> panels) const;
+  static void read_packed(const Extent& tensor, const Source& source, std::span<std::byte> to,
+                          std::span<std::byte> panels);
+  static void read_checked(const Table& table, const Extent& tensor, const Source& source,
+                           std::span<std::byte> to);
 
-  [[nodiscard]] static bool can_pack(const Extent& tensor) noexcept;
+  [[nodiscard]] static bool can_pack(const Extent& tensor) noexcept {
+    if constexpr (packs) return tensor::can_pack<Layout>(tensor.format, tensor.rows);
+    return false;
+  }
   [[nodiscard]] static std::size_t panel_bytes(const Extent& tensor) noexcept {
     return tensor.rows == 0 ? 0 : static_cast<std::size_t>(tensor.bytes / tensor.rows * Layout::rows);
   }
@@ -77,7 +82,7 @@ Resident<A, L>::Resident(const Table& table, A allocator, LogSink log)
   MICA_CHECK(weights, budget, "weights: ", bytes,
              " bytes do not fit the memory budget; use a smaller quantisation");
   weights_ = std::move(*weights);
-  for (const Extent& tensor : table.tensors) packed_.push_back(can_pack(tensor));
+  for (const Extent& tensor : table.tensors) packed_.push_back(packs && (tensor.packed || can_pack(tensor)));
   for (const std::uint64_t offset : offsets_) data_.push_back(A::dry ? nullptr : weights_.data() + offset);
   read(table, allocator, log);
 }
@@ -93,24 +98,13 @@ std::uint64_t Resident<A, L>::lay_out(const Table& table) {
 }
 
 template <mica::Allocator A, class L>
-bool Resident<A, L>::can_pack(const Extent& tensor) noexcept {
-  bool packable = false;
-  if constexpr (packs) {
-    visit_id<format::All>(tensor.format, [&](auto type) {
-      packable = PackableFormat<typename decltype(type)::type> && tensor.rows >= L::rows;
-    });
-  }
-  return packable;
-}
-
-template <mica::Allocator A, class L>
 void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
   std::size_t largest = 0, panels_at_once = 0;
   for (std::size_t i = 0; i < table.tensors.size(); ++i) {
     const Extent& tensor = table.tensors[i];
     const auto bytes = static_cast<std::size_t>(tensor.bytes);
     largest = std::max(largest, bytes);
-    if (packed_[i])
+    if (packed_[i] && !tensor.packed)
       panels_at_once = std::max({panels_at_once, std::min(panels_bytes, bytes), panel_bytes(tensor)});
   }
   const std::size_t through = std::min(
@@ -132,10 +126,10 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
         const Extent& tensor = table.tensors[i];
         if (tensor.source != s) continue;
         const std::span<std::byte> to = weights_.span().subspan(offsets_[i], tensor.bytes);
-        if (packed_[i]) {
+        if (packed_[i] && !tensor.packed) {
           read_packed(tensor, read_at, to, panels->span());
         } else {
-          read_at(tensor.offset, to);
+          read_checked(table, tensor, read_at, to);
         }
       }
     }
@@ -144,22 +138,30 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
 
 template <mica::Allocator A, class L>
 void Resident<A, L>::read_packed(const Extent& tensor, const Source& source, std::span<std::byte> to,
-                                 std::span<std::byte> panels) const {
+                                 std::span<std::byte> panels) {
   if constexpr (packs) {
     const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
     for (std::size_t done = 0; done < to.size(); done += step) {
       const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
       source(tensor.offset + done, part);
-      visit_id<format::All>(tensor.format, [&](auto type) {
-        using F = typename decltype(type)::type;
-        if constexpr (PackableFormat<F>) {
-          const auto* const rows = reinterpret_cast<const typename F::Block*>(part.data());
-          const std::size_t n = part.size() / (panel / L::rows);
-          tensor::pack<L>(tensor::Matrix<F>(rows, n, tensor.cols), to.data() + done);
-        }
-      });
+      tensor::pack_rows<L>(tensor.format, part, static_cast<std::size_t>(tensor.cols), to.data() + done);
     }
   }
+}
+
+/// As it lies in the file; the sum is taken while the bytes are in the processor's cache.
+template <mica::Allocator A, class L>
+void Resident<A, L>::read_checked(const Table& table, const Extent& tensor, const Source& source,
+                                  std::span<std::byte> to) {
+  if (!tensor.checked) return source(tensor.offset, to);
+  constexpr std::size_t step = io::DirectReader::block_bytes;
+  io::Checksum sum;
+  for (std::size_t done = 0; done < to.size(); done += step) {
+    const std::span<std::byte> part = to.subspan(done, std::min(step, to.size() - done));
+    source(tensor.offset + done, part);
+    sum.add(part);
+  }
+  MICA_CHECK(sum.value() == tensor.checksum, file, damage_text(table.document, tensor));
 }
 
 static_assert(Pager<Resident<>>);

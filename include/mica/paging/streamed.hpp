@@ -8,12 +8,13 @@
 //             | rows      | stays   | read    | stays   |     | read |
 //
 // Rows of the embedding are mapped: the system reads what is touched. Experts are read when a token chooses them, and stay while there
-// is room (expert_cache.hpp).
+// is room (expert_cache.hpp). Of a packed directory also what passes is packed, and each group's checksums are looked at when it comes first.
 #pragma once
 
 #include "mica/alloc/huge.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/io/map.hpp"
+#include "mica/paging/checked.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/paging/expert_cache.hpp"
 #include "mica/paging/read_ring.hpp"
@@ -48,7 +49,8 @@ class Streamed {
   }
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept {
-    return kept_at_[tensor] != nowhere && kept_->packed(kept_at_[tensor]);
+    if (kept_at_[tensor] != nowhere) return kept_->packed(kept_at_[tensor]);
+    return packs && extents_[tensor].packed;
   }
 
   // Required by StreamingPager
@@ -60,6 +62,7 @@ class Streamed {
   // Specific to Streamed
   /// bytes: for what stays, the ring and experts together. Too few are taken as the least that works: room for the largest group, and
   /// for the experts of a layer.
+  /// The table's tensors and document, and the sink's context, outlive the pager: damage is named when it is found.
   Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
   [[nodiscard]] const Residency& residency() const noexcept { return residency_; }
 
@@ -76,6 +79,7 @@ class Streamed {
     std::vector<Part> parts;
     std::size_t bytes = 0;
     bool used = false;
+    bool intact = false;  // checksums were looked at
   };
 
   /// A tensor of which a step touches some rows where they are mapped.
@@ -88,7 +92,9 @@ class Streamed {
   void add_stretches(const Table& table, Group& group, std::vector<std::size_t> tensors);
   [[nodiscard]] std::uint64_t make_experts(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
   void keep(const Table& table, A allocator, LogSink log);
+  void check_mapped(const Table& table, A allocator, LogSink log) const;
   void map(const Table& table, LogSink log);
+  [[nodiscard]] bool check(Group& group, const std::byte* at) noexcept;
   void read_ahead() noexcept;
   void forget_rows() noexcept;
   /// Whether the group passes through the ring: as the step's input group 0 does not.
@@ -96,6 +102,9 @@ class Streamed {
     return group < place_.size() && place_[group] != nowhere && !residency_.stays[place_[group]];
   }
 
+  const gguf::Document& document_;
+  std::span<const Extent> extents_;
+  LogSink log_;
   std::size_t head_ = 0;            // the group
   bool head_used_ = false;          // group 0 is then the head's matrix
   std::vector<Group> groups_;       // by group
@@ -117,13 +126,19 @@ class Streamed {
 
 template <mica::Allocator A, class L>
 Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes)
-    : kept_at_(table.tensors.size(), nowhere), data_(table.tensors.size()), mapped_(table.tensors.size()) {
+    : document_(table.document),
+      extents_(table.tensors),
+      log_(log),
+      kept_at_(table.tensors.size(), nowhere),
+      data_(table.tensors.size()),
+      mapped_(table.tensors.size()) {
   find_groups(table);
   std::vector<std::uint64_t> sizes;
   for (const std::size_t group : order_) sizes.push_back(groups_[group].bytes);
   residency_ = choose_residency(
       sizes, make_experts(table, alloc::for_account(allocator, budget::Account::weights), log, bytes));
   keep(table, alloc::for_account(allocator, budget::Account::weights), log);
+  check_mapped(table, alloc::for_account(allocator, budget::Account::io_buffers), log);
   if (residency_.streamed_bytes > 0) {
     ring_.emplace(alloc::for_account(allocator, budget::Account::io_buffers),
                   static_cast<std::size_t>(residency_.ring_bytes), table.document.sources(), log);
@@ -219,6 +234,36 @@ void Streamed<A, L>::keep(const Table& table, A allocator, LogSink log) {
   kept_.emplace(Table{table.document, kept, table.groups, table.head}, allocator, log);
 }
 
+/// Rows that are mapped: nobody would look at their checksums later.
+template <mica::Allocator A, class L>
+void Streamed<A, L>::check_mapped(const Table& table, A allocator, LogSink log) const {
+  std::vector<bool> read(table.tensors.size());
+  for (const Group& group : groups_) {
+    for (const Part& part : group.parts) read[part.tensor] = true;
+  }
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < table.tensors.size(); ++i) {
+    if (!read[i] && kept_at_[i] == nowhere) others.push_back(i);
+  }
+  check_extents(table, others, allocator, log);
+}
+
+/// Whether a group that was read is what was written; looks once.
+template <mica::Allocator A, class L>
+bool Streamed<A, L>::check(Group& group, const std::byte* at) noexcept {
+  if (group.intact) return true;
+  for (const Part& part : group.parts) {
+    const Extent& extent = extents_[part.tensor];
+    try {
+      if (intact(extent, {at + part.at, static_cast<std::size_t>(extent.bytes)})) continue;
+      log_(LogLevel::error, damage_text(document_, extent));
+    } catch (...) {  // no memory for a text
+    }
+    return false;
+  }
+  return group.intact = true;
+}
+
 /// Where tensors are that are not kept, and not read as a whole.
 template <mica::Allocator A, class L>
 void Streamed<A, L>::map(const Table& table, LogSink log) {
@@ -242,6 +287,10 @@ bool Streamed<A, L>::acquire(std::size_t group) noexcept {
   if (group > head_ && experts_) {
     const std::byte* const at = experts_->acquire(group - head_ - 1, groups_[group].stretches);
     if (at == nullptr) return false;
+    if (!check(groups_[group], at)) {
+      experts_->release(group - head_ - 1);
+      return false;
+    }
     for (const Part& part : groups_[group].parts) data_[part.tensor] = at + part.at;
     return true;
   }
@@ -256,6 +305,10 @@ bool Streamed<A, L>::acquire(std::size_t group) noexcept {
     }
     const std::byte* const at = ring_->wait(group);
     if (at == nullptr) return false;
+    if (!check(g, at)) {
+      ring_->forget(group);
+      return false;
+    }
     for (const Part& part : g.parts) data_[part.tensor] = at + part.at;
     g.used = true;
     read_ahead();

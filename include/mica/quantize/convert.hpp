@@ -9,6 +9,7 @@
 #include "mica/exec/concept.hpp"
 #include "mica/format/encode.hpp"
 #include "mica/format/lists.hpp"
+#include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/gguf/writer.hpp"
 #include "mica/quantize/importance.hpp"
@@ -91,7 +92,7 @@ class Converter {
 template <Executor E>
 void Converter<E>::read(const gguf::TensorInfo& tensor, std::uint64_t offset, std::size_t bytes) {
   in_.resize(bytes);
-  document_.source(tensor).read_at(tensor.offset + offset, in_);
+  gguf::read_plain(document_, tensor, offset, in_);
 }
 
 template <Executor E>

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a packed directory of a model will hold, decided before anything is written. What is used together and what is packed is
+// asked of model::Weights, whose table pagers work from: nothing is decided twice.
+//
+//   embedding.bin | layer-000.bin | layer-000-experts.bin | layer-001.bin | ... | head.bin | other.bin
+//   tensors on 64 bytes; experts on 4 KiB, their matrices side by side; files whole blocks of 4 KiB
+#pragma once
+
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/lists.hpp"
+#include "mica/base/bits.hpp"
+#include "mica/format/lists.hpp"
+#include "mica/gguf/fingerprint.hpp"
+#include "mica/gguf/manifest.hpp"
+#include "mica/gguf/packed_files.hpp"
+#include "mica/gguf/writer.hpp"
+#include "mica/model/weights.hpp"
+#include "mica/tensor/packing.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mica::pack {
+
+/// A manifest without checksums, and what else is written.
+struct Plan {
+  gguf::Manifest manifest;
+  std::vector<std::byte> metadata;            // metadata.gguf, the first of the files
+  std::vector<const gguf::TensorInfo*> from;  // by tensor of the manifest: that of the source
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    std::uint64_t sum = 0;
+    for (const gguf::Manifest::File& file : manifest.files) sum += file.bytes;
+    return sum;
+  }
+};
+
+namespace detail {
+
+inline constexpr std::uint64_t tensor_alignment = 64, part_alignment = 4096;
+
+/// Sizes and times of a model's files: whether a source is still what it was.
+[[nodiscard]] inline std::uint64_t identity_of(const gguf::Document& document) {
+  io::Checksum sum;
+  for (const gguf::Source& source : document.sources()) {
+    const std::int64_t time = source.file() == nullptr ? 0 : source.file()->identity().modified_ns;
+    const std::uint64_t numbers[] = {source.size(), static_cast<std::uint64_t>(time)};
+    sum.add(std::as_bytes(std::span(numbers)));
+  }
+  return sum.value();
+}
+
+/// The keys of the source; a packed directory has no shards.
+[[nodiscard]] inline std::vector<std::byte> metadata_of(const gguf::Document& document) {
+  gguf::Writer writer;
+  const gguf::Metadata& metadata = document.metadata();
+  for (std::size_t i = 0; i < metadata.size(); ++i) {
+    const std::string_view key = metadata.key(i);
+    if (key != "general.alignment" && !key.starts_with("split.")) writer.copy(key, metadata.value(i));
+  }
+  return writer.bytes();
+}
+
+/// Gives every tensor its place, file by file.
+class Planner {
+ public:
+  Planner(const gguf::Document& document, const arch::Config& config)
+      : document_(document), config_(config), weights_(document, config), groups_(weights_.groups()) {
+    for (std::size_t i = 0; i < weights_.extents().size(); ++i)
+      groups_[weights_.extents()[i].group].push_back(i);
+  }
+
+  [[nodiscard]] Plan plan();
+
+ private:
+  [[nodiscard]] static std::string layer_name(std::size_t layer, const char* end) {
+    char text[64];
+    std::snprintf(text, sizeof text, "layer-%03zu%s.bin", layer, end);
+    return text;
+  }
+  void lay_out_group(std::size_t group, std::string file);
+  void lay_out_experts(std::size_t first_group, std::uint32_t count, std::string file);
+  void lay_out_others();
+  void begin(std::string file) {
+    plan_.manifest.files.push_back({std::move(file), 0});
+    end_ = 0;
+  }
+  void finish(std::uint64_t bytes) {
+    if (bytes == 0) return plan_.manifest.files.pop_back();
+    plan_.manifest.files.back().bytes = bytes;
+  }
+  /// Puts a tensor, or the first part of it, behind the one before.
+  void place(const gguf::TensorInfo& tensor, std::uint32_t parts, bool packed);
+
+  const gguf::Document& document_;
+  const arch::Config& config_;
+  model::Weights<format::All> weights_;
+  std::vector<std::vector<std::size_t>> groups_;  // extents, by group
+  std::map<const gguf::TensorInfo*, bool> placed_;
+  Plan plan_;
+  std::uint64_t end_ = 0;  // of what lies in the file so far
+};
+
+inline Plan Planner::plan() {
+  plan_.manifest.fingerprint = gguf::fingerprint(document_);
+  plan_.manifest.identity = identity_of(document_);
+  plan_.metadata = metadata_of(document_);
+  plan_.manifest.files.push_back({std::string(gguf::names::metadata), plan_.metadata.size()});
+  lay_out_group(0, "embedding.bin");
+  for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) {
+    lay_out_group(layer + 1, layer_name(layer, ""));
+    if (const std::size_t count = config_.layers[layer].experts.count; count != 0)
+      lay_out_experts(weights_.layer(layer).experts.first_group, static_cast<std::uint32_t>(count),
+                      layer_name(layer, "-experts"));
+  }
+  lay_out_group(config_.layers.size() + 1, "head.bin");
+  lay_out_others();
+  return std::move(plan_);
+}
+
+inline void Planner::place(const gguf::TensorInfo& tensor, std::uint32_t parts, bool packed) {
+  MICA_CHECK(gguf::Manifest::name_fits(tensor.name), unsupported, document_.path(), ": tensor '",
+             escaped(tensor.name), "': a name that cannot stand in a manifest");
+  gguf::TensorInfo& out = plan_.manifest.tensors.emplace_back(tensor);
+  out.source = static_cast<std::uint32_t>(plan_.manifest.files.size() - 1);
+  out.offset = end_;
+  out.packed = packed;
+  out.parts = parts;
+  out.stride = 0;
+  out.checksums.clear();
+  end_ = round_up(end_ + out.part_bytes(), tensor_alignment);
+  plan_.from.push_back(&tensor);
+  placed_[&tensor] = true;
+}
+
+inline void Planner::lay_out_group(std::size_t group, std::string file) {
+  begin(std::move(file));
+  for (const std::size_t i : groups_[group]) {
+    const gguf::TensorInfo& tensor = document_.tensor(weights_.name(i));
+    const paging::Extent& extent = weights_.extents()[i];
+    if (!placed_.contains(&tensor)) place(tensor, 1, tensor::can_pack(extent.format, extent.rows));
+  }
+  finish(round_up(end_, part_alignment));
+}
+
+/// All experts of a layer have matrices of the same sizes: where those of the first lie says it for all.
+inline void Planner::lay_out_experts(std::size_t first_group, std::uint32_t count, std::string file) {
+  begin(std::move(file));
+  const std::size_t first = plan_.manifest.tensors.size();
+  for (const std::size_t i : groups_[first_group]) {
+    const paging::Extent& extent = weights_.extents()[i];
+    place(document_.tensor(weights_.name(i)), count, tensor::can_pack(extent.format, extent.rows));
+  }
+  const std::uint64_t stride = round_up(end_, part_alignment);
+  for (std::size_t i = first; i < plan_.manifest.tensors.size() && count > 1; ++i)
+    plan_.manifest.tensors[i].stride = stride;
+  finish(stride * count);
+}
+
+/// What the model does not use in its steps, or not at all.
+inline void Planner::lay_out_others() {
+  begin("other.bin");
+  const std::size_t first = plan_.manifest.tensors.size();
+  for (const gguf::TensorInfo& tensor : document_.tensors()) {
+    if (!placed_.contains(&tensor)) place(tensor, 1, false);
+  }
+  finish(plan_.manifest.tensors.size() == first ? 0
+                                                : round_up(std::max<std::uint64_t>(end_, 1), part_alignment));
+}
+
+}  // namespace detail
+
+/// Plans the directory of a model. The document outlives the plan. Raises what opening the model raises about its file, and
+/// ErrorCode::unsupported without xxHash.
+template <class Families = arch::All>
+[[nodiscard]] Plan make_plan(const gguf::Document& document) {
+  const arch::Config config = arch::AnyOf<Families>::config(document);
+  return detail::Planner(document, config).plan();
+}
+
+}  // namespace mica::pack

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks at every byte of a packed directory: tensors against their checksums, and that nothing stands between them.
+#pragma once
+
+#include "mica/alloc/buffer.hpp"
+#include "mica/gguf/reader.hpp"
+#include "mica/io/checksum.hpp"
+#include "mica/io/direct.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace mica::pack {
+
+/// Called with the number of bytes done since the last call; may throw, which ends the work.
+using OnBytes = std::function<void(std::uint64_t)>;
+
+/// Reads files in pieces through memory of its own.
+template <mica::Allocator A>
+class Verifier {
+ public:
+  static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+
+  /// Raises ErrorCode::budget.
+  Verifier(A allocator, LogSink log, OnBytes on_bytes)
+      : memory_(allocator), log_(log), on_bytes_(std::move(on_bytes)) {
+    auto memory = alloc::Buffer<std::byte, A>::make(
+        allocator, 2 * piece_bytes + io::DirectReader::least_bounce_bytes, io::DirectReader::alignment);
+    MICA_CHECK(memory, budget, "checking a packed directory needs a buffer of ", 2 * piece_bytes,
+               " bytes beyond the memory budget");
+    memory_ = std::move(*memory);
+  }
+
+  /// What is wrong with a file that holds the tensors whose `source` is that number; empty when nothing is. Raises when it cannot be read.
+  [[nodiscard]] std::optional<std::string> damage(const gguf::Source& file,
+                                                  std::span<const gguf::TensorInfo> tensors,
+                                                  std::uint32_t source);
+
+ private:
+  /// Calls f(bytes) for each piece of [begin, end).
+  template <class F>
+  void for_each_piece(const io::DirectReader& reader, std::uint64_t begin, std::uint64_t end, F&& f);
+
+  alloc::Buffer<std::byte, A> memory_;
+  LogSink log_;
+  OnBytes on_bytes_;
+};
+
+template <mica::Allocator A>
+template <class F>
+void Verifier<A>::for_each_piece(const io::DirectReader& reader, std::uint64_t begin, std::uint64_t end,
+                                 F&& f) {
+  const std::span<std::byte> memory = memory_.span();
+  for (std::uint64_t at = begin; at < end; at += piece_bytes) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, end - at));
+    reader.read(at, memory.first(n), memory.subspan(piece_bytes));
+    f(std::span<const std::byte>(memory.first(n)));
+    if (on_bytes_) on_bytes_(n);
+  }
+}
+
+template <mica::Allocator A>
+std::optional<std::string> Verifier<A>::damage(const gguf::Source& file,
+                                               std::span<const gguf::TensorInfo> tensors,
+                                               std::uint32_t source) {
+  const io::DirectReader reader(*file.file(), log_);
+  std::uint64_t done = 0;
+  bool zero = true;
+  const auto between = [&](std::uint64_t end) {
+    for_each_piece(reader, done, end, [&](std::span<const std::byte> bytes) {
+      zero = zero && std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+    });
+    done = end;
+    return zero;
+  };
+  const auto text = [&](const auto&... parts) {
+    return join(file.path(), ": ", parts..., "; pack the model again");
+  };
+  for (const auto& [offset, tensor, part] : gguf::detail::parts_in_order(tensors, source)) {
+    if (!between(offset)) return text("damaged: bytes before tensor '", tensor->name, "' are not zero");
+    io::Checksum sum;
+    done = offset + tensor->part_bytes();
+    for_each_piece(reader, offset, done, [&](std::span<const std::byte> bytes) { sum.add(bytes); });
+    if (sum.value() != tensor->checksums[part])
+      return text("tensor '", tensor->name, "'",
+                  tensor->parts > 1 ? join(", part ", part, " of ", tensor->parts, ",") : "",
+                  " is damaged: its bytes are not those of the checksum in the manifest");
+  }
+  if (!between(file.size())) return text("damaged: bytes at its end are not zero");
+  return std::nullopt;
+}
+
+/// Reads all of a packed directory that was opened, which has compared manifest, metadata and lengths. Raises ErrorCode::file for the
+/// first damage, naming file and tensor; usage for another document. Cost: one pass over the files, 2 MiB.
+template <mica::Allocator A>
+void verify(const gguf::Document& document, A allocator, OnBytes on_bytes = {}, LogSink log = {}) {
+  MICA_CHECK(document.packed(), usage, document.path(),
+             ": is no packed directory; only those have checksums");
+  Verifier<A> verifier(allocator, log, std::move(on_bytes));
+  for (std::uint32_t i = 1; i < document.sources().size(); ++i) {
+    const auto damage = verifier.damage(document.sources()[i], document.tensors(), i);
+    MICA_CHECK(!damage, file, *damage);
+  }
+}
+
+}  // namespace mica::pack
