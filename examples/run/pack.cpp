@@ -42,10 +42,12 @@ std::string files_json(const pack::Plan& plan) {
 }
 
 void show_plan(const Options& options, const pack::Plan& plan, const std::string& folder) {
-  const auto free = folder.empty() ? std::nullopt : io::free_space(folder);
-  if (options.json)
-    return print(
-        join("{", files_json(plan), ",\"free_bytes\":", free ? join(*free) : std::string("null"), "}\n"));
+  std::string free_json = "null", free_text;
+  if (const auto free = folder.empty() ? std::nullopt : io::free_space(folder); free.has_value()) {
+    free_json = join(free.value_or(0));
+    free_text = join("; the disk has ", budget::size_text(free.value_or(0)), " free");
+  }
+  if (options.json) return print(join("{", files_json(plan), ",\"free_bytes\":", free_json, "}\n"));
   std::string out;
   for (const auto& file : plan.manifest.files) {
     std::string name = file.name;
@@ -53,8 +55,7 @@ void show_plan(const Options& options, const pack::Plan& plan, const std::string
     out += join(name, " ", file.bytes, "\n");
   }
   print(join(out, plan.manifest.files.size(), " files, ", plan.bytes(), " bytes (",
-             budget::size_text(plan.bytes()), ")",
-             free ? join("; the disk has ", budget::size_text(*free), " free") : std::string(), "\n"));
+             budget::size_text(plan.bytes()), ")", free_text, "\n"));
 }
 
 int verify(const Options& options, BufferAllocator allocator) {
