@@ -72,9 +72,14 @@ std::string cpu_name() {
   return "unknown";
 }
 
-/// What the disk of a file gives to streamed weights.
+/// What the disk of a file, or of a packed folder, gives to streamed weights.
 std::vector<Fact> disk_facts(const std::string& path) {
-  const io::DiskSpeed speed = disk_speed(io::File::open(path));
+  const auto measure = [&] {
+    if (!gguf::is_packed_folder(path)) return disk_speed(io::File::open(path));
+    const gguf::Document document = gguf::open(path);
+    return disk_speed(*largest_file(document));
+  };
+  const io::DiskSpeed speed = measure();
   const auto rate = [](std::string_view name, double bytes) {
     const auto whole = static_cast<std::uint64_t>(bytes);
     return Fact{name, join(whole), join(budget::size_text(whole), " a second")};

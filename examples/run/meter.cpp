@@ -50,6 +50,13 @@ std::string text_of(const Costs& costs, std::size_t tokens) {
   return join(text, "; ", costs.faults, " major faults");
 }
 
+const io::File* largest_file(const gguf::Document& document) {
+  const auto sources = document.sources();
+  return std::max_element(sources.begin(), sources.end(),
+                          [](const gguf::Source& a, const gguf::Source& b) { return a.size() < b.size(); })
+      ->file();
+}
+
 io::DiskSpeed disk_speed(const io::File& file) {
   auto memory = alloc::Buffer<std::byte, alloc::Huge>::make({}, io::DiskProbe::memory_bytes);
   MICA_CHECK(memory, budget, "measuring a disk needs ", budget::size_text(io::DiskProbe::memory_bytes),

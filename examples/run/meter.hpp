@@ -4,6 +4,7 @@
 // there, page faults.
 #pragma once
 
+#include "mica/gguf/reader.hpp"
 #include "mica/io/disk_probe.hpp"
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/stats.hpp"
@@ -41,6 +42,9 @@ class Meter {
 /// "1.8 GiB read for each of 12 further tokens, waited for it 62 % of the time; experts there 812 of 1024 times; 0 major faults"
 /// tokens = 0: bytes of all together.
 [[nodiscard]] std::string text_of(const Costs& costs, std::size_t tokens = 0);
+
+/// The largest file of a model, with which its disk is measured; null for one in memory.
+[[nodiscard]] const io::File* largest_file(const gguf::Document& document);
 
 /// How fast the disk of a file is; takes a second. Raises as io::DiskProbe.
 [[nodiscard]] io::DiskSpeed disk_speed(const io::File& file);

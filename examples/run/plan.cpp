@@ -54,7 +54,7 @@ std::string plan_json(const plan::Plan& plan, const plan::Question& question, st
 
 /// Steps that the disk of a model has time for, each reading what does not stay in memory.
 double steps_per_second(const gguf::Document& document, const plan::Plan& plan) {
-  const io::File* const file = document.sources().front().file();
+  const io::File* const file = largest_file(document);
   MICA_CHECK(
       plan.streamed_bytes > 0 && file != nullptr, usage, document.path(),
       ": --probe: nothing is streamed; use --weights streamed and a --memory that is less than the model");

@@ -27,6 +27,16 @@ std::map<std::string, std::string> everything(const std::string& folder) {
   return all;
 }
 
+/// A number of the plan of a model in memory.
+std::uint64_t planned(const std::string& model, const std::string& key) {
+  const Ran ran =
+      mica({"plan", model, "-c", "64", "-t", "1", "--weights", "resident", "--json", "--memory", "1G"});
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  const std::size_t at = ran.out.find("\"" + key + "\":");
+  REQUIRE(at != std::string::npos);
+  return std::stoull(ran.out.substr(at + key.size() + 3));
+}
+
 /// Starts the program and answers its process.
 ::pid_t start(const Words& words, int out = -1) {
   std::vector<std::string> all = Words{MICA_PROGRAM} + words;
@@ -78,11 +88,12 @@ TEST_CASE("a packed model writes the text of its file, mapped, resident and stre
       CHECK_MESSAGE(got.code == 0, got.err);
       CHECK(got.out == expected.out);
     }
-    const Ran plan = mica({"plan", file, "-c", "64", "--json", "--weights", "streamed", "--memory", "1G"});
-    const std::size_t at = plan.out.find("\"peak_bytes\":"), weights = plan.out.find("\"weight_bytes\":");
-    REQUIRE(at != std::string::npos);
-    const std::uint64_t peak = std::stoull(plan.out.substr(at + 13));
-    const std::uint64_t less = peak - std::stoull(plan.out.substr(weights + 15)) / 4;
+    const std::uint64_t peak = planned(dir, "peak_bytes");
+    const Words resident = {"--weights", "resident", "-ctk", "f16", "-ctv", "f16"};
+    CHECK(mica(Words{"complete", dir} + rest + resident + Words{"--memory", std::to_string(peak)}).code == 0);
+    CHECK(mica(Words{"complete", dir} + rest + resident + Words{"--memory", std::to_string(peak - 1)}).code ==
+          4);
+    const std::uint64_t less = peak - planned(dir, "weight_bytes") / 4;
     const Ran streamed = mica(Words{"complete", dir} + rest +
                               Words{"--weights", "streamed", "--memory", std::to_string(less)});
     CHECK_MESSAGE(streamed.code == 0, streamed.err);
