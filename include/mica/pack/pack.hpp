@@ -50,13 +50,9 @@ class Packer {
     make_memory(allocator);
   }
 
-  /// Writes file i of the plan and sets the checksums of its tensors. Raises as AtomicFile and DirectReader.
-  void write_file(std::uint32_t i);
-  /// The manifest of the files that are finished.
-  [[nodiscard]] gguf::Manifest manifest(const std::vector<bool>& finished) const;
-  void write_text(std::string_view name, std::string_view text) const {
-    io::write_atomically(gguf::in_folder(folder_, name), [&](io::AtomicFile& out) { out.write(text); });
-  }
+  /// Writes all files that are not finished, telling after each in progress.json what is, and the manifest last.
+  /// Raises as AtomicFile and DirectReader, and ErrorCode::file when the source changed.
+  void write(std::vector<bool> finished);
 
  private:
   static constexpr std::size_t piece_bytes = std::size_t{1} << 20, bounce_bytes = std::size_t{1} << 20;
@@ -65,6 +61,13 @@ class Packer {
     return static_cast<std::size_t>(tensor.bytes / tensor.rows() * tensor::Rows16::rows);
   }
   void make_memory(A allocator);
+  /// Writes file i of the plan and sets the checksums of its tensors.
+  void write_file(std::uint32_t i);
+  /// The manifest of the files that are finished.
+  [[nodiscard]] std::string manifest(const std::vector<bool>& finished) const;
+  void write_text(std::string_view name, std::string_view text) const {
+    io::write_atomically(gguf::in_folder(folder_, name), [&](io::AtomicFile& out) { out.write(text); });
+  }
   [[nodiscard]] std::uint64_t write_part(io::AtomicFile& out, const gguf::TensorInfo& to,
                                          const gguf::TensorInfo& from, std::uint32_t part);
   void read(const gguf::TensorInfo& from, std::uint64_t at, std::span<std::byte> to);
@@ -91,6 +94,30 @@ void Packer<A>::make_memory(A allocator) {
   MICA_CHECK(memory, budget, "packing needs a buffer of ", 2 * piece_ + bounce_bytes,
              " bytes beyond the memory budget");
   memory_ = std::move(*memory);
+}
+
+template <mica::Allocator A>
+void Packer<A>::write(std::vector<bool> finished) {
+  const auto tell = [&] { write_text(gguf::names::progress, manifest(finished)); };
+  std::error_code error;
+  if (std::find(finished.begin() + 1, finished.end(), false) != finished.end()) {
+    tell();  // from here on, and until the end, this is no model
+    fs::remove(gguf::in_folder(folder_, gguf::names::manifest), error);
+  }
+  io::write_atomically(gguf::in_folder(folder_, gguf::names::metadata),
+                       [&](io::AtomicFile& out) { out.write(plan_.metadata); });
+  finished[0] = true;
+  for (std::uint32_t i = 1; i < finished.size(); ++i) {
+    if (finished[i]) continue;
+    write_file(i);
+    finished[i] = true;
+    tell();
+  }
+  for (const gguf::Source& source : document_.sources()) {
+    if (source.file() != nullptr) source.file()->check_unchanged();
+  }
+  write_text(gguf::names::manifest, manifest(finished));
+  fs::remove(gguf::in_folder(folder_, gguf::names::progress), error);
 }
 
 /// Past the page cache where the source is a file.
@@ -154,7 +181,7 @@ std::uint64_t Packer<A>::write_part(io::AtomicFile& out, const gguf::TensorInfo&
 }
 
 template <mica::Allocator A>
-gguf::Manifest Packer<A>::manifest(const std::vector<bool>& finished) const {
+std::string Packer<A>::manifest(const std::vector<bool>& finished) const {
   const gguf::Manifest& all = plan_.manifest;
   gguf::Manifest out{all.fingerprint, all.identity, all.metadata_checksum, {}, {}};
   std::vector<std::uint32_t> number(all.files.size());
@@ -167,7 +194,7 @@ gguf::Manifest Packer<A>::manifest(const std::vector<bool>& finished) const {
     out.tensors.push_back(tensor);
     out.tensors.back().source = number[tensor.source];
   }
-  return out;
+  return out.text();
 }
 
 /// Makes the folder, and its name durable.
@@ -204,33 +231,13 @@ Outcome pack(const gguf::Document& document, Plan& plan, const std::string& fold
   const io::FolderLock lock(folder);
   detail::clean_folder(folder);
   std::vector<bool> finished = detail::finished_files(plan, folder, allocator, log);
-  Outcome outcome{plan.manifest.files.size() + 1, plan.bytes(),
-                  static_cast<std::size_t>(std::count(finished.begin(), finished.end(), true))};
+  const auto kept = static_cast<std::size_t>(std::count(finished.begin(), finished.end(), true));
   plan.manifest.metadata_checksum = io::checksum(plan.metadata);
   detail::Packer<A> packer(document, plan, folder, allocator, std::move(on_bytes), log);
   detail::require_room(plan, finished, folder);
-  const std::string manifest = gguf::in_folder(folder, gguf::names::manifest);
-  if (outcome.kept + 1 < finished.size()) {  // from here on, and until the end, this is no model
-    packer.write_text(gguf::names::progress, packer.manifest(finished).text());
-    detail::fs::remove(manifest, error);
-  }
-  io::write_atomically(gguf::in_folder(folder, gguf::names::metadata),
-                       [&](io::AtomicFile& out) { out.write(plan.metadata); });
-  finished[0] = true;
-  for (std::uint32_t i = 1; i < finished.size(); ++i) {
-    if (finished[i]) continue;
-    packer.write_file(i);
-    finished[i] = true;
-    packer.write_text(gguf::names::progress, packer.manifest(finished).text());
-  }
-  for (const gguf::Source& source : document.sources()) {
-    if (source.file() != nullptr) source.file()->check_unchanged();
-  }
-  const std::string text = packer.manifest(finished).text();
-  packer.write_text(gguf::names::manifest, text);
-  detail::fs::remove(gguf::in_folder(folder, gguf::names::progress), error);
-  outcome.bytes += text.size();
-  return outcome;
+  packer.write(std::move(finished));
+  const std::uint64_t bytes = detail::fs::file_size(gguf::in_folder(folder, gguf::names::manifest), error);
+  return {plan.manifest.files.size() + 1, plan.bytes() + bytes, kept};
 }
 
 }  // namespace mica::pack
