@@ -29,12 +29,8 @@ std::map<std::string, std::string> everything(const std::string& folder) {
 
 /// A number of the plan of a model in memory.
 std::uint64_t planned(const std::string& model, const std::string& key) {
-  const Ran ran =
-      mica({"plan", model, "-c", "64", "-t", "1", "--weights", "resident", "--json", "--memory", "1G"});
-  REQUIRE_MESSAGE(ran.code == 0, ran.err);
-  const std::size_t at = ran.out.find("\"" + key + "\":");
-  REQUIRE(at != std::string::npos);
-  return std::stoull(ran.out.substr(at + key.size() + 3));
+  return number(
+      mica({"plan", model, "-c", "64", "-t", "1", "--weights", "resident", "--json", "--memory", "1G"}), key);
 }
 
 /// Starts the program and answers its process.
