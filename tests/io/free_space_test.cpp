@@ -26,4 +26,15 @@ TEST_CASE("devices and folders that are not there are passed: writing will tell"
 }
 
 }  // namespace
+TEST_CASE("a disk tells what it has free, of folders and of what is not there yet") {
+  const TemporaryFolder folder;
+  for (const std::string& path :
+       {folder.path(""), folder.path("new"), std::string("new"), std::string(".")}) {
+    CAPTURE(path);
+    REQUIRE(io::free_space(path));
+    CHECK(*io::free_space(path) > 0);
+  }
+  CHECK_FALSE(io::free_space(folder.path("none/new")));
+}
+
 }  // namespace mica::test
