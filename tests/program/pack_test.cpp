@@ -10,6 +10,7 @@
 #include "mica/base/rng.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -184,14 +185,17 @@ TEST_CASE("a packer that is killed leaves no half model, and the next run ends w
   if (!folder) return;
   const TemporaryFolder work;
   const std::string file = (*folder / "qwen3next.Q8_0.gguf").string(), dir = work.path("packed");
+  const auto begun = std::chrono::steady_clock::now();
   REQUIRE(mica({"pack", file, work.path("whole"), "-q"}).code == 0);
+  const auto takes =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
   const auto whole = everything(work.path("whole"));
   CounterRng rng(7);
   int unfinished = 0;
   for (int i = 0; i < 12; ++i) {
     fs::remove_all(dir);
     const ::pid_t child = start({"pack", file, dir});
-    ::usleep(static_cast<::useconds_t>(rng.next() % (sanitized ? 2'000'000 : 300'000)));
+    ::usleep(static_cast<::useconds_t>(rng.next() % static_cast<std::uint64_t>(takes.count() + 1)));
     ::kill(child, SIGKILL);
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
