@@ -40,6 +40,7 @@
 #include "mica/budget/account.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
+#include "mica/budget/pressure.hpp"
 #include "mica/budget/size.hpp"
 
 // alloc: where bytes come from
@@ -195,12 +196,14 @@
 #include "mica/paging/concept.hpp"
 #include "mica/paging/expert_cache.hpp"
 #include "mica/paging/group_reader.hpp"
+#include "mica/paging/kept_tensors.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/read_ring.hpp"
 #include "mica/paging/reads.hpp"
 #include "mica/paging/residency.hpp"
 #include "mica/paging/resident.hpp"
 #include "mica/paging/streamed.hpp"
+#include "mica/paging/streamed/resize.hpp"
 
 // kv: where keys, values and recurrent states lie
 #include "mica/kv/aging.hpp"
@@ -340,6 +343,8 @@
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/generate_options.hpp"
 #include "mica/runtime/generation.hpp"
+#include "mica/runtime/governed.hpp"
+#include "mica/runtime/governor.hpp"
 #include "mica/runtime/idle_sessions.hpp"
 #include "mica/runtime/log_probabilities.hpp"
 #include "mica/runtime/model_drafter.hpp"

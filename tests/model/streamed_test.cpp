@@ -5,6 +5,8 @@
 
 #include "io/temporary_folder.hpp"
 #include "mica/alloc/aligned.hpp"
+#include "mica/alloc/booking.hpp"
+#include "mica/alloc/budgeted.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/exec/team.hpp"
@@ -57,6 +59,20 @@ void compare(std::span<const std::byte> bytes) {
     auto served = model.make_cache();
     CHECK(same_bits(feed(model, served, ids, 32), expected));
   }
+  const paging::WeightRoom can = whole.weight_room();
+  CHECK(can == paging::WeightRoom());
+  CHECK_FALSE(whole.resize_weights(1));
+  for (const gguf::Document* const from : {&document, &packed}) {
+    Paged model = open(*from, "streamed", std::uint64_t{1} << 30);
+    const std::uint64_t most = model.weight_room().most, least = model.weight_room().least;
+    for (const std::uint64_t room : {most, least, (most + least) / 2, most, std::uint64_t{0}}) {
+      CAPTURE(room);
+      CHECK(model.resize_weights(room));
+      auto resized = model.make_cache();
+      CHECK(same_bits(feed(model, resized, ids, 7), expected));
+    }
+    CHECK(model.streamed_bytes() > 0);
+  }
   exec::Inline alone;
   const bool any = std::any_of(packed.tensors().begin(), packed.tensors().end(),
                                [](const gguf::TensorInfo& tensor) { return tensor.packed; });
@@ -64,6 +80,33 @@ void compare(std::span<const std::byte> bytes) {
   const Error error = refusal([&] { return Model(packed, alone, options), 0; });
   CHECK(error.code() == ErrorCode::unsupported);
   CHECK(mentions(error, "lies packed", "AnyPager"));
+}
+
+/// Weights come and go between the tokens of one text, at random.
+template <class Model>
+void change_while_it_writes(std::span<const std::byte> bytes) {
+  const TemporaryFolder folder;
+  const gguf::Document document = gguf::open(folder.file("model.gguf", bytes));
+  exec::Inline executor;
+  using Paged = typename Model::template With<WithPager<paging::Streamed<>>>;
+  Paged model(document, executor, {.n_ctx = 200, .log = {}});
+  const auto ids = random_ids(60, 67);
+  auto cache = model.make_cache();
+  const auto expected = feed(model, cache, ids, 1);
+  cache.rewind(0);
+  CounterRng rng(8);
+  std::vector<float> logits;
+  for (const text::TokenId id : ids) {
+    model.resize_weights(rng.next() % model.weight_room().most);
+    REQUIRE(model.step(cache, std::span(&id, 1)) == model::StepStatus::ok);
+    if (rng.next() % 2 == 0) model.resize_weights(model.weight_room().most);  // the head comes after it
+    if (rng.next() % 3 == 0) CHECK(model.set_chunk(1 + rng.next() % model.most_chunk()));
+    if (rng.next() % 5 == 0) cache.trim();
+    const std::size_t row = 0;
+    const auto got = model.logits(std::span(&row, 1));
+    logits.insert(logits.end(), got[0].begin(), got[0].end());
+  }
+  CHECK(same_bits(logits, expected));
 }
 
 }  // namespace
@@ -81,6 +124,48 @@ TEST_CASE("streamed weights, and packed ones, give the bits of mapped ones") {
   compare<Hybrid>(TinyHybrid(HybridRecipe{}).bytes());
   compare<Hybrid>(TinyHybrid(with_experts()).bytes());
   compare<Hybrid>(TinyHybrid(of_q8_0(with_experts())).bytes());
+}
+
+TEST_CASE("steps become shorter and longer again, with the scratch that they need and the same bits") {
+  const TinyModel tiny(Recipe{});
+  const auto bytes = tiny.bytes();
+  const gguf::Document document = gguf::parse(bytes, "memory");
+  exec::Inline executor;
+  budget::Ledger ledger;
+  using A = alloc::Budgeted<alloc::Huge>;
+  using Model = Transformer<arch::Llama, WithWeights<format::F32>, WithAllocator<A>>;
+  Model model(document, executor, {.n_ctx = 200, .chunk = 64, .logits_rows = 64, .log = {}},
+              A(ledger, budget::Account::weights));
+  const auto ids = random_ids(77, 67);
+  auto cache = model.make_cache();
+  const auto expected = feed(model, cache, ids, 64);
+  const std::uint64_t scratch = ledger.used(budget::Account::activations);
+  CHECK(model.set_chunk(8));
+  CHECK(model.chunk() == 8);
+  CHECK(ledger.used(budget::Account::activations) < scratch / 4);
+  CHECK(ledger.peak(budget::Account::activations) == scratch);
+  cache.rewind(0);
+  CHECK(same_bits(feed(model, cache, ids, 8), expected));
+  {
+    const auto taken = alloc::Booking::make(A(ledger, budget::Account::kv), budget::Account::kv,
+                                            ledger.left() - scratch / 2);
+    REQUIRE(taken);
+    CHECK_FALSE(model.set_chunk(64));
+    CHECK(model.chunk() == 8);
+    cache.rewind(3);
+    const auto part = feed(model, cache, std::span(ids).subspan(3, 8), 8);
+    CHECK(same_bits(part, std::span(expected).subspan(3 * 67, 8 * 67)));
+  }
+  CHECK(model.set_chunk(64));
+  CHECK(ledger.used(budget::Account::activations) == scratch);
+  cache.rewind(0);
+  CHECK(same_bits(feed(model, cache, ids, 64), expected));
+}
+
+TEST_CASE("weights that leave memory and come back while a text is written change no bit of it") {
+  change_while_it_writes<Transformer<arch::Llama, WithWeights<TypeList<format::F32, format::Q8_0>>>>(
+      TinyModel(blocks_of(format::Id::Q8_0)).bytes());
+  change_while_it_writes<Hybrid>(TinyHybrid(with_experts()).bytes());
 }
 
 }  // namespace mica::test

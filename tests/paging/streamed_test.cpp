@@ -119,7 +119,9 @@ TEST_CASE("whatever stays and whatever is read, every step sees the file") {
         CHECK((r.bytes() <= bytes || bytes < 9'000'000));
         CHECK(ledger.used(Account::io_buffers) == r.ring_bytes);
         const std::size_t norm = tied ? 200064 : 0;  // stays in any case
-        CHECK(ledger.used(Account::weights) <= r.staying_bytes + norm + 64 * table.size());
+        const std::size_t rows = r.rows_stay ? 30016 : 0;
+        CHECK(r.rows_stay == (bytes == 100u << 20));
+        CHECK(ledger.used(Account::weights) <= r.staying_bytes + norm + rows + 64 * table.size());
         CHECK((r.streamed_bytes == 0) == (bytes == 100u << 20));
         CHECK((pager.reads().bytes >= 2 * r.streamed_bytes));
         CHECK(pager.reads().bytes <= 4 * r.streamed_bytes);
@@ -185,6 +187,54 @@ TEST_CASE("a budget without room for the ring is refused, and a plan books what 
     CHECK(plan.used() == run.used());
     CHECK(plan.peak() == run.peak());
   }
+}
+
+TEST_CASE("what stays changes between steps, and the ledger never holds more than the most that was told") {
+  const File file;
+  CounterRng rng(3);
+  for (int round = 0; round < 12; ++round) {
+    const bool tied = round % 2 == 1;
+    const auto table = extents(file.document, tied);
+    const std::uint64_t ends = 200064 + 64 * table.size();  // a norm, ends of tensors
+    budget::Ledger ledger;
+    Streamed pager({file.document, table, head + 1}, A(ledger, Account::weights), {}, 0);
+    const paging::WeightRoom room = pager.room();
+    CHECK(room.least < 10'500'000);
+    const std::uint64_t most = round < 2 ? room.most : room.least + rng.next() % (room.most - room.least);
+    for (int i = 0; i < 12; ++i) {
+      const std::uint64_t bytes = i % 3 == 1 ? most : room.least + rng.next() % (most - room.least + 1);
+      CAPTURE(bytes);
+      CHECK(pager.resize(bytes));
+      CHECK(pager.room().held <= bytes);
+      CHECK(pager.room().told == bytes);
+      CHECK(ledger.used() <= pager.room().held + ends);
+      CHECK(ledger.peak() <= most + ends);
+      CHECK(ledger.used(Account::io_buffers) == pager.residency().ring_bytes);
+      CHECK((pager.residency().rows_stay == (bytes == room.most)));
+      step(pager, file.document, i % 2 == 0, tied);
+    }
+  }
+}
+
+TEST_CASE("what cannot be read, or is refused, passes through the ring as before") {
+  const File file;
+  const auto table = extents(file.document, false);
+  budget::Ledger ledger(11u << 20);
+  Streamed pager({file.document, table, head + 1}, A(ledger, Account::weights), {}, 0);
+  pager.resize(9'700'000);
+  step(pager, file.document, true, false);
+  CHECK_FALSE(pager.resize(pager.room().most));  // reading needs more than the ledger has
+  CHECK(pager.room().held <= ledger.limit());
+  CHECK(pager.residency().streamed_bytes > 0);
+  step(pager, file.document, true, false);
+
+  budget::Ledger large;
+  Streamed other({file.document, table, head + 1}, A(large, Account::weights), {}, 0);
+  const auto whole = contents(file.path);
+  std::filesystem::resize_file(file.path, 100000);
+  CHECK_FALSE(other.resize(other.room().most));
+  file.folder.file("model.gguf", whole);
+  step(other, file.document, true, false);
 }
 
 TEST_CASE("a model in memory is used where it is") {

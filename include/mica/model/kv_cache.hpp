@@ -58,6 +58,9 @@ struct KvCache {
     return tokens;
   }
 
+  /// Gives memory back that no token uses yet.
+  void trim() noexcept { storage.shrink(tokens); }
+
   /// Lets keys and values leave memory until the next step, where the storage has a place for them; answers whether.
   bool park() noexcept {
     if constexpr (ParkingStorage<Storage>) return storage.park();

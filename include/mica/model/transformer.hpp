@@ -103,7 +103,12 @@ class BasicTransformer {
 
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
-  [[nodiscard]] std::size_t chunk() const noexcept { return activations_.chunk(); }
+  [[nodiscard]] std::size_t chunk() const noexcept { return activations_->chunk(); }
+  /// That of the options.
+  [[nodiscard]] std::size_t most_chunk() const noexcept { return most_chunk_; }
+  /// From now on steps have so many tokens at most, [1, most_chunk()], and the scratch of larger ones goes back; between two steps. Logits
+  /// after a last step that had more can no longer be had. False, and nothing has changed, where scratch for larger ones is refused.
+  bool set_chunk(std::size_t tokens);
   [[nodiscard]] std::size_t logits_rows() const noexcept { return logits_rows_; }
   [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return weights_.bytes(); }
   /// Bytes of weights that a step with logits reads from files.
@@ -115,6 +120,16 @@ class BasicTransformer {
   [[nodiscard]] paging::Reads reads() const noexcept {
     if constexpr (StreamingPager<Pager>) return pager_.reads();
     return {};
+  }
+  /// What the pager can be told to hold of them; all 0 where it cannot be told.
+  [[nodiscard]] paging::WeightRoom weight_room() const noexcept {
+    if constexpr (ResizablePager<Pager>) return pager_.room();
+    return {};
+  }
+  /// Tells it, between two steps; no bit changes. False: it holds less than there is room for (paging/concept.hpp).
+  bool resize_weights([[maybe_unused]] std::uint64_t bytes) {
+    if constexpr (ResizablePager<Pager>) return pager_.resize(bytes);
+    return false;
   }
   /// Bytes of keys and values that one more tile of 16 tokens takes in the layers that keep all tokens.
   [[nodiscard]] std::size_t kv_bytes_per_tile() const;
@@ -204,10 +219,12 @@ class BasicTransformer {
   std::vector<std::size_t> old_index_;               // by layer: the place of its old tiles, or block::none
   std::vector<std::size_t> state_at_;  // by layer: where its recurrent state begins; and the end
   Observer* observer_ = nullptr;
-  model::Activations<Allocator> activations_;
+  std::size_t most_chunk_;
+  bool fast8_;
+  std::optional<model::Activations<Allocator>> activations_;  // there, but within set_chunk()
   alloc::Buffer<float, Allocator> looks_;  // (64 * heads, looks_width), where the eviction policy watches
   std::vector<Part> now_;                  // what of a step runs at a time
-  std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_.residual()
+  std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_->residual()
 };
 
 namespace detail {
@@ -267,8 +284,9 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
       kv_index_(kv_index()),
       old_index_(old_index()),
       state_at_(detail::state_offsets(config_)),
-      activations_(config_, std::clamp<std::size_t>(options.chunk, 1, n_ctx_), logits_rows_,
-                   executor.workers(), options.fast8, allocator),
+      most_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
+      fast8_(options.fast8),
+      activations_(std::in_place, config_, most_chunk_, logits_rows_, executor.workers(), fast8_, allocator),
       looks_(make_looks()) {
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
   if (Eviction::forgets) now_.reserve(chunk());
@@ -325,7 +343,7 @@ std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
     const arch::LayerConfig& layer = config_.layers[i];
     if (!layer.stores_kv()) continue;
     shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim), config_.kv_window(i),
-                     activations_.chunk(), bounded_[i] != 0 ? keep_ : 0});
+                     most_chunk_, bounded_[i] != 0 ? keep_ : 0});
     if constexpr (AgingElements<Elements>) {
       if (!ages(i)) continue;
       old.push_back(shape.back());
@@ -388,7 +406,7 @@ template <class F, class P>
 auto BasicTransformer<F, P>::forward(std::span<const Part> parts, std::size_t first_row) noexcept
     -> model::Forward<BasicTransformer> {
   const model::CacheLayout layout{kv_index_, old_index_, state_at_, bounded_, looks_.span(), looks_width()};
-  return {config_,   weights_,  pager_, *executor_, activations_,
+  return {config_,   weights_,  pager_, *executor_, *activations_,
           elements_, observer_, layout, parts,      first_row};
 }
 
@@ -481,8 +499,8 @@ bool BasicTransformer<F, P>::embed(model::Forward<BasicTransformer>& forward,
     std::size_t row = 0;
     for (const auto& [cache, tokens] : parts) {
       const std::size_t n = tokens.size();
-      frequencies_[rope].fill(cache->tokens, activations_.cos(rope, row + n).rows(row, n),
-                              activations_.sin(rope, row + n).rows(row, n));
+      frequencies_[rope].fill(cache->tokens, activations_->cos(rope, row + n).rows(row, n),
+                              activations_->sin(rope, row + n).rows(row, n));
       row += n;
     }
   }
@@ -503,7 +521,7 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
   MICA_ASSERT(rows.size() <= logits_rows_);
   const std::size_t head = config_.layers.size() + 1, n = rows.size();
   if constexpr (dry) return {};
-  auto& a = activations_;
+  auto& a = *activations_;
   const bool tied = weights_.output().index == weights_.token_embd().index;
   if (!pager_.acquire(head)) return {};
   if (tied && !pager_.acquire(0)) {
@@ -549,13 +567,37 @@ void BasicTransformer<F, P>::finish_logits(MatrixView<float> logits) noexcept {
   });
 }
 
+/// The former scratch goes first, so that both are never there at once; it has room again where the new one has none.
+template <class F, class P>
+bool BasicTransformer<F, P>::set_chunk(std::size_t tokens) {
+  const std::size_t before = chunk(), rows = dry || last_step_ > tokens ? 0 : last_step_;
+  MICA_ASSERT(tokens > 0 && tokens <= most_chunk_);
+  if (tokens == before) return true;
+  std::vector<float> hidden(rows * config_.width);
+  if (rows > 0) std::copy_n(activations_->residual(rows, config_.width).data(), hidden.size(), hidden.data());
+  activations_.reset();
+  const auto make = [&](std::size_t n) {
+    activations_.emplace(config_, n, logits_rows_, executor_->workers(), fast8_, allocator_);
+  };
+  bool made = true;
+  try {
+    make(tokens);
+  } catch (const Error&) {
+    made = false;
+    make(before);
+  }
+  if (rows > 0) std::copy_n(hidden.data(), hidden.size(), activations_->residual(rows, config_.width).data());
+  last_step_ = rows;
+  return made;
+}
+
 template <class F, class P>
 std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::TokenId token) noexcept {
   const std::size_t layers = config_.layers.size();
   if (dry || cache.tokens == 0) return layers;
   cache.tokens -= 1;  // the tile of the token stays, and gets the same content again
   cache.held.make_room(eviction_, cache.tokens, 1);
-  const auto x = activations_.residual(1, config_.width);
+  const auto x = activations_->residual(1, config_.width);
   const auto finite = [&] {
     return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); });
   };

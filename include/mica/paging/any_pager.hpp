@@ -45,6 +45,11 @@ class AnyPager {
   [[nodiscard]] std::uint64_t streamed_bytes() const noexcept { return pager_->streamed_bytes(); }
   [[nodiscard]] Reads reads() const noexcept { return pager_->reads(); }
 
+  // Required by ResizablePager
+  /// False where the pager cannot be told, which room() says.
+  bool resize(std::uint64_t bytes) { return pager_->resize(bytes); }
+  [[nodiscard]] WeightRoom room() const noexcept { return pager_->room(); }
+
   // Specific to AnyPager
   /// The pager of that name; an unknown one raises an error that lists the known ones. bytes: for one that asks (Streamed).
   AnyPager(const Table& table, A allocator, LogSink log, std::string_view kind, std::uint64_t bytes = 0);
@@ -59,6 +64,8 @@ class AnyPager {
     virtual bool packed(std::size_t tensor) const noexcept = 0;
     virtual std::uint64_t streamed_bytes() const noexcept = 0;
     virtual Reads reads() const noexcept = 0;
+    virtual bool resize(std::uint64_t bytes) = 0;
+    virtual WeightRoom room() const noexcept = 0;
   };
 
   template <Pager P>
@@ -77,6 +84,14 @@ class AnyPager {
     }
     Reads reads() const noexcept override {
       if constexpr (StreamingPager<P>) return pager.reads();
+      return {};
+    }
+    bool resize([[maybe_unused]] std::uint64_t bytes) override {
+      if constexpr (ResizablePager<P>) return pager.resize(bytes);
+      return false;
+    }
+    WeightRoom room() const noexcept override {
+      if constexpr (ResizablePager<P>) return pager.room();
       return {};
     }
     P pager;
@@ -106,6 +121,6 @@ AnyPager<A>::AnyPager(const Table& table, A allocator, LogSink log, std::string_
   MICA_CHECK(found, usage, "weights '", escaped(kind), "': not known; choose one of ", known);
 }
 
-static_assert(StreamingPager<AnyPager<>>);
+static_assert(StreamingPager<AnyPager<>> && ResizablePager<AnyPager<>>);
 
 }  // namespace mica::paging

@@ -34,7 +34,7 @@ struct Extent {
   std::uint64_t checksum = 0;  // as io::Checksum gives it
 };
 
-/// Everything a pager must know. The document outlives the pager.
+/// Everything a pager must know. The document and the tensors outlive the pager.
 struct Table {
   const gguf::Document& document;
   std::span<const Extent> tensors;
@@ -43,6 +43,17 @@ struct Table {
   std::size_t experts = 0;  // of a layer at most
 
   [[nodiscard]] std::size_t head_group() const noexcept { return head == 0 ? groups - 1 : head; }
+};
+
+/// What a pager can be told to hold, in bytes: with fewer than the least it could not work, with more than the most it would hold no more.
+/// All 0: it cannot be told.
+struct WeightRoom {
+  std::uint64_t least = 0;
+  std::uint64_t held = 0;  // now
+  std::uint64_t told = 0;  // the last time
+  std::uint64_t most = 0;
+
+  friend bool operator==(const WeightRoom&, const WeightRoom&) = default;
 };
 
 }  // namespace paging
@@ -73,6 +84,13 @@ concept StreamingPager = Pager<P> && requires(const P constant) {
   { constant.reads() } noexcept -> std::same_as<paging::Reads>;
 };
 
+/// A pager whose weights leave memory and come back between two steps. resize(bytes): how much it may hold from now on; false: it
+/// holds less than there is room for, since something was refused or could not be read. Calls are as costly as what is read.
+template <class P>
+concept ResizablePager = Pager<P> && requires(P pager, const P constant, std::uint64_t bytes) {
+  { pager.resize(bytes) } -> std::same_as<bool>;
+  { constant.room() } noexcept -> std::same_as<paging::WeightRoom>;
+};
 // clang-format on
 
 template <class P, class A>

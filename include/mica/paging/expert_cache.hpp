@@ -37,6 +37,11 @@ class ExpertCache {
   [[nodiscard]] const std::byte* acquire(std::size_t expert, std::span<const Stretch> stretches) noexcept;
   void release(std::size_t expert) noexcept { --places_[place_of_[expert]].users; }
 
+  /// Forgets all experts, of which none is used, and has so many places from now on; the old ones go first. Raises ErrorCode::budget, and has
+  /// none then.
+  void resize(std::size_t places);
+  [[nodiscard]] std::size_t places() const noexcept { return places_.size(); }
+
   [[nodiscard]] Reads reads() const noexcept { return reader_.reads() + Reads{0, 0, hits_, misses_}; }
 
  private:
@@ -75,13 +80,24 @@ ExpertCache<A>::ExpertCache(A allocator, std::size_t experts, std::size_t place_
     : memory_(allocator),
       place_bytes_(place_bytes),
       reader_(A::dry ? std::span<const gguf::Source>() : sources, log),
-      place_of_(experts, none),
-      places_(places),
-      reads_(places) {
-  auto memory = alloc::Buffer<std::byte, A>::make(allocator, places * place_bytes, GroupReader::alignment);
-  MICA_CHECK(memory, budget, "weights: places for ", places, " experts of ", place_bytes,
+      place_of_(experts, none) {
+  resize(places);
+}
+
+template <mica::Allocator A>
+void ExpertCache<A>::resize(std::size_t places) {
+  for (std::size_t i = 0; i < reads_.size(); ++i) reader_.settle(reads_, i);
+  std::fill(place_of_.begin(), place_of_.end(), none);
+  places_.clear();
+  reads_.clear();
+  const A allocator = memory_.allocator();
+  memory_ = alloc::Buffer<std::byte, A>(allocator);
+  auto memory = alloc::Buffer<std::byte, A>::make(allocator, places * place_bytes_, GroupReader::alignment);
+  MICA_CHECK(memory, budget, "weights: places for ", places, " experts of ", place_bytes_,
              " bytes do not fit the memory budget; use a larger one or a smaller quantisation");
   memory_ = std::move(*memory);
+  places_.resize(places);
+  reads_.resize(places);
 }
 
 /// Where a batch was given up, nobody comes for what it wanted.

@@ -38,6 +38,9 @@ class ReadRing {
     for (const Load& load : loads_) forget(load.group);
   }
 
+  /// Forgets all groups and has so many bytes from now on, 0 among them; the old ones go first. Raises ErrorCode::budget, and has none then.
+  void resize(std::size_t bytes);
+
   [[nodiscard]] const Reads& reads() const noexcept { return reader_.reads(); }
 
  private:
@@ -67,6 +70,14 @@ class ReadRing {
 template <mica::Allocator A>
 ReadRing<A>::ReadRing(A allocator, std::size_t bytes, std::span<const gguf::Source> sources, LogSink log)
     : memory_(allocator), reader_(A::dry ? std::span<const gguf::Source>() : sources, log) {
+  resize(bytes);
+}
+
+template <mica::Allocator A>
+void ReadRing<A>::resize(std::size_t bytes) {
+  forget_all();
+  const A allocator = memory_.allocator();
+  memory_ = alloc::Buffer<std::byte, A>(allocator);
   auto memory = alloc::Buffer<std::byte, A>::make(allocator, bytes, GroupReader::alignment);
   MICA_CHECK(
       memory, budget, "weights: ", bytes,

@@ -22,6 +22,7 @@ struct Residency {
   std::uint64_t staying_bytes = 0;   // of groups that stay
   std::uint64_t streamed_bytes = 0;  // of the others: what a step reads
   std::uint64_t ring_bytes = 0;      // room for a group and the next one; 0: nothing is read
+  bool rows_stay = false;            // so does what is read row by row; not in staying_bytes
 
   [[nodiscard]] std::uint64_t bytes() const noexcept { return staying_bytes + ring_bytes; }
 };

@@ -9,6 +9,7 @@
 //
 // Rows of the embedding are mapped: the system reads what is touched. Experts are read when a token chooses them, and stay while there
 // is room (expert_cache.hpp). Of a packed directory also what passes is packed, and each group's checksums are looked at when it comes first.
+// What stays may change between two steps (resize).
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -17,9 +18,9 @@
 #include "mica/paging/checked.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/paging/expert_cache.hpp"
+#include "mica/paging/kept_tensors.hpp"
 #include "mica/paging/read_ring.hpp"
 #include "mica/paging/residency.hpp"
-#include "mica/paging/resident.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -38,7 +39,9 @@ class Streamed {
   template <mica::Allocator B>
   using Rebind = Streamed<B, Layout>;
   static constexpr std::string_view name = "streamed";
-  static constexpr bool packs = Resident<A, Layout>::packs;
+  static constexpr bool packs = KeptTensors<A, Layout>::packs;
+  /// What resize() takes beside what it leaves, while it reads (KeptTensors).
+  static constexpr std::size_t reading_bytes = KeptTensors<A, Layout>::reading_bytes;
 
   Streamed(const Table& table, A allocator, LogSink log) : Streamed(table, allocator, log, 0) {}
   [[nodiscard]] bool acquire(std::size_t group) noexcept;
@@ -49,8 +52,7 @@ class Streamed {
   }
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept {
-    if (kept_at_[tensor] != nowhere) return kept_->packed(kept_at_[tensor]);
-    return packs && extents_[tensor].packed;
+    return kept_.has_tensor(tensor) ? kept_.packed(tensor) : packs && table_.tensors[tensor].packed;
   }
 
   // Required by StreamingPager
@@ -58,6 +60,12 @@ class Streamed {
   [[nodiscard]] Reads reads() const noexcept {
     return (ring_ ? ring_->reads() : Reads()) + (experts_ ? experts_->reads() : Reads());
   }
+
+  // Required by ResizablePager
+  /// Not within a step. At no moment it holds more than it did or than it is told to, whichever is more; with too few bytes the least that
+  /// works. What stays from now on is read here. False where something could not be: then less stays than there is room for.
+  bool resize(std::uint64_t bytes);
+  [[nodiscard]] WeightRoom room() const noexcept;
 
   // Specific to Streamed
   /// bytes: for what stays, the ring and experts together. Too few are taken as the least that works: room for the largest group, and
@@ -85,113 +93,163 @@ class Streamed {
   /// A tensor of which a step touches some rows where they are mapped.
   struct Rows {
     const io::File* file;
-    Extent tensor;
+    std::size_t tensor;
   };
 
   void find_groups(const Table& table);
   void add_stretches(const Table& table, Group& group, std::vector<std::size_t> tensors);
   [[nodiscard]] std::uint64_t make_experts(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
-  void keep(const Table& table, A allocator, LogSink log);
+  [[nodiscard]] std::size_t expert_places(std::uint64_t bytes) const noexcept;
+  [[nodiscard]] Residency choose(std::uint64_t bytes) const;
+  void make_ring(std::uint64_t bytes);
+  void keep(std::size_t set);
+  void drop(std::size_t set) noexcept;
+  [[nodiscard]] bool keep_chosen(const Residency& chosen);
+  void settle(Residency chosen, std::uint64_t bytes);
+  [[nodiscard]] bool set_places(std::size_t places);
   void check_mapped(const Table& table, A allocator, LogSink log) const;
   void map(const Table& table, LogSink log);
   [[nodiscard]] bool check(Group& group, const std::byte* at) noexcept;
   void read_ahead() noexcept;
   void forget_rows() noexcept;
+  [[nodiscard]] std::size_t rows_set() const noexcept { return order_.size(); }
+  [[nodiscard]] std::size_t always_set() const noexcept { return order_.size() + 1; }
   /// Whether the group passes through the ring: as the step's input group 0 does not.
   [[nodiscard]] bool streams(std::size_t group) const noexcept {
     return group < place_.size() && place_[group] != nowhere && !residency_.stays[place_[group]];
   }
 
-  const gguf::Document& document_;
-  std::span<const Extent> extents_;
+  Table table_;
+  A allocator_;
   LogSink log_;
-  std::size_t head_ = 0;            // the group
-  bool head_used_ = false;          // group 0 is then the head's matrix
-  std::vector<Group> groups_;       // by group
-  std::vector<std::size_t> order_;  // groups that each step uses as a whole, in its order
-  std::vector<std::size_t> place_;  // by group: in order_
-  std::vector<std::size_t>
-      always_;           // tensors that stay in any case: the norm of a head that is the embedding
-  Residency residency_;  // by place
-  std::optional<Resident<A, Layout>> kept_;
-  std::vector<std::size_t> kept_at_;      // by tensor: its number there
+  std::size_t head_;                  // the group
+  bool head_used_ = false;            // group 0 is then the head's matrix
+  std::vector<Group> groups_;         // by group
+  std::vector<std::size_t> order_;    // groups that each step uses as a whole, in its order
+  std::vector<std::size_t> place_;    // by group: in order_
+  std::vector<std::uint64_t> sizes_;  // by place
+  std::size_t place_bytes_ = 0;       // of an expert
+  /// Tensors of each place, then those that are read by rows, then those that stay in any case: the norm of a head that is the embedding.
+  std::vector<std::vector<std::size_t>> sets_;
+  std::uint64_t rows_bytes_ = 0;  // of the set of rows, which stays when all else does
+  Residency residency_;           // by place
+  KeptTensors<A, Layout> kept_;
   std::vector<const std::byte*> data_;    // by tensor
   std::vector<const std::byte*> mapped_;  // by tensor
   std::vector<io::Mapping> mappings_;     // by source
   std::vector<Rows> rows_;
   std::optional<ReadRing<A>> ring_;
   std::optional<ExpertCache<A>> experts_;
+  std::uint64_t told_;    // bytes
   std::size_t next_ = 0;  // place of the group to be read next
 };
 
 template <mica::Allocator A, class L>
 Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes)
-    : document_(table.document),
-      extents_(table.tensors),
+    : table_(table),
+      allocator_(allocator),
       log_(log),
-      kept_at_(table.tensors.size(), nowhere),
+      head_(table.head_group()),
+      groups_(table.groups),
+      place_(head_ + 1, nowhere),
+      kept_(table, head_ + 3, alloc::for_account(allocator, budget::Account::weights), log),
       data_(table.tensors.size()),
-      mapped_(table.tensors.size()) {
+      mapped_(table.tensors.size()),
+      told_(bytes) {
   find_groups(table);
-  std::vector<std::uint64_t> sizes;
-  for (const std::size_t group : order_) sizes.push_back(groups_[group].bytes);
-  residency_ = choose_residency(
-      sizes, make_experts(table, alloc::for_account(allocator, budget::Account::weights), log, bytes));
-  keep(table, alloc::for_account(allocator, budget::Account::weights), log);
-  check_mapped(table, alloc::for_account(allocator, budget::Account::io_buffers), log);
-  if (residency_.streamed_bytes > 0) {
-    ring_.emplace(alloc::for_account(allocator, budget::Account::io_buffers),
-                  static_cast<std::size_t>(residency_.ring_bytes), table.document.sources(), log);
-  }
+  residency_ =
+      choose(make_experts(table, alloc::for_account(allocator, budget::Account::weights), log, bytes));
   if constexpr (!A::dry) map(table, log);
+  keep(always_set());
+  for (std::size_t place = 0; place < order_.size(); ++place) {
+    if (residency_.stays[place]) keep(place);
+  }
+  if (residency_.rows_stay) keep(rows_set());
+  check_mapped(table, alloc::for_account(allocator, budget::Account::io_buffers), log);
+  if (residency_.streamed_bytes > 0) make_ring(residency_.ring_bytes);
 }
 
 /// What a step uses as a whole: layers, then the head, whose matrix may be that of the embedding. Of a model in memory, nothing.
 template <mica::Allocator A, class L>
 void Streamed<A, L>::find_groups(const Table& table) {
-  head_ = table.head_group();
-  groups_.resize(table.groups);
-  place_.assign(head_ + 1, nowhere);
+  sets_.resize(2);
   if (table.document.sources().front().file() == nullptr) return;
   std::vector<std::vector<std::size_t>> tensors(table.groups);
   for (std::size_t i = 0; i < table.tensors.size(); ++i) tensors[table.tensors[i].group].push_back(i);
   const auto rows = [&](std::size_t tensor) { return table.tensors[tensor].rows; };
   const bool tied =
       std::none_of(tensors[head_].begin(), tensors[head_].end(), [&](auto t) { return rows(t) != 0; });
-  if (tied) {  // of the embedding's tensors the one with the most rows
-    auto& all = tensors[0];
-    if (!all.empty())
-      all = {*std::max_element(all.begin(), all.end(), [&](auto a, auto b) { return rows(a) < rows(b); })};
-    always_ = std::move(tensors[head_]);
-  }
   for (std::size_t group = 1; group < head_; ++group) order_.push_back(group);
   order_.push_back(tied ? 0 : head_);
+  sets_.resize(order_.size() + 2);
+  if (tied) sets_[always_set()] = std::move(tensors[head_]);
+  sets_[rows_set()] = std::move(tensors[0]);
+  if (auto& all = sets_[rows_set()]; tied && !all.empty()) {  // the one with the most rows
+    const auto most =
+        std::max_element(all.begin(), all.end(), [&](auto a, auto b) { return rows(a) < rows(b); });
+    tensors[0] = {*most};
+    all.erase(most);
+  }
+  for (const std::size_t tensor : sets_[rows_set()]) {
+    rows_bytes_ += round_up<std::uint64_t>(table.tensors[tensor].bytes, 64);
+  }
   for (std::size_t place = 0; place < order_.size(); ++place) {
+    Group& group = groups_[order_[place]];
     place_[order_[place]] = place;
-    add_stretches(table, groups_[order_[place]], std::move(tensors[order_[place]]));
+    add_stretches(table, group, std::move(tensors[order_[place]]));
+    sizes_.push_back(group.bytes);
+    for (const Part& part : group.parts) sets_[place].push_back(part.tensor);
   }
   for (std::size_t expert = head_ + 1; expert < table.groups; ++expert) {
     add_stretches(table, groups_[expert], std::move(tensors[expert]));
+    place_bytes_ = std::max(place_bytes_, groups_[expert].bytes);
   }
 }
 
-/// Places for experts: those of a layer at least, and where all layers and the head fit beside them, what is left. Answers the bytes for these.
+/// Places for experts: those of a layer at least, and where all layers and the head fit beside them, what is left.
+template <mica::Allocator A, class L>
+std::size_t Streamed<A, L>::expert_places(std::uint64_t bytes) const noexcept {
+  if (place_bytes_ == 0) return 0;
+  std::uint64_t others = 0;
+  for (const std::uint64_t size : sizes_) others += size;
+  const std::size_t experts = groups_.size() - head_ - 1,
+                    least = table_.experts == 0 ? experts : table_.experts;
+  const std::uint64_t room = bytes - std::min(bytes, others);
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(room / place_bytes_, least, experts));
+}
+
+/// Answers the bytes for layers, head and ring.
 template <mica::Allocator A, class L>
 std::uint64_t Streamed<A, L>::make_experts(const Table& table, A allocator, LogSink log,
                                            std::uint64_t bytes) {
-  std::size_t place_bytes = 0;
-  std::uint64_t others = 0;
-  for (std::size_t group = head_ + 1; group < groups_.size(); ++group) {
-    place_bytes = std::max(place_bytes, groups_[group].bytes);
+  const std::size_t places = expert_places(bytes);
+  if (places == 0) return bytes;
+  experts_.emplace(allocator, groups_.size() - head_ - 1, place_bytes_, places, table.document.sources(),
+                   log);
+  return bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
+}
+
+template <mica::Allocator A, class L>
+Residency Streamed<A, L>::choose(std::uint64_t bytes) const {
+  Residency chosen = choose_residency(sizes_, bytes);
+  chosen.rows_stay = chosen.streamed_bytes == 0 && chosen.bytes() + rows_bytes_ <= bytes;
+  return chosen;
+}
+
+template <mica::Allocator A, class L>
+void Streamed<A, L>::make_ring(std::uint64_t bytes) {
+  const auto size = static_cast<std::size_t>(bytes);
+  if (ring_) return ring_->resize(size);
+  ring_.emplace(alloc::for_account(allocator_, budget::Account::io_buffers), size, table_.document.sources(),
+                log_);
+}
+
+template <mica::Allocator A, class L>
+void Streamed<A, L>::keep(std::size_t set) {
+  kept_.keep(set, sets_[set]);
+  if constexpr (!A::dry) {
+    for (const std::size_t tensor : sets_[set]) data_[tensor] = kept_.data(tensor);
   }
-  if (place_bytes == 0) return bytes;
-  for (const std::size_t group : order_) others += groups_[group].bytes;
-  const std::size_t experts = groups_.size() - head_ - 1,
-                    least = table.experts == 0 ? experts : table.experts;
-  const std::uint64_t room = bytes - std::min(bytes, others);
-  const auto places = static_cast<std::size_t>(std::clamp<std::uint64_t>(room / place_bytes, least, experts));
-  experts_.emplace(allocator, experts, place_bytes, places, table.document.sources(), log);
-  return bytes - std::min<std::uint64_t>(bytes, places * place_bytes);
 }
 
 /// Tensors that lie close together are read together.
@@ -218,22 +276,6 @@ void Streamed<A, L>::add_stretches(const Table& table, Group& group, std::vector
   }
 }
 
-template <mica::Allocator A, class L>
-void Streamed<A, L>::keep(const Table& table, A allocator, LogSink log) {
-  std::vector<Extent> kept;
-  const auto add = [&](std::size_t tensor) {
-    kept_at_[tensor] = kept.size();
-    kept.push_back(table.tensors[tensor]);
-  };
-  for (const std::size_t tensor : always_) add(tensor);
-  for (std::size_t place = 0; place < order_.size(); ++place) {
-    if (!residency_.stays[place]) continue;
-    for (const Part& part : groups_[order_[place]].parts) add(part.tensor);
-  }
-  if (kept.empty()) return;
-  kept_.emplace(Table{table.document, kept, table.groups, table.head}, allocator, log);
-}
-
 /// Rows that are mapped: nobody would look at their checksums later.
 template <mica::Allocator A, class L>
 void Streamed<A, L>::check_mapped(const Table& table, A allocator, LogSink log) const {
@@ -243,7 +285,7 @@ void Streamed<A, L>::check_mapped(const Table& table, A allocator, LogSink log) 
   }
   std::vector<std::size_t> others;
   for (std::size_t i = 0; i < table.tensors.size(); ++i) {
-    if (!read[i] && kept_at_[i] == nowhere) others.push_back(i);
+    if (!read[i] && !kept_.has_tensor(i)) others.push_back(i);
   }
   check_extents(table, others, allocator, log);
 }
@@ -253,10 +295,10 @@ template <mica::Allocator A, class L>
 bool Streamed<A, L>::check(Group& group, const std::byte* at) noexcept {
   if (group.intact) return true;
   for (const Part& part : group.parts) {
-    const Extent& extent = extents_[part.tensor];
+    const Extent& extent = table_.tensors[part.tensor];
     try {
       if (intact(extent, {at + part.at, static_cast<std::size_t>(extent.bytes)})) continue;
-      log_(LogLevel::error, damage_text(document_, extent));
+      log_(LogLevel::error, damage_text(table_.document, extent));
     } catch (...) {  // no memory for a text
     }
     return false;
@@ -275,9 +317,9 @@ void Streamed<A, L>::map(const Table& table, LogSink log) {
   for (std::size_t i = 0; i < table.tensors.size(); ++i) {
     const Extent& tensor = table.tensors[i];
     mapped_[i] = sources[tensor.source].data() + tensor.offset;
-    data_[i] = kept_at_[i] == nowhere ? mapped_[i] : kept_->data(kept_at_[i]);
+    data_[i] = mapped_[i];
     const io::File* const file = table.document.sources()[tensor.source].file();
-    if (tensor.group == 0 && data_[i] == mapped_[i] && file != nullptr) rows_.push_back({file, tensor});
+    if (tensor.group == 0 && file != nullptr) rows_.push_back({file, i});
   }
 }
 
@@ -296,6 +338,7 @@ bool Streamed<A, L>::acquire(std::size_t group) noexcept {
   }
   if (streams(group) && (group != 0 || head_used_)) {
     Group& g = groups_[group];
+    if (!ring_) return false;  // resize() found no memory for it
     if (!ring_->has(group)) {  // another one was expected
       for (const std::size_t other : order_) {
         if (!groups_[other].used) ring_->forget(other);
@@ -333,7 +376,9 @@ void Streamed<A, L>::release(std::size_t group) noexcept {
 /// Rows that were touched leave memory, and the page cache.
 template <mica::Allocator A, class L>
 void Streamed<A, L>::forget_rows() noexcept {
-  for (const auto& [file, rows] : rows_) {
+  for (const auto& [file, tensor] : rows_) {
+    if (kept_.has_tensor(tensor)) continue;
+    const Extent& rows = table_.tensors[tensor];
     mappings_[rows.source].forget(*file, static_cast<std::size_t>(rows.offset),
                                   static_cast<std::size_t>(rows.bytes));
   }
@@ -342,13 +387,15 @@ void Streamed<A, L>::forget_rows() noexcept {
 /// Begins to read the group that is used next, if there is room.
 template <mica::Allocator A, class L>
 void Streamed<A, L>::read_ahead() noexcept {
-  if (A::dry || !ring_) return;
+  if (A::dry || !ring_ || residency_.streamed_bytes == 0) return;
   while (!streams(order_[next_])) next_ = (next_ + 1) % order_.size();
   const std::size_t group = order_[next_];
   if (ring_->has(group) || !ring_->begin(group, groups_[group].stretches)) return;
   next_ = (next_ + 1) % order_.size();
 }
 
-static_assert(StreamingPager<Streamed<>>);
+static_assert(StreamingPager<Streamed<>> && ResizablePager<Streamed<>>);
 
 }  // namespace mica::paging
+
+#include "mica/paging/streamed/resize.hpp"

@@ -56,6 +56,16 @@ concept SavingModel = StepModel<M> && requires(const M& model, typename M::Cache
   { model.check_saved(in) };
   { model.load(cache, in, count) } -> std::same_as<model::StepStatus>;
 };
+/// What a governor needs of it (runtime/governed.hpp): weights, scratch and caches that give memory back between steps.
+template <class M>
+concept YieldingModel = StepModel<M> && requires(M& model, const M& constant, typename M::Cache& cache,
+                                                 std::uint64_t bytes, std::size_t tokens) {
+  { constant.weight_room() } noexcept -> std::same_as<paging::WeightRoom>;
+  { model.resize_weights(bytes) } -> std::same_as<bool>;
+  { constant.most_chunk() } noexcept -> std::same_as<std::size_t>;
+  { model.set_chunk(tokens) } -> std::same_as<bool>;
+  { cache.trim() } noexcept;
+};
 /// What sessions that wait need of it: caches that leave memory (KvCache::park).
 template <class M>
 concept ParkingModel = StepModel<M> && requires(typename M::Cache& cache) {
@@ -69,6 +79,7 @@ class AnyModel {
     virtual std::size_t rewind(std::size_t count) noexcept = 0;
     virtual std::size_t adopt(const CacheBase& other, std::size_t count) noexcept = 0;
     virtual bool park() noexcept = 0;
+    virtual void trim() noexcept = 0;
     virtual std::size_t tokens() const noexcept = 0;
   };
 
@@ -83,6 +94,7 @@ class AnyModel {
       return tokens = base_->adopt(*other.base_, count);
     }
     bool park() noexcept { return base_->park(); }
+    void trim() noexcept { base_->trim(); }
 
    private:
     friend class AnyModel;
@@ -100,10 +112,14 @@ class AnyModel {
   [[nodiscard]] const arch::Config& config() const noexcept { return model_->config(); }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return model_->n_ctx(); }
   [[nodiscard]] std::size_t chunk() const noexcept { return model_->chunk(); }
+  [[nodiscard]] std::size_t most_chunk() const noexcept { return model_->most_chunk(); }
+  bool set_chunk(std::size_t tokens) { return model_->set_chunk(tokens); }
   [[nodiscard]] std::size_t logits_rows() const noexcept { return model_->logits_rows(); }
   [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return model_->weight_bytes(); }
   [[nodiscard]] paging::Reads reads() const noexcept { return model_->reads(); }
   [[nodiscard]] std::size_t kv_keep() const noexcept { return model_->kv_keep(); }
+  [[nodiscard]] paging::WeightRoom weight_room() const noexcept { return model_->weight_room(); }
+  bool resize_weights(std::uint64_t bytes) { return model_->resize_weights(bytes); }
   [[nodiscard]] Cache make_cache() const { return Cache(model_->make_cache()); }
   [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
     const model::StepStatus status = model_->step(*cache.base_, tokens);
@@ -136,10 +152,14 @@ class AnyModel {
     virtual const arch::Config& config() const noexcept = 0;
     virtual std::size_t n_ctx() const noexcept = 0;
     virtual std::size_t chunk() const noexcept = 0;
+    virtual std::size_t most_chunk() const noexcept = 0;
+    virtual bool set_chunk(std::size_t tokens) = 0;
     virtual std::size_t logits_rows() const noexcept = 0;
     virtual std::uint64_t weight_bytes() const noexcept = 0;
     virtual paging::Reads reads() const noexcept = 0;
     virtual std::size_t kv_keep() const noexcept = 0;
+    virtual paging::WeightRoom weight_room() const noexcept = 0;
+    virtual bool resize_weights(std::uint64_t bytes) = 0;
     virtual std::unique_ptr<CacheBase> make_cache() const = 0;
     virtual model::StepStatus step(CacheBase& cache, std::span<const text::TokenId> tokens) noexcept = 0;
     virtual model::PartsStatus step(std::span<const Part> parts) noexcept = 0;
@@ -160,6 +180,7 @@ class AnyModel {
       return cache.adopt(static_cast<const CacheHolder&>(other).cache, count);
     }
     bool park() noexcept override { return cache.park(); }
+    void trim() noexcept override { cache.trim(); }
     std::size_t tokens() const noexcept override { return cache.tokens; }
     typename T::Cache cache;
   };
@@ -173,10 +194,14 @@ class AnyModel {
     const arch::Config& config() const noexcept override { return model.config(); }
     std::size_t n_ctx() const noexcept override { return model.n_ctx(); }
     std::size_t chunk() const noexcept override { return model.chunk(); }
+    std::size_t most_chunk() const noexcept override { return model.most_chunk(); }
+    bool set_chunk(std::size_t tokens) override { return model.set_chunk(tokens); }
     std::size_t logits_rows() const noexcept override { return model.logits_rows(); }
     std::uint64_t weight_bytes() const noexcept override { return model.weight_bytes(); }
     paging::Reads reads() const noexcept override { return model.reads(); }
     std::size_t kv_keep() const noexcept override { return model.kv_keep(); }
+    paging::WeightRoom weight_room() const noexcept override { return model.weight_room(); }
+    bool resize_weights(std::uint64_t bytes) override { return model.resize_weights(bytes); }
     std::unique_ptr<CacheBase> make_cache() const override {
       return std::make_unique<CacheHolder<T>>(maker(model));
     }
@@ -214,6 +239,6 @@ class AnyModel {
 };
 
 static_assert(BatchModel<AnyModel> && SharingModel<AnyModel> && SavingModel<AnyModel> &&
-              ParkingModel<AnyModel>);
+              ParkingModel<AnyModel> && YieldingModel<AnyModel>);
 
 }  // namespace mica

@@ -24,6 +24,7 @@ void run(Generation& generation) {
   auto& session = generation.session();
   std::vector<std::size_t> positions;
   while (!generation.over()) {
+    if (generation.options().between_steps) generation.options().between_steps();
     const auto tokens = generation.next(session.model().chunk());
     if (tokens.empty()) continue;
     const model::StepStatus status = session.feed(tokens);

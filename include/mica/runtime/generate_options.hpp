@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,7 @@ struct GenerateOptions {
   OnFull on_full = OnFull::stop;
   std::size_t keep_first = 0;                 // tokens of the sequence that a shift leaves where they are
   const std::atomic<bool>* cancel = nullptr;  // looked at before each token
+  std::function<void()> between_steps = {};   // called before each step: a place for runtime/governed.hpp
 };
 
 /// Why it ended.

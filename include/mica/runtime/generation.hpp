@@ -40,6 +40,7 @@ class Generation {
   [[nodiscard]] Session<Model>& session() noexcept { return session_; }
   [[nodiscard]] const Session<Model>& session() const noexcept { return session_; }
   [[nodiscard]] bool over() const noexcept { return over_; }
+  [[nodiscard]] const GenerateOptions& options() const noexcept { return options_; }
   /// Whether the prompt is still being read.
   [[nodiscard]] bool reads() const noexcept { return read_ < prompt_.size(); }
   /// What is left of the prompt.

@@ -142,6 +142,10 @@ class Session {
     if constexpr (ParkingModel<Model>) return cache_.park();
     return false;
   }
+  /// Gives memory of the cache back that no token uses yet; between two feeds.
+  void trim() noexcept {
+    if constexpr (YieldingModel<Model>) cache_.trim();
+  }
   /// Gives the memory of the cache back, and stays what it is: the next feed() runs all tokens again.
   void drop() noexcept {
     cache_.rewind(0);

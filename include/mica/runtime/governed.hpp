@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model that gives way: asked between two steps, it looks at the pressure on memory, lets a Governor decide, and gives back or takes
+// again what that says. No bit of an answer changes; what changes is time.
+//
+//   GenerateOptions options;
+//   mica::Governed governed(model.transformer(), {.session = &session});
+//   options.between_steps = [&] { governed(); };
+#pragma once
+
+#include "mica/base/error.hpp"
+#include "mica/budget/size.hpp"
+#include "mica/runtime/governor.hpp"
+#include "mica/runtime/session.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace mica {
+
+/// What gives way beside the model, and who hears of it. What is pointed at outlives the Governed.
+template <YieldingModel Model>
+struct GovernedOptions {
+  GovernorOptions governor = {};
+  Session<Model>* session = nullptr;  // whose cache gives back what no token uses; null: none
+  std::function<bool()> free_memory =
+      {};  // gives something back that can be had again, and says whether: a PrefixTree, IdleSessions
+  std::size_t least_chunk =
+      32;  // tokens of a step, where it is not smaller already; no fewer than a batch has sequences
+  std::string root = {};  // stands before /proc and /sys, for tests
+  LogSink log = {};
+};
+
+/// One thread, the one that steps.
+template <YieldingModel Model>
+class Governed {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// The model outlives it, and has been told already what its weights may take: they never get more.
+  explicit Governed(Model& model, GovernedOptions<Model> options = {})
+      : model_(model),
+        options_(std::move(options)),
+        reader_(options_.root),
+        governor_(model.weight_room(), options_.governor) {}
+
+  /// Between two steps; answers whether something changed. Cost: a look at the clock; ten times a second a reading; what it brings back
+  /// of weights is read here. Each change is one line of the log. Logits after a long last step may be gone (BasicTransformer::set_chunk).
+  bool operator()(Clock::time_point now = Clock::now());
+
+  /// Nobody will step for a while: where memory is short, keys and values of the session leave it for a file, if their storage has one. Logits
+  /// need a feed() first then. Answers whether.
+  bool rest() {
+    return governor_.yield() >= Yield::cold && options_.session != nullptr && options_.session->park();
+  }
+
+  [[nodiscard]] Yield yield() const noexcept { return governor_.yield(); }
+  void watch(Session<Model>* session) noexcept { options_.session = session; }
+
+ private:
+  /// Does it, and says what came of it.
+  [[nodiscard]] std::string follow(const Decision& decision);
+  [[nodiscard]] std::string yield_caches();
+  [[nodiscard]] std::string set_chunk(std::size_t tokens);
+  [[nodiscard]] std::string resize_weights(std::uint64_t bytes);
+
+  Model& model_;
+  GovernedOptions<Model> options_;
+  budget::PressureReader reader_;
+  Governor governor_;
+  bool refused_ = false;  // something of the decision that is followed
+};
+
+template <YieldingModel Model>
+bool Governed<Model>::operator()(Clock::time_point now) {
+  const auto pressure = reader_.look(now);
+  if (!pressure) return false;
+  const auto decision = governor_.decide(*pressure, model_.weight_room(), now);
+  if (!decision) return false;
+  refused_ = false;
+  const std::string done = follow(*decision);
+  if (refused_) governor_.refuse(*decision);
+  if (done.empty()) return false;
+  const auto waited = static_cast<int>(pressure->stalled * 100 + 0.5);
+  options_.log(LogLevel::warning,
+               join("governor: ", budget::size_text(pressure->left), " of ",
+                    budget::size_text(pressure->limit), " left of ", pressure->authority,
+                    waited == 0 ? "" : join(", ", waited, " % of the time waited for memory"), ": ", done));
+  return true;
+}
+
+/// What lies between both yields, one after the other.
+template <YieldingModel Model>
+std::string Governed<Model>::follow(const Decision& decision) {
+  std::string done;
+  const auto add = [&](const std::string& text) {
+    if (!text.empty()) done += join(done.empty() ? "" : ", ", text);
+  };
+  const auto passes = [&](Yield yield, Yield low, Yield high) { return low < yield && yield <= high; };
+  if (decision.weight_bytes != 0) add(resize_weights(decision.weight_bytes));  // the most first, in a hurry
+  const std::size_t most = model_.most_chunk();
+  if (passes(Yield::caches, decision.from, decision.to)) add(yield_caches());
+  if (passes(Yield::chunk, decision.from, decision.to)) {
+    add(set_chunk(std::min(most, std::max(most / 8, options_.least_chunk))));
+  }
+  if (passes(Yield::chunk, decision.to, decision.from)) add(set_chunk(most));
+  return done;
+}
+
+template <YieldingModel Model>
+std::string Governed<Model>::yield_caches() {
+  if (options_.session != nullptr) options_.session->trim();
+  while (options_.free_memory && options_.free_memory()) {
+  }
+  return "caches give back what nobody uses";
+}
+
+template <YieldingModel Model>
+std::string Governed<Model>::set_chunk(std::size_t tokens) {
+  const std::size_t before = model_.chunk();
+  refused_ = !model_.set_chunk(tokens) || refused_;
+  return model_.chunk() == before ? std::string()
+                                  : join("steps of ", before, " -> ", model_.chunk(), " tokens");
+}
+
+template <YieldingModel Model>
+std::string Governed<Model>::resize_weights(std::uint64_t bytes) {
+  const std::uint64_t before = model_.weight_room().held;
+  refused_ = !model_.resize_weights(bytes) || refused_;
+  const std::uint64_t after = model_.weight_room().held;
+  return after == before
+             ? std::string()
+             : join("weights in memory ", budget::size_text(before), " -> ", budget::size_text(after));
+}
+
+}  // namespace mica

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// When a model that runs gives memory back, and when it takes it again. A decision from readings alone: nothing here reads a file or
+// touches a model (budget/pressure.hpp, runtime/governed.hpp do).
+//
+//   left of the limit   0 |  pressed: give way  | low |  as it is  | high |  calm: take again, after a while |
+//   gives way           caches, chunk, cold, weights - each once, weights as often as it takes
+//
+// Taking again waits for calm, and twice as long each time that it was too early.
+#pragma once
+
+#include "mica/budget/pressure.hpp"
+#include "mica/paging/concept.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace mica {
+
+/// What has been given up: this, and all before it.
+enum class Yield : std::uint8_t {
+  nothing,
+  caches,   ///< room that caches hold and no token uses, beginnings of texts that nobody reads
+  chunk,    ///< scratch for long steps: prompts are read in smaller ones
+  cold,     ///< keys and values of sessions that wait, where their storage has a file
+  weights,  ///< weights that stayed in memory: they are read for each step
+};
+
+[[nodiscard]] constexpr std::string_view name(Yield yield) noexcept {
+  constexpr std::string_view names[] = {"nothing", "caches", "chunk", "cold", "weights"};
+  return names[static_cast<std::size_t>(yield)];
+}
+
+/// When a governor acts. Parts are of the limit that is nearest.
+struct GovernorOptions {
+  double low = 0.02;                   // less left is pressure
+  double high = 0.04;                  // more left is calm; between them the time that somebody waits decides
+  std::uint64_t least_low = 8u << 20;  // bytes: `low` is no less,
+  std::uint64_t most_low = 512u << 20;  // and no more; `high` changes with it
+  double stalled = 0.1;  // of the time waited for memory, with less than `high` left: pressure as well
+  std::chrono::milliseconds down{200};         // from one step down to the next
+  std::chrono::milliseconds up{10'000};        // of calm before a step up
+  std::chrono::milliseconds longest{300'000};  // that this wait becomes
+};
+
+/// What to do now.
+struct Decision {
+  Yield from = Yield::nothing;
+  Yield to = Yield::nothing;
+  std::uint64_t weight_bytes = 0;  // what weights may take from now on, where from or to is Yield::weights
+
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+/// Decides. One thread.
+class Governor {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// room: of the weights as they were opened; they never get more than they were told then.
+  explicit Governor(const paging::WeightRoom& room, GovernorOptions options = {}) noexcept
+      : options_(options), ceiling_(std::min(room.told, room.most)), wait_(options.up) {}
+
+  [[nodiscard]] Yield yield() const noexcept { return yield_; }
+  /// It could not be done: what was given up stays given up, until there is calm again.
+  void refuse(const Decision& decision) noexcept { yield_ = std::max(decision.from, decision.to); }
+  /// Empty: stay as you are. Whoever is told otherwise does it before the next reading.
+  [[nodiscard]] std::optional<Decision> decide(const budget::Pressure& pressure,
+                                               const paging::WeightRoom& room, Time now) noexcept;
+
+ private:
+  /// What of the limit is little, and what is enough, in bytes.
+  struct Marks {
+    std::uint64_t low, high;
+  };
+  [[nodiscard]] Marks marks(const budget::Pressure& pressure) const noexcept;
+  [[nodiscard]] std::optional<Decision> give_way(const budget::Pressure& pressure,
+                                                 const paging::WeightRoom& room, Marks marks) const noexcept;
+  [[nodiscard]] std::optional<Decision> take_again(const budget::Pressure& pressure,
+                                                   const paging::WeightRoom& room,
+                                                   Marks marks) const noexcept;
+
+  GovernorOptions options_;
+  std::uint64_t ceiling_;  // bytes of weights
+  Yield yield_ = Yield::nothing;
+  std::chrono::steady_clock::duration wait_;  // of calm, before a step up
+  std::optional<Time> down_, up_;             // the last steps
+  std::optional<Time> calm_;                  // since when it is
+};
+
+inline Governor::Marks Governor::marks(const budget::Pressure& pressure) const noexcept {
+  const double part = options_.low * static_cast<double>(pressure.limit);
+  const auto low = std::clamp(static_cast<std::uint64_t>(part), options_.least_low, options_.most_low);
+  return {low, static_cast<std::uint64_t>(static_cast<double>(low) * options_.high / options_.low)};
+}
+
+inline std::optional<Decision> Governor::decide(const budget::Pressure& pressure,
+                                                const paging::WeightRoom& room, Time now) noexcept {
+  if (pressure.limit == budget::Pressure::unlimited) return std::nullopt;
+  const Marks m = marks(pressure);
+  const bool waits = pressure.stalled > options_.stalled && pressure.left < m.high;
+  const bool pressed = pressure.left < m.low || waits || pressure.killed > 0;
+  std::optional<Decision> decision;
+  if (pressed) {
+    calm_.reset();
+    if (down_ && now - *down_ < options_.down) return std::nullopt;
+    if (!(decision = give_way(pressure, room, m))) return std::nullopt;
+    const bool too_early = up_ && now - *up_ < 2 * wait_;
+    if (too_early && (!down_ || *down_ < *up_))
+      wait_ = std::min<decltype(wait_)>(2 * wait_, options_.longest);
+    down_ = now;
+  } else {
+    const bool calm = pressure.left > m.high && pressure.stalled < options_.stalled / 10;
+    if (!calm) calm_.reset();
+    if (calm && !calm_) calm_ = now;
+    if (!calm || yield_ == Yield::nothing || now - *calm_ < wait_) return std::nullopt;
+    if (!(decision = take_again(pressure, room, m))) return std::nullopt;
+    up_ = calm_ = now;
+  }
+  yield_ = decision->to;
+  return decision;
+}
+
+/// One thing after the other; where not even half of `low` is left, all of them at once. Of weights as much as brings back the middle
+/// between both marks.
+inline std::optional<Decision> Governor::give_way(const budget::Pressure& pressure,
+                                                  const paging::WeightRoom& room, Marks m) const noexcept {
+  const bool can = room.held > room.least;
+  const Yield last = can || yield_ == Yield::weights ? Yield::weights : Yield::cold;
+  if (yield_ == last && !can) return std::nullopt;
+  const bool hurry = pressure.left < m.low / 2 || pressure.killed > 0;
+  const auto next = static_cast<Yield>(static_cast<std::uint8_t>(yield_) + 1);
+  Decision decision{yield_, hurry ? last : std::min(next, last), 0};
+  if (decision.to != Yield::weights)
+    return decision.from == decision.to ? std::nullopt : std::optional(decision);
+  const std::uint64_t middle = (m.low + m.high) / 2, lacking = middle - std::min(middle, pressure.left);
+  const std::uint64_t back = std::max(lacking, m.low / 2);
+  decision.weight_bytes = std::max(room.least, room.held - std::min(room.held, back));
+  return decision;
+}
+
+/// Weights first, half of what there is above the mark at a time; where there is no room for more of them, nothing else is taken either.
+inline std::optional<Decision> Governor::take_again(const budget::Pressure& pressure,
+                                                    const paging::WeightRoom& room, Marks m) const noexcept {
+  Decision decision{yield_, yield_, 0};
+  if (yield_ == Yield::weights) {
+    const std::uint64_t more = (pressure.left - m.high) / 2;
+    decision.weight_bytes = more < ceiling_ - std::min(ceiling_, room.held) ? room.held + more : ceiling_;
+    if (decision.weight_bytes < ceiling_) return decision;
+  }
+  decision.to = static_cast<Yield>(static_cast<std::uint8_t>(yield_) - 1);
+  return decision;
+}
+
+}  // namespace mica
