@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Work and rest: how long to rest after work, so that a temperature, a power or a part of the time is kept. Rests are sleeps between two
+// runs of an executor (exec/paced.hpp), so that they fall between layers and within them.
+//
+//   85C   the hottest zone of the processor (thermometer.hpp)       PI on the temperature, twice a second
+//   15W   the packages' counters of energy (power_meter.hpp)        integral on the power, which has no inertia
+//   50%   so much of the time
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/exec/duty_control.hpp"
+#include "mica/exec/power_meter.hpp"
+#include "mica/exec/thermometer.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace mica::exec {
+
+/// What is to be kept.
+struct Pace {
+  enum class Unit : std::uint8_t { percent, celsius, watts };
+  Unit unit = Unit::percent;
+  double limit = 100;
+
+  /// "85C", "15W", "50%". Raises ErrorCode::usage, naming `what`, for anything else: 1 to 150 C, above 0 W, 1 to 100 %.
+  [[nodiscard]] static Pace parse(std::string_view text, std::string_view what);
+};
+
+/// Decides about rests. One thread, the one that steps.
+class Pacer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+  static constexpr std::chrono::milliseconds every{500};    // measurements
+  static constexpr std::chrono::milliseconds shortest{2};   // rest: shorter ones are saved up
+  static constexpr std::chrono::milliseconds longest{500};  // rest at a time
+  static constexpr std::chrono::milliseconds saved{100};    // time not worked that counts as rest later
+
+  /// Raises ErrorCode::unsupported where there is no sensor for it that can be read. root: stands before /sys, for tests.
+  explicit Pacer(const Pace& pace, const std::string& root = "");
+
+  /// Some work was done from `begin` to `end`; answers how long to rest now, 0 as a rule.
+  [[nodiscard]] Clock::duration rest(Time begin, Time end) noexcept;
+  /// What part of the time is worked now.
+  [[nodiscard]] double duty() const noexcept { return duty_; }
+  /// "85 C of thermal_zone0 (x86_pkg_temp), now 61 C; the system itself acts at 100 C"
+  [[nodiscard]] std::string text() const;
+
+ private:
+  void measure(Time now) noexcept;
+  [[nodiscard]] static DutyGains gains(const Pace& pace) noexcept;
+
+  Pace pace_;
+  Thermometer thermometer_;
+  PowerMeter power_;
+  DutyControl control_;
+  double duty_;
+  std::optional<Time> measured_, worked_;  // the last time
+  Clock::duration owed_{};                 // rest
+};
+
+inline Pace Pace::parse(std::string_view text, std::string_view what) {
+  Pace pace;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  bool known = error == std::errc() && number >= 1;
+  if (unit == "C" || unit == "c") {
+    pace.unit = Unit::celsius;
+    known = known && number <= 150;
+  } else if (unit == "W" || unit == "w") {
+    pace.unit = Unit::watts;
+    known = known && number <= 100'000;
+  } else {
+    known = known && unit == "%" && number <= 100;
+  }
+  MICA_CHECK(known, usage, what, ": found \"", escaped(text),
+             "\", allowed a temperature, a power or a part of the time, 1 or more: 85C, 15W, 50%");
+  pace.limit = number;
+  return pace;
+}
+
+/// A power answers at once, with up to some times the limit: a fourth of the way each time.
+inline DutyGains Pacer::gains(const Pace& pace) noexcept {
+  return pace.unit == Pace::Unit::watts ? DutyGains{pace.limit, 0, 0.5, 0.02} : DutyGains{};
+}
+
+inline Pacer::Pacer(const Pace& pace, const std::string& root)
+    : pace_(pace),
+      thermometer_(root),
+      power_(root),
+      control_(pace.limit, gains(pace)),
+      duty_(pace.unit == Pace::Unit::percent ? pace.limit / 100 : 1) {
+  MICA_CHECK(pace.unit != Pace::Unit::celsius || thermometer_, unsupported,
+             "no thermal zone can be read below /sys/class/thermal; a part of the time needs none: 50%");
+  MICA_CHECK(pace.unit != Pace::Unit::watts || power_, unsupported,
+             "no counter of energy can be read below /sys/class/powercap (intel-rapl:*/energy_uj, which many "
+             "systems "
+             "let root alone read); a part of the time needs none: 50%");
+}
+
+inline void Pacer::measure(Time now) noexcept {
+  if (pace_.unit == Pace::Unit::percent || (measured_ && now - *measured_ < every)) return;
+  const double seconds = measured_ ? std::chrono::duration<double>(now - *measured_).count() : 0;
+  measured_ = now;
+  const auto value = pace_.unit == Pace::Unit::celsius ? thermometer_.celsius() : power_.watts(now);
+  if (value) duty_ = control_.measured(*value, std::min(seconds, 2.0));
+}
+
+inline auto Pacer::rest(Time begin, Time end) noexcept -> Clock::duration {
+  measure(end);
+  const auto work = std::chrono::duration<double>(end - begin);
+  const auto wall = end - worked_.value_or(begin);  // with rests, and waits for a disk
+  worked_ = end;
+  owed_ += std::chrono::duration_cast<Clock::duration>(work / duty_) - wall;
+  owed_ = std::max<Clock::duration>(owed_, -saved);
+  if (duty_ >= 1 || owed_ < shortest) return Clock::duration::zero();
+  return std::min<Clock::duration>(owed_, longest);
+}
+
+inline std::string Pacer::text() const {
+  const auto number = [](double value) { return join(static_cast<std::int64_t>(value + 0.5)); };
+  if (pace_.unit == Pace::Unit::percent) return join(number(pace_.limit), " % of the time");
+  if (pace_.unit == Pace::Unit::watts) return join(number(pace_.limit), " W of ", power_.name());
+  const auto now = thermometer_.celsius();
+  return join(
+      number(pace_.limit), " C of ", thermometer_.name(), now ? join(", now ", number(*now), " C") : "",
+      thermometer_.trip() ? join("; the system itself acts at ", number(*thermometer_.trip()), " C") : "");
+}
+
+}  // namespace mica::exec

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the processor draws, from counters of energy that Linux shows below /sys/class/powercap: intel-rapl:0 is a package (AMD's too), and
+// intel-rapl:0:0 a part of it, which is left out. Since a counter can tell what others compute, many systems let root alone read it.
+#pragma once
+
+#include "mica/budget/detail/cgroup.hpp"
+#include "mica/budget/detail/kept_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace mica::exec {
+
+/// The power of all packages together. Files stay open. One thread.
+class PowerMeter {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// root: stands before /sys, for tests.
+  explicit PowerMeter(const std::string& root = "");
+
+  /// Whether there is anything to read.
+  [[nodiscard]] explicit operator bool() const noexcept { return !packages_.empty(); }
+  /// Watts since the call before; empty at the first one. Counters wrap, once between two calls at most.
+  [[nodiscard]] std::optional<double> watts(Time now) noexcept;
+  /// "intel-rapl:0 (package-0)", the one it begins with, and how many others.
+  [[nodiscard]] std::string name() const;
+
+ private:
+  struct Package {
+    std::string name;
+    budget::detail::KeptFile energy;
+    std::uint64_t wraps_at;  // microjoules
+    std::uint64_t last = 0;
+  };
+
+  std::vector<Package> packages_;
+  std::optional<Time> last_;
+};
+
+inline PowerMeter::PowerMeter(const std::string& root) {
+  const std::string all = root + "/sys/class/powercap";
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(all, error), end; !error && at != end; at.increment(error)) {
+    std::string name = at->path().filename().string();
+    const bool package = name.starts_with("intel-rapl:") && std::count(name.begin(), name.end(), ':') == 1;
+    if (package) names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  std::array<char, 64> text;
+  for (const std::string& name : names) {
+    const std::string folder = all + "/" + name;
+    std::string kind = budget::detail::read_text(folder + "/name").value_or("");
+    kind.resize(std::min(kind.size(), kind.find('\n')));
+    budget::detail::KeptFile energy(folder + "/energy_uj");
+    if (!budget::detail::number_at(energy.read(text))) continue;
+    const auto wraps = budget::detail::read_number(folder + "/max_energy_range_uj").value_or(0);
+    packages_.push_back({name + " (" + kind + ")", std::move(energy), wraps});
+  }
+}
+
+inline std::optional<double> PowerMeter::watts(Time now) noexcept {
+  std::array<char, 64> text;
+  double joules = 0;
+  for (Package& package : packages_) {
+    const std::uint64_t energy = budget::detail::number_at(package.energy.read(text)).value_or(package.last);
+    const std::uint64_t last = std::exchange(package.last, energy);
+    const std::uint64_t more =
+        energy >= last ? energy - last : package.wraps_at - std::min(package.wraps_at, last) + energy;
+    joules += static_cast<double>(more) / 1e6;
+  }
+  const std::optional<Time> before = std::exchange(last_, now);
+  if (!before || now <= *before) return std::nullopt;
+  return joules / std::chrono::duration<double>(now - *before).count();
+}
+
+inline std::string PowerMeter::name() const {
+  if (packages_.empty()) return "no package";
+  const std::size_t others = packages_.size() - 1;
+  return packages_.front().name + (others == 0 ? "" : " and " + std::to_string(others) + " more");
+}
+
+}  // namespace mica::exec
