@@ -43,6 +43,10 @@ Answerer::Answerer(const Options& options, Model& model, std::string stop)
   generate_.stop = options.reverse_prompts;
   if (!stop.empty()) generate_.stop.push_back(std::move(stop));
   generate_.cancel = &interrupted();
+  if (options.governor == "on") {
+    governed_.emplace(model.transformer(), GovernedOptions<AnyModel>{.log = log_to_stderr(options)});
+    generate_.between_steps = [this] { (*governed_)(); };
+  }
   generate_.on_full = options.on_full == "shift" ? OnFull::shift : OnFull::stop;
 }
 
@@ -73,6 +77,7 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
   reading_ = true;
   if (options_.stats) meter_.emplace(model_.transformer());
   check_room(session, prompt.size());
+  if (governed_) governed_->watch(&session);
   unfed_.clear();
   const std::size_t before = session.tokens().size();
   if (options_.n_predict == 0) return read_only(session, prompt);
@@ -90,6 +95,12 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
   unfed_.assign(tokens.begin() + static_cast<std::ptrdiff_t>(fed - read), tokens.end());
   show_end();
   return exit_code(result_.reason);
+}
+
+void Answerer::rest(Session<AnyModel>& session) {
+  if (!governed_) return;
+  governed_->watch(&session);
+  governed_->rest();
 }
 
 /// -n 0: the prompt is read, for its time, or for a session that is saved: it goes on with its last token, whose logits no file keeps.

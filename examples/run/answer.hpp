@@ -7,6 +7,7 @@
 #include "draft.hpp"
 #include "meter.hpp"
 #include "mica/runtime/generate.hpp"
+#include "mica/runtime/governed.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/sample/sampler.hpp"
@@ -24,9 +25,14 @@ class Answerer {
   /// Options and model outlive the answerer. stop: one more text that ends an answer, besides those of the
   /// options.
   Answerer(const Options& options, Model& model, std::string stop = {});
+  Answerer(const Answerer&) = delete;  // the options of its answers refer to it
+  Answerer& operator=(const Answerer&) = delete;
 
   /// Feeds the prompt, prints the answer, and returns the exit code.
   int answer(Session<AnyModel>& session, std::span<const TokenId> prompt);
+
+  /// Nobody will ask for a while: where memory is short, the session's keys and values leave it, if their storage has a file.
+  void rest(Session<AnyModel>& session);
 
   /// Whether the line with timings follows each answer; it does unless somebody says otherwise.
   void show_timings(bool shown) noexcept { timings_shown_ = shown; }
@@ -63,6 +69,7 @@ class Answerer {
   sample::Sampler<> sampler_;
   Ngram drafter_;
   std::optional<Draft> draft_;
+  std::optional<Governed<AnyModel>> governed_;
   GenerateOptions generate_;
   GenerateResult result_;
   std::string text_;

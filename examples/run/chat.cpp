@@ -65,6 +65,7 @@ class Chat {
     if (first) say(*first);
     bool warned = false;
     while (!over_) {
+      conversation_.rest(answerer_);
       const auto line = lines_.read("> ");
       if (!line) break;
       if (interrupted()) {  // while somebody was typing

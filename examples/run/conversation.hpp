@@ -26,6 +26,9 @@ class Conversation {
   /// Lets the model answer the messages; the answer becomes a message. Returns the exit code of the answer.
   int answer(Answerer& answerer);
 
+  /// Somebody is typing: Answerer::rest().
+  void rest(Answerer& answerer) { answerer.rest(saved_.session()); }
+
   /// Writes the conversation to the file of --session, if there is one.
   void save(const Answerer& answerer);
 

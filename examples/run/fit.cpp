@@ -2,6 +2,7 @@
 #include "fit.hpp"
 
 #include "console.hpp"
+#include "mica/arch/any_of.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/base/error.hpp"
 #include "mica/budget/limits.hpp"
@@ -24,6 +25,20 @@ std::string ways_out(const gguf::Document& document, const plan::Question& quest
     }
   }
   return text;
+}
+
+/// What weights that can leave memory may take beside those that cannot, for ends of blocks.
+constexpr std::uint64_t streaming_bytes = std::uint64_t{16} << 20;
+
+/// Under a governor weights that stay in memory can leave it later: they are streamed weights of which all stay. Experts are not packed then,
+/// so a model that has some keeps them where they are.
+void let_weights_leave(const Options& options, const gguf::Document& document, std::uint64_t left,
+                       OpenOptions& open) {
+  const bool may = options.governor == "on" && !options.weights_given && left >= streaming_bytes &&
+                   open.choice.weights == paging::Resident<>::name;
+  if (!may || document.sources().front().file() == nullptr) return;
+  if (arch::AnyOf<arch::All>::config(document).most_experts() == 0)
+    open.choice.weights = paging::Streamed<>::name;
 }
 
 }  // namespace
@@ -58,10 +73,12 @@ void make_it_fit(const Options& options, const gguf::Document& document, OpenOpt
   const std::uint64_t budget = planned ? open.memory_bytes : budget::memory_limits().usable();
   std::uint64_t file_bytes = 0;
   for (const gguf::Source& source : document.sources()) file_bytes += source.size();
-  if (!planned && file_bytes < budget / 4 * 3) return;
+  if (!planned && file_bytes < budget / 4 * 3)
+    return let_weights_leave(options, document, budget - file_bytes, open);
   plan::Question asked = question_of(open);
   if (!planned) asked.tokens = plan::least_tokens;
-  const plan::Freedom free{options.n_ctx == 0, !options.elements_given, !options.weights_given, !options.chunk_given};
+  const plan::Freedom free{options.n_ctx == 0, !options.elements_given, !options.weights_given,
+                           !options.chunk_given};
   const auto rung = plan::Ladder<>(document, asked, budget, free).first_that_fits();
   if (!rung) {
     open.memory_bytes = budget;
@@ -72,6 +89,7 @@ void make_it_fit(const Options& options, const gguf::Document& document, OpenOpt
   open.n_ctx = rung->question.model.n_ctx;
   open.choice = rung->question.choice;
   open.chunk = rung->question.model.chunk;
+  let_weights_leave(options, document, budget - rung->plan.peak_bytes, open);
 }
 
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open) {

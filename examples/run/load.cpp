@@ -32,7 +32,9 @@ Model open_model(const Options& options, std::size_t logits_rows) {
     refuse_what_does_not_fit(document, open);
   }
   const Waiting waiting(options, join("loading ", escaped(document.path())));
-  return Model(std::move(document), open);
+  Model model(std::move(document), open);
+  if (model.pacer() != nullptr) note(options, join("mica: pace: ", model.pacer()->text()));
+  return model;
 }
 
 }  // namespace mica::program

@@ -34,12 +34,12 @@ struct Verb {
 };
 
 // m model, p prompt, c chat, k session, r run of a model, s sampler, o output, i ids, x tokenizing, t template, b bench,
-// e perplexity, d inspect, q quantize, h convert, w pack, a imatrix, y synth, n plan
+// e perplexity, d inspect, q quantize, h convert, w pack, a imatrix, y synth, n plan, g governor
 constexpr Verb verbs[] = {
-    {"run", "complete or answer once; chat when there is no prompt", "mpckrso",
+    {"run", "complete or answer once; chat when there is no prompt", "mpckrsog",
      "mica run model.gguf \"Why is the sky blue?\""},
-    {"chat", "talk to a model", "mpckrso", "mica chat model.gguf -sys \"Answer in rhymes.\""},
-    {"complete", "go on with a text, without a template", "mpkrso",
+    {"chat", "talk to a model", "mpckrsog", "mica chat model.gguf -sys \"Answer in rhymes.\""},
+    {"complete", "go on with a text, without a template", "mpkrsog",
      "mica complete model.gguf \"Once upon a time\" -n 100"},
     {"inspect", "what is in a file: metadata, tensors, bytes", "mod", "mica inspect model.gguf --tensors"},
     {"tokenize", "text to ids and pieces", "mox", "mica tokenize model.gguf \"Hello\" --json"},
@@ -170,6 +170,21 @@ void add_run(CLI::App& app, Options& o) {
                  "what the budget leaves no room for")
       ->each([&o](const std::string&) { o.weights_given = true; })
       ->type_name("NAME")
+      ->group(group);
+}
+
+void add_governor(CLI::App& app, Options& o) {
+  const std::string group = "Model";
+  app.add_option(
+         "--governor", o.governor,
+         "on: while memory is short, caches, scratch and weights give way, and come back; off: nothing does")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->group(group);
+  app.add_option("--pace", o.pace,
+                 "rest between layers: 85C keeps the processor's temperature, 15W its power, 50% works half "
+                 "of the time")
+      ->type_name("LIMIT")
       ->group(group);
 }
 
@@ -459,6 +474,7 @@ void add_groups(CLI::App& app, const Verb& verb, Options& o) {
       {'w', add_pack},
       {'y', add_synth},
       {'n', add_plan},
+      {'g', add_governor},
       {'d', [](CLI::App& a,
                Options& x) { a.add_flag("--tensors", x.tensors, "list every tensor")->group("Inspect"); }},
   };
@@ -585,6 +601,11 @@ void check(Options& o) {
   if (!o.draft.empty() && !o.speculate.empty())
     throw Stop{2, "mica: --draft and --speculate both guess; choose one.\n"};
   try {
+    if (!o.pace.empty()) static_cast<void>(exec::Pace::parse(o.pace, "--pace"));
+  } catch (const Error& error) {
+    throw Stop{2, join("mica: ", error.message(), ".\n")};
+  }
+  try {
     static_cast<void>(kv::AnyEviction(o.choice.evict));
   } catch (const Error& error) {
     throw Stop{2, join("mica: --evict: ", error.message(), ".\n")};
@@ -632,6 +653,7 @@ OpenOptions open_options(const Options& o) {
   open.logits_rows = 1 + (o.draft.empty() ? o.drafts.drafts : o.draft_max);
   open.threads = o.threads;
   open.choice = o.choice;
+  if (!o.pace.empty()) open.pace = exec::Pace::parse(o.pace, "--pace");
   if (!o.memory.empty())
     open.memory_bytes = budget::parse_size(o.memory, budget::memory_limits().usable(), "--memory");
   return open;

@@ -45,8 +45,10 @@ struct Options {
   std::size_t n_ctx = 0;
   std::size_t chunk = 512;
   std::size_t threads = 0;
-  std::string targets;  // the best instruction set that kernels may use; empty: the machine's
-  std::string memory;   // "6GiB", "75%", empty
+  std::string targets;          // the best instruction set that kernels may use; empty: the machine's
+  std::string memory;           // "6GiB", "75%", empty
+  std::string governor = "on";  // or "off"
+  std::string pace;             // "85C", "15W", "50%", empty
 
   // The answer
   std::optional<std::int64_t> n_predict;  // negative: no limit

@@ -13,6 +13,8 @@
 #include "mica/arch/any_of.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
+#include "mica/exec/paced.hpp"
+#include "mica/exec/pacer.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/model/chosen.hpp"
@@ -37,7 +39,8 @@ namespace mica {
 template <class Families>
 class BasicModel {
  public:
-  /// Raises mica::Error: file, tensor or key, what was found, what is needed; budget when it does not fit.
+  /// Raises mica::Error: file, tensor or key, what was found, what is needed; budget when it does not fit; unsupported for a pace without a
+  /// sensor.
   BasicModel(gguf::Document document, const OpenOptions& options)
       : parts_(std::make_unique<Parts>(std::move(document), options)) {}
 
@@ -47,6 +50,10 @@ class BasicModel {
   [[nodiscard]] const gguf::Document& document() const noexcept { return parts_->document; }
   [[nodiscard]] const budget::Ledger& ledger() const noexcept { return parts_->ledger; }
   [[nodiscard]] std::size_t threads() const noexcept { return parts_->team.workers(); }
+  /// Null where no pace was asked for.
+  [[nodiscard]] const exec::Pacer* pacer() const noexcept {
+    return parts_->pacer ? &*parts_->pacer : nullptr;
+  }
 
   /// An empty sequence. Sessions of one model take turns.
   [[nodiscard]] Session<AnyModel> session() { return Session<AnyModel>(parts_->transformer); }
@@ -67,6 +74,8 @@ class BasicModel {
     text::AnyTokenizer tokenizer;
     alloc::Booking vocabulary;
     exec::Team team;
+    std::optional<exec::Pacer> pacer;
+    exec::Paced<exec::Team> paced;
     AnyModel transformer;
   };
 
@@ -94,7 +103,7 @@ namespace detail {
 using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
 
 template <class Families>
-[[nodiscard]] AnyModel make_any_model(const gguf::Document& document, exec::Team& team,
+[[nodiscard]] AnyModel make_any_model(const gguf::Document& document, exec::Paced<exec::Team>& team,
                                       budget::Ledger& ledger, const OpenOptions& options) {
   std::optional<AnyModel> made;
   ModelOptions numbers;
@@ -105,7 +114,7 @@ template <class Families>
   plan::Question question{numbers, options.choice, team.workers(), 0, 0};
   plan::give_weights_room<Families>(document, question, ledger.left());
   const model::Choice& choice = question.choice;
-  using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Team>;
+  using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Paced<exec::Team>>;
   made = AnyModel::of<T>(
       [&] {
         return model::make_chosen<T>(document, team, numbers,
@@ -135,7 +144,9 @@ BasicModel<Families>::Parts::Parts(gguf::Document file, const OpenOptions& optio
       tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata()))),
       vocabulary(detail::book_or_raise(ledger, budget::Account::tokenizer, tokenizer.bytes())),
       team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
-      transformer(detail::make_any_model<Families>(document, team, ledger, options)) {
+      pacer(options.pace ? std::optional<exec::Pacer>(std::in_place, *options.pace) : std::nullopt),
+      paced(team, pacer ? &*pacer : nullptr),
+      transformer(detail::make_any_model<Families>(document, paced, ledger, options)) {
   MICA_CHECK(tokenizer.vocabulary().size() <= transformer.config().n_vocab, file, document.path(),
              ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(),
              " tokens; token_embd.weight has rows for ", transformer.config().n_vocab);

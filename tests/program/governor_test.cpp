@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A neighbour that needs memory gets it from a model that runs, nobody is killed, and the text is the same; a processor that shall stay
+// cool, or rest.
+
+#include "program/memory_cage.hpp"
+#include "program/program.hpp"
+
+#ifdef MICA_PROGRAM
+
+namespace mica::test {
+namespace {
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+/// Words of a run that writes some hundred tokens.
+Words writing(const std::string& model, const std::string& governor) {
+  return {"complete", model, "-p",     "Once", "-n",           "500",        "-c",    "600",
+          "-t",       "1",   "--temp", "0",    "--ignore-eos", "--governor", governor};
+}
+
+}  // namespace
+
+TEST_CASE("a neighbour takes memory beside a run, which gives way and writes what it would have written") {
+  if (sanitized) return;
+  const TemporaryFolder folder;
+  const std::string model = folder.path("model.gguf");
+  REQUIRE(mica({"synth", "stories-15m", "F16", model, "-q"}).code == 0);
+  const Ran alone = mica(writing(model, "off"));
+  REQUIRE_MESSAGE(alone.code == 0, alone.err);
+  CHECK(alone.err.find("governor") == std::string::npos);
+
+  const MemoryCage cage(alone.peak_bytes + 24 * mib);
+  if (!cage) {
+    MESSAGE("skipped: no control group of memory can be made here");
+    return;
+  }
+  ProgramRun run("/bin/sh", Words{"-c", "echo $$ > \"$0\" && exec \"$@\"", cage.members(), MICA_PROGRAM} +
+                                writing(model, "on"));
+  Hog hog(cage, run.folder().path("stdout"), 32 * mib);
+  const Ran beside = run.run();
+  CHECK(hog.leave());
+  CHECK(cage.kills() == 0);
+  REQUIRE_MESSAGE(beside.code == 0, beside.err);
+  CHECK(beside.out == alone.out);
+  CHECK(has(beside.err, "mica: governor: "));
+  CHECK(has(beside.err, " left of the control group"));
+  CHECK(has(beside.err, ": weights in memory "));
+}
+
+TEST_CASE("what --governor and --pace take") {
+  CHECK(mica({"complete", "--governor", "maybe"}).code == 2);
+  const Ran words = mica({"complete", "x.gguf", "--pace", "85"});
+  CHECK(words.code == 2);
+  CHECK(has(words.err, "--pace: found \"85\", allowed a temperature, a power or a part of the time"));
+  const Ran half = mica({"run", "-n", "5", "--pace", "50%"});
+  CHECK(half.code == 0);
+  CHECK(has(half.err, "mica: pace: 50 % of the time"));
+  const Ran watts = mica({"run", "-n", "5", "--pace", "100W"});
+  const bool sensed = watts.code == 0 && watts.err.find("100 W of intel-rapl:") != std::string::npos;
+  CHECK((sensed || (watts.code == 5 && has(watts.err, "no counter of energy can be read"))));
+}
+
+}  // namespace mica::test
+
+#endif
