@@ -61,6 +61,7 @@ TEST_CASE("a governed model gives way step by step, writes the same, and has eve
   const auto row = plain.logits();
   const std::vector<float> expected(row.begin(), row.end());
 
+  machine.leave(500);
   Lines log;
   int freed = 3;
   Governed governed(model, {.session = &session,
