@@ -5,8 +5,9 @@
 #include "mica/kernel/scalar.hpp"
 #include "mica/model/transformer.hpp"
 
-using Small = mica::Transformer<mica::arch::Llama, mica::WithWeights<mica::format::F32>,
-                                mica::WithKvElement<mica::format::F32>, mica::WithKernels<mica::kernel::Scalar>>;
+using Small =
+    mica::Transformer<mica::arch::Llama, mica::WithWeights<mica::format::F32>,
+                      mica::WithKvElement<mica::format::F32>, mica::WithKernels<mica::kernel::Scalar>>;
 
 float first_logit(const mica::gguf::Document& document, mica::text::TokenId token) {
   mica::exec::Inline executor;

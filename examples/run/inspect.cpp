@@ -167,8 +167,8 @@ std::string document_json(const gguf::Document& document) {
     oddities += join(oddities.empty() ? "" : ",", json_string(oddity));
   return join("{\"path\":", json_string(document.path()), ",\"version\":", document.version(),
               ",\"alignment\":", document.alignment(), ",\"packed\":", document.packed(),
-              ",\"files\":", document.sources().size(),
-              ",\"parameters\":", parameters(document), ",\"tensor_bytes\":", tensor_bytes(document),
+              ",\"files\":", document.sources().size(), ",\"parameters\":", parameters(document),
+              ",\"tensor_bytes\":", tensor_bytes(document),
               ",\"chat_template\":", metadata.contains("tokenizer.chat_template"), ",\"metadata\":{", keys,
               "},\"types\":", sums_json(sums_by(document.tensors(), type_key)),
               ",\"layers\":", sums_json(sums_by(document.tensors(), layer_key)), ",\"tensors\":[", tensors,
@@ -193,10 +193,10 @@ std::string document_text(const gguf::Document& document, bool with_tensors) {
   const gguf::Metadata& metadata = document.metadata();
   const std::string packed =
       document.packed() ? join("packed in ", document.sources().size() + 1, " files, ") : std::string();
-  std::string text = join(document.path(), ": GGUF ", document.version(), ", ", packed, document.tensors().size(),
-                          " tensors, ", budget::size_text(tensor_bytes(document)), ", ", parameters(document),
-                          " parameters, ", metadata.contains("tokenizer.chat_template") ? "with" : "without",
-                          " a chat template\n\nmetadata\n");
+  std::string text = join(
+      document.path(), ": GGUF ", document.version(), ", ", packed, document.tensors().size(), " tensors, ",
+      budget::size_text(tensor_bytes(document)), ", ", parameters(document), " parameters, ",
+      metadata.contains("tokenizer.chat_template") ? "with" : "without", " a chat template\n\nmetadata\n");
   for (std::size_t i = 0; i < metadata.size(); ++i) {
     text += join("  ", column(escaped(metadata.key(i)), 44), metadata.value(i).description(), "\n");
   }
