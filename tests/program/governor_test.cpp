@@ -35,8 +35,7 @@ TEST_CASE("a neighbour takes memory beside a run, which gives way and writes wha
     MESSAGE("skipped: no control group of memory can be made here");
     return;
   }
-  ProgramRun run("/bin/sh", Words{"-c", "echo $$ > \"$0\" && exec \"$@\"", cage.members(), MICA_PROGRAM} +
-                                writing(model, "on"));
+  ProgramRun run("/bin/sh", cage.inside(Words{MICA_PROGRAM} + writing(model, "on")));
   Hog hog(cage, run.folder().path("stdout"), 32 * mib);
   const Ran beside = run.run();
   CHECK(hog.leave());

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,6 +48,17 @@ class MemoryCage {
   explicit operator bool() const { return made_; }
   /// Who writes his number there is in it.
   std::string members() const { return (folder_ / "cgroup.procs").string(); }
+  /// Words of a shell that runs a command in it.
+  std::vector<std::string> inside(std::vector<std::string> command) const {
+    command.insert(command.begin(), {"-c", "echo $$ > \"$0\" && exec \"$@\"", members()});
+    return command;
+  }
+  /// The most that was ever in it, page cache included; 0 where the system does not say.
+  std::uint64_t peak() const {
+    std::uint64_t bytes = 0;
+    std::ifstream(folder_ / (v1_ ? "memory.max_usage_in_bytes" : "memory.peak")) >> bytes;
+    return bytes;
+  }
   /// Processes that were killed in it for want of memory.
   std::uint64_t kills() const {
     std::ifstream file(folder_ / (v1_ ? "memory.oom_control" : "memory.events"));

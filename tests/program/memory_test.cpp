@@ -2,6 +2,7 @@
 //
 // What a plan says is what a run needs, to the byte; and with less, weights are streamed and the text is the same.
 
+#include "program/memory_cage.hpp"
 #include "program/program.hpp"
 
 #ifdef MICA_PROGRAM
@@ -37,6 +38,37 @@ TEST_CASE("a run fits into its plan and into nothing less, and streams what is l
     const Ran less = complete(bytes - planned(model, "weight_bytes") / 4, "streamed");
     CHECK_MESSAGE(less.code == 0, less.err);
     CHECK(less.out == whole.out);
+  }
+}
+
+TEST_CASE(
+    "in a control group of little more than the budget, nothing goes beyond the budget, page cache "
+    "included") {
+  if (sanitized) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.path("model.gguf");
+  REQUIRE(mica({"synth", "stories-15m", "F16", file, "-q"}).code == 0);
+  const Words model = {file, "-c", "128", "-t", "1"};
+  const Words text = {"-n", "40", "--temp", "0", "--ignore-eos", "-p", "Once", "-q"};
+  const Ran whole = mica(Words{"complete"} + model + text);
+  REQUIRE_MESSAGE(whole.code == 0, whole.err);
+  const std::uint64_t bytes = planned(model + Words{"--weights", "resident"}, "peak_bytes"),
+                      weights = planned(model, "weight_bytes");
+  for (const std::uint64_t budget : {bytes, bytes - weights / 4}) {
+    CAPTURE(budget);
+    const MemoryCage cage(budget + budget / 20);
+    if (!cage) {
+      MESSAGE("skipped: no control group of memory can be made here");
+      return;
+    }
+    const Words run =
+        Words{MICA_PROGRAM, "complete"} + model + text + Words{"--memory", std::to_string(budget)};
+    const Ran caged = ProgramRun("/bin/sh", cage.inside(run)).run();
+    REQUIRE_MESSAGE(caged.code == 0, caged.err);
+    CHECK(caged.out == whole.out);
+    CHECK(cage.kills() == 0);
+    if (cage.peak() == 0) MESSAGE("skipped: this system does not say the most that was in a control group");
+    CHECK(cage.peak() <= budget);
   }
 }
 
