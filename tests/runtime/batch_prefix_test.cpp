@@ -33,7 +33,7 @@ struct Guest {
   std::size_t id = 0;
 };
 
-constexpr GenerateOptions how{.max_tokens = 5, .stop_at_end = false};
+const GenerateOptions how{.max_tokens = 5, .stop_at_end = false};
 
 /// A prompt of a common part and one of its own.
 std::vector<TokenId> prompt(std::size_t common, std::size_t own, std::uint64_t seed) {
