@@ -213,7 +213,7 @@ struct Guest {
   Session<Llama> session;
   sample::Sampler<> sampler;
 };
-constexpr GenerateOptions how{.max_tokens = 5, .stop_at_end = false};
+const GenerateOptions how{.max_tokens = 5, .stop_at_end = false};
 
 std::vector<TokenId> prompt(std::size_t common, std::size_t own, std::uint64_t seed) {
   auto ids = random_ids(common, 250);
