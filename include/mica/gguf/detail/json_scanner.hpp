@@ -6,11 +6,14 @@
 
 #include "mica/base/assert.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace mica::gguf::detail {
 
