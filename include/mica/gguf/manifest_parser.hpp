@@ -56,26 +56,20 @@ inline Manifest ManifestReader::read() {
   const std::uint64_t version = in_.number();
   MICA_CHECK(version == Manifest::version, unsupported, path_, ": packed in version ", version,
              " of the format; version ", Manifest::version, " is read; pack the model again");
-  in_.expect(',');
-  in_.key("layout");
+  in_.next_key("layout");
   if (!read_layout()) in_.refuse("'", Manifest::layout, "' is needed");
-  in_.expect(',');
-  in_.key("source");
+  in_.next_key("source");
   in_.expect('{');
   in_.key("fingerprint");
   manifest.fingerprint = in_.hex();
-  in_.expect(',');
-  in_.key("identity");
+  in_.next_key("identity");
   manifest.identity = in_.hex();
   in_.expect('}');
-  in_.expect(',');
-  in_.key("metadata_checksum");
+  in_.next_key("metadata_checksum");
   manifest.metadata_checksum = in_.hex();
-  in_.expect(',');
-  in_.key("files");
+  in_.next_key("files");
   in_.list([&] { read_file(manifest); });
-  in_.expect(',');
-  in_.key("tensors");
+  in_.next_key("tensors");
   in_.list([&] {
     MICA_CHECK(manifest.tensors.size() < Manifest::max_tensors, limit, path_, ": more than ",
                Manifest::max_tensors, " tensors");
@@ -100,8 +94,7 @@ inline void ManifestReader::read_file(Manifest& manifest) {
   const auto number = static_cast<std::uint32_t>(manifest.files.size());
   if (!files_.try_emplace(name, number).second) in_.refuse("'", name, "' stands there twice");
   file.name = name;
-  in_.expect(',');
-  in_.key("bytes");
+  in_.next_key("bytes");
   file.bytes = in_.number();
   in_.expect('}');
   manifest.files.push_back(std::move(file));
@@ -114,15 +107,13 @@ inline TensorInfo ManifestReader::read_tensor(const Manifest& manifest) {
   tensor.name = in_.text();
   in_.expect(',');
   read_dims(tensor);
-  in_.expect(',');
-  in_.key("format");
+  in_.next_key("format");
   const std::string_view format = in_.text();
   const auto known = format::find(format);
   MICA_CHECK(known, unsupported, path_, ": tensor '", tensor.name, "': format '", escaped(format),
              "' is not known");
   tensor.format = *known;
-  in_.expect(',');
-  in_.key("layout");
+  in_.next_key("layout");
   tensor.packed = read_layout();
   in_.expect(',');
   read_place(tensor, manifest);
@@ -159,24 +150,20 @@ inline void ManifestReader::read_place(TensorInfo& tensor, const Manifest& manif
   if (found == files_.end()) in_.refuse("'", escaped(name), "' is not among the files");
   tensor.source = found->second;
   const Manifest::File& file = manifest.files[tensor.source];
-  in_.expect(',');
-  in_.key("offset");
+  in_.next_key("offset");
   tensor.offset = in_.number();
-  in_.expect(',');
-  in_.key("bytes");
+  in_.next_key("bytes");
   tensor.bytes = in_.number();
   const auto needed = bytes_of_shape(tensor);
   if (needed != tensor.bytes)
     in_.refuse("tensor '", tensor.name, "' of shape ", tensor.shape(), " in ", tensor.format.name, " takes ",
                needed ? join(*needed) : std::string("no"), " bytes, not ", tensor.bytes);
-  in_.expect(',');
-  in_.key("parts");
+  in_.next_key("parts");
   const std::uint64_t parts = in_.number();
   if (parts == 0 || parts > UINT32_MAX || tensor.rows() % parts != 0)
     in_.refuse("tensor '", tensor.name, "' has ", tensor.rows(), " rows, which are not ", parts, " parts");
   tensor.parts = static_cast<std::uint32_t>(parts);
-  in_.expect(',');
-  in_.key("stride");
+  in_.next_key("stride");
   tensor.stride = in_.number();
   const bool apart = parts == 1 ? tensor.stride == 0 : tensor.stride >= tensor.part_bytes();
   const auto before = checked_mul(parts - 1, tensor.stride);

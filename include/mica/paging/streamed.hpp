@@ -96,9 +96,9 @@ class Streamed {
     std::size_t tensor;
   };
 
-  void find_groups(const Table& table);
-  void add_stretches(const Table& table, Group& group, std::vector<std::size_t> tensors);
-  [[nodiscard]] std::uint64_t make_experts(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
+  void find_groups();
+  void add_stretches(Group& group, std::vector<std::size_t> tensors);
+  [[nodiscard]] std::uint64_t make_experts(std::uint64_t bytes);
   [[nodiscard]] std::size_t expert_places(std::uint64_t bytes) const noexcept;
   [[nodiscard]] Residency choose(std::uint64_t bytes) const;
   void make_ring(std::uint64_t bytes);
@@ -107,8 +107,8 @@ class Streamed {
   [[nodiscard]] bool keep_chosen(const Residency& chosen);
   void settle(Residency chosen, std::uint64_t bytes);
   [[nodiscard]] bool set_places(std::size_t places);
-  void check_mapped(const Table& table, A allocator, LogSink log) const;
-  void map(const Table& table, LogSink log);
+  void check_mapped() const;
+  void map();
   [[nodiscard]] bool check(Group& group, const std::byte* at) noexcept;
   void read_ahead() noexcept;
   void forget_rows() noexcept;
@@ -128,6 +128,7 @@ class Streamed {
   std::vector<std::size_t> order_;    // groups that each step uses as a whole, in its order
   std::vector<std::size_t> place_;    // by group: in order_
   std::vector<std::uint64_t> sizes_;  // by place
+  std::uint64_t whole_ring_ = 0;      // bytes of a ring through which all of them pass
   std::size_t place_bytes_ = 0;       // of an expert
   /// Tensors of each place, then those that are read by rows, then those that stay in any case: the norm of a head that is the embedding.
   std::vector<std::vector<std::size_t>> sets_;
@@ -156,27 +157,26 @@ Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint
       data_(table.tensors.size()),
       mapped_(table.tensors.size()),
       told_(bytes) {
-  find_groups(table);
-  residency_ =
-      choose(make_experts(table, alloc::for_account(allocator, budget::Account::weights), log, bytes));
-  if constexpr (!A::dry) map(table, log);
+  find_groups();
+  residency_ = choose(make_experts(bytes));
+  if constexpr (!A::dry) map();
   keep(always_set());
   for (std::size_t place = 0; place < order_.size(); ++place) {
     if (residency_.stays[place]) keep(place);
   }
   if (residency_.rows_stay) keep(rows_set());
-  check_mapped(table, alloc::for_account(allocator, budget::Account::io_buffers), log);
+  check_mapped();
   if (residency_.streamed_bytes > 0) make_ring(residency_.ring_bytes);
 }
 
 /// What a step uses as a whole: layers, then the head, whose matrix may be that of the embedding. Of a model in memory, nothing.
 template <mica::Allocator A, class L>
-void Streamed<A, L>::find_groups(const Table& table) {
+void Streamed<A, L>::find_groups() {
   sets_.resize(2);
-  if (table.document.sources().front().file() == nullptr) return;
-  std::vector<std::vector<std::size_t>> tensors(table.groups);
-  for (std::size_t i = 0; i < table.tensors.size(); ++i) tensors[table.tensors[i].group].push_back(i);
-  const auto rows = [&](std::size_t tensor) { return table.tensors[tensor].rows; };
+  if (table_.document.sources().front().file() == nullptr) return;
+  std::vector<std::vector<std::size_t>> tensors(table_.groups);
+  for (std::size_t i = 0; i < table_.tensors.size(); ++i) tensors[table_.tensors[i].group].push_back(i);
+  const auto rows = [&](std::size_t tensor) { return table_.tensors[tensor].rows; };
   const bool tied =
       std::none_of(tensors[head_].begin(), tensors[head_].end(), [&](auto t) { return rows(t) != 0; });
   for (std::size_t group = 1; group < head_; ++group) order_.push_back(group);
@@ -191,17 +191,18 @@ void Streamed<A, L>::find_groups(const Table& table) {
     all.erase(most);
   }
   for (const std::size_t tensor : sets_[rows_set()]) {
-    rows_bytes_ += round_up<std::uint64_t>(table.tensors[tensor].bytes, 64);
+    rows_bytes_ += round_up<std::uint64_t>(table_.tensors[tensor].bytes, 64);
   }
   for (std::size_t place = 0; place < order_.size(); ++place) {
     Group& group = groups_[order_[place]];
     place_[order_[place]] = place;
-    add_stretches(table, group, std::move(tensors[order_[place]]));
+    add_stretches(group, std::move(tensors[order_[place]]));
     sizes_.push_back(group.bytes);
     for (const Part& part : group.parts) sets_[place].push_back(part.tensor);
   }
-  for (std::size_t expert = head_ + 1; expert < table.groups; ++expert) {
-    add_stretches(table, groups_[expert], std::move(tensors[expert]));
+  whole_ring_ = detail::ring_for(sizes_, std::vector<bool>(sizes_.size()));
+  for (std::size_t expert = head_ + 1; expert < table_.groups; ++expert) {
+    add_stretches(groups_[expert], std::move(tensors[expert]));
     place_bytes_ = std::max(place_bytes_, groups_[expert].bytes);
   }
 }
@@ -220,12 +221,11 @@ std::size_t Streamed<A, L>::expert_places(std::uint64_t bytes) const noexcept {
 
 /// Answers the bytes for layers, head and ring.
 template <mica::Allocator A, class L>
-std::uint64_t Streamed<A, L>::make_experts(const Table& table, A allocator, LogSink log,
-                                           std::uint64_t bytes) {
+std::uint64_t Streamed<A, L>::make_experts(std::uint64_t bytes) {
   const std::size_t places = expert_places(bytes);
   if (places == 0) return bytes;
-  experts_.emplace(allocator, groups_.size() - head_ - 1, place_bytes_, places, table.document.sources(),
-                   log);
+  experts_.emplace(alloc::for_account(allocator_, budget::Account::weights), groups_.size() - head_ - 1,
+                   place_bytes_, places, table_.document.sources(), log_);
   return bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
 }
 
@@ -254,10 +254,10 @@ void Streamed<A, L>::keep(std::size_t set) {
 
 /// Tensors that lie close together are read together.
 template <mica::Allocator A, class L>
-void Streamed<A, L>::add_stretches(const Table& table, Group& group, std::vector<std::size_t> tensors) {
+void Streamed<A, L>::add_stretches(Group& group, std::vector<std::size_t> tensors) {
   constexpr std::size_t block = GroupReader::alignment;
   constexpr std::size_t gap = 16 * block;  // cheaper to read than a request more
-  const auto& extents = table.tensors;
+  const auto& extents = table_.tensors;
   std::sort(tensors.begin(), tensors.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(extents[a].source, extents[a].offset) < std::pair(extents[b].source, extents[b].offset);
   });
@@ -278,16 +278,16 @@ void Streamed<A, L>::add_stretches(const Table& table, Group& group, std::vector
 
 /// Rows that are mapped: nobody would look at their checksums later.
 template <mica::Allocator A, class L>
-void Streamed<A, L>::check_mapped(const Table& table, A allocator, LogSink log) const {
-  std::vector<bool> read(table.tensors.size());
+void Streamed<A, L>::check_mapped() const {
+  std::vector<bool> read(table_.tensors.size());
   for (const Group& group : groups_) {
     for (const Part& part : group.parts) read[part.tensor] = true;
   }
   std::vector<std::size_t> others;
-  for (std::size_t i = 0; i < table.tensors.size(); ++i) {
+  for (std::size_t i = 0; i < table_.tensors.size(); ++i) {
     if (!read[i] && !kept_.has_tensor(i)) others.push_back(i);
   }
-  check_extents(table, others, allocator, log);
+  check_extents(table_, others, alloc::for_account(allocator_, budget::Account::io_buffers), log_);
 }
 
 /// Whether a group that was read is what was written; looks once.
@@ -308,17 +308,17 @@ bool Streamed<A, L>::check(Group& group, const std::byte* at) noexcept {
 
 /// Where tensors are that are not kept, and not read as a whole.
 template <mica::Allocator A, class L>
-void Streamed<A, L>::map(const Table& table, LogSink log) {
+void Streamed<A, L>::map() {
   std::vector<std::span<const std::byte>> sources;
-  for (const gguf::Source& source : table.document.sources()) {
-    if (source.file() != nullptr) mappings_.emplace_back(*source.file(), io::MapAdvice::scattered, log);
+  for (const gguf::Source& source : table_.document.sources()) {
+    if (source.file() != nullptr) mappings_.emplace_back(*source.file(), io::MapAdvice::scattered, log_);
     sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
   }
-  for (std::size_t i = 0; i < table.tensors.size(); ++i) {
-    const Extent& tensor = table.tensors[i];
+  for (std::size_t i = 0; i < table_.tensors.size(); ++i) {
+    const Extent& tensor = table_.tensors[i];
     mapped_[i] = sources[tensor.source].data() + tensor.offset;
     data_[i] = mapped_[i];
-    const io::File* const file = table.document.sources()[tensor.source].file();
+    const io::File* const file = table_.document.sources()[tensor.source].file();
     if (tensor.group == 0 && file != nullptr) rows_.push_back({file, i});
   }
 }

@@ -41,6 +41,11 @@ class JsonScanner {
     if (text() != name) refuse("key '", name, "' is needed");
     expect(':');
   }
+  /// The same behind a comma.
+  void next_key(std::string_view name) {
+    expect(',');
+    key(name);
+  }
   /// A string of printable ASCII without quotes and backslashes.
   [[nodiscard]] std::string_view text();
   [[nodiscard]] std::uint64_t number();

@@ -17,15 +17,12 @@ namespace mica::paging {
 template <mica::Allocator A, class L>
 WeightRoom Streamed<A, L>::room() const noexcept {
   if (sizes_.empty()) return {};
-  std::uint64_t all = 0, ring = sizes_.size() == 1 ? sizes_[0] : 0;
+  std::uint64_t all = 0;
   for (const std::uint64_t size : sizes_) all += size;
-  for (std::size_t i = 0; sizes_.size() > 1 && i < sizes_.size(); ++i) {
-    ring = std::max(ring, sizes_[i] + sizes_[(i + 1) % sizes_.size()]);
-  }
   const std::uint64_t rows = residency_.rows_stay ? rows_bytes_ : 0;
   const std::uint64_t experts = groups_.size() - head_ - 1, places = experts_ ? experts_->places() : 0;
-  return {ring + expert_places(0) * place_bytes_, residency_.bytes() + rows + places * place_bytes_, told_,
-          all + rows_bytes_ + experts * place_bytes_ + reading_bytes};
+  return {whole_ring_ + expert_places(0) * place_bytes_, residency_.bytes() + rows + places * place_bytes_,
+          told_, all + rows_bytes_ + experts * place_bytes_ + reading_bytes};
 }
 
 template <mica::Allocator A, class L>
