@@ -6,15 +6,14 @@
 
 #include "mica/budget/detail/cgroup.hpp"
 #include "mica/budget/detail/kept_file.hpp"
+#include "mica/exec/detail/sensor_files.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -49,19 +48,13 @@ class PowerMeter {
 
 inline PowerMeter::PowerMeter(const std::string& root) {
   const std::string all = root + "/sys/class/powercap";
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(all, error), end; !error && at != end; at.increment(error)) {
-    std::string name = at->path().filename().string();
-    const bool package = name.starts_with("intel-rapl:") && std::count(name.begin(), name.end(), ':') == 1;
-    if (package) names.push_back(std::move(name));
-  }
-  std::sort(names.begin(), names.end());
+  const auto package = [](const std::string& name) {
+    return name.starts_with("intel-rapl:") && std::count(name.begin(), name.end(), ':') == 1;
+  };
   std::array<char, 64> text;
-  for (const std::string& name : names) {
+  for (const std::string& name : detail::names_in(all, package)) {
     const std::string folder = all + "/" + name;
-    std::string kind = budget::detail::read_text(folder + "/name").value_or("");
-    kind.resize(std::min(kind.size(), kind.find('\n')));
+    const std::string kind = detail::first_line(folder + "/name");
     budget::detail::KeptFile energy(folder + "/energy_uj");
     if (!budget::detail::number_at(energy.read(text))) continue;
     const auto wraps = budget::detail::read_number(folder + "/max_energy_range_uj").value_or(0);
@@ -86,8 +79,7 @@ inline std::optional<double> PowerMeter::watts(Time now) noexcept {
 
 inline std::string PowerMeter::name() const {
   if (packages_.empty()) return "no package";
-  const std::size_t others = packages_.size() - 1;
-  return packages_.front().name + (others == 0 ? "" : " and " + std::to_string(others) + " more");
+  return detail::with_others(packages_.front().name, packages_.size() - 1);
 }
 
 }  // namespace mica::exec

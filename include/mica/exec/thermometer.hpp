@@ -6,17 +6,16 @@
 
 #include "mica/budget/detail/cgroup.hpp"
 #include "mica/budget/detail/kept_file.hpp"
+#include "mica/exec/detail/sensor_files.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -53,14 +52,8 @@ class Thermometer {
 
 inline Thermometer::Thermometer(const std::string& root) {
   const std::string all = root + "/sys/class/thermal";
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(all, error), end; !error && at != end; at.increment(error)) {
-    std::string name = at->path().filename().string();
-    if (name.starts_with("thermal_zone")) names.push_back(std::move(name));
-  }
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) add(all + "/" + name, name);
+  const auto is_zone = [](const std::string& name) { return name.starts_with("thermal_zone"); };
+  for (const std::string& name : detail::names_in(all, is_zone)) add(all + "/" + name, name);
   const bool knows = std::any_of(zones_.begin(), zones_.end(), [](const Zone& z) { return z.processor; });
   if (knows) std::erase_if(zones_, [](const Zone& zone) { return !zone.processor; });
   for (const Zone& zone : zones_) {
@@ -77,8 +70,7 @@ inline Thermometer::Thermometer(const std::string& root) {
 
 /// A zone that can be read.
 inline void Thermometer::add(const std::string& folder, const std::string& name) {
-  std::string type = budget::detail::read_text(folder + "/type").value_or("");
-  type.resize(std::min(type.size(), type.find('\n')));
+  const std::string type = detail::first_line(folder + "/type");
   budget::detail::KeptFile file(folder + "/temp");
   std::array<char, 64> text;
   if (!degrees(file.read(text))) return;
@@ -107,8 +99,7 @@ inline std::optional<double> Thermometer::celsius() const noexcept {
 
 inline std::string Thermometer::name() const {
   if (zones_.empty()) return "no thermal zone";
-  const std::size_t others = zones_.size() - 1;
-  return zones_.front().name + (others == 0 ? "" : " and " + std::to_string(others) + " more");
+  return detail::with_others(zones_.front().name, zones_.size() - 1);
 }
 
 }  // namespace mica::exec
