@@ -24,4 +24,7 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/mica.pc" DESTINATION "${CMAKE_INSTALL
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/mica")
 if(TARGET mica_program)
   install(TARGETS mica_program COMPONENT program)
+  if(TARGET mica_urls)
+    install(TARGETS mica_urls COMPONENT program DESTINATION "${CMAKE_INSTALL_LIBDIR}/mica")
+  endif()
 endif()

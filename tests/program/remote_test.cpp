@@ -59,6 +59,21 @@ Ran with_token(const WebServer& site, const Words& words) {
   return ProgramRun(MICA_PROGRAM, words).set("HF_TOKEN", "hf_secret").set("HF_ENDPOINT", site.origin()).run();
 }
 
+TEST_CASE("a program without its module for URLs says so, and plans files as ever") {
+  if (sanitized) return;  // whose programs are long to copy
+  const TemporaryFolder folder;
+  const std::string alone = folder.path("mica");
+  std::filesystem::copy_file(MICA_PROGRAM, alone);
+  const WebServer server(serve({{"/m.gguf", small_file()}}));
+  const Ran ran = ProgramRun(alone, {"plan", server.url("/m.gguf?key=secret")}).run();
+  CHECK(ran.code == 1);
+  CHECK(has(ran.err, server.url("/m.gguf") + ": the module for URLs cannot be loaded: "));
+  CHECK(has(ran.err, "download the file first"));
+  CHECK(ran.err.find("secret") == std::string::npos);
+  CHECK(server.asked().empty());
+  CHECK(ProgramRun(alone, {"plan", "-c", "256"}).run().code == 0);
+}
+
 TEST_CASE("a plan of a URL is that of the file") {
   const WebFile file = large_file(128'256, 280'147);
   const WebServer server(serve({{"/m.gguf", file}}));
