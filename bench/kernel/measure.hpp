@@ -4,9 +4,7 @@
 
 #pragma once
 
-#include "mica/kernel/highway/byte_dots.hpp"
-
-#include <hwy/targets.h>
+#include "mica/kernel/highway/instruction_sets.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -79,13 +77,9 @@ class Pages {
 
 /// Takes the instruction sets that are better than this one away from all kernels. False: no such set here.
 inline bool limit_targets(std::string_view name) {
-  using mica::kernel::highway::ByteDots;
-  for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
-    const char* const target = hwy::TargetName(rest & -rest);
-    const bool dots = ByteDots::here() && ByteDots::beside(target) && name == ByteDots::name;
-    if (!dots && name != target) continue;
-    ByteDots::use(dots);
-    hwy::DisableTargets((rest & -rest) - 1);
+  for (const auto& set : mica::kernel::highway::instruction_sets()) {
+    if (set.name != name) continue;
+    mica::kernel::highway::limit_to(set);
     return true;
   }
   return false;

@@ -8,14 +8,9 @@
 #include "meter.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
-#include "mica/kernel/highway/byte_dots.hpp"
 #include "options.hpp"
 #include "targets.hpp"
 #include "verbs.hpp"
-
-#include <hwy/base.h>
-#include <hwy/detect_targets.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cmath>
@@ -102,17 +97,16 @@ std::vector<Fact> speed_facts(const plan::MachineSpeed& speed) {
 }
 
 std::vector<Fact> facts() {
-  const std::int64_t here = hwy::SupportedTargets(), compiled = here & HWY_TARGETS;
-  const bool dots = kernel::highway::ByteDots::used();
+  using kernel::highway::Beside;
   const budget::CpuLimits cpu = budget::cpu_limits();
   const budget::MemoryLimits memory = budget::memory_limits();
   const bool has_quota = std::isfinite(cpu.quota);
   const std::string quota = has_quota ? fixed(cpu.quota, 2) : std::string("null");
   return {text_fact("version", MICA_PROGRAM_VERSION),
           text_fact("cpu", cpu_name()),
-          list_fact("targets", target_names(here, dots)),
-          list_fact("compiled", target_names(HWY_TARGETS, true)),
-          text_fact("chosen", target_names(compiled, dots).front()),
+          list_fact("targets", target_names(hwy::SupportedTargets(), Beside::used)),
+          list_fact("compiled", target_names(HWY_TARGETS, Beside::all)),
+          text_fact("chosen", chosen_target()),
           {"cores", join(std::thread::hardware_concurrency()), join(std::thread::hardware_concurrency())},
           {"affinity", join(cpu.cpus), join(cpu.cpus)},
           {"quota", quota, has_quota ? join(quota, " cores") : std::string("no limit")},

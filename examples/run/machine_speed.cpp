@@ -7,13 +7,9 @@
 #include "mica/exec/team.hpp"
 #include "mica/fit/machine_probe.hpp"
 #include "mica/io/atomic_file.hpp"
-#include "mica/kernel/highway/byte_dots.hpp"
 #include "progress.hpp"
 #include "targets.hpp"
 
-#include <hwy/base.h>
-#include <hwy/detect_targets.h>
-#include <hwy/targets.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -42,10 +38,9 @@ std::filesystem::path kept_file() {
 
 /// What the numbers belong to.
 Json machine_of(std::size_t threads) {
-  const bool dots = kernel::highway::ByteDots::used();
   return {{"version", MICA_PROGRAM_VERSION},
           {"cpu", cpu_name()},
-          {"target", target_names(hwy::SupportedTargets() & HWY_TARGETS, dots).front()},
+          {"target", chosen_target()},
           {"threads", threads}};
 }
 

@@ -3,6 +3,8 @@
 // Instruction sets by name.
 #pragma once
 
+#include "mica/kernel/highway/instruction_sets.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,9 +14,11 @@ namespace mica::program {
 /// The name of the CPU, where the system tells; "unknown" elsewhere.
 [[nodiscard]] std::string cpu_name();
 
-/// Names of the instruction sets in a set of Highway's bits, the best first. With `byte_dots`, a set that machines have with
-/// and without dots of four bytes is there twice (kernel/highway/byte_dots.hpp).
-[[nodiscard]] std::vector<std::string> target_names(std::int64_t bits, bool byte_dots);
+/// Names of the instruction sets in a set of Highway's bits, the best first.
+[[nodiscard]] std::vector<std::string> target_names(std::int64_t bits, kernel::highway::Beside which);
+
+/// The one that kernels use.
+[[nodiscard]] std::string chosen_target();
 
 /// Takes the instruction sets that are better than this one away from all kernels, for the rest of the process. Call before
 /// the first kernel. Raises ErrorCode::usage for a name that is not compiled or that the machine does not have.

@@ -184,6 +184,8 @@
 #include "mica/kernel/highway/abi.hpp"
 #include "mica/kernel/highway/byte_dots.hpp"
 #include "mica/kernel/highway/generic.hpp"
+#include "mica/kernel/highway/instruction_sets.hpp"
+#include "mica/kernel/highway/matrix_unit.hpp"
 #include "mica/kernel/matmul.hpp"
 #include "mica/kernel/norm.hpp"
 #include "mica/kernel/quantize.hpp"

@@ -85,7 +85,7 @@ TEST_CASE_TEMPLATE("rows longer than a tile takes at once, and more than share i
 TEST_CASE_TEMPLATE_DEFINE("the largest codes and scales stay exact", F, largest) {
   CounterRng rng(5);
   for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
-    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 3, 6}) {
+    for (const std::size_t tokens : std::initializer_list<std::size_t>{1, 3, 6, 16}) {
       Product<F> product(17, 2, tokens, rng);
       for (auto& block : product.blocks) {
         const auto before = block;
@@ -107,7 +107,7 @@ TEST_CASE_TEMPLATE_APPLY(largest, test::IntegerFormats);
 
 TEST_CASE_TEMPLATE_DEFINE("a NaN or an infinity spoils its token and no other", F, spoils) {
   CounterRng rng(6);
-  for (const std::size_t tokens : std::initializer_list<std::size_t>{2, 6}) {
+  for (const std::size_t tokens : std::initializer_list<std::size_t>{2, 6, 18}) {
     Product<F> product(9, 2, tokens, rng);
     product.x.values[0] = std::numeric_limits<float>::quiet_NaN();
     product.x.values[product.cols + product.cols / 2] = -inf;

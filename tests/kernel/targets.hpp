@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "mica/kernel/highway/byte_dots.hpp"
+#include "mica/kernel/highway/instruction_sets.hpp"
 
 #include <doctest/doctest.h>
 #include <hwy/targets.h>
@@ -13,22 +13,22 @@
 
 namespace mica::test {
 
-/// Calls f once per target, the name of which is shown when a check fails; where a target is compiled with and without
-/// dots of four bytes, once for each that the machine has.
+/// Calls f once for each, the name of which is shown when a check fails.
 template <class F>
 void for_each_target(F&& f) {
-  using kernel::highway::ByteDots;
+  using namespace kernel::highway;
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(target);
-    for (const bool dots : {false, true}) {
-      if (dots && !(ByteDots::beside(hwy::TargetName(target)) && ByteDots::here())) continue;
-      ByteDots::use(dots);
-      INFO("target " << (dots ? std::string(ByteDots::name) : hwy::TargetName(target)));
+    for (const InstructionSet& set : instruction_sets(target, Beside::here)) {
+      hwy::SetSupportedTargetsForTest(target);
+      hwy::GetChosenTarget().Update(target);
+      ByteDots::use(set.byte_dots);
+      MatrixUnit::use(set.matrix_unit);
+      INFO("target " << std::string(set.name));
       f();
     }
   }
   ByteDots::use(ByteDots::here());
+  MatrixUnit::use(MatrixUnit::here());
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().DeInit();
 }

@@ -10,7 +10,7 @@
 #define MICA_KERNEL_HIGHWAY_FAST8_INL_HPP
 #endif
 
-#include "mica/kernel/highway/panels-inl.hpp"
+#include "mica/kernel/highway/strips-inl.hpp"
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
@@ -127,6 +127,64 @@ requires(std::is_same_v<F, EightBits>) HWY_NOINLINE void multiply_tile(const Til
     return hn::MulAdd(of_rows<F>(tile.rows->d[0], v), hn::Mul(scale, hn::ConvertTo(d, sum[v][t])), y);
   });
 }
+
+#if MICA_MATRIX_UNIT
+template <>
+inline constexpr std::size_t matrix_depth<EightBits> = 64;
+
+/// Adds the dots of 64 values, in order the q-th of a chunk, of 16 tokens with four panels to tiles 0 to 3.
+template <int q>
+HWY_INLINE void dot_panels(const std::int8_t* tokens, const std::uint8_t* lines) {
+  const std::size_t stride = Chunk<EightBits>::values, line = 64, panel = sizeof(Panel<EightBits>);
+  asm volatile(
+      "tileloadd %c5(%0,%1,1), %%tmm%c7\n\t"
+      "tileloadd %c6(%2,%4,1), %%tmm6\n\ttdpbssd %%tmm6, %%tmm%c7, %%tmm0\n\t"
+      "tileloadd %c6+%c8(%2,%4,1), %%tmm7\n\ttdpbssd %%tmm7, %%tmm%c7, %%tmm1\n\t"
+      "tileloadd %c6(%3,%4,1), %%tmm6\n\ttdpbssd %%tmm6, %%tmm%c7, %%tmm2\n\t"
+      "tileloadd %c6+%c8(%3,%4,1), %%tmm7\n\ttdpbssd %%tmm7, %%tmm%c7, %%tmm3"
+      :
+      : "r"(tokens), "r"(stride), "r"(lines), "r"(lines + 2 * panel), "r"(line), "i"(64 * q), "i"(1024 * q),
+        "i"(4 + q % 2), "i"(sizeof(Panel<EightBits>))
+      : "memory");
+}
+
+/// Adds a chunk of 16 tokens and four panels to their outputs.
+HWY_INLINE void multiply_panels(const Panel<EightBits>* panel, const TokenBlock<EightBits>& x,
+                                std::size_t token, MatrixSums& sums,
+                                float (*y)[block_tokens<EightBits>][panel_rows]) {
+  const DF d;
+  const std::int8_t* const codes = x.codes[token];
+  const std::uint8_t* const lines = panel->lines[0][0];
+  asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" : :);
+  dot_panels<0>(codes, lines);
+  dot_panels<1>(codes, lines);
+  dot_panels<2>(codes, lines);
+  dot_panels<3>(codes, lines);
+  store_sums(sums);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const VF scale = hn::Load(d, panel[i].scales.d[0]);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < matrix_tokens; ++t) {
+      float* const out = y[i][token + t];
+      const VF sum = hn::Mul(hn::Set(d, x.scale[token + t][0]), hn::ConvertTo(d, hn::Load(DI(), sums[i][t])));
+      hn::Store(hn::MulAdd(scale, sum, hn::Load(d, out)), d, out);
+    }
+  }
+}
+
+/// The same for a block of tokens. Panels are multiplied in fours; those that nobody filled are not looked at.
+template <IntegerFormat F>
+requires(std::is_same_v<F, EightBits>) HWY_NOINLINE
+    void multiply_by_matrix_unit(const Panel<F>* panel, std::size_t panels, const TokenBlock<F>& x,
+                                 std::size_t tokens, std::size_t, float (*y)[block_tokens<F>][panel_rows]) {
+  static_assert(strip_panels % 4 == 0);
+  const MatrixTiles<F> unit;
+  alignas(64) MatrixSums sums;
+  for (std::size_t i = 0; i < panels; i += 4) {
+    for (std::size_t t = 0; t < tokens; t += matrix_tokens) multiply_panels(panel + i, x, t, sums, y + i);
+  }
+}
+#endif
 
 /// The product of kernel/fast8.hpp; `fill` as for multiply_panels.
 template <IntegerFormat F, class Fill>

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: products of many tokens with integer formats. Panels (panels-inl.hpp) are filled in strips, each chunk of which is filled
+// once for up to three blocks of tokens, whose activations are gathered once for all panels of a strip. Vectors multiply them
+// (tiles-inl.hpp), or the matrix unit (matrix-inl.hpp).
+
+#if defined(MICA_KERNEL_HIGHWAY_STRIPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_STRIPS_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_STRIPS_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_STRIPS_INL_HPP
+#endif
+
+#include "mica/kernel/highway/matrix-inl.hpp"
+#include "mica/kernel/highway/tiles-inl.hpp"
+
+#if MICA_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+/// A product of many tokens, without its weights: as MatmulArgs, rows of `blocks` blocks.
+struct PanelProduct {
+  QuantizedRows x;      // (n, k)
+  MatrixView<float> y;  // (n, rows)
+  std::size_t blocks;
+  std::size_t first;
+  std::size_t last;
+  bool add;
+};
+
+/// Rows [16 p, 16 p + 16) of tokens [token, token + n); what lies outside the slice is dropped.
+HWY_INLINE void write_panel(const PanelProduct& a, std::size_t p, std::size_t token, std::size_t n,
+                            const float (*products)[panel_rows]) {
+  const DF d;
+  const std::size_t row = p * panel_rows, begin = HWY_MAX(a.first, row),
+                    end = HWY_MIN(a.last, row + panel_rows);
+  for (std::size_t t = 0; t < n; ++t) {
+    float* const y = a.y[token + t].data() + row;
+    if (end - begin == panel_rows) {
+      MICA_UNROLL
+      for (std::size_t r = 0; r < panel_rows; r += lanes) {
+        const VF product = hn::Load(d, products[t] + r);
+        hn::StoreU(a.add ? hn::Add(hn::LoadU(d, y + r), product) : product, d, y + r);
+      }
+    } else {
+      for (std::size_t r = begin - row; r < end - row; ++r)
+        y[r] = a.add ? y[r] + products[t][r] : products[t][r];
+    }
+  }
+}
+
+// Panels that are filled together: 256 rows. With three blocks of tokens their outputs are 288 KiB, the panels themselves at
+// most 84 and the activations of a block 40; all of it lies on the stack and in the second level.
+inline constexpr std::size_t strip_panels = 16;
+/// Blocks of tokens that share one filling.
+inline constexpr std::size_t strip_blocks = 3;
+
+/// Who multiplies, and in which steps.
+struct Blocks {
+  bool matrix_unit;
+  std::size_t step;  // tokens of a block
+
+  /// How far a block of so many tokens is filled up: to whole tiles of the unit, else as far as a tile may reach past the last token.
+  [[nodiscard]] HWY_INLINE std::size_t padded(std::size_t tokens) const {
+    return matrix_unit ? (tokens + matrix_tokens - 1) / matrix_tokens * matrix_tokens
+                       : HWY_MAX(narrow_tokens, (tokens + 1) / 2 * 2);
+  }
+};
+
+/// The fewest tokens that the matrix unit, which always takes 16, multiplies faster than vectors.
+inline constexpr std::size_t least_matrix_tokens = 9;
+
+/// Blocks of a product of n tokens: as few as there can be, of much the same size.
+template <IntegerFormat F>
+HWY_INLINE Blocks blocks_of(std::size_t n) {
+  bool unit = false;
+  if constexpr (fits_matrix_unit<F>) unit = n >= least_matrix_tokens && MatrixUnit::used();
+  const std::size_t count = (n + block_tokens<F> - 1) / block_tokens<F>,
+                    grain = unit ? matrix_tokens : tile_tokens;
+  const std::size_t share = ((n + count - 1) / count + grain - 1) / grain * grain;
+  return {unit, HWY_MIN(block_tokens<F>, share)};
+}
+
+/// Fills panels with blocks [b, b + n) of rows from panel p on; those that the matrix lacks repeat its last one.
+template <IntegerFormat F, class Fill>
+HWY_INLINE void fill_panels(const Fill& fill, const Blocks& by, std::size_t p, std::size_t p_end,
+                            std::size_t b, std::size_t n, std::size_t panels, Panel<F>* panel) {
+  for (std::size_t i = 0; i < panels; ++i) {
+    fill(HWY_MIN(p + i, p_end - 1), b, n, panel[i]);
+    if constexpr (fits_matrix_unit<F>) {
+      if (by.matrix_unit) sign_codes(panel[i]);
+    }
+  }
+}
+
+/// Panels of a chunk times a block of tokens, added to y.
+template <IntegerFormat F>
+HWY_INLINE void multiply(const Blocks& by, const Panel<F>* panel, std::size_t panels, const TokenBlock<F>& x,
+                         std::size_t tokens, std::size_t n, float (*y)[block_tokens<F>][panel_rows]) {
+  if constexpr (fits_matrix_unit<F>) {
+    if (by.matrix_unit) return multiply_by_matrix_unit(panel, panels, x, tokens, n, y);
+  }
+  multiply_block<F>(panel, panels, x, tokens, n, y);
+}
+
+/// Panels [p, p_end), at most strip_panels of them, times tokens [token, token_end), in at most strip_blocks blocks.
+template <IntegerFormat F, class Fill>
+HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const Blocks& by, std::size_t p,
+                                 std::size_t p_end, std::size_t token, std::size_t token_end) {
+  TokenBlock<F> x;
+  Panel<F> panel[strip_panels];
+  alignas(64) float y[strip_blocks][strip_panels][block_tokens<F>][panel_rows];
+  const std::size_t panels = (p_end - p + 1) / tile_panels * tile_panels;
+  const auto for_each_block = [&](const auto& f) HWY_ATTR {
+    for (std::size_t j = 0; token + j * by.step < token_end; ++j)
+      f(y[j], token + j * by.step, HWY_MIN(by.step, token_end - token - j * by.step));
+  };
+  for_each_block([&](auto* out, std::size_t, std::size_t tokens) HWY_ATTR {
+    for (std::size_t i = 0; i < panels; ++i) std::fill_n(out[i][0], by.padded(tokens) * panel_rows, 0.0f);
+  });
+  for (std::size_t b = 0; b < a.blocks; b += Chunk<F>::blocks) {
+    const std::size_t n = HWY_MIN(Chunk<F>::blocks, a.blocks - b);
+    fill_panels<F>(fill, by, p, p_end, b, n, panels, panel);
+    for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
+      gather_tokens<F>(a.x, first, first + tokens, by.padded(tokens), b * F::block_size, n, x);
+      multiply<F>(by, panel, panels, x, tokens, n, out);
+    });
+  }
+  for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
+    for (std::size_t i = p; i < p_end; ++i) write_panel(a, i, first, tokens, out[i - p]);
+  });
+}
+
+/// The product, where fill(p, b, n, panel) takes apart blocks [b, b + n) of rows [16 p, 16 p + 16): n blocks of a chunk
+/// of `panel`, its lines by Panel::set. Rows that the matrix lacks may hold anything finite.
+template <IntegerFormat F, class Fill>
+void multiply_panels(const PanelProduct& a, const Fill& fill) {
+  const std::size_t n = a.y.rows(), p_end = (a.last + panel_rows - 1) / panel_rows;
+  if (a.first >= a.last) return;
+  const Blocks by = blocks_of<F>(n);
+  const std::size_t together = strip_blocks * by.step;
+  for (std::size_t t = 0; t < n; t += together) {
+    for (std::size_t p = a.first / panel_rows; p < p_end; p += strip_panels)
+      multiply_strip<F>(a, fill, by, p, HWY_MIN(p + strip_panels, p_end), t, HWY_MIN(t + together, n));
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
+#endif

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: a block of tokens times the panels of a chunk (panels-inl.hpp), in vector registers. A tile is two vectors of rows times
+// a few tokens: each broadcast meets two lines, each line every token. In the float part every output sees the operations of
+// kernel/matmul.hpp in order.
+
+#if defined(MICA_KERNEL_HIGHWAY_TILES_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_TILES_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_TILES_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_TILES_INL_HPP
+#endif
+
+#include "mica/kernel/highway/panels-inl.hpp"
+
+#if MICA_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+/// Vectors of rows in a tile, and panels that are filled together.
+inline constexpr std::size_t tile_vectors = 2;
+inline constexpr std::size_t tile_panels = 2;
+/// Tokens in a tile: running sums and accumulators for each of both vectors, 24 of 32 registers or 12 of 16; where a dot
+/// takes its word out of a vector, 16 of 32 beside 8 lines. Narrow tiles at the end of a block leave at most one token idle.
+inline constexpr std::size_t tile_tokens = !many_registers ? 3 : lanes == 4 ? 4 : 6;
+inline constexpr std::size_t narrow_tokens = tile_tokens == 6 ? 4 : 2;
+
+/// One vector per vector of rows and token.
+template <class V, std::size_t tokens>
+using TileOf = V[tile_vectors][tokens];
+
+/// From the first vector of rows of a tile to vector v, in a panel or in the pair.
+template <IntegerFormat F>
+inline constexpr std::size_t panel_step = lanes < panel_rows ? 4 * lanes : sizeof(Panel<F>);
+
+/// What a tile reads and writes, at its first row and token. Everything else lies at distances that the compiler knows.
+template <IntegerFormat F>
+struct Tile {
+  const std::uint8_t* lines;   // of the panel
+  const ChunkScales<F>* rows;  // moved by 4 bytes per row
+  const std::int8_t* codes;    // of the tokens
+  const float* scale;
+  const float* min_factor;
+  const std::int32_t* start;
+  float* y;  // [2 panels][tokens][16 rows]
+};
+
+/// Floats of the rows of vector v.
+template <IntegerFormat F>
+HWY_INLINE VF of_rows(const float* p, std::size_t v) {
+  return hn::Load(DF(), reinterpret_cast<const float*>(reinterpret_cast<const char*>(p) + v * panel_step<F>));
+}
+
+/// Vector v of the rows of a line.
+template <IntegerFormat F>
+HWY_INLINE VU8 line_of(const std::uint8_t* lines, std::size_t line, std::size_t v) {
+  return hn::Load(DU8(), lines + 64 * line + v * panel_step<F>);
+}
+
+/// Adds lines [first, last) of a group.
+template <IntegerFormat F, std::size_t first, std::size_t last, std::size_t tokens>
+HWY_INLINE void add_dots(const std::uint8_t* lines, const std::int8_t* codes, TileOf<VI, tokens>& sum) {
+  constexpr std::size_t fit = paired_dots<F::code_max, quads<F>>;
+  constexpr bool paired = fit > 1 && last - first > 1;
+  constexpr std::size_t words = line_words<quads<F>>;
+  TileOf<Pairs, tokens> pairs;
+  MICA_UNROLL
+  for (std::size_t q = first; q < last; q += words) {
+    VU8 w[tile_vectors][words];
+    keep_order();
+    MICA_UNROLL
+    for (std::size_t i = 0; i < words; ++i) {
+      w[0][i] = line_of<F>(lines, q + i, 0);
+      w[1][i] = line_of<F>(lines, q + i, 1);
+    }
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const std::int8_t* const x = codes + t * Chunk<F>::values + 4 * q;
+      if constexpr (paired) {
+        const VI8 word = hn::BitCast(DI8(), broadcast4(x));
+        pairs[0][t] = q == first ? dot2(w[0][0], word) : dot2(w[0][0], word, pairs[0][t]);
+        pairs[1][t] = q == first ? dot2(w[1][0], word) : dot2(w[1][0], word, pairs[1][t]);
+      } else {
+        sum[0][t] = dot_words<F::code_max, quads<F>>(w[0], x, sum[0][t]);
+        sum[1][t] = dot_words<F::code_max, quads<F>>(w[1], x, sum[1][t]);
+      }
+    }
+  }
+  if constexpr (paired) {
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      sum[0][t] = add_pairs(pairs[0][t], sum[0][t]);
+      sum[1][t] = add_pairs(pairs[1][t], sum[1][t]);
+    }
+  }
+}
+
+/// Integer sums of a group.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void dot_group(const std::uint8_t* lines, const std::int8_t* codes, const std::int32_t* start,
+                          TileOf<VI, tokens>& sum) {
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    if constexpr (bias<F> != 0) {
+      sum[0][t] = sum[1][t] = hn::Set(DI(), start[t * Chunk<F>::groups]);
+    } else {
+      sum[0][t] = sum[1][t] = hn::Zero(DI());
+    }
+  }
+  constexpr std::size_t n = F::group / 4;
+  constexpr std::size_t fit = paired_dots<F::code_max, quads<F>>;
+  constexpr std::size_t step = fit == 1 ? n : HWY_MIN(n, std::bit_floor(fit));
+  add_dots<F, 0, step>(lines, codes, sum);
+  if constexpr (step <= n / 2) add_dots<F, step, 2 * step>(lines, codes, sum);
+  if constexpr (step <= n / 4) {
+    add_dots<F, 2 * step, 3 * step>(lines, codes, sum);
+    add_dots<F, 3 * step, 4 * step>(lines, codes, sum);
+  }
+  static_assert(4 * step >= n);
+}
+
+/// The weighted sums of 32 values s: exact, below 2^24.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void weighted_sums(const Tile<F>& tile, std::size_t s, TileOf<VF, tokens>& isum) {
+  const DF d;
+  TileOf<VI, tokens> sum;
+  constexpr std::size_t groups = 32 / F::group;
+  const std::uint8_t* const lines = tile.lines + s * 8 * 64;
+  const std::int8_t* const codes = tile.codes + s * 32;
+  dot_group<F>(lines, codes, tile.start + groups * s, sum);
+  MICA_UNROLL
+  for (std::size_t v = 0; v < tile_vectors; ++v) {
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      isum[v][t] = hn::ConvertTo(d, sum[v][t]);
+      if constexpr (!Codec<F>::unit_scales)
+        isum[v][t] = hn::Mul(isum[v][t], of_rows<F>(tile.rows->scale[groups * s], v));
+    }
+  }
+  if constexpr (groups == 2) {
+    dot_group<F>(lines + 4 * 64, codes + 16, tile.start + 2 * s + 1, sum);
+    MICA_UNROLL
+    for (std::size_t v = 0; v < tile_vectors; ++v) {
+      const VF scale = of_rows<F>(tile.rows->scale[2 * s + 1], v);
+      MICA_UNROLL
+      for (std::size_t t = 0; t < tokens; ++t)
+        isum[v][t] = hn::MulAdd(hn::ConvertTo(d, sum[v][t]), scale, isum[v][t]);
+    }
+  }
+}
+
+/// Where the outputs of vector v and token t of a tile lie.
+template <IntegerFormat F>
+HWY_INLINE float* output(const Tile<F>& tile, std::size_t v, std::size_t t) {
+  return tile.y + (lanes < panel_rows ? v * lanes : v * block_tokens<F> * panel_rows) + t * panel_rows;
+}
+
+/// Every output becomes change(v, t, output).
+template <std::size_t tokens, IntegerFormat F, class Change>
+HWY_INLINE void change_outputs(const Tile<F>& tile, const Change& change) {
+  MICA_UNROLL
+  for (std::size_t v = 0; v < tile_vectors; ++v) {
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      float* const y = output(tile, v, t);
+      hn::Store(change(v, t, hn::Load(DF(), y)), DF(), y);
+    }
+  }
+}
+
+template <std::size_t tokens>
+HWY_INLINE void clear(TileOf<VF, tokens>& v) {
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) v[0][t] = v[1][t] = hn::Zero(DF());
+}
+
+/// acc and the weighted sums of 32 values s.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void add_sums(const Tile<F>& tile, std::size_t s, TileOf<VF, tokens>& acc) {
+  TileOf<VF, tokens> isum;
+  weighted_sums<F>(tile, s, isum);
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const VF scale = hn::Set(DF(), tile.scale[t * Chunk<F>::values / 32 + s]);
+    acc[0][t] = hn::MulAdd(scale, isum[0][t], acc[0][t]);
+    acc[1][t] = hn::MulAdd(scale, isum[1][t], acc[1][t]);
+  }
+}
+
+/// mac and the mins of group g.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void add_mins(const Tile<F>& tile, std::size_t g, TileOf<VF, tokens>& mac) {
+  const VF min0 = of_rows<F>(tile.rows->min[g], 0), min1 = of_rows<F>(tile.rows->min[g], 1);
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const VF factor = hn::Set(DF(), tile.min_factor[t * Chunk<F>::groups + g]);
+    mac[0][t] = hn::MulAdd(min0, factor, mac[0][t]);
+    mac[1][t] = hn::MulAdd(min1, factor, mac[1][t]);
+  }
+}
+
+/// Adds n blocks to the outputs. The mins take a turn of their own, so that one set of accumulators is alive at a time.
+template <std::size_t tokens, IntegerFormat F>
+HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t n) {
+  constexpr std::size_t sums = F::block_size / 32, groups = F::block_size / F::group;
+  TileOf<VF, tokens> acc;
+  for (std::size_t b = 0; b < n; ++b) {
+    clear<tokens>(acc);
+    for (std::size_t s = b * sums; s < (b + 1) * sums; ++s) add_sums<F>(tile, s, acc);
+    change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF y) HWY_ATTR {
+      return hn::MulAdd(of_rows<F>(tile.rows->d[b], v), acc[v][t], y);
+    });
+    if constexpr (!F::has_mins) continue;
+    clear<tokens>(acc);
+    for (std::size_t g = b * groups; g < (b + 1) * groups; ++g) add_mins<F>(tile, g, acc);
+    change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF y) HWY_ATTR {
+      return hn::NegMulAdd(of_rows<F>(tile.rows->dmin[b], v), acc[v][t], y);
+    });
+  }
+}
+
+/// The same for blocks of 32 values, with the outputs in registers.
+template <std::size_t tokens, IntegerFormat F>
+requires(F::block_size == 32) HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t n) {
+  TileOf<VF, tokens> product, sum;
+  change_outputs<tokens>(tile,
+                         [&](std::size_t v, std::size_t t, VF y) HWY_ATTR { return product[v][t] = y; });
+  for (std::size_t b = 0; b < n; ++b) {
+    const VF d[tile_vectors] = {of_rows<F>(tile.rows->d[b], 0), of_rows<F>(tile.rows->d[b], 1)};
+    clear<tokens>(sum);
+    add_sums<F>(tile, b, sum);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      product[0][t] = hn::MulAdd(d[0], sum[0][t], product[0][t]);
+      product[1][t] = hn::MulAdd(d[1], sum[1][t], product[1][t]);
+    }
+    if constexpr (!F::has_mins) continue;
+    const VF dmin[tile_vectors] = {of_rows<F>(tile.rows->dmin[b], 0), of_rows<F>(tile.rows->dmin[b], 1)};
+    clear<tokens>(sum);
+    for (std::size_t g = b * 32 / F::group; g < (b + 1) * 32 / F::group; ++g) add_mins<F>(tile, g, sum);
+    MICA_UNROLL
+    for (std::size_t t = 0; t < tokens; ++t) {
+      product[0][t] = hn::NegMulAdd(dmin[0], sum[0][t], product[0][t]);
+      product[1][t] = hn::NegMulAdd(dmin[1], sum[1][t], product[1][t]);
+    }
+  }
+  change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF) HWY_ATTR { return product[v][t]; });
+}
+
+/// A pair of panels times one tile of tokens.
+template <std::size_t tokens, IntegerFormat F>
+HWY_INLINE void multiply_rows(const Panel<F>* panel, const TokenBlock<F>& x, std::size_t t, std::size_t n,
+                              float (*y)[block_tokens<F>][panel_rows]) {
+  for (std::size_t r = 0; r < tile_panels * panel_rows; r += tile_vectors * lanes) {
+    const std::size_t p = r / panel_rows, row = r % panel_rows;
+    const auto* const rows = reinterpret_cast<const char*>(&panel[p].scales) + 4 * row;
+    const Tile<F> tile{panel[p].lines[0][row],
+                       reinterpret_cast<const ChunkScales<F>*>(rows),
+                       x.codes[t],
+                       x.scale[t],
+                       x.min_factor[F::has_mins ? t : 0],
+                       x.start[bias<F> != 0 ? t : 0],
+                       y[p][t] + row};
+    multiply_tile<tokens>(tile, n);
+  }
+}
+
+/// Panels of a chunk times a block of tokens, added to y.
+template <IntegerFormat F>
+HWY_INLINE void multiply_block(const Panel<F>* panel, std::size_t panels, const TokenBlock<F>& x,
+                               std::size_t tokens, std::size_t n, float (*y)[block_tokens<F>][panel_rows]) {
+  for (std::size_t i = 0; i < panels; i += tile_panels) {
+    for (std::size_t t = 0; t < tokens;) {
+      const std::size_t rest = tokens - t;
+      const bool narrow = rest <= narrow_tokens || (rest > tile_tokens && rest <= 2 * narrow_tokens);
+      const auto multiply = narrow ? multiply_rows<narrow_tokens, F> : multiply_rows<tile_tokens, F>;
+      multiply(panel + i, x, t, n, y + i);
+      t += narrow ? narrow_tokens : tile_tokens;
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
+#endif
