@@ -154,12 +154,16 @@ class Bench {
   }
 
  private:
+  [[nodiscard]] plan::StepReads reads_of(const plan::Work& work) const {
+    const auto& transformer = model_.transformer();
+    return plan::reads_of(work, transformer.weight_bytes(), model_.ledger().used(budget::Account::weights),
+                          transformer.streamed_bytes(), options_.chunk);
+  }
   /// Tokens a second; of several sequences nothing is foretold.
   [[nodiscard]] double foretell(const plan::Work& work, const Test& test) const {
     if (!known_ || test.parallel != 1) return 0;
     const std::size_t prompt = std::max<std::size_t>(test.n_prompt, 1);
-    const plan::Speed speed =
-        plan::predict(work, *known_, model_.transformer().streamed_bytes(), prompt, options_.chunk);
+    const plan::Speed speed = plan::predict(work, *known_, reads_of(work), prompt, options_.chunk);
     return test.n_gen > 0 ? speed.decode : speed.prefill;
   }
   [[nodiscard]] double once(const Test& test) {

@@ -46,6 +46,19 @@ struct Foretold {
 /// Tokens of the prompt for which the time to the first token is told.
 constexpr std::size_t prompt_tokens = 512;
 
+plan::StepReads reads_of(const plan::Work& work, const plan::Plan& plan, std::size_t chunk) {
+  return plan::reads_of(work, plan.weight_bytes, plan.accounts[budget::Account::weights], plan.streamed_bytes,
+                        chunk);
+}
+
+/// Bytes of experts that a token has read from the file, as chance has it.
+std::uint64_t expert_reads(const gguf::Document& document, const plan::Plan& plan,
+                           const plan::Question& question) {
+  const plan::Work work =
+      plan::work_of(document, plan.config, {question.choice.cache_type_k, question.choice.cache_type_v}, 0);
+  return static_cast<std::uint64_t>(reads_of(work, plan, question.model.chunk).token) - plan.streamed_bytes;
+}
+
 /// Empty where this machine was not measured.
 std::optional<Foretold> foretell(const Options& options, const gguf::Document& document,
                                  const plan::Plan& plan, const plan::Question& question) {
@@ -56,8 +69,9 @@ std::optional<Foretold> foretell(const Options& options, const gguf::Document& d
   const model::Choice& choice = question.choice;
   const kv::AnyElements<> elements(choice.cache_type_k, choice.cache_type_v, choice.cache_recent);
   const auto at = [&](std::size_t tokens) {
-    return plan::predict(plan::work_of(document, plan.config, elements, tokens), *machine,
-                         plan.streamed_bytes, prompt_tokens, question.model.chunk);
+    const plan::Work work = plan::work_of(document, plan.config, elements, tokens);
+    return plan::predict(work, *machine, reads_of(work, plan, question.model.chunk), prompt_tokens,
+                         question.model.chunk);
   };
   return Foretold{*machine, at(std::min(prompt_tokens, plan.n_ctx)), at(plan.n_ctx)};
 }
@@ -124,7 +138,8 @@ std::string ways_text(const std::vector<plan::Way>& ways, const std::optional<pl
     if (way.streamed) text += join("  ", budget::size_text(way.plan.streamed_bytes), " read for each step");
     if (machine) {
       const plan::Work work = plan::work_of(document, way.plan.config, {way.element, way.element}, 0);
-      text += join("  ", fixed(plan::predict(work, *machine, way.plan.streamed_bytes, 1, chunk).decode, 2),
+      text += join("  ",
+                   fixed(plan::predict(work, *machine, reads_of(work, way.plan, chunk), 1, chunk).decode, 2),
                    " tokens a second at first");
     }
     text += "\n";
@@ -178,6 +193,7 @@ int plan(const Options& options) {
   const bool fits = plan.peak_bytes <= budget;
   const double steps = options.probe ? steps_per_second(document, plan) : 0;
   const std::optional<Foretold> foretold = foretell(options, document, plan, question);
+  const std::uint64_t experts = expert_reads(document, plan, question);
   if (!options.svg.empty()) {
     const std::string svg = plan_svg(document, question, budget);
     io::write_atomically(options.svg, [&](io::AtomicFile& out) { out.write(std::as_bytes(std::span(svg))); });
@@ -187,10 +203,15 @@ int plan(const Options& options) {
     ways = plan::ways(document, question, options.n_ctx != 0 ? plan.n_ctx : plan.config.n_ctx_train, budget);
   if (options.json) {
     print(plan_json(plan, question, budget, fits,
-                    join(options.probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
+                    join(",\"expert_read_bytes\":", experts,
+                         options.probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
                          speed_json(foretold), options.solve ? ways_json(ways) : "")));
   } else {
     print(plan_text(plan, budget));
+    if (experts > 0) {
+      print(join("experts      ", padded(budget::size_text(experts), 11),
+                 "  read from the file for each token, as chance has it\n"));
+    }
     print(speed_text(foretold, plan));
     if (options.solve)
       print(ways_text(ways, foretold ? std::optional(foretold->machine) : std::nullopt, document,

@@ -52,6 +52,22 @@ TEST_CASE("of experts a token uses those that it chooses, and in a window it see
   CHECK(work_of(document_of("gemma2-9b"), "F16", 8000).kv_bytes == 21 * token * (8000 + 4096 - 1));
 }
 
+TEST_CASE(
+    "streamed experts are read as often as chance has it, and a chunk of a prompt wants nearly all of them") {
+  // Mixtral 8x7B: 2 of 8 experts, 32 layers of 3 x 4,096 x 14,336 for each.
+  const plan::Work work = work_of(document_of("mixtral-8x7b"), "F16", 0);
+  const double experts = 32 * 8 * 3.0 * 4096 * 14336 / 32 * 34;
+  CHECK(work.expert_bytes == doctest::Approx(experts));
+  CHECK(work.used_expert_bytes == doctest::Approx(experts / 4));
+  const auto all = static_cast<std::uint64_t>(work.expert_bytes) + 2'000'000'000;
+  const auto half = static_cast<std::uint64_t>(work.expert_bytes / 2) + 2'000'000'000;
+  const plan::StepReads reads = plan::reads_of(work, all, half, 1000, 3);
+  CHECK(reads.token == doctest::Approx(1000 + experts / 2 / 4));
+  CHECK(reads.chunk == doctest::Approx(1000 + experts / 2 * (1 - 0.75 * 0.75 * 0.75)));
+  CHECK(plan::reads_of(work, all, all, 0, 512).chunk == doctest::Approx(0));
+  CHECK(plan::reads_of(work, all, 1'000'000, 0, 1).token == doctest::Approx(experts / 4));
+}
+
 TEST_CASE("what is foretold is the sum of the times of its parts") {
   plan::Work work;
   work.weights[Id::Q4_K] = {.decode_bytes = 4e9, .decode_macs = 8e9, .prefill_macs = 7e9};
@@ -67,7 +83,7 @@ TEST_CASE("what is foretold is the sum of the times of its parts") {
   machine.elements["F16"] = {.decode_bytes = 10e9, .prefill_macs = 100e9};
 
   SUBCASE("in memory; a format that was not measured has a part of what the machine does") {
-    const plan::Speed speed = plan::predict(work, machine, 0, 1024, 512);
+    const plan::Speed speed = plan::predict(work, machine, {}, 1024, 512);
     const double decode = 4e9 / 16e9 + 1e9 / (20e9 * plan::assumed_decode_part) + 5e8 / 10e9;
     const double prefill = 7e9 / 350e9 + 1e9 / (400e9 * plan::assumed_prefill_part) + 1e9 / 100e9;
     CHECK(speed.decode == doctest::Approx(1 / decode));
@@ -75,25 +91,24 @@ TEST_CASE("what is foretold is the sum of the times of its parts") {
     CHECK(speed.first_token_seconds == doctest::Approx(1024 * prefill));
   }
   SUBCASE("streamed: whichever takes longer, and a prompt is two passes") {
-    const plan::Speed speed = plan::predict(work, machine, 3'000'000'000, 1024, 512);
+    const plan::Speed speed = plan::predict(work, machine, {3e9, 3e9}, 1024, 512);
     CHECK(speed.decode == doctest::Approx(2e9 / 3e9));
     const double reading = 1024 * (7e9 / 350e9 + 1e9 / (400e9 * plan::assumed_prefill_part) + 1e9 / 100e9);
     CHECK(speed.first_token_seconds == doctest::Approx(reading));  // 38 s of computing hide 3 s of reading
-    CHECK(plan::predict(work, machine, 90'000'000'000, 1024, 512).first_token_seconds ==
-          doctest::Approx(90.0));
+    CHECK(plan::predict(work, machine, {90e9, 90e9}, 1024, 512).first_token_seconds == doctest::Approx(90.0));
   }
   SUBCASE("runs that were faster than foretold make later ones faster") {
-    const plan::Speed before = plan::predict(work, machine, 0, 1024, 512);
+    const plan::Speed before = plan::predict(work, machine, {}, 1024, 512);
     machine.decode_factor = 1.25;
     machine.prefill_factor = 0.5;
-    const plan::Speed after = plan::predict(work, machine, 0, 1024, 512);
+    const plan::Speed after = plan::predict(work, machine, {}, 1024, 512);
     CHECK(after.decode == doctest::Approx(1.25 * before.decode));
     CHECK(after.prefill == doctest::Approx(0.5 * before.prefill));
-    CHECK(plan::predict(work, machine, 3'000'000'000, 1024, 512).decode ==
+    CHECK(plan::predict(work, machine, {3e9, 3e9}, 1024, 512).decode ==
           doctest::Approx(2e9 / 3e9));  // the disk's pace
   }
   SUBCASE("only the memory's rate is known") {
-    const plan::Speed speed = plan::predict(work, {.read_bytes = 50e9}, 0, 1, 512);
+    const plan::Speed speed = plan::predict(work, {.read_bytes = 50e9}, {}, 1, 512);
     CHECK(speed.decode == doctest::Approx(50e9 * plan::assumed_decode_part / 5.5e9));
     CHECK(speed.prefill > 0);
   }

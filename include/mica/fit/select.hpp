@@ -91,7 +91,7 @@ class Selector {
   [[nodiscard]] std::vector<std::size_t> contexts(Candidate& candidate) const;
   [[nodiscard]] std::optional<Setting> first(Candidate& candidate, Mode mode, std::size_t n_ctx,
                                              bool roomy) const;
-  [[nodiscard]] std::uint64_t read_each_step(Candidate& candidate, const Setting& setting) const;
+  [[nodiscard]] plan::StepReads reads(Candidate& candidate, const Setting& setting) const;
   [[nodiscard]] double decode(Candidate& candidate, const Fit& fit) const;
   [[nodiscard]] Fit described(Candidate& candidate, Mode mode, const Setting& setting) const;
   void add_notes(Candidate& candidate, Fit& fit) const;
@@ -197,25 +197,18 @@ inline Fit Selector::described(Candidate& candidate, Mode mode, const Setting& s
   return fit;
 }
 
-/// Bytes that a token has read from the disk. Experts are in the cache as chance has it: as many of those that it uses as of all.
-/// Routers have favourites, so real runs read less.
-inline std::uint64_t Selector::read_each_step(Candidate& candidate, const Setting& setting) const {
+inline plan::StepReads Selector::reads(Candidate& candidate, const Setting& setting) const {
   const plan::Plan& plan = candidate.plan(setting);
-  const Parts weights = candidate.weights(setting.quantisation);
-  if (!setting.streamed || weights.experts == 0) return plan.streamed_bytes;
-  const auto held = static_cast<double>(plan.accounts[budget::Account::weights]);
-  const double others = weights.all - weights.experts;
-  const double cached = std::clamp(held - others, 0.0, weights.experts);
-  const double used = weights.active - others;
-  return plan.streamed_bytes + static_cast<std::uint64_t>(used * (1 - cached / weights.experts));
+  if (!setting.streamed) return {};
+  return plan::reads_of(candidate.work(setting), plan.weight_bytes, plan.accounts[budget::Account::weights],
+                        plan.streamed_bytes, chunk_tokens);
 }
 
 /// Times of all bytes that a token goes through, added up. Of cards: bytes by the part of their rate that engines reach.
 inline double Selector::decode(Candidate& candidate, const Fit& fit) const {
   const plan::Work work = candidate.work(fit.setting);
   const double on_cpu =
-      plan::predict(work, machine_.speed, read_each_step(candidate, fit.setting), chunk_tokens, chunk_tokens)
-          .decode;
+      plan::predict(work, machine_.speed, reads(candidate, fit.setting), chunk_tokens, chunk_tokens).decode;
   if (fit.mode == Mode::cpu || fit.mode == Mode::streamed) return on_cpu;
   const double rate = machine_.gpu_rate() * gpu_part;
   const Parts weights = candidate.weights(fit.setting.quantisation);
@@ -243,7 +236,8 @@ inline void Selector::add_notes(Candidate& candidate, Fit& fit) const {
     fit.notes.push_back(join("context halved from ", fit.asked, " to ", fit.setting.n_ctx, " tokens"));
   if (fit.setting.element != "F16") fit.notes.push_back(join("keys and values in ", fit.setting.element));
   if (fit.mode == Mode::streamed) {
-    const std::string bytes = budget::size_text(read_each_step(candidate, fit.setting));
+    const std::string bytes =
+        budget::size_text(static_cast<std::uint64_t>(reads(candidate, fit.setting).token));
     fit.notes.push_back(join("some ", bytes, " are read from the disk for each token"));
   }
 }

@@ -27,9 +27,11 @@ struct FormatWork {
 
 struct Work {
   std::map<format::Id, FormatWork> weights;
-  std::string kv_element;     // the name of that of keys; of old ones where elements age
-  double kv_bytes = 0;        // of keys and values that a token sees
-  double attention_macs = 0;  // of a token with them
+  std::string kv_element;        // the name of that of keys; of old ones where elements age
+  double kv_bytes = 0;           // of keys and values that a token sees
+  double attention_macs = 0;     // of a token with them
+  double expert_bytes = 0;       // of all experts
+  double used_expert_bytes = 0;  // of those that a token chooses
 
   [[nodiscard]] double decode_bytes() const noexcept {
     double sum = kv_bytes;
@@ -73,6 +75,10 @@ namespace detail {
     const bool head = tensor.name == names::output || (tied && embedding);
     FormatWork& sum = work.weights[tensor.format.id];
     const double part = detail::part_used(tensor, config);
+    if (part < 1) {
+      work.expert_bytes += static_cast<double>(tensor.bytes);
+      work.used_expert_bytes += static_cast<double>(tensor.bytes) * part;
+    }
     if (table && !head) {
       sum.decode_bytes += static_cast<double>(tensor.bytes) / static_cast<double>(tensor.rows());
       continue;
