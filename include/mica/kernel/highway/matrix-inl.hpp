@@ -33,9 +33,11 @@ namespace HWY_NAMESPACE {
 /// Tokens in a tile of the matrix unit.
 inline constexpr std::size_t matrix_tokens = 16;
 
-/// Whether a block of tokens is whole tiles, so that products with F can use the unit.
+/// Whether products with F can use the unit: blocks of tokens are whole tiles, chunks whole fours of groups, and codes fit into signed bytes.
 template <IntegerFormat F>
-inline constexpr bool fits_matrix_unit = MICA_MATRIX_UNIT != 0 && block_tokens<F> % matrix_tokens == 0;
+inline constexpr bool fits_matrix_unit =
+    MICA_MATRIX_UNIT != 0 && block_tokens<F> % matrix_tokens == 0 && Chunk<F>::groups % 4 == 0 &&
+    F::code_max - F::code_offset <= 127 && F::code_offset <= 128;
 
 #if MICA_MATRIX_UNIT
 
@@ -92,7 +94,6 @@ HWY_INLINE void store_sums(std::int32_t (*sums)[matrix_tokens][panel_rows]) {
 /// The codes of a panel as the unit takes them: signed.
 template <IntegerFormat F>
 HWY_INLINE void sign_codes(Panel<F>& panel) {
-  static_assert(F::code_max - F::code_offset <= 127 && F::code_offset <= 128);
   if constexpr (F::code_offset != 0) {
     const VU8 offset = hn::Set(DU8(), F::code_offset);
     for (auto& line : panel.lines) hn::Store(hn::Sub(hn::Load(DU8(), line[0]), offset), DU8(), line[0]);
