@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What URLs need is in a module, which is loaded when one is named: from the program's folder where it was built, from lib/mica where it is
-// installed.
+// installed. On systems other than Linux it is part of the program.
 #include "remote.hpp"
 
 #include "mica/base/assert.hpp"
@@ -12,9 +12,10 @@
 #include <optional>
 #include <utility>
 
-#ifdef MICA_URL_MODULE
+#if defined(MICA_URL_MODULE) || defined(MICA_HAS_SERVER)
 #include "urls/module.hpp"
-
+#endif
+#ifdef MICA_URL_MODULE
 #include <dlfcn.h>
 #endif
 
@@ -22,12 +23,16 @@ namespace mica::program {
 #ifdef MICA_URL_MODULE
 namespace {
 
-/// The module, for good: documents read by it. Raises where there is none.
-void* load_module(const std::string& url) {
+using OpenRemote = decltype(mica_open_remote);
+
+/// What the module has; it stays for good, since documents read by it. Raises where there is none.
+OpenRemote* open_of_module(const std::string& url) {
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   for (const char* place : {MICA_URL_MODULE, MICA_URL_MODULE_INSTALLED}) {
-    if (void* const module = ::dlopen((folder / place).c_str(), RTLD_NOW)) return module;
+    void* const module = ::dlopen((folder / place).c_str(), RTLD_NOW);
+    void* const open = module ? ::dlsym(module, "mica_open_remote") : nullptr;
+    if (open) return reinterpret_cast<OpenRemote*>(open);
   }
   raise(ErrorCode::failed, remote::shown(url),
         ": the module for URLs cannot be loaded: ", escaped(::dlerror(), 300),
@@ -38,12 +43,13 @@ void* load_module(const std::string& url) {
 #endif
 
 gguf::Document open_remote(const std::string& url) {
-#ifdef MICA_URL_MODULE
-  void* const open = ::dlsym(load_module(url), "mica_open_remote");
-  MICA_CHECK(open, failed, remote::shown(url),
-             ": the module for URLs is of another version; install the program anew");
+#if defined(MICA_URL_MODULE) || defined(MICA_HAS_SERVER)
   std::optional<gguf::Document> document;
-  reinterpret_cast<decltype(&mica_open_remote)>(open)(url, document);
+#ifdef MICA_URL_MODULE
+  open_of_module(url)(url, document);
+#else
+  mica_open_remote(url, document);
+#endif
   return *std::move(document);
 #else
   raise(ErrorCode::unsupported, remote::shown(url),
