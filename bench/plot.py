@@ -113,12 +113,18 @@ def model_name(file):
     return f"{shape} {recipe}".strip()
 
 
+def where(document):
+    """The machine of a file, and what was chosen for mica there."""
+    machine = document.get("machine", "").replace("(R)", "").removesuffix(" Processor")
+    return machine + (", fast8" if "fast8" in document.get("command", "") else "")
+
+
 def tests(files):
     """Tests with peers of the given files, each with a label."""
     for _, document in files:
         for r in document.get("results", []):
             if isinstance(r.get("speeds"), dict):
-                yield r
+                yield dict(r, where=where(document))
 
 
 def engines_in(results):
@@ -136,7 +142,7 @@ def draw_peers(files, out):
         for r in (r for r in found if r["threads"] == most_threads):
             middle = {name: statistics.median(all_) for name, all_ in r["speeds"].items()}
             faster = max(v for name, v in middle.items() if name != "mica")
-            groups.append((model_name(r["model"]), f"{r['tokens']} tokens, {r['threads']} threads",
+            groups.append((model_name(r["model"]), f"{r['tokens']} tokens; {r['where']}",
                            {name: (v / faster, f"{number(v)} t/s" if name != "mica" else f"{number(v)} t/s, {v / faster:.2f} x")
                             for name, v in middle.items()}))
         title = "Writing (decode)" if kind == "decode" else "Reading a prompt (prefill)"
@@ -148,8 +154,8 @@ def draw_roofline(files, out):
     found = [r for r in tests(files) if "part" in r and r["depth"] == 0]
     groups = []
     for r in found:
-        limit = f"of {r['limit']:.0f} GB/s reading memory" if r["kind"] == "decode" else f"of {r['limit']:.0f} GMAC/s byte dot"
-        groups.append((f"{model_name(r['model'])}, {r['kind']}", f"{limit}, {r['threads']} thr.",
+        limit = f"of {r['limit']:.0f} GB/s memory" if r["kind"] == "decode" else f"of {r['limit']:.0f} GMAC/s byte dot"
+        groups.append((f"{model_name(r['model'])}, {r['kind']}", f"{limit}; {r['where']}",
                        {name: (part, f"{part:.0%}") for name, part in r["part"].items()}))
     grouped_bars(out / "roofline.svg", "Part of what the machine can do", "1 is the measured limit", groups, engines_in(found), mark=1)
 
