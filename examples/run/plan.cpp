@@ -46,17 +46,13 @@ struct Foretold {
 /// Tokens of the prompt for which the time to the first token is told.
 constexpr std::size_t prompt_tokens = 512;
 
-plan::StepReads reads_of(const plan::Work& work, const plan::Plan& plan, std::size_t chunk) {
-  return plan::reads_of(work, plan.weight_bytes, plan.accounts[budget::Account::weights], plan.streamed_bytes,
-                        chunk);
-}
-
 /// Bytes of experts that a token has read from the file, as chance has it.
 std::uint64_t expert_reads(const gguf::Document& document, const plan::Plan& plan,
                            const plan::Question& question) {
   const plan::Work work =
       plan::work_of(document, plan.config, {question.choice.cache_type_k, question.choice.cache_type_v}, 0);
-  return static_cast<std::uint64_t>(reads_of(work, plan, question.model.chunk).token) - plan.streamed_bytes;
+  return static_cast<std::uint64_t>(plan::reads_of(work, plan, question.model.chunk).token) -
+         plan.streamed_bytes;
 }
 
 /// Empty where this machine was not measured.
@@ -70,7 +66,7 @@ std::optional<Foretold> foretell(const Options& options, const gguf::Document& d
   const kv::AnyElements<> elements(choice.cache_type_k, choice.cache_type_v, choice.cache_recent);
   const auto at = [&](std::size_t tokens) {
     const plan::Work work = plan::work_of(document, plan.config, elements, tokens);
-    return plan::predict(work, *machine, reads_of(work, plan, question.model.chunk), prompt_tokens,
+    return plan::predict(work, *machine, plan::reads_of(work, plan, question.model.chunk), prompt_tokens,
                          question.model.chunk);
   };
   return Foretold{*machine, at(std::min(prompt_tokens, plan.n_ctx)), at(plan.n_ctx)};
@@ -138,9 +134,10 @@ std::string ways_text(const std::vector<plan::Way>& ways, const std::optional<pl
     if (way.streamed) text += join("  ", budget::size_text(way.plan.streamed_bytes), " read for each step");
     if (machine) {
       const plan::Work work = plan::work_of(document, way.plan.config, {way.element, way.element}, 0);
-      text += join("  ",
-                   fixed(plan::predict(work, *machine, reads_of(work, way.plan, chunk), 1, chunk).decode, 2),
-                   " tokens a second at first");
+      text += join(
+          "  ",
+          fixed(plan::predict(work, *machine, plan::reads_of(work, way.plan, chunk), 1, chunk).decode, 2),
+          " tokens a second at first");
     }
     text += "\n";
   }

@@ -185,6 +185,7 @@
 #include "mica/kernel/highway/byte_dots.hpp"
 #include "mica/kernel/highway/generic.hpp"
 #include "mica/kernel/highway/instruction_sets.hpp"
+#include "mica/kernel/highway/machine_option.hpp"
 #include "mica/kernel/highway/matrix_unit.hpp"
 #include "mica/kernel/matmul.hpp"
 #include "mica/kernel/norm.hpp"

@@ -198,10 +198,8 @@ inline Fit Selector::described(Candidate& candidate, Mode mode, const Setting& s
 }
 
 inline plan::StepReads Selector::reads(Candidate& candidate, const Setting& setting) const {
-  const plan::Plan& plan = candidate.plan(setting);
   if (!setting.streamed) return {};
-  return plan::reads_of(candidate.work(setting), plan.weight_bytes, plan.accounts[budget::Account::weights],
-                        plan.streamed_bytes, chunk_tokens);
+  return plan::reads_of(candidate.work(setting), candidate.plan(setting), chunk_tokens);
 }
 
 /// Times of all bytes that a token goes through, added up. Of cards: bytes by the part of their rate that engines reach.

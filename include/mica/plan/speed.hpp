@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/base/bits.hpp"
+#include "mica/plan/plan.hpp"
 #include "mica/plan/work.hpp"
 
 #include <algorithm>
@@ -77,6 +78,12 @@ struct StepReads {
   const double used = work.used_expert_bytes / work.expert_bytes, missing = work.expert_bytes - held;
   const double by_chunk = 1 - std::pow(1 - used, static_cast<double>(chunk));  // that any of its tokens uses
   return {always + missing * used, always + missing * by_chunk};
+}
+
+/// The same of a run as it was planned.
+[[nodiscard]] inline StepReads reads_of(const Work& work, const Plan& plan, std::size_t chunk) {
+  return reads_of(work, plan.weight_bytes, plan.accounts[budget::Account::weights], plan.streamed_bytes,
+                  chunk);
 }
 
 /// Of a run that reads `reads` from disk while it computes; a prompt comes in steps of `chunk` tokens. Requires machine.known().

@@ -5,7 +5,8 @@
 // the choice is made here. MICA_NO_BYTE_DOTS, for all units and users, leaves the second form out. No Highway header.
 #pragma once
 
-#include <atomic>
+#include "mica/kernel/highway/machine_option.hpp"
+
 #include <string_view>
 
 #if defined(__x86_64__)
@@ -16,7 +17,7 @@
 
 namespace mica::kernel::highway {
 
-class ByteDots {
+class ByteDots : public MachineOption<ByteDots> {
  public:
 #if defined(__x86_64__)
   static constexpr std::string_view name = "AVX2_VNNI";
@@ -39,17 +40,6 @@ class ByteDots {
 
   /// Whether this machine has them.
   [[nodiscard]] static bool here() noexcept;
-
-  /// Whether kernels use them: as the machine is, until somebody says otherwise. Any thread.
-  [[nodiscard]] static bool used() noexcept { return state().load(std::memory_order_relaxed); }
-  /// For the rest of the process. Only what is here() may be used.
-  static void use(bool used) noexcept { state().store(used, std::memory_order_relaxed); }
-
- private:
-  static std::atomic<bool>& state() noexcept {
-    static std::atomic<bool> used{here()};
-    return used;
-  }
 };
 
 inline bool ByteDots::here() noexcept {

@@ -149,9 +149,9 @@ HWY_INLINE void dot_panels(const std::int8_t* tokens, const std::uint8_t* lines)
 }
 
 /// Adds a chunk of 16 tokens and four panels to their outputs.
-HWY_INLINE void multiply_panels(const Panel<EightBits>* panel, const TokenBlock<EightBits>& x,
-                                std::size_t token, MatrixSums& sums,
-                                float (*y)[block_tokens<EightBits>][panel_rows]) {
+HWY_INLINE void multiply_four_panels(const Panel<EightBits>* panel, const TokenBlock<EightBits>& x,
+                                     std::size_t token, MatrixSums& sums,
+                                     float (*y)[block_tokens<EightBits>][panel_rows]) {
   const DF d;
   const std::int8_t* const codes = x.codes[token];
   const std::uint8_t* const lines = panel->lines[0][0];
@@ -181,7 +181,8 @@ requires(std::is_same_v<F, EightBits>) HWY_NOINLINE
   const MatrixTiles<F> unit;
   alignas(64) MatrixSums sums;
   for (std::size_t i = 0; i < panels; i += 4) {
-    for (std::size_t t = 0; t < tokens; t += matrix_tokens) multiply_panels(panel + i, x, t, sums, y + i);
+    for (std::size_t t = 0; t < tokens; t += matrix_tokens)
+      multiply_four_panels(panel + i, x, t, sums, y + i);
   }
 }
 #endif

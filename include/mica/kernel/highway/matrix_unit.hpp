@@ -5,7 +5,8 @@
 // made here. MICA_NO_MATRIX_UNIT, for all units and users, leaves the second form out. No Highway header.
 #pragma once
 
-#include <atomic>
+#include "mica/kernel/highway/machine_option.hpp"
+
 #include <string_view>
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -16,7 +17,7 @@
 
 namespace mica::kernel::highway {
 
-class MatrixUnit {
+class MatrixUnit : public MachineOption<MatrixUnit> {
  public:
   static constexpr std::string_view name = "AVX3_SPR_AMX";
 
@@ -31,17 +32,6 @@ class MatrixUnit {
 
   /// Whether this machine has one and the system lets this process use it, which asking settles for all its threads.
   [[nodiscard]] static bool here() noexcept;
-
-  /// Whether kernels use it: as the machine is, until somebody says otherwise. Any thread.
-  [[nodiscard]] static bool used() noexcept { return state().load(std::memory_order_relaxed); }
-  /// For the rest of the process. Only what is here() may be used.
-  static void use(bool used) noexcept { state().store(used, std::memory_order_relaxed); }
-
- private:
-  static std::atomic<bool>& state() noexcept {
-    static std::atomic<bool> used{here()};
-    return used;
-  }
 };
 
 inline bool MatrixUnit::here() noexcept {
