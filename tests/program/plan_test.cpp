@@ -5,13 +5,12 @@
 #include "program/program.hpp"
 
 #if defined(MICA_PROGRAM) && __has_include(<nlohmann/json.hpp>)
-#include "mica/arch/shapes.hpp"
-#include "mica/quantize/synthetic_model.hpp"
+#include "quantize/hollow_model.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <fstream>
+#include <filesystem>
 
 namespace mica::test {
 namespace {
@@ -27,19 +26,9 @@ std::uint64_t peak(const Json& json) { return json["peak_bytes"].get<std::uint64
 
 /// The header of a published model with its vocabulary, and a hole where the weights would be.
 std::string hollow_file(const TemporaryFolder& folder, std::string_view shape) {
-  const arch::Shape found = *arch::find_shape(shape);
-  gguf::Writer writer;
-  writer.set("general.architecture", found.arch);
-  quantize::detail::put_shape(found, writer);
-  quantize::detail::put_vocabulary(found.n_vocab, writer);
-  for (const gguf::TensorInfo& tensor : arch::tensors_of(found))
-    writer.add(tensor.name, tensor.n_dims == 1 ? format::Id::F32 : format::Id::F16,
-               std::span(tensor.dims).first(tensor.n_dims), [](const gguf::Sink&) {});
-  const std::vector<std::byte> header = writer.header();
-  const std::string path = folder.path("hollow.gguf");
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(header.data()), static_cast<std::streamsize>(header.size()));
-  REQUIRE(::truncate(path.c_str(), static_cast<::off_t>(writer.size_bytes())) == 0);
+  const HollowModel model = hollow_model(shape, quantize::Recipe::F16);
+  const std::string path = folder.file("hollow.gguf", model.header);
+  std::filesystem::resize_file(path, model.size);
   return path;
 }
 

@@ -5,10 +5,11 @@
 #pragma once
 
 #include "gguf/sample_file.hpp"
-#include "mica/arch/shapes.hpp"
-#include "mica/quantize/synthetic_model.hpp"
+#include "quantize/hollow_model.hpp"
 #include "remote/web_server.hpp"
 #include "shared.hpp"
+
+#include <utility>
 
 namespace mica::test {
 
@@ -37,18 +38,8 @@ inline WebFile web_shard(std::uint16_t number, std::uint16_t count = 3) {
 /// What a server has of a 70B model of some 42 GB: the header, with a vocabulary of so many tokens and the pairs that a byte-level BPE
 /// merges, which make most of a header, and a size.
 inline WebFile large_file(std::size_t n_vocab, std::size_t merges) {
-  const gguf::Document document =
-      quantize::SyntheticModel(*arch::find_shape("llama-70b"), quantize::Recipe::Q4_K_M).document();
-  gguf::Writer writer;
-  writer.copy(document.metadata());
-  quantize::detail::put_vocabulary(n_vocab, writer);
-  std::vector<std::string> pairs;
-  for (std::size_t i = 0; i < merges; ++i) pairs.push_back(join("ab", i, " cd", i));
-  writer.set_array("tokenizer.ggml.merges", pairs);
-  for (const gguf::TensorInfo& tensor : document.tensors())
-    writer.add(tensor.name, tensor.format.id, std::span(tensor.dims).first(tensor.n_dims),
-               [](const gguf::Sink&) {});
-  return {writer.header(), writer.size_bytes()};
+  HollowModel model = hollow_model("llama-70b", quantize::Recipe::Q4_K_M, n_vocab, merges);
+  return {std::move(model.header), model.size};
 }
 
 }  // namespace mica::test
