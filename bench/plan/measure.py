@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of a run beside the memory that the same run takes.
 
-    bench/plan/measure.py PROGRAM MODEL... [--json FILE]
+    bench/plan/measure.py PROGRAM MODEL... [--rounds 3] [--json FILE]
 
 For each model and configuration: `mica plan --json`, then a run that fills the context. The last configuration streams weights from the file, with
 three quarters of what the first one needs. Printed are the planned peak,
-the measured peak resident memory, the difference, and the bytes that the process would have to be booked with for a
+the measured peak resident memory (the median of the rounds: which pages of program and libraries are resident changes from run to run by half
+a MiB), the difference, and the bytes that the process would have to be booked with for a
 difference of zero. Mapped weights count in whole, though a run touches only the rows of the embedding that it needs.
 Standard library only."""
 import argparse
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
 
@@ -47,6 +49,7 @@ def main():
     parser.add_argument("models", nargs="+")
     parser.add_argument("--json", help="write the rows to this file")
     parser.add_argument("--contexts", default="256,512", help="tokens of context, separated by commas")
+    parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     rows = []
     print(f"{'model':20} {'flags':66} {'n_ctx':>6} {'planned':>9} {'measured':>9} {'off':>7} {'process':>8}   (MiB)")
@@ -56,7 +59,7 @@ def main():
             for flags in CONFIGURATIONS:
                 flags = [f"{whole * 3 // 4}" if flag == "three quarters" else flag for flag in flags] + ["-c", str(n_ctx)]
                 plan = planned(args.program, model, flags)
-                peak = measured(args.program, model, n_ctx, flags)
+                peak = statistics.median(measured(args.program, model, n_ctx, flags) for _ in range(args.rounds))
                 row = {
                     "model": os.path.basename(model),
                     "flags": " ".join(flags),
