@@ -63,6 +63,7 @@ HWY_INLINE void dot_lines(const std::uint8_t* p, std::size_t s, const std::int8_
 template <IntegerFormat F, std::size_t tokens>
 struct PackedChunk {
   ChunkScales<F> w;
+  const std::uint8_t* passed;  ///< where the chunk begins in memory
   const std::int8_t* codes[tokens];
   float scale[tokens][Chunk<F>::values / 32];
   float min_factor[tokens][F::has_mins ? Chunk<F>::groups : 1];
@@ -95,6 +96,18 @@ HWY_INLINE void packed_group(const std::uint8_t* p, std::size_t s, const PackedC
   for (std::size_t t = 0; t < tokens; ++t) sum[t] = hn::ConvertTo(DF(), isum[t]);
 }
 
+/// Asks for the lines that lie ahead of what rows [r, r + lanes) of the chunk's values [32 at, 32 at + 32) take of it: each line
+/// once, and a few at a time. Asked for all at once they fill the core's buffers, and memory rests until the next chunk.
+template <IntegerFormat F>
+HWY_INLINE void ask_ahead(const std::uint8_t* passed, std::size_t r, std::size_t at) {
+  const auto line_of = [](std::size_t row) {
+    return row * sizeof(typename F::Block) * 32 / F::block_size / 64;
+  };
+  const std::size_t row = panel_rows * at + r;
+  for (std::size_t line = line_of(row); line < line_of(row + lanes); ++line)
+    prefetch(passed, packed_ahead<F> + 64 * line);
+}
+
 /// 32 values of the chunk, from value `first` of period s on; `at` counts groups of 32 in the chunk.
 template <IntegerFormat F, std::size_t first, std::size_t tokens>
 HWY_INLINE void packed_32(const std::uint8_t* p, std::size_t s, std::size_t r,
@@ -103,6 +116,7 @@ HWY_INLINE void packed_32(const std::uint8_t* p, std::size_t s, std::size_t r,
   const DF d;
   constexpr std::size_t groups = 32 / F::group;
   VF sum[tokens];
+  ask_ahead<F>(c.passed, r, at);
   packed_group<F, first>(p, s, c, x, groups * at, sum);
   if constexpr (!Codec<F>::unit_scales) {
     const VF scale = hn::Load(d, c.w.scale[groups * at] + r);
@@ -160,8 +174,7 @@ HWY_INLINE void packed_panel(const std::uint8_t* panel, std::size_t blocks, cons
     const std::size_t n = HWY_MIN(packed_blocks<F>, blocks - b);
     const Rows16::Place at = Rows16::place<F>(blocks, b);
     const std::uint8_t* const codes = panel + at.codes;
-    for (std::size_t line = 0; line < n * panel_rows * sizeof(typename F::Block); line += 64)
-      prefetch(panel, packed_ahead<F> + b * panel_rows * sizeof(typename F::Block) + line);
+    c.passed = panel + b * panel_rows * sizeof(typename F::Block);
     c.gather(x, token, b * F::block_size, n);
     Codec<F>::packed_scales(panel + at.scales, n, c.w);
     for (std::size_t i = 0; i < n; ++i) {
