@@ -14,7 +14,7 @@ import shlex
 
 from perplexity import run
 
-FORMATS = "Q8_0,Q6_K,Q5_K_M,Q4_K_M,Q4_0,IQ4_XS,Q3_K_M,Q2_K"
+FORMATS = "F16,BF16,Q8_0,Q6_K,Q5_K_M,Q4_K_M,Q4_0,IQ4_XS,Q3_K_M,Q2_K"
 
 
 def main():

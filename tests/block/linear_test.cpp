@@ -15,7 +15,7 @@
 namespace mica::test {
 namespace {
 
-using List = TypeList<format::F32, format::Q8_0>;
+using List = TypeList<format::F32, format::F16, format::Q8_0>;
 using block::Product;
 
 /// Small whole numbers: their sums are exact, so a product may be computed in any order.
@@ -97,17 +97,43 @@ TEST_CASE("a product in floats is that of the decoded matrix, and needs no codes
   CHECK(y == expected);
 }
 
-TEST_CASE("codes are wanted when any of the matrices is of an integer format") {
+TEST_CASE("codes are needed when any of the matrices is of an integer format") {
   const std::vector<float> w(64);
   const auto floats = matrix(w, 1, 32);
   const tensor::AnyMatrix<List> codes(format::Id::Q8_0, reinterpret_cast<const std::byte*>(w.data()), 1, 32);
-  CHECK_FALSE(block::wants_codes(floats));
-  CHECK_FALSE(block::wants_codes(floats, floats));
-  CHECK(block::wants_codes(codes));
-  CHECK(block::wants_codes(floats, codes));
-  CHECK(block::wants_codes(codes, floats, floats));
-  CHECK_FALSE(block::wants_codes(tensor::AnyMatrix<List>()));  // a matrix that a layer does not have
-  CHECK(block::wants_codes(tensor::AnyMatrix<List>(), codes));
+  CHECK_FALSE(block::needs_codes(floats));
+  CHECK_FALSE(block::needs_codes(floats, floats));
+  CHECK(block::needs_codes(codes));
+  CHECK(block::needs_codes(floats, codes));
+  CHECK(block::needs_codes(codes, floats, floats));
+  CHECK_FALSE(block::needs_codes(tensor::AnyMatrix<List>()));  // a matrix that a layer does not have
+  CHECK(block::needs_codes(tensor::AnyMatrix<List>(), codes));
+}
+
+TEST_CASE("floats of 16 bits want codes where fast8 rounds them, others never") {
+  const std::vector<float> memory(512);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(memory.data());
+  const tensor::AnyMatrix<List> half(format::Id::F16, bytes, 1, 256), wide(format::Id::F32, bytes, 1, 256),
+      codes(format::Id::Q8_0, bytes, 1, 256);
+  kernel::QuantizedRows x{nullptr, nullptr, nullptr, 17, 256, true};
+  CHECK(block::wants_codes(x, half));
+  CHECK_FALSE(block::wants_codes(x, wide));
+  CHECK(block::wants_codes(x, wide, tensor::AnyMatrix<List>(), half));
+  CHECK(block::wants_codes(x, codes));
+  x.rows = 16;
+  CHECK_FALSE(block::wants_codes(x, half));
+  CHECK(block::wants_codes(x, half, codes));
+  x = {nullptr, nullptr, nullptr, 17, 256, false};
+  CHECK_FALSE(block::wants_codes(x, half));
+}
+
+TEST_CASE("products that must not round see codes of integer weights alone") {
+  const std::vector<float> memory(512);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(memory.data());
+  const tensor::AnyMatrix<List> half(format::Id::F16, bytes, 1, 256), codes(format::Id::Q8_0, bytes, 1, 256);
+  const kernel::Input x{{memory.data(), 1, 256}, {nullptr, nullptr, nullptr, 17, 256, true}};
+  CHECK(block::unrounded(x, half).codes.rows == 0);
+  CHECK(block::unrounded(x, codes).codes.rows == 17);
 }
 
 }  // namespace mica::test

@@ -7,6 +7,7 @@
 #include "kernel/formats.hpp"
 #include "kernel/product.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -36,7 +37,7 @@ TEST_CASE_TEMPLATE_DEFINE("requantised products equal their specification", F, s
     product.check(5, 36, true);
   }
 }
-TEST_CASE_TEMPLATE_APPLY(same, test::IntegerFormats);
+TEST_CASE_TEMPLATE_APPLY(same, test::Fast8Formats);
 
 TEST_CASE_TEMPLATE_DEFINE("codes of any size and sign fit into eight bits", F, fit) {
   CounterRng rng(2);
@@ -74,12 +75,71 @@ TEST_CASE_TEMPLATE_DEFINE("requantising costs little, and few tokens or odd rows
   const std::vector<float> few_exact = few.template run<kernel::Scalar>(0, 16, false);
   CHECK((fast8_of(few) == few_exact));
   if constexpr (chunk_blocks < F >> 1) {
-    Product<F> odd(16, chunk_blocks<F> + 1, 33, rng);
+    Product<F> odd(16, chunk_blocks<F> + std::max<std::size_t>(1, 32 / F::block_size), 33, rng);
     const std::vector<float> odd_exact = odd.template run<kernel::Scalar>(0, 16, false);
     CHECK((fast8_of(odd) == odd_exact));
   }
 }
-TEST_CASE_TEMPLATE_APPLY(close, test::IntegerFormats);
+TEST_CASE_TEMPLATE_APPLY(close, test::Fast8Formats);
+
+TEST_CASE_TEMPLATE("floats of 16 bits are rounded as activations are", F, format::F16, format::BF16) {
+  CounterRng rng(7);
+  Product<F> product(5, 512, 17, rng);
+  product.use_fast8();
+  test::Activations rows(5, 512);
+  for (std::size_t i = 0; i < rows.values.size(); ++i) F::decode(product.blocks[i], &rows.values[i]);
+  rows.fast8 = true;
+  rows.quantize();
+  for (std::size_t r = 0; r < 5; ++r) {
+    for (std::size_t c = 0; c < 2; ++c) {
+      const tensor::Matrix<F> w(product.blocks.data(), 5, 512);
+      const auto block = kernel::requantise<F>(w, r, c);
+      std::int8_t codes[256];
+      float scales[8];
+      std::int16_t sums[16];
+      kernel::scalar::quantize_group(&rows.values[r * 512 + c * 256], 256, codes, scales, sums);
+      CHECK(std::equal(codes, codes + 256, block.code));
+      CHECK(block.d == scales[0]);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("floats that are not finite spoil their rows, tiny ones make zeros", F, format::F16,
+                   format::BF16) {
+  CounterRng rng(8);
+  for (const float bad : {inf, -inf, std::numeric_limits<float>::quiet_NaN()}) {
+    Product<F> product(3, 256, 17, rng);
+    F::encode(&bad, product.blocks[256]);
+    product.use_fast8();
+    product.check();
+    const std::vector<float> y = fast8_of(product);
+    CHECK(std::isfinite(y[0]));
+    CHECK(y[1] != y[1]);
+    CHECK(std::isfinite(y[2]));
+  }
+  Product<F> none(3, 256, 17, rng);
+  for (auto& each : none.blocks) each = {};
+  none.use_fast8();
+  none.check();
+  CHECK(fast8_of(none)[0] == 0);
+}
+
+TEST_CASE("F32 is not rounded, and activations without codes round nothing") {
+  CounterRng rng(9);
+  Product<format::F32> wide(8, 256, 17, rng);
+  const std::vector<float> exact = wide.template run<kernel::Scalar>(0, 8, false);
+  CHECK(fast8_of(wide) == exact);
+  Product<format::F16> half(8, 256, 17, rng);
+  const std::vector<float> half_exact = half.template run<kernel::Scalar>(0, 8, false);
+  std::vector<float> y(17 * 8);
+  kernel::MatmulArgs<format::F16> args;
+  args.w = {half.blocks.data(), 8, 256};
+  args.x = {half.x.view(), {}};
+  args.y = {y.data(), 17, 8};
+  args.last = 8;
+  kernel::Fast8<kernel::Highway>::matmul(args);
+  CHECK(y == half_exact);
+}
 
 TEST_CASE("a scale that is not finite spoils its rows, one that is tiny makes zeros") {
   CounterRng rng(4);

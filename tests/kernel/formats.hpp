@@ -32,6 +32,9 @@ template <class... Fs>
 auto of_kit(TypeList<Fs...>) -> decltype(std::tuple_cat(std::declval<Maybe<in_kit<Fs>, Fs>>()...));
 
 using VectorFormats = decltype(with_codec(format::All()));
+/// Formats whose products can follow kernel/fast8.hpp.
+using Fast8Formats =
+    decltype(std::tuple_cat(integer(format::All()), std::tuple<format::F16, format::BF16>()));
 using IntegerFormats = decltype(integer(format::All()));
 using KitFormats = decltype(of_kit(format::All()));
 

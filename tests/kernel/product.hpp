@@ -30,7 +30,7 @@ struct Product {
     prepare();
   }
   void prepare() {
-    if constexpr (F::arithmetic == format::Arithmetic::integer) x.quantize();
+    if (F::arithmetic == format::Arithmetic::integer || x.fast8) x.quantize();
   }
   void use_fast8() {
     x.fast8 = true;

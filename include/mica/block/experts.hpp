@@ -44,8 +44,8 @@ struct ExpertsContext {
   const ExpertsConfig& config;
   kernel::Gate gate = kernel::Gate::silu;
   kernel::Input x;                // (n, width); with codes when quantized_input
-  bool quantized_input = false;   // gates or ups have integer weights
-  bool quantized_hidden = false;  // downs have
+  bool quantized_input = false;   // gates or ups read codes
+  bool quantized_hidden = false;  // downs do
   bool observed = false;          // inputs() and hidden() want to be called
   ExpertScratch scratch;          // its rows are sorted
   Source& source;
@@ -64,8 +64,10 @@ inline void copy_codes(const kernel::QuantizedRows& from, std::size_t row, const
                  [factor](float scale) { return scale * factor; });
 }
 
+/// Rows [first, first + count) of those that were made.
 [[nodiscard]] inline kernel::QuantizedRows codes_from(const kernel::QuantizedRows& all, std::size_t first,
                                                       std::size_t count) noexcept {
+  if (all.rows == 0) return {};
   return {all.codes + first * all.cols,
           all.scales + first * (all.cols / 32),
           all.sums + first * (all.cols / 16),
@@ -159,13 +161,15 @@ class ExpertBatch {
     const bool up = slice % 2 == 1;
     const Product<List> product{up ? w.up : w.gate, (up ? s_.up_out : s_.gate_out).rows(first, n), false,
                                 up ? w.up_bias : w.gate_bias};
-    const kernel::Input x{s_.values.rows(first, n), codes_from(s_.input_codes, first, n)};
+    const kernel::Input x{s_.values.rows(first, n),
+                          codes_from(kernel::codes_if(c_.quantized_input, s_.input_codes), first, n)};
     const std::size_t row = slice / 2 * slice_rows;
     project_slice<K>(x, product, row, std::min(row + slice_rows, c_.config.ff_width));
   }
   void project_out(const Expert<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
     const Product<List> product{w.down, s_.values.rows(first, n), false, w.down_bias};
-    const kernel::Input x{s_.gate_out.rows(first, n), codes_from(s_.hidden_codes, first, n)};
+    const kernel::Input x{s_.gate_out.rows(first, n),
+                          codes_from(kernel::codes_if(c_.quantized_hidden, s_.hidden_codes), first, n)};
     const std::size_t row = slice * slice_rows;
     project_slice<K>(x, product, row, std::min(row + slice_rows, c_.y.cols()));
   }

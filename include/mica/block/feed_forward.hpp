@@ -43,7 +43,7 @@ void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Inpu
   project<K>(executor, x,
              std::array{Product<List>{f.gate, f.gate_out, false, f.gate_bias},
                         Product<List>{f.up, f.up_out, false, f.up_bias}});
-  const bool quantized = wants_codes(f.down);
+  const bool quantized = wants_codes(f.hidden_codes, f.down);
   executor.run(f.gate_out.rows(), [&](std::size_t row, std::size_t) noexcept {
     if (f.sparsity != 0) keep_large(f.gate_out[row], f.sparsity);
     K::gated(kernel::GatedArgs{f.kind, f.gate_out, f.up_out, f.gate_out, row, row + 1});
@@ -54,7 +54,8 @@ void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Inpu
 /// y (+)= down(gate_out).
 template <Kernels K, Executor E, class List>
 void feed_forward_out(E& executor, const FeedForward<List>& f, MatrixView<float> y, bool add) noexcept {
-  project<K>(executor, kernel::Input{f.gate_out, f.hidden_codes},
+  const bool quantized = wants_codes(f.hidden_codes, f.down);
+  project<K>(executor, kernel::Input{f.gate_out, kernel::codes_if(quantized, f.hidden_codes)},
              std::array{Product<List>{f.down, y, add, f.down_bias}});
 }
 

@@ -8,6 +8,7 @@
 #include "mica/exec/concept.hpp"
 #include "mica/format/decoded.hpp"
 #include "mica/kernel/concept.hpp"
+#include "mica/kernel/fast8.hpp"
 #include "mica/tensor/any_matrix.hpp"
 
 #include <algorithm>
@@ -46,17 +47,18 @@ struct Product {
 template <Kernels K, class List>
 void project_slice(const kernel::Input& x, const Product<List>& product, std::size_t begin,
                    std::size_t end) noexcept {
+  const kernel::Input in{x.values, kernel::codes_if(!product.in_floats, x.codes)};
   product.w.visit([&](auto w) {
     using F = typename decltype(w)::Format;
     if constexpr (F::arithmetic == format::Arithmetic::integer && !tensor::is_packed<F>) {
       if (product.in_floats) {
         using D = format::Decoded<F>;
         const tensor::Matrix<D> decoded(w.row(0), w.rows(), w.cols());
-        K::template matmul<D>(kernel::MatmulArgs<D>{decoded, x, product.y, begin, end, product.add});
+        K::template matmul<D>(kernel::MatmulArgs<D>{decoded, in, product.y, begin, end, product.add});
         return;
       }
     }
-    K::template matmul<F>(kernel::MatmulArgs<F>{w, x, product.y, begin, end, product.add});
+    K::template matmul<F>(kernel::MatmulArgs<F>{w, in, product.y, begin, end, product.add});
   });
   if (product.bias == nullptr) return;
   for (std::size_t t = 0; t < product.y.rows(); ++t) {
@@ -90,20 +92,30 @@ void project(E& executor, const kernel::Input& x, const std::array<Product<List>
   project<K>(executor, x, std::span<const Product<List>>(products));
 }
 
-/// Whether products with the matrix want int8 activations.
-template <class List>
-[[nodiscard]] bool wants_codes(const tensor::AnyMatrix<List>& w) noexcept {
+/// Whether products with any of the matrices cannot do without int8 activations: those with integer weights.
+template <class List, class... More>
+[[nodiscard]] bool needs_codes(const tensor::AnyMatrix<List>& w, const More&... more) noexcept {
   bool integer = false;
-  if (w.empty()) return false;
-  w.visit([&](auto m) { integer = decltype(m)::Format::arithmetic == format::Arithmetic::integer; });
-  return integer;
+  if (!w.empty())
+    w.visit([&](auto m) { integer = decltype(m)::Format::arithmetic == format::Arithmetic::integer; });
+  return integer || (needs_codes(more) || ...);
 }
 
-/// Whether any of them does.
+/// Whether products of activations like x with any of the matrices read codes: those that need them, and those with floats of
+/// 16 bits that follow kernel/fast8.hpp.
 template <class List, class... More>
-[[nodiscard]] bool wants_codes(const tensor::AnyMatrix<List>& w, const tensor::AnyMatrix<List>& next,
+[[nodiscard]] bool wants_codes(const kernel::QuantizedRows& x, const tensor::AnyMatrix<List>& w,
                                const More&... more) noexcept {
-  return wants_codes(w) || wants_codes(next, more...);
+  bool wanted = needs_codes(w);
+  if (!w.empty() && kernel::scale_group(x) == kernel::fast8_group)
+    w.visit([&](auto m) { wanted = kernel::can_be_fast8<typename decltype(m)::Format>; });
+  return wanted || (wants_codes(x, more) || ...);
+}
+
+/// x for a product that must not round its weights: without codes, if they are not needed.
+template <class List>
+[[nodiscard]] kernel::Input unrounded(const kernel::Input& x, const tensor::AnyMatrix<List>& w) noexcept {
+  return {x.values, kernel::codes_if(needs_codes(w), x.codes)};
 }
 
 }  // namespace mica::block

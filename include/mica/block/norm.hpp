@@ -19,10 +19,10 @@ kernel::Input norm(E& executor, MatrixView<const float> x, const float* weight, 
     K::rms_norm(kernel::RmsNormArgs{x, weight, epsilon, normed, row, row + 1});
     if (quantized) K::quantize(kernel::QuantizeArgs{normed, codes, row, row + 1});
   });
-  return {normed, codes};
+  return {normed, kernel::codes_if(quantized, codes)};
 }
 
-/// The codes of x.
+/// x and its codes, if they are wanted.
 template <Kernels K, Executor E>
 kernel::Input quantize(E& executor, MatrixView<const float> x, kernel::QuantizedRows codes,
                        bool quantized) noexcept {
@@ -31,7 +31,7 @@ kernel::Input quantize(E& executor, MatrixView<const float> x, kernel::Quantized
       K::quantize(kernel::QuantizeArgs{x, codes, row, row + 1});
     });
   }
-  return {x, codes};
+  return {x, kernel::codes_if(quantized, codes)};
 }
 
 /// Where a block leaves its output: in the residual stream at once, or in scratch that is normed and scaled first.

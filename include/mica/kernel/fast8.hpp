@@ -4,8 +4,12 @@
 // faster and gives up that a token's bits do not depend on its company: with few tokens a product stays exact.
 //
 // A product follows this contract instead of kernel/matmul.hpp when its activations have one scale for 256 values
-// (kernel/quantize.hpp: they say fast8, are at least 17 rows, and whole runs of 256) and its format is an integer format. Every
-// 256 values of a row become one block of EightBits. Let u = code + code_offset, s = d * scale of a group and m = dmin * min (0 in formats without mins); in floats:
+// (kernel/quantize.hpp: they say fast8, are at least 17 rows, and whole runs of 256) and its format is an integer format or a
+// float of 16 bits. Every 256 values of a row become one block of EightBits.
+//
+// Floats of 16 bits are rounded as 256 activations are: d is the scale and code the codes of kernel/quantize.hpp.
+//
+// Integer formats: let u = code + code_offset, s = d * scale of a group and m = dmin * min (0 in formats without mins); in floats:
 //
 //   base  = fma(s, code_offset, m)              so that a value of the group is s * u - base
 //   low   = |base|, high = |fma(s, code_max, -base)|
@@ -25,6 +29,7 @@
 #pragma once
 
 #include "mica/kernel/matmul.hpp"
+#include "mica/kernel/scalar/elementwise.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -32,10 +37,16 @@
 
 namespace mica::kernel {
 
+/// Whether products with the format can follow this contract. Those with F32 cannot: what a converter leaves in F32 (routers,
+/// gates) is small and should not be rounded.
+template <WeightFormat F>
+inline constexpr bool can_be_fast8 = F::arithmetic == format::Arithmetic::integer ||
+                                     (F::block_size == 1 && sizeof(typename F::Block) == 2);
+
 /// Whether a product follows this contract.
 template <WeightFormat F>
 [[nodiscard]] constexpr bool is_fast8(const MatmulArgs<F>& a) noexcept {
-  return F::arithmetic == format::Arithmetic::integer && scale_group(a.x.codes) == fast8_group;
+  return can_be_fast8<F> && scale_group(a.x.codes) == fast8_group;
 }
 
 /// 256 weights of a row as eight-bit integers with one scale. Never in a file.
@@ -111,6 +122,19 @@ template <IntegerFormat F, class M>
   return out;
 }
 
+/// The same of floats of 16 bits.
+template <WeightFormat F, class M>
+requires(F::arithmetic == format::Arithmetic::real) [[nodiscard]] EightBits::Block
+    requantise(const M& w, std::size_t row, std::size_t chunk) noexcept {
+  float values[fast8_group], scales[fast8_group / activation_group];
+  std::int16_t sums[fast8_group / 16];
+  for (std::size_t i = 0; i < fast8_group; ++i) F::decode(w.block(row, fast8_group * chunk + i), values + i);
+  EightBits::Block out;
+  scalar::quantize_group(values, fast8_group, out.code, scales, sums);
+  out.d = scales[0];
+  return out;
+}
+
 /// y plus the contribution of one block; x and xd are those of its 256 activations.
 [[nodiscard]] inline float fold_eight_bits(const EightBits::Block& w, const std::int8_t* x, float xd,
                                            float y) noexcept {
@@ -123,16 +147,23 @@ template <IntegerFormat F, class M>
 template <class K>
 struct Fast8 : K {
   static constexpr std::string_view name = "fast8";
+  static constexpr bool rounds_weights = true;
 
   template <WeightFormat F>
   static void matmul(MatmulArgs<F> a) noexcept {
-    a.x.codes.fast8 = true;
+    a.x.codes.fast8 = true;  // of activations without codes it says nothing
     K::template matmul<F>(a);
   }
   static void quantize(QuantizeArgs a) noexcept {
     a.out.fast8 = true;
     K::quantize(a);
   }
+};
+
+/// Whether kernels are Fast8<K>.
+template <class K>
+inline constexpr bool rounds_weights = requires {
+  requires K::rounds_weights;
 };
 
 }  // namespace mica::kernel

@@ -30,7 +30,7 @@ inline constexpr std::size_t fast8_tokens = 17;
 /// Below this a group of activations counts as zero.
 inline constexpr float activation_floor = 1e-30f;
 
-/// Int8 activations, (rows, cols); cols is a multiple of 32. A view.
+/// Int8 activations, (rows, cols); cols is a multiple of 32. A view; without rows there are no codes.
 struct QuantizedRows {
   std::int8_t* codes = nullptr;  // (rows, cols)
   float* scales = nullptr;       // (rows, cols / 32)
@@ -43,6 +43,11 @@ struct QuantizedRows {
   [[nodiscard]] const float* row_scales(std::size_t r) const noexcept { return scales + r * (cols / 32); }
   [[nodiscard]] const std::int16_t* row_sums(std::size_t r) const noexcept { return sums + r * (cols / 16); }
 };
+
+/// x where its codes were made, else no codes.
+[[nodiscard]] constexpr QuantizedRows codes_if(bool made, const QuantizedRows& x) noexcept {
+  return made ? x : QuantizedRows{};
+}
 
 /// Values that share a scale.
 [[nodiscard]] constexpr std::size_t scale_group(const QuantizedRows& x) noexcept {

@@ -75,7 +75,9 @@ template <WeightFormat F>
 void XsimdReal<Arch>::matmul(const MatmulArgs<F>& a) noexcept {
   for (std::size_t t = 0; t < a.y.rows(); t += detail::shared_tokens) {
     const std::size_t tokens = std::min(detail::shared_tokens, a.y.rows() - t);
-    for (std::size_t r = a.first; r < a.last; ++r) detail::decoded_row<F>(a, r, t, tokens, extend_chains);
+    for (std::size_t r = a.first; r < a.last; ++r) {
+      if (!detail::took_fast8_row(a, r, t, tokens)) detail::decoded_row<F>(a, r, t, tokens, extend_chains);
+    }
   }
 }
 

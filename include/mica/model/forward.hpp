@@ -112,11 +112,17 @@ class Forward {
     return block::norm<Kernels>(executor_, x, weight, config_.norm_epsilon, a_.normed(n_, config_.width),
                                 a_.codes(n_, config_.width), quantized);
   }
+  /// Whether products of the model's width with any of the matrices read codes.
+  template <class... Matrices>
+  [[nodiscard]] bool wants_codes(const Matrices&... w) const noexcept {
+    return block::wants_codes(a_.codes(n_, config_.width), w...);
+  }
   /// y (+)= x W^T + bias for one product of rows that are not normed.
   void project(View x, const TensorRef& w, View y, bool add, const float* bias = nullptr) noexcept {
     observe(w, x);
     const Matrix m = matrix(w);
-    const auto input = block::quantize<Kernels>(executor_, x, a_.codes(n_, x.cols()), block::wants_codes(m));
+    const auto codes = a_.codes(n_, x.cols());
+    const auto input = block::quantize<Kernels>(executor_, x, codes, block::wants_codes(codes, m));
     block::project<Kernels>(executor_, input, std::array{Product{m, y, add, bias}});
   }
   /// The branch that a block's output takes; finish it with join_branch.
@@ -262,15 +268,14 @@ bool Forward<M>::feed_forward(std::size_t i) noexcept {
   if (layer.experts.beside_dense) {
     if (!experts_beside_dense(i, b)) return false;
   } else if (layer.experts.count == 0) {
-    const auto x =
-        norm(residual_, vector(t.ffn_norm), block::wants_codes(matrix(t.ffn.gate), matrix(t.ffn.up)));
+    const auto x = norm(residual_, vector(t.ffn_norm), wants_codes(matrix(t.ffn.gate), matrix(t.ffn.up)));
     dense(layer, t.ffn, layer.ff_width, x, b.target(), b.direct());
   } else {
     const ExpertsTensors& e = t.experts;
-    const auto x =
-        norm(residual_, vector(t.ffn_norm),
-             block::wants_codes(matrix(e.router), matrix(e.gate.first), matrix(e.up.first),
-                                matrix(e.shared.gate), matrix(e.shared.up), matrix(e.shared_router)));
+    const auto x = norm(residual_, vector(t.ffn_norm),
+                        block::needs_codes(matrix(e.router), matrix(e.shared_router)) ||
+                            wants_codes(matrix(e.gate.first), matrix(e.up.first), matrix(e.shared.gate),
+                                        matrix(e.shared.up)));
     if (!b.direct()) fill_with_zeros(b.scratch);
     route(i, x.values, a_.experts(n_, config_.width, layer.experts).rows);
     if (!experts(i, x, b.target())) return false;

@@ -285,7 +285,7 @@ BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executo
       old_index_(old_index()),
       state_at_(detail::state_offsets(config_)),
       most_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
-      fast8_(options.fast8),
+      fast8_(options.fast8 || kernel::rounds_weights<Kernels>),
       activations_(std::in_place, config_, most_chunk_, logits_rows_, executor.workers(), fast8_, allocator),
       looks_(make_looks()) {
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
@@ -539,9 +539,9 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
       MICA_ASSERT(rows[done + r] < last_step_);
       std::copy_n(hidden[rows[done + r]].data(), config_.width, x[r].data());
     }
-    const auto input =
-        block::norm<Kernels>(*executor_, x, vector(weights_.output_norm()), config_.norm_epsilon, x,
-                             a.codes(count, config_.width), block::wants_codes(w));
+    const auto codes = a.codes(count, config_.width);
+    const auto input = block::norm<Kernels>(*executor_, x, vector(weights_.output_norm()),
+                                            config_.norm_epsilon, x, codes, block::wants_codes(codes, w));
     if constexpr (Observer::active) {
       if (observer_ != nullptr)
         observer_->product(weights_.name(weights_.output().index), x, model::no_expert);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row of any integer format times some tokens by kernel/fast8.hpp: every 256 weights are requantised on the stack.
+// A row of any format that can be fast8 times some tokens by kernel/fast8.hpp: every 256 weights are requantised on the stack.
 #pragma once
 
 #include "mica/kernel/detail/decoded_row.hpp"
@@ -9,7 +9,7 @@
 namespace mica::kernel::detail {
 
 /// Writes y[token + t][row] for t < tokens <= shared_tokens.
-template <IntegerFormat F>
+template <WeightFormat F>
 void fast8_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens) noexcept {
   const QuantizedRows& x = a.x.codes;
   float products[shared_tokens] = {};
@@ -24,6 +24,19 @@ void fast8_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::
     float& y = a.y[token + t][row];
     y = a.add ? y + products[t] : products[t];
   }
+}
+
+/// The same where the product follows that contract; whether it does.
+template <WeightFormat F>
+[[nodiscard]] bool took_fast8_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token,
+                                  std::size_t tokens) noexcept {
+  if constexpr (can_be_fast8<F>) {
+    if (is_fast8(a)) {
+      fast8_row(a, row, token, tokens);
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace mica::kernel::detail

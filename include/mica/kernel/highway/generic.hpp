@@ -61,12 +61,9 @@ void matmul_without_codec(const MatmulArgs<F>& a) noexcept {
   for (std::size_t t = 0; t < a.y.rows(); t += kernel::detail::shared_tokens) {
     const std::size_t tokens = std::min(kernel::detail::shared_tokens, a.y.rows() - t);
     for (std::size_t r = a.first; r < a.last; ++r) {
+      if (kernel::detail::took_fast8_row(a, r, t, tokens)) continue;
       if constexpr (F::arithmetic == format::Arithmetic::integer) {
-        if (is_fast8(a)) {
-          kernel::detail::fast8_row(a, r, t, tokens);
-        } else {
-          detail::apart_row<F>(a, r, t, tokens);
-        }
+        detail::apart_row<F>(a, r, t, tokens);
       } else {
         kernel::detail::decoded_row<F>(a, r, t, tokens, extend_chains);
       }

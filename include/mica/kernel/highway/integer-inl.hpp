@@ -167,15 +167,7 @@ HWY_INLINE void fill_panel(const typename F::Block* const* rows, std::size_t n, 
       prefetch(rows[r] + Chunk<F>::blocks, line);
     unpack_chunk<F>(rows[r], n, codes[r]);
   }
-  for (std::size_t k = 0; k < n * F::block_size; k += 16) {
-    const auto at = [&](std::size_t r) { return reinterpret_cast<const std::int32_t*>(codes[r] + k); };
-    for (std::size_t r = 0; r < panel_rows; r += lanes) {
-      VI word[4];
-      load_words(at, r, word);
-      MICA_UNROLL
-      for (std::size_t i = 0; i < 4; ++i) panel.set(k / 4 + i, r, hn::BitCast(DU8(), word[i]));
-    }
-  }
+  set_lines(codes, n * F::block_size, panel);
 }
 
 template <IntegerFormat F>

@@ -37,6 +37,7 @@
 #include "mica/kernel/highway/decode_tq1_0-inl.hpp"
 #include "mica/kernel/highway/decode_tq2_0-inl.hpp"
 #include "mica/kernel/highway/elementwise-inl.hpp"
+#include "mica/kernel/highway/fast8_real-inl.hpp"
 #include "mica/kernel/highway/integer-inl.hpp"
 #include "mica/kernel/highway/packed-inl.hpp"
 #include "mica/kernel/highway/real-inl.hpp"
@@ -77,6 +78,9 @@ HWY_INLINE void matmul_by_layout(const Args& a) {
 template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) {
   if constexpr (F::arithmetic == format::Arithmetic::real) {
+    if constexpr (can_be_fast8<F>) {
+      if (is_fast8(a)) return matmul_real_fast8(a);
+    }
     matmul_real(a);
   } else {
     if constexpr (MICA_QUADS == MICA_QUADS_MAYBE) {

@@ -69,6 +69,21 @@ struct Panel {
   }
 };
 
+/// Lines of the first `values` of sixteen rows, a multiple of 16, from code + code_offset in the order of rows.
+template <IntegerFormat F>
+HWY_INLINE void set_lines(const std::uint8_t (&codes)[panel_rows][Chunk<F>::values], std::size_t values,
+                          Panel<F>& panel) {
+  for (std::size_t k = 0; k < values; k += 16) {
+    const auto at = [&](std::size_t r) { return reinterpret_cast<const std::int32_t*>(codes[r] + k); };
+    for (std::size_t r = 0; r < panel_rows; r += lanes) {
+      VI word[4];
+      load_words(at, r, word);
+      MICA_UNROLL
+      for (std::size_t i = 0; i < 4; ++i) panel.set(k / 4 + i, r, hn::BitCast(DU8(), word[i]));
+    }
+  }
+}
+
 /// Tokens whose activations are gathered together.
 template <IntegerFormat F>
 inline constexpr std::size_t block_tokens = 96 * 256 / HWY_MAX(std::size_t{256}, Chunk<F>::values);

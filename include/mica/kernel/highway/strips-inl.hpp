@@ -30,23 +30,35 @@ struct PanelProduct {
   bool add;
 };
 
-/// Rows [16 p, 16 p + 16) of tokens [token, token + n); what lies outside the slice is dropped.
-HWY_INLINE void write_panel(const PanelProduct& a, std::size_t p, std::size_t token, std::size_t n,
-                            const float (*products)[panel_rows]) {
+/// Rows [16 p, 16 p + 16) of one token; what lies outside the slice is dropped.
+HWY_INLINE void write_panel(const PanelProduct& a, std::size_t p, std::size_t token, const float* products) {
   const DF d;
   const std::size_t row = p * panel_rows, begin = HWY_MAX(a.first, row),
                     end = HWY_MIN(a.last, row + panel_rows);
+  float* const y = a.y[token].data() + row;
+  if (end - begin == panel_rows) {
+    MICA_UNROLL
+    for (std::size_t r = 0; r < panel_rows; r += lanes) {
+      const VF product = hn::Load(d, products + r);
+      hn::StoreU(a.add ? hn::Add(hn::LoadU(d, y + r), product) : product, d, y + r);
+    }
+  } else {
+    for (std::size_t r = begin - row; r < end - row; ++r) y[r] = a.add ? y[r] + products[r] : products[r];
+  }
+}
+
+/// Outputs are far apart and not in a near cache: those of this many tokens ahead are asked for.
+inline constexpr std::size_t tokens_ahead = 4;
+
+/// Panels [p, p_end) of tokens [token, token + n), token by token, as outputs lie in memory.
+template <std::size_t most>
+HWY_INLINE void write_panels(const PanelProduct& a, std::size_t p, std::size_t p_end, std::size_t token,
+                             std::size_t n, const float (*products)[most][panel_rows]) {
   for (std::size_t t = 0; t < n; ++t) {
-    float* const y = a.y[token + t].data() + row;
-    if (end - begin == panel_rows) {
-      MICA_UNROLL
-      for (std::size_t r = 0; r < panel_rows; r += lanes) {
-        const VF product = hn::Load(d, products[t] + r);
-        hn::StoreU(a.add ? hn::Add(hn::LoadU(d, y + r), product) : product, d, y + r);
-      }
-    } else {
-      for (std::size_t r = begin - row; r < end - row; ++r)
-        y[r] = a.add ? y[r] + products[t][r] : products[t][r];
+    const float* const later = a.y[token + HWY_MIN(t + tokens_ahead, n - 1)].data();
+    for (std::size_t i = p; i < p_end; ++i) {
+      prefetch_write(later + i * panel_rows);
+      write_panel(a, i, token + t, products[i - p][t]);
     }
   }
 }
@@ -128,9 +140,8 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const 
       multiply<F>(by, panel, panels, x, tokens, n, out);
     });
   }
-  for_each_block([&](auto* out, std::size_t first, std::size_t tokens) HWY_ATTR {
-    for (std::size_t i = p; i < p_end; ++i) write_panel(a, i, first, tokens, out[i - p]);
-  });
+  for_each_block([&](auto* out, std::size_t first, std::size_t tokens)
+                     HWY_ATTR { write_panels(a, p, p_end, first, tokens, out); });
 }
 
 /// The product, where fill(p, b, n, panel) takes apart blocks [b, b + n) of rows [16 p, 16 p + 16): n blocks of a chunk

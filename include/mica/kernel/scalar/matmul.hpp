@@ -59,7 +59,7 @@ requires(F::arithmetic == format::Arithmetic::real)
   return sum.tree();
 }
 
-template <IntegerFormat F>
+template <WeightFormat F>
 void fast8_matmul(const MatmulArgs<F>& a) noexcept {
   for (std::size_t t = 0; t < a.y.rows(); t += detail::shared_tokens) {
     const std::size_t tokens = std::min(detail::shared_tokens, a.y.rows() - t);
@@ -69,7 +69,7 @@ void fast8_matmul(const MatmulArgs<F>& a) noexcept {
 
 template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) noexcept {
-  if constexpr (F::arithmetic == format::Arithmetic::integer) {
+  if constexpr (can_be_fast8<F>) {
     if (is_fast8(a)) return fast8_matmul(a);
   }
   for (std::size_t t = 0; t < a.y.rows(); ++t) {

@@ -40,7 +40,7 @@ void Forward<M>::route(std::size_t i, MatrixView<const float> x, const block::Ex
   const View logits = a_.router(n_, config.count);
   const Matrix router = matrix(t.router);
   observe(t.router, x);
-  block::project<Kernels>(executor_, kernel::Input{x, a_.codes(n_, config_.width)},
+  block::project<Kernels>(executor_, block::unrounded({x, a_.codes(n_, config_.width)}, router),
                           std::array{Product{router, logits, false, vector(t.router_bias)}});
   const float* const scale = vector(t.weight_scale);
   executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
@@ -60,8 +60,8 @@ bool Forward<M>::experts(std::size_t i, const kernel::Input& x, View y) noexcept
       .config = layer.experts,
       .gate = layer.gate,
       .x = x,
-      .quantized_input = block::wants_codes(matrix(t.gate.first), matrix(t.up.first)),
-      .quantized_hidden = block::wants_codes(matrix(t.down.first)),
+      .quantized_input = wants_codes(matrix(t.gate.first), matrix(t.up.first)),
+      .quantized_hidden = wants_codes(matrix(t.down.first)),
       .observed = Observer::active,
       .scratch = a_.experts(n_, config_.width, layer.experts),
       .source = source,
@@ -80,7 +80,8 @@ void Forward<M>::shared_expert(std::size_t i, const kernel::Input& x, View y) no
   }
   const View gate = a_.router(n_, 1), out = a_.attended(n_, config_.width);
   observe(t.shared_router, x.values);
-  block::project<Kernels>(executor_, x, std::array{Product{matrix(t.shared_router), gate}});
+  const Matrix router = matrix(t.shared_router);
+  block::project<Kernels>(executor_, block::unrounded(x, router), std::array{Product{router, gate}});
   dense(layer, t.shared, layer.experts.shared_ff_width, x, out, false);
   executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {
     Kernels::add(kernel::AddArgs{out, y, kernel::sigmoid(gate[row][0]), row, row + 1});
@@ -94,17 +95,16 @@ bool Forward<M>::experts_beside_dense(std::size_t i, const block::Branch& b) noe
   const LayerTensors& t = weights_.layer(i);
   const ExpertsTensors& e = t.experts;
   const View sum = b.scratch, out = a_.attended(n_, config_.width);
-  const auto x =
-      norm(residual_, vector(t.ffn_norm), block::wants_codes(matrix(t.ffn.gate), matrix(t.ffn.up)));
+  const auto x = norm(residual_, vector(t.ffn_norm), wants_codes(matrix(t.ffn.gate), matrix(t.ffn.up)));
   dense(layer, t.ffn, layer.ff_width, x, sum, false);
   const auto routed = norm(residual_, vector(e.router_scale), false);
   const View reads = a_.normed(n_, config_.width);
   scale(reads, 1.0f / std::sqrt(static_cast<float>(config_.width)));
   block::quantize<Kernels>(executor_, reads, a_.codes(n_, config_.width),
-                           block::wants_codes(matrix(e.router)));
+                           block::needs_codes(matrix(e.router)));
   route(i, routed.values, a_.experts(n_, config_.width, layer.experts).rows);
   const auto in =
-      norm(residual_, vector(t.experts_norm), block::wants_codes(matrix(e.gate.first), matrix(e.up.first)));
+      norm(residual_, vector(t.experts_norm), wants_codes(matrix(e.gate.first), matrix(e.up.first)));
   fill_with_zeros(out);
   if (!experts(i, in, out)) return false;
   executor_.run(n_, [&](std::size_t row, std::size_t) noexcept {

@@ -110,7 +110,7 @@ template <class M>
 void Forward<M>::project_heads(const arch::LayerConfig& layer, const LayerTensors& t, View q, View k,
                                View v) noexcept {
   const Matrix wq = matrix(t.attn.q), wk = matrix(t.attn.k), wv = matrix(t.attn.v);
-  const auto x = norm(residual_, vector(t.attn_norm), block::wants_codes(wq, wk, wv));
+  const auto x = norm(residual_, vector(t.attn_norm), wants_codes(wq, wk, wv));
   std::array<Product, 3> products{Product{wq, q, false, vector(t.attn.q_bias)}};
   std::size_t count = 1;
   observe(t.attn.q, x.values);
@@ -139,7 +139,7 @@ void Forward<M>::delta_net(std::size_t i) noexcept {
   const View fused = a_.k(n_, 2 * d.v_heads), gates = a_.v(n_, 2 * d.v_heads);
   const View alpha = gates.cols(0, d.v_heads), beta = gates.cols(d.v_heads, d.v_heads);
   const Matrix qkv = matrix(w.qkv), wg = matrix(w.gate);
-  const auto x = norm(residual_, vector(t.attn_norm), block::wants_codes(qkv, wg));
+  const auto x = norm(residual_, vector(t.attn_norm), wants_codes(qkv, wg));
   for (const TensorRef& ref : {w.qkv, w.gate, w.fused_gates, w.alpha, w.beta}) observe(ref, x.values);
   // Gates decide what a state keeps for all tokens to come: they are few, and not rounded.
   const auto in_floats = [this](const TensorRef& ref, View y) {

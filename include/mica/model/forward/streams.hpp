@@ -36,7 +36,7 @@ template <class M>
 MatrixView<float> Forward<M>::stream_coefficients(const AltUpTensors& t, const TensorRef& of) noexcept {
   const View m = a_.modalities(n_, config_.streams), out = a_.coefficients(n_, of.rows);
   const Matrix router = matrix(t.router);
-  const auto x = norm(residual_, vector(t.router_norm), block::wants_codes(router));
+  const auto x = norm(residual_, vector(t.router_norm), block::needs_codes(router));
   observe(t.router, x.values);
   block::project<Kernels>(executor_, x, std::array{Product{router, m}});
   block::modalities(executor_, m, config_.width);
