@@ -116,7 +116,9 @@ def model_name(file):
 def where(document):
     """The machine of a file, and what was chosen for mica there."""
     machine = document.get("machine", "").replace("(R)", "").removesuffix(" Processor")
-    return machine + (", fast8" if "fast8" in document.get("command", "") else "")
+    command = document.get("command", "")
+    chosen = ["fast8"] * ("fast8" in command) + ["without AMX"] * ("--targets AVX3_SPR" in command)
+    return ", ".join([machine, *chosen])
 
 
 def tests(files):
