@@ -13,7 +13,7 @@ Peers get -fa 1 as soon as the cache is not F16 or the depth is not 0, and -fa 0
 Each round runs every program once for one test, in an order that turns from round to round, so that a change of the
 machine's speed meets all. What counts is the ratio of mica to the FASTER peer of a round, and its median.
 
-Beside the peers stands the machine, measured before and after: decode as part of reading memory (weights that a token uses,
+Beside the peers stands the machine, measured in the same rounds: decode as part of reading memory (weights that a token uses,
 keys and values at that depth, all once, over the bandwidth of that many threads), prefill as part of the dot of bytes.
 The load of other programs and stolen time of each test are in the report: a round with more than --busy cores of either is
 done again, and a test with more than 0.05 is not worth much.
@@ -104,18 +104,21 @@ def engines_of(options):
     return [ours] + [Engine(name, command, see.get(name)) for name, command in options.peer]
 
 
-def limits_of(program, threads):
-    if not program or not pathlib.Path(program).exists():
-        return None
-    return speak([program, str(max(threads))])
+class Machine:
+    """Limits of the machine, measured in every round like an engine."""
+
+    name = "the machine"
+
+    def __init__(self, program):
+        self.program = program
+
+    def run(self, _model, test):
+        return speak([self.program, str(test["threads"])])["threads"][test["threads"] - 1]
 
 
-def best_limits(before, after, threads):
-    """What the machine did at its best."""
-    if before is None:
-        return None
-    pairs = [each["threads"][threads - 1] for each in (before, after)]
-    return {key: max(pair[key] for pair in pairs) for key in ("read_gbs", "dot_gmacs", "float_gmacs")}
+def machine_of(options):
+    """The machine, where somebody can measure it."""
+    return [Machine(options.limits)] if options.limits and pathlib.Path(options.limits).exists() else []
 
 
 def tests_of(options):
@@ -129,7 +132,7 @@ def tests_of(options):
 
 
 def one_round(engines, model, test, turn):
-    """What each engine said, and the cores that were not theirs."""
+    """What each engine said, and the machine, and the cores that were not theirs."""
     quiet, at = Stolen(), turn % len(engines)
     said = {engine.name: engine.run(model, test) for engine in engines[at:] + engines[:at]}
     return said, quiet.end()
@@ -144,7 +147,7 @@ def measure(engines, model, test, rounds, busy):
             disturbed.append(cores)
         else:
             kept.append((said, cores))
-    speeds = {engine.name: [said[engine.name]["avg_ts"] for said, _ in kept] for engine in engines}
+    speeds = {engine.name: [said[engine.name]["avg_ts"] for said, _ in kept] for engine in engines if engine.name != Machine.name}
     ours = kept[0][0]["mica"]
     result = {**test, "model": pathlib.Path(model).name, "speeds": speeds, "token_bytes": ours.get("token_bytes", 0),
               "token_macs": ours.get("token_macs", 0), "cores_of_others": round(max(cores[0] for _, cores in kept), 3),
@@ -154,20 +157,20 @@ def measure(engines, model, test, rounds, busy):
         faster = [max(speeds[name][i] for name in peers) for i in range(rounds)]
         ratios = [a / b for a, b in zip(speeds["mica"], faster)]
         result.update(ratios=ratios, ratio_median=statistics.median(ratios))
+    add_parts(result, [said[Machine.name] for said, _ in kept if Machine.name in said])
     return result
 
 
-def add_parts(results, before, after):
-    """Parts of the machine's limits, once the limits are known."""
-    for result in results:
-        limits = best_limits(before, after, result["threads"])
-        if limits is None or not result["token_bytes"]:
-            continue
-        is_decode = result["kind"] == "decode"
-        unit = result["token_bytes"] if is_decode else result["token_macs"]
-        limit = limits["read_gbs"] if is_decode else limits["dot_gmacs"]
-        result["limit"] = limit
-        result["part"] = {name: statistics.median(all_) * unit / 1e9 / limit for name, all_ in result["speeds"].items()}
+def add_parts(result, limits):
+    """Medians over rounds of the parts of what the machine did in the same round."""
+    is_decode = result["kind"] == "decode"
+    unit = result["token_bytes"] if is_decode else result["token_macs"]
+    if not limits or not unit:
+        return
+    result["limits"] = [limit["read_gbs" if is_decode else "dot_gmacs"] for limit in limits]
+    result["limit"] = statistics.median(result["limits"])
+    result["part"] = {name: statistics.median(speed * unit / 1e9 / limit for speed, limit in zip(all_, result["limits"]))
+                      for name, all_ in result["speeds"].items()}
 
 
 def table(results):
@@ -210,9 +213,8 @@ def main():
     parser.add_argument("--note", default="", help="what a reader of the JSON should know, such as versions of the peers")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    engines = engines_of(options)
+    engines = engines_of(options) + machine_of(options)
     load = os.getloadavg()[0]
-    before = limits_of(options.limits, options.threads)
     results = []
     for model in options.models:
         for test in tests_of(options):
@@ -223,12 +225,11 @@ def main():
             print(f"{result['model']} {test['kind']} at {test['depth']}: {said}; cores of others {busy[0]:.2f}, stolen {busy[1]:.2f}"
                   + (f"; {result['rounds_disturbed']} rounds done again" if result["rounds_disturbed"] else "")
                   + ("  NOT QUIET" if max(busy) > 0.05 else ""), file=sys.stderr, flush=True)
-    add_parts(results, before, limits_of(options.limits, options.threads))
     print(table(results))
     if options.json:
         options.json.write_text(json.dumps({
             "machine": cpu_name(), "command": shlex.join(["bench/peers.py", *sys.argv[1:]]), "note": options.note,
-            "load_before": load, "limits": before, "results": results}, indent=1) + "\n")
+            "load_before": load, "results": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
