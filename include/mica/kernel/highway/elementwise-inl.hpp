@@ -51,12 +51,27 @@ HWY_INLINE VF tanh_lanes(VF x) {
   return hn::Sub(hn::Set(d, 1.0f), hn::Div(hn::Set(d, 2.0f), one_plus_exp(hn::Mul(hn::Set(d, 2.0f), x))));
 }
 
-/// The bits of the largest magnitude of 32 values: they order like magnitudes, and infinity and NaN are above all numbers.
-HWY_INLINE VI largest_magnitude(const float* x, VI largest) {
-  MICA_UNROLL
-  for (std::size_t i = 0; i < activation_group; i += lanes)
-    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(hn::LoadU(DF(), x + i))));
-  return largest;
+/// The largest magnitude of n values, a multiple of 32. Bits of magnitudes order like magnitudes, infinity and NaN above all numbers.
+template <class T>
+HWY_INLINE float largest_magnitude(const T* x, std::size_t n) {
+  VI largest = hn::Zero(DI());
+  for (std::size_t k = 0; k < n; k += activation_group) {
+    MICA_UNROLL
+    for (std::size_t i = 0; i < activation_group; i += lanes)
+      largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(x + k + i))));
+  }
+  return std::bit_cast<float>(static_cast<std::int32_t>(hn::ReduceMax(DI(), largest)));
+}
+
+/// How a group is coded by kernel/quantize.hpp; where inverse is 0, all codes are.
+struct GroupScale {
+  float scale;
+  float inverse;
+};
+HWY_INLINE GroupScale scale_of(float largest) {
+  if (!(largest < std::numeric_limits<float>::infinity())) return {std::bit_cast<float>(0x7FC00000u), 0};
+  if (largest < activation_floor) return {0, 0};
+  return {largest / 127.0f, 127.0f / largest};
 }
 
 /// Codes and sums of 32 values.
@@ -76,19 +91,14 @@ HWY_INLINE void encode_group(const float* x, VF inverse, std::int8_t* codes, std
 /// `group` values, which share a scale.
 HWY_INLINE void quantize_group(const float* x, std::size_t group, std::int8_t* codes, float* scales,
                                std::int16_t* sums) {
-  VI largest = hn::Zero(DI());
-  for (std::size_t k = 0; k < group; k += activation_group) largest = largest_magnitude(x + k, largest);
-  const std::int32_t bits = hn::ReduceMax(DI(), largest);
-  const float amax = std::bit_cast<float>(bits);
-  const bool finite = bits < 0x7F800000;
-  if (!finite || amax < activation_floor) {
+  const GroupScale by = scale_of(largest_magnitude(x, group));
+  std::fill_n(scales, group / activation_group, by.scale);
+  if (by.inverse == 0) {
     std::fill_n(codes, group, std::int8_t{0});
-    std::fill_n(scales, group / activation_group, finite ? 0.0f : std::bit_cast<float>(0x7FC00000u));
     std::fill_n(sums, group / 16, std::int16_t{0});
     return;
   }
-  const VF inverse = hn::Set(DF(), 127.0f / amax);
-  std::fill_n(scales, group / activation_group, amax / 127.0f);
+  const VF inverse = hn::Set(DF(), by.inverse);
   for (std::size_t k = 0; k < group; k += activation_group)
     encode_group(x + k, inverse, codes + k, sums + k / 16);
 }

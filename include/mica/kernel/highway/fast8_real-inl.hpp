@@ -10,6 +10,7 @@
 #define MICA_KERNEL_HIGHWAY_FAST8_REAL_INL_HPP
 #endif
 
+#include "mica/kernel/highway/elementwise-inl.hpp"
 #include "mica/kernel/highway/fast8-inl.hpp"
 
 #if MICA_VECTORS
@@ -21,28 +22,21 @@ namespace HWY_NAMESPACE {
 /// What kernel/quantize.hpp makes of 256 values of a row: the scale, and code + code_offset.
 template <class T>
 HWY_INLINE float round_row(const T* row, std::uint8_t* HWY_RESTRICT codes) {
-  const DF d;
   const hn::Rebind<std::int8_t, DF> d8;
   const hn::Rebind<std::uint8_t, DF> du8;
-  VI largest =
-      hn::Zero(DI());  // bits of magnitudes order like magnitudes, those that are not finite above all
-  MICA_UNROLL
-  for (std::size_t k = 0; k < fast8_group; k += lanes)
-    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(row + k))));
-  const float reach = std::bit_cast<float>(hn::ReduceMax(DI(), largest));
-  const bool finite = std::bit_cast<std::int32_t>(reach) < 0x7F800000;
-  const auto offset = hn::Set(du8, EightBits::code_offset);
-  if (!finite || reach < activation_floor) {
+  const GroupScale by = scale_of(largest_magnitude(row, fast8_group));
+  if (by.inverse == 0) {
     std::fill_n(codes, fast8_group, static_cast<std::uint8_t>(EightBits::code_offset));
-    return finite ? 0.0f : std::bit_cast<float>(0x7FC00000u);
+    return by.scale;
   }
-  const VF inverse = hn::Set(d, 127.0f / reach);
+  const VF inverse = hn::Set(DF(), by.inverse);
+  const auto offset = hn::Set(du8, EightBits::code_offset);
   MICA_UNROLL
   for (std::size_t k = 0; k < fast8_group; k += lanes) {
     const auto code = hn::DemoteTo(d8, hn::NearestInt(hn::Mul(load(row + k), inverse)));
     hn::StoreU(hn::Add(hn::BitCast(du8, code), offset), du8, codes + k);
   }
-  return reach / 127.0f;
+  return by.scale;
 }
 
 template <WeightFormat F>
