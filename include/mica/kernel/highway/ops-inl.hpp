@@ -153,6 +153,13 @@ HWY_INLINE void prefetch(const T* p, std::size_t ahead) {
 #endif
 }
 
+/// Requests for memory before this line are not moved behind it, nor those behind it before: gcc likes to gather them.
+HWY_INLINE void stay_here() {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  asm volatile("");
+#endif
+}
+
 /// Asks for the cache line of p, soon to be written, into the first level.
 template <class T>
 HWY_INLINE void prefetch_write(T* p) {

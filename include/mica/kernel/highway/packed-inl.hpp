@@ -24,17 +24,56 @@ namespace HWY_NAMESPACE {
 using tensor::Rows16;
 static_assert(Rows16::rows == panel_rows);
 
-/// How far ahead memory is asked for: about what comes in the time that a miss takes, and more than a stretch of several
-/// chunks, whose scales lie behind all of its codes and are needed first.
-template <IntegerFormat F>
-inline constexpr std::size_t packed_ahead =
-    Rows16::stretch<F>() > Chunk<F>::blocks
-        ? HWY_MAX(4 << 10, Rows16::stretch<F>() * panel_rows * sizeof(typename F::Block) + (2 << 10))
-        : 4 << 10;
-
 /// Blocks that have their scales together: a chunk is never cut by a stretch.
 template <IntegerFormat F>
 inline constexpr std::size_t packed_blocks = Chunk<F>::blocks;
+
+/// Memory is asked for two spans ahead of those in use, a line of one and a line of the other in turns: a core gets more from
+/// two places than from one (docs/benchmarks.md, "Decode"). A span is whole stretches, 16 to 32 KiB of them.
+template <IntegerFormat F>
+inline constexpr std::size_t packed_span = [] {
+  std::size_t bytes = Rows16::stretch<F>() * panel_rows * sizeof(typename F::Block);
+  while (bytes < 16 << 10) bytes *= 2;
+  return bytes;
+}();
+
+/// Lines to ask for while a chunk is multiplied: even ones at the first place, odd ones at the second.
+struct Ahead {
+  const std::uint8_t* place[2];
+
+  /// For the chunk that begins `at` bytes from `data`. There is nothing beyond `end`: the chunk itself is asked for instead.
+  template <IntegerFormat F>
+  static HWY_INLINE Ahead of(const std::uint8_t* data, std::size_t at, std::size_t end) {
+    constexpr std::size_t span = packed_span<F>;
+    const std::size_t in_spans = at % (2 * span), first = at - in_spans + 2 * span + in_spans / 2;
+    return {{data + (first < end ? first : at), data + (first + span < end ? first + span : at)}};
+  }
+
+  /// As many lines as rows [r, r + lanes) of the chunk's values [k, k + values) fill. Asked for in greater numbers they fill the
+  /// core's buffers, and memory rests until the next time.
+  template <IntegerFormat F, std::size_t values>
+  HWY_INLINE void ask(std::size_t r, std::size_t k) const {
+    constexpr std::size_t row_bytes = sizeof(typename F::Block), line_rows = 64 * F::block_size / values;
+    const std::size_t row = panel_rows * (k / values) + r;
+    const std::size_t first = row * row_bytes / line_rows, last = (row + lanes) * row_bytes / line_rows;
+    stay_here();
+    MICA_UNROLL
+    for (std::size_t i = 0; i < lanes * row_bytes / line_rows + 1; ++i) {
+      const std::size_t line = first + i;
+      if (line < last) prefetch(place[line % 2], line / 2 * 64);
+    }
+  }
+};
+
+/// Asks for memory ahead before value i of 32, of which the first is value k of the chunk.
+template <IntegerFormat F>
+struct AskAhead {
+  const Ahead& ahead;
+  std::size_t r, k;
+  HWY_INLINE void operator()(std::size_t i) const {
+    ahead.template ask<F, 4 * line_words<quads<F>>>(r, k + i);
+  }
+};
 
 /// Lines w of period s, from value `first` on.
 template <IntegerFormat F, std::size_t first, std::size_t... w>
@@ -44,14 +83,16 @@ HWY_INLINE void load_lines(const std::uint8_t* p, std::size_t s, VU8 (&lines)[si
 }
 
 /// Adds the dots of a group, whose first value is `first` of period s, for every token. x[t]: codes of the period.
-template <IntegerFormat F, std::size_t first, std::size_t tokens, std::size_t... q>
+/// ask(i): memory ahead is asked for, before value i of 32.
+template <IntegerFormat F, std::size_t first, std::size_t tokens, class Ask, std::size_t... q>
 HWY_INLINE void dot_lines(const std::uint8_t* p, std::size_t s, const std::int8_t* const (&x)[tokens],
-                          VI (&sum)[tokens], std::index_sequence<q...>) {
+                          const Ask& ask, VI (&sum)[tokens], std::index_sequence<q...>) {
   constexpr std::size_t words = line_words<quads<F>>;
   const auto dot_some = [&](auto at) HWY_ATTR {
     constexpr std::size_t i = decltype(at)::value;
     VU8 w[words];
     keep_order();
+    ask(i % 32);
     load_lines<F, i>(p, s, w, std::make_index_sequence<words>());
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t) sum[t] = dot_words<F::code_max, quads<F>>(w, x[t] + i, sum[t]);
@@ -63,7 +104,7 @@ HWY_INLINE void dot_lines(const std::uint8_t* p, std::size_t s, const std::int8_
 template <IntegerFormat F, std::size_t tokens>
 struct PackedChunk {
   ChunkScales<F> w;
-  const std::uint8_t* passed;  ///< where the chunk begins in memory
+  Ahead ahead;
   const std::int8_t* codes[tokens];
   float scale[tokens][Chunk<F>::values / 32];
   float min_factor[tokens][F::has_mins ? Chunk<F>::groups : 1];
@@ -84,28 +125,17 @@ struct PackedChunk {
 };
 
 /// The integer sums of a group of F::group values, minus the bias.
-template <IntegerFormat F, std::size_t first, std::size_t tokens>
+template <IntegerFormat F, std::size_t first, std::size_t tokens, class Ask>
 HWY_INLINE void packed_group(const std::uint8_t* p, std::size_t s, const PackedChunk<F, tokens>& c,
-                             const std::int8_t* const (&x)[tokens], std::size_t group, VF (&sum)[tokens]) {
+                             const std::int8_t* const (&x)[tokens], std::size_t group, const Ask& ask,
+                             VF (&sum)[tokens]) {
   VI isum[tokens];
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t)
     isum[t] = bias<F> != 0 ? hn::Set(DI(), c.start[t][bias<F> != 0 ? group : 0]) : hn::Zero(DI());
-  dot_lines<F, first>(p, s, x, isum, std::make_index_sequence<F::group / 4 / line_words<quads<F>>>());
+  dot_lines<F, first>(p, s, x, ask, isum, std::make_index_sequence<F::group / 4 / line_words<quads<F>>>());
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) sum[t] = hn::ConvertTo(DF(), isum[t]);
-}
-
-/// Asks for the lines that lie ahead of what rows [r, r + lanes) of the chunk's values [32 at, 32 at + 32) take of it: each line
-/// once, and a few at a time. Asked for all at once they fill the core's buffers, and memory rests until the next chunk.
-template <IntegerFormat F>
-HWY_INLINE void ask_ahead(const std::uint8_t* passed, std::size_t r, std::size_t at) {
-  const auto line_of = [](std::size_t row) {
-    return row * sizeof(typename F::Block) * 32 / F::block_size / 64;
-  };
-  const std::size_t row = panel_rows * at + r;
-  for (std::size_t line = line_of(row); line < line_of(row + lanes); ++line)
-    prefetch(passed, packed_ahead<F> + 64 * line);
 }
 
 /// 32 values of the chunk, from value `first` of period s on; `at` counts groups of 32 in the chunk.
@@ -115,9 +145,9 @@ HWY_INLINE void packed_32(const std::uint8_t* p, std::size_t s, std::size_t r,
                           std::size_t at, VF (&acc)[tokens], VF (&mac)[tokens]) {
   const DF d;
   constexpr std::size_t groups = 32 / F::group;
+  const AskAhead<F> ask{c.ahead, r, 32 * at};
   VF sum[tokens];
-  ask_ahead<F>(c.passed, r, at);
-  packed_group<F, first>(p, s, c, x, groups * at, sum);
+  packed_group<F, first>(p, s, c, x, groups * at, ask, sum);
   if constexpr (!Codec<F>::unit_scales) {
     const VF scale = hn::Load(d, c.w.scale[groups * at] + r);
     MICA_UNROLL
@@ -125,7 +155,7 @@ HWY_INLINE void packed_32(const std::uint8_t* p, std::size_t s, std::size_t r,
   }
   if constexpr (groups == 2) {
     VF second[tokens];
-    packed_group<F, first + 16>(p, s, c, x, groups * at + 1, second);
+    packed_group<F, first + 16>(p, s, c, x, groups * at + 1, ask, second);
     const VF scale = hn::Load(d, c.w.scale[groups * at + 1] + r);
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t) sum[t] = hn::MulAdd(second[t], scale, sum[t]);
@@ -140,21 +170,34 @@ HWY_INLINE void packed_32(const std::uint8_t* p, std::size_t s, std::size_t r,
   }
 }
 
-/// Adds block b of the chunk to y[t][r], rows [r, r + lanes). p: its codes, of row r.
+/// Period s of a block whose first value is value k of the chunk, rows [r, r + lanes). p: the block's codes, of row r.
 template <IntegerFormat F, std::size_t tokens, std::size_t... i>
+HWY_INLINE void packed_period(const std::uint8_t* p, std::size_t s, std::size_t r, std::size_t k,
+                              const PackedChunk<F, tokens>& c, VF (&acc)[tokens], VF (&mac)[tokens],
+                              std::index_sequence<i...>) {
+  const std::int8_t* x[tokens];
+  k += s * Codec<F>::period;
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) x[t] = c.codes[t] + k;
+  (packed_32<F, 32 * i>(p, s, r, c, x, k / 32 + i, acc, mac), ...);
+}
+
+/// Adds block b of the chunk to y[t][r], rows [r, r + lanes). p: its codes, of row r.
+template <IntegerFormat F, std::size_t tokens>
 HWY_INLINE void packed_block(const std::uint8_t* p, std::size_t b, std::size_t r,
-                             const PackedChunk<F, tokens>& c, float (&y)[tokens][panel_rows],
-                             std::index_sequence<i...>) {
+                             const PackedChunk<F, tokens>& c, float (&y)[tokens][panel_rows]) {
   const DF d;
+  constexpr std::size_t periods = F::block_size / Codec<F>::period;
+  constexpr auto groups = std::make_index_sequence<Codec<F>::period / 32>();
+  const std::size_t k = b * F::block_size;
   VF acc[tokens], mac[tokens];
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) acc[t] = mac[t] = hn::Zero(d);
-  for (std::size_t s = 0; s < F::block_size / Codec<F>::period; ++s) {
-    const std::int8_t* x[tokens];
-    const std::size_t k = b * F::block_size + s * Codec<F>::period;
+  if constexpr (tokens == 1) {
     MICA_UNROLL
-    for (std::size_t t = 0; t < tokens; ++t) x[t] = c.codes[t] + k;
-    (packed_32<F, 32 * i>(p, s, r, c, x, k / 32 + i, acc, mac), ...);
+    for (std::size_t s = 0; s < periods; ++s) packed_period(p, s, r, k, c, acc, mac, groups);
+  } else {
+    for (std::size_t s = 0; s < periods; ++s) packed_period(p, s, r, k, c, acc, mac, groups);
   }
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) {
@@ -164,24 +207,42 @@ HWY_INLINE void packed_block(const std::uint8_t* p, std::size_t b, std::size_t r
   }
 }
 
-/// y[t][16] = a panel times a few tokens.
+/// Adds block b of the chunk to y[t][16]. codes: those of the chunk.
 template <IntegerFormat F, std::size_t tokens>
-HWY_INLINE void packed_panel(const std::uint8_t* panel, std::size_t blocks, const QuantizedRows& x,
-                             std::size_t token, float (&y)[tokens][panel_rows]) {
+HWY_INLINE void packed_block(const std::uint8_t* codes, std::size_t b, const PackedChunk<F, tokens>& c,
+                             float (&y)[tokens][panel_rows]) {
+  for (std::size_t r = 0; r < panel_rows; r += lanes)
+    packed_block(codes + b * panel_rows * F::code_bytes + 4 * r, b, r, c, y);
+}
+
+/// The panels of a matrix. Who multiplies some rows mostly multiplies those behind them next, so all that follows is asked for.
+struct PackedPanels {
+  const std::uint8_t* data;
+  std::size_t blocks;  ///< of a row
+  std::size_t bytes;   ///< of all panels
+};
+
+/// y[t][16] = panel p times a few tokens.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void packed_panel(const PackedPanels& w, std::size_t p, const QuantizedRows& x, std::size_t token,
+                             float (&y)[tokens][panel_rows]) {
   for (std::size_t t = 0; t < tokens; ++t) std::fill_n(y[t], panel_rows, 0.0f);
+  constexpr std::size_t block_bytes = panel_rows * sizeof(typename F::Block);
+  const std::uint8_t* const panel = w.data + p * w.blocks * block_bytes;
   PackedChunk<F, tokens> c;
-  for (std::size_t b = 0; b < blocks; b += packed_blocks<F>) {
-    const std::size_t n = HWY_MIN(packed_blocks<F>, blocks - b);
-    const Rows16::Place at = Rows16::place<F>(blocks, b);
+  for (std::size_t b = 0; b < w.blocks; b += packed_blocks<F>) {
+    const std::size_t n = HWY_MIN(packed_blocks<F>, w.blocks - b);
+    const Rows16::Place at = Rows16::place<F>(w.blocks, b);
     const std::uint8_t* const codes = panel + at.codes;
-    c.passed = panel + b * panel_rows * sizeof(typename F::Block);
+    c.ahead = Ahead::of<F>(w.data, (p * w.blocks + b) * block_bytes, w.bytes);
     c.gather(x, token, b * F::block_size, n);
     Codec<F>::packed_scales(panel + at.scales, n, c.w);
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t r = 0; r < panel_rows; r += lanes) {
-        packed_block<F>(codes + i * panel_rows * F::code_bytes + 4 * r, i, r, c, y,
-                        std::make_index_sequence<Codec<F>::period / 32>());
-      }
+    // One token waits for memory alone, and asks best where the compiler knows all places.
+    if (tokens == 1 && n == packed_blocks<F>) {
+      MICA_UNROLL
+      for (std::size_t i = 0; i < packed_blocks<F>; ++i) packed_block(codes, i, c, y);
+    } else {
+      for (std::size_t i = 0; i < n; ++i) packed_block(codes, i, c, y);
     }
   }
 }
@@ -191,8 +252,10 @@ template <std::size_t tokens, class P>
 HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::size_t token) {
   using F = typename P::File;
   alignas(64) float y[tokens][panel_rows];
-  packed_panel<F>(reinterpret_cast<const std::uint8_t*>(a.w.panel(p)), a.w.blocks_per_row(), a.x.codes, token,
-                  y);
+  const std::size_t blocks = a.w.blocks_per_row();
+  const PackedPanels w{reinterpret_cast<const std::uint8_t*>(a.w.panel(0)), blocks,
+                       a.w.packed_rows() * blocks * sizeof(typename F::Block)};
+  packed_panel<F>(w, p, a.x.codes, token, y);
   const std::size_t first = HWY_MAX(a.first, p * panel_rows), last = HWY_MIN(a.last, (p + 1) * panel_rows);
   for (std::size_t t = 0; t < tokens; ++t) {
     float* const out = a.y[token + t].data();
