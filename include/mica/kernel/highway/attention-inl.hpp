@@ -213,10 +213,7 @@ inline float largest(const float* p, std::size_t first, std::size_t last) {
     top[0] = hn::IfThenElse(hn::Gt(load(p + j), top[0]), load(p + j), top[0]);
   MICA_UNROLL
   for (std::size_t v = 1; v < vectors; ++v) top[0] = hn::IfThenElse(hn::Gt(top[v], top[0]), top[v], top[0]);
-  alignas(64) float m[lanes];
-  hn::Store(top[0], d, m);
-  float best = m[0];
-  for (std::size_t i = 1; i < lanes; ++i) best = m[i] > best ? m[i] : best;
+  float best = hn::ReduceMax(d, top[0]);  // if one lane is NaN, all are
   for (; j < last; ++j) best = p[j] > best ? p[j] : best;
   // Of zeros with different signs the first one counts.
   for (std::size_t i = first; best == 0 && i < last; ++i) {
@@ -240,12 +237,12 @@ inline void attention_softmax(const AttentionArgs& a) {
       for (std::size_t part = 0; part < parts; ++part) {
         float* const at = p + tile * 16 + part * lanes;
         if (s.all()) {
-          const VF e = exp_lanes(hn::Sub(load(at), hn::Set(d, m)));
+          const VF e = exp_up_to_zero(hn::Sub(load(at), hn::Set(d, m)));
           hn::StoreU(e, d, at);
           c[part] = hn::Add(c[part], e);
         } else {
           const auto mask = mask_of(s, part);
-          const VF e = exp_lanes(hn::Sub(hn::MaskedLoad(mask, d, at), hn::Set(d, m)));
+          const VF e = exp_up_to_zero(hn::Sub(hn::MaskedLoad(mask, d, at), hn::Set(d, m)));
           hn::BlendedStore(e, mask, d, at);
           c[part] = hn::IfThenElse(mask, hn::Add(c[part], e), c[part]);
         }

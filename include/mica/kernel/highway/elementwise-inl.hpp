@@ -36,6 +36,22 @@ HWY_INLINE VF exp_lanes(VF x) {
   return hn::IfThenElse(hn::IsNaN(x), x, zeroed);
 }
 
+/// The same where no lane is above zero, in fewer steps: nothing is clamped, and 2^n, of which the result stays a normal number,
+/// is added to the exponent. A NaN stays what it is.
+HWY_INLINE VF exp_up_to_zero(VF x) {
+  using C = ExpConstants;
+  const DF d;
+  const VI n = hn::NearestInt(hn::Mul(x, hn::Set(d, C::log2_e)));
+  const VF turns = hn::ConvertTo(d, n);
+  VF r = hn::NegMulAdd(turns, hn::Set(d, C::ln2_high), x);
+  r = hn::NegMulAdd(turns, hn::Set(d, C::ln2_low), r);
+  VF p = hn::Set(d, C::taylor[7]);
+  MICA_UNROLL
+  for (std::size_t i = 7; i-- > 0;) p = hn::MulAdd(p, r, hn::Set(d, C::taylor[i]));
+  const VF result = hn::BitCast(d, hn::Add(hn::BitCast(DI(), p), hn::ShiftLeft<23>(n)));
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, C::lowest)), hn::Zero(d), result);
+}
+
 /// 1 + exp(x).
 HWY_INLINE VF one_plus_exp(VF x) { return hn::Add(hn::Set(DF(), 1.0f), exp_lanes(x)); }
 

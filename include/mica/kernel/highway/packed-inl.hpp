@@ -13,6 +13,7 @@
 #define MICA_KERNEL_HIGHWAY_PACKED_INL_HPP
 #endif
 
+#include "mica/kernel/highway/ahead-inl.hpp"
 #include "mica/kernel/highway/integer-inl.hpp"
 
 #if MICA_VECTORS
@@ -28,51 +29,35 @@ static_assert(Rows16::rows == panel_rows);
 template <IntegerFormat F>
 inline constexpr std::size_t packed_blocks = Chunk<F>::blocks;
 
-/// Memory is asked for two spans ahead of those in use, a line of one and a line of the other in turns: a core gets more from
-/// two places than from one (docs/benchmarks.md, "Decode"). A span is whole stretches, 16 to 32 KiB of them.
+/// The span of ahead-inl.hpp: whole stretches, 16 to 32 KiB of them.
 template <IntegerFormat F>
 inline constexpr std::size_t packed_span = [] {
   std::size_t bytes = Rows16::stretch<F>() * panel_rows * sizeof(typename F::Block);
-  while (bytes < 16 << 10) bytes *= 2;
+  while (bytes < least_span) bytes *= 2;
   return bytes;
 }();
 
-/// Lines to ask for while a chunk is multiplied: even ones at the first place, odd ones at the second.
-struct Ahead {
-  const std::uint8_t* place[2];
-
-  /// For the chunk that begins `at` bytes from `data`. There is nothing beyond `end`: the chunk itself is asked for instead.
-  template <IntegerFormat F>
-  static HWY_INLINE Ahead of(const std::uint8_t* data, std::size_t at, std::size_t end) {
-    constexpr std::size_t span = packed_span<F>;
-    const std::size_t in_spans = at % (2 * span), first = at - in_spans + 2 * span + in_spans / 2;
-    return {{data + (first < end ? first : at), data + (first + span < end ? first + span : at)}};
+/// Asks for as many lines as rows [r, r + lanes) of the chunk's values [k, k + values) fill, even ones at the first place and odd
+/// ones at the second. Asked for in greater numbers they fill the core's buffers, and memory rests until the next time.
+template <IntegerFormat F, std::size_t values>
+HWY_INLINE void ask_lines(const Ahead& ahead, std::size_t r, std::size_t k) {
+  constexpr std::size_t row_bytes = sizeof(typename F::Block), line_rows = 64 * F::block_size / values;
+  const std::size_t row = panel_rows * (k / values) + r;
+  const std::size_t first = row * row_bytes / line_rows, last = (row + lanes) * row_bytes / line_rows;
+  stay_here();
+  MICA_UNROLL
+  for (std::size_t i = 0; i < lanes * row_bytes / line_rows + 1; ++i) {
+    const std::size_t line = first + i;
+    if (line < last) prefetch(ahead.place[line % 2], line / 2 * 64);
   }
-
-  /// As many lines as rows [r, r + lanes) of the chunk's values [k, k + values) fill. Asked for in greater numbers they fill the
-  /// core's buffers, and memory rests until the next time.
-  template <IntegerFormat F, std::size_t values>
-  HWY_INLINE void ask(std::size_t r, std::size_t k) const {
-    constexpr std::size_t row_bytes = sizeof(typename F::Block), line_rows = 64 * F::block_size / values;
-    const std::size_t row = panel_rows * (k / values) + r;
-    const std::size_t first = row * row_bytes / line_rows, last = (row + lanes) * row_bytes / line_rows;
-    stay_here();
-    MICA_UNROLL
-    for (std::size_t i = 0; i < lanes * row_bytes / line_rows + 1; ++i) {
-      const std::size_t line = first + i;
-      if (line < last) prefetch(place[line % 2], line / 2 * 64);
-    }
-  }
-};
+}
 
 /// Asks for memory ahead before value i of 32, of which the first is value k of the chunk.
 template <IntegerFormat F>
 struct AskAhead {
   const Ahead& ahead;
   std::size_t r, k;
-  HWY_INLINE void operator()(std::size_t i) const {
-    ahead.template ask<F, 4 * line_words<quads<F>>>(r, k + i);
-  }
+  HWY_INLINE void operator()(std::size_t i) const { ask_lines<F, 4 * line_words<quads<F>>>(ahead, r, k + i); }
 };
 
 /// Lines w of period s, from value `first` on.
@@ -234,7 +219,7 @@ HWY_INLINE void packed_panel(const PackedPanels& w, std::size_t p, const Quantiz
     const std::size_t n = HWY_MIN(packed_blocks<F>, w.blocks - b);
     const Rows16::Place at = Rows16::place<F>(w.blocks, b);
     const std::uint8_t* const codes = panel + at.codes;
-    c.ahead = Ahead::of<F>(w.data, (p * w.blocks + b) * block_bytes, w.bytes);
+    c.ahead = Ahead::of(w.data, (p * w.blocks + b) * block_bytes, w.bytes, packed_span<F>);
     c.gather(x, token, b * F::block_size, n);
     Codec<F>::packed_scales(panel + at.scales, n, c.w);
     // One token waits for memory alone, and asks best where the compiler knows all places.

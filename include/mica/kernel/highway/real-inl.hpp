@@ -11,6 +11,7 @@
 #define MICA_KERNEL_HIGHWAY_REAL_INL_HPP
 #endif
 
+#include "mica/kernel/highway/ahead-inl.hpp"
 #include "mica/kernel/highway/codec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -56,11 +57,35 @@ struct RowChains {
 /// for the chains of the next tile.
 enum class Walk : std::uint8_t { once, again };
 
-/// Continues the chains of `some` rows from `row` on by k products, k a multiple of 16. What `ahead` bytes behind these
-/// rows is asked for on the way, in the order of memory.
-template <Walk walk, std::size_t some, std::size_t tokens, WeightFormat F>
+/// What a walk asks memory for: one token takes two places of the matrix in turns (ahead-inl.hpp), a few tokens what lies so
+/// many bytes behind the tile they are at.
+struct Asked {
+  const std::uint8_t* data = nullptr;
+  std::size_t bytes = 0;
+  std::size_t behind = 0;
+};
+
+/// Asks for as much as a step of a tile takes, `passed` bytes from the beginning of the matrix and k values into the tile.
+template <std::size_t tokens, std::size_t step_bytes>
+HWY_INLINE void ask(const Asked& asked, std::size_t passed, std::size_t k) {
+  if constexpr (tokens > 1) {
+    MICA_UNROLL
+    for (std::size_t line = 0; line < step_bytes; line += 64)
+      prefetch(asked.data, passed + asked.behind + line);
+  } else if constexpr (step_bytes < two_lines) {
+    if (k / 16 % (two_lines / step_bytes) == 0) ask_two_places(asked.data, passed, asked.bytes);
+  } else {
+    MICA_UNROLL
+    for (std::size_t pair = 0; pair < step_bytes; pair += two_lines)
+      ask_two_places(asked.data, passed + pair, asked.bytes);
+  }
+}
+
+/// Continues the chains of a tile's rows from `row` on by k products, k a multiple of 16.
+template <Walk walk, std::size_t tokens, WeightFormat F>
 HWY_INLINE void extend_tile(const typename F::Block* const* rows, const float* const* x, std::size_t k,
-                            std::size_t row, std::size_t ahead, RowChains* chains) {
+                            std::size_t row, const Asked& asked, RowChains* chains) {
+  constexpr std::size_t some = real_rows;
   constexpr std::size_t step_bytes = some * 16 * sizeof(typename F::Block) / F::block_size;
   const typename F::Block* w[some];
   const float* values[tokens];
@@ -77,13 +102,9 @@ HWY_INLINE void extend_tile(const typename F::Block* const* rows, const float* c
       for (std::size_t p = 0; p < parts; ++p) c[t][r][p] = load(chains[t].c[row + r] + p * lanes);
     }
   }
-  const auto* passed = reinterpret_cast<const std::uint8_t*>(w[0]);
+  const auto begin = reinterpret_cast<std::uintptr_t>(w[0]) - reinterpret_cast<std::uintptr_t>(asked.data);
   for (std::size_t i = 0; i < k; i += 16) {
-    if constexpr (walk == Walk::once) {
-      MICA_UNROLL
-      for (std::size_t line = 0; line < step_bytes; line += 64) prefetch(passed, ahead + line);
-      passed += step_bytes;
-    }
+    if constexpr (walk == Walk::once) ask<tokens, step_bytes>(asked, begin + i / 16 * step_bytes, i);
     MICA_UNROLL
     for (std::size_t p = 0; p < parts; ++p) {
       VF weights[some];
@@ -107,28 +128,26 @@ HWY_INLINE void extend_tile(const typename F::Block* const* rows, const float* c
   }
 }
 
-/// The same for all tiles of `count` rows; chains and rows past the last are computed and never looked at. One token reads
-/// row by row: memory gives most to whom asks in its order.
+/// The same for all tiles of `count` rows; chains and rows past the last are computed and never looked at.
 template <Walk walk, std::size_t tokens, WeightFormat F>
 HWY_NOINLINE void extend_rows(const typename F::Block* const* rows, std::size_t count, const float* const* x,
-                              std::size_t k, std::size_t ahead, RowChains* chains) {
-  constexpr std::size_t some = walk == Walk::once && tokens == 1 ? 1 : real_rows;
-  for (std::size_t r = 0; r < count; r += some)
-    extend_tile<walk, some, tokens, F>(rows, x, k, r, ahead * some, chains);
+                              std::size_t k, const Asked& asked, RowChains* chains) {
+  for (std::size_t r = 0; r < count; r += real_rows)
+    extend_tile<walk, tokens, F>(rows, x, k, r, asked, chains);
 }
 
 /// The same for 1 to real_tokens tokens.
 template <Walk walk, WeightFormat F>
 HWY_INLINE void extend_rows(std::size_t tokens, const typename F::Block* const* rows, std::size_t count,
-                            const float* const* x, std::size_t k, std::size_t ahead, RowChains* chains) {
+                            const float* const* x, std::size_t k, const Asked& asked, RowChains* chains) {
   if constexpr (real_tokens == 6) {
-    if (tokens == 6) return extend_rows<walk, 6, F>(rows, count, x, k, ahead, chains);
-    if (tokens == 5) return extend_rows<walk, 5, F>(rows, count, x, k, ahead, chains);
-    if (tokens == 4) return extend_rows<walk, 4, F>(rows, count, x, k, ahead, chains);
+    if (tokens == 6) return extend_rows<walk, 6, F>(rows, count, x, k, asked, chains);
+    if (tokens == 5) return extend_rows<walk, 5, F>(rows, count, x, k, asked, chains);
+    if (tokens == 4) return extend_rows<walk, 4, F>(rows, count, x, k, asked, chains);
   }
-  if (tokens == 3) return extend_rows<walk, 3, F>(rows, count, x, k, ahead, chains);
-  if (tokens == 2) return extend_rows<walk, 2, F>(rows, count, x, k, ahead, chains);
-  extend_rows<walk, 1, F>(rows, count, x, k, ahead, chains);
+  if (tokens == 3) return extend_rows<walk, 3, F>(rows, count, x, k, asked, chains);
+  if (tokens == 2) return extend_rows<walk, 2, F>(rows, count, x, k, asked, chains);
+  extend_rows<walk, 1, F>(rows, count, x, k, asked, chains);
 }
 
 /// c[i] += c[i + 8] and, where a vector holds several rows by then, c[i] += c[i + 4]: every 128-bit block holds four
@@ -224,8 +243,9 @@ HWY_NOINLINE void matmul_real_once(const MatmulArgs<F>& a) {
   const typename F::Block* rows[panel_rows];
   const float* x[once_tokens];
   const std::size_t n = a.y.rows(), row_bytes = a.w.blocks_per_row() * sizeof(typename F::Block);
-  // In rows of a tile: the next tile, or the next panel where tiles pass more than once.
-  const std::size_t ahead = n <= real_tokens ? row_bytes : row_bytes * panel_rows / real_rows;
+  // Behind a tile lies the next one, or the next panel where tiles pass more than once.
+  const Asked asked{reinterpret_cast<const std::uint8_t*>(a.w.row(0)), a.w.rows() * row_bytes,
+                    row_bytes * (n <= real_tokens ? real_rows : panel_rows)};
   for (std::size_t t = 0; t < n; ++t) x[t] = a.x.values[t].data();
   for (std::size_t row = a.first; row < a.last; row += panel_rows) {
     const RealPanel<F> panel(a, row);
@@ -233,7 +253,7 @@ HWY_NOINLINE void matmul_real_once(const MatmulArgs<F>& a) {
     std::fill_n(&chains[0].c[0][0], n * panel_rows * 16, 0.0f);
     for (std::size_t t = 0, tokens = 0; t < n; t += tokens) {
       tokens = even_part(n - t, real_tokens);
-      extend_rows<Walk::once, F>(tokens, rows, panel.n, x + t, a.w.cols() / 16 * 16, ahead, chains + t);
+      extend_rows<Walk::once, F>(tokens, rows, panel.n, x + t, a.w.cols() / 16 * 16, asked, chains + t);
     }
     panel.finish(0, n, chains);
   }
@@ -258,7 +278,7 @@ HWY_NOINLINE void matmul_real_block(const MatmulArgs<F>& a, std::size_t token, s
         for (std::size_t p = 0; p < panels; ++p) {
           const RealPanel<F> panel(a, row + p * panel_rows);
           panel.rows_at(k, rows);
-          extend_rows<Walk::again, F>(tokens, rows, panel.n, x, run, 0, chains[p] + t);
+          extend_rows<Walk::again, F>(tokens, rows, panel.n, x, run, {}, chains[p] + t);
         }
       }
     }
