@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Per target: asking for weights before they are needed. A core gets more from memory when it asks at two places in turns
-// than in order (docs/benchmarks.md, "Asking ahead"). A matrix is walked in spans; while two of them are used, the next two
+// than in order (docs/design/0004-kernels.md). A matrix is walked in spans; while two of them are used, the next two
 // are asked for, a line of one and a line of the other:
 //
 //   | in use: two spans        | asked for: two spans     |
