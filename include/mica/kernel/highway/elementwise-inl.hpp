@@ -18,6 +18,18 @@ inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 #if MICA_VECTORS
 
+/// exp(x - n ln 2), n being nearest to x / ln 2.
+HWY_INLINE VF exp_between_turns(VF x, VF n) {
+  using C = ExpConstants;
+  const DF d;
+  VF r = hn::NegMulAdd(n, hn::Set(d, C::ln2_high), x);
+  r = hn::NegMulAdd(n, hn::Set(d, C::ln2_low), r);
+  VF p = hn::Set(d, C::taylor[7]);
+  MICA_UNROLL
+  for (std::size_t i = 7; i-- > 0;) p = hn::MulAdd(p, r, hn::Set(d, C::taylor[i]));
+  return p;
+}
+
 /// kernel::exp, lane by lane.
 HWY_INLINE VF exp_lanes(VF x) {
   using C = ExpConstants;
@@ -25,11 +37,7 @@ HWY_INLINE VF exp_lanes(VF x) {
   const VF top = hn::Set(d, C::highest);
   const VF clamped = hn::IfThenElse(hn::Gt(x, top), top, x);
   const VF n = hn::Round(hn::Mul(clamped, hn::Set(d, C::log2_e)));
-  VF r = hn::NegMulAdd(n, hn::Set(d, C::ln2_high), clamped);
-  r = hn::NegMulAdd(n, hn::Set(d, C::ln2_low), r);
-  VF p = hn::Set(d, C::taylor[7]);
-  MICA_UNROLL
-  for (std::size_t i = 7; i-- > 0;) p = hn::MulAdd(p, r, hn::Set(d, C::taylor[i]));
+  const VF p = exp_between_turns(clamped, n);
   const VI exponent = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(DI(), n), hn::Set(DI(), 127)));
   const VF result = hn::Mul(p, hn::BitCast(d, exponent));
   const VF zeroed = hn::IfThenElse(hn::Lt(x, hn::Set(d, C::lowest)), hn::Zero(d), result);
@@ -42,13 +50,8 @@ HWY_INLINE VF exp_up_to_zero(VF x) {
   using C = ExpConstants;
   const DF d;
   const VI n = hn::NearestInt(hn::Mul(x, hn::Set(d, C::log2_e)));
-  const VF turns = hn::ConvertTo(d, n);
-  VF r = hn::NegMulAdd(turns, hn::Set(d, C::ln2_high), x);
-  r = hn::NegMulAdd(turns, hn::Set(d, C::ln2_low), r);
-  VF p = hn::Set(d, C::taylor[7]);
-  MICA_UNROLL
-  for (std::size_t i = 7; i-- > 0;) p = hn::MulAdd(p, r, hn::Set(d, C::taylor[i]));
-  const VF result = hn::BitCast(d, hn::Add(hn::BitCast(DI(), p), hn::ShiftLeft<23>(n)));
+  const VI p = hn::BitCast(DI(), exp_between_turns(x, hn::ConvertTo(d, n)));
+  const VF result = hn::BitCast(d, hn::Add(p, hn::ShiftLeft<23>(n)));
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, C::lowest)), hn::Zero(d), result);
 }
 

@@ -85,19 +85,18 @@ HWY_INLINE void ask(const Asked& asked, std::size_t passed, std::size_t k) {
 template <Walk walk, std::size_t tokens, WeightFormat F>
 HWY_INLINE void extend_tile(const typename F::Block* const* rows, const float* const* x, std::size_t k,
                             std::size_t row, const Asked& asked, RowChains* chains) {
-  constexpr std::size_t some = real_rows;
-  constexpr std::size_t step_bytes = some * 16 * sizeof(typename F::Block) / F::block_size;
-  const typename F::Block* w[some];
+  constexpr std::size_t step_bytes = real_rows * 16 * sizeof(typename F::Block) / F::block_size;
+  const typename F::Block* w[real_rows];
   const float* values[tokens];
-  VF c[tokens][some][parts];
+  VF c[tokens][real_rows][parts];
   MICA_UNROLL
-  for (std::size_t r = 0; r < some; ++r) w[r] = rows[row + r];
+  for (std::size_t r = 0; r < real_rows; ++r) w[r] = rows[row + r];
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) {
     values[t] = x[t];
     MICA_UNROLL
-    for (std::size_t r = 0; r < some; ++r) {
-      if constexpr (walk == Walk::again) prefetch_write(chains[t].c[row + some + r]);
+    for (std::size_t r = 0; r < real_rows; ++r) {
+      if constexpr (walk == Walk::again) prefetch_write(chains[t].c[row + real_rows + r]);
       MICA_UNROLL
       for (std::size_t p = 0; p < parts; ++p) c[t][r][p] = load(chains[t].c[row + r] + p * lanes);
     }
@@ -107,21 +106,21 @@ HWY_INLINE void extend_tile(const typename F::Block* const* rows, const float* c
     if constexpr (walk == Walk::once) ask<tokens, step_bytes>(asked, begin + i / 16 * step_bytes, i);
     MICA_UNROLL
     for (std::size_t p = 0; p < parts; ++p) {
-      VF weights[some];
+      VF weights[real_rows];
       MICA_UNROLL
-      for (std::size_t r = 0; r < some; ++r) weights[r] = values_at(w[r], i + p * lanes);
+      for (std::size_t r = 0; r < real_rows; ++r) weights[r] = values_at(w[r], i + p * lanes);
       MICA_UNROLL
       for (std::size_t t = 0; t < tokens; ++t) {
         const VF v = load(values[t] + i + p * lanes);
         MICA_UNROLL
-        for (std::size_t r = 0; r < some; ++r) c[t][r][p] = hn::MulAdd(weights[r], v, c[t][r][p]);
+        for (std::size_t r = 0; r < real_rows; ++r) c[t][r][p] = hn::MulAdd(weights[r], v, c[t][r][p]);
       }
     }
   }
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) {
     MICA_UNROLL
-    for (std::size_t r = 0; r < some; ++r) {
+    for (std::size_t r = 0; r < real_rows; ++r) {
       MICA_UNROLL
       for (std::size_t p = 0; p < parts; ++p) hn::Store(c[t][r][p], DF(), chains[t].c[row + r] + p * lanes);
     }
