@@ -8,7 +8,7 @@
 #include "kernel/targets.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"
-#include "mica/tensor/packed.hpp"
+#include "mica/tensor/packing.hpp"
 
 namespace mica::test {
 
@@ -48,6 +48,14 @@ struct Product {
     tensor::pack<tensor::Rows16>(tensor::Matrix<F>(blocks.data(), rows, cols),
                                  reinterpret_cast<std::byte*>(packed.data()));
     return run_with<K, tensor::Packed<F>>({packed.data(), rows, cols}, first, last, add);
+  }
+  /// The same with coded rows; empty where they cannot be coded.
+  template <class K>
+  std::vector<float> run_coded(std::size_t first, std::size_t last, bool add) {
+    Guarded<std::byte> coded(tensor::coded_bytes(rows, cols));
+    if (!tensor::code(tensor::Matrix<F>(blocks.data(), rows, cols), coded.data())) return {};
+    const auto* const data = reinterpret_cast<const typename F::Block*>(coded.data());
+    return run_with<K, tensor::Coded<F>>({data, rows, cols}, first, last, add);
   }
   template <class K, class G>
   std::vector<float> run_with(tensor::Matrix<G> w, std::size_t first, std::size_t last, bool add) {

@@ -152,6 +152,64 @@ TEST_CASE("resident weights pack the matrices that may be packed, in panels that
   CHECK(std::memcmp(plain.data(0), content.data(), content.size()) == 0);
 }
 
+TEST_CASE("resident weights code the floats of 16 bits that lose nothing, and read the others as they are") {
+  constexpr std::size_t rows = 1100, cols = 512;
+  std::vector<std::byte> rounded(rows * cols * 2), halves(rounded.size());
+  for (std::size_t i = 0; i < rows * cols; ++i) {
+    const Bfloat weight = to_bfloat(0.001f * static_cast<float>(i * 7919 % 997) - 0.5f);
+    const Half half = to_half(to_float(weight)), odd = i == 1087 * cols + 500 ? Half{0x3C01} : half;
+    std::memcpy(rounded.data() + 2 * i, &half, 2);
+    std::memcpy(halves.data() + 2 * i, &odd, 2);
+  }
+  gguf::Writer writer(8);
+  writer.set("general.architecture", "none");
+  writer.add("coded", format::Id::F16, {cols, rows}, [&](const gguf::Sink& sink) { sink(rounded); });
+  writer.add("odd in its last panel", format::Id::F16, {cols, rows},
+             [&](const gguf::Sink& sink) { sink(halves); });
+  const std::vector<std::byte> bytes = writer.bytes();
+  const gguf::Document document = gguf::parse(bytes, "memory");
+  std::vector<paging::Extent> table;
+  for (const auto& tensor : document.tensors()) {
+    table.push_back({tensor.source, 0, tensor.offset, tensor.bytes, tensor.format.id});
+    table.back().rows = rows;
+    table.back().cols = cols;
+  }
+  budget::Ledger ledger;
+  const paging::Resident<A> pager({document, table, 1}, A(ledger, Account::weights), {});
+  const paging::Resident<A, tensor::FileRows> plain({document, table, 1}, A(ledger, Account::weights), {});
+  CHECK(pager.packed(0));
+  CHECK_FALSE(pager.packed(1));
+  CHECK_FALSE(plain.packed(0));
+  CHECK(std::memcmp(pager.data(1), halves.data(), halves.size()) == 0);
+  CHECK(std::memcmp(plain.data(0), rounded.data(), rounded.size()) == 0);
+  const tensor::Matrix<tensor::Coded<format::F16>> coded(reinterpret_cast<const Half*>(pager.data(0)), rows,
+                                                         cols);
+  std::size_t wrong = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t k = 0; k < cols; ++k) {
+      const Half half = coded.block(r, k);
+      wrong += std::memcmp(&half, rounded.data() + 2 * (r * cols + k), 2) != 0 ? 1 : 0;
+    }
+  }
+  CHECK(wrong == 0);
+
+  for (const bool damaged : {false, true}) {
+    for (auto& extent : table) {
+      extent.checked = true;
+      extent.checksum =
+          io::checksum(std::span(bytes).subspan(extent.offset, extent.bytes)) ^ (damaged ? 1u : 0u);
+    }
+    const auto open = [&] {
+      return paging::Resident<A>({document, table, 1}, A(ledger, Account::weights), {});
+    };
+    if (damaged) {
+      CHECK(refusal(open).code() == ErrorCode::file);
+    } else {
+      CHECK(open().packed(0));
+    }
+  }
+}
+
 TEST_CASE("resident tensors begin on cache lines") {
   const std::vector<std::byte> bytes = odd_tensors().bytes();
   const gguf::Document document = gguf::parse(bytes, "memory");

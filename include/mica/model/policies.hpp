@@ -17,7 +17,7 @@
 #include "mica/kv/segmented.hpp"
 #include "mica/model/observer.hpp"
 #include "mica/paging/mapped.hpp"
-#include "mica/tensor/packed.hpp"
+#include "mica/tensor/any_matrix.hpp"
 
 namespace mica {
 

@@ -2,7 +2,8 @@
 //
 // All weights in memory of our own: read once by direct I/O in large blocks into huge pages, past the page cache, so
 // that they are in memory once and nobody reclaims them behind our back. Matrices are packed on the way, some panels at a
-// time, so that there is never a second copy; those of a packed directory come as they are, and are checked.
+// time, so that there is never a second copy; those of a packed directory come as they are, and are checked. Floats of 16
+// bits are coded (tensor/coded.hpp) where their numbers allow it; the memory that this leaves is never touched.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -22,7 +23,7 @@
 
 namespace mica::paging {
 
-/// Layout: tensor::Rows16 packs what can be packed, tensor::FileRows leaves every row as it is.
+/// Layout: tensor::Rows16 packs what can be packed and codes what can be coded, tensor::FileRows leaves every row as it is.
 template <mica::Allocator A = alloc::Huge, class Layout = tensor::Rows16>
 class Resident {
  public:
@@ -57,12 +58,18 @@ class Resident {
   void read(const Table& table, A allocator, LogSink log);
   static void read_packed(const Extent& tensor, const Source& source, std::span<std::byte> to,
                           std::span<std::byte> panels);
+  /// False where the tensor cannot be coded and has not been read.
+  [[nodiscard]] static bool read_coded(const Table& table, const Extent& tensor, const Source& source,
+                                       std::span<std::byte> to, std::span<std::byte> panels);
   static void read_checked(const Table& table, const Extent& tensor, const Source& source,
                            std::span<std::byte> to);
 
   [[nodiscard]] static bool can_pack(const Extent& tensor) noexcept {
     if constexpr (packs) return tensor::can_pack<Layout>(tensor.format, tensor.rows);
     return false;
+  }
+  [[nodiscard]] static bool may_code(const Extent& tensor) noexcept {
+    return packs && tensor::can_code(tensor.format, tensor.rows, tensor.cols);
   }
   [[nodiscard]] static std::size_t panel_bytes(const Extent& tensor) noexcept {
     return tensor.rows == 0 ? 0 : static_cast<std::size_t>(tensor.bytes / tensor.rows * Layout::rows);
@@ -104,7 +111,7 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
     const Extent& tensor = table.tensors[i];
     const auto bytes = static_cast<std::size_t>(tensor.bytes);
     largest = std::max(largest, bytes);
-    if (packed_[i] && !tensor.packed)
+    if ((packed_[i] && !tensor.packed) || may_code(tensor))
       panels_at_once = std::max({panels_at_once, std::min(panels_bytes, bytes), panel_bytes(tensor)});
   }
   const std::size_t through = std::min(
@@ -129,6 +136,8 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
         const std::span<std::byte> to = weights_.span().subspan(offsets_[i], tensor.bytes);
         if (packed_[i] && !tensor.packed) {
           read_packed(tensor, read_at, to, panels->span());
+        } else if (may_code(tensor) && read_coded(table, tensor, read_at, to, panels->span())) {
+          packed_[i] = true;
         } else {
           read_checked(table, tensor, read_at, to);
         }
@@ -148,6 +157,24 @@ void Resident<A, L>::read_packed(const Extent& tensor, const Source& source, std
       tensor::pack_rows<L>(tensor.format, part, static_cast<std::size_t>(tensor.cols), to.data() + done);
     }
   }
+}
+
+template <mica::Allocator A, class L>
+bool Resident<A, L>::read_coded(const Table& table, const Extent& tensor, const Source& source,
+                                std::span<std::byte> to, std::span<std::byte> panels) {
+  const auto cols = static_cast<std::size_t>(tensor.cols);
+  const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
+  io::Checksum sum;
+  std::byte* at = to.data();
+  for (std::size_t done = 0; done < to.size(); done += step) {
+    const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
+    source(tensor.offset + done, part);
+    if (tensor.checked) sum.add(part);
+    if (!tensor::code_rows(tensor.format, part, cols, at)) return false;
+    at += tensor::coded_bytes(part.size() / panel * L::rows, cols);
+  }
+  MICA_CHECK(!tensor.checked || sum.value() == tensor.checksum, file, damage_text(table.document, tensor));
+  return true;
 }
 
 /// As it lies in the file; the sum is taken while the bytes are in the processor's cache.

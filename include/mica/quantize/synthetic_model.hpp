@@ -79,7 +79,7 @@ namespace detail {
 }
 
 /// Random weights in one format: a stretch of blocks that is encoded once. Rows are cut out of it at random places, so that
-/// writing is copying.
+/// writing is copying. Those in F16 are numbers of BF16, as F16 files of models are that were published in BF16.
 class RandomBlocks {
  public:
   static constexpr std::size_t values = std::size_t{1} << 20;
@@ -94,6 +94,9 @@ class RandomBlocks {
       CounterRng rng(task);
       float row[together];
       for (float& x : row) x = deviation * random_normal(rng);
+      if (id == format::Id::F16) {
+        for (float& x : row) x = to_float(to_bfloat(x));
+      }
       format::encode_rows(id, row, together, {}, std::span(bytes_).subspan(task * task_bytes, task_bytes));
     });
   }

@@ -5,9 +5,40 @@
 #pragma once
 
 #include "mica/base/visit.hpp"
-#include "mica/tensor/packed.hpp"
+#include "mica/tensor/coded.hpp"
 
 namespace mica::tensor {
+
+namespace detail {
+
+template <class F>
+struct PackedForm {
+  using type = TypeList<>;
+};
+template <PackableFormat F>
+requires(!is_packed<F>) struct PackedForm<F> {
+  using type = TypeList<Packed<F>>;
+};
+template <CodableFormat F>
+struct PackedForm<F> {
+  using type = TypeList<Coded<F>>;
+};
+
+template <class List, class... Fs>
+struct AndPacked;
+template <class List>
+struct AndPacked<List, TypeList<>> {
+  using type = List;
+};
+template <class List, class First, class... Rest>
+struct AndPacked<List, TypeList<First, Rest...>>
+    : AndPacked<Concat<List, typename PackedForm<First>::type>, TypeList<Rest...>> {};
+
+}  // namespace detail
+
+/// The formats of a list and their packed or coded forms: what a matrix may be once a pager has changed some.
+template <class List>
+using AndPacked = typename detail::AndPacked<List, List>::type;
 
 /// (rows, cols) weights in one format of List. An empty one (no rows) stands for a tensor that a model does not have.
 template <class List>
@@ -15,8 +46,8 @@ class AnyMatrix {
  public:
   AnyMatrix() noexcept = default;
 
-  /// `id` must be in the list: the door that reads the file checks it. A packed matrix needs the packed
-  /// form of its format there (AndPacked).
+  /// `id` must be in the list: the door that reads the file checks it. A packed matrix, or a coded one,
+  /// needs that form of its format there (AndPacked).
   AnyMatrix(format::Id id, const std::byte* data, std::size_t rows, std::size_t cols,
             bool packed = false) noexcept
       : id_(id), packed_(packed), data_(data), rows_(rows), cols_(cols) {}

@@ -4,7 +4,6 @@
 // blocks; only who walks over memory sees the difference.
 #pragma once
 
-#include "mica/base/type_list.hpp"
 #include "mica/tensor/matrix.hpp"
 #include "mica/tensor/rows16.hpp"
 
@@ -21,33 +20,6 @@ template <class F>
 inline constexpr bool is_packed = false;
 template <class F, class L>
 inline constexpr bool is_packed<Packed<F, L>> = true;
-
-namespace detail {
-
-template <class F>
-struct PackedForm {
-  using type = TypeList<>;
-};
-template <PackableFormat F>
-requires(!is_packed<F>) struct PackedForm<F> {
-  using type = TypeList<Packed<F>>;
-};
-
-template <class List, class... Fs>
-struct AndPacked;
-template <class List>
-struct AndPacked<List, TypeList<>> {
-  using type = List;
-};
-template <class List, class First, class... Rest>
-struct AndPacked<List, TypeList<First, Rest...>>
-    : AndPacked<Concat<List, typename PackedForm<First>::type>, TypeList<Rest...>> {};
-
-}  // namespace detail
-
-/// The formats of a list and their packed forms: what a matrix may be once a pager has packed some.
-template <class List>
-using AndPacked = typename detail::AndPacked<List, List>::type;
 
 /// (rows, cols) weights: panels of L::rows rows, then the rows that are left, in the layout of the file.
 template <PackableFormat F, PackLayout L>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packing and its inverse for formats that are known at run time: for who moves rows between files and memory. Kernels never
-// come here.
+// Packing and its inverse, and coding, for formats that are known at run time: for who moves rows between files and memory.
+// Kernels never come here.
 #pragma once
 
 #include "mica/base/visit.hpp"
 #include "mica/format/lists.hpp"
-#include "mica/tensor/packed.hpp"
+#include "mica/tensor/coded.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -56,6 +56,35 @@ void unpack_rows(format::Id id, std::span<const std::byte> packed, std::size_t c
       }
     }
   });
+}
+
+/// Whether rows of that format and width can be coded, if their numbers allow it, and so many of them are.
+[[nodiscard]] inline bool can_code(format::Id id, std::uint64_t rows, std::uint64_t cols) noexcept {
+  bool codable = false;
+  visit_id<format::All>(id, [&](auto type) { codable = CodableFormat<typename decltype(type)::type>; });
+  return codable && rows >= CodedPanel::rows && cols <= CodedPanel::max_cols &&
+         CodedPanel::fits(static_cast<std::size_t>(cols));
+}
+
+/// Bytes of so many rows that are coded: whole panels, and rows as in the file.
+[[nodiscard]] inline std::size_t coded_bytes(std::size_t rows, std::size_t cols) noexcept {
+  return rows / CodedPanel::rows * CodedPanel::bytes(cols) + rows % CodedPanel::rows * cols * sizeof(Half);
+}
+
+/// Codes rows of `cols` values, whole panels and perhaps the last rows of a matrix, to coded_bytes() that do not overlap them.
+/// False where they cannot be coded. Requires can_code().
+[[nodiscard]] inline bool code_rows(format::Id id, std::span<const std::byte> rows, std::size_t cols,
+                                    std::byte* to) noexcept {
+  bool coded = false;
+  visit_id<format::All>(id, [&](auto type) {
+    using F = typename decltype(type)::type;
+    if constexpr (CodableFormat<F>) {
+      using Block = typename F::Block;
+      const auto* const first = reinterpret_cast<const Block*>(rows.data());
+      coded = code(Matrix<F>(first, rows.size() / (cols * sizeof(Block)), cols), to);
+    }
+  });
+  return coded;
 }
 
 }  // namespace mica::tensor

@@ -39,17 +39,24 @@ HWY_INLINE float round_row(const T* row, std::uint8_t* HWY_RESTRICT codes) {
   return by.scale;
 }
 
+/// Sixteen rows; row(r): 256 values of row r.
+template <class Row>
+HWY_INLINE void round_panel(const Row& row, Panel<EightBits>& panel) {
+  alignas(64) std::uint8_t codes[panel_rows][fast8_group];
+  for (std::size_t r = 0; r < panel_rows; ++r) panel.scales.d[0][r] = round_row(row(r), codes[r]);
+  set_lines(codes, fast8_group, panel);
+}
+
 template <WeightFormat F>
 void matmul_real_fast8(const MatmulArgs<F>& a) {
   const auto fill = [&](std::size_t p, std::size_t b, std::size_t, Panel<EightBits>& panel) HWY_ATTR {
-    alignas(64) std::uint8_t codes[panel_rows][fast8_group];
-    for (std::size_t r = 0; r < panel_rows; ++r) {
+    const auto row_of = [&](std::size_t r) HWY_ATTR {
       const auto* const row = a.w.row(HWY_MIN(p * panel_rows + r, a.last - 1)) + b * fast8_group;
       for (std::size_t line = 0; line < fast8_group * sizeof(*row); line += 64)
         prefetch(row + fast8_group, line);
-      panel.scales.d[0][r] = round_row(row, codes[r]);
-    }
-    set_lines(codes, fast8_group, panel);
+      return row;
+    };
+    round_panel(row_of, panel);
   };
   multiply_panels<EightBits>({a.x.codes, a.y, a.w.cols() / fast8_group, a.first, a.last, a.add}, fill);
 }

@@ -5,8 +5,6 @@
 #include "mica/kernel/highway/dispatch.hpp"
 
 MICA_INSTANTIATE_MATMUL(mica::format::F32)
-MICA_INSTANTIATE_MATMUL(mica::format::F16)
-MICA_INSTANTIATE_MATMUL(mica::format::BF16)
 MICA_INSTANTIATE_MATMUL(mica::format::NF4)
 
 namespace mica::kernel::highway {

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: products with coded rows (tensor/coded.hpp). A table of sixteen bytes turns codes into high bytes, which meet
+// their low bytes; what that gives are floats without their lower halves, sixteen values of k to a chain as in real-inl.hpp.
+//
+//   few tokens     four rows at a time go from memory to the chains, one stream per panel
+//   many tokens    sixteen rows become floats on the stack, some of k at a time, and the rest is as in real-inl.hpp
+
+#if defined(MICA_KERNEL_HIGHWAY_CODED_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_CODED_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_CODED_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_CODED_INL_HPP
+#endif
+
+#include "mica/kernel/highway/fast8_real-inl.hpp"
+#include "mica/kernel/highway/real-inl.hpp"
+
+#if MICA_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+using tensor::CodedPanel;
+static_assert(CodedPanel::rows == panel_rows);
+
+/// High bytes of one step of a quad.
+struct StepBytes {
+  alignas(64) std::uint8_t high[CodedPanel::quad_rows][CodedPanel::step];
+};
+
+/// A table of sixteen bytes in every block of a vector.
+HWY_INLINE VU8 listed_bytes(const std::byte* panel) {
+  return hn::LoadDup128(DU8(), reinterpret_cast<const CodedPanel::Head*>(panel)->high);
+}
+
+/// Bytes [p * 4 * lanes, ...) of row r of a step, by the table alone.
+template <std::size_t r>
+HWY_INLINE VU8 high_bytes(const std::uint8_t* step, std::size_t p, VU8 table) {
+  const VU8 codes = hn::LoadU(DU8(), step + CodedPanel::codes_at + r / 2 * CodedPanel::step + p * 4 * lanes);
+  return hn::TableLookupBytes(table, nibble<r % 2 != 0>(codes));
+}
+
+/// All high bytes of a step, mended. Functions that are no templates would be compiled in every unit: Mends is CodedPanel's.
+template <class Mends>
+HWY_NOINLINE void mend_step(const std::uint8_t* step, VU8 table, const Mends& mends, StepBytes& out) {
+  for (std::size_t p = 0; p < parts; ++p) {
+    const auto put = [&](auto r) HWY_ATTR {
+      hn::StoreU(high_bytes<decltype(r)::value>(step, p, table), DU8(), out.high[r] + p * 4 * lanes);
+    };
+    put(std::integral_constant<std::size_t, 0>());
+    put(std::integral_constant<std::size_t, 1>());
+    put(std::integral_constant<std::size_t, 2>());
+    put(std::integral_constant<std::size_t, 3>());
+  }
+  for (const auto* mend = mends.begin; mend != mends.end; ++mend)
+    out.high[mend->row()][mend->place()] = mend->high();
+}
+
+/// Values [16 i + p * lanes, 16 i + (p + 1) * lanes) of a step in w[i], from the bytes of part p.
+HWY_INLINE void join_bytes(VU8 low, VU8 high, VF (&w)[4]) {
+  const DF d;
+  const VU first = hn::BitCast(DU(), hn::InterleaveLower(DU8(), low, high)),
+           second = hn::BitCast(DU(), hn::InterleaveUpper(DU8(), low, high));
+  const VU upper = hn::Set(DU(), 0xFFFF0000u);
+  w[0] = hn::BitCast(d, hn::ShiftLeft<16>(first));
+  w[1] = hn::BitCast(d, hn::And(first, upper));
+  w[2] = hn::BitCast(d, hn::ShiftLeft<16>(second));
+  w[3] = hn::BitCast(d, hn::And(second, upper));
+}
+
+/// Row r of a step: its high bytes from the table, or from `mended`.
+template <std::size_t r, bool mended>
+HWY_INLINE void step_values(const std::uint8_t* step, std::size_t p, VU8 table, const StepBytes& bytes,
+                            VF (&w)[4]) {
+  const VU8 low = hn::LoadU(DU8(), step + r * CodedPanel::step + p * 4 * lanes);
+  if constexpr (mended) {
+    join_bytes(low, hn::Load(DU8(), bytes.high[r] + p * 4 * lanes), w);
+  } else {
+    join_bytes(low, high_bytes<r>(step, p, table), w);
+  }
+}
+
+/// The spans of ahead-inl.hpp, in steps from the beginning of a matrix.
+struct CodedWalk {
+  static constexpr std::size_t span = least_span / CodedPanel::step_bytes + 1;
+
+  const std::uint8_t* data;
+  std::size_t steps;  // of all panels
+
+  /// Steps from number `at` on that one Ahead serves, half a step further for each.
+  [[nodiscard]] HWY_INLINE static std::size_t together(std::size_t at) { return 2 * span - at % (2 * span); }
+  [[nodiscard]] HWY_INLINE Ahead ahead_of(std::size_t at) const {
+    return Ahead::of(data, at * CodedPanel::step_bytes, steps * CodedPanel::step_bytes,
+                     span * CodedPanel::step_bytes);
+  }
+};
+
+/// Asks for the part of what a step has that falls to row r of four, a line at a time.
+template <std::size_t r>
+HWY_INLINE void ask_for_row(const Ahead& ahead) {
+  constexpr std::size_t lines = CodedPanel::step_bytes / 64;
+  stay_here();
+  MICA_UNROLL
+  for (std::size_t line = lines * r / CodedPanel::quad_rows; line < lines * (r + 1) / CodedPanel::quad_rows;
+       ++line)
+    prefetch(ahead.place[line % 2], line / 2 * 64);
+}
+
+/// The next step's places.
+HWY_INLINE void go_on(Ahead& ahead) {
+  for (const std::uint8_t*& place : ahead.place) place += CodedPanel::step_bytes / 2;
+}
+
+/// Tokens that meet the rows as they come from memory: their chains fill the registers.
+inline constexpr std::size_t coded_few_tokens = parts == 1 ? 4 : 1;
+
+template <std::size_t tokens>
+using QuadChains = VF[tokens][CodedPanel::quad_rows][parts];
+
+/// Four rows of a step times 64 activations of every token, from value k on.
+template <bool mended, std::size_t tokens>
+HWY_INLINE void extend_quad(const std::uint8_t* step, VU8 table, const StepBytes& bytes, const Ahead& ahead,
+                            const float* const* x, std::size_t k, QuadChains<tokens>& c) {
+  MICA_UNROLL
+  for (std::size_t p = 0; p < parts; ++p) {
+    const auto add_row = [&](auto row) HWY_ATTR {
+      constexpr std::size_t r = decltype(row)::value;
+      VF w[4];
+      if (p == 0) ask_for_row<r>(ahead);
+      step_values<r, mended>(step, p, table, bytes, w);
+      MICA_UNROLL
+      for (std::size_t t = 0; t < tokens; ++t) {
+        MICA_UNROLL
+        for (std::size_t i = 0; i < 4; ++i)
+          c[t][r][p] = hn::MulAdd(w[i], load(x[t] + k + 16 * i + p * lanes), c[t][r][p]);
+      }
+    };
+    add_row(std::integral_constant<std::size_t, 0>());
+    add_row(std::integral_constant<std::size_t, 1>());
+    add_row(std::integral_constant<std::size_t, 2>());
+    add_row(std::integral_constant<std::size_t, 3>());
+  }
+}
+
+/// The chains of one quad, from nothing. `at`: its first step.
+template <std::size_t tokens>
+HWY_NOINLINE void quad_chains(const CodedWalk& walk, std::size_t at, const std::byte* panel, std::size_t quad,
+                              std::size_t cols, const float* const* activations, RowChains* chains) {
+  const VU8 table = listed_bytes(panel);
+  const std::uint8_t* w = walk.data + at * CodedPanel::step_bytes;
+  const std::size_t steps = cols / CodedPanel::step;
+  auto mends = CodedPanel::mends(panel, quad);
+  const float* x[tokens];
+  QuadChains<tokens> c;
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    x[t] = activations[t];
+    MICA_UNROLL
+    for (auto& row : c[t]) {
+      MICA_UNROLL
+      for (VF& chain : row) chain = hn::Zero(DF());
+    }
+  }
+  StepBytes bytes;
+  for (std::size_t s = 0; s < steps;) {
+    Ahead ahead = walk.ahead_of(at + s);
+    const std::size_t end = HWY_MIN(steps, s + walk.together(at + s));
+    const std::size_t stop = mends.begin == mends.end ? end : HWY_MIN(end, mends.begin->step());
+    for (; s < stop; ++s, w += CodedPanel::step_bytes, go_on(ahead))
+      extend_quad<false, tokens>(w, table, bytes, ahead, x, s * CodedPanel::step, c);
+    if (s == end) continue;
+    const auto* const first = mends.begin;
+    while (mends.begin != mends.end && mends.begin->step() == s) ++mends.begin;
+    mend_step(w, table, CodedPanel::Mends{first, mends.begin}, bytes);
+    extend_quad<true, tokens>(w, table, bytes, ahead, x, s * CodedPanel::step, c);
+    ++s, w += CodedPanel::step_bytes;
+  }
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t) {
+    MICA_UNROLL
+    for (std::size_t r = 0; r < CodedPanel::quad_rows; ++r) {
+      MICA_UNROLL
+      for (std::size_t p = 0; p < parts; ++p)
+        hn::Store(c[t][r][p], DF(), chains[t].c[quad * CodedPanel::quad_rows + r] + p * lanes);
+    }
+  }
+}
+
+/// The outputs of a panel that a slice asks for.
+HWY_INLINE void finish_panel(const RowChains& chains, std::size_t p, std::size_t first, std::size_t last,
+                             bool add, float* y) {
+  alignas(64) float products[panel_rows];
+  finish_rows(chains, panel_rows, false, products);
+  for (std::size_t r = HWY_MAX(first, p * panel_rows); r < HWY_MIN(last, (p + 1) * panel_rows); ++r)
+    y[r] = add ? y[r] + products[r - p * panel_rows] : products[r - p * panel_rows];
+}
+
+/// All tokens, at most coded_few_tokens, and rows [a.first, end).
+template <std::size_t tokens, class C>
+HWY_NOINLINE void matmul_coded_once(const MatmulArgs<C>& a, std::size_t end) {
+  const std::size_t cols = a.w.cols(), steps = CodedPanel::quad_steps(cols, CodedPanel::quads);
+  const CodedWalk walk{reinterpret_cast<const std::uint8_t*>(a.w.panel(0)),
+                       a.w.packed_rows() / panel_rows * steps};
+  const float* x[tokens];
+  for (std::size_t t = 0; t < tokens; ++t) x[t] = a.x.values[t].data();
+  for (std::size_t p = a.first / panel_rows; p * panel_rows < end; ++p) {
+    const std::byte* const panel = a.w.panel(p);
+    prefetch(panel, CodedPanel::bytes(cols));  // the next one's head
+    for (std::size_t s = 0; s < CodedPanel::head_steps(cols); ++s) {
+      const Ahead ahead = walk.ahead_of(p * steps + s);
+      ask_for_row<0>(ahead);
+      ask_for_row<1>(ahead);
+      ask_for_row<2>(ahead);
+      ask_for_row<3>(ahead);
+    }
+    RowChains chains[tokens];
+    for (std::size_t quad = 0; quad < CodedPanel::quads; ++quad)
+      quad_chains<tokens>(walk, p * steps + CodedPanel::quad_steps(cols, quad), panel, quad, cols, x, chains);
+    for (std::size_t t = 0; t < tokens; ++t) finish_panel(chains[t], p, a.first, end, a.add, a.y[t].data());
+  }
+}
+
+/// Some values of all rows of a panel, in whole steps.
+struct CodedRun {
+  const std::byte* panel;
+  std::size_t cols, k, n;
+
+  [[nodiscard]] HWY_INLINE const std::uint8_t* steps_of(std::size_t quad) const {
+    return reinterpret_cast<const std::uint8_t*>(panel) + CodedPanel::quad_at(cols, quad) +
+           k / CodedPanel::step * CodedPanel::step_bytes;
+  }
+};
+
+/// Row r of a run goes to out + r * stride. What lies as `next` is asked for.
+template <std::size_t stride>
+HWY_NOINLINE void decode_run(const CodedRun& run, const CodedRun& next, float* out) {
+  const VU8 table = listed_bytes(run.panel);
+  const std::size_t first = run.k / CodedPanel::step, steps = run.n / CodedPanel::step;
+  for (std::size_t quad = 0; quad < CodedPanel::quads; ++quad) {
+    const std::uint8_t *step = run.steps_of(quad), *ask = next.steps_of(quad);
+    float* const rows = out + quad * CodedPanel::quad_rows * stride;
+    for (std::size_t s = 0; s < steps; ++s, step += CodedPanel::step_bytes, ask += CodedPanel::step_bytes) {
+      const auto put_row = [&](auto row) HWY_ATTR {
+        constexpr std::size_t r = decltype(row)::value;
+        MICA_UNROLL
+        for (std::size_t p = 0; p < parts; ++p) {
+          VF w[4];
+          const VU8 low = hn::LoadU(DU8(), step + r * CodedPanel::step + p * 4 * lanes);
+          join_bytes(low, high_bytes<r>(step, p, table), w);
+          MICA_UNROLL
+          for (std::size_t i = 0; i < 4; ++i)
+            hn::StoreU(w[i], DF(), rows + r * stride + s * CodedPanel::step + 16 * i + p * lanes);
+        }
+      };
+      for (std::size_t line = 0; line < CodedPanel::step_bytes; line += 64) prefetch(ask, line);
+      put_row(std::integral_constant<std::size_t, 0>());
+      put_row(std::integral_constant<std::size_t, 1>());
+      put_row(std::integral_constant<std::size_t, 2>());
+      put_row(std::integral_constant<std::size_t, 3>());
+    }
+    const auto [begin, end] = CodedPanel::mends(run.panel, quad, first, first + steps);
+    for (const auto* mend = begin; mend != end; ++mend) {
+      float& value = rows[mend->row() * stride + (mend->step() - first) * CodedPanel::step +
+                          CodedPanel::value(mend->place())];
+      std::uint32_t bits;
+      hwy::CopyBytes<4>(&value, &bits);
+      bits = (bits & 0x00FF0000u) | static_cast<std::uint32_t>(mend->high()) << 24;
+      hwy::CopyBytes<4>(&bits, &value);
+    }
+  }
+}
+
+/// Up to real_block tokens, beginning at `token`, and rows [a.first, end).
+template <class C>
+HWY_NOINLINE void matmul_coded_block(const MatmulArgs<C>& a, std::size_t end, std::size_t token,
+                                     std::size_t n) {
+  RowChains chains[real_block + 1];  // one more: the last tile asks for what is behind its chains
+  alignas(64) float values[panel_rows][real_run];
+  const float* rows[panel_rows];
+  const float* x[real_tokens];
+  const std::size_t cols = a.w.cols();
+  for (std::size_t r = 0; r < panel_rows; ++r) rows[r] = values[r];
+  for (std::size_t p = a.first / panel_rows; p * panel_rows < end; ++p) {
+    std::fill_n(&chains[0].c[0][0], n * panel_rows * 16, 0.0f);
+    for (std::size_t k = 0, run = 0; k < cols; k += run) {
+      run = HWY_MIN(cols - k, real_run);
+      const CodedRun now{a.w.panel(p), cols, k, run};
+      const bool last = k + run == cols;
+      decode_run<real_run>(now, {last ? a.w.panel(p + 1) : a.w.panel(p), cols, last ? 0 : k + run, run},
+                           values[0]);
+      for (std::size_t t = 0, tokens = 0; t < n; t += tokens) {
+        tokens = even_part(n - t, real_tokens);
+        for (std::size_t i = 0; i < tokens; ++i) x[i] = a.x.values[token + t + i].data() + k;
+        extend_rows<Walk::again, format::F32>(tokens, rows, panel_rows, x, run, {}, chains + t);
+      }
+    }
+    for (std::size_t t = 0; t < n; ++t)
+      finish_panel(chains[t], p, a.first, end, a.add, a.y[token + t].data());
+  }
+}
+
+/// Many tokens by kernel/fast8.hpp.
+template <class C>
+void matmul_coded_fast8(const MatmulArgs<C>& a, std::size_t end) {
+  const auto fill = [&](std::size_t p, std::size_t b, std::size_t, Panel<EightBits>& panel) HWY_ATTR {
+    alignas(64) float values[panel_rows][fast8_group];
+    const CodedRun run{a.w.panel(p), a.w.cols(), b * fast8_group, fast8_group};
+    decode_run<fast8_group>(run, {run.panel, run.cols, run.k + run.n, run.n}, values[0]);
+    round_panel([&](std::size_t r) { return values[r]; }, panel);
+  };
+  multiply_panels<EightBits>({a.x.codes, a.y, a.w.cols() / fast8_group, a.first, end, a.add}, fill);
+}
+
+template <class C>
+void matmul_coded(const MatmulArgs<C>& a) {
+  using F = typename C::File;
+  const std::size_t n = a.y.rows(), coded = a.w.packed_rows(), end = HWY_MIN(a.last, coded);
+  if (a.last > coded) {  // the rows that no panel holds
+    const std::size_t first = HWY_MAX(a.first, coded) - coded;
+    const MatmulArgs<F> tail{a.w.tail(),     a.x,  a.y.cols(coded, a.w.rows() - coded), first,
+                             a.last - coded, a.add};
+    is_fast8(a) ? matmul_real_fast8(tail) : matmul_real(tail);
+  }
+  if (a.first >= end) return;
+  if (is_fast8(a)) return matmul_coded_fast8(a, end);
+  if (n == 1) return matmul_coded_once<1>(a, end);
+  if constexpr (coded_few_tokens == 4) {
+    if (n == 2) return matmul_coded_once<2>(a, end);
+    if (n == 3) return matmul_coded_once<3>(a, end);
+    if (n == 4) return matmul_coded_once<4>(a, end);
+  }
+  for (std::size_t t = 0, tokens = 0; t < n; t += tokens) {
+    tokens = even_part(n - t, real_block);
+    matmul_coded_block(a, end, t, tokens);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
+#endif

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Unit: products with floats of 16 bits, as they lie in files and coded.
+
+#include "mica/kernel/highway/dispatch.hpp"
+
+MICA_INSTANTIATE_CODED(mica::format::F16)
+MICA_INSTANTIATE_CODED(mica::format::BF16)
