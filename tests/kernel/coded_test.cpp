@@ -40,7 +40,7 @@ void check_coded(test::Product<F>& product, std::size_t first, std::size_t last,
 TEST_CASE_TEMPLATE("products with coded rows equal those with the file's", F, format::F16, format::BF16) {
   CounterRng rng(1);
   for (const std::size_t cols : {64, 128, 1088, 2176}) {
-    for (const std::size_t tokens : {1, 2, 5, 7, 17, 41}) {
+    for (const std::size_t tokens : {1, 2, 3, 4, 5, 7, 17, 41}) {
       for (const std::size_t odd : {700, 100000}) {
         test::Product<F> product(35, cols, tokens, rng);
         fill_rounded(product, rng, odd);
