@@ -30,6 +30,15 @@ struct StepBytes {
   alignas(64) std::uint8_t high[CodedPanel::quad_rows][CodedPanel::step];
 };
 
+/// Calls f(std::integral_constant<std::size_t, r>()) for the rows of a quad.
+template <class F>
+HWY_INLINE void for_quad_rows(const F& f) {
+  f(std::integral_constant<std::size_t, 0>());
+  f(std::integral_constant<std::size_t, 1>());
+  f(std::integral_constant<std::size_t, 2>());
+  f(std::integral_constant<std::size_t, 3>());
+}
+
 /// A table of sixteen bytes in every block of a vector.
 HWY_INLINE VU8 listed_bytes(const std::byte* panel) {
   return hn::LoadDup128(DU8(), reinterpret_cast<const CodedPanel::Head*>(panel)->high);
@@ -46,13 +55,9 @@ HWY_INLINE VU8 high_bytes(const std::uint8_t* step, std::size_t p, VU8 table) {
 template <class Mends>
 HWY_NOINLINE void mend_step(const std::uint8_t* step, VU8 table, const Mends& mends, StepBytes& out) {
   for (std::size_t p = 0; p < parts; ++p) {
-    const auto put = [&](auto r) HWY_ATTR {
+    for_quad_rows([&](auto r) HWY_ATTR {
       hn::StoreU(high_bytes<decltype(r)::value>(step, p, table), DU8(), out.high[r] + p * 4 * lanes);
-    };
-    put(std::integral_constant<std::size_t, 0>());
-    put(std::integral_constant<std::size_t, 1>());
-    put(std::integral_constant<std::size_t, 2>());
-    put(std::integral_constant<std::size_t, 3>());
+    });
   }
   for (const auto* mend = mends.begin; mend != mends.end; ++mend)
     out.high[mend->row()][mend->place()] = mend->high();
@@ -70,16 +75,10 @@ HWY_INLINE void join_bytes(VU8 low, VU8 high, VF (&w)[4]) {
   w[3] = hn::BitCast(d, hn::And(second, upper));
 }
 
-/// Row r of a step: its high bytes from the table, or from `mended`.
-template <std::size_t r, bool mended>
-HWY_INLINE void step_values(const std::uint8_t* step, std::size_t p, VU8 table, const StepBytes& bytes,
-                            VF (&w)[4]) {
-  const VU8 low = hn::LoadU(DU8(), step + r * CodedPanel::step + p * 4 * lanes);
-  if constexpr (mended) {
-    join_bytes(low, hn::Load(DU8(), bytes.high[r] + p * 4 * lanes), w);
-  } else {
-    join_bytes(low, high_bytes<r>(step, p, table), w);
-  }
+/// Row r of a step, whose high bytes are known.
+template <std::size_t r>
+HWY_INLINE void step_values(const std::uint8_t* step, std::size_t p, VU8 high, VF (&w)[4]) {
+  join_bytes(hn::LoadU(DU8(), step + r * CodedPanel::step + p * 4 * lanes), high, w);
 }
 
 /// The spans of ahead-inl.hpp, in steps from the beginning of a matrix.
@@ -125,22 +124,24 @@ HWY_INLINE void extend_quad(const std::uint8_t* step, VU8 table, const StepBytes
                             const float* const* x, std::size_t k, QuadChains<tokens>& c) {
   MICA_UNROLL
   for (std::size_t p = 0; p < parts; ++p) {
-    const auto add_row = [&](auto row) HWY_ATTR {
+    for_quad_rows([&](auto row) HWY_ATTR {
       constexpr std::size_t r = decltype(row)::value;
-      VF w[4];
       if (p == 0) ask_for_row<r>(ahead);
-      step_values<r, mended>(step, p, table, bytes, w);
+      VU8 high;
+      if constexpr (mended) {
+        high = hn::Load(DU8(), bytes.high[r] + p * 4 * lanes);
+      } else {
+        high = high_bytes<r>(step, p, table);
+      }
+      VF w[4];
+      step_values<r>(step, p, high, w);
       MICA_UNROLL
       for (std::size_t t = 0; t < tokens; ++t) {
         MICA_UNROLL
         for (std::size_t i = 0; i < 4; ++i)
           c[t][r][p] = hn::MulAdd(w[i], load(x[t] + k + 16 * i + p * lanes), c[t][r][p]);
       }
-    };
-    add_row(std::integral_constant<std::size_t, 0>());
-    add_row(std::integral_constant<std::size_t, 1>());
-    add_row(std::integral_constant<std::size_t, 2>());
-    add_row(std::integral_constant<std::size_t, 3>());
+    });
   }
 }
 
@@ -188,13 +189,13 @@ HWY_NOINLINE void quad_chains(const CodedWalk& walk, std::size_t at, const std::
   }
 }
 
-/// The outputs of a panel that a slice asks for.
-HWY_INLINE void finish_panel(const RowChains& chains, std::size_t p, std::size_t first, std::size_t last,
-                             bool add, float* y) {
+/// The outputs of panel p for one token.
+template <class C>
+HWY_INLINE void finish_panel(const MatmulArgs<C>& a, std::size_t p, std::size_t token,
+                             const RowChains& chains) {
   alignas(64) float products[panel_rows];
   finish_rows(chains, panel_rows, false, products);
-  for (std::size_t r = HWY_MAX(first, p * panel_rows); r < HWY_MIN(last, (p + 1) * panel_rows); ++r)
-    y[r] = add ? y[r] + products[r - p * panel_rows] : products[r - p * panel_rows];
+  write_panel(a, p, token, products);
 }
 
 /// All tokens, at most coded_few_tokens, and rows [a.first, end).
@@ -210,15 +211,12 @@ HWY_NOINLINE void matmul_coded_once(const MatmulArgs<C>& a, std::size_t end) {
     prefetch(panel, CodedPanel::bytes(cols));  // the next one's head
     for (std::size_t s = 0; s < CodedPanel::head_steps(cols); ++s) {
       const Ahead ahead = walk.ahead_of(p * steps + s);
-      ask_for_row<0>(ahead);
-      ask_for_row<1>(ahead);
-      ask_for_row<2>(ahead);
-      ask_for_row<3>(ahead);
+      for_quad_rows([&](auto r) HWY_ATTR { ask_for_row<decltype(r)::value>(ahead); });
     }
     RowChains chains[tokens];
     for (std::size_t quad = 0; quad < CodedPanel::quads; ++quad)
       quad_chains<tokens>(walk, p * steps + CodedPanel::quad_steps(cols, quad), panel, quad, cols, x, chains);
-    for (std::size_t t = 0; t < tokens; ++t) finish_panel(chains[t], p, a.first, end, a.add, a.y[t].data());
+    for (std::size_t t = 0; t < tokens; ++t) finish_panel(a, p, t, chains[t]);
   }
 }
 
@@ -242,23 +240,18 @@ HWY_NOINLINE void decode_run(const CodedRun& run, const CodedRun& next, float* o
     const std::uint8_t *step = run.steps_of(quad), *ask = next.steps_of(quad);
     float* const rows = out + quad * CodedPanel::quad_rows * stride;
     for (std::size_t s = 0; s < steps; ++s, step += CodedPanel::step_bytes, ask += CodedPanel::step_bytes) {
-      const auto put_row = [&](auto row) HWY_ATTR {
+      for (std::size_t line = 0; line < CodedPanel::step_bytes; line += 64) prefetch(ask, line);
+      for_quad_rows([&](auto row) HWY_ATTR {
         constexpr std::size_t r = decltype(row)::value;
         MICA_UNROLL
         for (std::size_t p = 0; p < parts; ++p) {
           VF w[4];
-          const VU8 low = hn::LoadU(DU8(), step + r * CodedPanel::step + p * 4 * lanes);
-          join_bytes(low, high_bytes<r>(step, p, table), w);
+          step_values<r>(step, p, high_bytes<r>(step, p, table), w);
           MICA_UNROLL
           for (std::size_t i = 0; i < 4; ++i)
             hn::StoreU(w[i], DF(), rows + r * stride + s * CodedPanel::step + 16 * i + p * lanes);
         }
-      };
-      for (std::size_t line = 0; line < CodedPanel::step_bytes; line += 64) prefetch(ask, line);
-      put_row(std::integral_constant<std::size_t, 0>());
-      put_row(std::integral_constant<std::size_t, 1>());
-      put_row(std::integral_constant<std::size_t, 2>());
-      put_row(std::integral_constant<std::size_t, 3>());
+      });
     }
     const auto [begin, end] = CodedPanel::mends(run.panel, quad, first, first + steps);
     for (const auto* mend = begin; mend != end; ++mend) {
@@ -296,8 +289,7 @@ HWY_NOINLINE void matmul_coded_block(const MatmulArgs<C>& a, std::size_t end, st
         extend_rows<Walk::again, format::F32>(tokens, rows, panel_rows, x, run, {}, chains + t);
       }
     }
-    for (std::size_t t = 0; t < n; ++t)
-      finish_panel(chains[t], p, a.first, end, a.add, a.y[token + t].data());
+    for (std::size_t t = 0; t < n; ++t) finish_panel(a, p, token + t, chains[t]);
   }
 }
 

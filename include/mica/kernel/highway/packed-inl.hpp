@@ -241,12 +241,7 @@ HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::siz
   const PackedPanels w{reinterpret_cast<const std::uint8_t*>(a.w.panel(0)), blocks,
                        a.w.packed_rows() * blocks * sizeof(typename F::Block)};
   packed_panel<F>(w, p, a.x.codes, token, y);
-  const std::size_t first = HWY_MAX(a.first, p * panel_rows), last = HWY_MIN(a.last, (p + 1) * panel_rows);
-  for (std::size_t t = 0; t < tokens; ++t) {
-    float* const out = a.y[token + t].data();
-    const float* const products = y[t] - p * panel_rows;
-    for (std::size_t r = first; r < last; ++r) out[r] = a.add ? out[r] + products[r] : products[r];
-  }
+  for (std::size_t t = 0; t < tokens; ++t) write_panel(a, p, token + t, y[t]);
 }
 
 /// Up to this many tokens meet a panel four at a time: it comes from memory once and from the cache again.

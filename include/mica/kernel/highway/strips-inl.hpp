@@ -30,8 +30,9 @@ struct PanelProduct {
   bool add;
 };
 
-/// Rows [16 p, 16 p + 16) of one token; what lies outside the slice is dropped.
-HWY_INLINE void write_panel(const PanelProduct& a, std::size_t p, std::size_t token, const float* products) {
+/// Rows [16 p, 16 p + 16) of one token; what lies outside the slice is dropped. Args: PanelProduct or MatmulArgs.
+template <class Args>
+HWY_INLINE void write_panel(const Args& a, std::size_t p, std::size_t token, const float* products) {
   const DF d;
   const std::size_t row = p * panel_rows, begin = HWY_MAX(a.first, row),
                     end = HWY_MIN(a.last, row + panel_rows);
