@@ -146,6 +146,7 @@
 // tensor: matrices whose format is known when the file is
 #include "mica/tensor/any_matrix.hpp"
 #include "mica/tensor/coded.hpp"
+#include "mica/tensor/coded_panel.hpp"
 #include "mica/tensor/layout.hpp"
 #include "mica/tensor/matrix.hpp"
 #include "mica/tensor/packed.hpp"

@@ -67,7 +67,7 @@ class Weights {
   /// The tensor as a matrix, at the address that its pager gives.
   [[nodiscard]] static tensor::AnyMatrix<List> matrix(const TensorRef& ref, const std::byte* data,
                                                       bool packed) noexcept {
-    const bool coded = packed && tensor::can_code(ref.id, tensor::CodedPanel::rows, ref.cols);
+    const bool coded = packed && tensor::is_codable(ref.id);
     const std::size_t offset = coded ? tensor::coded_bytes(ref.first_row, ref.cols) : ref.byte_offset();
     return {ref.id, data + offset, ref.rows, ref.cols, packed};
   }

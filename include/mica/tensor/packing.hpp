@@ -58,11 +58,16 @@ void unpack_rows(format::Id id, std::span<const std::byte> packed, std::size_t c
   });
 }
 
-/// Whether rows of that format and width can be coded, if their numbers allow it, and so many of them are.
-[[nodiscard]] inline bool can_code(format::Id id, std::uint64_t rows, std::uint64_t cols) noexcept {
+/// Whether that format can be coded: its packed form is coded then.
+[[nodiscard]] inline bool is_codable(format::Id id) noexcept {
   bool codable = false;
   visit_id<format::All>(id, [&](auto type) { codable = CodableFormat<typename decltype(type)::type>; });
-  return codable && rows >= CodedPanel::rows && cols <= CodedPanel::max_cols &&
+  return codable;
+}
+
+/// Whether rows of that format and width can be coded, if their numbers allow it, and so many of them are.
+[[nodiscard]] inline bool can_code(format::Id id, std::uint64_t rows, std::uint64_t cols) noexcept {
+  return is_codable(id) && rows >= CodedPanel::rows && cols <= CodedPanel::max_cols &&
          CodedPanel::fits(static_cast<std::size_t>(cols));
 }
 

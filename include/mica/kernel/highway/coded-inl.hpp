@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products with coded rows (tensor/coded.hpp). A table of sixteen bytes turns codes into high bytes, which meet
+// Per target: products with coded rows (tensor/coded_panel.hpp). A table of sixteen bytes turns codes into high bytes, which meet
 // their low bytes; what that gives are floats without their lower halves, sixteen values of k to a chain as in real-inl.hpp.
 //
 //   few tokens     four rows at a time go from memory to the chains, one stream per panel
