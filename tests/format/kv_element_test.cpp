@@ -72,6 +72,21 @@ TEST_CASE("an int8 tile holds dimensions in fours, padded with zeros") {
   CHECK(to_float(format::Q8_0::scales(tile.data(), 6)[3]) == 1.0f);
 }
 
+TEST_CASE("an int8 tile of values holds tokens in fours") {
+  test::Guarded<std::byte> tile(format::Q8_0::value_tile_bytes(6));
+  std::fill(tile.begin(), tile.end(), std::byte{0x55});
+  const float head[6] = {1, 2, 3, 4, 5, 127};
+  format::Q8_0::store_value(tile.data(), 6, 6, head);
+  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile.data());  // (4, 8, 4)
+  CHECK(codes[32 + 0 * 4 + 2] == 1);
+  CHECK(codes[32 + 5 * 4 + 2] == 127);
+  CHECK(codes[32 + 6 * 4 + 2] == 0);
+  CHECK(codes[32 + 7 * 4 + 2] == 0);
+  CHECK(codes[32 + 0 * 4 + 1] == 0x55);
+  CHECK(codes[64 + 0 * 4 + 2] == 0x55);
+  CHECK(to_float(format::Q8_0::scales(tile.data(), 6)[6]) == 1.0f);
+}
+
 TEST_CASE("a head of zeros is stored as zeros") {
   test::Guarded<std::byte> tile(format::Q8_0::value_tile_bytes(4));
   const float zeros[4] = {0, -0.0f, 0, 0};

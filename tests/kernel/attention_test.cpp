@@ -32,7 +32,7 @@ TEST_CASE_TEMPLATE("attention equals the specification for any width of a head",
 TEST_CASE_TEMPLATE("attention equals the specification for any number of rows and any view", E, format::F16,
                    format::Q8_0, format::F32, format::BF16, MICA_BLOCK_ELEMENTS) {
   CounterRng rng(2);
-  for (std::size_t rows = 1; rows <= 9; ++rows) {
+  for (const std::size_t rows : std::initializer_list<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 66}) {
     std::vector<Visible> whole(rows, Visible{0, 256}), causal, mixed;
     for (std::size_t r = 0; r < rows; ++r) {
       causal.push_back({0, static_cast<std::uint16_t>(95 + r / 2)});
@@ -144,6 +144,41 @@ TEST_CASE("the largest queries and keys stay exact") {
     std::memset(chunk.tiles[0]->data(), byte, 512 * 16);
     for (std::size_t i = 0; i < chunk.q.size(); ++i) chunk.q[i] = i < 512 ? 1.0f : -1.0f;
     chunk.check();
+  }
+}
+
+TEST_CASE("the largest weights and values stay exact") {
+  CounterRng rng(11);
+  for (const std::size_t head_dim : std::initializer_list<std::size_t>{7, 40, 64}) {
+    Chunk<format::Q8_0> chunk(head_dim, std::vector<Visible>(17, Visible{0, 256}), rng);
+    std::fill(chunk.q.begin(), chunk.q.end(), 0.0f);  // all tokens weigh the same
+    for (const int byte : {127, -128}) {
+      for (const auto& tile : chunk.tiles) {
+        std::byte* const values = tile->data() + format::Q8_0::key_tile_bytes(head_dim);
+        std::memset(values, byte, format::Q8_0::padded(head_dim) * 16);
+        for (std::size_t slot = 0; slot < 16; ++slot)
+          std::memcpy(values + format::Q8_0::padded(head_dim) * 16 + slot * sizeof(Half), "\0\x3C", 2);  // 1
+      }
+      chunk.check();
+      const auto result = chunk.run<kernel::Scalar>(true);
+      for (const float v : result.out)
+        CHECK(static_cast<double>(v) == doctest::Approx(256.0 * byte).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("a value that is not finite makes the rows that see it NaN") {
+  CounterRng rng(12);
+  for (const std::size_t rows : std::initializer_list<std::size_t>{2, 20}) {
+    std::vector<Visible> visible(rows, Visible{0, 90});
+    visible.back() = {0, 89};
+    Chunk<format::Q8_0> chunk(64, visible, rng);
+    std::vector<float> head(64, 1.0f);
+    head[5] = inf;
+    format::Q8_0::store_value(chunk.tiles[5]->data() + format::Q8_0::key_tile_bytes(64), 9, 64, head.data());
+    chunk.check();
+    const auto result = chunk.run<kernel::Highway>(true);
+    for (std::size_t r = 0; r < rows; ++r) CHECK(std::isfinite(result.total[r * 64]) == (r + 1 == rows));
   }
 }
 

@@ -4,9 +4,10 @@
 //
 //   weights   block of 34 bytes:  | d (f16) | 32 x int8 |              value = d * code
 //   keys      one scale per token: | [head_dim / 4][16 tokens][4] int8 | 16 x f16 |
-//   values    one scale per token: | [16 tokens][head_dim] int8 | 16 x f16 |
+//   values    one scale per token: | [16 tokens / 4][head_dim][4] int8 | 16 x f16 |
 //
-// A tile's head_dim is padded to a multiple of four with zero codes.
+// A tile's head_dim is padded to a multiple of four with zero codes. Both hold what a sum runs over in fours: dimensions of keys,
+// tokens of values.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -67,6 +68,10 @@ struct Q8_0 {
   /// Where dimension i of a token's key lies in its tile.
   static constexpr std::size_t key_at(std::size_t slot, std::size_t i) noexcept {
     return (i / 4 * tile_tokens + slot) * 4 + i % 4;
+  }
+  /// Where dimension i of a token's value lies in its tile.
+  static constexpr std::size_t value_at(std::size_t slot, std::size_t i, std::size_t head_dim) noexcept {
+    return (slot / 4 * padded(head_dim) + i) * 4 + slot % 4;
   }
 
  private:
@@ -131,10 +136,10 @@ inline void Q8_0::store_value(std::byte* tile, std::size_t slot, std::size_t hea
                               const float* head) noexcept {
   const Half d = scale_of(head_dim, head);
   const float inverse = to_float(d) != 0 ? 1.0f / to_float(d) : 0.0f;
-  std::int8_t* const codes =
-      reinterpret_cast<std::int8_t*>(tile) + slot * padded(head_dim);  // (16, head_dim)
-  for (std::size_t i = 0; i < padded(head_dim); ++i)
-    codes[i] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
+  std::int8_t* const codes = reinterpret_cast<std::int8_t*>(tile);  // (16 / 4, head_dim, 4)
+  for (std::size_t i = 0; i < padded(head_dim); ++i) {
+    codes[value_at(slot, i, head_dim)] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
+  }
   const_cast<Half*>(scales(tile, head_dim))[slot] = d;
 }
 
@@ -148,8 +153,10 @@ inline void Q8_0::load_key(const std::byte* tile, std::size_t slot, std::size_t 
 inline void Q8_0::load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim,
                              float* out) noexcept {
   const float d = to_float(scales(tile, head_dim)[slot]);
-  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile) + slot * padded(head_dim);
-  for (std::size_t i = 0; i < head_dim; ++i) out[i] = d * static_cast<float>(codes[i]);
+  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
+  for (std::size_t i = 0; i < head_dim; ++i) {
+    out[i] = d * static_cast<float>(codes[value_at(slot, i, head_dim)]);
+  }
 }
 
 static_assert(sizeof(Q8_0::Block) == 34 && EncodableFormat<Q8_0> && IntegerFormat<Q8_0> && KvElement<Q8_0>);

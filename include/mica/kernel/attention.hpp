@@ -19,7 +19,9 @@
 //   softmax  with a softcap: s[j] = softcap * tanh(s[j] * (1 / softcap)) (kernel/rows.hpp); then
 //            m = max s[j];  p[j] = exp(s[j] - m);  l = the sum of p[j] in chain j % 16, then tree16 (kernel/matmul.hpp)
 //   values   o[i] = 0, or with `adds` what it was;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for visible j in order
-//            (p[j] * value scale[j] for Q8_0, p[j] * scale[b][j] for blocks and groups of KIVI, p[j] alone for real elements)
+//            (p[j] * scale[b][j] for blocks and groups of KIVI, p[j] alone for real elements)
+//            Q8_0:           w[j] = p[j] * value scale[j] become integers as queries do, with 32639 for 16383:
+//                            o[i] = fma(float(exact sum of wi[j] * code over all visible j), wd, o[i])
 //            with minima, then:  o[i] += the sum of p[j] * minimum[b][j] in chain j % 16, then tree16
 //   merge    the first chunk of a row is taken as it is; later ones, with M, L, O the state so far:
 //            N = max(M, m);  a = exp(M - N);  b = exp(m - N);  L = fma(L, a, l * b);  O[i] = fma(O[i], a, o[i] * b)
@@ -43,6 +45,10 @@ inline constexpr std::size_t chunk_tokens = chunk_tiles * format::tile_tokens;  
 
 /// The widest head that the kernels take.
 inline constexpr std::size_t max_head_dim = 512;
+
+/// The largest integers of a query and of a row of weights. Each is two signed bytes, upper and lower, with a step of 128 or 256,
+/// and sums of 512 products of the one or 256 of the other with bytes fit into 32 bits.
+inline constexpr float query_top = 16383, weight_top = 32639;
 
 /// Tokens [first, last) of a chunk that a row sees; empty when first >= last.
 struct Visible {

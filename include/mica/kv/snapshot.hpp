@@ -157,7 +157,7 @@ inline std::string SnapshotLayout::name(std::size_t block) const {
 namespace detail {
 
 inline constexpr std::array<char, 8> snapshot_magic = {'m', 'i', 'c', 'a', 'S', 'N', 'A', 'P'};
-inline constexpr std::uint32_t snapshot_version = 1;
+inline constexpr std::uint32_t snapshot_version = 2;
 
 /// The first bytes of a snapshot.
 struct SnapshotPrelude {

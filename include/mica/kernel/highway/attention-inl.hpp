@@ -14,6 +14,8 @@
 
 #include "mica/kernel/highway/attention_blocks-inl.hpp"
 #include "mica/kernel/highway/attention_kivi-inl.hpp"
+#include "mica/kernel/highway/attention_matrix-inl.hpp"
+#include "mica/kernel/highway/attention_q8_0-inl.hpp"
 #include "mica/kernel/highway/attention_tiles-inl.hpp"
 #include "mica/kernel/highway/elementwise-inl.hpp"
 
@@ -83,113 +85,31 @@ HWY_NOINLINE void real_scores_of_rows(const AttentionArgs& a, const std::size_t*
   for (; t < seen.count; ++t) real_scores<rows, 1, T>(a, row, seen.tile + t);
 }
 
-// ---- scores of Q8_0: sixteen-bit products of neighbouring dimensions
-
-/// Keys of a Block of tokens fill two vectors of 16-bit numbers every four dimensions, in which a token has two sums of
-/// two products.
-template <std::size_t rows, std::size_t blocks>
-HWY_INLINE void q8_scores(const AttentionArgs& a, const std::size_t* row, const IntegerQuery* q,
-                          const Block* block) {
-  using D8 = hn::Rebind<std::int8_t, DI16>;
-  const hn::Repartition<std::int64_t, DI16> d64;
-  const DF d;
-  constexpr std::size_t bytes = lanes * 2;  // of keys in one vector
-  const std::int8_t* keys[blocks];
-  std::size_t ahead[blocks];
-  VI sum[rows][blocks][2], more[rows][blocks][2];
-  for (std::size_t b = 0; b < blocks; ++b) {
-    keys[b] = reinterpret_cast<const std::int8_t*>(a.tiles[block[b].tile]) + block[b].part * 2 * bytes;
-    ahead[b] = distance_ahead(a, block[b].tile, row[0] < 4);
-  }
-  MICA_UNROLL
-  for (std::size_t r = 0; r < rows; ++r) {
-    MICA_UNROLL
-    for (std::size_t b = 0; b < blocks; ++b) {
-      MICA_UNROLL
-      for (std::size_t v = 0; v < 2; ++v) sum[r][b][v] = more[r][b][v] = hn::Zero(DI());
-    }
-  }
-  for (std::size_t i = 0; i < a.head_dim; i += 4) {
-    VI16 four[rows];
-    MICA_UNROLL
-    for (std::size_t r = 0; r < rows; ++r) {
-      std::int64_t dims;
-      hwy::CopyBytes<8>(q[r].code + i, &dims);
-      four[r] = hn::BitCast(DI16(), hn::Set(d64, dims));
-    }
-    MICA_UNROLL
-    for (std::size_t b = 0; b < blocks; ++b) {
-      prefetch(keys[b] + i * 16, ahead[b]);
-      MICA_UNROLL
-      for (std::size_t v = 0; v < 2; ++v) {
-        const VI16 key = hn::PromoteTo(DI16(), hn::LoadU(D8(), keys[b] + i * 16 + v * bytes));
-        MICA_UNROLL
-        for (std::size_t r = 0; r < rows; ++r) {
-          sum[r][b][v] = hn::ReorderWidenMulAccumulate(DI(), key, four[r], sum[r][b][v], more[r][b][v]);
-          keep(sum[r][b][v]);
-        }
-      }
-    }
-  }
-  MICA_UNROLL
-  for (std::size_t b = 0; b < blocks; ++b) {
-    const std::size_t tile = block[b].tile, part = block[b].part;
-    const VF scales = load(format::Q8_0::scales(a.tiles[tile], a.head_dim) + part * lanes);
-    MICA_UNROLL
-    for (std::size_t r = 0; r < rows; ++r) {
-      const VI low = hn::RearrangeToOddPlusEven(sum[r][b][0], more[r][b][0]);
-      const VI high = hn::RearrangeToOddPlusEven(sum[r][b][1], more[r][b][1]);
-      const VI total = hn::Add(hn::ConcatEven(DI(), high, low), hn::ConcatOdd(DI(), high, low));
-      const VF scaled = hn::Mul(hn::ConvertTo(d, total), hn::Set(d, q[r].scale * a.scale));
-      store_scores(hn::Mul(scaled, scales), slots_in(a.visible[row[r]], tile), part,
-                   a.p[row[r]].data() + tile * 16);
-    }
-  }
-}
-
-template <std::size_t rows>
-HWY_NOINLINE void q8_scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
-  // Two multipliers with a latency of four or five: as many sums as the registers hold beside keys and queries.
-  constexpr std::size_t together = (rows <= 2 ? 2 : 1) * (HWY_TARGET <= HWY_AVX3 ? 2 : 1);
-  IntegerQuery q[rows];
-  for (std::size_t r = 0; r < rows; ++r) quantize_query(a.q[row[r]].data(), a.head_dim, q[r]);
-  const SeenTiles seen = seen_by(a, row, rows);
-  Block block[chunk_tiles * parts];
-  const std::size_t count = seen.count * parts;
-  for (std::size_t b = 0; b < count; ++b) block[b] = {seen.tile[b / parts], b % parts};
-  std::size_t b = 0;
-  for (; b + together <= count; b += together) q8_scores<rows, together>(a, row, q, block + b);
-  for (; b < count; ++b) q8_scores<rows, 1>(a, row, q, block + b);
-}
-
 template <std::size_t rows, KvReadable E>
 HWY_INLINE void scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
   if constexpr (is_real_element<E>) {
     real_scores_of_rows<rows, typename E::Block>(a, row);
   } else if constexpr (format::is_block_element<E>) {
     block_scores_of_rows<rows, typename E::Format>(a, row, E::rotated);
-  } else if constexpr (format::is_kivi<E>) {
-    kivi_scores_of_rows<rows, E>(a, row);
   } else {
-    q8_scores_of_rows<rows>(a, row);
+    kivi_scores_of_rows<rows, E>(a, row);
   }
+}
+
+inline void q8_scores(const AttentionArgs& a) {
+#if MICA_MATRIX_UNIT
+  if (by_matrix_unit(a, least_rows_of_scores)) return matrix_scores(a);
+#endif
+  for_seeing_fours(a, [&](auto rows, const std::size_t* row) HWY_ATTR { q8_scores_of_rows<rows>(a, row); });
 }
 
 template <KvReadable E>
 void attention_scores(const AttentionArgs& a) {
-  std::size_t row[4];
-  std::size_t count = 0;
-  for (std::size_t r = 0; r < a.q.rows(); ++r) {
-    if (a.visible[r].empty()) continue;
-    row[count++] = r;
-    if (count == 4) {
-      scores_of_rows<4, E>(a, row);
-      count = 0;
-    }
+  if constexpr (std::is_same_v<E, format::Q8_0>) {
+    q8_scores(a);
+  } else {
+    for_seeing_fours(a, [&](auto rows, const std::size_t* row) HWY_ATTR { scores_of_rows<rows, E>(a, row); });
   }
-  if (count == 3) scores_of_rows<3, E>(a, row);
-  if (count == 2) scores_of_rows<2, E>(a, row);
-  if (count == 1) scores_of_rows<1, E>(a, row);
 }
 
 // ---- softmax
@@ -255,48 +175,21 @@ inline void attention_softmax(const AttentionArgs& a) {
 
 // ---- values
 
-/// The type of an element's numbers as they lie in a tile of values.
-template <KvReadable E>
-struct ValueType {
-  using type = typename E::Block;
-};
-template <>
-struct ValueType<format::Q8_0> {
-  using type = std::int8_t;
-};
-
 /// Tokens that some rows all see, and what each row multiplies their numbers by, (rows, 256).
 template <std::size_t rows, KvReadable E>
 struct ValueRun {
-  using T = typename ValueType<E>::type;
+  using T = typename E::Block;
   const AttentionArgs& a;
   std::size_t row;
   Visible seen;
-  std::size_t stride;
   const float* weight[rows];
   float* out[rows];
-  float scaled[is_real_element<E> ? 1 : rows][is_real_element<E> ? 1 : chunk_tokens];
 
   HWY_INLINE ValueRun(const AttentionArgs& args, std::size_t first_row, const Visible& tokens)
-      : a(args), row(first_row), seen(tokens), stride(args.head_dim) {
+      : a(args), row(first_row), seen(tokens) {
     for (std::size_t r = 0; r < rows; ++r) {
       weight[r] = a.p[row + r].data();
       out[r] = a.out[row + r].data();
-    }
-    if constexpr (!is_real_element<E>) {
-      stride = E::padded(a.head_dim);
-      for (std::size_t r = 0; r < rows; ++r) weight[r] = scaled[r];
-      for (std::size_t tile = first_tile(seen); tile < last_tile(seen); ++tile) scale_tile(tile);
-    }
-  }
-  /// p * scale, in all slots: those that no row sees hold anything and are not used.
-  HWY_INLINE void scale_tile(std::size_t tile) {
-    const Half* const scales = E::scales(a.tiles[tile] + a.value_offset, a.head_dim);
-    for (std::size_t part = 0; part < parts; ++part) {
-      const VF scale = load(scales + part * lanes);
-      const std::size_t at = tile * 16 + part * lanes;
-      for (std::size_t r = 0; r < rows; ++r)
-        hn::StoreU(hn::Mul(load(a.p[row + r].data() + at), scale), DF(), scaled[r] + at);
     }
   }
   HWY_INLINE const T* values(std::size_t tile) const {
@@ -318,8 +211,8 @@ HWY_INLINE void add_values(const ValueRun<rows, E>& run, std::size_t i) {
   for (std::size_t tile = first_tile(run.seen); tile < last_tile(run.seen); ++tile) {
     const Slots s = slots_in(run.seen, tile);
     const std::size_t ahead = distance_ahead(run.a, tile, run.row == 0);
-    const auto* value = run.values(tile) + s.first * run.stride + i;
-    for (std::size_t j = tile * 16 + s.first; j < tile * 16 + s.last; ++j, value += run.stride) {
+    const auto* value = run.values(tile) + s.first * run.a.head_dim + i;
+    for (std::size_t j = tile * 16 + s.first; j < tile * 16 + s.last; ++j, value += run.a.head_dim) {
       MICA_UNROLL
       for (std::size_t line = 0; line < bytes; line += 64) prefetch(value, ahead + line);
       VF weight[rows];
@@ -346,7 +239,7 @@ HWY_INLINE void add_last_values(const ValueRun<rows, E>& run, std::size_t i) {
   const std::size_t count = run.a.head_dim - i;
   for (std::size_t j = run.seen.first; j < run.seen.last; ++j) {
     alignas(64) float numbers[lanes];
-    hn::Store(load_first(run.values(j / 16) + j % 16 * run.stride + i, count), DF(), numbers);
+    hn::Store(load_first(run.values(j / 16) + j % 16 * run.a.head_dim + i, count), DF(), numbers);
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t k = 0; k < count; ++k)
         run.out[r][i + k] = std::fma(run.weight[r][j], numbers[k], run.out[r][i + k]);
@@ -392,6 +285,13 @@ HWY_INLINE void values_of_rows(const AttentionArgs& a, std::size_t row) {
   for (std::size_t r = 0; r < rows; ++r) add_run<1, E>(a, row + r, {shared.last, v[r].last});
 }
 
+inline void q8_values(const AttentionArgs& a) {
+#if MICA_MATRIX_UNIT
+  if (by_matrix_unit(a, least_rows_of_values)) return matrix_values(a);
+#endif
+  for_seeing_fours(a, [&](auto rows, const std::size_t* row) HWY_ATTR { q8_values_of_rows<rows>(a, row); });
+}
+
 template <KvReadable E>
 void attention_values(const AttentionArgs& a) {
   const std::size_t n = a.q.rows();
@@ -403,11 +303,15 @@ void attention_values(const AttentionArgs& a) {
       if (E::rotated && !a.visible[r].empty()) rotate_head(out, a.head_dim, out);
     }
   }
-  std::size_t r = 0;
-  for (; r + 4 <= n; r += 4) values_of_rows<4, E>(a, r);
-  if (n - r == 3) values_of_rows<3, E>(a, r);
-  if (n - r == 2) values_of_rows<2, E>(a, r);
-  if (n - r == 1) values_of_rows<1, E>(a, r);
+  if constexpr (std::is_same_v<E, format::Q8_0>) {
+    q8_values(a);
+  } else {
+    std::size_t r = 0;
+    for (; r + 4 <= n; r += 4) values_of_rows<4, E>(a, r);
+    if (n - r == 3) values_of_rows<3, E>(a, r);
+    if (n - r == 2) values_of_rows<2, E>(a, r);
+    if (n - r == 1) values_of_rows<1, E>(a, r);
+  }
   if constexpr (format::is_block_element<E>) finish_block_values<typename E::Format>(a, E::rotated);
   if constexpr (format::is_kivi<E>) finish_kivi_values<E>(a);
 }

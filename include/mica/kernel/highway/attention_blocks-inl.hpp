@@ -122,8 +122,8 @@ inline void split_query(const float* q, std::size_t head_dim, bool rotated, Byte
     rotate_head(q, head_dim, turned);
     q = turned;
   }
-  IntegerQuery whole;
-  quantize_query(q, head_dim, whole);
+  IntegerRow whole;
+  quantize_row(q, head_dim, query_top, whole);
   out.scale = whole.scale;
   for (std::size_t b = 0; b < (head_dim + 31) / 32; ++b) {
     std::int32_t sum = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: what the kernels of attention share: which tokens of a tile a row sees, and queries as integers.
+// Per target: what the kernels of attention share: which tokens of a tile a row sees, and numbers as integers.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_TILES_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_TILES_INL_HPP
@@ -76,39 +76,65 @@ HWY_INLINE SeenTiles seen_by(const AttentionArgs& a, const std::size_t* row, std
   return seen;
 }
 
+/// Calls of_rows(rows, their number) for all rows that see something, n by n.
+template <std::size_t n, class OfRows>
+HWY_INLINE void for_seeing_rows(const AttentionArgs& a, OfRows&& of_rows) {
+  std::size_t row[n];
+  std::size_t count = 0;
+  for (std::size_t r = 0; r < a.q.rows(); ++r) {
+    if (!a.visible[r].empty()) row[count++] = r;
+    if (count == n || (count != 0 && r + 1 == a.q.rows())) {
+      of_rows(row, count);
+      count = 0;
+    }
+  }
+}
+
+/// The same four by four, with the number as a constant: of_rows(number, rows).
+template <class OfRows>
+HWY_INLINE void for_seeing_fours(const AttentionArgs& a, OfRows&& of_rows) {
+  for_seeing_rows<4>(a, [&](const std::size_t* row, std::size_t count) HWY_ATTR {
+    if (count == 4) of_rows(std::integral_constant<std::size_t, 4>(), row);
+    if (count == 3) of_rows(std::integral_constant<std::size_t, 3>(), row);
+    if (count == 2) of_rows(std::integral_constant<std::size_t, 2>(), row);
+    if (count == 1) of_rows(std::integral_constant<std::size_t, 1>(), row);
+  });
+}
+
 /// As many tokens of a tile as a vector of floats has lanes.
 struct Block {
   std::size_t tile;
   std::size_t part;
 };
 
-/// A query as 15-bit integers.
-struct IntegerQuery {
+/// Numbers as integers: x = scale * code.
+struct IntegerRow {
   std::int16_t code[max_head_dim];  // padded with zeros to a multiple of 32
   float scale;
 };
 
-inline void quantize_query(const float* q, std::size_t head_dim, IntegerQuery& out) {
+/// The largest number becomes `top`.
+inline void quantize_row(const float* x, std::size_t n, float top, IntegerRow& out) {
   VI largest = hn::Zero(DI());
   std::size_t i = 0;
-  for (; i + lanes <= head_dim; i += lanes) {
-    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(q + i))));
+  for (; i + lanes <= n; i += lanes) {
+    largest = hn::Max(largest, hn::BitCast(DI(), hn::Abs(load(x + i))));
   }
   std::int32_t bits = hn::ReduceMax(DI(), largest);
-  for (; i < head_dim; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(q[i]) & 0x7FFFFFFF);
+  for (; i < n; ++i) bits = HWY_MAX(bits, std::bit_cast<std::int32_t>(x[i]) & 0x7FFFFFFF);
   const float amax = std::bit_cast<float>(bits);
   const bool finite = bits < 0x7F800000;
   const bool zero = !finite || amax < 1e-30f;
-  std::fill_n(out.code, (head_dim + 31) / 32 * 32, std::int16_t{0});
-  out.scale = !finite ? std::bit_cast<float>(0x7FC00000u) : zero ? 0.0f : amax / 16383.0f;
+  std::fill_n(out.code, (n + 31) / 32 * 32, std::int16_t{0});
+  out.scale = !finite ? std::bit_cast<float>(0x7FC00000u) : zero ? 0.0f : amax / top;
   if (zero) return;
-  const float inverse = 16383.0f / amax;
+  const float inverse = top / amax;
   const hn::Rebind<std::int16_t, DF> d16;
-  for (i = 0; i + lanes <= head_dim; i += lanes) {
-    const VI code = hn::NearestInt(hn::Mul(load(q + i), hn::Set(DF(), inverse)));
+  for (i = 0; i + lanes <= n; i += lanes) {
+    const VI code = hn::NearestInt(hn::Mul(load(x + i), hn::Set(DF(), inverse)));
     hn::StoreU(hn::DemoteTo(d16, code), d16, out.code + i);
   }
-  for (; i < head_dim; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(q[i] * inverse));
+  for (; i < n; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(x[i] * inverse));
 }
 
 }  // namespace HWY_NAMESPACE

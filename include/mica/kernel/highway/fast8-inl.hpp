@@ -155,7 +155,7 @@ HWY_INLINE void multiply_four_panels(const Panel<EightBits>* panel, const TokenB
   const DF d;
   const std::int8_t* const codes = x.codes[token];
   const std::uint8_t* const lines = panel->lines[0][0];
-  asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" : :);
+  clear_sums();
   dot_panels<0>(codes, lines);
   dot_panels<1>(codes, lines);
   dot_panels<2>(codes, lines);
@@ -178,7 +178,7 @@ requires(std::is_same_v<F, EightBits>) HWY_NOINLINE
     void multiply_by_matrix_unit(const Panel<F>* panel, std::size_t panels, const TokenBlock<F>& x,
                                  std::size_t tokens, std::size_t, float (*y)[block_tokens<F>][panel_rows]) {
   static_assert(strip_panels % 4 == 0);
-  const MatrixTiles<F> unit;
+  const MatrixTiles unit(matrix_depth<F>);
   alignas(64) MatrixSums sums;
   for (std::size_t i = 0; i < panels; i += 4) {
     for (std::size_t t = 0; t < tokens; t += matrix_tokens)

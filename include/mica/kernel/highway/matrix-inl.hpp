@@ -15,14 +15,8 @@
 #define MICA_KERNEL_HIGHWAY_MATRIX_INL_HPP
 #endif
 
+#include "mica/kernel/highway/matrix_tiles-inl.hpp"
 #include "mica/kernel/highway/panels-inl.hpp"
-
-#undef MICA_MATRIX_UNIT
-#if HWY_TARGET == HWY_AVX3_SPR && HWY_ARCH_X86_64 && defined(__linux__) && !defined(MICA_NO_MATRIX_UNIT)
-#define MICA_MATRIX_UNIT 1
-#else
-#define MICA_MATRIX_UNIT 0
-#endif
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
@@ -45,27 +39,6 @@ inline constexpr bool fits_matrix_unit =
 template <IntegerFormat F>
 inline constexpr std::size_t matrix_depth = F::group;
 
-/// The unit, set up for products with F while this lives. Instructions by the letter: the rest of a unit of compilation lacks the flags.
-template <IntegerFormat F>
-class MatrixTiles {
- public:
-  HWY_INLINE MatrixTiles() {
-    struct alignas(64) Shapes {
-      std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-      std::uint16_t row_bytes[16] = {};
-      std::uint8_t rows[16] = {};
-    } shapes;
-    for (std::size_t i = 0; i < 8; ++i) {
-      shapes.row_bytes[i] = i == 4 || i == 5 ? matrix_depth<F> : 64;
-      shapes.rows[i] = i < 6 ? 16 : matrix_depth<F> / 4;
-    }
-    asm volatile("ldtilecfg %0" : : "m"(shapes));
-  }
-  MatrixTiles(const MatrixTiles&) = delete;
-  MatrixTiles& operator=(const MatrixTiles&) = delete;
-  HWY_INLINE ~MatrixTiles() { asm volatile("tilerelease" : :); }
-};
-
 /// Tile `i` of sums = the dots of 16 tokens, `stride` bytes apart, with 16 rows.
 template <int i>
 HWY_INLINE void matrix_dots(const std::int8_t* tokens, std::size_t stride, const std::uint8_t* lines) {
@@ -77,17 +50,6 @@ HWY_INLINE void matrix_dots(const std::int8_t* tokens, std::size_t stride, const
       "tdpbssd %%tmm%c6, %%tmm%c5, %%tmm%c4"
       :
       : "r"(tokens), "r"(stride), "r"(lines), "r"(line), "i"(i), "i"(4 + i % 2), "i"(6 + i % 2)
-      : "memory");
-}
-
-/// Writes all tiles of sums.
-HWY_INLINE void store_sums(std::int32_t (*sums)[matrix_tokens][panel_rows]) {
-  const std::size_t line = 64;
-  asm volatile(
-      "tilestored %%tmm0, (%0,%1,1)\n\ttilestored %%tmm1, 1024(%0,%1,1)\n\t"
-      "tilestored %%tmm2, 2048(%0,%1,1)\n\ttilestored %%tmm3, 3072(%0,%1,1)"
-      :
-      : "r"(sums), "r"(line)
       : "memory");
 }
 
@@ -108,9 +70,6 @@ struct MatrixPair {
   std::size_t token;
   float (*y)[panel_rows];
 };
-
-/// Integer sums of four groups.
-using MatrixSums = std::int32_t[4][matrix_tokens][panel_rows];
 
 /// The sums of groups [4 q, 4 q + 4).
 template <IntegerFormat F>
@@ -192,7 +151,7 @@ template <IntegerFormat F>
 HWY_NOINLINE void multiply_by_matrix_unit(const Panel<F>* panel, std::size_t panels, const TokenBlock<F>& x,
                                           std::size_t tokens, std::size_t n,
                                           float (*y)[block_tokens<F>][panel_rows]) {
-  const MatrixTiles<F> unit;
+  const MatrixTiles unit(matrix_depth<F>);
   alignas(64) MatrixSums sums;
   for (std::size_t i = 0; i < panels; ++i) {
     for (std::size_t t = 0; t < tokens; t += matrix_tokens) {

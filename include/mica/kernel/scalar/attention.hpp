@@ -16,24 +16,25 @@
 
 namespace mica::kernel::scalar {
 
-/// A query as 15-bit integers: q = scale * code.
-struct IntegerQuery {
+/// Numbers as integers: x = scale * code.
+struct IntegerRow {
   std::int16_t code[max_head_dim];
   float scale;
 };
 
-inline void quantize_query(const float* q, std::size_t head_dim, IntegerQuery& out) noexcept {
+/// The largest number becomes `top`.
+inline void quantize_row(const float* x, std::size_t n, float top, IntegerRow& out) noexcept {
   float amax = 0;
   bool finite = true;
-  for (std::size_t i = 0; i < head_dim; ++i) {
-    amax = std::max(amax, std::fabs(q[i]));
-    finite = finite && std::isfinite(q[i]);
+  for (std::size_t i = 0; i < n; ++i) {
+    amax = std::max(amax, std::fabs(x[i]));
+    finite = finite && std::isfinite(x[i]);
   }
   const bool zero = !finite || amax < 1e-30f;
-  const float inverse = zero ? 0.0f : 16383.0f / amax;
-  out.scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : amax / 16383.0f;
-  for (std::size_t i = 0; i < head_dim; ++i) {
-    out.code[i] = zero ? std::int16_t{0} : static_cast<std::int16_t>(std::nearbyint(q[i] * inverse));
+  const float inverse = zero ? 0.0f : top / amax;
+  out.scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : amax / top;
+  for (std::size_t i = 0; i < n; ++i) {
+    out.code[i] = zero ? std::int16_t{0} : static_cast<std::int16_t>(std::nearbyint(x[i] * inverse));
   }
 }
 
@@ -54,10 +55,10 @@ void attention_scores(const AttentionArgs& a) noexcept {
 template <>
 inline void attention_scores<format::Q8_0>(const AttentionArgs& a) noexcept {
   using format::Q8_0;
-  IntegerQuery q;
+  IntegerRow q;
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     if (a.visible[r].empty()) continue;
-    quantize_query(a.q[r].data(), a.head_dim, q);
+    quantize_row(a.q[r].data(), a.head_dim, query_top, q);
     const float scale = q.scale * a.scale;
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
       const std::byte* const tile = a.tiles[j / format::tile_tokens];
@@ -76,7 +77,7 @@ requires format::is_block_element<E>
 void attention_scores(const AttentionArgs& a) noexcept {
   format::Codes<32, 32> key;
   float turned[max_head_dim];
-  IntegerQuery q;
+  IntegerRow q;
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     if (a.visible[r].empty()) continue;
     const float* head = a.q[r].data();
@@ -84,7 +85,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
       format::rotate(head, a.head_dim, turned);
       head = turned;
     }
-    quantize_query(head, a.head_dim, q);
+    quantize_row(head, a.head_dim, query_top, q);
     const float scale = q.scale * a.scale;
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
       float c = 0;
@@ -176,16 +177,25 @@ void attention_values(const AttentionArgs& a) noexcept {
 template <>
 inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
   using format::Q8_0;
+  float weight[chunk_tokens];
+  IntegerRow w;
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     begin_values(a, r, false);
-    for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
-      const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
-      const std::size_t slot = j % format::tile_tokens;
-      const auto* const codes = reinterpret_cast<const std::int8_t*>(tile) + slot * Q8_0::padded(a.head_dim);
-      const float weight = a.p[r][j] * to_float(Q8_0::scales(tile, a.head_dim)[slot]);
-      for (std::size_t i = 0; i < a.head_dim; ++i) {
-        a.out[r][i] = std::fma(weight, static_cast<float>(codes[i]), a.out[r][i]);
+    if (a.visible[r].empty()) continue;
+    const std::size_t first = a.visible[r].first, last = a.visible[r].last;
+    const auto values = [&](std::size_t j) { return a.tiles[j / format::tile_tokens] + a.value_offset; };
+    for (std::size_t j = first; j < last; ++j) {
+      const Half* const scales = Q8_0::scales(values(j), a.head_dim);
+      weight[j - first] = a.p[r][j] * to_float(scales[j % format::tile_tokens]);
+    }
+    quantize_row(weight, last - first, weight_top, w);
+    for (std::size_t i = 0; i < a.head_dim; ++i) {
+      std::int32_t sum = 0;
+      for (std::size_t j = first; j < last; ++j) {
+        const auto* const codes = reinterpret_cast<const std::int8_t*>(values(j));
+        sum += w.code[j - first] * codes[Q8_0::value_at(j % format::tile_tokens, i, a.head_dim)];
       }
+      a.out[r][i] = std::fma(static_cast<float>(sum), w.scale, a.out[r][i]);
     }
   }
 }

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per target: attention over keys and values of signed bytes. What a sum runs over lies in fours, dimensions of keys and tokens of
+// values, and is multiplied by integers of sixteen bits, a query's or a row's weights; columns have tokens of keys in lanes, or
+// dimensions of values.
+
+#if defined(MICA_KERNEL_HIGHWAY_ATTENTION_Q8_0_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_ATTENTION_Q8_0_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_ATTENTION_Q8_0_INL_HPP
+#else
+#define MICA_KERNEL_HIGHWAY_ATTENTION_Q8_0_INL_HPP
+#endif
+
+#include "mica/kernel/highway/attention_tiles-inl.hpp"
+
+#if MICA_VECTORS
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
+
+/// The sums of some rows' integers with signed bytes, [four][column][4]; a Block is as many columns as a vector of floats has
+/// lanes. Its bytes fill two vectors of 16-bit numbers for every four, in which a column has two sums of two products.
+template <std::size_t rows, std::size_t blocks>
+class FourSums {
+ public:
+  HWY_INLINE FourSums() {
+    MICA_UNROLL
+    for (std::size_t r = 0; r < rows; ++r) {
+      MICA_UNROLL
+      for (std::size_t b = 0; b < blocks; ++b) {
+        MICA_UNROLL
+        for (std::size_t v = 0; v < 2; ++v) sum_[r][b][v] = more_[r][b][v] = hn::Zero(DI());
+      }
+    }
+  }
+  /// Adds the products of integers [i, i + 4) of each row with the fours at `bytes` of each block.
+  HWY_INLINE void add(const IntegerRow* row, std::size_t i, const std::int8_t* const* bytes,
+                      const std::size_t* ahead) {
+    using D8 = hn::Rebind<std::int8_t, DI16>;
+    const hn::Repartition<std::int64_t, DI16> d64;
+    VI16 four[rows];
+    MICA_UNROLL
+    for (std::size_t r = 0; r < rows; ++r) {
+      std::int64_t integers;
+      hwy::CopyBytes<8>(row[r].code + i, &integers);
+      four[r] = hn::BitCast(DI16(), hn::Set(d64, integers));
+    }
+    MICA_UNROLL
+    for (std::size_t b = 0; b < blocks; ++b) {
+      prefetch(bytes[b], ahead[b]);
+      MICA_UNROLL
+      for (std::size_t v = 0; v < 2; ++v) {
+        const VI16 column = hn::PromoteTo(DI16(), hn::LoadU(D8(), bytes[b] + v * 2 * lanes));
+        MICA_UNROLL
+        for (std::size_t r = 0; r < rows; ++r) {
+          sum_[r][b][v] = hn::ReorderWidenMulAccumulate(DI(), column, four[r], sum_[r][b][v], more_[r][b][v]);
+          keep(sum_[r][b][v]);
+        }
+      }
+    }
+  }
+  /// The sums of a block's columns.
+  HWY_INLINE VI total(std::size_t r, std::size_t b) const {
+    const VI low = hn::RearrangeToOddPlusEven(sum_[r][b][0], more_[r][b][0]);
+    const VI high = hn::RearrangeToOddPlusEven(sum_[r][b][1], more_[r][b][1]);
+    return hn::Add(hn::ConcatEven(DI(), high, low), hn::ConcatOdd(DI(), high, low));
+  }
+
+ private:
+  VI sum_[rows][blocks][2], more_[rows][blocks][2];
+};
+
+/// Two multipliers with a latency of four or five: as many sums as the registers hold beside columns and rows.
+template <std::size_t rows>
+inline constexpr std::size_t blocks_together = (rows <= 2 ? 2 : 1) * (HWY_TARGET <= HWY_AVX3 ? 2 : 1);
+
+template <std::size_t rows, std::size_t blocks>
+HWY_INLINE void q8_score_blocks(const AttentionArgs& a, const std::size_t* row, const IntegerRow* q,
+                                const Block* block) {
+  const DF d;
+  const std::int8_t* keys[blocks];
+  std::size_t ahead[blocks];
+  for (std::size_t b = 0; b < blocks; ++b) {
+    keys[b] = reinterpret_cast<const std::int8_t*>(a.tiles[block[b].tile]) + block[b].part * 4 * lanes;
+    ahead[b] = distance_ahead(a, block[b].tile, row[0] < 4);
+  }
+  FourSums<rows, blocks> sums;
+  for (std::size_t i = 0; i < a.head_dim; i += 4) {
+    sums.add(q, i, keys, ahead);
+    MICA_UNROLL
+    for (std::size_t b = 0; b < blocks; ++b) keys[b] += 64;
+  }
+  MICA_UNROLL
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const std::size_t tile = block[b].tile, part = block[b].part;
+    const VF scales = load(format::Q8_0::scales(a.tiles[tile], a.head_dim) + part * lanes);
+    MICA_UNROLL
+    for (std::size_t r = 0; r < rows; ++r) {
+      const VF scaled = hn::Mul(hn::ConvertTo(d, sums.total(r, b)), hn::Set(d, q[r].scale * a.scale));
+      store_scores(hn::Mul(scaled, scales), slots_in(a.visible[row[r]], tile), part,
+                   a.p[row[r]].data() + tile * 16);
+    }
+  }
+}
+
+template <std::size_t rows>
+HWY_NOINLINE void q8_scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
+  constexpr std::size_t together = blocks_together<rows>;
+  IntegerRow q[rows];
+  for (std::size_t r = 0; r < rows; ++r) quantize_row(a.q[row[r]].data(), a.head_dim, query_top, q[r]);
+  const SeenTiles seen = seen_by(a, row, rows);
+  Block block[chunk_tiles * parts];
+  const std::size_t count = seen.count * parts;
+  for (std::size_t b = 0; b < count; ++b) block[b] = {seen.tile[b / parts], b % parts};
+  std::size_t b = 0;
+  for (; b + together <= count; b += together) q8_score_blocks<rows, together>(a, row, q, block + b);
+  for (; b < count; ++b) q8_score_blocks<rows, 1>(a, row, q, block + b);
+}
+
+/// The scales of a chunk's values as floats; tiles that no row sees have none.
+struct ValueScales {
+  alignas(64) float of[chunk_tokens];
+
+  HWY_INLINE ValueScales(const AttentionArgs& a, const SeenTiles& seen) {
+    for (std::size_t t = 0; t < seen.count; ++t) {
+      const std::size_t tile = seen.tile[t];
+      const Half* const scales = format::Q8_0::scales(a.tiles[tile] + a.value_offset, a.head_dim);
+      for (std::size_t part = 0; part < parts; ++part)
+        hn::Store(load(scales + part * lanes), DF(), of + tile * 16 + part * lanes);
+    }
+  }
+};
+
+/// What a row multiplies the codes of each token of a chunk by; 0 where it sees none.
+inline void q8_weights(const AttentionArgs& a, std::size_t row, const ValueScales& scale, IntegerRow& out) {
+  const DF d;
+  const Visible& seen = a.visible[row];
+  alignas(64) float weight[chunk_tokens];
+  const std::size_t first = first_tile(seen) * 16, last = last_tile(seen) * 16;
+  for (std::size_t j = first; j < last; j += lanes)
+    hn::Store(hn::Mul(load(a.p[row].data() + j), hn::Load(d, scale.of + j)), d, weight + j);
+  std::fill_n(weight, seen.first, 0.0f);
+  std::fill_n(weight + seen.last, chunk_tokens - seen.last, 0.0f);
+  quantize_row(weight, chunk_tokens, weight_top, out);
+}
+
+/// The sums of `blocks` Blocks of dimensions, the first of which begins at `first`, to sums[row][dimension].
+template <std::size_t rows, std::size_t blocks>
+HWY_INLINE void q8_value_blocks(const AttentionArgs& a, std::size_t row, const SeenTiles& seen,
+                                const IntegerRow* w, std::size_t first, std::int32_t (*out)[max_head_dim]) {
+  const std::size_t four_bytes = format::Q8_0::padded(a.head_dim) * 4;
+  FourSums<rows, blocks> sums;
+  for (std::size_t t = 0; t < seen.count; ++t) {
+    const std::size_t tile = seen.tile[t];
+    const std::int8_t* values[blocks];
+    std::size_t ahead[blocks];
+    MICA_UNROLL
+    for (std::size_t b = 0; b < blocks; ++b) {
+      values[b] =
+          reinterpret_cast<const std::int8_t*>(a.tiles[tile] + a.value_offset) + (first + b * lanes) * 4;
+      ahead[b] = distance_ahead(a, tile, row < 4);
+    }
+    for (std::size_t slot = 0; slot < 16; slot += 4) {
+      sums.add(w, tile * 16 + slot, values, ahead);
+      MICA_UNROLL
+      for (std::size_t b = 0; b < blocks; ++b) values[b] += four_bytes;
+    }
+  }
+  MICA_UNROLL
+  for (std::size_t r = 0; r < rows; ++r) {
+    MICA_UNROLL
+    for (std::size_t b = 0; b < blocks; ++b) hn::StoreU(sums.total(r, b), DI(), out[r] + first + b * lanes);
+  }
+}
+
+/// The same of dimensions [0, head_dim), fewer than fill a vector.
+template <std::size_t rows>
+HWY_INLINE void q8_few_values(const AttentionArgs& a, const SeenTiles& seen, const IntegerRow* w,
+                              std::int32_t (*out)[max_head_dim]) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::fill_n(out[r], a.head_dim, 0);
+    for (std::size_t t = 0; t < seen.count; ++t) {
+      const auto* const values = reinterpret_cast<const std::int8_t*>(a.tiles[seen.tile[t]] + a.value_offset);
+      for (std::size_t slot = 0; slot < 16; ++slot) {
+        for (std::size_t i = 0; i < a.head_dim; ++i) {
+          out[r][i] +=
+              w[r].code[seen.tile[t] * 16 + slot] * values[format::Q8_0::value_at(slot, i, a.head_dim)];
+        }
+      }
+    }
+  }
+}
+
+/// A row's outputs of a chunk from its integer sums.
+inline void q8_outputs(const std::int32_t* sums, float scale, std::size_t n, float* out) {
+  const DF d;
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const VF sum = hn::ConvertTo(d, hn::LoadU(DI(), sums + i));
+    hn::StoreU(hn::MulAdd(sum, hn::Set(d, scale), load(out + i)), d, out + i);
+  }
+  for (; i < n; ++i) out[i] = std::fma(static_cast<float>(sums[i]), scale, out[i]);
+}
+
+template <std::size_t rows>
+HWY_NOINLINE void q8_values_of_rows(const AttentionArgs& a, const std::size_t* row) {
+  constexpr std::size_t together = blocks_together<rows>;
+  IntegerRow w[rows];
+  std::int32_t sums[rows][max_head_dim];
+  const SeenTiles seen = seen_by(a, row, rows);
+  const ValueScales scales(a, seen);
+  for (std::size_t r = 0; r < rows; ++r) q8_weights(a, row[r], scales, w[r]);
+  if (a.head_dim < lanes) {
+    q8_few_values<rows>(a, seen, w, sums);
+  } else {
+    std::size_t i = 0;
+    for (; i + together * lanes <= a.head_dim; i += together * lanes)
+      q8_value_blocks<rows, together>(a, row[0], seen, w, i, sums);
+    for (; i + lanes <= a.head_dim; i += lanes) q8_value_blocks<rows, 1>(a, row[0], seen, w, i, sums);
+    // The last dimensions with some before them, whose sums become what they are.
+    if (i < a.head_dim) q8_value_blocks<rows, 1>(a, row[0], seen, w, a.head_dim - lanes, sums);
+  }
+  for (std::size_t r = 0; r < rows; ++r) q8_outputs(sums[r], w[r].scale, a.head_dim, a.out[row[r]].data());
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
+#endif
