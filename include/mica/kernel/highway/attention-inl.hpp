@@ -98,7 +98,7 @@ HWY_INLINE void scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
 
 inline void q8_scores(const AttentionArgs& a) {
 #if MICA_MATRIX_UNIT
-  if (by_matrix_unit(a, least_rows_of_scores)) return matrix_scores(a);
+  if (by_matrix_unit(a)) return matrix_scores(a);
 #endif
   for_seeing_fours(a, [&](auto rows, const std::size_t* row) HWY_ATTR { q8_scores_of_rows<rows>(a, row); });
 }
@@ -287,7 +287,7 @@ HWY_INLINE void values_of_rows(const AttentionArgs& a, std::size_t row) {
 
 inline void q8_values(const AttentionArgs& a) {
 #if MICA_MATRIX_UNIT
-  if (by_matrix_unit(a, least_rows_of_values)) return matrix_values(a);
+  if (by_matrix_unit(a)) return matrix_values(a);
 #endif
   for_seeing_fours(a, [&](auto rows, const std::size_t* row) HWY_ATTR { q8_values_of_rows<rows>(a, row); });
 }

@@ -165,11 +165,14 @@ inline HWY_NOINLINE void matrix_values_of_rows(const AttentionArgs& a, const std
   }
 }
 
-/// Whether the unit takes heads of this width, and is the faster one for so many rows.
-HWY_INLINE bool by_matrix_unit(const AttentionArgs& a, std::size_t least_rows) {
-  return a.head_dim % matrix_depth_max == 0 && a.q.rows() >= least_rows && MatrixUnit::used();
+/// The fewest rows for which the unit is the faster one. One token's wait for memory, which they ask for a line at a time while they
+/// multiply; the unit would ask for many lines at once.
+inline constexpr std::size_t least_rows_of_unit = 16;
+
+/// Whether the unit takes so many rows of heads of this width.
+HWY_INLINE bool by_matrix_unit(const AttentionArgs& a) {
+  return a.head_dim % matrix_depth_max == 0 && a.q.rows() >= least_rows_of_unit && MatrixUnit::used();
 }
-inline constexpr std::size_t least_rows_of_scores = 4, least_rows_of_values = 16;
 
 inline void matrix_scores(const AttentionArgs& a) {
   for_seeing_rows<paired_rows>(
