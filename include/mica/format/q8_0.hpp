@@ -79,6 +79,12 @@ struct Q8_0 {
   /// cannot hide behind small integers.
   static Half scale_of(std::size_t head_dim, const float* head) noexcept;
   static std::int8_t code_of(float value, float inverse) noexcept;
+  /// Of a key or a value; at(i): where the code of dimension i lies.
+  template <class At>
+  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head,
+                    At at) noexcept;
+  template <class At>
+  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out, At at) noexcept;
 };
 
 inline void Q8_0::decode(const Block& block, float* values) noexcept {
@@ -121,42 +127,41 @@ inline std::int8_t Q8_0::code_of(float value, float inverse) noexcept {
   return code == code ? static_cast<std::int8_t>(code) : std::int8_t{0};
 }
 
-inline void Q8_0::store_key(std::byte* tile, std::size_t slot, std::size_t head_dim,
-                            const float* head) noexcept {
+template <class At>
+void Q8_0::store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head, At at) noexcept {
   const Half d = scale_of(head_dim, head);
   const float inverse = to_float(d) != 0 ? 1.0f / to_float(d) : 0.0f;
-  std::int8_t* const codes = reinterpret_cast<std::int8_t*>(tile);  // (head_dim / 4, 16, 4)
-  for (std::size_t i = 0; i < padded(head_dim); ++i) {
-    codes[key_at(slot, i)] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
-  }
+  std::int8_t* const codes = reinterpret_cast<std::int8_t*>(tile);
+  for (std::size_t i = 0; i < padded(head_dim); ++i)
+    codes[at(i)] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
   const_cast<Half*>(scales(tile, head_dim))[slot] = d;
+}
+
+template <class At>
+void Q8_0::load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out, At at) noexcept {
+  const float d = to_float(scales(tile, head_dim)[slot]);
+  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
+  for (std::size_t i = 0; i < head_dim; ++i) out[i] = d * static_cast<float>(codes[at(i)]);
+}
+
+inline void Q8_0::store_key(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                            const float* head) noexcept {
+  store(tile, slot, head_dim, head, [=](std::size_t i) { return key_at(slot, i); });
 }
 
 inline void Q8_0::store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
                               const float* head) noexcept {
-  const Half d = scale_of(head_dim, head);
-  const float inverse = to_float(d) != 0 ? 1.0f / to_float(d) : 0.0f;
-  std::int8_t* const codes = reinterpret_cast<std::int8_t*>(tile);  // (16 / 4, head_dim, 4)
-  for (std::size_t i = 0; i < padded(head_dim); ++i) {
-    codes[value_at(slot, i, head_dim)] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
-  }
-  const_cast<Half*>(scales(tile, head_dim))[slot] = d;
+  store(tile, slot, head_dim, head, [=](std::size_t i) { return value_at(slot, i, head_dim); });
 }
 
 inline void Q8_0::load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim,
                            float* out) noexcept {
-  const float d = to_float(scales(tile, head_dim)[slot]);
-  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
-  for (std::size_t i = 0; i < head_dim; ++i) out[i] = d * static_cast<float>(codes[key_at(slot, i)]);
+  load(tile, slot, head_dim, out, [=](std::size_t i) { return key_at(slot, i); });
 }
 
 inline void Q8_0::load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim,
                              float* out) noexcept {
-  const float d = to_float(scales(tile, head_dim)[slot]);
-  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
-  for (std::size_t i = 0; i < head_dim; ++i) {
-    out[i] = d * static_cast<float>(codes[value_at(slot, i, head_dim)]);
-  }
+  load(tile, slot, head_dim, out, [=](std::size_t i) { return value_at(slot, i, head_dim); });
 }
 
 static_assert(sizeof(Q8_0::Block) == 34 && EncodableFormat<Q8_0> && IntegerFormat<Q8_0> && KvElement<Q8_0>);
