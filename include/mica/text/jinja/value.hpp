@@ -54,6 +54,8 @@ struct NoValue {};
 }  // namespace detail
 
 /// One value; 24 bytes, cheap to copy, safe to share between threads.
+/// Whatever looks into a value needs one that has a name: on a temporary, which would end before its text, such a
+/// member does not compile.
 class Value {
  public:
   /// A mapping's entries in the order in which they print.
@@ -88,22 +90,30 @@ class Value {
   [[nodiscard]] bool boolean() const { return std::get<bool>(data_); }
   [[nodiscard]] std::int64_t integer() const { return std::get<std::int64_t>(data_); }
   [[nodiscard]] double real() const { return std::get<double>(data_); }
-  [[nodiscard]] std::string_view text() const;
-  [[nodiscard]] const std::vector<Value>& items() const;  ///< of a sequence
-  [[nodiscard]] const Entries& entries() const;           ///< of a mapping
+  [[nodiscard]] std::string_view text() const&;
+  [[nodiscard]] const std::vector<Value>& items() const&;  ///< of a sequence
+  [[nodiscard]] const Entries& entries() const&;           ///< of a mapping
 
   /// Entry of a mapping, or null when there is none or this is no mapping.
-  [[nodiscard]] const Value* find(std::string_view key) const;
+  [[nodiscard]] const Value* find(std::string_view key) const&;
 
   /// The object behind the value; null for those that have none.
-  [[nodiscard]] const detail::Object* object() const noexcept {
+  [[nodiscard]] const detail::Object* object() const& noexcept {
     const auto* held = std::get_if<std::shared_ptr<const detail::Object>>(&data_);
     return held == nullptr ? nullptr : held->get();
   }
   template <class T>
-  [[nodiscard]] const T& as() const noexcept {
+  [[nodiscard]] const T& as() const& noexcept {
     return static_cast<const T&>(*object());
   }
+
+  void text() const&& = delete;
+  void items() const&& = delete;
+  void entries() const&& = delete;
+  void find(std::string_view key) const&& = delete;
+  void object() const&& = delete;
+  template <class T>
+  void as() const&& = delete;
 
  private:
   std::variant<std::monostate, detail::NoValue, bool, std::int64_t, double,

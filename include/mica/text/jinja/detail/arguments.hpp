@@ -15,7 +15,7 @@
 
 namespace mica::text::jinja::detail {
 
-/// Arguments of one call.
+/// Arguments of one call. find and bind point into them, so a temporary has neither.
 struct Arguments {
   std::vector<Value> positional;
   Value::Entries keyword;  ///< by name
@@ -23,18 +23,19 @@ struct Arguments {
   [[nodiscard]] bool empty() const noexcept { return positional.empty() && keyword.empty(); }
 
   /// The last keyword argument of that name, or null.
-  [[nodiscard]] const Value* find(std::string_view name) const {
+  [[nodiscard]] const Value* find(std::string_view name) const& {
     for (std::size_t i = keyword.size(); i-- > 0;) {
       if (keyword[i].first.text() == name) return &keyword[i].second;
     }
     return nullptr;
   }
+  void find(std::string_view name) const&& = delete;
 
   /// Arguments in the order of the callee's names; null for those that were not given.
   /// Throws TemplateError for too many, unknown and doubled arguments.
   template <std::size_t N>
   [[nodiscard]] std::array<const Value*, N> bind(std::string_view callee,
-                                                 const std::string_view (&names)[N]) const {
+                                                 const std::string_view (&names)[N]) const& {
     if (positional.size() > N) {
       fail("'", callee, "' takes at most ", N, " arguments, ", positional.size(), " were given");
     }
@@ -50,6 +51,8 @@ struct Arguments {
     }
     return bound;
   }
+  template <std::size_t N>
+  void bind(std::string_view callee, const std::string_view (&names)[N]) const&& = delete;
 
   void expect_none(std::string_view callee) const {
     if (!empty()) fail("'", callee, "' takes no arguments");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators + - * / // % ** and unary minus. Integers have 64 bits and never wrap: what does not fit is
-// an error.
+// The operators + - * / // % ** and unary minus. Integers have 64 bits and never wrap: a result that does not fit is
+// an error that says so, here and in filters. Limits and widths are no results: they reach as far as their text does.
 #pragma once
 
 #include "mica/text/jinja/detail/comparison.hpp"
@@ -47,6 +47,15 @@ enum class Operator : std::uint8_t {
   return result;
 }
 
+[[nodiscard]] inline std::int64_t negated(std::int64_t value) { return checked(Operator::subtract, 0, value); }
+
+/// -size or size, the inverse of magnitude().
+[[nodiscard]] inline std::int64_t with_magnitude(std::uint64_t size, bool negative) {
+  constexpr std::uint64_t highest = ~std::uint64_t{0} >> 1;
+  if (size > highest + (negative ? 1 : 0)) fail("an integer does not fit into 64 bits");
+  return static_cast<std::int64_t>(negative ? std::uint64_t{0} - size : size);
+}
+
 [[nodiscard]] inline Value power(std::int64_t base, std::int64_t exponent) {
   if (exponent < 0) {
     if (base == 0) fail("zero to a negative power");
@@ -72,7 +81,7 @@ enum class Operator : std::uint8_t {
   }
   if (b == 0) fail("division by zero");
   if (op == Operator::divide) return static_cast<double>(a) / static_cast<double>(b);
-  if (b == -1) return op == Operator::modulo ? 0 : checked(Operator::subtract, 0, a);
+  if (b == -1) return op == Operator::modulo ? 0 : negated(a);
   const std::int64_t rest = a % b;
   const bool below = rest != 0 && (rest < 0) != (b < 0);  // Python rounds towards minus infinity
   if (op == Operator::modulo) return below ? rest + b : rest;
@@ -154,7 +163,7 @@ enum class Operator : std::uint8_t {
   if (value.is(Kind::undefined)) refuse_undefined(value);
   if (!value.is_number()) fail("a sign does not go before '", type_name(value), "'");
   if (value.is(Kind::real)) return negative ? -value.real() : value.real();
-  return negative ? whole_arithmetic(Operator::subtract, 0, whole(value)) : Value(whole(value));
+  return negative ? negated(whole(value)) : whole(value);
 }
 
 }  // namespace mica::text::jinja::detail

@@ -106,9 +106,7 @@ inline void group_thousands(std::string& digits) {
     return spec.precision ? fixed_text(size, *spec.precision) : real_text(size);
   }
   if (value.is(Kind::real)) fail("format '", type, "' wants an integer");
-  const std::int64_t number = whole(value);
-  const std::uint64_t size =
-      number < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
+  const std::uint64_t size = magnitude(whole(value));
   switch (type) {
     case '\0':
     case 's':

@@ -16,6 +16,12 @@
 
 namespace mica::text::jinja::detail {
 
+/// |value|, which for the lowest integer is one more than the highest.
+[[nodiscard]] constexpr std::uint64_t magnitude(std::int64_t value) noexcept {
+  const auto bits = static_cast<std::uint64_t>(value);
+  return value < 0 ? std::uint64_t{0} - bits : bits;
+}
+
 /// Shortest digits that read back as the same number, laid out as Python's repr(float) does.
 [[nodiscard]] inline std::string real_text(double value) {
   if (std::isnan(value)) return "nan";

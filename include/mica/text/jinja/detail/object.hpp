@@ -58,7 +58,11 @@ struct Range final : Object {
   Range(std::int64_t range_start, std::int64_t range_stop, std::int64_t range_step, std::int64_t range_count)
       : Object(Kind::range), start(range_start), stop(range_stop), step(range_step), count(range_count) {}
 
-  [[nodiscard]] std::int64_t at(std::int64_t index) const noexcept { return start + index * step; }
+  /// The number at an index below `count`. It has 64 bits, but index * step may have more: unsigned numbers wrap.
+  [[nodiscard]] std::int64_t at(std::int64_t index) const noexcept {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
+                                     static_cast<std::uint64_t>(index) * static_cast<std::uint64_t>(step));
+  }
 
   std::int64_t start;
   std::int64_t stop;
@@ -140,9 +144,9 @@ inline Value Value::tuple(std::vector<Value> items) {
   return detail::make_sequence(detail::Form::tuple, std::move(items));
 }
 
-inline std::string_view Value::text() const { return as<detail::Text>().bytes; }
+inline std::string_view Value::text() const& { return as<detail::Text>().bytes; }
 
-inline const std::vector<Value>& Value::items() const { return as<detail::Sequence>().items; }
+inline const std::vector<Value>& Value::items() const& { return as<detail::Sequence>().items; }
 
 }  // namespace mica::text::jinja
 

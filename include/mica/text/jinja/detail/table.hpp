@@ -46,15 +46,17 @@ namespace mica::text::jinja::detail {
   return hash;
 }
 
-/// An ordered table; finding costs the same however long it is.
+/// An ordered table; finding costs the same however long it is. As with a Value, a temporary has no views.
 class Table {
  public:
-  [[nodiscard]] const Value::Entries& entries() const noexcept { return entries_; }
+  [[nodiscard]] const Value::Entries& entries() const& noexcept { return entries_; }
+  void entries() const&& = delete;
 
-  [[nodiscard]] const Value* find(const Value& key) const {
+  [[nodiscard]] const Value* find(const Value& key) const& {
     const std::size_t at = place_of(key);
     return at == entries_.size() ? nullptr : &entries_[at].second;
   }
+  void find(const Value& key) const&& = delete;
 
   /// Gives a key its value; one that is there keeps its place. The key must be hashable.
   void set(Value key, Value value) {
@@ -123,9 +125,9 @@ inline Value Value::mapping(Entries entries) {
   return Value(std::make_shared<const detail::Mapping>(std::move(entries)));
 }
 
-inline const Value::Entries& Value::entries() const { return as<detail::Mapping>().table.entries(); }
+inline const Value::Entries& Value::entries() const& { return as<detail::Mapping>().table.entries(); }
 
-inline const Value* Value::find(std::string_view key) const {
+inline const Value* Value::find(std::string_view key) const& {
   return is(Kind::mapping) ? as<detail::Mapping>().find(Value(key)) : nullptr;
 }
 

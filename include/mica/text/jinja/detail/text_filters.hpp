@@ -66,14 +66,17 @@ inline Value replace_filter(Engine& engine, const Value& self, const Arguments& 
   const auto [from, to, limit] = arguments.bind("replace", {"old", "new", "count"});
   if (from == nullptr || to == nullptr) fail("'replace' lacks an argument");
   const bool unlimited = limit == nullptr || limit->is(Kind::none);
-  return replaced(printed(self, engine).text(), printed(*from, engine).text(), printed(*to, engine).text(),
+  const Value text = printed(self, engine);
+  const Value old = printed(*from, engine);
+  const Value fresh = printed(*to, engine);
+  return replaced(text.text(), old.text(), fresh.text(),
                   unlimited ? -1 : integer_argument(limit, -1, "replace"), engine.meter());
 }
 
 inline Value center_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [width] = arguments.bind("center", {"width"});
-  return padded_text(printed(self, engine).text(), integer_argument(width, 80, "center"), " ", Side::both,
-                     engine.meter());
+  const Value text = printed(self, engine);
+  return padded_text(text.text(), integer_argument(width, 80, "center"), " ", Side::both, engine.meter());
 }
 
 inline Value indent_filter(Engine& engine, const Value& self, const Arguments& arguments) {
@@ -131,8 +134,9 @@ inline Value wordcount_filter(Engine& engine, const Value& self, const Arguments
 
 inline Value escape_filter(Engine& engine, const Value& self, const Arguments& arguments) {
   arguments.expect_none("escape");
+  const Value text = printed(self, engine);
   std::string out;
-  for (const char c : printed(self, engine).text()) {
+  for (const char c : text.text()) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -231,6 +235,19 @@ inline Value abs_filter(Engine&, const Value& self, const Arguments& arguments) 
   return whole(self) < 0 ? with_sign(self, true) : Value(whole(self));
 }
 
+/// An integer rounded to a multiple of 10 to the -digits, halves to even; for digits below zero.
+[[nodiscard]] inline std::int64_t rounded(std::int64_t value, std::int64_t digits) {
+  if (digits < -19) return 0;  // every value is below half of 10 to the 20
+  std::uint64_t unit = 1;
+  for (; digits < 0; ++digits) unit *= 10;
+  const std::uint64_t size = magnitude(value);
+  const std::uint64_t rest = size % unit;
+  const std::uint64_t below = size - rest;  // at most 2 to the 63, and the unit at most 10 to the 19: the sum fits
+  const bool odd = (below / unit) % 2 != 0;
+  const bool up = rest > unit - rest || (rest == unit - rest && odd);
+  return with_magnitude(up ? below + unit : below, value < 0);
+}
+
 /// Rounds to decimals exactly as printing does, halves of the binary value to even.
 [[nodiscard]] inline double rounded(double value, std::int64_t digits) {
   if (!std::isfinite(value) || digits > 300) return value;
@@ -247,14 +264,16 @@ inline Value round_filter(Engine&, const Value& self, const Arguments& arguments
   if (self.is(Kind::undefined)) refuse_undefined(self);
   if (!self.is_number()) fail("'round' wants a number, not '", type_name(self), "'");
   if (how == "common") {
-    if (is_whole(self) && digits >= 0) return whole(self);
-    const double result = rounded(number_of(self), digits);
-    return is_whole(self) ? truncated(result, self) : Value(result);
+    if (!is_whole(self)) return rounded(self.real(), digits);
+    return digits >= 0 ? whole(self) : rounded(whole(self), digits);
   }
   if (how != "ceil" && how != "floor") fail("'round' knows the methods common, ceil and floor");
   const double scale = std::pow(10.0, static_cast<double>(digits));
   const double scaled = number_of(self) * scale;
-  return (how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale;
+  const double result = (how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale;
+  if (std::isfinite(number_of(self)) && !std::isfinite(result))
+    fail("'round' was given a precision that no float has");
+  return result;
 }
 
 inline constexpr NamedOperation text_filters[] = {

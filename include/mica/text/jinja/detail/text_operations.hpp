@@ -45,12 +45,17 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
   parts.emplace_back(part);
 }
 
+/// How often something may be done; any negative limit means without end.
+[[nodiscard]] constexpr std::uint64_t times(std::int64_t limit) noexcept {
+  return limit < 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(limit);
+}
+
 /// text.split(separator, limit); a negative limit means none.
 [[nodiscard]] inline std::vector<Value> split(std::string_view text, std::string_view separator,
                                               std::int64_t limit, Meter& meter) {
   meter.search(text.size(), separator.size());
   std::vector<Value> parts;
-  for (; limit != 0; --limit) {
+  for (std::uint64_t left = times(limit); left != 0; --left) {
     const std::size_t at = text.find(separator);
     if (at == std::string_view::npos) break;
     add_part(parts, text.substr(0, at), meter);
@@ -65,7 +70,7 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
                                                    std::int64_t limit, Meter& meter) {
   meter.search(text.size(), separator.size());
   std::vector<Value> parts;
-  for (; limit != 0; --limit) {
+  for (std::uint64_t left = times(limit); left != 0; --left) {
     const std::size_t at = text.rfind(separator);
     if (at == std::string_view::npos) break;
     add_part(parts, text.substr(at + separator.size()), meter);
@@ -90,11 +95,12 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 [[nodiscard]] inline std::vector<Value> words(std::string_view text, std::int64_t limit, Meter& meter) {
   meter.characters(text.size());
   std::vector<Value> parts;
+  std::uint64_t left = times(limit);
   for (text = stripped(text, Side::left); !text.empty(); text = stripped(text, Side::left)) {
-    const std::size_t length = limit == 0 ? text.size() : word_length(text);
+    const std::size_t length = left == 0 ? text.size() : word_length(text);
     add_part(parts, text.substr(0, length), meter);
     text.remove_prefix(length);
-    --limit;
+    --left;
   }
   return parts;
 }
@@ -103,12 +109,13 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
 [[nodiscard]] inline std::vector<Value> words_back(std::string_view text, std::int64_t limit, Meter& meter) {
   meter.characters(text.size());
   std::vector<Value> parts;
+  std::uint64_t left = times(limit);
   for (text = stripped(text, Side::right); !text.empty(); text = stripped(text, Side::right)) {
     const std::string_view rest =
-        limit == 0 ? std::string_view() : drop_back(text, [](char32_t c) { return !is_space(c); });
+        left == 0 ? std::string_view() : drop_back(text, [](char32_t c) { return !is_space(c); });
     add_part(parts, text.substr(rest.size()), meter);
     text = rest;
-    --limit;
+    --left;
   }
   return {parts.rbegin(), parts.rend()};
 }
@@ -153,7 +160,7 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
     at = end;
     meter.check_length(out.size() + to.size());
   };
-  for (; limit != 0; --limit) {
+  for (std::uint64_t left = times(limit); left != 0; --left) {
     const std::size_t found = from.empty() ? at : text.find(from, at);
     if (found == std::string_view::npos) break;
     meter.expression();
