@@ -249,6 +249,31 @@ TEST_CASE("what a template raises itself comes out as it said it") {
   CHECK(error_of("{{ raise_exception(big) }}")->detail().size() == 4096);
 }
 
+TEST_CASE("no template writes to a terminal by way of its errors") {
+  const auto says = [](const std::string& source) {
+    const auto error = error_of(source);
+    REQUIRE(error);
+    return error->message();
+  };
+  CHECK(says("{{ raise_exception('\\x1b]0;owned\\x07 \\\\ end') }}") ==
+        "the chat template refuses: \\x1b]0;owned\\x07 \\x5c end");
+  CHECK(says("{{ raise_exception('roles must alternate (\\\\user)') }}") ==
+        "the chat template refuses: roles must alternate (\\user)");
+  CHECK(says("{{ range(**{'\\x1b[2J': 1}) }}").find('\x1b') == std::string::npos);
+  CHECK(says("{{ dict(1, 2, **{'\\x9b': 1}) }}").find('\xc2') == std::string::npos);
+  CHECK(says("{{ 'a'.upper(**{'\\x1b[2J\\n': 1}) }}").find_first_of("\x1b\n") == std::string::npos);
+  CHECK(says("{% macro m() %}{% endmacro %}{{ m(**{'\\x1b[2J': 1}) }}") ==
+        "chat template, line 1: 'm' knows no argument '\\x1b[2J'");
+  CHECK(says("{{ '%\\x1b' % 1 }}") == "chat template, line 1: format '\\x1b' is not known for numbers");
+  CHECK(says("\n{{ 1 \x1b }}").find('\x1b') == std::string::npos);
+  CHECK(says("{{ {}['\\x1b'].x }}").find('\x1b') == std::string::npos);
+  for (const char* longest : {"{{ raise_exception(big) }}", "{{ x[big].y }}", "{{ dict(**{big: 1}).upper(**{big: 2}) }}",
+                              "{% macro m() %}{% endmacro %}{{ m(**{big: 1}) }}"}) {
+    CAPTURE(longest);
+    CHECK(says(longest).size() < TemplateError::shown_bytes + 100);
+  }
+}
+
 TEST_CASE("limits can be set") {
   Limits limits;
   limits.steps = 100;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The error of the template engine: what went wrong, of which kind, and in which line of the template.
+// The error of the template engine: what went wrong, of which kind, and in which line of the template. A template is
+// text of unknown origin, and so is what its errors quote: the message is made safe for terminals and logs here.
 #pragma once
 
 #include "mica/base/error.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,6 +17,8 @@ namespace mica::text::jinja {
 /// Everything that parsing or rendering a template can throw.
 class TemplateError : public Error {
  public:
+  static constexpr std::size_t shown_bytes = 512;
+
   enum class Cause : std::uint8_t {
     syntax,       ///< the text is not a template
     unsupported,  ///< a template, but with something that is not here (include, import, extends ...)
@@ -32,7 +36,8 @@ class TemplateError : public Error {
   [[nodiscard]] Cause cause() const noexcept { return cause_; }
   /// Line of the template, counted from 1; 0 where no line is to blame.
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
-  /// The message without the line; for `raised`, exactly what the template said.
+  /// The reason alone, as long as it is and with every byte as it is; for `raised`, exactly what the template said.
+  /// Not for a terminal: what() has it escaped, and at most `shown_bytes` of it.
   [[nodiscard]] const std::string& detail() const noexcept { return detail_; }
 
  private:
@@ -50,8 +55,16 @@ class TemplateError : public Error {
   }
 
   static std::string sentence(Cause cause, const std::string& detail, std::size_t line) {
-    if (cause == Cause::raised) return join("the chat template refuses: ", detail);
-    return line == 0 ? join("chat template: ", detail) : join("chat template, line ", line, ": ", detail);
+    const std::string safe = shown(detail);
+    if (cause == Cause::raised) return join("the chat template refuses: ", safe);
+    return line == 0 ? join("chat template: ", safe) : join("chat template, line ", line, ": ", safe);
+  }
+
+  /// Text that is safe already stays as it is: parts of it may have been escaped before.
+  static std::string shown(const std::string& detail) {
+    const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
+    const bool safe = detail.size() <= shown_bytes && std::all_of(detail.begin(), detail.end(), plain);
+    return safe ? detail : escaped(detail, shown_bytes);
   }
 
   Cause cause_;
