@@ -2,17 +2,19 @@
 //
 // A file that exists whole or not at all: written under a temporary name in the same folder, brought to the
 // disk, then renamed. After a crash the folder holds the old file or the new one, and at worst a leftover
-// ".NAME.PID-N.part".
+// ".NAME.PID-N.part", which the next writer of NAME removes (detail/part_file.hpp).
 #pragma once
 
 #include "mica/base/assert.hpp"
 #include "mica/io/detail/descriptor.hpp"
+#include "mica/io/detail/part_file.hpp"
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,17 +23,27 @@
 
 namespace mica::io {
 
+/// Who may read a file that did not exist before.
+enum class Access : std::uint8_t {
+  umask,  ///< what the process's umask allows
+  owner,  ///< the owner alone (0600): for what people wrote
+};
+
 /// Collects the new contents of a file; commit() puts them in place, and without it nothing has happened.
 /// A path that names a pipe or a device is written to directly. Not thread-safe.
+/// A file that existed keeps its mode, and its owner and group as far as the process may give files away;
+/// where the group is another one, its members may do what others may. Access lists and attributes are not
+/// kept.
 class AtomicFile {
  public:
   /// Raises ErrorCode::file when the folder is missing or not writable, or the path is a folder.
-  explicit AtomicFile(std::string path);
+  explicit AtomicFile(std::string path, Access access = Access::umask);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile() { discard(); }
 
-  /// Appends. Raises ErrorCode::failed when the system cannot take the bytes (a full disk, a quota).
+  /// Appends. Raises ErrorCode::failed when the system cannot take the bytes (a full disk, a quota, a limit
+  /// on the size of files where the process ignores SIGXFSZ; a process that does not is ended by it).
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
@@ -44,11 +56,13 @@ class AtomicFile {
 
  private:
   [[nodiscard]] bool in_place() const noexcept { return temporary_.empty(); }
-  void create_temporary();
+  void create_temporary(Access access);
+  void take_over_access() const noexcept;
   void discard() noexcept;
 
   std::string path_;
-  std::string temporary_;  // empty: path_ itself is open
+  std::string temporary_;                // empty: path_ itself is open
+  std::optional<struct ::stat> former_;  // of the file that is replaced
   detail::Descriptor fd_;
   std::uint64_t size_ = 0;
 };
@@ -61,7 +75,7 @@ void write_atomically(std::string path, Fill&& fill) {
   out.commit();
 }
 
-inline AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move(path)) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (fs::is_symlink(path_, error)) {  // write what the link points to, keep the link
@@ -76,22 +90,38 @@ inline AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     MICA_CHECK(fd_, file, path_, ": cannot be written: ", detail::errno_text(errno));
     return;
   }
-  create_temporary();
+  struct ::stat former {};
+  if (::stat(path_.c_str(), &former) == 0) former_ = former;
+  detail::remove_dead_parts(path_);
+  create_temporary(former_ ? Access::owner : access);
 }
 
-inline void AtomicFile::create_temporary() {
+/// A file that is replaced may be private, so the new one is until it has the mode of the former. After
+/// open() nothing throws before the name is kept.
+inline void AtomicFile::create_temporary(Access access) {
   const std::filesystem::path path(path_);
+  const ::mode_t mode = access == Access::owner ? 0600 : 0666;
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const std::string name = join(".", path.filename().string(), ".", ::getpid(), "-", attempt, ".part");
-    const std::string candidate = (path.parent_path() / name).string();
-    fd_ = detail::Descriptor(::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (fd_) {
-      temporary_ = candidate;
+    std::string name =
+        (path.parent_path() / detail::part_name(path.filename().string(), ::getpid(), attempt)).string();
+    fd_ = detail::Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (fd_ && detail::lock_part(fd_)) {
+      temporary_ = std::move(name);
       return;
     }
-    MICA_CHECK(errno == EEXIST, file, path_, ": cannot be written: ", detail::errno_text(errno));
+    MICA_CHECK(fd_ || errno == EEXIST, file, path_, ": cannot be written: ", detail::errno_text(errno));
   }
   raise(ErrorCode::file, path_, ": a hundred leftover .part files stand in the way of a temporary name");
+}
+
+/// Gives the new file the mode, owner and group of the former.
+inline void AtomicFile::take_over_access() const noexcept {
+  if (!former_) return;
+  ::mode_t mode = former_->st_mode & 0777;
+  const bool group = ::fchown(fd_.get(), former_->st_uid, former_->st_gid) == 0 ||
+                     ::fchown(fd_.get(), static_cast<::uid_t>(-1), former_->st_gid) == 0;
+  if (!group) mode = (mode & 0707) | (mode & 0007) << 3;
+  static_cast<void>(::fchmod(fd_.get(), mode));  // refused: it stays its owner's
 }
 
 inline void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -112,21 +142,23 @@ inline void AtomicFile::commit() {
     fd_.close();
     return;
   }
+  take_over_access();
   MICA_CHECK(::fsync(fd_.get()) == 0, failed, path_, ": bringing ", size_,
              " bytes to the disk failed: ", detail::errno_text(errno));
-  fd_.close();
   MICA_CHECK(std::rename(temporary_.c_str(), path_.c_str()) == 0, failed, path_, ": renaming ", temporary_,
              " failed: ", detail::errno_text(errno));
   temporary_.clear();
+  fd_.close();  // and the lock goes
   // The name is durable once the folder is. A file system that cannot sync folders promises no more.
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   const detail::Descriptor parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (parent) ::fsync(parent.get());
 }
 
+/// The lock goes last: without it another writer may take the part for a dead one's.
 inline void AtomicFile::discard() noexcept {
-  fd_.close();
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  fd_.close();
 }
 
 }  // namespace mica::io

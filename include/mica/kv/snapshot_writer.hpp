@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a snapshot from front to back: the file appears under its name when it is whole, or not at all.
+// Writes a snapshot from front to back: the file appears under its name when it is whole, or not at all. It
+// has a text in it, so a new one is its owner's alone.
 #pragma once
 
 #include "mica/gguf/append.hpp"
@@ -81,7 +82,7 @@ namespace detail {
 }  // namespace detail
 
 inline SnapshotWriter::SnapshotWriter(std::string path, const SnapshotInfo& info)
-    : layout_(info), file_(std::move(path)) {
+    : layout_(info), file_(std::move(path), io::Access::owner) {
   const std::vector<std::byte> description = detail::describe(info);
   detail::SnapshotPrelude prelude;
   prelude.description_bytes = description.size();

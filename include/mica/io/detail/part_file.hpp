@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Unfinished files: ".NAME.PID-N.part" beside NAME, where PID is the writer's. The writer holds an advisory
+// lock on its part until it ends, however it ends, so a part that can be locked has no writer. Processes of
+// other machines and containers, whose numbers mean nothing here, are told apart by that.
+#pragma once
+
+#include "mica/base/error.hpp"
+#include "mica/io/detail/descriptor.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+namespace mica::io::detail {
+
+[[nodiscard]] inline std::string part_name(std::string_view file, ::pid_t writer, int attempt) {
+  return join(".", file, ".", writer, "-", attempt, ".part");
+}
+
+/// The process that a part of this file belongs to; empty for every other name.
+[[nodiscard]] inline std::optional<::pid_t> writer_of(std::string_view part, std::string_view file) {
+  const std::size_t at = file.size() + 2;
+  if (part.size() <= at) return std::nullopt;
+  ::pid_t writer = 0;
+  int attempt = 0;
+  const char* const end = part.data() + part.size();
+  const auto pid = std::from_chars(part.data() + at, end, writer);
+  if (pid.ec != std::errc() || pid.ptr == end || *pid.ptr != '-') return std::nullopt;
+  const auto number = std::from_chars(pid.ptr + 1, end, attempt);
+  const bool same = number.ec == std::errc() && writer > 0 && part == part_name(file, writer, attempt);
+  return same ? std::optional(writer) : std::nullopt;
+}
+
+/// Takes the lock of a new part. False when another process has it, or has removed the part as one without a
+/// writer. File systems without locks give none, and parts there are not removed.
+[[nodiscard]] inline bool lock_part(const Descriptor& part) noexcept {
+  if (::flock(part.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  struct ::stat status {};
+  return ::fstat(part.get(), &status) == 0 && status.st_nlink > 0;
+}
+
+/// Removes a regular file of this user that no process has locked.
+inline void remove_unlocked(const std::filesystem::path& part) noexcept {
+  const Descriptor fd(::open(part.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct ::stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return;
+  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) return;
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(part.c_str());
+}
+
+/// Removes the parts of a file whose writers have died. What cannot be examined stays.
+inline void remove_dead_parts(const std::filesystem::path& file) noexcept try {
+  const std::filesystem::path folder = file.parent_path();
+  const std::string name = file.filename().string();
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const auto writer = writer_of(entry->path().filename().string(), name);
+    if (!writer) continue;
+    const bool lives = *writer != ::getpid() && (::kill(*writer, 0) == 0 || errno != ESRCH);
+    if (!lives) remove_unlocked(entry->path());
+  }
+} catch (...) {  // no memory for names
+}
+
+}  // namespace mica::io::detail
