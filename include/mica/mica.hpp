@@ -32,6 +32,7 @@
 #include "mica/io/folder_lock.hpp"
 #include "mica/io/free_space.hpp"
 #include "mica/io/map.hpp"
+#include "mica/io/map_fault.hpp"
 #include "mica/io/near_name.hpp"
 #include "mica/io/read_queue.hpp"
 #include "mica/io/spill_file.hpp"

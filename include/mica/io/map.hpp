@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A whole file as read-only memory. Pages come from the page cache when they are first touched, or before.
-// Limit: a file that is cut while it is mapped ends the process with SIGBUS on the next touch; read_at()
-// answers instead.
+// Limit: a file that is cut while it is mapped ends the process with SIGBUS on the next touch, unless the
+// program has a handler, which map_fault.hpp tells the file; File::read_at() raises an error instead.
 #pragma once
 
 #include "mica/base/log.hpp"
