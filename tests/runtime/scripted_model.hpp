@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
@@ -67,7 +68,9 @@ class ScriptedModel {
     ++steps;
     return model::StepStatus::ok;
   }
+  [[nodiscard]] std::uint64_t step_count() const noexcept { return steps; }
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept {
+    if (first_ >= headless_from) return {};
     std::fill(rows_.begin(), rows_.end(), 0.0f);
     const MatrixView<float> out(rows_.data(), rows.size(), config_.n_vocab);
     for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -79,11 +82,13 @@ class ScriptedModel {
   }
   [[nodiscard]] std::size_t first_non_finite_layer(Cache&, TokenId) noexcept { return 2; }
 
-  std::size_t steps = 0;
+  std::uint64_t steps = 0;
   std::size_t failing_from = std::numeric_limits<std::size_t>::max();
   model::StepStatus failure = model::StepStatus::no_memory;
   std::size_t non_finite_from = std::numeric_limits<std::size_t>::max();
-  std::size_t narrow_from = 0;                                        // after so many tokens a step may have
+  std::size_t headless_from =
+      std::numeric_limits<std::size_t>::max();  // after so many tokens the head cannot be read
+  std::size_t narrow_from = 0;                  // after so many tokens a step may have
   std::size_t most_tokens = std::numeric_limits<std::size_t>::max();  // this many
 
  private:

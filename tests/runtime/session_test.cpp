@@ -5,12 +5,15 @@
 #include "io/temporary_folder.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/exec/inline.hpp"
+#include "mica/runtime/generate.hpp"
+#include "mica/runtime/together.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
 #include "runtime/scripted_model.hpp"
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 
 namespace mica::test {
@@ -114,6 +117,84 @@ TEST_CASE("a session on a model of any type computes what one on the type comput
   REQUIRE(erased.feed(std::span(f.ids).first(3)) == model::StepStatus::ok);
   REQUIRE(plain.feed(std::span(f.ids).first(3)) == model::StepStatus::ok);
   CHECK(same_bits(erased.logits(), plain.logits()));
+  Session<AnyModel> other(any);
+  REQUIRE(other.feed(std::span(f.ids).first(1)) == model::StepStatus::ok);
+  CHECK(refusal([&] { return erased.logits(); }).code() == ErrorCode::usage);
+}
+
+TEST_CASE("logits are refused to a session when another one of its model has stepped since") {
+  Fixture f;
+  Session a(f.model), b(f.model);
+  const std::size_t last = 4;
+  const auto feed = [](auto& session, std::span<const TokenId> tokens) {
+    REQUIRE(session.feed(tokens) == model::StepStatus::ok);
+  };
+  feed(a, std::span(f.ids).first(5));
+  const auto expected = last_row(a);
+  feed(b, std::span(f.ids).last(6));
+  for (const Error& error :
+       {refusal([&] { return a.logits(); }), refusal([&] { return a.logits(std::span(&last, 1)); })}) {
+    CHECK(error.code() == ErrorCode::usage);
+    CHECK(mentions(error, "logits at position 4", "for another session", "mica::Batch"));
+  }
+  CHECK(!same_bits(last_row(b), expected));
+  a.rewind(4);
+  feed(a, std::span(f.ids).subspan(4, 1));
+  CHECK(same_bits(last_row(a), expected));
+  Session moved = std::move(a);
+  CHECK(same_bits(last_row(moved), expected));
+  CHECK(refusal([&] { return b.logits(); }).code() == ErrorCode::usage);
+}
+
+TEST_CASE("a step for which there is no memory leaves the logits of the one before") {
+  ScriptedModel model(3, "Hello.");
+  Session session(model);
+  const std::vector<TokenId> ids(3, first_byte);
+  REQUIRE(session.feed(ids) == model::StepStatus::ok);
+  model.failing_from = 3;
+  CHECK(session.feed(ids) == model::StepStatus::no_memory);
+  CHECK(session.logits()[first_byte + 'H'] == 1);
+}
+
+TEST_CASE("sessions that step together have their logits until one of them steps alone") {
+  Fixture f;
+  Session a(f.model), b(f.model), alone(f.model);
+  const auto ids = std::span<const TokenId>(f.ids);
+  REQUIRE(alone.feed(ids.first(3)) == model::StepStatus::ok);
+  const auto expected = last_row(alone);
+  Together together(f.model);
+  const std::array feeds = {Together<Plain>::Feed{&a, ids.first(3)}, Together<Plain>::Feed{&b, ids.last(4)}};
+  REQUIRE(together.step(feeds).status == model::StepStatus::ok);
+  static_cast<void>(last_row(b));
+  CHECK(same_bits(last_row(a), expected));
+  CHECK(refusal([&] { return alone.logits(); }).code() == ErrorCode::usage);
+  REQUIRE(b.feed(ids.first(1)) == model::StepStatus::ok);
+  CHECK(refusal([&] { return a.logits(); }).code() == ErrorCode::usage);
+  CHECK(last_row(b).size() == 67);
+}
+
+TEST_CASE("an answer does not go on from logits that are another session's") {
+  ScriptedModel model(3, "Hello.");
+  Session a(model), b(model);
+  const std::vector<TokenId> ids(3, first_byte);
+  REQUIRE(a.feed(ids) == model::StepStatus::ok);
+  REQUIRE(b.feed(std::span(ids).first(1)) == model::StepStatus::ok);
+  const text::Spm tokenizer = byte_tokenizer();
+  sample::Sampler sampler({.temperature = 0}, model.config().n_vocab);
+  const auto go_on = [&] {
+    return generate(a, tokenizer, sampler, {}, {}, [](std::string_view) { return true; });
+  };
+  CHECK(refusal(go_on).code() == ErrorCode::usage);
+}
+
+TEST_CASE("logits go with the scratch of their step, when steps become shorter") {
+  Fixture f;
+  Session session(f.model);
+  REQUIRE(session.feed(std::span(f.ids).first(7)) == model::StepStatus::ok);
+  REQUIRE(f.model.set_chunk(7));
+  CHECK(last_row(session).size() == 67);
+  REQUIRE(f.model.set_chunk(2));
+  CHECK(refusal([&] { return session.logits(); }).code() == ErrorCode::usage);
 }
 
 }  // namespace mica::test

@@ -153,6 +153,10 @@ class BasicTransformer {
   /// the bits of a step of its own. No cache stands in two parts. Without room for one part nothing happens to any.
   [[nodiscard]] model::PartsStatus step(std::span<const Part> parts) noexcept;
 
+  /// Grows whenever the hidden states of the last step go, by a step above all: logits belong to one value of
+  /// it.
+  [[nodiscard]] std::uint64_t step_count() const noexcept { return step_count_; }
+
   /// Logits after tokens `rows` of the last step, counted over its parts, at most logits_rows() of them, (rows, n_vocab). Valid until the next
   /// call; empty when the head could not be read.
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept;
@@ -225,6 +229,7 @@ class BasicTransformer {
   alloc::Buffer<float, Allocator> looks_;  // (64 * heads, looks_width), where the eviction policy watches
   std::vector<Part> now_;                  // what of a step runs at a time
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_->residual()
+  std::uint64_t step_count_ = 0;
 };
 
 namespace detail {
@@ -453,6 +458,7 @@ model::PartsStatus BasicTransformer<F, P>::step(std::span<const Part> parts) noe
   MICA_ASSERT(n > 0 && n <= chunk());
   const model::PartsStatus room = reserve(parts);
   if (room.status != model::StepStatus::ok) return room;
+  ++step_count_;
   for (std::size_t done = 0; done < n;) {
     const std::span<const Part> now = next_parts(parts, done);
     if (!run(now, done)) {
@@ -573,6 +579,7 @@ bool BasicTransformer<F, P>::set_chunk(std::size_t tokens) {
   const std::size_t before = chunk(), rows = dry || last_step_ > tokens ? 0 : last_step_;
   MICA_ASSERT(tokens > 0 && tokens <= most_chunk_);
   if (tokens == before) return true;
+  if (rows != last_step_) ++step_count_;
   std::vector<float> hidden(rows * config_.width);
   if (rows > 0) std::copy_n(activations_->residual(rows, config_.width).data(), hidden.size(), hidden.data());
   activations_.reset();
@@ -613,6 +620,7 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
   cache.tokens += 1;
   if (cache.state.size() != 0) cache.restore(cache.tokens);
   last_step_ = 0;  // its hidden states are gone
+  ++step_count_;
   return bad;
 }
 

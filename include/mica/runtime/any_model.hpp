@@ -7,6 +7,7 @@
 #include "mica/model/transformer.hpp"
 
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
@@ -25,6 +26,7 @@ concept StepModel = requires(M& model, const M& constant, typename M::Cache& cac
   { constant.logits_rows() } noexcept -> std::same_as<std::size_t>;
   { constant.make_cache() } -> std::same_as<typename M::Cache>;
   { model.step(cache, tokens) } noexcept -> std::same_as<model::StepStatus>;
+  { constant.step_count() } noexcept -> std::same_as<std::uint64_t>;  // grows when the rows of the last step go
   { model.logits(rows) } noexcept -> std::same_as<MatrixView<const float>>;
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
   { cache.tokens } -> std::convertible_to<std::size_t>;
@@ -133,6 +135,7 @@ class AnyModel {
     for (const Part& part : parts) part.cache->tokens = part.cache->base_->tokens();
     return status;
   }
+  [[nodiscard]] std::uint64_t step_count() const noexcept { return model_->step_count(); }
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept {
     return model_->logits(rows);
   }
@@ -166,6 +169,7 @@ class AnyModel {
     virtual std::unique_ptr<CacheBase> make_cache() const = 0;
     virtual model::StepStatus step(CacheBase& cache, std::span<const text::TokenId> tokens) noexcept = 0;
     virtual model::PartsStatus step(std::span<const Part> parts) noexcept = 0;
+    virtual std::uint64_t step_count() const noexcept = 0;
     virtual MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept = 0;
     virtual std::size_t first_non_finite_layer(CacheBase& cache, text::TokenId token) noexcept = 0;
     virtual kv::SnapshotInfo describe(CacheBase& cache) const = 0;
@@ -217,6 +221,7 @@ class AnyModel {
       for (const Part& part : parts) typed.push_back({&cache_of(*part.cache->base_), part.tokens});
       return model.step(typed);
     }
+    std::uint64_t step_count() const noexcept override { return model.step_count(); }
     MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept override {
       return model.logits(rows);
     }

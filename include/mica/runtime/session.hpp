@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,7 +28,7 @@ template <StepModel Model>
 class Together;
 
 /// A sequence of tokens and its keys and values. One thread at a time; one session of a model steps at a
-/// time.
+/// time, and has the model's logits until any session of it steps again.
 template <StepModel Model>
 class Session {
  public:
@@ -66,8 +67,9 @@ class Session {
   [[nodiscard]] model::StepStatus feed_rows(std::span<const text::TokenId> tokens,
                                             const std::atomic<bool>* cancel, OnChunk&& on_chunk);
 
-  /// Logits after the last token, (n_vocab). Valid until the next call.
-  /// Raises ErrorCode::failed when a weight could not be read, or when they are not finite, naming the layer.
+  /// Logits after the last token, (n_vocab). Valid until the next call of any session of the model.
+  /// Raises ErrorCode::usage when another session of the model has stepped since; failed when a weight could
+  /// not be read, or when they are not finite, naming the layer.
   [[nodiscard]] std::span<const float> logits();
 
   /// Logits after the tokens at these positions of the sequence, all of the last chunk, (positions, n_vocab).
@@ -77,7 +79,9 @@ class Session {
   /// Raises ErrorCode::usage for an id outside the vocabulary.
   void check_ids(std::span<const text::TokenId> tokens) const;
 
-  /// The row of the model's last step that is the token at this position, which was in this session's last chunk.
+  /// The row of the model's last step that is the token at this position, which was in this session's last
+  /// chunk. Raises ErrorCode::usage for other positions, and when the model's last step was not this
+  /// session's.
   [[nodiscard]] std::size_t row(std::size_t position) const;
 
   /// Raises ErrorCode::failed for logits after the last token, at `position`, that are not finite. Looks for the layer, so that
@@ -163,6 +167,7 @@ class Session {
     chunk_begin_ = tokens_.size();
     chunk_size_ = tokens.size();
     first_row_ = first_row;
+    step_ = model_->step_count();
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   }
 
@@ -173,6 +178,7 @@ class Session {
   std::size_t chunk_begin_ = 0;  // of the last chunk, whose hidden states the model still has
   std::size_t chunk_size_ = 0;
   std::size_t first_row_ = 0;                  // of the step, where the chunk lies in it
+  std::uint64_t step_ = 0;                     // Model::step_count() after it
   std::unique_ptr<kv::SnapshotReader> saved_;  // until its tiles are read
 };
 
@@ -272,6 +278,11 @@ std::size_t Session<Model>::row(std::size_t position) const {
   MICA_CHECK(position >= chunk_begin_ && position < chunk_begin_ + chunk_size_, usage, "logits at position ",
              position, ": only those of the last chunk, ", chunk_begin_, " to ", chunk_begin_ + chunk_size_,
              ", can be had");
+  MICA_CHECK(
+      model_->step_count() == step_, usage, "logits at position ", position,
+      ": the model has stepped since, for another session of it or to run this one's tokens again; ask for "
+      "logits before another session steps, or let a mica::Batch or mica::Together run the sessions in one "
+      "step");
   return first_row_ + position - chunk_begin_;
 }
 
