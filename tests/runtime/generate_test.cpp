@@ -117,6 +117,17 @@ TEST_CASE("a full context and a refused step are reasons, not errors") {
   CHECK(give(torn, {}).result.reason == StopReason::read_failed);
 }
 
+TEST_CASE("weights that cannot be read any more end the answer with what there is, layers and head alike") {
+  for (const bool head : {false, true}) {
+    ScriptedModel model(3, "Hello.");
+    model.failure = model::StepStatus::read_failed;
+    (head ? model.headless_from : model.failing_from) = 5;
+    const Given given = give(model, {});
+    CHECK(given.text() == "Hel");
+    CHECK(given.result.reason == StopReason::read_failed);
+  }
+}
+
 TEST_CASE("logits that are not finite are an error that names the layer") {
   ScriptedModel model(3, "Hello.");
   model.non_finite_from = 5;

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 #include <fcntl.h>
@@ -46,12 +47,13 @@ class GroupReader {
   /// What is asked of the device in one request.
   static constexpr std::size_t request_bytes = std::size_t{4} << 20;
 
-  /// Sources are files and outlive the reader. Raises ErrorCode::file for one that was replaced since it was opened.
+  /// Sources are files; they and the sink's context outlive the reader. Raises ErrorCode::file for one that
+  /// was replaced since it was opened.
   GroupReader(std::span<const gguf::Source> sources, LogSink log);
 
   /// Begins reads[i], whose stretches and address are set.
   void begin(std::span<GroupRead> reads, std::size_t i) noexcept;
-  /// Waits for reads[i]; false: it could not be read.
+  /// Waits for reads[i]; false: it could not be read, and the sink has the name of the file and the reason.
   [[nodiscard]] bool finish(std::span<GroupRead> reads, std::size_t i) noexcept;
   /// Waits until nobody writes to reads[i] any more.
   void settle(std::span<GroupRead> reads, std::size_t i) noexcept;
@@ -61,6 +63,7 @@ class GroupReader {
 
  private:
   struct File {
+    const gguf::Source* source;
     io::detail::Descriptor direct;
     int fd;  // what reads go to
     int buffered;
@@ -70,6 +73,8 @@ class GroupReader {
   static constexpr unsigned most_requests = 1024;
 
   [[nodiscard]] bool read_now(GroupRead& read) noexcept;
+  /// A read of so many bytes from `offset` on gave none. error: errno, 0 at the end of the file.
+  void tell_failure(const File& file, std::uint64_t offset, std::size_t bytes, int error) const noexcept;
   /// Tells the system what will be read, where reads go through its cache.
   static void advise_soon([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,
                           [[maybe_unused]] std::size_t bytes) noexcept {
@@ -79,12 +84,13 @@ class GroupReader {
 #endif
   }
 
+  LogSink log_;
   std::vector<File> files_;
   io::ReadQueue queue_{most_requests};
   Reads counts_;
 };
 
-inline GroupReader::GroupReader(std::span<const gguf::Source> sources, LogSink log) {
+inline GroupReader::GroupReader(std::span<const gguf::Source> sources, LogSink log) : log_(log) {
   for (const gguf::Source& source : sources) {
     source.require_weights();
     io::detail::Descriptor direct = io::detail::open_direct(*source.file());
@@ -94,7 +100,7 @@ inline GroupReader::GroupReader(std::span<const gguf::Source> sources, LogSink l
     }
     const int buffered = source.file()->descriptor();
     const int fd = direct ? direct.get() : buffered;
-    files_.push_back({std::move(direct), fd, buffered, source.size()});
+    files_.push_back({&source, std::move(direct), fd, buffered, source.size()});
   }
 }
 
@@ -162,7 +168,10 @@ inline bool GroupReader::read_now(GroupRead& read) noexcept {
         file.fd = file.buffered;
         continue;
       }
-      if (got <= 0) return false;
+      if (got <= 0) {
+        tell_failure(file, stretch.offset + done, std::min(n, end - done), got < 0 ? errno : 0);
+        return false;
+      }
 #ifdef POSIX_FADV_DONTNEED
       if (file.fd == file.buffered) ::posix_fadvise(file.fd, offset, got, POSIX_FADV_DONTNEED);
 #endif
@@ -172,6 +181,16 @@ inline bool GroupReader::read_now(GroupRead& read) noexcept {
   }
   read.missing = 0;
   return true;
+}
+
+inline void GroupReader::tell_failure(const File& file, std::uint64_t offset, std::size_t bytes,
+                                      int error) const noexcept try {
+  const std::string why =
+      error != 0 ? io::detail::errno_text(error)
+                 : join("the file became shorter while it was in use, it had ", file.size, " bytes");
+  log_(LogLevel::error, join(file.source->path(), ": reading ", bytes, " bytes of weights failed at byte ",
+                             offset, ": ", why));
+} catch (...) {  // no memory for a text
 }
 
 }  // namespace mica::paging

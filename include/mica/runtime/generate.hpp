@@ -8,7 +8,6 @@
 #include "mica/sample/sampler.hpp"
 
 #include <cstddef>
-#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -22,7 +21,7 @@ namespace detail {
 template <class Generation>
 void run(Generation& generation) {
   auto& session = generation.session();
-  std::vector<std::size_t> positions;
+  std::vector<std::size_t> rows;
   while (!generation.over()) {
     if (generation.options().between_steps) generation.options().between_steps();
     const auto tokens = generation.next(session.model().chunk());
@@ -32,16 +31,23 @@ void run(Generation& generation) {
       generation.refuse(status);
       continue;
     }
-    positions.resize(generation.rows());
-    std::iota(positions.begin(), positions.end(), session.tokens().size() - positions.size());
-    generation.take(positions.empty() ? MatrixView<const float>() : session.logits(positions));
+    rows.clear();
+    for (std::size_t r = generation.rows(); r > 0; --r)
+      rows.push_back(session.row(session.tokens().size() - r));
+    const auto logits = rows.empty() ? MatrixView<const float>() : session.model().logits(rows);
+    if (logits.rows() == rows.size()) {
+      generation.take(logits);
+    } else {
+      generation.stop(StopReason::read_failed);
+    }
   }
 }
 
 }  // namespace detail
 
 /// Feeds the prompt and samples until a stop. on_text(std::string_view) gets whole UTF-8 sequences; false
-/// stops (cancelled). An empty prompt goes on from where the session is, which then needs at least one token.
+/// stops (cancelled); it steps no session of the model. An empty prompt goes on from where the session is,
+/// which then needs at least one token.
 /// The session afterwards holds the prompt and all sampled tokens but the last.
 /// drafter: guesses tokens (runtime/drafter.hpp), which makes it faster or not, and never changes the answer.
 /// Raises ErrorCode::failed for non-finite logits, naming the layer; usage for ids outside the vocabulary and for more drafts

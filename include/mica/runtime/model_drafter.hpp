@@ -33,13 +33,12 @@ class ModelDrafter {
 
   // Required by Drafter
   [[nodiscard]] std::size_t most() const noexcept { return drafts_; }
-  /// None where its context is full, where it has no memory, or where its weights cannot be read.
+  /// None where its context is full, where it has no memory, and once its weights could not be read.
   [[nodiscard]] std::size_t draft(std::span<const TokenId> before, TokenId last,
                                   std::span<TokenId> drafts) noexcept try {
-    if (!read(before)) return 0;
+    if (unreadable_ || !read(before)) return 0;
     std::size_t n = 0;
-    for (TokenId token = last; n < drafts.size() && session_.feed({&token, 1}) == model::StepStatus::ok;
-         ++n) {
+    for (TokenId token = last; n < drafts.size() && feed({&token, 1}); ++n) {
       token = likeliest();
       drafts[n] = token;
     }
@@ -52,7 +51,12 @@ class ModelDrafter {
   /// Brings the session in line with a text.
   [[nodiscard]] bool read(std::span<const TokenId> text) {
     const auto rest = text.subspan(session_.rewind_to_common(text));
-    return rest.empty() || session_.feed(rest) == model::StepStatus::ok;
+    return rest.empty() || feed(rest);
+  }
+  [[nodiscard]] bool feed(std::span<const TokenId> tokens) {
+    const model::StepStatus status = session_.feed(tokens);
+    unreadable_ = status == model::StepStatus::read_failed;
+    return status == model::StepStatus::ok;
   }
   [[nodiscard]] TokenId likeliest() {
     const auto logits = session_.logits();
@@ -63,6 +67,7 @@ class ModelDrafter {
   Session<Model> session_;
   std::size_t n_vocab_;
   std::size_t drafts_;
+  bool unreadable_ = false;  // or each step would try, and say why it failed
 };
 static_assert(Drafter<ModelDrafter<AnyModel>>);
 
