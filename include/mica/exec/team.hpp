@@ -26,9 +26,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory>
-#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -65,6 +65,7 @@ class Team {
   static constexpr std::size_t most_tasks = std::numeric_limits<std::uint32_t>::max();
 
   void start_threads(std::size_t wanted, LogSink log);
+  void log_refusal(std::size_t wanted, const char* why, LogSink log) const noexcept;
   void serve(std::size_t worker) noexcept;
   [[nodiscard]] std::uint32_t await_round(std::uint32_t seen) noexcept;
   void announce(std::uint32_t last) noexcept;
@@ -132,11 +133,16 @@ inline void Team::start_threads(std::size_t wanted, LogSink log) {
       const std::size_t worker = threads_.size() + 1;
       threads_.emplace_back([this, worker] { serve(worker); });
     }
-  } catch (const std::system_error& error) {
-    log(LogLevel::warning, join("threads: the system refused thread ", threads_.size() + 2, " of ",
-                                wanted + 1, " (", error.what(), "); going on with ", threads_.size() + 1));
+  } catch (const std::exception& error) {  // of the system, or no memory: those that run must be joined
+    log_refusal(wanted, error.what(), log);
   }
   workers_ = threads_.size() + 1;
+}
+
+inline void Team::log_refusal(std::size_t wanted, const char* why, LogSink log) const noexcept try {
+  log(LogLevel::warning, join("threads: the system refused thread ", threads_.size() + 2, " of ", wanted + 1,
+                              " (", why, "); going on with ", threads_.size() + 1));
+} catch (...) {  // no memory for a text
 }
 
 inline void Team::serve(std::size_t worker) noexcept {
