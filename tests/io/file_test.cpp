@@ -54,6 +54,28 @@ TEST_CASE("a missing file is refused with the folder it was looked for in and th
                  std::filesystem::current_path().string()));
 }
 
+TEST_CASE("an error text shows a path without its control characters, and no more of it than anybody reads") {
+  const auto message = [](const std::string& path) {
+    try {
+      static_cast<void>(io::File::open(path));
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("opened");
+  };
+  CHECK(message("/nowhere/\x1b[2J\n\xC2\233b\xE2\x80\xAE\xC3\xA4") ==
+        "/nowhere/\\x1b[2J\\x0a\\xc2\\x9bb\\xe2\\x80\\xae\xC3\xA4: no such file");
+  std::string deep = "/nowhere/";
+  while (deep.size() < 3000) deep += "xxx/";
+  const std::string longest = message(deep + "end");
+  CHECK(longest.size() < 600);
+  CHECK(longest.ends_with("xxx/end: no such file"));
+  const TemporaryFolder folder;
+  const std::string path = folder.file("model", "x");
+  CHECK(message(path + std::string("\0.gguf", 6))
+            .ends_with("model\\x00.gguf: a name with a zero byte, behind which no system reads on"));
+}
+
 TEST_CASE("what is not a regular file is refused at once, a pipe without a writer too") {
   const TemporaryFolder folder;
   CHECK(mentions(refusal([&] { return File::open(folder.path("")); }), "is a folder"));

@@ -7,12 +7,17 @@
 namespace mica::test {
 namespace {
 
-TEST_CASE("the edit distance counts insertions, deletions and changes, and ignores case") {
+TEST_CASE(
+    "the edit distance counts insertions, deletions, changes and neighbours that changed places, and ignores "
+    "case") {
   CHECK(io::edit_distance("", "") == 0);
   CHECK(io::edit_distance("abc", "") == 3);
   CHECK(io::edit_distance("", "ab") == 2);
   CHECK(io::edit_distance("kitten", "sitting") == 3);
   CHECK(io::edit_distance("MODEL", "model") == 0);
+  CHECK(io::edit_distance("/hepl", "/help") == 1);  // neighbours that changed places
+  CHECK(io::edit_distance("rnu", "run") == 1);
+  CHECK(io::edit_distance("ba", "acb") == 3);  // and are not changed again
 }
 
 TEST_CASE("the nearest of several names is kept, the first of equals") {

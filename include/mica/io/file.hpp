@@ -7,6 +7,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/io/detail/descriptor.hpp"
+#include "mica/io/detail/shown_path.hpp"
 #include "mica/io/near_name.hpp"
 
 #include <cerrno>
@@ -33,7 +34,7 @@ struct FileIdentity {
 class File {
  public:
   /// Raises ErrorCode::file when the path is missing (with the nearest name beside it), a folder, not a
-  /// regular file, or not readable.
+  /// regular file, not readable, or has a zero byte. Errors show a path without its control characters.
   [[nodiscard]] static File open(std::string path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -74,11 +75,11 @@ namespace detail {
 }
 
 [[noreturn]] inline void raise_missing(const std::string& path) {
-  std::string text = join(path, ": no such file");
+  std::string text = join(shown(path), ": no such file");
   if (!path.empty() && path.front() != '/') {
     std::error_code error;
     const std::string folder = std::filesystem::current_path(error).string();
-    if (!error) text += join(" (current folder ", folder, ")");
+    if (!error) text += join(" (current folder ", shown(folder), ")");
   }
   if (const auto near = near_file(path)) text += join("; did you mean ", escaped(*near), "?");
   raise(ErrorCode::file, text);
@@ -87,18 +88,21 @@ namespace detail {
 }  // namespace detail
 
 inline File File::open(std::string path) {
+  MICA_CHECK(path.find('\0') == std::string::npos, file, detail::shown(path),
+             ": a name with a zero byte, behind which no system reads on");
   // O_NONBLOCK: a named pipe must be refused below, not waited for here.
   detail::Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) detail::raise_missing(path);
-    raise(ErrorCode::file, path, ": cannot be opened: ", detail::errno_text(error));
+    raise(ErrorCode::file, detail::shown(path), ": cannot be opened: ", detail::errno_text(error));
   }
   struct ::stat status {};
-  MICA_CHECK(::fstat(fd.get(), &status) == 0, file, path,
+  MICA_CHECK(::fstat(fd.get(), &status) == 0, file, detail::shown(path),
              ": cannot be examined: ", detail::errno_text(errno));
-  MICA_CHECK(!S_ISDIR(status.st_mode), file, path, ": is a folder, a file is needed");
-  MICA_CHECK(S_ISREG(status.st_mode), file, path, ": is not a regular file (a pipe, socket or device)");
+  MICA_CHECK(!S_ISDIR(status.st_mode), file, detail::shown(path), ": is a folder, a file is needed");
+  MICA_CHECK(S_ISREG(status.st_mode), file, detail::shown(path),
+             ": is not a regular file (a pipe, socket or device)");
   return File(std::move(path), std::move(fd), detail::identity_of(status));
 }
 
@@ -107,10 +111,10 @@ inline void File::read_at(std::uint64_t offset, std::span<std::byte> to) const {
   while (!to.empty()) {
     const ::ssize_t got = ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    MICA_CHECK(got >= 0, failed, path_, ": reading ", wanted, " bytes failed at byte ", offset, ": ",
-               detail::errno_text(errno));
-    MICA_CHECK(got > 0, file, path_, ": truncated: ends at byte ", offset, ", ", to.size(), " of ", wanted,
-               " bytes before the end of what was asked for");
+    MICA_CHECK(got >= 0, failed, detail::shown(path_), ": reading ", wanted, " bytes failed at byte ", offset,
+               ": ", detail::errno_text(errno));
+    MICA_CHECK(got > 0, file, detail::shown(path_), ": truncated: ends at byte ", offset, ", ", to.size(),
+               " of ", wanted, " bytes before the end of what was asked for");
     offset += static_cast<std::uint64_t>(got);
     to = to.subspan(static_cast<std::size_t>(got));
   }
@@ -118,10 +122,10 @@ inline void File::read_at(std::uint64_t offset, std::span<std::byte> to) const {
 
 inline void File::check_unchanged() const {
   struct ::stat status {};
-  MICA_CHECK(::fstat(fd_.get(), &status) == 0, failed, path_,
+  MICA_CHECK(::fstat(fd_.get(), &status) == 0, failed, detail::shown(path_),
              ": cannot be examined: ", detail::errno_text(errno));
   const FileIdentity now = detail::identity_of(status);
-  MICA_CHECK(now == identity_, file, path_, ": changed while in use (", identity_.size,
+  MICA_CHECK(now == identity_, file, detail::shown(path_), ": changed while in use (", identity_.size,
              " bytes when opened, ", now.size, " now); open it again");
 }
 
