@@ -28,13 +28,20 @@ int exit_code(StopReason reason) {
   }
 }
 
+/// Ends the line also where an answer ends by an error.
+struct ClearsLine {
+  std::optional<ReadingLine>& line;
+  ~ClearsLine() { line.reset(); }
+};
+
 }  // namespace
 
 Answerer::Answerer(const Options& options, Model& model, std::string stop)
     : options_(options),
       model_(model),
       sampler_(options.sampler, model.config().n_vocab),
-      drafter_(options.drafts) {
+      drafter_(options.drafts),
+      output_(options) {
   if (!options.draft.empty()) draft_.emplace(options, model);
   const std::int64_t wanted = options.n_predict.value_or(-1);
   generate_.max_tokens = wanted < 0 ? 0 : static_cast<std::size_t>(wanted);
@@ -45,7 +52,6 @@ Answerer::Answerer(const Options& options, Model& model, std::string stop)
   generate_.cancel = &interrupted();
   if (options.governor == "on") {
     governed_.emplace(model.transformer(), GovernedOptions<AnyModel>{.log = log_to_stderr(options)});
-    generate_.between_steps = [this] { (*governed_)(); };
   }
   generate_.on_full = options.on_full == "shift" ? OnFull::shift : OnFull::stop;
   generate_.least_drafts = options.draft_min;
@@ -73,6 +79,7 @@ void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) 
 
 int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt) {
   text_.clear();
+  output_ = DataOutput(options_);
   result_ = {};
   prompt_costs_ = answer_costs_ = {};
   reading_ = true;
@@ -81,7 +88,13 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
   if (governed_) governed_->watch(&session);
   unfed_.clear();
   const std::size_t before = session.tokens().size();
+  if (reading_shown_) reading_line_.emplace(options_, prompt.size());
+  const ClearsLine clears{reading_line_};
   if (options_.n_predict == 0) return read_only(session, prompt);
+  generate_.between_steps = [&] {
+    if (governed_) (*governed_)();
+    show_reading(std::max(session.tokens().size(), before) - before);
+  };
   const auto write = [&](auto& drafter) {
     return generate(session, model_.tokenizer(), sampler_, drafter, prompt, generate_,
                     [&](std::string_view piece) {
@@ -109,7 +122,9 @@ int Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> pro
   const std::size_t before = session.tokens().size();
   const std::size_t now = prompt.size() - (options_.session.empty() ? 0 : 1);
   const Stopwatch reading;
-  const auto status = session.feed(prompt.first(now), generate_.cancel);
+  const auto status =
+      session.feed_rows(prompt.first(now), generate_.cancel,
+                        [&](std::size_t first, std::size_t count) { show_reading(first + count - before); });
   MICA_CHECK(status != model::StepStatus::read_failed, failed, model::text(status));
   result_.timings.prompt = {now, reading.seconds()};
   for (const TokenId id : prompt) sampler_.accept(id);
@@ -127,19 +142,26 @@ const Costs& Answerer::count() {
   return lap_;
 }
 
+void Answerer::show_reading(std::size_t tokens) {
+  if (reading_line_ && !reading_line_->read(tokens)) reading_line_.reset();
+}
+
 void Answerer::show(std::string_view piece) {
+  reading_line_.reset();
   text_ += piece;
   if (options_.jsonl) {
     const std::string stats = meter_ ? join(",\"stats\":", json_of(count())) : std::string();
     print(join("{\"content\":", json_string(piece), stats, "}\n"));
   } else if (!options_.json) {
-    print(piece);
+    output_.write(piece);
   }
   if (meter_ && !options_.jsonl) count();
 }
 
 void Answerer::show_end() {
+  reading_line_.reset();
   if (meter_) count();
+  output_.finish();
   if (options_.json || options_.jsonl) {
     print(json_object() + "\n");
   } else if (!text_.empty() && text_.back() != '\n') {
@@ -195,9 +217,10 @@ std::string Answerer::json_object() const {
               drafts, "},", stats, "\"peak_bytes\":", peak_bytes(), "}");
 }
 
-int complete_text(const Options& options, Model& model, const std::string& prompt) {
+int complete_text(const Options& options, Model& model, const std::string& prompt, bool after_text) {
   SavedSession saved(options, model);
   Answerer answerer(options, model);
+  answerer.show_reading_line(!after_text);
   std::vector<TokenId> text;
   if (saved.resumed() && prompt.empty()) {
     const auto held = saved.session().tokens();

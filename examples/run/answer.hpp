@@ -4,6 +4,7 @@
 // code.
 #pragma once
 
+#include "console.hpp"
 #include "draft.hpp"
 #include "meter.hpp"
 #include "mica/runtime/generate.hpp"
@@ -12,6 +13,7 @@
 #include "mica/runtime/open.hpp"
 #include "mica/sample/sampler.hpp"
 #include "options.hpp"
+#include "progress.hpp"
 
 #include <optional>
 #include <span>
@@ -36,6 +38,9 @@ class Answerer {
 
   /// Whether the line with timings follows each answer; it does unless somebody says otherwise.
   void show_timings(bool shown) noexcept { timings_shown_ = shown; }
+  /// Whether a terminal shows how much of a prompt is read; not where the cursor is behind text of the same
+  /// line.
+  void show_reading_line(bool shown) noexcept { reading_shown_ = shown; }
   /// Options of the sampler from the next answer on. Raises ErrorCode::usage for what is out of range.
   void set_sampler(const sample::SamplerOptions& options) {
     sampler_ = sample::Sampler<>(options, model_.config().n_vocab);
@@ -59,6 +64,8 @@ class Answerer {
   void check_room(const Session<AnyModel>& session, std::size_t prompt);
   void show(std::string_view piece);
   void show_end();
+  /// Says on the terminal how much of the prompt is read; takes the line away with the last token of it.
+  void show_reading(std::size_t tokens);
   /// Adds what happened since the last piece; the first one ends the prompt.
   const Costs& count();
   [[nodiscard]] std::string json_object() const;
@@ -73,14 +80,18 @@ class Answerer {
   GenerateOptions generate_;
   GenerateResult result_;
   std::string text_;
+  DataOutput output_;
+  std::optional<ReadingLine> reading_line_;  // while a prompt is read
   std::vector<TokenId> unfed_;
   std::optional<Meter> meter_;  // with --stats
   Costs lap_, prompt_costs_, answer_costs_;
   bool reading_ = true;  // the prompt
   bool timings_shown_ = true;
+  bool reading_shown_ = true;
 };
 
 /// Goes on with a text, without a template; an empty one begins with BOS, or where a saved session ended. Returns the exit code.
-int complete_text(const Options& options, Model& model, const std::string& prompt);
+/// after_text: the terminal's cursor is behind text already.
+int complete_text(const Options& options, Model& model, const std::string& prompt, bool after_text = false);
 
 }  // namespace mica::program

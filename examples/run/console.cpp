@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <utility>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -33,6 +34,18 @@ bool write_all(int descriptor, std::string_view text) {
   return true;
 }
 
+void deliver(std::string_view text) {
+  if (write_all(STDOUT_FILENO, text)) return;
+  if (errno == EPIPE) ::_exit(0);  // the reader has seen enough
+  raise(ErrorCode::failed, "stdout: writing failed: ", std::strerror(errno));
+}
+
+std::atomic<bool> status_shown{false};
+
+void clear_status() {
+  if (status_shown.exchange(false)) write_sequence("\r\x1b[K");
+}
+
 void on_interrupt(int) {
   if (stop_wanted.exchange(true)) ::_exit(130);
 }
@@ -44,26 +57,56 @@ std::string_view variable(const char* name) {
 
 }  // namespace
 
-void print(std::string_view text) {
-  if (write_all(STDOUT_FILENO, text)) return;
-  if (errno == EPIPE) ::_exit(0);  // the reader has seen enough
-  raise(ErrorCode::failed, "stdout: writing failed: ", std::strerror(errno));
+void print(std::string_view text) { deliver(printable(text)); }
+
+DataOutput::DataOutput(const Options& options) {
+  if (::isatty(STDOUT_FILENO) == 1 && !options.raw_output) filter_.emplace(colored(options, STDOUT_FILENO));
+}
+
+void DataOutput::write(std::string_view piece) { deliver(filter_ ? filter_->filter(piece) : piece); }
+
+void DataOutput::finish() {
+  if (filter_) deliver(filter_->finish());
+}
+
+void print_data(const Options& options, std::string_view text) {
+  DataOutput output(options);
+  output.write(text);
+  output.finish();
 }
 
 void note(const Options& options, std::string_view text) {
   if (options.quiet) return;
   const bool dim = colored(options, STDERR_FILENO);
-  write_error(join(dim ? "\x1b[2m" : "", text, dim ? "\x1b[0m\n" : "\n"));
+  clear_status();
+  write_sequence(join(dim ? "\x1b[2m" : "", message_text(text), dim ? "\x1b[0m\n" : "\n"));
 }
 
-void write_error(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
+void write_error_line(std::string_view message) noexcept try {
+  clear_status();
+  write_sequence(join("mica: ", message_text(message, {}), "\n"));
+} catch (const std::bad_alloc&) {
+  write_sequence("mica: out of memory\n");
+}
+
+void write_error(std::string_view text) {
+  clear_status();
+  write_sequence(printable(text));
+}
+
+void show_status(std::string_view text) {
+  if (text.empty()) return clear_status();
+  status_shown = true;
+  write_sequence(join("\r", printable(text, {}), "\x1b[K"));
+}
+
+void write_sequence(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
 LogSink log_to_stderr(const Options& options) {
   const auto write = [](void* context, LogLevel level, std::string_view message) {
     const auto& o = *static_cast<const Options*>(context);
-    const std::string line = join("mica: ", message);
-    if (level == LogLevel::error) return write_error(line + "\n");
-    if (level == LogLevel::warning || o.verbose) note(o, line);
+    if (level == LogLevel::error) return write_error_line(message);
+    if (level == LogLevel::warning || o.verbose) note(o, join("mica: ", message));
   };
   return {write, const_cast<Options*>(&options)};
 }
@@ -164,8 +207,10 @@ std::string read_text(const std::string& path) {
     char buffer[1 << 16];
     for (::ssize_t got = 1; got != 0;) {
       got = ::read(STDIN_FILENO, buffer, sizeof buffer);
-      if (got < 0 && errno == EINTR) continue;
-      MICA_CHECK(got >= 0, file, "stdin: reading failed: ", std::strerror(errno));
+      const int error = errno;
+      if (got < 0 && interrupted()) throw Stop{130, {}};
+      if (got < 0 && error == EINTR) continue;
+      MICA_CHECK(got >= 0, file, "stdin: reading failed: ", std::strerror(error));
       text.append(buffer, static_cast<std::size_t>(got));
     }
     return text;

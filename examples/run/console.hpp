@@ -6,6 +6,7 @@
 
 #include "mica/base/error.hpp"
 #include "mica/base/log.hpp"
+#include "terminal_filter.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -17,15 +18,44 @@ namespace mica::program {
 
 struct Options;
 
-/// Writes to stdout at once. Raises ErrorCode::failed when the bytes cannot be delivered; a closed pipe ends
-/// the program quietly.
+/// Writes text of the program to stdout at once, through printable(): what it shows of a file cannot command
+/// the terminal. JSON, which has escapes of its own, passes unchanged. Raises ErrorCode::failed when the
+/// bytes cannot be delivered; a closed pipe ends the program quietly.
 void print(std::string_view text);
 
-/// Writes to stderr at once, unless the program is quiet.
+/// Text of a model or a file on its way to stdout, in pieces: unchanged to a pipe or a file, through a
+/// TerminalFilter to a terminal, unless --raw-output says otherwise.
+class DataOutput {
+ public:
+  explicit DataOutput(const Options& options);
+  /// Raises as print().
+  void write(std::string_view piece);
+  /// The end of the text.
+  void finish();
+
+ private:
+  std::optional<TerminalFilter> filter_;
+};
+
+/// The same for a whole text.
+void print_data(const Options& options, std::string_view text);
+
+/// Writes a message to stderr at once, unless the program is quiet: through message_text(), dim on a
+/// terminal.
 void note(const Options& options, std::string_view text);
 
-/// Writes to stderr as it is.
+/// Writes "mica: ", the message in one line, and its end to stderr, through message_text().
+void write_error_line(std::string_view message) noexcept;
+
+/// Writes lines to stderr, through printable().
 void write_error(std::string_view text);
+
+/// Shows a line on the terminal of stderr in place of the one before; an empty text takes it away, and so does
+/// the next message. Any thread.
+void show_status(std::string_view text);
+
+/// Writes to stderr as it is: control sequences of the program's own.
+void write_sequence(std::string_view text);
 
 /// A sink that shows warnings, and with --verbose everything, on stderr.
 [[nodiscard]] LogSink log_to_stderr(const Options& options);
@@ -62,7 +92,7 @@ class LineReader {
   std::string pending_;  // bytes beyond the last line
 };
 
-/// A whole file, or stdin for "-". Raises ErrorCode::file.
+/// A whole file, or stdin for "-". Raises ErrorCode::file; an interrupt while stdin is read is a Stop.
 [[nodiscard]] std::string read_text(const std::string& path);
 
 }  // namespace mica::program

@@ -87,7 +87,7 @@ void write_outcome(const Options& options, const convert::Conversion& conversion
   conversion.write(path, [&](std::size_t i) {
     if (interrupted()) throw Stop{130, {}};
     const convert::TensorPlan& tensor = conversion.tensors()[i];
-    progress.update(join("converting: ", all == 0 ? 100 : done * 100 / all, " %, ", escaped(tensor.name)));
+    progress.update("converting", done, all, join(", ", tensor.name));
     done += tensor.bytes();
   });
 }

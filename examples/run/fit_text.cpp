@@ -4,6 +4,7 @@
 #include "json_text.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/fit/rules.hpp"
+#include "safe_text.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -50,7 +51,10 @@ class Table {
     bool right;
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  void add(std::vector<std::string> cells) {
+    for (std::string& cell : cells) cell = cell_text(cell);  // names are a file's own words
+    rows_.push_back(std::move(cells));
+  }
   [[nodiscard]] std::string text() const {
     std::vector<std::string> heads;
     for (const Column& column : columns_) heads.push_back(column.head);
@@ -239,9 +243,9 @@ std::string explanation(const fit::Machine& machine, const fit::Use& use, fit::C
                         const Fit& fit) {
   const arch::Config& config = candidate.plan(fit.setting).config;
   const fit::Score score = fit::score_of(fit, use);
-  std::string text = join(fit.title, " (", fit.name, "): ", fit.quantisation, ", ", fit.setting.n_ctx,
-                          " tokens, keys and values in ", fit.setting.element, ", ", fit::name(fit.mode),
-                          ": ", fit::name(fit.level), "\n");
+  std::string text = join(cell_text(fit.title), " (", cell_text(fit.name), "): ", fit.quantisation, ", ",
+                          fit.setting.n_ctx, " tokens, keys and values in ", fit.setting.element, ", ",
+                          fit::name(fit.mode), ": ", fit::name(fit.level), "\n");
   text += join("  needed      ", our_sum(candidate, fit), "\n");
   text += join("  available   ", memory_text(fit.available), ", of the fuller pool ",
                percent(fit::utilisation(fit.need, fit.available)), " needed",

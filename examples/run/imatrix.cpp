@@ -65,7 +65,7 @@ class Collection {
           });
       MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));
       MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
-      progress.update(join("window ", i + 1, " of ", count));
+      progress.update(join("window ", i + 1, " of ", count), i + 1, count);
     }
     return !interrupted();
   }

@@ -8,6 +8,7 @@
 #include "mica/base/visit.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/format/lists.hpp"
+#include "safe_text.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -194,8 +195,8 @@ std::string document_text(const gguf::Document& document, bool with_tensors) {
   const std::string packed =
       document.packed() ? join("packed in ", document.sources().size() + 1, " files, ") : std::string();
   std::string text = join(
-      document.path(), ": GGUF ", document.version(), ", ", packed, document.tensors().size(), " tensors, ",
-      budget::size_text(tensor_bytes(document)), ", ", parameters(document), " parameters, ",
+      cell_text(document.path()), ": GGUF ", document.version(), ", ", packed, document.tensors().size(),
+      " tensors, ", budget::size_text(tensor_bytes(document)), ", ", parameters(document), " parameters, ",
       metadata.contains("tokenizer.chat_template") ? "with" : "without", " a chat template\n\nmetadata\n");
   for (std::size_t i = 0; i < metadata.size(); ++i) {
     text += join("  ", column(escaped(metadata.key(i)), 44), metadata.value(i).description(), "\n");

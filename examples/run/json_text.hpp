@@ -4,7 +4,9 @@
 #pragma once
 
 #include "mica/text/utf8.hpp"
+#include "safe_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -21,6 +23,16 @@ namespace detail {
   return text[at] == '\xED' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0xA0;
 }
 
+/// \uNNNN for a character of one to three bytes.
+[[nodiscard]] inline std::string escaped_unit(std::string_view character) {
+  auto code = static_cast<unsigned>(static_cast<unsigned char>(character[0]));
+  if (character.size() > 1) code &= character.size() == 2 ? 0x1Fu : 0x0Fu;
+  for (const char next : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(next) & 0x3Fu);
+  char text[8];
+  std::snprintf(text, sizeof text, "\\u%04x", code & 0xFFFFu);
+  return text;
+}
+
 }  // namespace detail
 
 /// Whether the bytes can stand in JSON as they are: UTF-8 without surrogates.
@@ -31,25 +43,25 @@ namespace detail {
   return text::is_utf8(text);
 }
 
-/// `text` in quotes. What is not UTF-8 becomes U+FFFD.
+/// `text` in quotes. What is not UTF-8 becomes U+FFFD; control characters and controls of text direction
+/// become \uNNNN.
 [[nodiscard]] inline std::string json_string(std::string_view text) {
-  constexpr char digits[] = "0123456789abcdef";
-  const std::string repaired = text::repaired_utf8(text);
   std::string out = "\"";
-  for (std::size_t i = 0; i < repaired.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(repaired[i]);
-    if (detail::surrogate_at(repaired, i)) {
+  while (!text.empty()) {
+    const Character c = first_character(text);
+    const std::size_t bytes = std::max<std::size_t>(1, text::utf8_sequence_bytes(text));  // 3 of a surrogate
+    if (!c.is_text) {
       out += text::replacement_character;
-      i += 2;
-    } else if (byte == '"' || byte == '\\') {
-      out += {'\\', repaired[i]};
-    } else if (byte == '\n') {
+    } else if (text[0] == '"' || text[0] == '\\') {
+      out += {'\\', text[0]};
+    } else if (text[0] == '\n') {
       out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += {'\\', 'u', '0', '0', digits[byte >> 4], digits[byte & 15]};
+    } else if (c.is_control) {
+      out += detail::escaped_unit(text.substr(0, bytes));
     } else {
-      out += repaired[i];
+      out += text.substr(0, bytes);
     }
+    text.remove_prefix(bytes);
   }
   return out + "\"";
 }

@@ -11,7 +11,6 @@
 #include "targets.hpp"
 #include "verbs.hpp"
 
-#include <cstdio>
 #include <iterator>
 #include <new>
 #include <string_view>
@@ -67,16 +66,20 @@ int main(int argc, char** argv) {
   try {
     return program::dispatch(argc, argv);
   } catch (const program::Stop& stop) {
-    std::fputs(stop.text.c_str(), stop.code == 0 ? stdout : stderr);
+    if (stop.code == 0) {
+      program::print(stop.text);
+    } else {
+      program::write_error(stop.text);
+    }
     return stop.code;
   } catch (const mica::Error& error) {
-    std::fprintf(stderr, "mica: %s\n", error.what());
+    program::write_error_line(error.message());
     return program::exit_code(error.code());
   } catch (const std::bad_alloc&) {
-    std::fputs("mica: out of memory\n", stderr);
+    program::write_sequence("mica: out of memory\n");
     return 4;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "mica: %s\n", error.what());
+    program::write_error_line(error.what());
     return 1;
   }
 }

@@ -271,6 +271,9 @@ void add_output(CLI::App& app, Options& o) {
       ->type_name("WHEN")
       ->default_str("auto")
       ->group(group);
+  app.add_flag("--raw-output", o.raw_output,
+               "pass control sequences of a model's or template's text to a terminal; else only its colours")
+      ->group(group);
   app.add_flag("--print-config", o.print_config, "show all options with their values, and end")->group(group);
 }
 

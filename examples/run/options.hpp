@@ -91,6 +91,7 @@ struct Options {
   bool json = false;
   bool jsonl = false;
   ColorMode color = ColorMode::automatic;
+  bool raw_output = false;  // of a model's text on a terminal
   bool print_config = false;
   std::vector<std::string> notes;  // about flags that were ignored, for stderr
 

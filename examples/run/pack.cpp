@@ -29,7 +29,7 @@ pack::OnBytes progress_of(Progress& progress, std::string what, std::uint64_t al
           done = std::uint64_t{0}](std::uint64_t bytes) mutable {
     if (interrupted()) throw Stop{130, {}};
     done += bytes;
-    progress.update(join(what, ": ", std::min<std::uint64_t>(100, done * 100 / all), " %"));
+    progress.update(what, done, all);
   };
 }
 

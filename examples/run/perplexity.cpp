@@ -70,7 +70,7 @@ class Measure {
  private:
   void show(std::size_t done, const Estimate& ppl) {
     const std::string value = join(fixed(ppl.value, 4), " +/- ", fixed(ppl.error, 4));
-    progress_.update(join("window ", done, " of ", count_, ": ", value));
+    progress_.update(join("window ", done, " of ", count_), done, count_, join(", ", value));
     const bool tenth = done * 10 / count_ != (done - 1) * 10 / count_;
     if (options_.verbose || (tenth && !options_.json && !shows_progress(options_)))
       note(options_, join("[", done, "] ", value));

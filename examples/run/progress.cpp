@@ -3,13 +3,29 @@
 
 #include "console.hpp"
 #include "mica/base/error.hpp"
+#include "safe_text.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace mica::program {
+namespace {
+
+/// The text without what would go into a second row of the terminal, which "\r" does not reach.
+std::string within_width(std::string text) {
+  struct ::winsize size {};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return text;
+  std::size_t end = std::min<std::size_t>(text.size(), size.ws_col - 1U);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
+  return text;
+}
+
+}  // namespace
 
 bool shows_progress(const Options& options) {
   const char* const term = std::getenv("TERM");
@@ -17,19 +33,23 @@ bool shows_progress(const Options& options) {
   return ::isatty(STDERR_FILENO) == 1 && !dumb && !options.quiet && !options.json && !options.jsonl;
 }
 
-void Progress::update(const std::string& text) {
-  const auto now = std::chrono::steady_clock::now();
-  if (!shown_ || now < next_) return;
-  next_ = now + std::chrono::milliseconds(100);
+void Progress::update(std::string_view text) {
+  if (!is_due()) return;
+  next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   dirty_ = true;
-  write_error(join("\r", text, "\x1b[K"));
+  show_status(within_width(cell_text(text)));
+}
+
+void Progress::update(std::string_view what, std::uint64_t done, std::uint64_t all, std::string_view more) {
+  if (is_due()) update(join(bar_text(what, done, all, watch_.seconds()), more));
 }
 
 void Progress::clear() {
-  if (std::exchange(dirty_, false)) write_error("\r\x1b[K");
+  if (std::exchange(dirty_, false)) show_status({});
 }
 
-Waiting::Waiting(const Options& options, std::string text) : progress_(options), text_(std::move(text)) {
+Waiting::Waiting(const Options& options, std::function<std::string(double)> text)
+    : progress_(options), text_(std::move(text)) {
   if (shows_progress(options)) thread_ = std::thread([this] { watch(); });
 }
 
@@ -44,13 +64,10 @@ Waiting::~Waiting() {
 }
 
 void Waiting::watch() {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; })) {
-    const auto seconds =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
-    progress_.update(join(text_, " ... ", seconds.count(), " s"));
-  }
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; }))
+    progress_.update(text_(watch.seconds()));
 }
 
 }  // namespace mica::program

@@ -3,12 +3,17 @@
 // Signs of life on a terminal, for what takes longer than 300 ms: one line of stderr that goes away again.
 #pragma once
 
+#include "mica/runtime/stats.hpp"
 #include "options.hpp"
+#include "progress_text.hpp"
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace mica::program {
@@ -18,7 +23,7 @@ namespace mica::program {
 [[nodiscard]] bool shows_progress(const Options& options);
 
 /// A line that is rewritten as a loop goes on; nothing in the first 300 ms, and at most ten times a second
-/// after.
+/// after. Text that is wider than the terminal is cut.
 class Progress {
  public:
   explicit Progress(const Options& options) : shown_(shows_progress(options)) {}
@@ -26,21 +31,32 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress() { clear(); }
 
-  void update(const std::string& text);
+  void update(std::string_view text);
+  /// A bar of what is done, and the time left; `more` stands behind it.
+  void update(std::string_view what, std::uint64_t done, std::uint64_t all, std::string_view more = {});
   void clear();
 
  private:
+  [[nodiscard]] bool is_due() const { return shown_ && std::chrono::steady_clock::now() >= next_; }
+
   std::chrono::steady_clock::time_point next_ =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  Stopwatch watch_;
   bool shown_;
   bool dirty_ = false;
 };
 
-/// A line that appears when a piece of work that reports nothing takes longer than 300 ms, with the seconds
-/// it took.
+/// A line that appears when a piece of work that does not report by itself takes longer than 300 ms, drawn by
+/// a thread.
 class Waiting {
  public:
-  Waiting(const Options& options, std::string text);
+  /// text(seconds) is called by that thread. The options outlive the line.
+  Waiting(const Options& options, std::function<std::string(double)> text);
+  /// The text and the seconds so far.
+  Waiting(const Options& options, std::string text)
+      : Waiting(options, [text = std::move(text)](double seconds) {
+          return join(text, " ... ", static_cast<std::uint64_t>(seconds), " s");
+        }) {}
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
   ~Waiting();
@@ -49,11 +65,36 @@ class Waiting {
   void watch();
 
   Progress progress_;
-  std::string text_;
+  std::function<std::string(double)> text_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
   std::thread thread_;  // last: it uses the others
+};
+
+/// The line while a prompt is read.
+class ReadingLine {
+ public:
+  ReadingLine(const Options& options, std::size_t tokens)
+      : reading_{tokens, 0, 0}, line_(options, [this](double seconds) { return text(seconds); }) {}
+
+  /// So many tokens of the prompt are read; answers whether some are left.
+  bool read(std::size_t tokens) {
+    const std::lock_guard lock(mutex_);
+    if (tokens > reading_.done) reading_ = {reading_.all, tokens, watch_.seconds()};
+    return tokens < reading_.all;
+  }
+
+ private:
+  [[nodiscard]] std::string text(double seconds) {
+    const std::lock_guard lock(mutex_);
+    return reading_text(reading_, seconds);
+  }
+
+  Reading reading_;
+  std::mutex mutex_;
+  Stopwatch watch_;
+  Waiting line_;  // last: it uses the others
 };
 
 }  // namespace mica::program

@@ -189,7 +189,7 @@ void write_outcome(const Options& options, const quantize::Job& job, const Words
   const auto on_values = [&](std::uint64_t values) {
     if (interrupted()) throw Stop{130, {}};
     done += values;
-    progress.update(join("quantizing: ", done * 100 / all, " %"));
+    progress.update("quantizing", done, all);
   };
   if (options.keep_split && job.document().sources().size() > 1) {
     quantize::quantize_shards(job, shard_prefix(words.out), team, on_values);

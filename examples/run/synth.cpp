@@ -62,7 +62,7 @@ void write_file(const Options& options, const quantize::SyntheticModel& model, c
   model.write(path, team, [&](std::uint64_t bytes) {
     if (interrupted()) throw Stop{130, {}};
     done += bytes;
-    progress.update(join("writing: ", done * 100 / all, " %"));
+    progress.update("writing", done, all);
   });
 }
 

@@ -97,7 +97,7 @@ int render_template(const Options& options) {
   Source source = source_of(options);
   const auto format =
       text::ChatFormat::from_template(source.text, std::move(source.bos), std::move(source.eos));
-  print(format.render(messages, !options.no_generation_prompt, variables_of(options)));
+  print_data(options, format.render(messages, !options.no_generation_prompt, variables_of(options)));
   return 0;
 }
 

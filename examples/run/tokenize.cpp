@@ -116,7 +116,11 @@ int tokenize(const Options& options) {
 int detokenize(const Options& options) {
   const text::AnyTokenizer tokenizer = open_tokenizer(options);
   const std::string text = tokenizer.decode(ids_of(options), {.show_special = options.show_special});
-  print(options.json ? join("{\"text\":", piece_json(text), "}\n") : text);
+  if (options.json) {
+    print(join("{\"text\":", piece_json(text), "}\n"));
+  } else {
+    print_data(options, text);
+  }
   return 0;
 }
 
