@@ -14,7 +14,7 @@ namespace mica::program {
 
 int complete(const Options& options) {
   check_session_file(options);
-  std::optional<std::string> prompt = prompt_of(options);
+  std::optional<std::string> prompt = prompt_with_stdin(options);
   if (!prompt && ::isatty(STDIN_FILENO) == 0) prompt = read_text("-");
   Model model = open_model(options);
   return complete_text(options, model, prompt.value_or(""));

@@ -6,10 +6,12 @@
 #include "mica/base/assert.hpp"
 #include "mica/remote/url.hpp"
 #include "remote.hpp"
+#include "stdin_text.hpp"
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <unistd.h>
 
 namespace mica::program {
 namespace {
@@ -39,6 +41,18 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
+/// Waits for stdin, and says so when that takes a while; false when nothing comes.
+bool stdin_begins(const Options& options) {
+  if (has_input_within(STDIN_FILENO, note_after)) return true;
+  if (!interrupted())
+    note(options, "mica: waiting for text on stdin, an open pipe; end it, or use < /dev/null");
+  if (!interrupted() && has_input_within(STDIN_FILENO, give_up_after - note_after)) return true;
+  if (interrupted()) throw Stop{130, {}};
+  note(options, join("mica: nothing came on stdin in ", give_up_after.count() / 1000,
+                     " s: the prompt is taken alone (-f - waits as long as it takes)"));
+  return false;
+}
+
 }  // namespace
 
 gguf::Document open_document(const Options& options) {
@@ -50,17 +64,22 @@ gguf::Document open_document(const Options& options) {
 }
 
 std::optional<std::string> prompt_of(const Options& options) {
-  std::optional<std::string> prompt;
-  if (!options.prompt_file.empty()) {
-    prompt = read_text(options.prompt_file);
-  } else if (options.prompt) {
-    prompt = options.prompt;
-  } else if (!options.words.empty()) {
+  std::optional<std::string> prompt = options.prompt;
+  if (!prompt && !options.words.empty()) {
     prompt.emplace();
     for (const std::string& word : options.words) prompt->append(prompt->empty() ? "" : " ").append(word);
   }
+  if (!options.prompt_file.empty())
+    prompt = text_and_prompt(read_text(options.prompt_file), prompt.value_or(""));
   if (prompt && options.escape) prompt = unescaped(*prompt);
   return prompt;
+}
+
+std::optional<std::string> prompt_with_stdin(const Options& options) {
+  const std::optional<std::string> prompt = prompt_of(options);
+  const bool is_taken = options.prompt_file == "-" || options.system_prompt_file == "-";
+  if (!prompt || is_taken || !is_piped(STDIN_FILENO) || !stdin_begins(options)) return prompt;
+  return text_and_prompt(read_text("-"), *prompt);
 }
 
 std::vector<TokenId> ids_of(const Options& options) {

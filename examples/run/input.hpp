@@ -17,8 +17,13 @@ namespace mica::program {
 /// there is none.
 [[nodiscard]] gguf::Document open_document(const Options& options);
 
-/// The prompt: words, --prompt or --prompt-file; empty when there is none.
+/// The prompt of the command line: words or --prompt, behind the text of --prompt-file; empty when there is
+/// neither.
 [[nodiscard]] std::optional<std::string> prompt_of(const Options& options);
+
+/// The same behind the text of stdin, where that is a pipe or a file and no flag reads it. No prompt: nothing
+/// is read.
+[[nodiscard]] std::optional<std::string> prompt_with_stdin(const Options& options);
 
 /// Ids from --ids or --ids-file. Raises ErrorCode::usage for what is no number.
 [[nodiscard]] std::vector<TokenId> ids_of(const Options& options);

@@ -66,16 +66,19 @@ int tell_story(const Options& options) {
   const bool goes_on = session_waits(options);
   const auto most = static_cast<std::int64_t>(model.transformer().n_ctx()) - story_room;
   if (!told.n_predict) told.n_predict = std::clamp<std::int64_t>(most, 1, story_tokens);
-  if (!told.json && !told.jsonl && !goes_on) print(story_beginning);
-  return complete_text(told, model, goes_on ? std::string() : std::string(story_beginning));
+  const bool begins = !told.json && !told.jsonl && !goes_on;
+  if (begins) print(story_beginning);
+  return complete_text(told, model, goes_on ? std::string() : std::string(story_beginning), begins);
 }
 
 }  // namespace
 
 int run(const Options& options) {
   check_session_file(options);
-  const std::optional<std::string> prompt = prompt_of(options);
-  if (options.verb == "chat" || options.conversation == true) return run_chat(options, prompt);
+  const bool chats = options.verb == "chat" || options.conversation == true;
+  const bool reads_lines = chats && !options.single_turn;  // of stdin, as messages
+  const auto prompt = reads_lines ? prompt_of(options) : prompt_with_stdin(options);
+  if (chats) return run_chat(options, prompt);
   if (prompt) return run_prompt(options, *prompt);
   if (options.model.empty()) return tell_story(options);
   if (::isatty(STDIN_FILENO) == 1) return run_chat(options, prompt);
