@@ -6,26 +6,31 @@
 #include "conversation.hpp"
 #include "line_input.hpp"
 #include "mica/io/atomic_file.hpp"
+#include "mica/io/near_name.hpp"
 #include "plan_text.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <iterator>
+#include <filesystem>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace mica::program {
 namespace {
 
 constexpr std::string_view help_text =
-    "/help             this text                 /clear         forget the conversation\n"
-    "/exit, /bye       leave (also Ctrl-D)       /undo          take the last exchange back\n"
+    "/help, /?         this text                 /clear         forget the conversation\n"
+    "/exit, /quit, /bye  leave (also Ctrl-D)     /undo          take the last exchange back\n"
     "/regen            answer once more          /system TEXT   the system's words; none: take them away\n"
     "/set NAME VALUE   temp top_k top_p min_p repeat_penalty seed n\n"
     "/show WHAT        stats plan template       /read FILE     say what the file says\n"
     "/save FILE        write the conversation    \"\"\"            begins and ends text of many lines\n"
-    "Ctrl-C stops an answer.";
+    "Pasted lines are one message. Tab completes commands and file names. Ctrl-C stops an answer.";
+
+constexpr std::string_view settings = "temp top_k top_p min_p repeat_penalty seed n";
 
 /// The options with one number changed.
 sample::SamplerOptions with(sample::SamplerOptions options, std::string_view name, double number) {
@@ -57,17 +62,21 @@ class Chat {
         conversation_(options, model, std::move(format)),
         answerer_(options, model, conversation_.format().stop()),
         sampler_(options.sampler),
-        lines_(options) {
+        lines_(options, known_words()) {
     answerer_.show_timings(options.verbose);
   }
 
   int talk(const std::optional<std::string>& first) {
+    if (lines_.is_interactive()) greet();
     if (first) say(*first);
     bool warned = false;
     while (!over_) {
       conversation_.rest(answerer_);
       const auto line = lines_.read("> ");
-      if (!line) break;
+      if (!line) {
+        if (lines_.is_interactive()) write_error("\n");  // Ctrl-D shows nothing
+        break;
+      }
       if (interrupted()) {  // while somebody was typing
         if (warned) {
           conversation_.save(answerer_);
@@ -79,19 +88,33 @@ class Chat {
         continue;
       }
       warned = false;
-      take(lines_.with_quoted_lines(*line));
+      take(*line);
     }
     conversation_.save(answerer_);
     return code_;
   }
 
  private:
-  void take(const std::string& text) {
-    if (text.empty()) return;
-    if (text.front() == '/') {
-      command(text);
+  /// "mica: gemma-3-270m-it, context 32768 tokens; ..."
+  void greet() const {
+    const auto name = model_.document().metadata().get<std::string_view>("general.name");
+    const std::string path = std::filesystem::path(model_.document().path()).filename().string();
+    note(options_,
+         join("mica: ", cell_text(name && !name->empty() ? *name : std::string_view(path)), ", context ",
+              model_.transformer().n_ctx(),
+              " tokens; /help shows the commands, \"\"\" begins and ends text of many lines, Ctrl-D "
+              "leaves"));
+  }
+
+  /// Text of many lines is a message, whatever it begins with: pasted code may begin with a slash.
+  void take(const std::string& line) {
+    if (line.empty()) return;
+    if (LineInput::is_quoted(line)) {
+      say(lines_.quoted_text(line));
+    } else if (line.front() == '/' && line.find('\n') == std::string::npos) {
+      command(line);
     } else {
-      say(text);
+      say(line);
     }
   }
   /// An error costs one exchange, not the conversation.
@@ -102,26 +125,48 @@ class Chat {
   void answer() {
     try {
       code_ = conversation_.answer(answerer_);
+      if (answerer_.result().reason == StopReason::length) {
+        note(options_, join("mica: cut after ", answerer_.result().tokens.size(),
+                            " tokens, as -n says; /set n 0 takes that limit away"));
+      }
       if (code_ == 130) code_ = 0;  // it stopped the answer, and that is all
       forget_interrupt();
     } catch (const Error& error) {
       conversation_.messages().pop_back();
-      write_error(join("mica: ", error.message(), "\n"));
+      write_error_line(error.message());
       code_ = exit_code(error.code());
     }
     over_ = options_.single_turn;
   }
 
+  struct Command;
+  [[nodiscard]] static std::span<const Command> commands();
+  [[nodiscard]] static std::span<const ChatWord> known_words();
+  [[nodiscard]] static std::string near_command(const std::string& name);
   void command(const std::string& line);
   void leave(const std::string&) { over_ = true; }
   void help(const std::string&) { write_error(join(help_text, "\n")); }
-  void clear(const std::string&) { conversation_.clear(); }
-  void undo(const std::string&) { MICA_CHECK(conversation_.undo(), usage, "nothing to take back"); }
+  /// What a command did, for the person who typed it.
+  void confirm(std::string_view text) const { note(options_, join("(", text, ")")); }
+  void clear(const std::string&) {
+    conversation_.clear();
+    const bool has_system = !conversation_.messages().empty();
+    confirm(has_system ? "the conversation is forgotten, the system's words stay"
+                       : "the conversation is forgotten");
+  }
+  void undo(const std::string&) {
+    MICA_CHECK(conversation_.undo(), usage, "nothing to take back");
+    confirm(join("the last exchange is taken back; messages left: ", conversation_.messages().size()));
+  }
   void regenerate(const std::string&) {
     MICA_CHECK(conversation_.undo_answer(), usage, "nothing to answer again");
     answer();
   }
-  void system(const std::string& text) { conversation_.set_system(text); }
+  void system(const std::string& text) {
+    conversation_.set_system(text);
+    confirm(text.empty() ? "there are no words of the system"
+                         : "the system's words are set, from the next answer on");
+  }
   void read(const std::string& path) { say(read_text(path)); }
   void set(const std::string& setting);
   void show(const std::string& what);
@@ -138,25 +183,54 @@ class Chat {
   bool over_ = false;
 };
 
+struct Chat::Command : ChatWord {
+  void (Chat::*run)(const std::string&);
+};
+
+std::span<const Chat::Command> Chat::commands() {
+  static constexpr Command all[] = {
+      {{"/bye", ""}, &Chat::leave},
+      {{"/clear", ""}, &Chat::clear},
+      {{"/exit", ""}, &Chat::leave},
+      {{"/help", ""}, &Chat::help},
+      {{"/quit", ""}, &Chat::leave},
+      {{"/read", "FILE"}, &Chat::read},
+      {{"/regen", ""}, &Chat::regenerate},
+      {{"/save", "FILE"}, &Chat::save},
+      {{"/set", settings}, &Chat::set},
+      {{"/show", "plan stats template"}, &Chat::show},
+      {{"/system", "TEXT"}, &Chat::system},
+      {{"/undo", ""}, &Chat::undo},
+      {{"/?", ""}, &Chat::help},
+  };
+  return all;
+}
+
+std::span<const ChatWord> Chat::known_words() {
+  static const std::vector<ChatWord> words(commands().begin(), commands().end());
+  return words;
+}
+
+/// "; did you mean /help?", or where to look.
+std::string Chat::near_command(const std::string& name) {
+  io::NearName near(name);
+  for (const Command& command : commands()) near.offer(command.name);
+  return near.best() ? join("; did you mean ", *near.best(), "?") : std::string("; see /help");
+}
+
 void Chat::command(const std::string& line) {
-  using Run = void (Chat::*)(const std::string&);
-  static constexpr std::pair<std::string_view, Run> commands[] = {
-      {"/exit", &Chat::leave},    {"/bye", &Chat::leave},        {"/quit", &Chat::leave},
-      {"/help", &Chat::help},     {"/?", &Chat::help},           {"/clear", &Chat::clear},
-      {"/undo", &Chat::undo},     {"/regen", &Chat::regenerate}, {"/set", &Chat::set},
-      {"/system", &Chat::system}, {"/show", &Chat::show},        {"/read", &Chat::read},
-      {"/save", &Chat::save}};
   const std::size_t space = line.find(' ');
-  const std::string_view name = std::string_view(line).substr(0, space);
-  const std::string rest =
-      space == std::string::npos ? std::string() : line.substr(line.find_first_not_of(' ', space));
-  const auto found =
-      std::find_if(std::begin(commands), std::end(commands), [&](const auto& c) { return c.first == name; });
+  const std::string name = in_lower_case(std::string_view(line).substr(0, space));
+  const std::string rest = space == std::string::npos
+                               ? std::string()
+                               : line.substr(std::min(line.size(), line.find_first_not_of(' ', space)));
+  const auto all = commands();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Command& c) { return c.name == name; });
   try {
-    MICA_CHECK(found != std::end(commands), usage, "unknown command ", escaped(name), "; see /help");
-    (this->*found->second)(rest);
+    MICA_CHECK(found != all.end(), usage, "unknown command ", escaped(name), near_command(name));
+    (this->*found->run)(rest);
   } catch (const Error& error) {
-    write_error(join("mica: ", error.message(), "\n"));
+    write_error_line(error.message());
   }
 }
 
@@ -168,10 +242,15 @@ void Chat::set(const std::string& setting) {
   const double number = std::strtod(value.c_str(), &end);
   MICA_CHECK(!value.empty() && *end == '\0' && std::abs(number) < 1e15, usage, "/set ", escaped(name), ": '",
              escaped(value), "' is not a number that fits");
-  if (name == "n") return answerer_.set_max_tokens(number < 0 ? 0 : static_cast<std::size_t>(number));
-  const sample::SamplerOptions changed = with(sampler_, name, number);
-  answerer_.set_sampler(changed);
-  sampler_ = changed;
+  if (name == "n") {
+    answerer_.set_max_tokens(number < 0 ? 0 : static_cast<std::size_t>(number));
+  } else {
+    const sample::SamplerOptions changed = with(sampler_, name, number);
+    answerer_.set_sampler(changed);
+    sampler_ = changed;
+  }
+  confirm(
+      join(name, " is ", value, number <= 0 && name == "n" ? ": no limit" : "", ", from the next answer on"));
 }
 
 void Chat::show(const std::string& what) {
@@ -201,6 +280,7 @@ void Chat::save(const std::string& path) {
   io::AtomicFile file(path);
   file.write(std::as_bytes(std::span(text.data(), text.size())));
   file.commit();
+  confirm(join("written to ", cell_text(path), ", messages: ", conversation_.messages().size()));
 }
 
 }  // namespace

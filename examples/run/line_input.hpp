@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines that people type: with editing and a history where libedit is there and stdin is a terminal, plain
-// otherwise.
+// Lines that people type: with editing, Tab and a history where libedit is there and stdin is a terminal,
+// plain otherwise. What is pasted into a terminal is one text, however many lines it has.
 #pragma once
 
+#include "chat_words.hpp"
 #include "console.hpp"
 #include "options.hpp"
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace mica::program {
 
 class LineInput {
  public:
-  explicit LineInput(const Options& options);
+  /// words: what Tab knows; they outlive the input.
+  LineInput(const Options& options, std::span<const ChatWord> words);
   LineInput(const LineInput&) = delete;
   LineInput& operator=(const LineInput&) = delete;
   ~LineInput();
 
-  /// The next line without its end; nothing when the input is over, an empty line after an interrupt.
+  /// The next line without its end; nothing when the input is over, an empty line after an interrupt. Only
+  /// pasted text has line breaks inside.
   [[nodiscard]] std::optional<std::string> read(const std::string& prompt);
-  /// Lines up to one that ends with three quotes, when `line` begins with three; else the line itself.
-  [[nodiscard]] std::string with_quoted_lines(std::string line);
+  /// Whether the line begins text of many lines: with three quotes.
+  [[nodiscard]] static bool is_quoted(const std::string& line) noexcept;
+  /// The text of such a line and those after it, up to one that ends with three quotes.
+  [[nodiscard]] std::string quoted_text(const std::string& line);
+  /// Whether a person types: stdin and stderr are terminals.
+  [[nodiscard]] bool is_interactive() const noexcept { return prompts_; }
 
  private:
   struct Editor;
@@ -31,6 +39,8 @@ class LineInput {
   std::unique_ptr<Editor> editor_;  // null: plain lines
   LineReader lines_;
   bool prompts_;
+  bool colors_;
+  bool asks_for_paste_;  // whether the terminal is asked for marks around pasted text
 };
 
 }  // namespace mica::program

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Tab can add to a line of the chat: the rest of a command, of a word that a command takes, or of a
+// file's name.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace mica::program {
+
+/// A command and what may follow it.
+struct ChatWord {
+  std::string_view name;  // "/show"
+  std::string_view
+      arguments;  // words with blanks between them; "FILE": a file's name; "TEXT": anything; empty: nothing
+};
+
+/// What Tab adds, and what it could add where that is not one thing.
+struct Completion {
+  std::string added;
+  std::vector<std::string> candidates;
+};
+
+[[nodiscard]] inline std::string in_lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+namespace detail {
+
+/// The longest text that all candidates go on with behind their first `typed` bytes; of a single one all, and
+/// `after`.
+[[nodiscard]] inline Completion completion_of(std::vector<std::string> candidates, std::size_t typed,
+                                              std::string_view after) {
+  Completion out;
+  if (candidates.empty()) return out;
+  std::sort(candidates.begin(), candidates.end());
+  const std::string &first = candidates.front(), &last = candidates.back();
+  const auto differs = std::mismatch(first.begin(), first.end(), last.begin(), last.end()).first;
+  auto common = static_cast<std::size_t>(differs - first.begin());
+  while (common > typed && common < last.size() && (static_cast<unsigned char>(last[common]) & 0xC0) == 0x80)
+    --common;  // not half a character
+  out.added = first.substr(typed, common - typed);
+  if (candidates.size() == 1) {
+    if (!first.ends_with('/')) out.added += after;
+  } else {
+    out.candidates = std::move(candidates);
+  }
+  return out;
+}
+
+/// Files whose names begin as `path` does, folders with a slash behind them; of the first 4,096 of a folder.
+[[nodiscard]] inline std::vector<std::string> files_like(const std::string& path) {
+  namespace fs = std::filesystem;
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
+  const std::string begin = path.substr(folder.size());
+  std::vector<std::string> found;
+  std::error_code error;
+  fs::directory_iterator entry(folder.empty() ? "." : folder, error);
+  for (int seen = 0; !error && entry != fs::directory_iterator{} && seen < 4096;
+       ++seen, entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool is_hidden = name.starts_with('.') && !begin.starts_with('.');
+    const bool has_control =
+        std::any_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; });
+    if (is_hidden || has_control || !name.starts_with(begin)) continue;
+    std::error_code unknown;
+    found.push_back(folder + name + (entry->is_directory(unknown) ? "/" : ""));
+  }
+  return found;
+}
+
+}  // namespace detail
+
+/// Completes a line up to its end, where the cursor is. A line that is no command stays as it is.
+[[nodiscard]] inline Completion complete_line(std::string_view line, std::span<const ChatWord> words) {
+  if (!line.starts_with('/')) return {};
+  std::vector<std::string> candidates;
+  const std::size_t space = line.find(' ');
+  const std::string name = in_lower_case(line.substr(0, space));
+  if (space == std::string_view::npos) {
+    bool takes_more = false;
+    for (const ChatWord& word : words) {
+      if (!word.name.starts_with(name)) continue;
+      candidates.emplace_back(word.name);
+      takes_more = !word.arguments.empty();
+    }
+    return detail::completion_of(std::move(candidates), name.size(), takes_more ? " " : "");
+  }
+  const auto word =
+      std::find_if(words.begin(), words.end(), [&](const ChatWord& w) { return w.name == name; });
+  if (word == words.end()) return {};
+  const std::string typed(line.substr(std::min(line.size(), line.find_first_not_of(' ', space))));
+  if (word->arguments == "FILE") return detail::completion_of(detail::files_like(typed), typed.size(), "");
+  if (word->arguments == "TEXT") return {};
+  for (std::string_view rest = word->arguments; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(' '));
+    if (one.starts_with(typed)) candidates.emplace_back(one);
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  }
+  return detail::completion_of(std::move(candidates), typed.size(), word->name == "/set" ? " " : "");
+}
+
+}  // namespace mica::program
