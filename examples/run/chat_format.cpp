@@ -3,7 +3,6 @@
 
 #include "console.hpp"
 #include "mica/text/chat.hpp"
-#include "mica/text/utf8.hpp"
 
 #include <vector>
 
@@ -59,10 +58,10 @@ ChatFormat::ChatFormat(const Options& options, const gguf::Metadata& metadata,
   keep(std::move(found), std::move(source));
 }
 
-std::string ChatFormat::render(std::span<const text::Message> messages) const {
-  std::vector<text::Message> clean(messages.begin(), messages.end());
-  for (text::Message& message : clean) message.content = text::repaired_utf8(message.content);
-  return format_->render(clean);
+text::ChatText ChatFormat::render(std::span<const text::Message> messages,
+                                  const text::Vocabulary& vocabulary) const {
+  const text::MarkedMessages marked(messages, vocabulary);
+  return marked.unmarked(format_->render(marked.messages()));
 }
 
 const std::string& ChatFormat::note() const noexcept { return format_->note(); }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/gguf/metadata.hpp"
+#include "mica/text/marked_messages.hpp"
 #include "mica/text/message.hpp"
 #include "mica/text/vocabulary.hpp"
 #include "options.hpp"
@@ -25,9 +26,11 @@ class ChatFormat {
   /// Raises for what an option names and cannot be used; never for what the file says.
   ChatFormat(const Options& options, const gguf::Metadata& metadata, const text::Vocabulary& vocabulary);
 
-  /// The conversation, with the beginning of the assistant's next turn.
+  /// The conversation, with the beginning of the assistant's next turn. Control tokens that a message spells
+  /// stay text.
   /// Raises ErrorCode::failed when the template refuses, limit when it takes too long.
-  [[nodiscard]] std::string render(std::span<const text::Message> messages) const;
+  [[nodiscard]] text::ChatText render(std::span<const text::Message> messages,
+                                      const text::Vocabulary& vocabulary) const;
 
   /// Whether somebody said what it is: an option, or the file in a way that is understood.
   [[nodiscard]] bool is_sure() const noexcept { return sure_; }

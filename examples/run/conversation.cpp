@@ -71,8 +71,10 @@ int Conversation::answer(Answerer& answerer) {
 
 std::vector<TokenId> Conversation::ids() const {
   const text::AnyTokenizer& tokenizer = model_.tokenizer();
-  auto ids = tokenizer.encode(format_.render(messages_), {.add_special = false, .parse_special = true});
   const text::Vocabulary& vocabulary = tokenizer.vocabulary();
+  const text::ChatText chat = format_.render(messages_, vocabulary);
+  auto ids =
+      tokenizer.encode(chat.text, {.add_special = false, .parse_special = true, .literal = chat.literal});
   const bool lacks_bos = vocabulary.add_bos() && (ids.empty() || ids.front() != *vocabulary.special().bos);
   if (lacks_bos) ids.insert(ids.begin(), *vocabulary.special().bos);  // most templates write it themselves
   MICA_CHECK(!ids.empty(), failed, "the chat format renders nothing");

@@ -87,8 +87,8 @@ class Collection {
   Observed model_;
 };
 
-Windows windows_of(const gguf::Document& document, const std::string& text, std::size_t width) {
-  const auto tokenizer = text::make_tokenizer(text::vocabulary_from(document.metadata()));
+Windows windows_of(const gguf::Document& document, const std::string& text, std::size_t width, LogSink log) {
+  const auto tokenizer = text::make_tokenizer(text::vocabulary_from(document.metadata(), log));
   const text::Vocabulary& vocabulary = tokenizer.vocabulary();
   std::optional<TokenId> bos;
   if (vocabulary.add_bos()) bos = vocabulary.special().bos;
@@ -105,7 +105,7 @@ int imatrix(const Options& options) {
   if (open.n_ctx == 0) open.n_ctx = default_window;
   open.log = log_to_stderr(options);
   if (open.memory_bytes != 0) refuse_what_does_not_fit(document, open);
-  const Windows windows = windows_of(document, *text, open.n_ctx);
+  const Windows windows = windows_of(document, *text, open.n_ctx, open.log);
   const std::size_t count = options.chunks == 0 ? windows.size() : std::min(windows.size(), options.chunks);
   const Stopwatch watch;
   Collection collection(options, document, open);

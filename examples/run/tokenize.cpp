@@ -21,7 +21,8 @@ namespace {
 using Json = nlohmann::json;
 
 text::AnyTokenizer open_tokenizer(const Options& options) {
-  return text::make_tokenizer(text::vocabulary_from(open_document(options).metadata()));
+  return text::make_tokenizer(
+      text::vocabulary_from(open_document(options).metadata(), log_to_stderr(options)));
 }
 
 /// A piece as JSON: a string, or {"b64": ...} when its bytes are no text on their own.

@@ -306,6 +306,7 @@
 #include "mica/text/bpe.hpp"
 #include "mica/text/chat_style.hpp"
 #include "mica/text/concept.hpp"
+#include "mica/text/marked_messages.hpp"
 #include "mica/text/message.hpp"
 #include "mica/text/pretokenize.hpp"
 #include "mica/text/pretokenizer_rules.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One input of bytes as a template with variables of every kind. The bytes spell four values, named a to d, and
-// behind them the template's text. Built with libFuzzer for a search, and with replay.cpp for the stored corpus.
+// One input of bytes as a template with variables of every kind. The bytes spell four values, named a to d,
+// and behind them the template's text. Built with libFuzzer for a search, and with replay.cpp for the stored
+// corpus.
 //
 //   u n t f          undefined, none, true, false
 //   0 ... 9  m M     integers; m is the lowest of 64 bits, M the highest

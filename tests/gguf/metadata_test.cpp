@@ -94,5 +94,14 @@ TEST_CASE("control bytes of a key do not reach the error text") {
   CHECK(error.message().find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("a key without a name and a tensor with an endless one are refused") {
+  CHECK(mentions(refusal([] { return gguf::parse(RawHeader(0, 1).pair("", 1).bytes(), "m"); }),
+                 "a key is empty; 1 to 65535 bytes are allowed"));
+  const RawHeader endless = RawHeader(1, 0).text(std::string(100'000, 'x')).data(64);
+  const Error error = refusal([&] { return gguf::parse(endless.bytes(), "m"); });
+  CHECK(mentions(error, "the name is 100000 bytes long; 1024 are allowed"));
+  CHECK(error.message().size() < 300);
+}
+
 }  // namespace
 }  // namespace mica::test

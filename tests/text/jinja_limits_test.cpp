@@ -267,8 +267,9 @@ TEST_CASE("no template writes to a terminal by way of its errors") {
   CHECK(says("{{ '%\\x1b' % 1 }}") == "chat template, line 1: format '\\x1b' is not known for numbers");
   CHECK(says("\n{{ 1 \x1b }}").find('\x1b') == std::string::npos);
   CHECK(says("{{ {}['\\x1b'].x }}").find('\x1b') == std::string::npos);
-  for (const char* longest : {"{{ raise_exception(big) }}", "{{ x[big].y }}", "{{ dict(**{big: 1}).upper(**{big: 2}) }}",
-                              "{% macro m() %}{% endmacro %}{{ m(**{big: 1}) }}"}) {
+  for (const char* longest :
+       {"{{ raise_exception(big) }}", "{{ x[big].y }}", "{{ dict(**{big: 1}).upper(**{big: 2}) }}",
+        "{% macro m() %}{% endmacro %}{{ m(**{big: 1}) }}"}) {
     CAPTURE(longest);
     CHECK(says(longest).size() < TemplateError::shown_bytes + 100);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every operator, filter, method and test with operands of every kind, and with integers at both ends of their
-// range: each gives a value or a template error, and the same one every time.
+// Every operator, filter, method and test with operands of every kind, and with integers at both ends of
+// their range: each gives a value or a template error, and the same one every time.
 
 #include "mica/text/jinja/template.hpp"
 
@@ -154,7 +154,8 @@ TEST_CASE("every filter gives a value or a template error for every kind of valu
   }
 }
 
-TEST_CASE("every method and every test gives a value or a template error for every kind of value and of argument") {
+TEST_CASE(
+    "every method and every test gives a value or a template error for every kind of value and of argument") {
   for (const std::string& name : method_names()) {
     CAPTURE(name);
     std::size_t values = render_all("{{ v." + name + "() }}", kinds());
@@ -241,7 +242,8 @@ TEST_CASE("powers and sums at the ends of 64 bits are calculated exactly or refu
   CHECK(render("{{ v ** w }}", {{"v", 1}, {"w", lowest}}).text == "1.0");
   CHECK(render("{{ v|sum }}", {{"v", Value::list({highest, 1})}}).text == no_fit);
   CHECK(render("{{ v|sum(start=w) }}", {{"v", Value::list({-1})}, {"w", lowest}}).text == no_fit);
-  CHECK(render("{{ v|sum }}", {{"v", Value::list({highest, lowest, highest})}}).text == "9223372036854775806");
+  CHECK(render("{{ v|sum }}", {{"v", Value::list({highest, lowest, highest})}}).text ==
+        "9223372036854775806");
 }
 
 TEST_CASE("integers are rounded exactly") {
@@ -303,12 +305,14 @@ TEST_CASE("limits, widths and places beyond a text reach to its end") {
     CHECK(render("{{ t.replace('-', '+', w) }}", globals).text == "a+b+c");
     CHECK(render("{{ t|replace('-', '', w) }}", globals).text == "abc");
   }
-  CHECK(render("{{ 'a-b-c'.split('-', 1) }}{{ ' a b  c'.split(none, 1) }}", {}).text == "['a', 'b-c']['a', 'b  c']");
+  CHECK(render("{{ 'a-b-c'.split('-', 1) }}{{ ' a b  c'.split(none, 1) }}", {}).text ==
+        "['a', 'b-c']['a', 'b  c']");
   CHECK(render("{{ 'a-b-c'.rsplit('-', 1) }}{{ 'a  b c '.rsplit(none, 1) }}", {}).text ==
         "['a-b', 'c']['a  b', 'c']");
   CHECK(render("{{ 'a-b-c'.replace('-', '', 1) }}{{ 'ab'.replace('', '.', 2) }}", {}).text == "ab-c.a.b");
   const Value::Entries globals = {{"v", lowest}, {"w", highest}, {"l", Value::list({1, 2, 3})}};
-  CHECK(render("{{ 'abc'[v:w] }}{{ 'abc'[::v] }}{{ 'abc'[w::v] }}{{ 'abc'[::w] }}", globals).text == "abccca");
+  CHECK(render("{{ 'abc'[v:w] }}{{ 'abc'[::v] }}{{ 'abc'[w::v] }}{{ 'abc'[::w] }}", globals).text ==
+        "abccca");
   CHECK(render("{{ l[v:w] }}{{ l[::v] }}{{ l[w:] }}{{ l[v] is defined }}", globals).text ==
         "[1, 2, 3][3][]False");
   CHECK(render("{{ range(v, w, w)[::-1] }}", globals).text ==
@@ -316,7 +320,8 @@ TEST_CASE("limits, widths and places beyond a text reach to its end") {
 }
 
 TEST_CASE("every filter, method and test takes integers at the ends of 64 bits") {
-  const std::vector<Value> owners = {"a b-c", Value::list({2, 1}), Value::mapping({{"a", 1}}), lowest, -1, 1, highest};
+  const std::vector<Value> owners = {"a b-c", Value::list({2, 1}), Value::mapping({{"a", 1}}), lowest, -1, 1,
+                                     highest};
   for (const std::string& name : filter_names()) {
     CAPTURE(name);
     for (const char* arguments : {"(w)", "('a', w)", "(w, w)", "(w, 'a')", "('a', 'b', w)"}) {
@@ -330,8 +335,9 @@ TEST_CASE("every filter, method and test takes integers at the ends of 64 bits")
     }
   }
   for (const std::string& name : test_names()) render_all("{{ v is " + name + "(w) }}", ends, ends);
-  for (const char* format : {"'%d %5.2f %x %o' % (v, w, v, w)", "'{:+d} {:,} {:x} {:.3f}'.format(v, w, v, w)",
-                             "{v: w}[w]", "[v, w]|sort", "v < w", "v in range(w)", "v|string|int", "v|float|int"}) {
+  for (const char* format :
+       {"'%d %5.2f %x %o' % (v, w, v, w)", "'{:+d} {:,} {:x} {:.3f}'.format(v, w, v, w)", "{v: w}[w]",
+        "[v, w]|sort", "v < w", "v in range(w)", "v|string|int", "v|float|int"}) {
     CHECK(render_all(std::string("{{ ") + format + " }}", ends, ends) > 0);
   }
 }

@@ -144,7 +144,7 @@ BasicModel<Families>::Parts::Parts(gguf::Document file, const OpenOptions& optio
       ledger(options.memory_bytes == 0 ? budget::memory_limits().usable() : options.memory_bytes),
       process(detail::book_or_raise(ledger, budget::Account::process, plan::process_bytes(document))),
       header(detail::book_or_raise(ledger, budget::Account::tokenizer, document.resident_bytes())),
-      tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata()))),
+      tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata(), options.log))),
       vocabulary(detail::book_or_raise(ledger, budget::Account::tokenizer, tokenizer.bytes())),
       team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
       pacer(options.pace ? std::optional<exec::Pacer>(std::in_place, *options.pace) : std::nullopt),

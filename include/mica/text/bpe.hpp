@@ -85,7 +85,7 @@ inline std::vector<TokenId> Bpe::encode(std::string_view text, EncodeOptions opt
     pretokenizer_.split(stretch, [&](std::string_view word) { encode_word(word, scratch, out); });
   };
   detail::split_special(
-      vocabulary_, text, options.parse_special, on_text, [&](TokenId id) { out.push_back(id); },
+      vocabulary_, text, options, on_text, [&](TokenId id) { out.push_back(id); },
       [](TokenId) { return false; });
   if (options.add_special && vocabulary_.add_eos()) out.push_back(*vocabulary_.special().eos);
   return out;

@@ -8,6 +8,8 @@
 #include "mica/text/vocabulary.hpp"
 
 #include <concepts>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,9 @@ namespace mica::text {
 struct EncodeOptions {
   bool add_special = true;     ///< add the BOS and EOS that the vocabulary asks for
   bool parse_special = false;  ///< a control token written out in the text ("<|eot_id|>") becomes that token
+  /// Rising offsets in the text at which no special token begins, in bytes of valid UTF-8. MarkedMessages makes
+  /// them.
+  std::span<const std::size_t> literal = {};
 };
 
 /// Text to ids and back. Immutable: any number of threads may use one object.

@@ -136,7 +136,7 @@ inline std::vector<TokenId> Spm::encode(std::string_view text, EncodeOptions opt
     out.push_back(id);
     after_special = true;
   };
-  detail::split_special(vocabulary_, text, options.parse_special, on_text, on_token,
+  detail::split_special(vocabulary_, text, options, on_text, on_token,
                         [this](TokenId id) { return trims_after(id); });
   if (options.add_special && vocabulary_.add_eos()) out.push_back(*vocabulary_.special().eos);
   return out;

@@ -60,18 +60,19 @@ class Vocabulary {
   [[nodiscard]] float score(TokenId id) const noexcept { return scores_.empty() ? 0.0F : scores_[id]; }
   [[nodiscard]] std::size_t longest_text_bytes() const noexcept { return texts_.longest_bytes(); }
 
-  /// The token that ordinary text of this spelling becomes (never a control, unknown or byte token), or
-  /// `no_token`.
+  /// The token that ordinary text of this spelling becomes (never a control, unknown or byte token, nor one
+  /// that begins or ends texts), or `no_token`.
   [[nodiscard]] TokenId find(std::string_view text) const noexcept { return index_.find(texts_, text); }
 
   /// The control, user-defined or unknown token written like this, or `no_token`.
   [[nodiscard]] TokenId find_special(std::string_view text) const { return special_.find(texts_, text); }
 
   /// The longest special token with which the text begins, or `no_token`; without `parse_special` only
-  /// user-defined ones.
+  /// user-defined ones, and of these none that begins or ends texts.
   [[nodiscard]] TokenId special_prefix(std::string_view text, bool parse_special) const {
-    return special_.longest_prefix(
-        texts_, text, [&](TokenId id) { return parse_special || type(id) == TokenType::user_defined; });
+    return special_.longest_prefix(texts_, text, [&](TokenId id) {
+      return parse_special || (type(id) == TokenType::user_defined && !is_guarded(id));
+    });
   }
 
   [[nodiscard]] const SpecialIds& special() const noexcept { return ids_; }
@@ -99,6 +100,10 @@ class Vocabulary {
  private:
   void read_types(const VocabularySource& source);
   void correct_types();
+  void guard_borders(const VocabularySource& source);
+  [[nodiscard]] bool is_guarded(TokenId id) const noexcept {
+    return std::find(guarded_.begin(), guarded_.end(), id) != guarded_.end();
+  }
   void read_special_ids(const VocabularySource& source);
   void read_merges(std::span<const std::string_view> merges);
   void find_ends();
@@ -116,6 +121,7 @@ class Vocabulary {
   std::vector<float> scores_;
   std::vector<Merge> merges_;
   std::vector<TokenId> ends_;
+  std::vector<TokenId> guarded_;  // user-defined, but found only where control tokens are: a handful
   SpecialIds ids_;
   std::size_t ignored_merges_ = 0;
   bool joins_by_rank_;
@@ -180,12 +186,13 @@ inline Vocabulary::Vocabulary(const VocabularySource& source)
   detail::check_scores(source);
   read_types(source);
   correct_types();
+  guard_borders(source);
   std::vector<TokenId> special;
   for (TokenId id = 0; id < size(); ++id) {
     if (is_special(id)) special.push_back(id);
     const bool ordinary = types_[id] == TokenType::normal || types_[id] == TokenType::undefined;
     const bool by_text = types_[id] == TokenType::user_defined || types_[id] == TokenType::unused;
-    if (ordinary || (by_text && kind_ == TokenizerKind::spm)) index_.add(texts_, id);
+    if (ordinary || (by_text && kind_ == TokenizerKind::spm && !is_guarded(id))) index_.add(texts_, id);
   }
   special_ = detail::SpecialIndex(texts_, std::move(special));
   read_special_ids(source);
@@ -219,6 +226,20 @@ inline void Vocabulary::correct_types() {
     const bool controls = among(detail::turn_ends, text) || among(detail::other_ends, text);
     if (controls || among(detail::infill_marks, text)) types_[id] = TokenType::control;
     if (among(detail::channel_marks, text)) types_[id] = TokenType::user_defined;
+  }
+}
+
+/// User-defined tokens that a file names for the beginning or end of texts, and the end that SPM files seldom
+/// name.
+inline void Vocabulary::guard_borders(const VocabularySource& source) {
+  const auto guard = [this](TokenId id) {
+    if (types_[id] == TokenType::user_defined && !is_guarded(id)) guarded_.push_back(id);
+  };
+  for (TokenId id = 0; id < size(); ++id) {
+    if (texts_[id] == detail::text_end && guarded_.empty()) guard(id);
+  }
+  for (const auto& id : {source.bos, source.eos, source.eot, source.eom}) {
+    if (id && *id < size()) guard(static_cast<TokenId>(*id));
   }
 }
 

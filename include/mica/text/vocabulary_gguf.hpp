@@ -3,9 +3,14 @@
 // A vocabulary out of the metadata of a GGUF file.
 #pragma once
 
+#include "mica/base/assert.hpp"
+#include "mica/base/error.hpp"
+#include "mica/base/log.hpp"
 #include "mica/gguf/metadata.hpp"
+#include "mica/text/utf8.hpp"
 #include "mica/text/vocabulary.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -32,11 +37,48 @@ std::vector<T> metadata_array(const gguf::Metadata& metadata, std::string_view k
   return out;
 }
 
+/// Whether there is anything to join: an ordinary token of more than one character.
+inline bool has_joined_tokens(const VocabularySource& source) {
+  for (std::size_t i = 0; i < source.tokens.size(); ++i) {
+    const std::string_view text = source.tokens[i];
+    const auto type = i < source.types.size() ? static_cast<TokenType>(source.types[i]) : TokenType::normal;
+    const bool ordinary = type == TokenType::normal || type == TokenType::undefined;
+    if (ordinary && !text.empty() && utf8_claimed_bytes(text[0]) < text.size()) return true;
+  }
+  return false;
+}
+
+/// Without the key by which its tokens are joined a vocabulary would cut every text into single characters.
+inline void require_joins(const gguf::Metadata& metadata, const VocabularySource& source) {
+  const bool by_score = source.model == "llama";
+  if (!by_score && source.model != "gpt2" && source.model != ranked_spm)
+    return;  // Vocabulary refuses it by name
+  const bool complete = by_score ? !source.scores.empty() : !source.merges.empty();
+  if (complete || !has_joined_tokens(source)) return;
+  const std::string_view key = by_score ? "tokenizer.ggml.scores" : "tokenizer.ggml.merges";
+  raise(ErrorCode::file, metadata.file(), ": key '", key,
+        metadata.contains(key) ? "' is empty" : "' is missing", "; without it no two tokens of a '",
+        source.model, "' tokenizer join, and texts are not the model's own; ",
+        "convert the model again, or take the file from its publisher");
+}
+
+/// The format has scores as f32 alone.
+inline void check_score_type(const gguf::Metadata& metadata) {
+  const auto found = metadata.find("tokenizer.ggml.scores");
+  if (!found) return;
+  const bool is_f32 =
+      found->is_array() && (found->size() == 0 || found->element_type() == gguf::ValueType::f32);
+  MICA_CHECK(is_f32, file, metadata.file(), ": key 'tokenizer.ggml.scores' is ", found->description(),
+             "; needed: an array of f32");
+}
+
 }  // namespace detail
 
-/// Reads the tokenizer.* keys. Raises what Vocabulary raises, and `file` for a missing or mistyped key; texts
-/// begin with the name of the file.
-[[nodiscard]] inline Vocabulary vocabulary_from(const gguf::Metadata& metadata) {
+/// Reads the tokenizer.* keys. Raises what Vocabulary raises, and `file` for a missing or mistyped key and for
+/// a vocabulary without the scores or merges by which its tokens join; texts begin with the name of the file.
+/// Warns through `log` when the file does not name its pre-tokenizer.
+[[nodiscard]] inline Vocabulary vocabulary_from(const gguf::Metadata& metadata, LogSink log = {}) {
+  detail::check_score_type(metadata);
   const auto tokens = metadata.require<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
   const std::vector<std::string_view> texts(tokens.begin(), tokens.end());
   const auto scores = detail::metadata_array<float>(metadata, "tokenizer.ggml.scores");
@@ -59,6 +101,12 @@ std::vector<T> metadata_array(const gguf::Metadata& metadata, std::string_view k
   source.add_bos = metadata.get<bool>("tokenizer.ggml.add_bos_token");
   source.add_eos = metadata.get<bool>("tokenizer.ggml.add_eos_token");
   source.add_space_prefix = metadata.get<bool>("tokenizer.ggml.add_space_prefix");
+  detail::require_joins(metadata, source);
+  if (source.model == "gpt2" && source.pre.empty()) {
+    log(LogLevel::warning,
+        join(metadata.file(), ": key 'tokenizer.ggml.pre' is missing; texts are cut into words by the ",
+             "rules named 'default', which may not be the model's own"));
+  }
   try {
     return Vocabulary(source);
   } catch (const Error& error) {

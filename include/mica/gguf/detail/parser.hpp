@@ -22,6 +22,8 @@ namespace mica::gguf::detail {
 inline constexpr std::uint64_t max_pairs = 1 << 18;
 inline constexpr std::uint64_t max_tensors = 1 << 16;
 inline constexpr int max_nesting = 8;  // of arrays in arrays
+inline constexpr std::size_t max_tensor_name =
+    1024;  // bytes; the format's own limit is 64, some writers pass it
 
 /// What a parser found. Tensor offsets still count from the beginning of the data.
 struct Parsed {
@@ -94,6 +96,8 @@ inline MetadataEntry Parser::pair() {
   const std::string_view key = reader_.text("a key");
   const auto key_at = reader_.offset() - key.size();
   const std::size_t key_bytes = key.size();
+  if (key_bytes == 0)
+    reader_.refuse(ErrorCode::file, "a key is empty; 1 to ", UINT16_MAX, " bytes are allowed");
   reader_.enter(join("key '", escaped(key), "'"));
   if (key_bytes > UINT16_MAX) {
     reader_.refuse(ErrorCode::file, "the key is ", key_bytes, " bytes long; ", UINT16_MAX, " are allowed");
@@ -163,6 +167,10 @@ inline TensorInfo Parser::tensor() {
   TensorInfo tensor;
   tensor.name = reader_.text("the name of a tensor");
   reader_.enter(join("tensor '", escaped(tensor.name), "'"));
+  if (tensor.name.size() > max_tensor_name) {
+    reader_.refuse(ErrorCode::file, "the name is ", tensor.name.size(), " bytes long; ", max_tensor_name,
+                   " are allowed");
+  }
   read_shape(tensor);
   const auto type = reader_.read<std::uint32_t>("the type");
   const auto format = format::info(type);

@@ -4,6 +4,7 @@
 // longest.
 #pragma once
 
+#include "mica/text/concept.hpp"
 #include "mica/text/token_id.hpp"
 #include "mica/text/vocabulary.hpp"
 
@@ -18,12 +19,16 @@ constexpr bool is_ascii_space(char c) noexcept { return c == ' ' || (c >= '\t' &
 /// Calls `on_text(view)` for each stretch between special tokens that is not empty and `on_token(id)` for
 /// each token, in order. White space after a token for which `trims(id)` holds is dropped.
 template <class OnText, class OnToken, class Trims>
-void split_special(const Vocabulary& vocabulary, std::string_view text, bool parse_special, OnText&& on_text,
-                   OnToken&& on_token, Trims&& trims) {
+void split_special(const Vocabulary& vocabulary, std::string_view text, const EncodeOptions& options,
+                   OnText&& on_text, OnToken&& on_token, Trims&& trims) {
   std::size_t begin = 0;  // of the stretch that grows
   std::size_t at = 0;
+  auto literal = options.literal.begin();
   while (at < text.size()) {
-    const TokenId id = vocabulary.special_prefix(text.substr(at), parse_special);
+    while (literal != options.literal.end() && *literal < at) ++literal;
+    const bool is_literal = literal != options.literal.end() && *literal == at;
+    const TokenId id =
+        is_literal ? no_token : vocabulary.special_prefix(text.substr(at), options.parse_special);
     if (id == no_token) {
       ++at;
       continue;

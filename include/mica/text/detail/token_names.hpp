@@ -24,6 +24,10 @@ inline constexpr std::string_view turn_ends[] = {"<|eot_id|>",
 inline constexpr std::string_view other_ends[] = {"<|eom_id|>", "<|return|>", "<|call|>", "<|calls|>",
                                                   "<|flush|>",  "<eos>",      "[EOS]"};
 
+/// The end of texts in many SPM vocabularies. Where a file calls it user-defined it may as well be a tag of
+/// HTML, as in Gemma's vocabularies: it is printed and ends no answer, but a text that spells it stays text.
+inline constexpr std::string_view text_end = "</s>";
+
 /// Tokens around the gap that a model is to fill, around files and repositories.
 inline constexpr std::string_view infill_marks[] = {"<|fim_prefix|>",
                                                     "<fim-prefix>",
@@ -61,6 +65,13 @@ inline constexpr std::string_view infill_marks[] = {"<|fim_prefix|>",
 /// no control tokens here, whatever the file says.
 inline constexpr std::string_view channel_marks[] = {"<|channel|>", "<|message|>", "<|start|>",
                                                      "<|constrain|>"};
+
+constexpr bool is_channel_mark(std::string_view text) noexcept {
+  for (const std::string_view mark : channel_marks) {
+    if (text == mark) return true;
+  }
+  return false;
+}
 
 /// Whether one of the names above is possible, so that ordinary tokens are not compared with all of them.
 constexpr bool may_have_a_name(std::string_view text) noexcept {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The error of the template engine: what went wrong, of which kind, and in which line of the template. A template is
-// text of unknown origin, and so is what its errors quote: the message is made safe for terminals and logs here.
+// The error of the template engine: what went wrong, of which kind, and in which line of the template. A
+// template is text of unknown origin, and so is what its errors quote: the message is made safe for terminals
+// and logs here.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -36,7 +37,7 @@ class TemplateError : public Error {
   [[nodiscard]] Cause cause() const noexcept { return cause_; }
   /// Line of the template, counted from 1; 0 where no line is to blame.
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
-  /// The reason alone, as long as it is and with every byte as it is; for `raised`, exactly what the template said.
+  /// The reason alone, whole and with every byte as it is; for `raised`, exactly what the template said.
   /// Not for a terminal: what() has it escaped, and at most `shown_bytes` of it.
   [[nodiscard]] const std::string& detail() const noexcept { return detail_; }
 

@@ -54,8 +54,8 @@ struct NoValue {};
 }  // namespace detail
 
 /// One value; 24 bytes, cheap to copy, safe to share between threads.
-/// Whatever looks into a value needs one that has a name: on a temporary, which would end before its text, such a
-/// member does not compile.
+/// Views into a value need one that has a name: on a temporary, which would end before its text, the members
+/// that give them do not compile.
 class Value {
  public:
   /// A mapping's entries in the order in which they print.

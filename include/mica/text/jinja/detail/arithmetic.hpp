@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators + - * / // % ** and unary minus. Integers have 64 bits and never wrap: a result that does not fit is
-// an error that says so, here and in filters. Limits and widths are no results: they reach as far as their text does.
+// The operators + - * / // % ** and unary minus. Integers have 64 bits and never wrap: a result that does not
+// fit is an error that says so, here and in filters. Limits and widths are no results: they reach as far as
+// their text does.
 #pragma once
 
 #include "mica/text/jinja/detail/comparison.hpp"
@@ -47,7 +48,9 @@ enum class Operator : std::uint8_t {
   return result;
 }
 
-[[nodiscard]] inline std::int64_t negated(std::int64_t value) { return checked(Operator::subtract, 0, value); }
+[[nodiscard]] inline std::int64_t negated(std::int64_t value) {
+  return checked(Operator::subtract, 0, value);
+}
 
 /// -size or size, the inverse of magnitude().
 [[nodiscard]] inline std::int64_t with_magnitude(std::uint64_t size, bool negative) {

@@ -58,7 +58,7 @@ struct Range final : Object {
   Range(std::int64_t range_start, std::int64_t range_stop, std::int64_t range_step, std::int64_t range_count)
       : Object(Kind::range), start(range_start), stop(range_stop), step(range_step), count(range_count) {}
 
-  /// The number at an index below `count`. It has 64 bits, but index * step may have more: unsigned numbers wrap.
+  /// The number at an index below `count`. It fits, but index * step may not: unsigned numbers wrap.
   [[nodiscard]] std::int64_t at(std::int64_t index) const noexcept {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
                                      static_cast<std::uint64_t>(index) * static_cast<std::uint64_t>(step));

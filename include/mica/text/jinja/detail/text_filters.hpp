@@ -242,7 +242,8 @@ inline Value abs_filter(Engine&, const Value& self, const Arguments& arguments) 
   for (; digits < 0; ++digits) unit *= 10;
   const std::uint64_t size = magnitude(value);
   const std::uint64_t rest = size % unit;
-  const std::uint64_t below = size - rest;  // at most 2 to the 63, and the unit at most 10 to the 19: the sum fits
+  const std::uint64_t below =
+      size - rest;  // at most 2 to the 63, and the unit at most 10 to the 19: the sum fits
   const bool odd = (below / unit) % 2 != 0;
   const bool up = rest > unit - rest || (rest == unit - rest && odd);
   return with_magnitude(up ? below + unit : below, value < 0);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Control tokens that a message spells stay text, although the chat format around the message is read with
+// `parse_special`: a user who types "<|im_end|>" does not end the turn. Before the conversation is rendered, a
+// character that no message has marks each spelling; afterwards the marks become EncodeOptions::literal:
+//
+//   message   a<|im_end|>b
+//   rendered  <|im_start|>user\na?<|im_end|>b<|im_end|>\n    ? is the mark
+//   text      <|im_start|>user\na<|im_end|>b<|im_end|>\n
+//                               ^ literal: text here, and a token the second time
+//
+// Limit: a template that measures or compares messages sees the marks of those that have some.
+#pragma once
+
+#include "mica/text/detail/token_names.hpp"
+#include "mica/text/message.hpp"
+#include "mica/text/token_id.hpp"
+#include "mica/text/utf8.hpp"
+#include "mica/text/vocabulary.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::text {
+
+/// A rendered conversation, ready to be encoded with `parse_special`.
+struct ChatText {
+  std::string text;
+  std::vector<std::size_t> literal;  ///< EncodeOptions::literal
+};
+
+/// Messages whose spelled control tokens are marked. Messages without any are the same as before.
+class MarkedMessages {
+ public:
+  /// Copies the messages, in time linear in their length. Bytes that are not UTF-8 become U+FFFD.
+  MarkedMessages(std::span<const Message> messages, const Vocabulary& vocabulary);
+
+  /// What is to be rendered.
+  [[nodiscard]] std::span<const Message> messages() const& noexcept { return messages_; }
+  void messages() const&& = delete;
+
+  /// The conversation that a chat format made of messages(), without the marks.
+  [[nodiscard]] ChatText unmarked(std::string_view rendered) const;
+
+ private:
+  [[nodiscard]] std::string marked(const Message& message, const Vocabulary& vocabulary) const;
+  void choose_mark();
+
+  std::vector<Message> messages_;
+  std::string mark_;  // one code point
+};
+
+namespace detail {
+
+/// U+FDD0 to U+FDEF are set aside for use inside of programs, and are no characters.
+inline std::string noncharacter(std::size_t index) {
+  return {'\xEF', '\xB7', static_cast<char>(static_cast<unsigned char>(0x90 + index))};
+}
+inline constexpr std::size_t noncharacters = 32;
+
+}  // namespace detail
+
+inline MarkedMessages::MarkedMessages(std::span<const Message> messages, const Vocabulary& vocabulary)
+    : messages_(messages.begin(), messages.end()) {
+  for (Message& message : messages_) message.content = repaired_utf8(message.content);
+  choose_mark();
+  for (Message& message : messages_) message.content = marked(message, vocabulary);
+}
+
+/// The first noncharacter that no message has; where they have them all, the last one is taken from them.
+inline void MarkedMessages::choose_mark() {
+  const auto is_used = [this](const std::string& mark) {
+    return std::any_of(messages_.begin(), messages_.end(), [&](const Message& message) {
+      return message.content.find(mark) != std::string::npos;
+    });
+  };
+  for (std::size_t i = 0; i < detail::noncharacters; ++i) {
+    mark_ = detail::noncharacter(i);
+    if (!is_used(mark_)) return;
+  }
+  for (Message& message : messages_) {
+    std::string& content = message.content;
+    for (std::size_t at = content.find(mark_); at != std::string::npos; at = content.find(mark_, at))
+      content.replace(at, mark_.size(), replacement_character);  // both have three bytes
+  }
+}
+
+inline std::string MarkedMessages::marked(const Message& message, const Vocabulary& vocabulary) const {
+  const std::string_view content = message.content;
+  std::string out;
+  out.reserve(content.size());
+  for (std::size_t at = 0; at < content.size(); ++at) {
+    const TokenId id = vocabulary.special_prefix(content.substr(at), true);
+    const bool is_control = id != no_token && id != vocabulary.special_prefix(content.substr(at), false);
+    // An answer keeps the channels that it was written in; nothing else opens one.
+    const bool is_channel =
+        id != no_token && message.role != "assistant" && detail::is_channel_mark(vocabulary.text(id));
+    if (is_control || is_channel) out += mark_;
+    out.push_back(content[at]);
+  }
+  return out;
+}
+
+inline ChatText MarkedMessages::unmarked(std::string_view rendered) const {
+  ChatText out;
+  out.text.reserve(rendered.size());
+  for (std::size_t at = rendered.find(mark_); at != std::string_view::npos; at = rendered.find(mark_)) {
+    out.text.append(rendered.substr(0, at));
+    out.literal.push_back(out.text.size());
+    rendered.remove_prefix(at + mark_.size());
+  }
+  out.text.append(rendered);
+  return out;
+}
+
+}  // namespace mica::text
