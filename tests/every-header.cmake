@@ -5,7 +5,8 @@
 
 # The headers that cannot compile here, directly or through another one.
 set(beyond "")
-foreach(need "<Eigen/=eigen" "<xsimd/=xsimd" "<(pcre2|nlohmann/)=text" "<httplib=server")
+foreach(need "<Eigen/=eigen" "<xsimd/=xsimd" "<(pcre2|nlohmann/)=text" "<xxhash=checksum"
+    "<httplib=server")
   string(REGEX MATCH "^(.*)=(.*)$" need "${need}")
   if(NOT TARGET mica::${CMAKE_MATCH_2})
     list(APPEND beyond "${CMAKE_MATCH_1}")

@@ -52,7 +52,7 @@ void go_on(mica::Model& model, const std::string& file) {
 int main(int argc, char** argv) try {
   const std::string path = argc > 1 ? argv[1] : "examples/models/fairy.gguf";
   if (!std::filesystem::exists(path)) return std::printf("%s is not there: name a model\n", path.c_str()), 0;
-  if (!mica::io::Checksum::available) return std::printf("saved sessions need xxHash\n"), 0;
+  if (!mica::io::Checksum::available()) return std::printf("saved sessions need xxHash\n"), 0;
   const std::string file = (std::filesystem::temp_directory_path() / "mica-lesson-8.session").string();
   {
     auto model = mica::open(path);

@@ -2,6 +2,8 @@
 
 #include "mica/text/pretokenize.hpp"
 
+#include "mica/text/detail/expression_text.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A number that tells bytes from bytes that were damaged: XXH3 with 64 bits (xxhash.com). It finds accidents; whoever
-// wants to forge bytes can. The only header that includes xxHash; without it (MICA_HAS_CHECKSUM undefined) a Checksum is refused.
+// A number that tells bytes from bytes that were damaged: XXH3 with 64 bits (xxhash.com). It finds accidents,
+// not forgeries. It needs one unit of the program that is built with the part mica::checksum; in a program
+// without one a Checksum is refused.
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/base/linked.hpp"
+#include "mica/io/detail/checksum_functions.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #if defined(MICA_HAS_CHECKSUM)
-#ifndef XXH_INLINE_ALL
-#define XXH_INLINE_ALL
-#endif
-#include <xxhash.h>
+#include "mica/io/detail/xxhash.hpp"
 #endif
 
 namespace mica::io {
@@ -22,31 +22,27 @@ namespace mica::io {
 /// The checksum of bytes that come in pieces, however they are cut. Cost: about that of copying them.
 class Checksum {
  public:
-#if defined(MICA_HAS_CHECKSUM)
-  static constexpr bool available = true;
+  /// Whether the program has the part.
+  [[nodiscard]] static bool available() noexcept { return functions() != nullptr; }
 
-  Checksum() noexcept { clear(); }
-  void add(std::span<const std::byte> bytes) noexcept {
-    static_cast<void>(XXH3_64bits_update(&state_, bytes.data(), bytes.size()));
+  /// Raises ErrorCode::unsupported where it does not.
+  Checksum() : functions_(functions()) {
+    MICA_CHECK(functions_ != nullptr, unsupported,
+               "this program was built without xxHash, which files with checksums need; link mica::checksum "
+               "(libxxhash-dev has what it needs)");
+    clear();
   }
-  [[nodiscard]] std::uint64_t value() const noexcept { return XXH3_64bits_digest(&state_); }
-  void clear() noexcept { static_cast<void>(XXH3_64bits_reset(&state_)); }
+  void add(std::span<const std::byte> bytes) noexcept { functions_->add(state_, bytes); }
+  [[nodiscard]] std::uint64_t value() const noexcept { return functions_->value(state_); }
+  void clear() noexcept { functions_->clear(state_); }
 
  private:
-  XXH3_state_t state_;
-#else
-  static constexpr bool available = false;
-
-  /// Raises ErrorCode::unsupported.
-  Checksum() {
-    raise(ErrorCode::unsupported,
-          "this program was built without xxHash, which files with checksums need; install libxxhash-dev and "
-          "build it again");
+  [[nodiscard]] static const detail::ChecksumFunctions* functions() noexcept {
+    return Linked<detail::ChecksumFunctions>::functions();
   }
-  void add(std::span<const std::byte>) noexcept {}
-  [[nodiscard]] std::uint64_t value() const noexcept { return 0; }
-  void clear() noexcept {}
-#endif
+
+  const detail::ChecksumFunctions* functions_;
+  detail::ChecksumState state_;
 };
 
 /// The checksum of bytes that lie together.
