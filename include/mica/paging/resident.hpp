@@ -164,16 +164,17 @@ bool Resident<A, L>::read_coded(const Table& table, const Extent& tensor, const 
                                 std::span<std::byte> to, std::span<std::byte> panels) {
   const auto cols = static_cast<std::size_t>(tensor.cols);
   const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
-  io::Checksum sum;
+  std::optional<io::Checksum> sum;
+  if (tensor.checked) sum.emplace();
   std::byte* at = to.data();
   for (std::size_t done = 0; done < to.size(); done += step) {
     const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
     source(tensor.offset + done, part);
-    if (tensor.checked) sum.add(part);
+    if (sum) sum->add(part);
     if (!tensor::code_rows(tensor.format, part, cols, at)) return false;
     at += tensor::coded_bytes(part.size() / panel * L::rows, cols);
   }
-  MICA_CHECK(!tensor.checked || sum.value() == tensor.checksum, file, damage_text(table.document, tensor));
+  MICA_CHECK(!sum || sum->value() == tensor.checksum, file, damage_text(table.document, tensor));
   return true;
 }
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tests of this room share: a model as open() makes it of a document, run from ids to logits.
+// Nothing here needs text.
+
+#pragma once
+
+#include "mica/exec/paced.hpp"
+#include "mica/exec/team.hpp"
+#include "mica/runtime/open.hpp"
+#include "model/run_model.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mica::test {
+
+/// The names of the pagers.
+inline const std::vector<std::string> pagers = {"resident", "mapped", "streamed"};
+
+/// Logits after each of the ids, (ids, n_vocab). Keys and values are F32.
+inline std::vector<float> logits_of(const gguf::Document& document, const std::string& pager,
+                                    std::span<const text::TokenId> ids, std::size_t n_ctx = 64) {
+  OpenOptions options{.n_ctx = n_ctx, .logits_rows = ids.size()};
+  options.choice.weights = pager;
+  options.choice.cache_type_k = options.choice.cache_type_v = "F32";
+  exec::Team team(1);
+  exec::Paced<exec::Team> paced(team);
+  budget::Ledger ledger;
+  AnyModel model = detail::make_any_model<arch::All>(document, paced, ledger, options);
+  auto cache = model.make_cache();
+  return feed(model, cache, ids, model.chunk());
+}
+
+}  // namespace mica::test
