@@ -110,6 +110,7 @@ struct TQ2_0;
 
 namespace gguf {
 class Document;
+class DocumentRef;
 class Metadata;
 struct TensorInfo;
 }  // namespace gguf

@@ -158,6 +158,7 @@
 // gguf: the file format
 #include "mica/gguf/append.hpp"
 #include "mica/gguf/array.hpp"
+#include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/fingerprint.hpp"
 #include "mica/gguf/header.hpp"
 #include "mica/gguf/manifest.hpp"

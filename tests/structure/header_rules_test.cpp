@@ -118,6 +118,16 @@ TEST_CASE("what headers choose by macros is one choice for all units of a progra
   }
 }
 
+TEST_CASE("what keeps a document refuses one that ends at once") {
+  for (const auto& file : mica::test::library_files()) {
+    const bool keeps = std::any_of(file.lines.begin(), file.lines.end(), [](const std::string& line) {
+      return line.starts_with("  const gguf::Document") && line.ends_with(" document_;");
+    });
+    CAPTURE(file.name);
+    CHECK((!keeps || mentions(file, "gguf::DocumentRef document")));
+  }
+}
+
 TEST_CASE("every file begins with the licence line") {
   for (const auto& file : mica::test::library_files()) {
     CAPTURE(file.name);

@@ -7,6 +7,7 @@
 #include "mica/arch/config.hpp"
 #include "mica/arch/tensor_names.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/kernel/attention.hpp"
 
@@ -22,7 +23,7 @@ namespace mica::arch {
 /// Reads `<arch>.<key>` of one document.
 class KeyReader {
  public:
-  KeyReader(const gguf::Document& document, std::string_view arch)
+  KeyReader(gguf::DocumentRef document, std::string_view arch)
       : document_(document), prefix_(join(arch, ".")) {}
 
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }

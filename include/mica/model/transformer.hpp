@@ -13,6 +13,7 @@
 #include "mica/block/looks.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/rope.hpp"
+#include "mica/gguf/document_ref.hpp"
 #include "mica/kv/aging.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/kv/eviction.hpp"
@@ -97,7 +98,7 @@ class BasicTransformer {
   /// pager(table, allocator, log): makes the pager; by default Pager's own constructor. eviction: the policy with its numbers.
   /// Raises mica::Error when the file lacks something, or the budget refuses.
   template <class MakePager = std::nullptr_t>
-  BasicTransformer(const gguf::Document& document, Executor& executor, ModelOptions options = {},
+  BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options = {},
                    Allocator allocator = Allocator(), Elements elements = Elements(),
                    MakePager make_pager = {}, Eviction eviction = Eviction());
 
@@ -265,9 +266,9 @@ template <class Made, class Make, class... Args>
 
 template <class F, class P>
 template <class MakePager>
-BasicTransformer<F, P>::BasicTransformer(const gguf::Document& document, Executor& executor,
-                                         ModelOptions options, Allocator allocator, Elements elements,
-                                         MakePager make_pager, Eviction eviction)
+BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options,
+                                         Allocator allocator, Elements elements, MakePager make_pager,
+                                         Eviction eviction)
     : config_(F::config(document)),
       n_ctx_(options.n_ctx == 0 ? config_.n_ctx_train : options.n_ctx),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),

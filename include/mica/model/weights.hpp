@@ -9,6 +9,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/base/visit.hpp"
 #include "mica/format/lists.hpp"
+#include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/model/layer_tensors.hpp"
 #include "mica/paging/concept.hpp"
@@ -29,7 +30,7 @@ class Weights {
  public:
   /// Raises ErrorCode::file or ErrorCode::unsupported, naming the tensor, what was found and what is needed.
   /// The document outlives this.
-  Weights(const gguf::Document& document, const arch::Config& config);
+  Weights(gguf::DocumentRef document, const arch::Config& config);
 
   [[nodiscard]] const TensorRef& token_embd() const noexcept { return token_embd_; }
   [[nodiscard]] const LayerTensors& layer(std::size_t i) const noexcept { return layers_[i]; }
@@ -118,7 +119,7 @@ class Weights {
 };
 
 template <class List>
-Weights<List>::Weights(const gguf::Document& document, const arch::Config& config)
+Weights<List>::Weights(gguf::DocumentRef document, const arch::Config& config)
     : document_(document), groups_(config.layers.size() + 2) {
   namespace names = arch::tensor_names;
   const std::size_t head_group = config.layers.size() + 1;

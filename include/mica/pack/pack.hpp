@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
+#include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/read_plain.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/direct.hpp"
@@ -39,7 +40,7 @@ namespace detail {
 template <mica::Allocator A>
 class Packer {
  public:
-  Packer(const gguf::Document& document, Plan& plan, const std::string& folder, A allocator, OnBytes on_bytes,
+  Packer(gguf::DocumentRef document, Plan& plan, const std::string& folder, A allocator, OnBytes on_bytes,
          LogSink log)
       : document_(document),
         plan_(plan),

@@ -11,6 +11,7 @@
 #include "mica/arch/lists.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/format/lists.hpp"
+#include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/fingerprint.hpp"
 #include "mica/gguf/manifest.hpp"
 #include "mica/gguf/packed_files.hpp"
@@ -69,7 +70,7 @@ inline constexpr std::uint64_t tensor_alignment = 64, part_alignment = 4096;
 /// Gives every tensor its place, file by file.
 class Planner {
  public:
-  Planner(const gguf::Document& document, const arch::Config& config)
+  Planner(gguf::DocumentRef document, const arch::Config& config)
       : document_(document), config_(config), weights_(document, config), groups_(weights_.groups()) {
     for (std::size_t i = 0; i < weights_.extents().size(); ++i)
       groups_[weights_.extents()[i].group].push_back(i);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "mica/budget/size.hpp"
+#include "mica/gguf/document_ref.hpp"
 #include "mica/plan/solve.hpp"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ inline constexpr std::size_t least_chunk = 16;
 template <class Families = arch::All>
 class Ladder {
  public:
-  Ladder(const gguf::Document& document, Question asked, std::uint64_t budget_bytes, Freedom free)
+  Ladder(gguf::DocumentRef document, Question asked, std::uint64_t budget_bytes, Freedom free)
       : document_(document), asked_(std::move(asked)), budget_(budget_bytes), free_(free) {}
 
   /// The first rung that fits; empty when none does. Raises as make_plan(). Cost: some tens of plans.

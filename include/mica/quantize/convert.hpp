@@ -9,6 +9,7 @@
 #include "mica/exec/concept.hpp"
 #include "mica/format/encode.hpp"
 #include "mica/format/lists.hpp"
+#include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/gguf/writer.hpp"
@@ -51,8 +52,7 @@ class Converter {
   static constexpr std::size_t default_slice = std::size_t{1} << 22;  // values: 16 MiB of F32
 
   /// slice: values read at a time, at least a row. What is given outlives this.
-  Converter(const gguf::Document& document, E& executor, OnValues on_values,
-            std::size_t slice = default_slice)
+  Converter(gguf::DocumentRef document, E& executor, OnValues on_values, std::size_t slice = default_slice)
       : document_(document), executor_(executor), on_values_(std::move(on_values)), slice_(slice) {}
 
   /// Hands the tensor's bytes to the sink as they are.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/format/encode.hpp"
+#include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/gguf/writer.hpp"
 #include "mica/quantize/importance.hpp"
@@ -30,7 +31,7 @@ struct JobOptions {
 class Job {
  public:
   /// Requires that the document outlives this. Raises as choose_formats().
-  Job(const gguf::Document& document, JobOptions options);
+  Job(gguf::DocumentRef document, JobOptions options);
 
   [[nodiscard]] const gguf::Document& document() const noexcept { return *document_; }
   /// The format of tensor i of the document in the outcome.
@@ -72,13 +73,13 @@ class Job {
   std::vector<format::Id> formats_;
 };
 
-inline Job::Job(const gguf::Document& document, JobOptions options)
-    : document_(&document), options_(std::move(options)) {
+inline Job::Job(gguf::DocumentRef document, JobOptions options)
+    : document_(&*document), options_(std::move(options)) {
   options_.mix.importance = options_.importance != nullptr;
   if (options_.recipe) {
     formats_ = choose_formats(document, *options_.recipe, options_.mix);
   } else {
-    for (const gguf::TensorInfo& tensor : document.tensors()) formats_.push_back(tensor.format.id);
+    for (const gguf::TensorInfo& tensor : document->tensors()) formats_.push_back(tensor.format.id);
   }
 }
 

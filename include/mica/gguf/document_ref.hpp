@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a Document is given to what keeps it: a model, its weights, a quantisation job. It is written as a
+// Document; a temporary, which would end before its user does, does not compile.
+//
+//   mica::Transformer<...> model(gguf::open(path), executor);  // refused: name the document first
+#pragma once
+
+#include "mica/gguf/reader.hpp"
+
+namespace mica::gguf {
+
+class DocumentRef {
+ public:
+  DocumentRef(const Document& document) noexcept : document_(&document) {}
+  DocumentRef(const Document&& temporary) = delete;
+
+  operator const Document&() const noexcept { return *document_; }
+  const Document& operator*() const noexcept { return *document_; }
+  const Document* operator->() const noexcept { return document_; }
+
+ private:
+  const Document* document_;
+};
+
+}  // namespace mica::gguf
