@@ -6,6 +6,9 @@
 set(MICA_PARTS eigen xsimd text checksum server)
 
 macro(mica_find_highway)
+  if(NOT TARGET hwy::hwy AND TARGET hwy) # built by the project that uses mica
+    mica_wrap(hwy::hwy hwy)
+  endif()
   if(NOT TARGET hwy::hwy)
     find_package(hwy 1.2 CONFIG QUIET)
   endif()

@@ -1,24 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# mica_add_kernels(NAME) makes a static library of the Highway kernels, one unit per family of formats, compiled
-# once per instruction set. Link it into a program that uses mica/kernel/highway.hpp. It is installed with the
-# package, so a user's project compiles the kernels with its own flags.
+# mica_add_kernels(NAME) makes a static library of the Highway kernels, one unit per family of formats,
+# compiled once per instruction set. Link it into a program that uses mica/kernel/highway.hpp. It is installed
+# with the package, so a user's project compiles the kernels with its own flags.
+#
+# Kernels without optimisation take fifty times as long, so a configuration whose flags have no -O, or -O0,
+# compiles them with -O2. Another -O of the flags, of the directory or of the target NAME is left as it is; to
+# step through kernels: target_compile_options(NAME PRIVATE -O0).
 
 function(mica_add_kernels target)
-  # In the source tree this file is in cmake/, in an installed one in share/cmake/mica/.
-  foreach(up ".." "../../..")
-    set(folder "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${up}/include/mica/kernel/highway/units")
+  # In the source tree this file is in cmake/, in an installed one in share/cmake/mica/ or, by vcpkg, in
+  # share/mica/.
+  set(searched "")
+  set(units "")
+  foreach(up ".." "../.." "../../..")
+    cmake_path(SET folder NORMALIZE
+      "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${up}/include/mica/kernel/highway/units")
+    list(APPEND searched "${folder}")
     file(GLOB units CONFIGURE_DEPENDS "${folder}/*.cpp")
     if(units)
-      add_library(${target} STATIC EXCLUDE_FROM_ALL ${units})
-      set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-      target_link_libraries(${target} PUBLIC mica::mica)
-      if(COMMAND mica_warnings)
-        mica_warnings(${target})
-      endif()
-      return()
+      break()
     endif()
   endforeach()
-  add_library(${target} INTERFACE)
-  target_link_libraries(${target} INTERFACE mica::mica)
+  if(NOT units)
+    list(JOIN searched "\n  " searched)
+    message(FATAL_ERROR "mica_add_kernels(${target}) finds no kernel units, and a program without them does not "
+      "link. They are installed with mica's headers; folders searched:\n  ${searched}")
+  endif()
+
+  add_library(${target} STATIC EXCLUDE_FROM_ALL ${units})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(${target} PUBLIC mica::mica)
+  mica_optimise(${target})
+  if(COMMAND mica_warnings)
+    mica_warnings(${target})
+  endif()
+endfunction()
+
+# Whether the flags of a configuration, the one without a name included, ask for optimisation.
+function(mica_optimises out configuration)
+  string(TOUPPER "CMAKE_CXX_FLAGS_${configuration}" flags)
+  string(REGEX MATCHALL "(^| )-O[^ ]*" levels "${CMAKE_CXX_FLAGS} ${${flags}}")
+  list(POP_BACK levels last) # the one that compilers take
+  if("${last}" MATCHES "^ ?(-O0)?$")
+    set(${out} FALSE PARENT_SCOPE)
+  else()
+    set(${out} TRUE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Adds -O2 where they do not, before the options that the target has from its directory: those are the user's.
+function(mica_optimise target)
+  get_target_property(options ${target} COMPILE_OPTIONS)
+  if(NOT options)
+    set(options "")
+  endif()
+  if(CMAKE_CONFIGURATION_TYPES)
+    foreach(configuration IN LISTS CMAKE_CONFIGURATION_TYPES)
+      mica_optimises(optimises "${configuration}")
+      if(NOT optimises)
+        list(PREPEND options $<$<CONFIG:${configuration}>:-O2>)
+      endif()
+    endforeach()
+  else()
+    mica_optimises(optimises "${CMAKE_BUILD_TYPE}")
+    if(NOT optimises)
+      list(PREPEND options -O2)
+    endif()
+  endif()
+  set_target_properties(${target} PROPERTIES COMPILE_OPTIONS "${options}")
 endfunction()

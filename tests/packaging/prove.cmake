@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds and runs the consumer one WAY, in SCRATCH: add_subdirectory, find_package or pkg_config.
+# Takes the consumer through one WAY of getting mica, in SCRATCH: add_subdirectory, subproject, find_package,
+# components or pkg_config.
 
+cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE "${SCRATCH}")
 file(MAKE_DIRECTORY "${SCRATCH}")
 set(consumer "${CMAKE_CURRENT_LIST_DIR}/consumer")
@@ -9,6 +11,11 @@ set(consumer "${CMAKE_CURRENT_LIST_DIR}/consumer")
 if(NOT CCACHE) # not found
   set(CCACHE "")
 endif()
+# Lists do not pass through the functions below as arguments: folders go by the environment, parts with
+# spaces.
+list(JOIN PREFIX_PATH ":" prefixes)
+set(ENV{CMAKE_PREFIX_PATH} "${prefixes}")
+list(JOIN COMPONENTS " " parts)
 
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
@@ -33,19 +40,61 @@ function(run_consumer program)
   endif()
 endfunction()
 
-# Configures, builds and runs. The consumer of a library must not be made to download anything.
+# The consumer of a library must not be made to download anything.
+set(configure "${CMAKE_COMMAND}" -S "${consumer}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+  "-DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE}" -DCMAKE_BUILD_TYPE=Debug -DFETCHCONTENT_FULLY_DISCONNECTED=ON)
+
+function(configure_consumer folder)
+  run(${configure} -G Ninja -B "${folder}" ${ARGN})
+endfunction()
+
 function(build_consumer folder)
-  run("${CMAKE_COMMAND}" -S "${consumer}" -B "${folder}" -G Ninja -DCMAKE_BUILD_TYPE=Debug
-    "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE}"
-    -DFETCHCONTENT_FULLY_DISCONNECTED=ON ${ARGN})
-  run("${CMAKE_COMMAND}" --build "${folder}")
+  configure_consumer("${folder}" ${ARGN})
+  run("${CMAKE_COMMAND}" --build "${folder}" --target consumer)
   run_consumer("${folder}/consumer")
 endfunction()
 
-# Installs, then moves the folder: nothing in it may remember where it was built or installed.
+# The consumer does not configure, and the error matches.
+function(expect_refusal folder pattern)
+  execute_process(COMMAND ${configure} -G Ninja -B "${folder}" ${ARGN} RESULT_VARIABLE result OUTPUT_QUIET
+    ERROR_VARIABLE said)
+  string(REGEX REPLACE "[ \n]+" " " words "${said}") # CMake wraps its lines
+  if(result EQUAL 0 OR NOT words MATCHES "${pattern}")
+    message(FATAL_ERROR "the consumer was to be refused with\n  ${pattern}\nand CMake said\n${said}")
+  endif()
+endfunction()
+
+# Sets out to the command that compiles a file for one of the consumer's targets, in a configuration if one is
+# given.
+function(command_of out folder target file)
+  set(pattern " CMakeFiles/${target}\\.dir/.*/${file}\\.cpp\"")
+  if(ARGC GREATER 4)
+    set(pattern "CMAKE_INTDIR=[^ ]*${ARGV4}.*${pattern}")
+  endif()
+  file(STRINGS "${folder}/compile_commands.json" commands REGEX "\"command\": .*${pattern}")
+  list(LENGTH commands count)
+  if(NOT count EQUAL 1)
+    message(FATAL_ERROR "${count} commands compile ${file}.cpp for ${target} in ${folder}")
+  endif()
+  set(${out} "${commands}" PARENT_SCOPE)
+endfunction()
+
+# The compiler gets this level of optimisation, -O0 where it is told none.
+function(expect_level level folder target file)
+  command_of(command "${folder}" ${target} ${file} ${ARGN})
+  string(REGEX MATCHALL " -O[^ ]*" levels " -O0 ${command}")
+  list(GET levels -1 last)
+  if(NOT last STREQUAL " ${level}")
+    message(FATAL_ERROR "${file}.cpp is compiled with${last}, expected ${level}:\n${command}")
+  endif()
+endfunction()
+
+# Installs, then moves the folder, where it is found: nothing in it may remember where it was built or
+# installed.
 function(install_and_move)
   run("${CMAKE_COMMAND}" --install "${BUILD}" --component devel --prefix "${SCRATCH}/first")
   file(RENAME "${SCRATCH}/first" "${SCRATCH}/moved")
+  set(ENV{CMAKE_PREFIX_PATH} "${SCRATCH}/moved:$ENV{CMAKE_PREFIX_PATH}")
   file(GLOB_RECURSE texts "${SCRATCH}/moved/share/*")
   foreach(text IN LISTS texts)
     file(READ "${text}" content)
@@ -59,20 +108,59 @@ function(install_and_move)
 endfunction()
 
 if(WAY STREQUAL add_subdirectory)
-  build_consumer("${SCRATCH}/build" "-DMICA_FOLDER=${SOURCE}" "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}")
+  build_consumer("${SCRATCH}/build" "-DMICA_FOLDER=${SOURCE}")
+  # Where no optimisation is asked for, kernels have it all the same, and the consumer's unit has none.
+  expect_level(-O0 "${SCRATCH}/build" consumer main)
+  expect_level(-O2 "${SCRATCH}/build" consumer_kernels elementwise)
+  # Each configuration has its own; a level that the user chose stays.
+  run(${configure} -G "Ninja Multi-Config" -B "${SCRATCH}/multi" "-DMICA_FOLDER=${SOURCE}"
+    "-DCMAKE_CONFIGURATION_TYPES=Debug\\;Release\\;Small" -DCMAKE_CXX_FLAGS_SMALL=-Os)
+  expect_level(-O2 "${SCRATCH}/multi" consumer_kernels elementwise Debug)
+  expect_level(-O3 "${SCRATCH}/multi" consumer_kernels elementwise Release)
+  expect_level(-Os "${SCRATCH}/multi" consumer_kernels elementwise Small)
+elseif(WAY STREQUAL subproject)
+  set(from "-DMICA_FOLDER=${SOURCE}" "-DHIGHWAY_HEADERS=${HIGHWAY_HEADERS}"
+    -DCMAKE_DISABLE_FIND_PACKAGE_hwy=ON -DCMAKE_DISABLE_FIND_PACKAGE_highway=ON)
+  expect_refusal("${SCRATCH}/none" "a target hwy or hwy::hwy before .* -DMICA_FETCH_DEPS=ON" ${from})
+  # A target as FetchContent makes it of Highway.
+  configure_consumer("${SCRATCH}/own" ${from} -DOWN_HIGHWAY=ON)
+  command_of(own "${SCRATCH}/own" consumer_kernels elementwise)
+  # Highway as it is downloaded on request, from a folder in place of the network; nothing else is asked for.
+  configure_consumer("${SCRATCH}/fetched" ${from} -DMICA_FETCH_DEPS=ON
+    "-DFETCHCONTENT_SOURCE_DIR_HWY=${CMAKE_CURRENT_LIST_DIR}/highway")
+  command_of(fetched "${SCRATCH}/fetched" consumer_kernels elementwise)
+  foreach(command IN ITEMS "${own}" "${fetched}")
+    if(NOT command MATCHES " -DSTAND_IN_HIGHWAY ")
+      message(FATAL_ERROR "compiled with another Highway than the consumer's:\n${command}")
+    endif()
+  endforeach()
 elseif(WAY STREQUAL find_package)
   install_and_move()
-  build_consumer("${SCRATCH}/build" "-DCMAKE_PREFIX_PATH=${SCRATCH}/moved;${PREFIX_PATH}"
-    "-DMICA_COMPONENTS=${COMPONENTS}")
-  # The kernel units came along, and compile by the user's flags; one stands for all.
-  file(GLOB unit "${SCRATCH}/moved/include/mica/kernel/highway/units/elementwise.cpp")
-  run("${CMAKE_COMMAND}" --build "${SCRATCH}/build" --target "CMakeFiles/consumer_kernels.dir${unit}.o")
-  # A component that nobody has is refused with its name.
-  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${consumer}" -B "${SCRATCH}/refused" -G Ninja
-    "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${SCRATCH}/moved;${PREFIX_PATH}"
-    -DMICA_COMPONENTS=telepathy RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE said)
-  if(result EQUAL 0 OR NOT said MATCHES "mica::telepathy")
-    message(FATAL_ERROR "an unknown component was not refused by name:\n${said}")
+  build_consumer("${SCRATCH}/build" "-DMICA_COMPONENTS=${parts}" "-DLINK=${parts}")
+  # The kernel units came along, optimised, and compile by the user's flags; one instruction set of one stands
+  # for all.
+  expect_level(-O2 "${SCRATCH}/build" consumer_kernels elementwise)
+  command_of(command "${SCRATCH}/build" consumer_kernels elementwise)
+  string(REGEX REPLACE "^ *\"command\": \"(.*) -o .* -c (.*)\",?$"
+    "\\1 -DHWY_COMPILE_ONLY_STATIC -fsyntax-only \\2" command "${command}")
+  separate_arguments(command UNIX_COMMAND "${command}")
+  run(${command})
+  # vcpkg moves the CMake files up by one folder; the units are found from there, and missed by a sentence.
+  file(COPY "${SCRATCH}/moved/share/cmake/mica/mica-kernels.cmake" DESTINATION "${SCRATCH}/moved/share/mica")
+  configure_consumer("${SCRATCH}/up" "-DKERNELS_FILE=${SCRATCH}/moved/share/mica/mica-kernels.cmake")
+  expect_level(-O2 "${SCRATCH}/up" consumer_kernels elementwise)
+  file(COPY "${SCRATCH}/moved/share/mica/mica-kernels.cmake" DESTINATION "${SCRATCH}/elsewhere")
+  expect_refusal("${SCRATCH}/lost" "consumer_kernels\\) finds no kernel units.*folders searched.*/units"
+    "-DKERNELS_FILE=${SCRATCH}/elsewhere/mica-kernels.cmake")
+elseif(WAY STREQUAL components)
+  install_and_move()
+  expect_refusal("${SCRATCH}/refused" "mica::telepathy: there is no such component; there are eigen, "
+    -DMICA_COMPONENTS=telepathy)
+  if("text" IN_LIST COMPONENTS)
+    # What is not asked for is not looked for, and says so where it is linked all the same.
+    expect_refusal("${SCRATCH}/unasked" "mica::text needs find_package\\(mica COMPONENTS text\\)" -DLINK=text)
+    expect_refusal("${SCRATCH}/lacking" "mica::text: it lacks nlohmann_json" -DMICA_COMPONENTS=text
+      -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
   endif()
 elseif(WAY STREQUAL pkg_config)
   find_program(pkg_config NAMES pkg-config pkgconf)
@@ -94,6 +182,16 @@ elseif(WAY STREQUAL pkg_config)
     return()
   endif()
   separate_arguments(flags UNIX_COMMAND "${flags}")
-  run("${COMPILER}" "${consumer}/main.cpp" -o "${SCRATCH}/consumer" ${flags})
+  # The line of the documentation, but that the units, which take minutes, are those of this build.
+  run("${pkg_config}" --variable=units mica)
+  string(STRIP "${said}" folder)
+  file(GLOB installed RELATIVE "${folder}" "${folder}/*.cpp")
+  file(GLOB ours RELATIVE "${SOURCE}/include/mica/kernel/highway/units"
+    "${SOURCE}/include/mica/kernel/highway/units/*.cpp")
+  if(NOT installed STREQUAL ours)
+    message(FATAL_ERROR "${folder} has the units\n${installed}\nand not\n${ours}")
+  endif()
+  run("${COMPILER}" -DCONSUMER_KERNELS=Highway "${consumer}/main.cpp" "${KERNELS}" ${flags}
+    -o "${SCRATCH}/consumer")
   run_consumer("${SCRATCH}/consumer")
 endif()

@@ -4,6 +4,7 @@
 
 #include "mica/alloc/aligned.hpp"
 #include "mica/arch/llama.hpp"
+#include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/model/transformer.hpp"
 
@@ -19,12 +20,16 @@ struct Capped {
   }
 };
 
-using Model = mica::Transformer<mica::arch::Llama, mica::WithKernels<mica::kernel::Scalar>,
+#ifndef CONSUMER_KERNELS
+#define CONSUMER_KERNELS Scalar  // or Highway, where the units of kernels are linked
+#endif
+using Model = mica::Transformer<mica::arch::Llama, mica::WithKernels<mica::kernel::CONSUMER_KERNELS>,
                                 mica::WithAllocator<Capped>>;
 
 int main(int argc, char** argv) try {
   mica::exec::Inline executor;
-  const Model model(mica::gguf::open(argc > 1 ? argv[1] : "no-such.gguf"), executor, {.n_ctx = 256});
+  const mica::gguf::Document document = mica::gguf::open(argc > 1 ? argv[1] : "no-such.gguf");
+  const Model model(document, executor, {.n_ctx = 256});
   std::puts("the model fits into blocks of 4096 bytes");
 } catch (const mica::Error& error) {
   std::printf("refused: %s\n", error.what());
