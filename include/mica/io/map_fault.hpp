@@ -7,9 +7,11 @@
 //   void on_sigbus(int number, siginfo_t* info, void*) {
 //     char text[mica::io::fault_text_bytes];
 //     const std::size_t n = mica::io::fault_text(info->si_addr, text);
-//     if (n == 0) return static_cast<void>(::signal(number, SIG_DFL));  // no mapped file: the fault repeats and ends the process
-//     ::write(STDERR_FILENO, text, n);
-//     ::_exit(1);
+//     if (n != 0) {
+//       ::write(STDERR_FILENO, text, n);
+//       ::_exit(1);
+//     }
+//     ::signal(number, SIG_DFL);  // no mapped file: the fault repeats and ends the process
 //   }
 //
 // Limit: nothing else can be done there. The instruction that faulted cannot go on, and code that saves a
@@ -145,7 +147,7 @@ class SignalSafeLines {
 
 /// Writes one line that says which mapped file the address lies in and why it may not be readable; answers
 /// its bytes, 0 where the address lies in no mapped file or the system does not say (it does on Linux).
-/// Async-signal-safe; needs 6 KiB of stack.
+/// Async-signal-safe; needs 8 KiB of stack.
 [[nodiscard]] inline std::size_t fault_text(const void* address, std::span<char> to) noexcept {
   const auto at = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address));
   detail::SignalSafeLines lines("/proc/self/maps");
