@@ -12,9 +12,11 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -48,25 +50,26 @@ namespace mica::io::detail {
 }
 
 /// Removes a regular file of this user that no process has locked.
-inline void remove_unlocked(const std::filesystem::path& part) noexcept {
-  const Descriptor fd(::open(part.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+inline void remove_unlocked(int folder, const char* part) noexcept {
+  const Descriptor fd(::openat(folder, part, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct ::stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return;
   if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) return;
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(part.c_str());
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(folder, part, 0);
 }
 
 /// Removes the parts of a file whose writers have died. What cannot be examined stays.
 inline void remove_dead_parts(const std::filesystem::path& file) noexcept try {
-  const std::filesystem::path folder = file.parent_path();
-  const std::string name = file.filename().string();
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const auto writer = writer_of(entry->path().filename().string(), name);
+  struct Close {
+    void operator()(::DIR* open) const noexcept { ::closedir(open); }
+  };
+  const std::string name = file.filename().string(), folder = file.parent_path().string();
+  const std::unique_ptr<::DIR, Close> open(::opendir(folder.empty() ? "." : folder.c_str()));
+  while (const ::dirent* const entry = open ? ::readdir(open.get()) : nullptr) {
+    const auto writer = writer_of(entry->d_name, name);
     if (!writer) continue;
     const bool lives = *writer != ::getpid() && (::kill(*writer, 0) == 0 || errno != ESRCH);
-    if (!lives) remove_unlocked(entry->path());
+    if (!lives) remove_unlocked(::dirfd(open.get()), entry->d_name);
   }
 } catch (...) {  // no memory for names
 }
