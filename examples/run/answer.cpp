@@ -97,10 +97,7 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
   };
   const auto write = [&](auto& drafter) {
     return generate(session, model_.tokenizer(), sampler_, drafter, prompt, generate_,
-                    [&](std::string_view piece) {
-                      show(piece);
-                      return true;
-                    });
+                    [&](std::string_view piece) { return show(piece); });
   };
   result_ = draft_ ? write(draft_->drafter()) : write(drafter_);
   const std::size_t fed = session.tokens().size() + result_.shifted - before;
@@ -146,26 +143,45 @@ void Answerer::show_reading(std::size_t tokens) {
   if (reading_line_ && !reading_line_->read(tokens)) reading_line_.reset();
 }
 
-void Answerer::show(std::string_view piece) {
+template <class Write>
+void Answerer::attempt(const Write& write) noexcept {
+  if (undelivered_) return;
+  try {
+    write();
+  } catch (...) {
+    undelivered_ = std::current_exception();
+  }
+}
+
+void Answerer::deliver(std::string_view text) noexcept {
+  attempt([&] { print(text); });
+}
+
+void Answerer::raise_undelivered() const {
+  if (undelivered_ && !terminated()) std::rethrow_exception(undelivered_);
+}
+
+bool Answerer::show(std::string_view piece) {
   reading_line_.reset();
   text_ += piece;
   if (options_.jsonl) {
     const std::string stats = meter_ ? join(",\"stats\":", json_of(count())) : std::string();
-    print(join("{\"content\":", json_string(piece), stats, "}\n"));
+    deliver(join("{\"content\":", json_string(piece), stats, "}\n"));
   } else if (!options_.json) {
-    output_.write(piece);
+    attempt([&] { output_.write(piece); });
   }
   if (meter_ && !options_.jsonl) count();
+  return !undelivered();
 }
 
 void Answerer::show_end() {
   reading_line_.reset();
   if (meter_) count();
-  output_.finish();
+  attempt([&] { output_.finish(); });
   if (options_.json || options_.jsonl) {
-    print(json_object() + "\n");
+    deliver(json_object() + "\n");
   } else if (!text_.empty() && text_.back() != '\n') {
-    print("\n");
+    deliver("\n");
   }
   if (result_.reason == StopReason::no_memory) {
     note(options_,
@@ -207,6 +223,8 @@ std::string Answerer::json_object() const {
       !guesses() ? "" : join(",\"draft_n\":", d.drafted, ",\"draft_n_accepted\":", d.accepted);
   const std::string shifted =
       generate_.on_full == OnFull::stop ? "" : join(",\"tokens_shifted\":", result_.shifted);
+  const std::string error =
+      result_.reason != StopReason::read_failed ? "" : join("\"error\":", json_string(last_error()), ",");
   const std::string stats = !meter_ ? ""
                                     : join("\"stats\":{\"prompt\":", json_of(prompt_costs_),
                                            ",\"answer\":", json_of(answer_costs_), "},");
@@ -214,7 +232,7 @@ std::string Answerer::json_object() const {
               ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
               "\",\"tokens_predicted\":", result_.tokens.size(), shifted, ",\"timings\":{",
               phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
-              drafts, "},", stats, "\"peak_bytes\":", peak_bytes(), "}");
+              drafts, "},", error, stats, "\"peak_bytes\":", peak_bytes(), "}");
 }
 
 int complete_text(const Options& options, Model& model, const std::string& prompt, bool after_text) {
@@ -232,6 +250,7 @@ int complete_text(const Options& options, Model& model, const std::string& promp
   if (text.empty()) text = prompt_ids(model.tokenizer(), prompt);
   const int code = answerer.answer(saved.session(), bring_in_line(saved.session(), text));
   saved.save(answerer);
+  answerer.raise_undelivered();
   return code;
 }
 

@@ -15,6 +15,7 @@
 #include "options.hpp"
 #include "progress.hpp"
 
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,8 +31,14 @@ class Answerer {
   Answerer(const Answerer&) = delete;  // the options of its answers refer to it
   Answerer& operator=(const Answerer&) = delete;
 
-  /// Feeds the prompt, prints the answer, and returns the exit code.
+  /// Feeds the prompt, prints the answer, and returns the exit code. An answer ends where stdout takes no
+  /// more of it.
   int answer(Session<AnyModel>& session, std::span<const TokenId> prompt);
+  /// Whether stdout took less than all.
+  [[nodiscard]] bool undelivered() const noexcept { return undelivered_ != nullptr; }
+  /// Raises what print() did, for after a session is saved. After SIGHUP and SIGTERM, which end the program
+  /// anyway, nothing.
+  void raise_undelivered() const;
 
   /// Nobody will ask for a while: where memory is short, the session's keys and values leave it, if their storage has a file.
   void rest(Session<AnyModel>& session);
@@ -62,10 +69,15 @@ class Answerer {
  private:
   int read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
   void check_room(const Session<AnyModel>& session, std::size_t prompt);
-  void show(std::string_view piece);
+  /// False when nobody takes it.
+  [[nodiscard]] bool show(std::string_view piece);
   void show_end();
   /// Says on the terminal how much of the prompt is read; takes the line away with the last token of it.
   void show_reading(std::size_t tokens);
+  /// Writes to stdout; once that fails, no more is written, and the answer ends.
+  template <class Write>
+  void attempt(const Write& write) noexcept;
+  void deliver(std::string_view text) noexcept;
   /// Adds what happened since the last piece; the first one ends the prompt.
   const Costs& count();
   [[nodiscard]] std::string json_object() const;
@@ -82,6 +94,7 @@ class Answerer {
   std::string text_;
   DataOutput output_;
   std::optional<ReadingLine> reading_line_;  // while a prompt is read
+  std::exception_ptr undelivered_;  // what print() raised
   std::vector<TokenId> unfed_;
   std::optional<Meter> meter_;  // with --stats
   Costs lap_, prompt_costs_, answer_costs_;

@@ -73,7 +73,7 @@ class Chat {
     while (!over_) {
       conversation_.rest(answerer_);
       const auto line = lines_.read("> ");
-      if (!line) {
+      if (!line || terminated()) {
         if (lines_.is_interactive()) write_error("\n");  // Ctrl-D shows nothing
         break;
       }
@@ -91,7 +91,8 @@ class Chat {
       take(*line);
     }
     conversation_.save(answerer_);
-    return code_;
+    answerer_.raise_undelivered();
+    return terminated() ? 130 : code_;
   }
 
  private:
@@ -125,6 +126,7 @@ class Chat {
   void answer() {
     try {
       code_ = conversation_.answer(answerer_);
+      over_ = answerer_.undelivered() || terminated();
       if (answerer_.result().reason == StopReason::length) {
         note(options_, join("mica: cut after ", answerer_.result().tokens.size(),
                             " tokens, as -n says; /set n 0 takes that limit away"));
@@ -136,7 +138,7 @@ class Chat {
       write_error_line(error.message());
       code_ = exit_code(error.code());
     }
-    over_ = options_.single_turn;
+    over_ = over_ || options_.single_turn;
   }
 
   struct Command;
@@ -277,7 +279,7 @@ void Chat::save(const std::string& path) {
   for (const text::Message& message : conversation_.messages()) {
     text += join("### ", message.role, "\n\n", message.content, "\n\n");
   }
-  io::AtomicFile file(path);
+  io::AtomicFile file(path, io::Access::owner);
   file.write(std::as_bytes(std::span(text.data(), text.size())));
   file.commit();
   confirm(join("written to ", cell_text(path), ", messages: ", conversation_.messages().size()));

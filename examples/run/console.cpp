@@ -3,6 +3,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/io/file.hpp"
+#include "mica/io/map_fault.hpp"
 #include "mica/version.hpp"
 #include "options.hpp"
 
@@ -13,15 +14,26 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <new>
+#include <span>
 #include <utility>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 namespace mica::program {
 namespace {
 
 std::atomic<bool> stop_wanted{false};
+std::atomic<int> last_interrupt{0};    // its number
+std::atomic<int> last_termination{0};  // SIGTERM, SIGHUP
+std::atomic_flag faulted;
+
+std::string& error_text() {
+  static std::string text;
+  return text;
+}
 
 /// Delivers all bytes or says no.
 bool write_all(int descriptor, std::string_view text) {
@@ -36,7 +48,7 @@ bool write_all(int descriptor, std::string_view text) {
 
 void deliver(std::string_view text) {
   if (write_all(STDOUT_FILENO, text)) return;
-  if (errno == EPIPE) ::_exit(0);  // the reader has seen enough
+  if (errno == EPIPE) throw Stop{0, {}};  // the reader has seen enough
   raise(ErrorCode::failed, "stdout: writing failed: ", std::strerror(errno));
 }
 
@@ -46,8 +58,42 @@ void clear_status() {
   if (status_shown.exchange(false)) write_sequence("\r\x1b[K");
 }
 
-void on_interrupt(int) {
-  if (stop_wanted.exchange(true)) ::_exit(130);
+void on_interrupt(int number) {
+  if (number != SIGINT) last_termination = number;
+  stop_wanted = true;
+  if (last_interrupt.exchange(number) == number && number != SIGHUP) ::_exit(130);
+}
+
+/// Several threads may touch what is gone; one sentence is enough.
+void on_fault(int number, ::siginfo_t* info, void*) {
+  char text[io::fault_text_bytes];
+  const std::size_t size = io::fault_text(info->si_addr, text);
+  if (size == 0) {  // it repeats, and ends the program as it would have
+    std::signal(number, SIG_DFL);
+    return;
+  }
+  while (faulted.test_and_set()) ::pause();
+  write_all(STDERR_FILENO, "mica: ");
+  write_all(STDERR_FILENO, std::string_view(text, size));
+  ::_exit(1);
+}
+
+/// As read(2) from stdin, but that a signal after which stop() is true also ends it with EINTR when it came
+/// just before.
+template <class Stop>
+::ssize_t read_input(std::span<char> to, Stop stop) {
+  sigset_t watched, before;
+  sigemptyset(&watched);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&watched, number);
+  ::pthread_sigmask(SIG_BLOCK, &watched, &before);
+  ::fd_set input;
+  FD_ZERO(&input);
+  FD_SET(STDIN_FILENO, &input);
+  const bool ready = !stop() && ::pselect(STDIN_FILENO + 1, &input, nullptr, nullptr, nullptr, &before) >= 0;
+  const int error = stop() ? EINTR : errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return ready ? ::read(STDIN_FILENO, to.data(), to.size()) : -1;
 }
 
 std::string_view variable(const char* name) {
@@ -105,11 +151,16 @@ void write_sequence(std::string_view text) { static_cast<void>(write_all(STDERR_
 LogSink log_to_stderr(const Options& options) {
   const auto write = [](void* context, LogLevel level, std::string_view message) {
     const auto& o = *static_cast<const Options*>(context);
-    if (level == LogLevel::error) return write_error_line(message);
+    if (level == LogLevel::error) {
+      error_text() = message;
+      return write_error_line(message);
+    }
     if (level == LogLevel::warning || o.verbose) note(o, join("mica: ", message));
   };
   return {write, const_cast<Options*>(&options)};
 }
+
+const std::string& last_error() { return error_text(); }
 
 bool colored(const Options& options, int descriptor) {
   if (options.color != ColorMode::automatic) return options.color == ColorMode::always;
@@ -120,14 +171,29 @@ bool colored(const Options& options, int descriptor) {
 
 const std::atomic<bool>& interrupted() { return stop_wanted; }
 
-void forget_interrupt() { stop_wanted = false; }
+bool terminated() { return last_termination != 0; }
 
-void watch_interrupts() {
+void forget_interrupt() {
+  last_interrupt = 0;
+  stop_wanted = false;
+}
+
+int code_after_signals(int code) { return code == 130 && last_termination == SIGHUP ? 129 : code; }
+
+void watch_signals() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction former {};
+  const bool ignored = ::sigaction(SIGHUP, nullptr, &former) == 0 && former.sa_handler == SIG_IGN;  // nohup
+  if (!ignored) ::sigaction(SIGHUP, &action, nullptr);
+  struct sigaction fault {};
+  fault.sa_sigaction = on_fault;
+  fault.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &fault, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 int exit_code(ErrorCode code) noexcept {
@@ -194,8 +260,8 @@ std::optional<std::string> LineReader::next() {
       return line;
     }
     char buffer[1 << 14];
-    const ::ssize_t got = ::read(STDIN_FILENO, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
+    const ::ssize_t got = read_input(buffer, terminated);
+    if (got < 0 && errno == EINTR && !terminated()) continue;
     if (got <= 0) return pending_.empty() ? std::nullopt : std::optional(std::exchange(pending_, {}));
     pending_.append(buffer, static_cast<std::size_t>(got));
   }
@@ -206,11 +272,12 @@ std::string read_text(const std::string& path) {
   if (path == "-") {
     char buffer[1 << 16];
     for (::ssize_t got = 1; got != 0;) {
-      got = ::read(STDIN_FILENO, buffer, sizeof buffer);
-      const int error = errno;
-      if (got < 0 && interrupted()) throw Stop{130, {}};
-      if (got < 0 && error == EINTR) continue;
-      MICA_CHECK(got >= 0, file, "stdin: reading failed: ", std::strerror(error));
+      got = read_input(buffer, [] { return interrupted().load(); });
+      if (got < 0 && errno == EINTR) {
+        if (interrupted()) throw Stop{130, {}};
+        continue;
+      }
+      MICA_CHECK(got >= 0, file, "stdin: reading failed: ", std::strerror(errno));
       text.append(buffer, static_cast<std::size_t>(got));
     }
     return text;

@@ -20,7 +20,8 @@ struct Options;
 
 /// Writes text of the program to stdout at once, through printable(): what it shows of a file cannot command
 /// the terminal. JSON, which has escapes of its own, passes unchanged. Raises ErrorCode::failed when the
-/// bytes cannot be delivered; a closed pipe ends the program quietly.
+/// bytes cannot be delivered; throws a Stop with 0 and no text when the
+/// reader of a pipe has left.
 void print(std::string_view text);
 
 /// Text of a model or a file on its way to stdout, in pieces: unchanged to a pipe or a file, through a
@@ -59,15 +60,24 @@ void write_sequence(std::string_view text);
 
 /// A sink that shows warnings, and with --verbose everything, on stderr.
 [[nodiscard]] LogSink log_to_stderr(const Options& options);
+/// The last error that came through such a sink; empty when there was none.
+[[nodiscard]] const std::string& last_error();
 
 /// Whether a stream is to be coloured: a terminal that can, unless NO_COLOR, TERM or --color say otherwise.
 [[nodiscard]] bool colored(const Options& options, int descriptor);
 
-/// Set by the first interrupt; the second ends the program at once, with 130.
+/// Set by SIGINT, SIGTERM and SIGHUP. The same one of the first two again ends the program at once, with 130;
+/// SIGHUP never does, since a terminal that closes may send it twice.
 [[nodiscard]] const std::atomic<bool>& interrupted();
-void watch_interrupts();
-/// Ready for the next interrupt.
+/// Whether SIGTERM or SIGHUP came: the program saves what there is to save and ends.
+[[nodiscard]] bool terminated();
+/// Ready for the next interrupt; terminated() stays.
 void forget_interrupt();
+/// The exit code of a verb that ended with `code`: 129 in place of 130 after SIGHUP.
+[[nodiscard]] int code_after_signals(int code);
+/// Handles the signals above and faults of mapped files, which end the program with a sentence and 1. A
+/// closed pipe and the limit on the size of files become errors of write().
+void watch_signals();
 
 /// The exit code of an error.
 [[nodiscard]] int exit_code(ErrorCode code) noexcept;

@@ -102,7 +102,8 @@ struct LineInput::Editor {
     prompt = wanted;
     int count = 0;
     const char* const text = ::el_gets(line, &count);
-    if (text == nullptr || count <= 0) return interrupted() ? std::optional<std::string>("") : std::nullopt;
+    if (text == nullptr || count <= 0)
+      return interrupted() && !terminated() ? std::optional<std::string>("") : std::nullopt;
     if (count > 1) ::history(lines, &event, H_ENTER, text);
     std::string out(text, static_cast<std::size_t>(count));
     if (out.back() == '\n') out.pop_back();

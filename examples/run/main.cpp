@@ -3,7 +3,7 @@
 // The program mica: one verb, one function; errors become one sentence on stderr and an exit code.
 //
 //   0 done   1 failed while running   2 usage   3 file missing, unreadable or damaged   4 does not fit the budget
-//   5 not supported   6 a limit was reached   130 interrupted
+//   5 not supported   6 a limit was reached   129 hung up   130 interrupted
 #include "console.hpp"
 #include "mica/base/error.hpp"
 #include "options.hpp"
@@ -11,9 +11,13 @@
 #include "targets.hpp"
 #include "verbs.hpp"
 
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <iterator>
 #include <new>
 #include <string_view>
+#include <unistd.h>
 
 namespace mica::program {
 namespace {
@@ -57,29 +61,75 @@ int dispatch(int argc, char** argv) {
   return 2;
 }
 
+thread_local bool memory_refused = false;
+std::terminate_handler former_terminate = nullptr;
+
+/// As without a handler, and remembers it.
+[[noreturn]] void on_refusal() {
+  memory_refused = true;
+  throw std::bad_alloc();
+}
+
+/// Also called for memory that is refused where nothing may be thrown, such as in the destructor of a JSON
+/// value, which allocates. The exception cannot be had there, and no function that allocates can be called.
+[[noreturn]] void on_terminate() noexcept {
+  if (memory_refused) {
+    constexpr std::string_view text = "mica: out of memory\n";
+    static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+    ::_exit(4);
+  }
+  former_terminate();
+  std::abort();
+}
+
+#if defined(__linux__)
+/// Before all other initialisers: some of CLI11's allocate.
+[[gnu::constructor(101)]]
+#endif
+void watch_memory() {
+  std::set_new_handler(on_refusal);
+  if (former_terminate == nullptr) former_terminate = std::set_terminate(on_terminate);
+}
+
+/// Shows the text of a program that is to end; the code is another one where stdout cannot take it.
+int end(const Stop& stop) {
+  if (stop.code != 0) {
+    write_error(stop.text);
+    return stop.code;
+  }
+  try {
+    print(stop.text);
+  } catch (const Stop&) {  // its reader has left
+  } catch (const Error& error) {
+    write_error_line(error.message());
+    return exit_code(error.code());
+  }
+  return 0;
+}
+
+/// The verb's exit code, or that of what it threw.
+int run_verb(int argc, char** argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const Stop& stop) {
+    return end(stop);
+  } catch (const Error& error) {
+    write_error_line(error.message());
+    return exit_code(error.code());
+  } catch (const std::bad_alloc&) {
+    write_sequence("mica: out of memory\n");
+    return 4;
+  } catch (const std::exception& error) {
+    write_error_line(error.what());
+    return 1;
+  }
+}
+
 }  // namespace
 }  // namespace mica::program
 
 int main(int argc, char** argv) {
-  namespace program = mica::program;
-  program::watch_interrupts();
-  try {
-    return program::dispatch(argc, argv);
-  } catch (const program::Stop& stop) {
-    if (stop.code == 0) {
-      program::print(stop.text);
-    } else {
-      program::write_error(stop.text);
-    }
-    return stop.code;
-  } catch (const mica::Error& error) {
-    program::write_error_line(error.message());
-    return program::exit_code(error.code());
-  } catch (const std::bad_alloc&) {
-    program::write_sequence("mica: out of memory\n");
-    return 4;
-  } catch (const std::exception& error) {
-    program::write_error_line(error.what());
-    return 1;
-  }
+  mica::program::watch_memory();
+  mica::program::watch_signals();
+  return mica::program::code_after_signals(mica::program::run_verb(argc, argv));
 }

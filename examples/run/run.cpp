@@ -40,6 +40,7 @@ int answer_once(const Options& options, Model& model, ChatFormat format, const s
   conversation.messages().push_back({"user", prompt});
   const int code = conversation.answer(answerer);
   conversation.save(answerer);
+  answerer.raise_undelivered();
   return code;
 }
 

@@ -3,6 +3,7 @@
 
 #include "console.hpp"
 #include "mica/io/atomic_file.hpp"
+#include "mica/io/file.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -16,7 +17,9 @@ bool session_waits(const Options& options) {
 }
 
 void check_session_file(const Options& options) {
-  if (!options.session.empty()) io::AtomicFile can_be_written(options.session);
+  if (options.session.empty()) return;
+  if (session_waits(options)) static_cast<void>(io::File::open(options.session));  // no pipe, no device
+  io::AtomicFile can_be_written(options.session);
 }
 
 SavedSession::SavedSession(const Options& options, Model& model)

@@ -11,6 +11,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,9 +71,23 @@ class ProgramRun {
     environment_.emplace_back(std::move(name), std::move(value));
     return *this;
   }
+  /// Calls action(process) as soon as something stands on stdout.
+  ProgramRun& after_output(std::function<void(::pid_t)> action) {
+    action_ = std::move(action);
+    return *this;
+  }
   /// Sends a signal as soon as something stands on stdout.
   ProgramRun& signal_after_output(int number) {
-    signal_ = number;
+    return after_output([number](::pid_t child) { ::kill(child, number); });
+  }
+  /// The program cannot make a file larger than this.
+  ProgramRun& limit_files(::rlim_t bytes) {
+    file_bytes_ = bytes;
+    return *this;
+  }
+  /// What stands on stdin is not its end: the program waits for more.
+  ProgramRun& keep_input_open() {
+    input_ends_ = false;
     return *this;
   }
   [[nodiscard]] const TemporaryFolder& folder() const { return folder_; }
@@ -82,7 +97,7 @@ class ProgramRun {
     const ::pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) become();
-    if (signal_ != 0) send_signal(child);
+    if (action_) act(child);
     int status = 0;
     ::rusage usage{};
     REQUIRE(::wait4(child, &status, 0, &usage) == child);
@@ -108,29 +123,42 @@ class ProgramRun {
     const ::rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CPU, &seconds);
     ::setrlimit(RLIMIT_CORE, &no_core);
-    ::dup2(::open(folder_.path("stdin").c_str(), O_RDONLY), STDIN_FILENO);
+    ::dup2(input_ends_ ? ::open(folder_.path("stdin").c_str(), O_RDONLY) : endless_input(), STDIN_FILENO);
     ::dup2(create("stdout"), STDOUT_FILENO);
     ::dup2(create("stderr"), STDERR_FILENO);
+    const ::rlimit files{file_bytes_, file_bytes_};
+    if (file_bytes_ != RLIM_INFINITY) ::setrlimit(RLIMIT_FSIZE, &files);
     ::execv(argv.front(), argv.data());
     ::_exit(127);
   }
   [[nodiscard]] int create(const char* name) const {
     return ::open(folder_.path(name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   }
-  void send_signal(::pid_t child) const {
+  /// A pipe with the input in it and a writer that never goes: the program itself.
+  [[nodiscard]] int endless_input() const {
+    const std::string path = folder_.path("endless");
+    if (::mkfifo(path.c_str(), 0600) != 0) ::_exit(127);
+    const int pipe = ::open(path.c_str(), O_RDWR);
+    const bool whole = ::write(pipe, input_.data(), input_.size()) == static_cast<::ssize_t>(input_.size());
+    if (!whole) ::_exit(127);
+    return pipe;
+  }
+  void act(::pid_t child) const {
     std::error_code error;
     for (int tries = 0; tries < 6000; ++tries) {
       if (std::filesystem::file_size(folder_.path("stdout"), error) > 0 && !error) break;
       ::usleep(10'000);
     }
-    ::kill(child, signal_);
+    action_(child);
   }
 
   TemporaryFolder folder_;
   std::vector<std::string> words_;
   std::string input_;
   std::vector<std::pair<std::string, std::string>> environment_;
-  int signal_ = 0;
+  std::function<void(::pid_t)> action_;
+  ::rlim_t file_bytes_ = RLIM_INFINITY;
+  bool input_ends_ = true;
 };
 
 #ifdef MICA_PROGRAM

@@ -6,8 +6,22 @@
 
 #ifdef MICA_PROGRAM
 
+#include <utility>
+#include <sys/ioctl.h>
+
 namespace mica::test {
 namespace {
+
+::mode_t mode_of(const std::string& path) {
+  struct ::stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_mode & 0777;
+}
+
+/// A story that does not end by itself.
+Words endless(const std::string& session) {
+  return {"run", "-n", "100000", "--ignore-eos", "--on-full", "shift", "--temp", "0", "--session", session};
+}
 
 const Words sampling = {"--temp", "0.9", "--repeat-penalty", "1.3"};
 
@@ -94,6 +108,144 @@ TEST_CASE("a session that cannot be taken up or written is refused before anythi
   const Ran other = mica({"run", "-n", "3", "-ctk", "q8_0", "--session", file});
   CHECK(other.code == 2);
   CHECK(other.err.find("keys in F16; this one has Q8_0") != std::string::npos);
+}
+
+TEST_CASE("a session is its owner's alone when it is new, and keeps its mode when it goes on") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("story"), chat = folder.path("chat");
+  const Words more = {"run", "-n", "2", "--session", file};
+  static_cast<void>(said(more));
+  CHECK(mode_of(file) == 0600);
+  for (const ::mode_t mode : {0640, 0600}) {
+    REQUIRE(::chmod(file.c_str(), mode) == 0);
+    static_cast<void>(said(more));
+    CHECK(mode_of(file) == mode);
+  }
+  const Ran ran = mica({"chat", "--chat-template", "chatml", "-n", "2"}, "Hello\n/save " + chat + "\n");
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  CHECK(contents(chat).starts_with("### user\n\nHello\n"));
+  CHECK(mode_of(chat) == 0600);
+}
+
+TEST_CASE("a session is saved when the reader leaves, and the run ends with 0") {
+  for (const char* how : {"", " --json", " --jsonl"}) {
+    CAPTURE(how);
+    const TemporaryFolder folder;
+    const std::string file = folder.path("story");
+    const auto run = [&](int tokens) {
+      std::string line;
+      for (const std::string& word : endless(file))
+        line += (word == "100000" ? std::to_string(tokens) : word) + " ";
+      return ProgramRun("/bin/sh",
+                        {"-c", join("{ ", MICA_PROGRAM, " ", line, how, "; echo $? >&2; } | head -c 5")})
+          .run();
+    };
+    const Ran left = run(std::string_view(how) == " --json" ? 20 : 100000);  // --json says all at the end
+    CHECK(left.out.size() == 5);
+    CHECK(left.err.ends_with("\n0\n"));
+    REQUIRE(std::filesystem::exists(file));
+    CHECK(has(mica({"run", "-n", "1", "--session", file}).err, "goes on after"));
+  }
+}
+
+TEST_CASE("a session is saved when stdout cannot be written to, and the run ends with 1") {
+  if (!std::filesystem::exists("/dev/full")) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.path("story");
+  const Ran full =
+      ProgramRun("/bin/sh", {"-c", join(MICA_PROGRAM, " run -no-cnv -p 'The king' -n 9 --session ", file,
+                                        " >/dev/full")})
+          .run();
+  CHECK(full.code == 1);
+  CHECK(has(full.err, "stdout: writing failed"));
+  CHECK(std::filesystem::exists(file));
+}
+
+TEST_CASE("a signal ends an answer and saves its session; after a hang-up the code is 129") {
+  for (const auto& [number, code] :
+       {std::pair(SIGINT, 130), std::pair(SIGTERM, 130), std::pair(SIGHUP, 129)}) {
+    CAPTURE(number);
+    const TemporaryFolder folder;
+    const std::string file = folder.path("story");
+    const Ran ran = ProgramRun(MICA_PROGRAM, endless(file)).signal_after_output(number).run();
+    CHECK(ran.code == code);
+    REQUIRE(std::filesystem::exists(file));
+    CHECK(has(mica({"run", "-n", "1", "--session", file}).err, "goes on after"));
+  }
+}
+
+TEST_CASE("a terminal that closes sends more than one signal, and the session is saved all the same") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("story");
+  const Ran ran = ProgramRun(MICA_PROGRAM, endless(file))
+                      .after_output([](::pid_t child) {
+                        for (const int number : {SIGHUP, SIGHUP, SIGTERM, SIGHUP}) ::kill(child, number);
+                      })
+                      .run();
+  CHECK(ran.code == 129);
+  CHECK(std::filesystem::exists(file));
+}
+
+TEST_CASE("a conversation that waits for a question is saved when it is ended") {
+  for (const auto& [number, code] : {std::pair(SIGTERM, 130), std::pair(SIGHUP, 129)}) {
+    CAPTURE(number);
+    const TemporaryFolder folder;
+    const std::string file = folder.path("chat");
+    const Ran ran =
+        ProgramRun(MICA_PROGRAM, {"chat", "--chat-template", "chatml", "-n", "3", "--session", file})
+            .input("Hello there\n")
+            .keep_input_open()
+            .signal_after_output(number)
+            .run();
+    CHECK(ran.code == code);
+    REQUIRE(std::filesystem::exists(file));
+    CHECK(contents(file).find("Hello there") != std::string::npos);
+  }
+}
+
+TEST_CASE("a hang-up that is ignored from the beginning, as under nohup, ends nothing") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("story");
+  const std::string line =
+      join("trap '' HUP; exec ", MICA_PROGRAM, " run -n 150 --temp 0 --ignore-eos --session ", file);
+  const Ran ran = ProgramRun("/bin/sh", {"-c", line}).signal_after_output(SIGHUP).run();
+  CHECK(ran.code == 0);
+  CHECK(std::filesystem::exists(file));
+}
+
+TEST_CASE("a program that waits for more of its prompt ends with a signal") {
+  for (const auto& [number, code] :
+       {std::pair(SIGINT, 130), std::pair(SIGTERM, 130), std::pair(SIGHUP, 129)}) {
+    const int sent = number;
+    ProgramRun run("/bin/sh", {"-c", join("echo begun; exec ", MICA_PROGRAM, " complete ", MICA_SOURCE,
+                                          "/examples/models/fairy.gguf -f -")});
+    const std::string pipe = run.folder().path("endless");
+    const Ran ran = run.input("Once upon")
+                        .keep_input_open()
+                        .after_output([&](::pid_t child) {
+                          const int fd = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+                          for (int unread = 1; unread > 0; ::usleep(10'000)) ::ioctl(fd, FIONREAD, &unread);
+                          ::close(fd);
+                          ::kill(child, sent);
+                        })
+                        .run();
+    CHECK(ran.code == code);
+    CHECK(ran.out == "begun\n");
+  }
+}
+
+TEST_CASE("a session that is a pipe, a device or a folder is refused at once") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path :
+       {pipe, std::string("/dev/zero"), std::string("/dev/null"), folder.path("")}) {
+    CAPTURE(path);
+    const Ran ran = mica({"run", "-n", "3", "--session", path});
+    CHECK(ran.code == 3);
+    CHECK(ran.out.empty());
+    CHECK(has(ran.err, path == folder.path("") ? "is a folder" : "is not a regular file"));
+  }
 }
 
 }  // namespace mica::test
