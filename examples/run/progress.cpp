@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 #include <string_view>
 #include <utility>
 #include <sys/ioctl.h>
@@ -66,8 +67,12 @@ Waiting::~Waiting() {
 void Waiting::watch() {
   const Stopwatch watch;
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; }))
-    progress_.update(text_(watch.seconds()));
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; })) {
+    try {
+      progress_.update(text_(watch.seconds()));
+    } catch (const std::bad_alloc&) {  // the line stays as it is
+    }
+  }
 }
 
 }  // namespace mica::program

@@ -32,6 +32,12 @@ Words endless(const std::string& model, const Words& weights) {
          weights;
 }
 
+/// Weights of which a part is read for each step: the process and so many bytes are the budget.
+Words streamed(const std::string& model) {
+  const Ran plan = mica({"plan", model, "-c", "256", "--json", "--memory", "1G"});
+  return {"--weights", "streamed", "--memory", std::to_string(number(plan, "process") + (15 << 19))};
+}
+
 /// Runs it and cuts a file when something stands on stdout.
 Ran cut_while(const Words& words, const std::string& file, std::uintmax_t bytes) {
   return ProgramRun(MICA_PROGRAM, words).after_output([&](::pid_t) { fs::resize_file(file, bytes); }).run();
@@ -73,11 +79,11 @@ TEST_CASE("a model that is cut while it is streamed ends the run with its name a
   const std::string dir = folder.path("packed");
   REQUIRE(mica({"pack", fairy, dir}).code == 0);
   const std::string layer = dir + "/layer-002.bin";
-  const Words streamed = {"--weights", "streamed", "--memory", "16MiB"};
+  const Words weights = streamed(dir);
   for (const std::string how : {"", "--jsonl"}) {
     CAPTURE(how);
     const std::string whole = contents(layer);
-    const Ran ran = cut_while(endless(dir, streamed) + (how.empty() ? Words{} : Words{how}), layer, 4096);
+    const Ran ran = cut_while(endless(dir, weights) + (how.empty() ? Words{} : Words{how}), layer, 4096);
     CHECK(ran.code == 1);
     const std::string error = error_of(ran);
     CHECK(is_one_line(error));
@@ -92,7 +98,7 @@ TEST_CASE("a model that is cut while it is streamed ends the run with its name a
   std::string damaged = contents(layer);
   damaged[damaged.size() / 2] ^= 1;
   folder.file("packed/layer-002.bin", damaged);
-  const Ran ran = mica(endless(dir, streamed) + Words{"--json"});
+  const Ran ran = mica(endless(dir, weights) + Words{"--json"});
   CHECK(ran.code == 1);
   CHECK(has(error_of(ran), "mica: " + layer + ": tensor 'blk.2."));
   CHECK(has(ran.out, "\"error\":\"" + layer + ": tensor 'blk.2."));
@@ -101,7 +107,7 @@ TEST_CASE("a model that is cut while it is streamed ends the run with its name a
 TEST_CASE("a file that is cut to nothing while it is streamed ends the run with its name and 1") {
   const TemporaryFolder folder;
   const std::string model = copied(folder);
-  const Ran ran = cut_while(endless(model, {"--weights", "streamed", "--memory", "16MiB"}), model, 0);
+  const Ran ran = cut_while(endless(model, streamed(model)), model, 0);
   CHECK(ran.code == 1);
   CHECK(has(error_of(ran), "mica: " + model + ": "));  // rows of the embedding are mapped, layers are read
   CHECK(has(error_of(ran), "became shorter"));
