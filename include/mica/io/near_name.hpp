@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The name somebody probably meant: for a file that is not there, and for any other list of known names.
+// The known name that is nearest to a wrong one: for a file that is not there, and for other lists of names.
 #pragma once
 
 #include <algorithm>
@@ -10,24 +10,24 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace mica::io {
 
-/// The least number of inserted, deleted and changed characters, and neighbours that changed places, between
-/// two names; case does not count. Cost: a.size() * b.size() steps.
+/// The smallest number of insertions, deletions, changes and swaps of neighbours that make one name the
+/// other; case does not count. No character is edited twice (optimal string alignment).
+/// Cost: a.size() * b.size() steps.
 [[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   const auto same = [&](std::size_t i, std::size_t j) { return lower(a[i]) == lower(b[j]); };
-  std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);  // of i - 2, i - 1, i
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::swap(before, above);
-    std::swap(above, row);
+    before.swap(last);
+    last.swap(row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({above[j - 1] + (same(i - 1, j - 1) ? 0 : 1), above[j] + 1, row[j - 1] + 1});
+      row[j] = std::min({last[j - 1] + (same(i - 1, j - 1) ? 0 : 1), last[j] + 1, row[j - 1] + 1});
       const bool swapped = i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1);
       if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
     }
@@ -35,27 +35,34 @@ namespace mica::io {
   return row[b.size()];
 }
 
-/// Keeps the best of the names it is shown.
+/// Keeps the nearest of the names that are offered.
 class NearName {
  public:
   explicit NearName(std::string wanted)
-      : wanted_(std::move(wanted)),
-        limit_(std::max<std::size_t>(1, std::min<std::size_t>(3, wanted_.size() / 4))) {}
+      : wanted_(std::move(wanted)), limit_(std::min<std::size_t>(1 + wanted_.size() / 5, 3)) {}
 
-  /// `shown` is what would be suggested, `compared` the part of it that is likened to the wanted name.
+  /// `shown` is what would be suggested, `compared` the part of it that is compared with the wanted name.
   void offer(std::string_view shown, std::string_view compared) {
     if (wanted_.size() > 255 || compared.size() > 255) return;  // no file system has longer names
-    const std::size_t distance = edit_distance(wanted_, compared);
+    std::size_t distance = edit_distance(wanted_, compared);
+    if (begins(compared)) distance = std::min(distance, limit_);
     if (distance > limit_ || (best_ && distance >= distance_)) return;
     best_ = std::string(shown);
     distance_ = distance;
   }
   void offer(std::string_view name) { offer(name, name); }
 
-  /// Empty when none was near: more than a quarter of the characters, or more than three, would change.
+  /// Empty when none was near: within one edit for names below five characters, two below ten, else three, or
+  /// beginning with the wanted name.
   [[nodiscard]] const std::optional<std::string>& best() const noexcept { return best_; }
 
  private:
+  /// Whether a name begins with the wanted one, which has two characters or more after dashes.
+  [[nodiscard]] bool begins(std::string_view name) const noexcept {
+    const std::size_t first = wanted_.find_first_not_of('-');
+    return first != std::string::npos && wanted_.size() >= first + 2 && name.starts_with(wanted_);
+  }
+
   std::string wanted_;
   std::size_t limit_;
   std::size_t distance_ = 0;
