@@ -286,7 +286,7 @@ TEST_CASE("a session of another model, of other elements or longer than the cont
   const TinyModel stranger({.seed = 2}), deeper({.layers = 3});
   for (const TinyModel* other : {&stranger, &deeper}) {
     const auto error = refused(open_as<arch::Llama>(other->document(), saved.team, {}));
-    CHECK(mentions(error, saved.path, "fingerprint"));
+    CHECK(mentions(error, saved.path, "was saved with another model of the family"));
   }
   CHECK(mentions(refused(saved.model_with({.keys = "f32"})), "keys in F16; this one has F32"));
   CHECK(mentions(refused(saved.model_with({.values = "q8_0"})), "values in F16; this one has Q8_0"));

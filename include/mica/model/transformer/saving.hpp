@@ -85,7 +85,8 @@ void BasicTransformer<F, P>::check_saved(const kv::SnapshotReader& in) const {
   same("was saved with a model of the family", saved.arch, own.arch, "use that model, or another file");
   same("was saved with keys in", saved.keys, own.keys, "use -ctk with that, or another file");
   same("was saved with values in", saved.values, own.values, "use -ctv with that, or another file");
-  same("was saved with the model of fingerprint", saved.model, own.model, "use that model, or another file");
+  MICA_CHECK(saved.model == own.model, usage, in.path(), ": was saved with another model of the family ",
+             own.arch, ", which has other tensors; use that model, or another file");
   same("was saved with rotations of checksum", saved.positions, own.positions,
        "use -c as when it was saved, or another file");
   same("has a recurrent state of", saved.state_floats, own.state_floats, "the file is of another model");
