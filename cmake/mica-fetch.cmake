@@ -92,11 +92,6 @@ if(server IN_LIST MICA_FETCH_PARTS)
   endif()
 endif()
 
-if(MICA_BUILD_PROGRAM)
-  find_package(CLI11 CONFIG QUIET)
-  mica_fetch_headers(CLI11::CLI11 cli11 include https://github.com/CLIUtils/CLI11/archive/v2.6.2.tar.gz
-    c6ea6b2e5608b3ea8617999bd5f47420c71b2ebdb8dc4767c1034d1da5785711)
-endif()
 if(MICA_BUILD_TESTS)
   find_package(doctest CONFIG QUIET)
   mica_fetch_headers(doctest::doctest doctest . https://github.com/doctest/doctest/archive/v2.5.3.tar.gz

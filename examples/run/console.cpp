@@ -128,9 +128,9 @@ void note(const Options& options, std::string_view text) {
   write_sequence(join(dim ? "\x1b[2m" : "", message_text(text), dim ? "\x1b[0m\n" : "\n"));
 }
 
-void write_error_line(std::string_view message) noexcept try {
+void write_error_line(std::string_view message, std::string_view before) noexcept try {
   clear_status();
-  write_sequence(join("mica: ", message_text(message, {}), "\n"));
+  write_sequence(join(before, message_text(message, {}), "\n"));
 } catch (const std::bad_alloc&) {
   write_sequence("mica: out of memory\n");
 }

@@ -45,8 +45,8 @@ void print_data(const Options& options, std::string_view text);
 /// terminal.
 void note(const Options& options, std::string_view text);
 
-/// Writes "mica: ", the message in one line, and its end to stderr, through message_text().
-void write_error_line(std::string_view message) noexcept;
+/// Writes `before`, the message in one line, and its end to stderr, through message_text().
+void write_error_line(std::string_view message, std::string_view before = "mica: ") noexcept;
 
 /// Writes lines to stderr, through printable().
 void write_error(std::string_view text);

@@ -4,14 +4,15 @@
 //
 //   0 done   1 failed while running   2 usage   3 file missing, unreadable or damaged   4 does not fit the budget
 //   5 not supported   6 a limit was reached   129 hung up   130 interrupted
+#include "command_line.hpp"
 #include "console.hpp"
 #include "mica/base/error.hpp"
 #include "options.hpp"
 #include "remote.hpp"
+#include "report.hpp"
 #include "targets.hpp"
 #include "verbs.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <iterator>
@@ -49,9 +50,9 @@ constexpr Verb verbs[] = {
     {"doctor", doctor},
 };
 
-int dispatch(int argc, char** argv) {
-  const Options options = parse(argc, argv);
+int dispatch(const Options& options) {
   for (const std::string& line : options.notes) note(options, join("mica: ", line));
+  if (!options.config.empty()) return print(options.config), 0;
   if (!options.targets.empty()) limit_targets(options.targets);
   for (const Verb& verb : verbs) {
     if (verb.name != options.verb) continue;
@@ -83,7 +84,7 @@ std::terminate_handler former_terminate = nullptr;
 }
 
 #if defined(__linux__)
-/// Before all other initialisers: some of CLI11's allocate.
+/// Before all other initialisers, some of which allocate.
 [[gnu::constructor(101)]]
 #endif
 void watch_memory() {
@@ -91,37 +92,34 @@ void watch_memory() {
   if (former_terminate == nullptr) former_terminate = std::set_terminate(on_terminate);
 }
 
-/// Shows the text of a program that is to end; the code is another one where stdout cannot take it.
-int end(const Stop& stop) {
-  if (stop.code != 0) {
-    write_error(stop.text);
-    return stop.code;
-  }
-  try {
-    print(stop.text);
-  } catch (const Stop&) {  // its reader has left
-  } catch (const Error& error) {
-    write_error_line(error.message());
-    return exit_code(error.code());
-  }
-  return 0;
+/// The verb's exit code, or that of what it threw. `json`: whether an error is an object on stdout too; known
+/// before the options are.
+int run_program(int argc, char** argv, bool& json) {
+  const Options options = parse(argc, argv);
+  const bool json_table =
+      options.bench_format == BenchFormat::json || options.bench_format == BenchFormat::jsonl;
+  json = options.json || options.jsonl || json_table;
+  return dispatch(options);
 }
 
-/// The verb's exit code, or that of what it threw.
-int run_verb(int argc, char** argv) {
+int code_of_program(int argc, char** argv) {
+  bool json = asks_for_json({argv + 1, argv + argc});
   try {
-    return dispatch(argc, argv);
-  } catch (const Stop& stop) {
-    return end(stop);
+    try {
+      return run_program(argc, argv, json);
+    } catch (const Stop& stop) {
+      if (stop.code != 0) return report_error(stop.code, stop.text, json, "mica ");
+      print(stop.text);
+      return 0;
+    }
+  } catch (const Stop& stop) {  // the reader of a help text has left
+    return stop.code;
   } catch (const Error& error) {
-    write_error_line(error.message());
-    return exit_code(error.code());
+    return report_error(exit_code(error.code()), error.message(), json);
   } catch (const std::bad_alloc&) {
-    write_sequence("mica: out of memory\n");
-    return 4;
+    return report_error(4, "out of memory", json);
   } catch (const std::exception& error) {
-    write_error_line(error.what());
-    return 1;
+    return report_error(1, error.what(), json);
   }
 }
 
@@ -131,5 +129,5 @@ int run_verb(int argc, char** argv) {
 int main(int argc, char** argv) {
   mica::program::watch_memory();
   mica::program::watch_signals();
-  return mica::program::code_after_signals(mica::program::run_verb(argc, argv));
+  return mica::program::code_after_signals(mica::program::code_of_program(argc, argv));
 }

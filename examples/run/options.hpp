@@ -92,8 +92,8 @@ struct Options {
   bool jsonl = false;
   ColorMode color = ColorMode::automatic;
   bool raw_output = false;  // of a model's text on a terminal
-  bool print_config = false;
-  std::vector<std::string> notes;  // about flags that were ignored, for stderr
+  std::string config;              // what --print-config shows, empty: go on
+  std::vector<std::string> notes;  // about what was ignored or makes little sense, for stderr
 
   // logits, tokenize, detokenize
   std::string ids;
@@ -154,10 +154,11 @@ struct Options {
   FitOptions fit;
 };
 
-/// Parses a command line. Help and version texts, and usage errors with a suggestion, are thrown as Stop.
+/// Reads a command line, the environment and the configuration file. Help and version texts, and wrong uses
+/// of a verb, are thrown as Stop; an unknown verb and a configuration file that cannot be read as Error.
 [[nodiscard]] Options parse(int argc, char** argv);
 
-/// The program is to end now: `text` goes to stdout for code 0, to stderr otherwise.
+/// The program is to end now: `text` goes to stdout for code 0; otherwise it follows "mica " on stderr.
 struct Stop {
   int code = 0;
   std::string text;

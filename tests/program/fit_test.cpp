@@ -192,8 +192,10 @@ TEST_CASE("names that are unknown are refused with those that are known") {
   const Ran model = mica({"fit", "lama-8b"});
   CHECK(model.code == 2);
   CHECK(has(model.err, "did you mean llama-8b?"));
-  CHECK(has(mica({"fit", "--use", "poems"}).err, "allowed: general coding chat reasoning"));
-  CHECK(has(mica({"fit", "--level", "best"}).err, "allowed: perfect good marginal"));
+  CHECK(has(mica({"fit", "--use", "poems"}).err,
+            "--use needs one of general coding chat reasoning, found 'poems'."));
+  CHECK(
+      has(mica({"fit", "--level", "best"}).err, "--level needs one of perfect good marginal, found 'best'."));
   CHECK(mica({"fit", "--ram", "6G", "--mlx"}).code == 2);
   CHECK(has(mica({"fit", "qwen2-14b", "--ram", "32G", "--unified", "--mlx"}).out, "mlx-8bit"));
 }

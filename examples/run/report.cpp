@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report.hpp"
+
+#include "console.hpp"
+#include "json_text.hpp"
+#include "mica/base/error.hpp"
+#include "options.hpp"
+
+namespace mica::program {
+namespace {
+
+/// What a code means, for programs that read JSON.
+std::string_view type_of(int code) noexcept {
+  switch (code) {
+    case 2:
+      return "usage";
+    case 3:
+      return "file";
+    case 4:
+      return "budget";
+    case 5:
+      return "unsupported";
+    case 6:
+      return "limit";
+    case 130:
+      return "interrupted";
+    default:
+      return "failed";
+  }
+}
+
+}  // namespace
+
+int report_error(int code, std::string_view message, bool json, std::string_view before) {
+  if (!message.empty()) write_error_line(message, before);
+  if (!json) return code;
+  try {
+    print(join("{\"error\":{\"code\":", code, ",\"type\":\"", type_of(code),
+               "\",\"message\":", json_string(message.empty() ? type_of(code) : message), "}}\n"));
+  } catch (const Stop&) {   // where stdout takes nothing, the code says enough
+  } catch (const Error&) {
+  }
+  return code;
+}
+
+}  // namespace mica::program
