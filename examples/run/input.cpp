@@ -4,6 +4,7 @@
 #include "console.hpp"
 #include "embedded.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/gguf/packed_files.hpp"
 #include "mica/remote/url.hpp"
 #include "remote.hpp"
 #include "stdin_text.hpp"
@@ -11,6 +12,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 #include <unistd.h>
 
 namespace mica::program {
@@ -53,11 +56,30 @@ bool stdin_begins(const Options& options) {
   return false;
 }
 
+/// Opens a file or a packed folder. An error says how to get a file where a name or another folder was given.
+gguf::Document open_file(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::path(path) / "config.json", error) &&
+      !gguf::is_packed_folder(path))
+    raise(ErrorCode::file, path, ": is a folder of Hugging Face; mica convert ", path,
+          " OUT.gguf makes one file of it");
+  try {
+    return gguf::open(path);
+  } catch (const Error& failure) {
+    const bool is_name = path.find('/') == std::string::npos && !path.ends_with(".gguf");
+    if (!is_name || std::filesystem::exists(path, error)) throw;
+    raise(failure.code(), failure.message(),
+          ".  A model is a file: download its GGUF from huggingface.co, or make one of a folder of "
+          "safetensors with "
+          "mica convert");
+  }
+}
+
 }  // namespace
 
 gguf::Document open_document(const Options& options) {
   if (remote::is_url(options.model)) return open_remote(options.model);
-  if (!options.model.empty()) return gguf::open(options.model);
+  if (!options.model.empty()) return open_file(options.model);
   MICA_CHECK(!embedded_model().empty(), usage, "no model was named, and this program carries none; see mica ",
              options.verb, " --help");
   return gguf::parse(embedded_model(), "the bundled model");
@@ -82,8 +104,15 @@ std::optional<std::string> prompt_with_stdin(const Options& options) {
   return text_and_prompt(read_text("-"), *prompt);
 }
 
+bool ids_given(const Options& options) noexcept {
+  return !options.ids.empty() || !options.ids_file.empty() || !options.words.empty();
+}
+
 std::vector<TokenId> ids_of(const Options& options) {
-  const std::string text = options.ids_file.empty() ? options.ids : read_text(options.ids_file);
+  const int sources = !options.ids.empty() + !options.ids_file.empty() + !options.words.empty();
+  MICA_CHECK(sources < 2, usage, "ids were given twice; words, --ids and --ids-file exclude each other");
+  std::string text = options.ids_file.empty() ? options.ids : read_text(options.ids_file);
+  for (const std::string& word : options.words) text += join(word, " ");
   std::vector<TokenId> ids;
   const char* at = text.data();
   const char* const end = at + text.size();

@@ -13,8 +13,8 @@
 
 namespace mica::program {
 
-/// The header of the file or URL that was named; of the bundled model when none was. Raises ErrorCode::usage when
-/// there is none.
+/// The header of the file or URL that was named; of the bundled model when none was. Raises ErrorCode::usage
+/// when there is none.
 [[nodiscard]] gguf::Document open_document(const Options& options);
 
 /// The prompt of the command line: words or --prompt, behind the text of --prompt-file; empty when there is
@@ -25,7 +25,10 @@ namespace mica::program {
 /// is read.
 [[nodiscard]] std::optional<std::string> prompt_with_stdin(const Options& options);
 
-/// Ids from --ids or --ids-file. Raises ErrorCode::usage for what is no number.
+[[nodiscard]] bool ids_given(const Options& options) noexcept;
+
+/// Ids from words, --ids or --ids-file. Raises ErrorCode::usage for what is no number, and for ids given
+/// twice.
 [[nodiscard]] std::vector<TokenId> ids_of(const Options& options);
 
 }  // namespace mica::program

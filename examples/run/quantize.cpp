@@ -14,6 +14,7 @@
 #include "mica/runtime/stats.hpp"
 #include "options.hpp"
 #include "progress.hpp"
+#include "suggestion.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -73,10 +74,17 @@ std::optional<quantize::Recipe> recipe_of(const std::string& type) {
         "  Known: ", quantize::recipe_names(), " COPY");
 }
 
+/// "  Did you mean ...?", or nothing.
+std::string near_format(const std::string& text) {
+  std::vector<std::string_view> names;
+  format::Encodable::for_each([&](auto type) { names.push_back(decltype(type)::type::name); });
+  return suggestion(text, names);
+}
+
 format::Id format_of(std::string_view flag, const std::string& text) {
   const auto found = format::find(text);
   MICA_CHECK(found, usage, flag, ": unknown type '", escaped(text),
-             "'; can be written: ", format::names<format::Encodable>());
+             "'; can be written: ", format::names<format::Encodable>(), near_format(text));
   return found->id;
 }
 

@@ -2,6 +2,7 @@
 #include "targets.hpp"
 
 #include "mica/base/assert.hpp"
+#include "suggestion.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -29,15 +30,18 @@ std::string chosen_target() {
 }
 
 void limit_targets(const std::string& best) {
-  std::string name = best, known;
+  std::string name = best;
+  std::vector<std::string> known;
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   for (const auto& set : kernel::highway::instruction_sets()) {
     if (set.name == name) return kernel::highway::limit_to(set);
-    known += join(known.empty() ? "" : " ", set.name);
+    known.emplace_back(set.name);
   }
+  std::string list;
+  for (const std::string& each : known) list += join(" ", each);
   raise(ErrorCode::usage, "--targets ", escaped(best),
-        ": not an instruction set of this machine and program; known: ", known);
+        ": not an instruction set of this machine and program; known:", list, ".", suggestion(name, known));
 }
 
 }  // namespace mica::program

@@ -115,8 +115,11 @@ int tokenize(const Options& options) {
 }
 
 int detokenize(const Options& options) {
+  MICA_CHECK(ids_given(options), usage,
+             "detokenize: no ids; give them as words, with --ids 1,2,3 or with --ids-file FILE");
+  const std::vector<TokenId> ids = ids_of(options);
   const text::AnyTokenizer tokenizer = open_tokenizer(options);
-  const std::string text = tokenizer.decode(ids_of(options), {.show_special = options.show_special});
+  const std::string text = tokenizer.decode(ids, {.show_special = options.show_special});
   if (options.json) {
     print(join("{\"text\":", piece_json(text), "}\n"));
   } else {

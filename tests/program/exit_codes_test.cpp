@@ -4,8 +4,10 @@
 
 #include "program/program.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 
 #ifdef MICA_PROGRAM
@@ -16,6 +18,71 @@ namespace {
 std::string story_model() {
   const auto path = shared_dir("exit codes", "models/stories260K.gguf");
   return path ? path->string() : std::string();
+}
+
+/// The codes in the table of the page about the program.
+std::set<int> documented_codes() {
+  std::ifstream page(MICA_SOURCE "/docs/cli.md");
+  std::set<int> codes;
+  bool inside = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("## ")) inside = line == "## Exit codes";
+    if (inside && line.starts_with("| ") && line[2] >= '0' && line[2] <= '9')
+      codes.insert(std::stoi(line.substr(2)));
+  }
+  return codes;
+}
+
+TEST_CASE("each exit code of the page about the program is met, and with --json an error is an object too") {
+  const std::string model = MICA_SOURCE "/examples/models/fairy.gguf";
+  const TemporaryFolder folder;
+  const std::string refusing = folder.file("refusing.jinja", "{{ raise_exception('no such role') }}");
+  const std::string messages = folder.file("messages.json", "[{\"role\":\"user\",\"content\":\"hi\"}]");
+  struct Case {
+    int code;
+    std::string type;
+    Words words;
+  };
+  const Case cases[] = {
+      {0, "", {"inspect", model}},
+      {1, "failed", {"template", "--template-file", refusing, "--messages", messages}},
+      {2, "usage", {"complete", model, "--temp", "abc"}},
+      {2, "usage", {"rnu", model}},
+      {2, "usage", {"detokenize", model}},
+      {2, "usage", {"run", "--grammar", "g.gbnf"}},
+      {3, "file", {"complete", folder.path("none.gguf"), "x"}},
+      {3, "file", {"complete", model, "x", "--config", folder.path("none.toml")}},
+      {4, "budget", {"complete", model, "x", "--memory", "1M"}},
+      {5, "unsupported", {"complete", "http://localhost:1/model.gguf", "x"}},
+      {6, "limit", {"complete", model, "Once upon a time there was a girl", "-c", "4"}},
+  };
+  std::set<int> met = {130};  // by an interrupt, below
+  for (const Case& each : cases) {
+    CAPTURE(each.words[0]);
+    CAPTURE(each.code);
+    met.insert(each.code);
+    CHECK(mica(each.words).code == each.code);
+    for (const char* flag : {"--json", "--jsonl"}) {
+      const Ran ran = mica(each.words + Words{flag});
+      CHECK(ran.code == each.code);
+      if (each.code == 0) continue;
+      const std::string begin = "{\"error\":{\"code\":" + std::to_string(each.code) + ",\"type\":\"" +
+                                each.type + "\",\"message\":\"";
+      CHECK(ran.out.starts_with(begin));
+      CHECK(ran.out.ends_with("\"}}\n"));
+      CHECK(std::count(ran.out.begin(), ran.out.end(), '\n') == 1);
+      CHECK(has(ran.err, "mica"));
+    }
+  }
+  CHECK(met == documented_codes());
+}
+
+TEST_CASE("an error without --json leaves stdout empty, and text behind -- asks for nothing") {
+  CHECK(mica({"complete", "none.gguf", "x"}).out.empty());
+  CHECK(mica({"complete", "none.gguf", "--", "--json"}).out.empty());
+  CHECK(has(mica({"bench", "none.gguf", "-o", "json"}).out, "{\"error\":{\"code\":3,\"type\":\"file\""));
+  ProgramRun variable(MICA_PROGRAM, {"complete", "none.gguf", "x"});
+  CHECK(has(variable.set("MICA_ARG_JSON", "true").run().out, "{\"error\":{\"code\":3"));
 }
 
 TEST_CASE("help and version go to stdout and end with 0") {
