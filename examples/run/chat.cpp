@@ -22,12 +22,12 @@ namespace mica::program {
 namespace {
 
 constexpr std::string_view help_text =
-    "/help, /?         this text                 /clear         forget the conversation\n"
-    "/exit, /quit, /bye  leave (also Ctrl-D)     /undo          take the last exchange back\n"
-    "/regen            answer once more          /system TEXT   the system's words; none: take them away\n"
-    "/set NAME VALUE   temp top_k top_p min_p repeat_penalty seed n\n"
-    "/show WHAT        stats plan template       /read FILE     say what the file says\n"
-    "/save FILE        write the conversation    \"\"\"            begins and ends text of many lines\n"
+    "/help, /?           this text               /clear        forget the conversation\n"
+    "/bye, /exit, /quit  leave (also Ctrl-D)     /undo         take the last exchange back\n"
+    "/regen              answer once more        /system TEXT  the system's words; none: take them away\n"
+    "/show WHAT          stats plan template     /read FILE    say what the file says\n"
+    "/save FILE          write the conversation  \"\"\"           begins and ends text of many lines\n"
+    "/set NAME VALUE     temp top_k top_p min_p repeat_penalty seed n\n"
     "Pasted lines are one message. Tab completes commands and file names. Ctrl-C stops an answer.";
 
 constexpr std::string_view settings = "temp top_k top_p min_p repeat_penalty seed n";
