@@ -5,6 +5,7 @@
 #include "machine_speed.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/io/json.hpp"
 #include "options.hpp"
 
 #include <nlohmann/json.hpp>
@@ -24,8 +25,7 @@ constexpr std::string_view known_keys = "ram available vram unified mlx cores ba
 /// Reads one object whose keys are those of the flags. Sizes are numbers of bytes or texts as flags have them.
 class MachineFile {
  public:
-  explicit MachineFile(const std::string& path)
-      : path_(path), json_(Json::parse(read_text(path), nullptr, false)) {
+  explicit MachineFile(const std::string& path) : path_(path), json_(io::parse_json(read_text(path), path)) {
     MICA_CHECK(json_.is_object(), file, path, ": this is no JSON object; needed: one with keys of ",
                known_keys);
     for (const auto& [key, value] : json_.items()) {
@@ -55,7 +55,7 @@ class MachineFile {
     const auto found = json_.find(key);
     if (found == json_.end()) return std::nullopt;
     if (found->is_number_unsigned()) return found->get<std::uint64_t>();
-    MICA_CHECK(found->is_string(), file, path_, ": key '", key, "' is ", escaped(found->dump()),
+    MICA_CHECK(found->is_string(), file, path_, ": key '", key, "' is ", escaped(found->dump(), 40),
                "; allowed: a whole number, or a text such as \"", is_rate ? "60G" : "16G", "\"");
     const std::string what = join(path_, ": key '", key, "'"), text = found->get<std::string>();
     return is_rate ? fit::parse_rate(text, what) : budget::parse_size(text, 0, what);
@@ -63,7 +63,7 @@ class MachineFile {
   [[nodiscard]] std::optional<bool> flag(const char* key) const {
     const auto found = json_.find(key);
     if (found == json_.end()) return std::nullopt;
-    MICA_CHECK(found->is_boolean(), file, path_, ": key '", key, "' is ", escaped(found->dump()),
+    MICA_CHECK(found->is_boolean(), file, path_, ": key '", key, "' is ", escaped(found->dump(), 40),
                "; allowed: true, false");
     return found->get<bool>();
   }

@@ -47,11 +47,14 @@ Json machine_of(std::size_t threads) {
 /// Disks are told apart by the number of their device.
 std::string disk_of(const io::File& file) { return std::to_string(file.identity().device); }
 
-/// What is kept of this machine; null where there is nothing, or of another one.
+/// What is kept of this machine; null where there is nothing, of another one, or in another shape than is written here.
 Json read_kept(std::size_t threads) {
   std::ifstream in(kept_file());
   const Json kept = Json::parse(in, nullptr, false);
   if (!kept.is_object() || kept.value("machine", Json()) != machine_of(threads)) return {};
+  for (const char* const part : {"formats", "elements", "disks", "runs"}) {
+    if (kept.contains(part) && !kept[part].is_object()) return {};
+  }
   return kept;
 }
 

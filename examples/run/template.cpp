@@ -4,6 +4,7 @@
 #include "console.hpp"
 #include "input.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/io/json.hpp"
 #include "mica/text/chat.hpp"
 #include "mica/text/json_value.hpp"
 #include "verbs.hpp"
@@ -22,23 +23,8 @@ namespace {
 using Json = nlohmann::ordered_json;  // templates show the order of keys
 using text::jinja::Value;
 
-/// "3:7" of a byte: its line and its column, both from 1.
-std::string position_of(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, byte);
-  const std::size_t lines = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
-  const std::size_t begin = before.rfind('\n') + 1;  // 0 on the first line: npos + 1
-  return join(lines + 1, ":", before.size() - begin + 1);
-}
-
-Value parse_json(const std::string& text, std::string_view what) {
-  try {
-    return text::value_of_json(Json::parse(text));
-  } catch (const Json::parse_error& error) {
-    raise(ErrorCode::usage, what, ":", position_of(text, error.byte == 0 ? 0 : error.byte - 1),
-          ": this is no JSON from here on");
-  } catch (const Json::exception&) {
-    raise(ErrorCode::usage, what, ": a number is too large");
-  }
+Value parse_json(const std::string& text, const std::string& what) {
+  return text::value_of_json(io::parse_json<Json>(text, what, ErrorCode::usage));
 }
 
 /// The text of a special token, as the file spells it; empty when it has none.

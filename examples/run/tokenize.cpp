@@ -6,6 +6,7 @@
 #include "input.hpp"
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/io/json.hpp"
 #include "mica/text/tokenizer.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
 #include "verbs.hpp"
@@ -87,8 +88,7 @@ int answer_lines(const Options& options, const text::AnyTokenizer& tokenizer) {
   LineReader lines;
   for (std::size_t number = 1; const auto line = lines.next(); ++number) {
     if (line->find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Json json = Json::parse(*line, nullptr, false);
-    MICA_CHECK(!json.is_discarded(), usage, "stdin, line ", number, ": this is no JSON");
+    const Json json = io::parse_json(*line, join("stdin, line ", number), ErrorCode::usage);
     try {
       const Request request = request_of(json, options);
       print(answer_json(tokenizer, tokenizer.encode(request.text, request.encode)));

@@ -164,7 +164,8 @@ TEST_CASE("a machine is described by a file, and flags win") {
     CHECK(ran.code == code);
     CHECK(has(ran.err, words));
   };
-  refused("not json", 3, "this is no JSON object");
+  refused("not json", 3, "machine.json: is not JSON");
+  refused(R"({"ram": 1e999})", 3, "machine.json: key 'ram' is 1e999, which is beyond");
   refused("[1]", 3, "this is no JSON object");
   refused(R"({"rma": "6G"})", 3, "key 'rma' is not known");
   refused(R"({"ram": -1})", 3, "key 'ram' is -1");

@@ -157,6 +157,26 @@ std::string chat_file() {
   return model ? model->string() : std::string();
 }
 
+TEST_CASE("JSON with a number that no double holds is refused by name and key") {
+  TemporaryFolder folder;
+  const std::string source = folder.file("t", "{{ messages }}"), good = folder.file("m", "[]");
+  const std::string bad = folder.file("bad.json", R"([{"role": "user", "content": 1e999}])");
+  const auto refused = [&](std::vector<std::string> words, const std::string& name) {
+    words.insert(words.begin(), {"template", "--template-file", source});
+    const Ran ran = mica(words);
+    CHECK(ran.code == 2);
+    CHECK(has(ran.err, name + "1e999, which is beyond the largest number"));
+  };
+  refused({"--messages", bad}, bad + ": key 'content' is ");
+  refused({"--messages", good, "--tools", bad}, bad + ": key 'content' is ");
+  refused({"--messages", good, "--set", "x=1e999"}, "--set x=1e999: ");
+  const auto model = shared_dir("lines of JSON", "models/stories260K.gguf");
+  if (!model) return;
+  const Ran ran = mica({"tokenize", model->string(), "--jsonl"}, "{\"text\": \"a\"}\n{\"text\": 1e999}\n");
+  CHECK(ran.code == 2);
+  CHECK(has(ran.err, "stdin, line 2: key 'text' is 1e999"));
+}
+
 TEST_CASE("chat on a pipe answers each line and obeys commands") {
   const std::string model = chat_file();
   if (model.empty()) return;

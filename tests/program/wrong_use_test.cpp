@@ -232,7 +232,7 @@ TEST_CASE("JSON that is none is answered with its line and column") {
   const std::string file = folder.file("bad.json", "[\n {\"role\": \"user\",\n  \"content\": oops}\n]\n");
   const Ran ran = mica({"template", bundled_file(), "--messages", file});
   CHECK(refused(ran));
-  CHECK(has(ran.err, "bad.json:3:14: this is no JSON"));
+  CHECK(has(ran.err, "bad.json: is not JSON: something is wrong at line 3, column 14"));
 }
 
 }  // namespace

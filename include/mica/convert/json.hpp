@@ -5,6 +5,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/io/file.hpp"
+#include "mica/io/json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -20,7 +21,6 @@ namespace mica::convert {
 using Json = nlohmann::json;
 
 inline constexpr std::uint64_t max_json_bytes = std::uint64_t{256} << 20;  // vocabularies have reached 34 MB
-inline constexpr int max_json_depth = 64;
 
 /// The whole text of a file. Raises ErrorCode::file when there is none, limit when it is larger than allowed.
 [[nodiscard]] inline std::string read_text(const std::string& path,
@@ -32,21 +32,8 @@ inline constexpr int max_json_depth = 64;
   return text;
 }
 
-/// Parses a text; `name` stands for it in errors. Raises ErrorCode::file when it is not JSON or nests too deep.
-[[nodiscard]] inline Json parse_json(std::string_view text, const std::string& name) {
-  const auto shallow = [&](int depth, Json::parse_event_t, const Json&) {
-    MICA_CHECK(depth <= max_json_depth, file, name, ": nests deeper than ", max_json_depth, " levels");
-    return true;
-  };
-  try {
-    return Json::parse(text, shallow);
-  } catch (const Json::parse_error& error) {
-    raise(ErrorCode::file, name, ": is not JSON: something is wrong before byte ", error.byte);
-  }
-}
-
-/// Reads a JSON file. Raises what read_text and parse_json raise.
-[[nodiscard]] inline Json read_json(const std::string& path) { return parse_json(read_text(path), path); }
+/// Reads a JSON file. Raises what read_text and io::parse_json raise.
+[[nodiscard]] inline Json read_json(const std::string& path) { return io::parse_json(read_text(path), path); }
 
 /// The same; empty when there is no such file.
 [[nodiscard]] inline std::optional<Json> read_json_if_present(const std::string& path) {

@@ -94,8 +94,9 @@ class SafetensorsEvents {
   bool number_float(number_float_t, const string_t&) { unexpected("a fraction"); }
   bool binary(binary_t&) { unexpected("bytes"); }
 
-  bool parse_error(std::size_t byte, const std::string&, const Json::exception&) {
-    raise(ErrorCode::file, path_, ": the header is not JSON: something is wrong before its byte ", byte);
+  bool parse_error(std::size_t byte, const std::string& token, const Json::exception&) {
+    raise(ErrorCode::file, here(), ": the header is not JSON: something is wrong before its byte ", byte,
+          ", at ", escaped(token, 40));
   }
 
   [[nodiscard]] std::vector<Safetensor> take() { return std::move(tensors_); }
