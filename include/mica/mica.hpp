@@ -30,6 +30,7 @@
 #include "mica/io/direct.hpp"
 #include "mica/io/disk_probe.hpp"
 #include "mica/io/file.hpp"
+#include "mica/io/folder_file.hpp"
 #include "mica/io/folder_lock.hpp"
 #include "mica/io/free_space.hpp"
 #include "mica/io/map.hpp"

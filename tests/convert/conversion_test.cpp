@@ -262,6 +262,56 @@ TEST_CASE("files that are missing or no JSON are named") {
   CHECK(mentions(refusal([&] { return Conversion::open(folder.path("nowhere")); }), "is no folder"));
 }
 
+TEST_CASE("a number that no double holds is refused by file and key, wherever a folder has numbers") {
+  for (const std::string file :
+       {"config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json",
+        "chat_template.json", "model.safetensors.index.json"}) {
+    CAPTURE(file);
+    for (const std::string& number : {std::string("1e999"), std::string(5'000, '9')}) {
+      const SmallLlama folder;
+      const std::string path = folder.write();
+      write_text(folder.path(file), R"({"outer": {"some_number": )" + number + "}}");
+      const Error error = refusal([&] { return Conversion::open(path); });
+      CHECK(error.code() == ErrorCode::file);
+      CHECK(mentions(error, file + ": key 'outer.some_number' is " + number.substr(0, 5)));
+      CHECK(error.message().size() < 400);
+    }
+  }
+}
+
+TEST_CASE("no file of a folder may be a link that leaves it, but for those of a Hugging Face cache") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder outside;
+  for (const std::string file :
+       {"config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json", "tokenizer.model",
+        "chat_template.jinja", "chat_template.json", "model.safetensors", "model.safetensors.index.json"}) {
+    CAPTURE(file);
+    SmallLlama folder;
+    folder.tokenizer_config = json::object();
+    const std::string path = folder.write();
+    if (fs::exists(folder.path(file))) {  // the same bytes elsewhere
+      fs::copy_file(folder.path(file), outside.path(file));
+      fs::remove(folder.path(file));
+    } else {
+      write_text(outside.path(file), "root:x:0:0");
+    }
+    fs::create_symlink(outside.path(file), folder.path(file));
+    CHECK(mentions(refusal([&] { return Conversion::open(path); }), file + ": is a link to ",
+                   "outside of the folder"));
+  }
+  SmallLlama folder;
+  folder.write();
+  const std::string repository = outside.path("models--owner--name"),
+                    snapshot = repository + "/snapshots/1f2e";
+  fs::create_directories(snapshot);
+  fs::create_directories(repository + "/blobs");
+  for (const std::string file : {"config.json", "tokenizer.json", "model.safetensors"}) {
+    fs::copy_file(folder.path(file), repository + "/blobs/" + file);
+    fs::create_symlink("../../blobs/" + file, snapshot + "/" + file);
+  }
+  CHECK(Conversion::open(snapshot).tensors().size() == Conversion::open(folder.path("")).tensors().size());
+}
+
 TEST_CASE("a progress that throws leaves no file behind") {
   const SmallLlama folder;
   const Conversion conversion = Conversion::open(folder.write());

@@ -78,6 +78,24 @@ bool names(const std::optional<std::string>& text, const std::string& part) {
   return found;
 }
 
+TEST_CASE("a file of a packed folder that is a link out of it is refused by its name") {
+  const PackedModel model(TinyModel(Recipe{.layers = 1}).bytes());
+  static_cast<void>(model.pack());
+  std::vector<std::string> names_there;
+  for (const auto& [name, bytes] : model.everything()) names_there.push_back(name);
+  CHECK(names_there.size() >= 4);
+  for (const std::string& name : names_there) {
+    CAPTURE(name);
+    const std::string elsewhere = model.folder.path(name);
+    std::filesystem::rename(model.in(name), elsewhere);
+    std::filesystem::create_symlink(elsewhere, model.in(name));
+    CHECK(names(refused(model.packed, verify), model.in(name) + ": is a link to "));
+    std::filesystem::remove(model.in(name));
+    std::filesystem::rename(elsewhere, model.in(name));
+  }
+  CHECK_FALSE(refused(model.packed, verify));
+}
+
 TEST_CASE("any byte that was changed is refused by the name of its file") {
   for (const auto& [name, bytes] : packable_models()) {
     CAPTURE(name);

@@ -6,6 +6,7 @@
 
 #include "mica/convert/json.hpp"
 #include "mica/convert/safetensors.hpp"
+#include "mica/io/folder_file.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -20,8 +21,8 @@ namespace mica::convert {
 /// Every tensor of a folder. Thread-safe, move-only; pointers to tensors survive a move.
 class Checkpoint {
  public:
-  /// Opens and checks every file. Raises ErrorCode::file when a file or a tensor of the index is missing, or a tensor
-  /// occurs twice, and what Safetensors::open raises.
+  /// Opens and checks every file. Raises ErrorCode::file when a file or a tensor of the index is missing, a file is a link
+  /// out of the folder, or a tensor occurs twice, and what Safetensors::open raises.
   [[nodiscard]] static Checkpoint open(const std::string& folder);
 
   struct Entry {
@@ -70,7 +71,8 @@ inline constexpr std::size_t max_shards = 4096;
 /// The safetensors files of a folder without an index.
 [[nodiscard]] inline std::vector<std::string> unindexed_files(const std::string& folder) {
   std::error_code error;
-  if (std::filesystem::exists(folder + "/model.safetensors", error)) return {"model.safetensors"};
+  if (std::filesystem::exists(std::filesystem::path(folder) / "model.safetensors", error))
+    return {"model.safetensors"};
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     if (entry.path().extension() == ".safetensors") names.push_back(entry.path().filename().string());
@@ -86,17 +88,18 @@ inline constexpr std::size_t max_shards = 4096;
 }  // namespace detail
 
 inline Checkpoint Checkpoint::open(const std::string& folder) {
-  const std::string index = folder + "/model.safetensors.index.json";
+  const std::string index = io::folder_file(folder, "model.safetensors.index.json");
   Checkpoint out;
   const auto json = read_json_if_present(index);
   if (!json) {
-    for (const std::string& name : detail::unindexed_files(folder)) out.add(folder + "/" + name);
+    for (const std::string& name : detail::unindexed_files(folder)) out.add(io::folder_file(folder, name));
     return out;
   }
   const Json* const weights = find_member(*json, "weight_map");
   MICA_CHECK(weights != nullptr && weights->is_object() && !weights->empty(), file, index,
              ": key 'weight_map' is missing or empty");
-  for (const std::string& name : detail::indexed_files(*weights, index)) out.add(folder + "/" + name);
+  for (const std::string& name : detail::indexed_files(*weights, index))
+    out.add(io::folder_file(folder, name));
   out.check_index(*weights, index);
   return out;
 }

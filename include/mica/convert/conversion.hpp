@@ -11,6 +11,7 @@
 #include "mica/convert/tensor_bytes.hpp"
 #include "mica/convert/tokenizer/read_vocabulary.hpp"
 #include "mica/convert/tokenizer/write_vocabulary.hpp"
+#include "mica/io/folder_file.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -106,7 +107,7 @@ inline Conversion Conversion::open(const std::string& folder, const ConversionOp
   std::error_code error;
   MICA_CHECK(std::filesystem::is_directory(folder, error), file, folder,
              ": is no folder; needed: one with config.json, tokenizer.json and safetensors files");
-  const std::string file = folder + "/config.json";
+  const std::string file = io::folder_file(folder, "config.json");
   Config config(read_json(file), file);
   (void)find_family(config);  // an unknown model is refused before its weights are looked at
   detail::refuse_quantized(config);

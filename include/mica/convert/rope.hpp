@@ -108,8 +108,8 @@ inline void write_yarn(const Config& config, const Rope& rope, Keys& keys) {
 
 }  // namespace detail
 
-/// Base, rotated dimensions and the scalings that are keys: linear, yarn. Others are tensors (rope_factors.hpp) and the
-/// family's business. Raises ErrorCode::unsupported for a scaling that no key describes.
+/// Base, rotated dimensions and the scalings that are keys: linear, yarn. Others are tensors and the family's
+/// business. Raises ErrorCode::unsupported for a scaling that no key describes.
 inline void write_rope(const Config& config, const Rope& rope, const Sizes& sizes, Keys& keys) {
   keys.real("rope.freq_base", rope.base);
   if (rope.window_base) keys.real("rope.freq_base_swa", *rope.window_base);

@@ -6,6 +6,7 @@
 
 #include "mica/gguf/header.hpp"
 #include "mica/gguf/manifest_parser.hpp"
+#include "mica/io/folder_file.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -98,7 +99,7 @@ inline void refuse_overlapping_parts(const std::vector<PlacedPart>& parts, const
 }
 
 [[nodiscard]] inline Source open_packed_file(const std::string& folder, const Manifest::File& file) {
-  Source source(io::File::open(in_folder(folder, file.name)));
+  Source source(io::File::open(io::folder_file(folder, file.name)));
   MICA_CHECK(source.size() == file.bytes, file, source.path(), ": ", source.size(),
              " bytes; the manifest has ", file.bytes, "; the file was cut or replaced: pack the model again");
   return source;
@@ -120,9 +121,10 @@ inline void refuse_overlapping_parts(const std::vector<PlacedPart>& parts, const
   return parse_manifest(detail::read_small(io::File::open(path), Manifest::max_bytes), path);
 }
 
-/// Opens a directory that is_packed_folder(). Raises ErrorCode::file, unsupported or limit, naming the file.
+/// Opens a directory that is_packed_folder(). Raises ErrorCode::file, unsupported or limit, naming the file; a file that is
+/// a link out of the directory is refused (io/folder_file.hpp).
 [[nodiscard]] inline PackedFiles open_packed_files(const std::string& folder) {
-  const std::string path = in_folder(folder, names::manifest);
+  const std::string path = io::folder_file(folder, names::manifest);
   PackedFiles out{read_manifest(path), {}, {}};
   Manifest& manifest = out.manifest;
   MICA_CHECK(!manifest.files.empty() && manifest.files[0].name == names::metadata, file, path,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mica/convert/json.hpp"
+#include "mica/io/folder_file.hpp"
 
 #include <filesystem>
 #include <string>
@@ -12,13 +13,14 @@
 
 namespace mica::convert {
 
-/// Names and texts; the usual template has an empty name. Empty when there is none.
+/// Names and texts; the usual template has an empty name. Empty when there is none. Raises what io::folder_file and
+/// read_json raise.
 [[nodiscard]] inline std::vector<std::pair<std::string, std::string>> chat_templates(
     const std::string& folder, const Json& tokenizer_config) {
   std::error_code error;
-  const std::string file = folder + "/chat_template.jinja";
+  const std::string file = io::folder_file(folder, "chat_template.jinja");
   if (std::filesystem::exists(file, error)) return {{"", read_text(file)}};
-  const auto own = read_json_if_present(folder + "/chat_template.json");
+  const auto own = read_json_if_present(io::folder_file(folder, "chat_template.json"));
   const Json* found = own ? find_member(*own, "chat_template") : nullptr;
   if (found == nullptr) found = find_member(tokenizer_config, "chat_template");
   if (found == nullptr) return {};

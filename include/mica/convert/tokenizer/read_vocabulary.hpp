@@ -9,6 +9,7 @@
 #include "mica/convert/tokenizer/sentencepiece.hpp"
 #include "mica/convert/tokenizer/special_ids.hpp"
 #include "mica/convert/tokenizer/tokenizer_json.hpp"
+#include "mica/io/folder_file.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -45,9 +46,12 @@ inline void pad_vocabulary(std::uint64_t n_vocab, VocabularyData& out) {
 [[nodiscard]] inline VocabularyData read_vocabulary(const std::string& folder, const Config& config,
                                                     std::uint64_t n_vocab, std::string_view family) {
   std::error_code error;
-  const std::string json_file = folder + "/tokenizer.json", spm_file = folder + "/tokenizer.model";
-  const Json settings = read_json_if_present(folder + "/tokenizer_config.json").value_or(Json::object());
-  const Json generation = read_json_if_present(folder + "/generation_config.json").value_or(Json::object());
+  const auto object = [&](std::string_view name) {
+    return read_json_if_present(io::folder_file(folder, name)).value_or(Json::object());
+  };
+  const std::string json_file = io::folder_file(folder, "tokenizer.json"),
+                    spm_file = io::folder_file(folder, "tokenizer.model");
+  const Json settings = object("tokenizer_config.json"), generation = object("generation_config.json");
   const auto json = read_json_if_present(json_file);
   const bool spm = std::filesystem::exists(spm_file, error);
   MICA_CHECK(json || spm, file, folder, ": neither tokenizer.json nor tokenizer.model is there");
