@@ -84,15 +84,4 @@ TEST_CASE("code that a policy's page quotes is compiled code") {
   CHECK(quotes >= 10);
 }
 
-TEST_CASE("every axis has a page, and the list of pages leads to it") {
-  const std::filesystem::path pages = std::filesystem::path(MICA_SOURCE) / "docs/policies";
-  const std::string list = contents(pages / "README.md");
-  for (const std::string page : {"weights.md", "kv-element.md", "kv-storage.md", "allocator.md", "pager.md",
-                                 "kernels.md", "executor.md", "observer.md", "arch.md"}) {
-    CAPTURE(page);
-    CHECK(std::filesystem::exists(pages / page));
-    CHECK(list.find("(" + page + ")") != std::string::npos);
-  }
-}
-
 }  // namespace mica::test

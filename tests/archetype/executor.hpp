@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/exec/concept.hpp"
+#include "mica/exec/denormals.hpp"
 
 #include <cstddef>
 
@@ -21,6 +22,7 @@ class Executor {
 
   template <class F>
   void run(std::size_t tasks, F&& f) noexcept {
+    const exec::FlushDenormals flush;
     for (std::size_t task = tasks; task-- > 0;) f(task, task % 2);
   }
 };
