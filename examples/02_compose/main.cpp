@@ -5,7 +5,7 @@
 //   02_compose [MODEL.gguf]
 //
 // mica::open() of lesson 1 chooses at run time, by what the file says. Here the choice is a type. A Transformer
-// has eight axes (docs/policies/README.md); whatever is not named keeps its default. Three are changed:
+// has the axes of docs/policies/README.md; whatever is not named keeps its default. Three are changed:
 //
 //   storage   the whole context in one block, instead of growing segments
 //   element   keys and values as eight-bit codes, instead of half floats: half the memory, and the only one of

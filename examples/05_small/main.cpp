@@ -4,9 +4,11 @@
 //
 //   05_small [MODEL.gguf]
 //
-// What is not named is not in the program: one family, the two formats of a Q4_K_M file, one storage of keys and values in one
-// format, one tokenizer, the most likely token. The compiler sees no other, and the linker drops what is left over
-// (lesson.cmake beside this file). bench/size/measure.py says how many bytes each part has.
+// Policies that are not named are not in the program: it has the two formats of a Q4_K_M file, one storage of
+// keys and values in one element, one tokenizer and the most likely token. The compiler sees no other, and
+// the linker drops what is left over (lesson.cmake beside this file). A family is data: the Transformer
+// contains the blocks of every family, experts and delta nets among them (docs/design/0005-families.md).
+// bench/size/measure.py says how many bytes each part has.
 
 #include "mica/arch/llama.hpp"
 #include "mica/exec/team.hpp"

@@ -2,6 +2,7 @@
 //
 // The floors of the library: a header includes its own room, lower floors, and rooms to its left.
 
+#include "pages.hpp"
 #include "source_tree.hpp"
 
 #include <doctest/doctest.h>
@@ -41,6 +42,15 @@ TEST_CASE("every folder of the library is a room of the plan") {
     const std::string room = mica::test::room_of(file.name);
     CAPTURE(file.name);
     CHECK((room.empty() || rank_of(room) >= 0));
+  }
+}
+
+TEST_CASE("the table of rooms in CONTRIBUTING.md is the one that is tested here") {
+  const auto table = mica::test::table_of(mica::test::tree().text("CONTRIBUTING.md"), "| Floor |");
+  REQUIRE(table.size() == floors.size());
+  for (std::size_t i = 0; i < floors.size(); ++i) {
+    CHECK(table[i].at(0) == std::to_string(i));
+    CHECK(mica::test::code_of(table[i].at(1)) == floors[i]);
   }
 }
 
