@@ -5,6 +5,7 @@
 #include "io/temporary_folder.hpp"
 #include "shared.hpp"
 
+#include <initializer_list>
 #include <stdexcept>
 #include <sys/wait.h>
 
@@ -157,7 +158,7 @@ TEST_CASE("a file that is replaced keeps its mode, and is private until then") {
   const TemporaryFolder folder;
   const Umask mask(022);
   const std::string path = folder.file("out", "old");
-  for (const ::mode_t mode : {0600, 0640, 0664, 0444, 0777}) {
+  for (const ::mode_t mode : std::initializer_list<::mode_t>{0600, 0640, 0664, 0444, 0777}) {
     REQUIRE(::chmod(path.c_str(), mode) == 0);
     AtomicFile out(path);
     CHECK((status_of(folder.path(join(".out.", ::getpid(), "-0.part"))).st_mode & 0777) == 0600);

@@ -6,6 +6,7 @@
 
 #ifdef MICA_PROGRAM
 
+#include <initializer_list>
 #include <utility>
 #include <sys/ioctl.h>
 
@@ -116,7 +117,7 @@ TEST_CASE("a session is its owner's alone when it is new, and keeps its mode whe
   const Words more = {"run", "-n", "2", "--session", file};
   static_cast<void>(said(more));
   CHECK(mode_of(file) == 0600);
-  for (const ::mode_t mode : {0640, 0600}) {
+  for (const ::mode_t mode : std::initializer_list<::mode_t>{0640, 0600}) {
     REQUIRE(::chmod(file.c_str(), mode) == 0);
     static_cast<void>(said(more));
     CHECK(mode_of(file) == mode);
@@ -164,7 +165,8 @@ TEST_CASE("a session is saved when stdout cannot be written to, and the run ends
 TEST_CASE("a signal ends an answer and saves its session; after a hang-up the code is 129") {
   for (const auto& [number, code] :
        {std::pair(SIGINT, 130), std::pair(SIGTERM, 130), std::pair(SIGHUP, 129)}) {
-    CAPTURE(number);
+    const int sent = number;
+    CAPTURE(sent);
     const TemporaryFolder folder;
     const std::string file = folder.path("story");
     const Ran ran = ProgramRun(MICA_PROGRAM, endless(file)).signal_after_output(number).run();
@@ -188,7 +190,8 @@ TEST_CASE("a terminal that closes sends more than one signal, and the session is
 
 TEST_CASE("a conversation that waits for a question is saved when it is ended") {
   for (const auto& [number, code] : {std::pair(SIGTERM, 130), std::pair(SIGHUP, 129)}) {
-    CAPTURE(number);
+    const int sent = number;
+    CAPTURE(sent);
     const TemporaryFolder folder;
     const std::string file = folder.path("chat");
     const Ran ran =
