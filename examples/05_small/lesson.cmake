@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What makes it small, in the order of what it saves. The kernels are compiled here, for fewer instruction sets than in the
-# library: the two left out are AVX-512 with a little more, and their code is the same. Without the second form of AVX2 for
+# library: the one left out is AVX-512 with a little more, and its code is the same. Without the second form of AVX2 for
 # machines with AVX-VNNI these run what all machines with AVX2 run. What is no kernel is compiled for size.
 # Every function has a section of its own, so that the linker leaves out what nobody calls. There are no names of symbols.
 
@@ -9,7 +9,7 @@ file(GLOB units CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/mica/kernel/hig
 list(FILTER units INCLUDE REGEX "/(matmul_k|matmul_real|attention_real|elementwise)[a-z_]*\\.cpp$")
 target_sources(example_05_small PRIVATE ${units})
 target_compile_options(example_05_small PRIVATE -UHWY_DISABLED_TARGETS
-  -DHWY_DISABLED_TARGETS=HWY_SSSE3+HWY_SSE4+HWY_ALL_SVE+HWY_NEON+HWY_NEON_BF16+HWY_AVX3_SPR+HWY_AVX3_ZEN4)
+  -DHWY_DISABLED_TARGETS=HWY_SSSE3+HWY_SSE4+HWY_AVX3_ZEN4+HWY_ALL_SVE+HWY_NEON+HWY_NEON_BF16+HWY_AVX3_SPR)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_definitions(example_05_small PRIVATE MICA_NO_BYTE_DOTS)
 endif()
