@@ -40,6 +40,9 @@ class Canvas:
     def bar(self, x, y, width, height, classes):
         self.pieces.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="{height}" rx="2.5" class="{classes}"/>')
 
+    def dot(self, x, y, classes):
+        self.pieces.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="{classes}"/>')
+
     def line(self, x1, y1, x2, y2, classes="grid"):
         self.pieces.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{classes}"/>')
 
@@ -152,14 +155,54 @@ def draw_peers(files, out):
                      engines_in(found), mark=1)
 
 
+def dot_rows(path, title, sections, names):
+    """A dot for each engine, a line for each row. sections: (heading, [(label, {name: value})]); names in the order of colours. Values of
+    the first name stand at the right. 1 is a yardstick: values may pass it."""
+    rows = [row for _, section in sections for row in section]
+    if not rows:
+        return
+    canvas = Canvas(title, "; ".join(f"{heading}: {label}: " + ", ".join(f"{n} {v:.0%}" for n, v in values.items())
+                                     for heading, section in sections for label, values in section))
+    canvas.text(0, 18, title, "ink title")
+    x = 0
+    for i, name in enumerate(names):
+        canvas.dot(x + 5.5, 39.5, f"c{i}")
+        canvas.text(x + 17, 44, name, "ink small")
+        x += 36 + 7.2 * len(name)
+    top, most = 64, max(1, *(v for _, values in rows for v in values.values())) * 1.02
+    left, row_height, head_height = 190, 18, 30
+    scale = (WIDTH - left - 60) / most
+    bottom = top + row_height * len(rows) + head_height * len(sections)
+    step = step_of(most)
+    for i in range(int(most / step) + 1):
+        at = left + i * step * scale
+        canvas.line(at, top, at, bottom, "one" if abs(i * step - 1) < 1e-9 else "grid")
+        canvas.text(at, bottom + 15, f"{i * step:g}", "soft small", "middle")
+    y = top
+    for heading, section in sections:
+        canvas.text(0, y + head_height - 10, heading, "ink small strong")
+        y += head_height
+        for label, values in section:
+            canvas.text(left - 12, y + 9, label, "ink small", "end")
+            for name in reversed([n for n in names if n in values]):
+                canvas.dot(left + values[name] * scale, y + 5, f"c{names.index(name)}")
+            if names[0] in values:
+                canvas.text(WIDTH, y + 9, f"{values[names[0]]:.0%}", "ink small strong", "end")
+            y += row_height
+    canvas.write(path, bottom + 26)
+
+
 def draw_roofline(files, out):
+    """Yardsticks are plain loops, measured in the same rounds: reads of memory in order, products of vectors (of bytes; of floats for
+    F16). The matrix unit of a processor passes the second."""
     found = [r for r in tests(files) if "part" in r and r["depth"] == 0]
-    groups = []
+    sections = {}
     for r in found:
-        limit = f"of {r['limit']:.0f} GB/s memory" if r["kind"] == "decode" else f"of {r['limit']:.0f} GMAC/s byte dot"
-        groups.append((f"{model_name(r['model'])}, {r['kind']}", f"{limit}; {r['where']}",
-                       {name: (part, f"{part:.0%}") for name, part in r["part"].items()}))
-    grouped_bars(out / "roofline.svg", "Part of what the machine can do", "1 is the measured limit", groups, engines_in(found), mark=1)
+        kind = "decode, 1: memory as plain loops read it" if r["kind"] == "decode" else "prefill, 1: products of vectors as plain loops do them"
+        label = f"{model_name(r['model'])}{', 1 thread' if r['threads'] == 1 else ''}"
+        sections.setdefault((r["kind"], r["where"], kind), []).append((label, r["part"]))
+    dot_rows(out / "roofline.svg", "Part of what plain loops reach on the same machine",
+             [(f"{where}; {kind}", rows) for (_, where, kind), rows in sorted(sections.items())], engines_in(found))
 
 
 def draw_depth(files, out):

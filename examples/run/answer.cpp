@@ -21,6 +21,7 @@ int exit_code(StopReason reason) {
       return 130;
     case StopReason::no_memory:
       return 4;
+    case StopReason::write_failed:
     case StopReason::read_failed:
       return 1;
     default:
@@ -122,7 +123,8 @@ int Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> pro
   const auto status =
       session.feed_rows(prompt.first(now), generate_.cancel,
                         [&](std::size_t first, std::size_t count) { show_reading(first + count - before); });
-  MICA_CHECK(status != model::StepStatus::read_failed, failed, model::text(status));
+  MICA_CHECK(status != model::StepStatus::read_failed && status != model::StepStatus::write_failed, failed,
+             model::text(status));
   result_.timings.prompt = {now, reading.seconds()};
   for (const TokenId id : prompt) sampler_.accept(id);
   const auto rest = prompt.subspan(session.tokens().size() - before);

@@ -13,6 +13,7 @@
 #include "mica/budget/size.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/plan/speed.hpp"
+#include "mica/quantize/recipe.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica/runtime/together.hpp"
 #include "verbs.hpp"
@@ -101,6 +102,17 @@ std::vector<Test> tests_of(const Options& options) {
   }
   MICA_CHECK(!tests.empty(), usage, "bench: nothing to do; -p and -n are both 0");
   return tests;
+}
+
+/// How many sequences there are, and the most that those beside the first one hold.
+plan::Sequences sequences_of(const std::vector<Test>& tests) {
+  plan::Sequences sequences;
+  for (const Test& test : tests) {
+    if (test.parallel == 1) continue;
+    sequences.count = test.parallel;
+    sequences.tokens = std::max(sequences.tokens, test.n_depth + test.n_gen);
+  }
+  return sequences;
 }
 
 /// Ids that no cache or branch can foresee, the same for every run.
@@ -212,8 +224,16 @@ struct Subject {
   std::size_t threads = 0;
 };
 
-/// The type that holds most of a file's bytes.
+/// The name of what the file says it is, such as Q4_K_M; else of the type that holds most of its bytes. A statement that no tensor bears out
+/// counts for nothing.
 std::string main_type(const gguf::Document& document) {
+  const auto type = document.metadata().get<std::uint32_t>("general.file_type");
+  if (const auto recipe = type ? quantize::find_recipe(join(*type)) : std::nullopt) {
+    const quantize::RecipeInfo& known = quantize::info(*recipe);
+    const auto bears_out = [&](const gguf::TensorInfo& tensor) { return tensor.format.id == known.base; };
+    if (std::any_of(document.tensors().begin(), document.tensors().end(), bears_out))
+      return std::string(known.name);
+  }
   std::vector<std::pair<std::uint64_t, std::string_view>> sums;
   for (const gguf::TensorInfo& tensor : document.tensors()) {
     const auto at = std::find_if(sums.begin(), sums.end(),
@@ -418,7 +438,7 @@ int bench(const Options& options) {
              sized.n_ctx);
   MICA_CHECK(sized.parallel <= sized.chunk, usage, "bench: ", sized.parallel,
              " sequences do not fit into steps of ", sized.chunk, " tokens; use a larger --chunk");
-  Model model = open_model(sized, sized.parallel);
+  Model model = open_model(sized, sized.parallel, sequences_of(tests));
   const Subject subject = subject_of(model);
   Bench bench(sized, model);
   Printer printer(sized, subject);

@@ -5,10 +5,10 @@
 #include "mica/arch/any_of.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/base/error.hpp"
+#include "mica/budget/ceiling.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/fit/candidate.hpp"
-#include "mica/plan/ladder.hpp"
 
 #include <utility>
 
@@ -40,18 +40,70 @@ std::string ways_out(const gguf::Document& document, const plan::Question& quest
   return text.empty() ? streamed_way_out(document, question, n_ctx, budget) : text;
 }
 
+/// "weights 2.5 KiB, kv 111.2 MiB at 4096 tokens, ...": every account that holds something, and what only loading takes.
+std::string parts_text(const plan::Question& question, const plan::Plan& plan) {
+  std::string text;
+  const auto add = [&](std::string_view name, std::uint64_t bytes) {
+    if (bytes > 0) text += join(text.empty() ? "" : ", ", name, " ", budget::size_text(bytes));
+  };
+  plan.accounts.for_each([&](budget::Account account, std::uint64_t bytes) {
+    add(budget::name(account), bytes);
+    if (account != budget::Account::kv || bytes == 0) return;
+    text += join(" at ", plan.tokens, " tokens");
+    if (question.sequences.count > 1) text += join(" and ", question.sequences.count, " sequences");
+  });
+  add("loading", plan.peak_bytes - std::min(plan.peak_bytes, plan.accounts.total()));
+  return text;
+}
+
+/// "Runs from --memory 201.3MiB on, with 16 tokens of context": nothing after the size where all is as asked.
+std::string least_text(const gguf::Document& document, const plan::Question& question, plan::Freedom free) {
+  const plan::Rung least = least_rung(document, question, free);
+  const std::string given_up = plan::concessions(question, least);
+  return join("Runs from --memory ", budget::size_word(least.plan.peak_bytes), " on",
+              given_up.empty() ? "" : join(", with ", given_up));
+}
+
+/// What opening takes for each piece of a vocabulary, taken as twice what tables of tokenizers were found to take.
+constexpr std::uint64_t estimated_piece_bytes = 128;
+
+/// What the question needs, with an estimate above the bytes of a tokenizer: to make one, only to count, is slow.
+std::uint64_t peak_at_a_glance(const gguf::Document& document, plan::Question question) {
+  const auto pieces = document.metadata().get<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
+  question.tokenizer_bytes =
+      document.resident_bytes() + estimated_piece_bytes * (pieces ? pieces->size() : 0);
+  return plan_run(document, question).peak_bytes;
+}
+
 /// What weights that can leave memory may take beside those that cannot, for ends of blocks.
 constexpr std::uint64_t streaming_bytes = std::uint64_t{16} << 20;
 
 /// Under a governor weights that stay in memory can leave it later: they are streamed weights of which all stay. Experts are not packed then,
 /// so a model that has some keeps them where they are.
-void let_weights_leave(const Options& options, const gguf::Document& document, std::uint64_t left,
+/// needed: bytes of the same weights as they are, with all else.
+void let_weights_leave(const Options& options, const gguf::Document& document, std::uint64_t needed,
                        OpenOptions& open) {
-  const bool may = options.governor == "on" && !options.weights_given && left >= streaming_bytes &&
-                   open.choice.weights == paging::Resident<>::name;
+  OpenOptions leaving = open;
+  leaving.choice.weights = paging::Streamed<>::name;
+  const std::uint64_t budget = budget_of(document, leaving);
+  const bool may = options.governor == "on" && !options.weights_given && needed <= budget &&
+                   budget - needed >= streaming_bytes && open.choice.weights == paging::Resident<>::name;
   if (!may || document.sources().front().file() == nullptr) return;
   if (arch::AnyOf<arch::All>::config(document).most_experts() == 0)
-    open.choice.weights = paging::Streamed<>::name;
+    open.choice.weights = leaving.choice.weights;
+}
+
+/// Weights stay as they are where that fits, since streamed ones may have less (ceiling_of).
+std::optional<plan::Rung> first_rung(const gguf::Document& document, const plan::Question& asked,
+                                     const OpenOptions& open, plan::Freedom free) {
+  OpenOptions streamed = open;
+  streamed.choice.weights = paging::Streamed<>::name;
+  const std::uint64_t budget = budget_of(document, open), less = budget_of(document, streamed);
+  if (!free.weights || less == budget) return rung_within(document, asked, budget, free);
+  plan::Freedom stay = free;
+  stay.weights = false;
+  if (auto rung = rung_within(document, asked, budget, stay)) return rung;
+  return rung_within(document, asked, less, free);
 }
 
 }  // namespace
@@ -60,6 +112,7 @@ plan::Question question_of(const OpenOptions& open) {
   plan::Question question;
   question.model = {.n_ctx = open.n_ctx, .chunk = open.chunk, .logits_rows = open.logits_rows, .log = {}};
   question.choice = open.choice;
+  question.sequences = open.sequences;
   question.threads = open.threads == 0 ? budget::cpu_limits().threads() : open.threads;
   return question;
 }
@@ -72,49 +125,72 @@ plan::Plan plan_within(const gguf::Document& document, plan::Question question, 
   return fit::plan_within(document, std::move(question), budget_bytes);
 }
 
+std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& open) {
+  return ceiling_of(document, open).bytes;
+}
+
+plan::Freedom freedom_of(const Options& options) {
+  return {options.n_ctx == 0, !options.elements_given, !options.weights_given, !options.chunk_given};
+}
+
 std::string refusal(const gguf::Document& document, const plan::Question& question, const plan::Plan& plan,
-                    std::uint64_t budget) {
-  using budget::Account, budget::size_text;
-  const auto& a = plan.accounts;
-  const std::string ways = ways_out(document, question, plan.n_ctx, budget);
-  return join("needs ", size_text(plan.peak_bytes), ", budget ", size_text(budget), " (weights ",
-              size_text(a[Account::weights]), ", KV ", size_text(a[Account::kv]), " at ", plan.tokens,
-              " tokens, scratch ", size_text(a[Account::activations] + a[Account::logits]), ", the rest ",
-              size_text(a[Account::tokenizer] + a[Account::process]), ").  ",
+                    std::uint64_t budget, plan::Freedom free) {
+  plan::Question known = question;
+  known.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];  // counted once
+  const std::string ways = ways_out(document, known, plan.n_ctx, budget);
+  return join("needs ", budget::size_text(plan.peak_bytes), ", budget ", budget::size_text(budget), " (",
+              parts_text(question, plan), ").  ",
               ways.empty() ? std::string("No context fits: a smaller model or a larger --memory is needed")
-                           : join("Fits with ", ways));
+                           : join("Fits with ", ways),
+              ".  ", least_text(document, known, free));
+}
+
+std::optional<plan::Rung> rung_within(const gguf::Document& document, const plan::Question& question,
+                                      std::uint64_t budget, plan::Freedom free) {
+  return plan::Ladder<>(document, question, budget, free).first_that_fits();
+}
+
+plan::Rung least_rung(const gguf::Document& document, const plan::Question& question, plan::Freedom free) {
+  return plan::Ladder<>(document, question, 0, free).least();
 }
 
 void make_it_fit(const Options& options, const gguf::Document& document, OpenOptions& open) {
-  const bool planned = open.memory_bytes != 0;  // else memory grows with use, and only the beginning must fit
-  const std::uint64_t budget = planned ? open.memory_bytes : budget::memory_limits().usable();
-  std::uint64_t file_bytes = 0;
-  for (const gguf::Source& source : document.sources()) file_bytes += source.size();
-  if (!planned && file_bytes < budget / 4 * 3)
-    return let_weights_leave(options, document, budget - file_bytes, open);
+  const bool planned =
+      open.memory_bytes.has_value();  // else memory grows with use, and only the beginning must fit
+  const std::uint64_t budget = budget_of(document, open);
   plan::Question asked = question_of(open);
-  if (!planned) asked.tokens = plan::least_tokens;
-  const plan::Freedom free{options.n_ctx == 0, !options.elements_given, !options.weights_given,
-                           !options.chunk_given};
-  const auto rung = plan::Ladder<>(document, asked, budget, free).first_that_fits();
+  if (!planned) {
+    asked.tokens = plan::least_tokens;
+    const std::uint64_t peak =
+        file_bytes(document) < budget / 4 * 3 ? peak_at_a_glance(document, asked) : budget;
+    if (peak < budget) return let_weights_leave(options, document, peak, open);
+  }
+  const plan::Freedom free = freedom_of(options);
+  const auto rung = first_rung(document, asked, open, free);
   if (!rung) {
-    open.memory_bytes = budget;
-    return refuse_what_does_not_fit(document, open);
+    const plan::Plan plan = plan_within(document, asked, budget);
+    raise(ErrorCode::budget, document.path(), ": ", refusal(document, asked, plan, budget, free));
   }
   const std::string given_up = plan::concessions(asked, *rung);
   if (!given_up.empty()) note(options, join("mica: to fit ", budget::size_text(budget), ": ", given_up));
   open.n_ctx = rung->question.model.n_ctx;
   open.choice = rung->question.choice;
   open.chunk = rung->question.model.chunk;
-  let_weights_leave(options, document, budget - rung->plan.peak_bytes, open);
+  let_weights_leave(options, document, rung->plan.peak_bytes, open);
 }
 
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open) {
-  plan::Question question = question_of(open);
-  plan::give_weights_room(document, question, open.memory_bytes);
-  const plan::Plan plan = plan_run(document, question);
-  if (plan.peak_bytes <= open.memory_bytes) return;
-  raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, open.memory_bytes));
+  const std::uint64_t budget = budget_of(document, open);
+  const plan::Question question = question_of(open);
+  const plan::Plan plan = plan_within(document, question, budget);
+  if (plan.peak_bytes <= budget) return;
+  raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, budget));
+}
+
+void note_long_context(const Options& options, std::size_t n_ctx, const arch::Config& config) {
+  if (n_ctx <= config.n_ctx_train) return;
+  note(options, join("mica: a context of ", n_ctx, " tokens is more than the ", config.n_ctx_train,
+                     " that the model was trained for: beyond them answers get worse"));
 }
 
 std::string larger_context(const Options& options, const Model& model, std::size_t tokens) {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include "mica/gguf/reader.hpp"
+#include "mica/plan/ladder.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/runtime/open.hpp"
 #include "options.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace mica::program {
@@ -23,17 +25,34 @@ namespace mica::program {
 [[nodiscard]] plan::Plan plan_within(const gguf::Document& document, plan::Question question,
                                      std::uint64_t budget_bytes);
 
-/// "needs ..., budget ... (weights ..., KV ... at N tokens, ...).  Fits with -c N ..." for a plan above the
-/// budget.
-[[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question,
-                                  const plan::Plan& plan, std::uint64_t budget);
+/// The bytes that count: of --memory, or of the limits that were read when the program began.
+[[nodiscard]] std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& open);
 
-/// Changes what nobody asked for until the model fits: a shorter context, keys and values in Q8_0, streamed weights. Says what it
+/// What run, chat and complete may change to fit: whatever no flag names.
+[[nodiscard]] plan::Freedom freedom_of(const Options& options);
+
+/// "needs ..., budget ... (weights ..., kv ... at N tokens, ...).  Fits with -c N ....  Runs from --memory SIZE on, with ..." for a plan
+/// above the budget. All accounts are named, and add up to what it needs. free: what gives way for the smallest budget.
+[[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question,
+                                  const plan::Plan& plan, std::uint64_t budget, plan::Freedom free = {});
+
+/// The first rung of the ladder that fits; empty where none does.
+[[nodiscard]] std::optional<plan::Rung> rung_within(const gguf::Document& document,
+                                                    const plan::Question& question, std::uint64_t budget,
+                                                    plan::Freedom free);
+/// The rung of the smallest budget.
+[[nodiscard]] plan::Rung least_rung(const gguf::Document& document, const plan::Question& question,
+                                    plan::Freedom free);
+
+/// Changes what no flag names until the model fits: a shorter context, keys and values in Q8_0, streamed weights. A note says what it
 /// changed. Raises ErrorCode::budget with that sentence where nothing fits.
 void make_it_fit(const Options& options, const gguf::Document& document, OpenOptions& open);
 
 /// Raises ErrorCode::budget with that sentence.
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open);
+
+/// A note where a context goes beyond what the model was trained for.
+void note_long_context(const Options& options, std::size_t n_ctx, const arch::Config& config);
 
 /// "-c 512, which takes 1.5 MiB of keys and values": of a context of at least so many tokens, in whole tiles.
 [[nodiscard]] std::string larger_context(const Options& options, const Model& model, std::size_t tokens);

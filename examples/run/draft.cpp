@@ -17,14 +17,14 @@ OpenOptions how_to_open(const Options& options) {
   OpenOptions open = open_options(options);
   open.n_ctx = options.n_ctx != 0 ? options.n_ctx : tokens_without_c;
   open.logits_rows = 1;
-  open.memory_bytes = 0;
+  open.memory_bytes.reset();
   open.choice.weights = "resident";
   return open;
 }
 
 Model open_draft(const Options& options) {
   OpenOptions how = how_to_open(options);
-  if (!options.memory.empty()) how.memory_bytes = draft_bytes(options);
+  how.memory_bytes = draft_bytes(options);
   const Waiting waiting(options, join("loading ", escaped(options.draft)));
   return open(options.draft, how);
 }

@@ -43,7 +43,7 @@ class Collection {
  public:
   Collection(const Options& options, const gguf::Document& document, const OpenOptions& open)
       : options_(options),
-        ledger_(open.memory_bytes == 0 ? budget::memory_limits().usable() : open.memory_bytes),
+        ledger_(budget_of(document, open)),
         team_(open.threads == 0 ? budget::cpu_limits().threads() : open.threads, open.log),
         collector_(document, options.process_output),
         model_(model::make_chosen<Observed>(document, team_, numbers_of(open),
@@ -104,7 +104,7 @@ int imatrix(const Options& options) {
   OpenOptions open = open_options(options);
   if (open.n_ctx == 0) open.n_ctx = default_window;
   open.log = log_to_stderr(options);
-  if (open.memory_bytes != 0) refuse_what_does_not_fit(document, open);
+  if (open.memory_bytes) refuse_what_does_not_fit(document, open);
   const Windows windows = windows_of(document, *text, open.n_ctx, open.log);
   const std::size_t count = options.chunks == 0 ? windows.size() : std::min(windows.size(), options.chunks);
   const Stopwatch watch;

@@ -10,6 +10,8 @@ namespace mica::program {
 
 /// The model, ready to run. With --memory it is planned first: what does not fit is refused before anything
 /// is loaded. logits_rows: at least so many, more where the options ask for drafts.
-[[nodiscard]] Model open_model(const Options& options, std::size_t logits_rows = 1);
+/// sequences: that will be open at once.
+[[nodiscard]] Model open_model(const Options& options, std::size_t logits_rows = 1,
+                               plan::Sequences sequences = {});
 
 }  // namespace mica::program

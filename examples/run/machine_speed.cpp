@@ -3,7 +3,6 @@
 
 #include "console.hpp"
 #include "meter.hpp"
-#include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/fit/machine_probe.hpp"
 #include "mica/io/atomic_file.hpp"
@@ -126,11 +125,11 @@ Json json_of(const plan::MachineSpeed& speed) {
 }
 
 /// Four times the last cache, where a quarter of the memory is as much.
-std::size_t probe_bytes() {
+std::size_t probe_bytes(const Options& options) {
   constexpr std::size_t most = std::size_t{1} << 29, step = std::size_t{2} << 20;
   const long cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::size_t wanted = cache > 0 ? 4 * static_cast<std::size_t>(cache) : most / 4;
-  const std::uint64_t room = budget::memory_limits().usable() / 4;
+  const std::uint64_t room = options.limits.usable() / 4;
   using Probe = fit::MachineProbe<exec::Team>;
   return std::max<std::size_t>(
       static_cast<std::size_t>(std::min<std::uint64_t>(room, std::min(wanted, most))) / step * step,
@@ -153,7 +152,7 @@ plan::MachineSpeed measure_speed(const Options& options, std::size_t threads, co
   const auto measure = [&] {
     const Waiting waiting(options, "measuring this machine");
     exec::Team team(threads, log_to_stderr(options));
-    Json kept = json_of(fit::MachineProbe<exec::Team>(team, probe_bytes()).measure());
+    Json kept = json_of(fit::MachineProbe<exec::Team>(team, probe_bytes(options)).measure());
     if (file != nullptr) disks[disk_of(*file)] = disk_speed(*file).in_order;
     return kept;
   };

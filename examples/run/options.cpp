@@ -10,6 +10,7 @@
 #include "help_text.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/error.hpp"
+#include "mica/budget/ceiling.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/remote/url.hpp"
@@ -184,6 +185,20 @@ std::string config_path_of(const CommandLine& line) {
   return path;
 }
 
+/// Limits are read once, here; all that plans and books later takes its number from these.
+void settle_memory(Options& o) {
+  o.limits = budget::memory_limits();
+  if (o.memory.empty()) return;
+  const std::uint64_t asked = budget::parse_size(o.memory, o.limits.usable(), "--memory");
+  MICA_CHECK(asked != 0, usage, "--memory: found \"", escaped(o.memory),
+             "\", needed a size above 0; without --memory the limits of the process and the machine count");
+  const budget::Ceiling ceiling = budget::ceiling_of(asked, o.limits);
+  const bool plan = o.verb == "plan";  // may be of another machine
+  o.memory_bytes = plan ? asked : ceiling.bytes;
+  if (ceiling.lowered())
+    o.notes.push_back(join("--memory ", budget::text(ceiling), plan ? " in a run here" : ""));
+}
+
 void check(Options& o) {
   if (o.prompt && !o.words.empty())
     raise(ErrorCode::usage, "a prompt was given twice: as a word and with --prompt.");
@@ -218,6 +233,7 @@ Options read(const Request& request) {
   place_words(flags, std::move(line.words), verb);
   if (common.print_config) options.config = config_text(options.verb, flags);
   check(options);
+  settle_memory(options);
   return options;
 }
 
@@ -238,12 +254,13 @@ OpenOptions open_options(const Options& o) {
   OpenOptions open;
   open.n_ctx = o.n_ctx;
   open.chunk = o.chunk;
-  open.logits_rows = 1 + (o.draft.empty() ? o.drafts.drafts : o.draft_max);
+  open.logits_rows = std::max(1 + (o.draft.empty() ? o.drafts.drafts : o.draft_max), o.parallel);
+  open.sequences.count = o.parallel;
   open.threads = o.threads;
   open.choice = o.choice;
   if (!o.pace.empty()) open.pace = exec::Pace::parse(o.pace, "--pace");
-  if (!o.memory.empty())
-    open.memory_bytes = budget::parse_size(o.memory, budget::memory_limits().usable(), "--memory");
+  open.memory_bytes = o.memory_bytes;
+  open.limits = o.limits;
   return open;
 }
 

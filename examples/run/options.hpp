@@ -63,6 +63,9 @@ struct Options {
   std::size_t threads = 0;
   std::string targets;          // the best instruction set that kernels may use; empty: the machine's
   std::string memory;           // "6GiB", "75%", empty
+  budget::MemoryLimits limits;  // when the program began
+  std::optional<std::uint64_t>
+      memory_bytes;             // what --memory comes to: of every verb but plan, within the limits
   std::string governor = "on";  // or "off"
   std::string pace;             // "85C", "15W", "50%", empty
 

@@ -8,7 +8,6 @@
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/budget/ledger.hpp"
-#include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/runtime/stats.hpp"
 #include "options.hpp"
@@ -81,7 +80,7 @@ int verify(const Options& options, BufferAllocator allocator) {
 }  // namespace
 
 int pack_model(const Options& options) {
-  budget::Ledger ledger(budget::memory_limits().usable());
+  budget::Ledger ledger(options.limits.usable());
   const BufferAllocator allocator(ledger, budget::Account::io_buffers);
   if (options.verify) return verify(options, allocator);
   MICA_CHECK(

@@ -7,7 +7,6 @@
 #include "json_text.hpp"
 #include "machine_speed.hpp"
 #include "meter.hpp"
-#include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/plan/solve.hpp"
@@ -103,8 +102,9 @@ std::string plan_json(const plan::Plan& plan, const plan::Question& question, st
               ",\"kv_window_bytes\":", plan.kv_window_bytes, ",\"weight_bytes\":", plan.weight_bytes,
               ",\"streamed_bytes\":", plan.streamed_bytes, more,
               ",\"architecture\":", json_string(plan.config.arch), ",\"layers\":", plan.config.layers.size(),
-              ",\"threads\":", question.threads, ",\"chunk\":", question.model.chunk,
-              ",\"kv\":", json_string(question.choice.kv), ",\"evict\":", json_string(question.choice.evict),
+              ",\"parallel\":", question.sequences.count, ",\"threads\":", question.threads,
+              ",\"chunk\":", question.model.chunk, ",\"kv\":", json_string(question.choice.kv),
+              ",\"evict\":", json_string(question.choice.evict),
               ",\"weights\":", json_string(question.choice.weights),
               ",\"type_k\":", json_string(question.choice.cache_type_k),
               ",\"type_v\":", json_string(question.choice.cache_type_v), "}\n");
@@ -154,6 +154,19 @@ std::string ways_json(const std::vector<plan::Way>& ways) {
   return join(",\"ways\":[", text, "]");
 }
 
+/// What run, chat and complete make of a question that does not fit, and of the smallest budget.
+std::string rung_json(const std::optional<plan::Rung>& rung, const plan::Rung& least) {
+  const auto object = [](const plan::Rung& r) {
+    const model::Choice& choice = r.question.choice;
+    return join("{\"peak_bytes\":", r.plan.peak_bytes, ",\"n_ctx\":", r.plan.n_ctx,
+                ",\"chunk\":", r.question.model.chunk, ",\"weights\":", json_string(choice.weights),
+                ",\"streamed_bytes\":", r.plan.streamed_bytes,
+                ",\"type_k\":", json_string(choice.cache_type_k),
+                ",\"type_v\":", json_string(choice.cache_type_v), "}");
+  };
+  return join(rung ? join(",\"run\":", object(*rung)) : std::string(), ",\"least\":", object(least));
+}
+
 }  // namespace
 
 std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
@@ -183,11 +196,15 @@ std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
 int plan(const Options& options) {
   const gguf::Document document = open_document(options);
   const OpenOptions open = open_options(options);
-  plan::Question question = question_of(open);
-  const std::uint64_t budget = open.memory_bytes != 0 ? open.memory_bytes : budget::memory_limits().usable();
-  plan::give_weights_room(document, question, budget);
-  const plan::Plan plan = plan_run(document, question);
+  const plan::Question question = question_of(open);
+  OpenOptions here = open;
+  here.memory_bytes.reset();
+  const std::uint64_t usable = budget_of(document, here), budget = open.memory_bytes.value_or(usable);
+  const plan::Plan plan = plan_within(document, question, budget);
+  note_long_context(options, plan.n_ctx, plan.config);
   const bool fits = plan.peak_bytes <= budget;
+  const plan::Freedom free = freedom_of(options);
+  const std::optional<plan::Rung> rung = fits ? std::nullopt : rung_within(document, question, budget, free);
   const double steps = options.probe ? steps_per_second(document, plan) : 0;
   const std::optional<Foretold> foretold = foretell(options, document, plan, question);
   const std::uint64_t experts = expert_reads(document, plan, question);
@@ -199,10 +216,12 @@ int plan(const Options& options) {
   if (options.solve)
     ways = plan::ways(document, question, options.n_ctx != 0 ? plan.n_ctx : plan.config.n_ctx_train, budget);
   if (options.json) {
-    print(plan_json(plan, question, budget, fits,
-                    join(",\"expert_read_bytes\":", experts,
-                         options.probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
-                         speed_json(foretold), options.solve ? ways_json(ways) : "")));
+    print(plan_json(
+        plan, question, budget, fits,
+        join(",\"expert_read_bytes\":", experts,
+             options.probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
+             ",\"usable_bytes\":", usable, speed_json(foretold), options.solve ? ways_json(ways) : "",
+             fits ? "" : rung_json(rung, least_rung(document, question, free)))));
   } else {
     print(plan_text(plan, budget));
     if (experts > 0) {
@@ -213,11 +232,12 @@ int plan(const Options& options) {
     if (options.solve)
       print(ways_text(ways, foretold ? std::optional(foretold->machine) : std::nullopt, document,
                       question.model.chunk));
+    if (rung) print(join("run             makes it fit: ", plan::concessions(question, *rung), "\n"));
     if (options.probe)
       print(join("disk         ", padded(fixed(steps, 2), 11), "  steps a second at most, measured now\n"));
   }
   if (fits) return 0;
-  raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, budget));
+  raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, budget, free));
 }
 
 }  // namespace mica::program

@@ -15,7 +15,7 @@ namespace mica::program {
 namespace {
 
 constexpr double width = 720, height = 420, left = 80, right = 24, top = 48, bottom = 56;
-constexpr std::size_t first_tokens = 512;
+constexpr std::size_t usual_first_tokens = 512;
 constexpr std::string_view colors[] = {"#1b6ca8", "#3a9d5d", "#c2571a"};
 
 struct Point {
@@ -25,6 +25,7 @@ struct Point {
 
 /// Places on the paper: tokens by their logarithm, bytes as they are.
 struct Axes {
+  double first_tokens = 1;
   double most_tokens = 1;
   double most_bytes = 1;
 
@@ -53,12 +54,19 @@ std::string line(double x1, double y1, double x2, double y2, std::string_view st
               number(y2), "\" ", style, "/>\n");
 }
 
+/// Where the drawing begins: at least three doublings before the end, where a context has as many.
+std::size_t first_of(std::size_t most) {
+  std::size_t first = usual_first_tokens;
+  while (first > 1 && first * 8 > most) first /= 2;
+  return first;
+}
+
 /// Peaks at twice as many tokens each time, and at the last.
 std::vector<Point> peaks(const gguf::Document& document, plan::Question question, std::string_view element,
-                         std::size_t most, std::uint64_t budget) {
+                         std::size_t first, std::size_t most, std::uint64_t budget) {
   std::vector<Point> points;
   question.choice.cache_type_k = question.choice.cache_type_v = element;
-  for (std::size_t n = std::min(first_tokens, most);; n = std::min(2 * n, most)) {
+  for (std::size_t n = first;; n = std::min(2 * n, most)) {
     question.model.n_ctx = n;
     const plan::Plan plan = plan_within(document, question, budget);
     question.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];
@@ -76,7 +84,8 @@ std::string grid(const Axes& axes) {
     svg += line(left, axes.y(bytes), width - right, axes.y(bytes), "stroke=\"#ddd\"");
     svg += text(left - 8, axes.y(bytes) + 4, "end", budget::size_text(static_cast<std::uint64_t>(bytes)));
   }
-  for (double tokens = first_tokens; tokens <= axes.most_tokens; tokens *= 4) {
+  const double factor = axes.most_tokens / axes.first_tokens > 64 ? 4 : 2;
+  for (double tokens = axes.first_tokens; tokens <= axes.most_tokens; tokens *= factor) {
     svg += line(axes.x(tokens), height - bottom, axes.x(tokens), height - bottom + 5, "stroke=\"#888\"");
     svg += text(axes.x(tokens), height - bottom + 20, "middle", join(static_cast<std::size_t>(tokens)));
   }
@@ -90,10 +99,11 @@ std::string plan_svg(const gguf::Document& document, const plan::Question& quest
   whole.model.n_ctx = 0;
   const plan::Plan longest = plan_run(document, whole);
   const std::size_t most = std::max(longest.n_ctx, question.model.n_ctx);
+  const std::size_t first = first_of(most);
   std::vector<std::vector<Point>> lines;
   for (const std::string_view element : plan::way_elements)
-    lines.push_back(peaks(document, question, element, most, budget));
-  Axes axes{static_cast<double>(std::max(most, 2 * first_tokens)), 1};
+    lines.push_back(peaks(document, question, element, first, most, budget));
+  Axes axes{static_cast<double>(first), static_cast<double>(std::max(most, 2 * first)), 1};
   for (const auto& points : lines)
     axes.most_bytes = std::max(axes.most_bytes, 1.08 * static_cast<double>(points.back().bytes));
   const auto weights = static_cast<double>(longest.accounts[budget::Account::weights]);

@@ -98,6 +98,7 @@ void own_threads(Flags& flags, Options& o) { threads(flags, o, "Speed"); }
 void plan(Flags& flags, Options& o) {
   measure(flags, o);
   flags.group("Plan");
+  flags.number("-np,--parallel", o.parallel, {1, 1024}, "sequences at once, each with a context of its own");
   flags.toggle("--solve", o.solve, "all ways to stay within --memory, each with its longest context");
   flags.text("--svg", o.svg, "FILE", "draw the planned peak against the context");
   flags.toggle("--probe", o.probe,

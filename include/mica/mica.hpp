@@ -41,6 +41,7 @@
 
 // budget: the ledger of bytes and the limits of the machine
 #include "mica/budget/account.hpp"
+#include "mica/budget/ceiling.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/pressure.hpp"
@@ -56,6 +57,7 @@
 #include "mica/alloc/concept.hpp"
 #include "mica/alloc/counting.hpp"
 #include "mica/alloc/huge.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/alloc/statistics.hpp"
 #include "mica/alloc/tracked.hpp"
 
@@ -242,6 +244,7 @@
 #include "mica/kv/snapshot.hpp"
 #include "mica/kv/snapshot_reader.hpp"
 #include "mica/kv/snapshot_writer.hpp"
+#include "mica/kv/spill_failure.hpp"
 #include "mica/kv/spilled.hpp"
 #include "mica/kv/spilled_paged.hpp"
 
@@ -345,6 +348,7 @@
 // plan: what a model will need
 #include "mica/plan/ladder.hpp"
 #include "mica/plan/plan.hpp"
+#include "mica/plan/sequences.hpp"
 #include "mica/plan/solve.hpp"
 #include "mica/plan/speed.hpp"
 #include "mica/plan/work.hpp"

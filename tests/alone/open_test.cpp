@@ -235,6 +235,46 @@ TEST_CASE("a budget that is too small refuses the model and names the account") 
   const Error none = refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.memory_bytes = 1000}); });
   CHECK(none.code() == ErrorCode::budget);
   CHECK(mentions(none, "process", "1000"));
+  const Error weights =
+      refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.n_ctx = 64, .memory_bytes = 8'700'000}); });
+  CHECK(mentions(weights, "do not fit the memory budget of 8700000"));
+}
+
+TEST_CASE("a budget of 0 is a budget, and no budget is what limits leave") {
+  const TinyModel tiny(talking());
+  const Error zero = refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.memory_bytes = 0}); });
+  CHECK(zero.code() == ErrorCode::budget);
+  budget::MemoryLimits limits;
+  limits.installed = 123'456'789;
+  const Model model = open(tiny.bytes(), "tiny.gguf", {.n_ctx = 64, .limits = limits});
+  CHECK(model.ledger().limit() == 123'456'789);
+}
+
+TEST_CASE("a budget beyond the limits is lowered to what they leave, with a warning") {
+  const TinyModel tiny(talking());
+  budget::MemoryLimits limits;
+  limits.cgroup = limits.cgroup_left = 100'000'000;
+  std::vector<std::string> warnings;
+  const LogSink log{[](void* context, LogLevel level, std::string_view message) {
+                      if (level == LogLevel::warning)
+                        static_cast<std::vector<std::string>*>(context)->emplace_back(message);
+                    },
+                    &warnings};
+  const Model model = open(tiny.bytes(), "tiny.gguf",
+                           {.n_ctx = 64, .memory_bytes = 400'000'000, .limits = limits, .log = log});
+  CHECK(model.ledger().limit() == 100'000'000);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings.front() == "memory budget: 381.5 MiB is more than the control group leaves; 95.4 MiB count");
+  static_cast<void>(open(tiny.bytes(), "tiny.gguf",
+                         {.n_ctx = 64, .memory_bytes = 90'000'000, .limits = limits, .log = log}));
+  CHECK(warnings.size() == 1);
+}
+
+TEST_CASE("a context longer than positions can tell apart is refused at once, by its number") {
+  const TinyModel tiny(talking());
+  const Error error = refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.n_ctx = 20'000'000}); });
+  CHECK(error.code() == ErrorCode::usage);
+  CHECK(mentions(error, "20000000", "allowed 1 to 16777216"));
 }
 
 TEST_CASE("a family, a policy and a file that are not there are told apart") {

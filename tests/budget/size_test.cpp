@@ -98,3 +98,16 @@ TEST_CASE("sizes are shown in the largest unit that fits") {
   CHECK(size_text(gib - 1) == "1024.0 MiB");
   CHECK(size_text(UINT64_MAX) == "16.0 EiB");
 }
+
+TEST_CASE("a size as a word is read as no less than the bytes, and as a tenth of a MiB more at most") {
+  constexpr std::uint64_t tenth = (std::uint64_t{1} << 20) / 10 + 1;
+  for (const std::uint64_t bytes :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{104857}, std::uint64_t{104858}, gib - 1, gib,
+        gib + 1, 201 * (gib >> 10) + 209716, 70 * gib + 123456789}) {
+    CAPTURE(bytes);
+    const std::uint64_t read = parse_size(mica::budget::size_word(bytes), 0);
+    CHECK(read >= bytes);
+    CHECK(read <= bytes + tenth);
+  }
+  CHECK(mica::budget::size_word(201 * (gib >> 10) + 1) == "201.1MiB");
+}

@@ -5,6 +5,7 @@
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/counting.hpp"
+#include "mica/base/error.hpp"
 
 #include <doctest/doctest.h>
 
@@ -110,17 +111,23 @@ TEST_CASE("a rewind into the file writes on from there") {
   }
 }
 
-TEST_CASE("a file that cannot be made, and memory that is not granted, are refusals that lose nothing") {
+TEST_CASE("a file that cannot be made is an error, unless all fits into memory") {
   budget::Ledger ledger;
-  Booked nowhere = booked(ledger, 128, "/nowhere at all");
-  write(nowhere, 0, 128, 0);
-  CHECK_FALSE(nowhere.reserve(129));
-  CHECK(nowhere.capacity() == 128);
-  check(nowhere, 0, 128, 0);
+  try {
+    static_cast<void>(booked(ledger, 128, "/nowhere at all"));
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::file);
+  }
+  CHECK(booked(ledger, 2048, "/nowhere at all").reserve(2000));
+}
+
+TEST_CASE("memory that is not granted is a refusal that loses nothing") {
   budget::Ledger tight(2 * page + 5 * 3 * 64 + 40 * 3 * 64);
   Booked storage = booked(tight, 128);
   write(storage, 0, 128, 0);
   CHECK_FALSE(storage.reserve(129));  // no room for what comes back
+  CHECK(storage.spill_failure() == nullptr);
   CHECK(storage.capacity() == 128);
   check(storage, 0, 128, 0);
 }

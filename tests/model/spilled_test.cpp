@@ -4,6 +4,7 @@
 
 #include "mica/kv/spilled.hpp"
 
+#include "io/temporary_folder.hpp"
 #include "mica/exec/team.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_hybrid.hpp"
@@ -11,6 +12,10 @@
 #include "model/windowed_family.hpp"
 
 #include <doctest/doctest.h>
+
+#include <csignal>
+#include <string>
+#include <sys/resource.h>
 
 namespace mica::test {
 namespace {
@@ -61,16 +66,43 @@ TEST_CASE("a cache of which the most is in a file gives the bits of one in memor
   compare<Hybrid::With<WithKv<kv::Spilled<>>, WithExecutor<exec::Team>>>(hybrid.document());
 }
 
-TEST_CASE("without a place for the file a step is refused, and the cache is as before") {
+TEST_CASE("without a place for the file no cache is made, and the folder is named") {
   const TinyModel tiny{Recipe{}};
   exec::Inline executor;
   using Spills = Transformer<arch::Llama, WithKv<kv::Spilled<>>>;
   Spills model(tiny.document(), executor, {.n_ctx = 700, .chunk = 64, .logits_rows = 64, .log = {}});
-  auto cache = small_cache(model, "/nowhere at all");
+  const Error error = refusal([&] { return small_cache(model, "/nowhere at all"); });
+  CHECK(error.code() == ErrorCode::file);
+  CHECK(mentions(error, "/nowhere at all: ", "No such file or directory"));
+}
+
+TEST_CASE("a disk that is full refuses a step as what it is, and the cache is as before") {
+  const TinyModel tiny{Recipe{}};
+  exec::Inline executor;
+  using Spills = Transformer<arch::Llama, WithKv<kv::Spilled<>>>;
+  std::string said;
+  const LogSink log{[](void* context, LogLevel level, std::string_view message) {
+                      if (level == LogLevel::error) *static_cast<std::string*>(context) += message;
+                    },
+                    &said};
+  Spills model(tiny.document(), executor, {.n_ctx = 700, .chunk = 64, .logits_rows = 64, .log = log});
+  const TemporaryFolder folder;
+  auto cache = small_cache(model, folder.path("."));
   const auto ids = random_ids(128, 67);
   static_cast<void>(feed(model, cache, ids, 64));
-  CHECK(model.step(cache, std::span(ids).first(1)) == model::StepStatus::no_memory);
+  ::rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &old) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const ::rlimit none{0, old.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+  const model::StepStatus full = model.step(cache, std::span(ids).first(1));
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &old) == 0);
+  std::signal(SIGXFSZ, handler);
+  CHECK(full == model::StepStatus::write_failed);
   CHECK(cache.tokens == 128);
+  CHECK(said.starts_with(folder.path(".")));
+  CHECK(said.find("File too large") != std::string::npos);
+  CHECK(model.step(cache, std::span(ids).first(1)) == model::StepStatus::ok);  // there is room again
 }
 
 }  // namespace mica::test

@@ -200,10 +200,22 @@ TEST_CASE("a full disk is an error, and with room the next run ends what it bega
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &old) == 0);
     CHECK(code == ErrorCode::failed);
     CHECK_FALSE(fs::exists(model.in("manifest.json")));
+    if (room == 0) CHECK_FALSE(fs::exists(model.packed));  // nothing was written, so no folder is left
   }
   std::signal(SIGXFSZ, handler);
   static_cast<void>(model.pack());
   model.verify();
+}
+
+TEST_CASE("a disk without room for the files is named by the folder, with both numbers") {
+  const PackedModel model(packable_models().at("dense"));
+  pack::Plan plan = pack::make_plan(model.source);
+  plan.manifest.files.back().bytes = std::uint64_t{1} << 60;
+  const Error error = refusal([&] { return pack::pack(model.source, plan, model.packed, alloc::Aligned()); });
+  CHECK(error.code() == ErrorCode::failed);
+  CHECK(mentions(error, model.packed + ": the files that are not written yet need ", "the disk has "));
+  CHECK(error.message().find("progress.json") == std::string::npos);
+  CHECK_FALSE(fs::exists(model.packed));
 }
 
 TEST_CASE("packing takes three mebibytes, booked, and is refused without") {

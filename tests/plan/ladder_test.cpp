@@ -126,4 +126,43 @@ TEST_CASE("whatever fits is opened within its budget and runs to the end of its 
   CHECK(opened > 3);
 }
 
+TEST_CASE("the least rung fits its own peak, and nothing fits a byte less") {
+  const Fixture f;
+  Question asked = f.question();
+  asked.model.chunk = 512;
+  for (unsigned bits = 0; bits < 16; ++bits) {
+    CAPTURE(bits);
+    const Freedom free{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
+    const std::uint64_t least = Ladder<>(f.document, asked, 0, free).least().plan.peak_bytes;
+    const auto rung = Ladder<>(f.document, asked, least, free).first_that_fits();
+    REQUIRE(rung);
+    CHECK(rung->plan.peak_bytes <= least);
+    CHECK_FALSE(Ladder<>(f.document, asked, least - 1, free).first_that_fits());
+  }
+}
+
+TEST_CASE("streamed weights leave memory for the contexts of all sequences") {
+  const Fixture f;
+  for (std::size_t n = 1; n <= 8; ++n) {
+    CAPTURE(n);
+    Question asked = f.question();
+    asked.model.n_ctx = 512;
+    asked.choice.weights = "streamed";
+    asked.sequences.count = n;
+    const std::uint64_t budget = f.peak(asked) + 50'000;
+    auto model = open(f.path, {.n_ctx = 512,
+                               .chunk = 32,
+                               .threads = 2,
+                               .memory_bytes = budget,
+                               .sequences = {.count = n},
+                               .choice = {.weights = "streamed"}});
+    std::vector<Session<AnyModel>> sessions;
+    for (std::size_t i = 0; i < n; ++i) {
+      sessions.push_back(model.session());
+      CHECK(sessions.back().feed(random_ids(512, 258)) == model::StepStatus::ok);
+    }
+    CHECK(model.ledger().peak() <= budget);
+  }
+}
+
 }  // namespace mica::test

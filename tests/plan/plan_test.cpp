@@ -73,6 +73,25 @@ TEST_CASE("the plan of a hybrid and of a mixture of experts is what the run book
   }
 }
 
+TEST_CASE("the plan of several sequences is what as many sessions book") {
+  const TinyModel tiny(talking());
+  for (const char* kv : {"segmented", "contiguous", "paged"}) {
+    CAPTURE(kv);
+    plan::Question asked = question(200, {.kv = kv});
+    asked.sequences = {.count = 3, .tokens = 50};
+    const plan::Plan plan = plan::make_plan(tiny.document(), asked);
+    auto model =
+        open(tiny.bytes(), "tiny.gguf", {.n_ctx = 200, .chunk = 32, .threads = 2, .choice = {.kv = kv}});
+    std::vector<Session<AnyModel>> sessions;
+    for (const std::size_t tokens : {200u, 50u, 50u}) {
+      sessions.push_back(model.session());
+      REQUIRE(sessions.back().feed(random_ids(tokens, 258)) == model::StepStatus::ok);
+    }
+    CHECK(model.ledger().used(Account::kv) == plan.accounts[Account::kv]);
+    CHECK(model.ledger().peak() == plan.peak_bytes);
+  }
+}
+
 TEST_CASE("a plan says what a token costs, and smaller elements cost less") {
   const TinyModel tiny(talking());
   const plan::Plan f16 = plan::make_plan(tiny.document(), question(512));

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -104,6 +105,22 @@ TEST_CASE("a drawing has a line for each element, the budget, and is whole") {
     ++lines;
   CHECK(lines == 3);
   CHECK(drawn.ends_with("</svg>\n"));
+}
+
+TEST_CASE("a drawing of a short context has curves and ticks too") {
+  const TemporaryFolder folder;
+  const std::string path = hollow_file(folder, "stories-15m"),
+                    svg = folder.path("plan.svg");  // trained for 256 tokens
+  REQUIRE(mica({"plan", path, "--svg", svg, "--memory", "4GiB"}).code == 0);
+  const std::string drawn = contents(svg);
+  for (const char* tick : {">32<", ">64<", ">128<", ">256<"}) CHECK(has(drawn, tick));
+  CHECK(drawn.find(">512<") == std::string::npos);
+  for (std::size_t at = drawn.find("points=\""); at != std::string::npos;
+       at = drawn.find("points=\"", at + 1)) {
+    const std::string points = drawn.substr(at + 8, drawn.find('"', at + 8) - at - 8);
+    CHECK(std::count(points.begin(), points.end(), ',') == 4);
+    CHECK(points.find("nan") == std::string::npos);
+  }
 }
 
 }  // namespace mica::test

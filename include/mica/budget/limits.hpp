@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -32,11 +33,21 @@ struct MemoryLimits {
   std::uint64_t cgroup = unlimited;     ///< the least memory.max or memory.high from our control group upward
   std::uint64_t cgroup_left =
       unlimited;  ///< the least of limit - use there, droppable page cache not counted as use
-  std::uint64_t address_space = unlimited;  ///< RLIMIT_AS less what is mapped now
+  /// RLIMIT_AS less what is mapped now, and a stack for each thread that is started by default.
+  std::uint64_t address_space = unlimited;
 
   /// What can be taken now: the least of all.
   [[nodiscard]] std::uint64_t usable() const noexcept {
     return std::min({installed, available, cgroup, cgroup_left, address_space});
+  }
+
+  /// The same where so many bytes more are in use.
+  [[nodiscard]] MemoryLimits without(std::uint64_t bytes) const noexcept {
+    MemoryLimits less = *this;
+    for (std::uint64_t* left :
+         {&less.installed, &less.available, &less.cgroup, &less.cgroup_left, &less.address_space})
+      *left -= *left == unlimited ? 0 : std::min(*left, bytes);
+    return less;
   }
 
   /// Who set the limit that usable() found, for messages.
@@ -133,14 +144,30 @@ inline void apply_groups(MemoryLimits& limits, const std::string& root, const Me
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-/// RLIMIT_AS less what is mapped now.
+/// What the stack of a thread takes of the address space.
+[[nodiscard]] inline std::uint64_t stack_bytes() noexcept {
+  ::pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return 0;
+  std::size_t bytes = 0;
+  static_cast<void>(::pthread_attr_getstacksize(&attributes, &bytes));
+  static_cast<void>(::pthread_attr_destroy(&attributes));
+  return bytes;
+}
+
+/// What of a program is in memory when it begins, at most: code and libraries, which plans count in the account `process`.
+inline constexpr std::uint64_t program_bytes = std::uint64_t{8} << 20;
+
+/// RLIMIT_AS less what is mapped now; what of it plans count is not taken off twice.
 [[nodiscard]] inline std::uint64_t address_space_left() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return MemoryLimits::unlimited;
-  const auto pages = read_number("/proc/self/statm").value_or(0);
-  const std::uint64_t mapped = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::string pages = read_text("/proc/self/statm").value_or("0 0");
+  std::string_view rest = pages;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t mapped = page * number_at(take_until(rest, ' ')).value_or(0);
+  const std::uint64_t resident = page * number_at(rest).value_or(0);
   const auto allowed = static_cast<std::uint64_t>(limit.rlim_cur);
-  return allowed - std::min(allowed, mapped);
+  return allowed - std::min(allowed, mapped - std::min({mapped, resident, program_bytes}));
 }
 
 /// CPUs in the affinity mask of the calling thread.
@@ -186,6 +213,9 @@ inline MemoryLimits memory_limits() {
     }
   }
   limits.address_space = detail::address_space_left();
+  if (limits.address_space != limits.unlimited)
+    limits.address_space -=
+        std::min(limits.address_space, detail::stack_bytes() * (cpu_limits().threads() - 1));
   return limits;
 }
 

@@ -22,6 +22,9 @@ namespace mica::budget {
 [[nodiscard]] std::uint64_t parse_size(std::string_view text, std::uint64_t whole,
                                        std::string_view what = "size");
 
+/// A size that parse_size() reads as `bytes` or up to a tenth of a MiB more: "201.2MiB".
+[[nodiscard]] std::string size_word(std::uint64_t bytes);
+
 /// A size for people, in the largest binary unit that leaves a digit before the point: "512 B", "6.0 GiB".
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
@@ -100,6 +103,12 @@ inline std::uint64_t parse_size(std::string_view text, std::uint64_t whole, std:
   MICA_CHECK(bytes.has_value(), usage, what, ": found \"", escaped(text),
              "\", allowed a number with K, M, G or T (also KiB, GB, ...) or up to 100%: 6GiB, 512M, 75%");
   return *bytes;
+}
+
+inline std::string size_word(std::uint64_t bytes) {
+  constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+  const std::uint64_t tenths = bytes / mib * 10 + (bytes % mib * 10 + mib - 1) / mib;  // rounded up
+  return join(tenths / 10, '.', tenths % 10, "MiB");
 }
 
 inline std::string size_text(std::uint64_t bytes) {

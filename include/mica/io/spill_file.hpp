@@ -28,8 +28,14 @@ class SpillFile {
  public:
   static constexpr std::size_t alignment = 4096;
 
-  /// In a folder; by default where TMPDIR says, or /var/tmp, which is on a disk. Empty when no file can be made there.
-  [[nodiscard]] static std::optional<SpillFile> make(std::string_view folder = {}) noexcept;
+  /// In folder_of(folder). Empty when no file can be made there; *error is then errno.
+  [[nodiscard]] static std::optional<SpillFile> make(std::string_view folder = {},
+                                                     int* error = nullptr) noexcept;
+  /// The folder itself; for none where TMPDIR says, or /var/tmp, which is on a disk.
+  [[nodiscard]] static std::string folder_of(std::string_view folder) {
+    const char* const chosen = std::getenv("TMPDIR");
+    return !folder.empty() ? std::string(folder) : chosen != nullptr ? chosen : "/var/tmp";
+  }
 
   SpillFile(SpillFile&& other) noexcept
       : fd_(std::move(other.fd_)),
@@ -48,6 +54,7 @@ class SpillFile {
   /// Whether it goes past the page cache.
   [[nodiscard]] bool direct() const noexcept { return direct_; }
 
+  /// errno says why not.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> from) noexcept;
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) noexcept;
   /// Begins to read; `to` is the file's until finish_read(). At most one read is under way.
@@ -81,9 +88,8 @@ class SpillFile {
   Pending pending_;
 };
 
-inline std::optional<SpillFile> SpillFile::make(std::string_view folder) noexcept try {
-  const char* const chosen = std::getenv("TMPDIR");
-  const std::string in = !folder.empty() ? std::string(folder) : chosen != nullptr ? chosen : "/var/tmp";
+inline std::optional<SpillFile> SpillFile::make(std::string_view folder, int* error) noexcept try {
+  const std::string in = folder_of(folder);
 #if defined(O_TMPFILE) && defined(O_DIRECT)
   for (const int flag : {O_DIRECT, 0}) {
     detail::Descriptor fd(::open(in.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | flag, 0600));
@@ -92,10 +98,14 @@ inline std::optional<SpillFile> SpillFile::make(std::string_view folder) noexcep
 #endif
   std::string name = in + "/mica-XXXXXX";
   detail::Descriptor fd(::mkstemp(name.data()));
-  if (!fd) return std::nullopt;
+  if (!fd) {
+    if (error != nullptr) *error = errno;
+    return std::nullopt;
+  }
   ::unlink(name.c_str());
   return SpillFile(std::move(fd), false);
 } catch (...) {  // no memory for a name
+  if (error != nullptr) *error = ENOMEM;
   return std::nullopt;
 }
 
@@ -105,6 +115,7 @@ inline bool SpillFile::write(std::uint64_t offset, std::span<const std::byte> fr
     const ::ssize_t n = ::pwrite(fd_.get(), from.data(), from.size(),
                                  static_cast<::off_t>(offset + (all.size() - from.size())));
     if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = ENOSPC;
     if (n <= 0) return false;
     from = from.subspan(static_cast<std::size_t>(n));
   }

@@ -51,6 +51,7 @@ class AnyStorage {
   // Required by SpillingStorage
   [[nodiscard]] bool fetch(std::size_t layer) noexcept { return storage_->fetch(layer); }
   void prefetch(std::size_t layer) noexcept { storage_->prefetch(layer); }
+  [[nodiscard]] const SpillFailure* spill_failure() const noexcept { return storage_->spill_failure(); }
 
   // Required by ParkingStorage
   /// False where the storage does not park.
@@ -73,6 +74,7 @@ class AnyStorage {
     virtual std::string_view name() const noexcept = 0;
     virtual bool fetch(std::size_t layer) noexcept = 0;
     virtual void prefetch(std::size_t layer) noexcept = 0;
+    virtual const SpillFailure* spill_failure() const noexcept = 0;
     virtual bool park() noexcept = 0;
     virtual std::size_t adopt(const Interface& other, std::size_t tokens) noexcept = 0;
   };
@@ -95,6 +97,10 @@ class AnyStorage {
     }
     void prefetch([[maybe_unused]] std::size_t layer) noexcept override {
       if constexpr (SpillingStorage<S>) storage.prefetch(layer);
+    }
+    const SpillFailure* spill_failure() const noexcept override {
+      if constexpr (SpillingStorage<S>) return storage.spill_failure();
+      return nullptr;
     }
     bool park() noexcept override {
       if constexpr (ParkingStorage<S>) return storage.park();

@@ -18,6 +18,8 @@ namespace mica {
 
 namespace kv {
 
+struct SpillFailure;  // kv/spill_failure.hpp
+
 /// The cache of one layer. A layer with a window may keep the tokens that its queries can still see, and no more.
 struct LayerShape {
   std::size_t kv_heads = 0;
@@ -82,12 +84,15 @@ concept SharingStorage = KvStorage<S> && requires(S storage, const S constant, s
 /// A storage whose tiles are not always in memory. Called between the layers of a step, by one thread.
 /// fetch(layer): run() is good for all tiles of the layer until the next fetch; false: they could not be read, nothing is lost.
 /// prefetch(layer): it is fetched next. Neither is called before a reserve().
+/// spill_failure(): why the last reserve() was refused, where that was the file and not memory; else null.
 template <class S>
-concept SpillingStorage = KvStorage<S> && requires(S storage, std::size_t layer) {
+concept SpillingStorage = KvStorage<S> && requires(S storage, const S constant, std::size_t layer) {
   { storage.fetch(layer) }
   noexcept->std::same_as<bool>;
   { storage.prefetch(layer) }
   noexcept->std::same_as<void>;
+  { constant.spill_failure() }
+  noexcept->std::same_as<const kv::SpillFailure*>;
 };
 
 /// A storage whose tiles may leave memory while its sequence waits.

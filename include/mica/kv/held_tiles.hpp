@@ -11,6 +11,7 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/budget/account.hpp"
@@ -79,8 +80,8 @@ class HeldTiles {
   template <class T>
   [[nodiscard]] static alloc::Buffer<T, A> take(A allocator, std::size_t n) {
     auto buffer = alloc::Buffer<T, A>::make(alloc::for_account(allocator, budget::Account::kv), n);
-    MICA_CHECK(buffer, budget, "kv: ", n * sizeof(T),
-               " bytes for the table of what is held do not fit the memory budget");
+    MICA_CHECK(buffer, budget, "kv: ", n * sizeof(T), " bytes for the table of what is held ",
+               alloc::refused(allocator, n * sizeof(T)));
     return std::move(*buffer);
   }
   [[nodiscard]] std::size_t borders() const noexcept { return most_ * format::tile_tokens / eviction_step; }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/account.hpp"
 
@@ -107,7 +108,8 @@ class RecurrentState {
                                                       static_cast<std::size_t>(*all))
                       : std::nullopt;
     MICA_CHECK(memory, budget, budget::name(account), ": ", copies, " x ", floats,
-               " numbers of a recurrent state do not fit the memory budget; use fewer checkpoints");
+               " numbers of a recurrent state ",
+               alloc::refused(allocator, all.value_or(floats) * sizeof(float)), "; use fewer checkpoints");
     return std::move(*memory);
   }
   [[nodiscard]] float* address(const Copy& copy) noexcept { return memory_.data() + offset(copy); }

@@ -24,7 +24,7 @@ class Segmented {
   static constexpr std::size_t first_segment = 256;   // tokens, and the grain of every later one
   static constexpr std::size_t doubling_ends = 4096;  // tokens
   static constexpr std::size_t largest_step = std::size_t{1} << 30;  // bytes
-  static constexpr std::size_t most_segments = 4096;                 // 16 M tokens in full steps
+  static constexpr std::size_t most_segments = 4100;                 // 2^24 tokens in full steps
 
   // Required by KvStorage
   using Allocator = A;

@@ -11,9 +11,11 @@
 #include "mica/alloc/huge.hpp"
 #include "mica/io/spill_file.hpp"
 #include "mica/kv/segmented.hpp"
+#include "mica/kv/spill_failure.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -52,9 +54,11 @@ class Spilled {
   // Required by SpillingStorage
   [[nodiscard]] bool fetch(std::size_t layer) noexcept;
   void prefetch(std::size_t layer) noexcept;
+  [[nodiscard]] const SpillFailure* spill_failure() const noexcept { return failure_ ? &failure_ : nullptr; }
 
   // Specific to Spilled
-  /// resident: tokens that stay in memory, no fewer than a step needs. folder: io/spill_file.hpp.
+  /// resident: tokens that stay in memory, no fewer than a step needs. folder: io/spill_file.hpp. Raises ErrorCode::file where a context
+  /// that is longer needs a file and none can be made there.
   Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::size_t resident,
           std::string_view folder = {});
   /// Tokens that are in the file and not in memory.
@@ -104,7 +108,7 @@ class Spilled {
   std::vector<std::optional<Bytes>> pages_;  // by page % size
   std::array<Old, 2> old_;
   std::size_t current_ = 0;  // of them, what is read; the other one is for what comes next
-  std::string folder_;
+  SpillFailure failure_;     // of the last reserve(), which it refused
   std::optional<io::SpillFile> file_;
 };
 
@@ -127,7 +131,7 @@ Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t
       windows_(allocator, detail::windowed(layers), max_tokens),
       max_tokens_(round_up(max_tokens, format::tile_tokens)),
       max_pages_(ceil_div(max_tokens, page_tokens)),
-      folder_(folder) {
+      failure_{io::SpillFile::folder_of(folder)} {
   std::size_t inner = 0, step = 0;
   for (const LayerShape& layer : layers) {
     const bool windowed = layer.room_tiles() != 0;
@@ -140,10 +144,15 @@ Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t
   }
   const std::size_t least = ceil_div(step, page_tokens) + 1;  // a step may begin in the middle of a page
   pages_.resize(std::max(resident / page_tokens, least));
+  if (A::dry || page_bytes_ == 0 || max_pages_ <= pages_.size()) return;
+  int error = 0;
+  file_ = io::SpillFile::make(failure_.folder, &error);
+  MICA_CHECK(file_, file, text({failure_.folder, error}));
 }
 
 template <class A>
 bool Spilled<A>::reserve(std::size_t tokens) noexcept {
+  failure_.error = 0;
   if (tokens > max_tokens_ || !windows_.reserve(tokens)) return false;
   if (reload_ && !reload()) return false;
   const std::size_t before = end_;
@@ -170,14 +179,14 @@ template <class A>
 bool Spilled<A>::spill() noexcept {
   if (!make_buffers(begin_ + 1)) return false;
   if constexpr (!A::dry) {
-    if (!file_) file_ = io::SpillFile::make(folder_);
-    if (!file_) return false;
     forget_old();
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       const Layer& layer = layers_[l];
       if (layer.windowed) continue;
       const auto bytes = std::as_const(*place(begin_)).span().subspan(layer.offset, layer.page_bytes);
-      if (!file_->write(at(l, begin_), bytes)) return false;
+      if (file_->write(at(l, begin_), bytes)) continue;
+      failure_.error = errno;
+      return false;
     }
   }
   ++begin_;

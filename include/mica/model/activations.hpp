@@ -6,6 +6,7 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/arch/config.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
@@ -103,7 +104,7 @@ class Activations {
                                          budget::Account account = budget::Account::activations) {
     auto buffer = alloc::Buffer<T, A>::make(alloc::for_account(allocator_, account), n);
     MICA_CHECK(buffer, budget, budget::name(account), ": ", n * sizeof(T), " bytes for steps of ", chunk_,
-               " tokens do not fit the memory budget; use a smaller chunk");
+               " tokens ", alloc::refused(allocator_, n * sizeof(T)), "; use a smaller chunk");
     return std::move(*buffer);
   }
   /// Room for int8 rows.

@@ -12,6 +12,7 @@ enum class [[nodiscard]] StepStatus : std::uint8_t{
     ok,
     context_full,  ///< the cache holds n_ctx tokens; nothing changed
     no_memory,     ///< the cache may not grow within the budget; nothing changed
+    write_failed,  ///< older keys and values could not be written to their file, which the log names; nothing changed
     read_failed,  ///< a group of weights could not be read; the cache is as before, or at a checkpoint before that
 };
 
@@ -23,6 +24,8 @@ enum class [[nodiscard]] StepStatus : std::uint8_t{
       return "the context is full";
     case StepStatus::no_memory:
       return "no memory is left for the KV cache within the budget";
+    case StepStatus::write_failed:
+      return "keys and values could not be written to their file";
     case StepStatus::read_failed:
       return "weights could not be read";
   }

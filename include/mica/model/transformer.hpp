@@ -8,6 +8,7 @@
 #pragma once
 
 #include "mica/alloc/concept.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/arch/concept.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/looks.hpp"
@@ -17,6 +18,7 @@
 #include "mica/kv/aging.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/kv/eviction.hpp"
+#include "mica/kv/spill_failure.hpp"
 #include "mica/model/activations.hpp"
 #include "mica/model/cache_file.hpp"
 #include "mica/model/forward.hpp"
@@ -35,6 +37,13 @@
 #include <utility>
 
 namespace mica {
+
+namespace model {
+
+/// Tokens of the longest context: a position beyond them is no exact float.
+inline constexpr std::size_t max_context = std::size_t{1} << 24;
+
+}  // namespace model
 
 /// Numbers that a model is made with.
 struct ModelOptions {
@@ -198,6 +207,7 @@ class BasicTransformer {
   [[nodiscard]] std::vector<std::size_t> kv_head_dims() const;
   [[nodiscard]] kv::SnapshotInfo identity() const;
   [[nodiscard]] model::PartsStatus reserve(std::span<const Part> parts) noexcept;
+  [[nodiscard]] model::StepStatus why_refused(const Cache& cache) const noexcept;
   [[nodiscard]] std::span<const Part> next_parts(std::span<const Part> parts, std::size_t done) noexcept;
   [[nodiscard]] bool run(std::span<const Part> parts, std::size_t first_row) noexcept;
   static void take_back(std::span<const Part> parts, std::size_t done) noexcept;
@@ -231,6 +241,7 @@ class BasicTransformer {
   std::vector<Part> now_;                  // what of a step runs at a time
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_->residual()
   std::uint64_t step_count_ = 0;
+  LogSink log_;
 };
 
 namespace detail {
@@ -249,6 +260,13 @@ template <class Made, class Make, class... Args>
   std::vector<block::RopeFrequencies> frequencies;
   for (const arch::RopeConfig& rope : config.ropes) frequencies.emplace_back(rope, n_ctx);
   return frequencies;
+}
+
+/// Tokens of a context: as many as were asked for, or as the model was trained for.
+[[nodiscard]] inline std::size_t context_of(std::size_t asked, const arch::Config& config) {
+  MICA_CHECK(asked <= model::max_context, usage, "context: found ", asked, " tokens, allowed 1 to ",
+             model::max_context, "; 0: what the model was trained for");
+  return asked == 0 ? std::min(config.n_ctx_train, model::max_context) : asked;
 }
 
 /// Where each layer's recurrent state begins, and the end: convolution inputs, then heads, in floats.
@@ -270,7 +288,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
                                          Allocator allocator, Elements elements, MakePager make_pager,
                                          Eviction eviction)
     : config_(F::config(document)),
-      n_ctx_(options.n_ctx == 0 ? config_.n_ctx_train : options.n_ctx),
+      n_ctx_(detail::context_of(options.n_ctx, config_)),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
       checkpoints_(options.checkpoints),
       executor_(&executor),
@@ -293,7 +311,8 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       most_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
       fast8_(options.fast8 || kernel::rounds_weights<Kernels>),
       activations_(std::in_place, config_, most_chunk_, logits_rows_, executor.workers(), fast8_, allocator),
-      looks_(make_looks()) {
+      looks_(make_looks()),
+      log_(options.log) {
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
   if (Eviction::forgets) now_.reserve(chunk());
   if constexpr (AgingElements<Elements>) {
@@ -326,7 +345,8 @@ auto BasicTransformer<F, P>::make_looks() const -> alloc::Buffer<float, Allocato
   const Allocator allocator = alloc::for_account(allocator_, budget::Account::activations);
   auto looks = alloc::Buffer<float, Allocator>::make(allocator, rows * looks_width());
   MICA_CHECK(looks, budget, "activations: ", rows * looks_width() * sizeof(float),
-             " bytes for watching attention do not fit the memory budget; keep fewer tokens");
+             " bytes for watching attention ",
+             alloc::refused(allocator, rows * looks_width() * sizeof(float)), "; keep fewer tokens");
   return std::move(*looks);
 }
 
@@ -425,9 +445,24 @@ model::PartsStatus BasicTransformer<F, P>::reserve(std::span<const Part> parts) 
     const std::size_t end = cache.tokens + parts[i].tokens.size();
     if (end <= n_ctx_ && cache.storage.reserve(end)) continue;
     for (const Part& part : parts.first(i)) part.cache->storage.shrink(part.cache->tokens);
-    return {end > n_ctx_ ? StepStatus::context_full : StepStatus::no_memory, i};
+    return {end > n_ctx_ ? StepStatus::context_full : why_refused(cache), i};
   }
   return {};
+}
+
+/// Of a cache that may not grow within its context: memory, or the file that older tokens go to, which the log names.
+template <class F, class P>
+model::StepStatus BasicTransformer<F, P>::why_refused([[maybe_unused]] const Cache& cache) const noexcept
+    try {
+  if constexpr (SpillingStorage<Storage>) {
+    if (const kv::SpillFailure* const failure = cache.storage.spill_failure()) {
+      log_(LogLevel::error, kv::text(*failure));
+      return model::StepStatus::write_failed;
+    }
+  }
+  return model::StepStatus::no_memory;
+} catch (...) {  // no memory for a text
+  return model::StepStatus::write_failed;
 }
 
 /// What runs at a time: all that is left of the step, or up to the next token for which something must be forgotten first.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/read_plain.hpp"
 #include "mica/io/atomic_file.hpp"
@@ -92,8 +93,8 @@ void Packer<A>::make_memory(A allocator) {
   piece_ = round_up(piece_, io::DirectReader::alignment);
   auto memory =
       alloc::Buffer<std::byte, A>::make(allocator, 2 * piece_ + bounce_bytes, io::DirectReader::alignment);
-  MICA_CHECK(memory, budget, "packing needs a buffer of ", 2 * piece_ + bounce_bytes,
-             " bytes beyond the memory budget");
+  MICA_CHECK(memory, budget, "packing: ", 2 * piece_ + bounce_bytes, " bytes of a buffer ",
+             alloc::refused(allocator, 2 * piece_ + bounce_bytes));
   memory_ = std::move(*memory);
 }
 
@@ -198,22 +199,37 @@ std::string Packer<A>::manifest(const std::vector<bool>& finished) const {
   return out.text();
 }
 
-/// Makes the folder, and its name durable.
-inline void make_folder(const std::string& folder) {
-  std::error_code error;
-  const bool made = fs::create_directory(folder, error);
-  MICA_CHECK(!error, file, folder, ": the folder cannot be made: ", error.message());
-  if (!made) return;
-  const fs::path parent = fs::path(folder).parent_path();
-  const io::detail::Descriptor fd(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd) ::fsync(fd.get());
-}
+/// Makes the folder where it is missing, and its name durable; one that it made and that stays empty is removed again.
+class Folder {
+ public:
+  explicit Folder(const std::string& folder) : path_(folder) {
+    std::error_code error;
+    made_ = fs::create_directory(path_, error);
+    MICA_CHECK(!error, file, folder, ": the folder cannot be made: ", error.message());
+    if (!made_) return;
+    const std::string parent = path_.parent_path().string();
+    const io::detail::Descriptor fd(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_CLOEXEC));
+    if (fd) ::fsync(fd.get());
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code error;
+    if (made_) fs::remove(path_, error);  // refused unless it is empty
+  }
+
+ private:
+  fs::path path_;
+  bool made_ = false;
+};
 
 /// What is still to be written must fit; unfinished files are not there twice.
 inline void require_room(const Plan& plan, const std::vector<bool>& finished, const std::string& folder) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < finished.size(); ++i) bytes += finished[i] ? 0 : plan.manifest.files[i].bytes;
-  io::require_free_space(gguf::in_folder(folder, gguf::names::progress), bytes);
+  const auto free = io::free_space(folder);
+  MICA_CHECK(!free || bytes <= *free, failed, folder, ": the files that are not written yet need ", bytes,
+             " bytes, and the disk has ", *free, " free");
 }
 
 }  // namespace detail
@@ -228,7 +244,7 @@ Outcome pack(const gguf::Document& document, Plan& plan, const std::string& fold
   std::error_code error;
   MICA_CHECK(!detail::fs::equivalent(document.path(), folder, error), usage, folder,
              ": is what is read; name another folder");
-  detail::make_folder(folder);
+  const detail::Folder made(folder);
   const io::FolderLock lock(folder);
   detail::clean_folder(folder);
   std::vector<bool> finished = detail::finished_files(plan, folder, allocator, log);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica/io/direct.hpp"
@@ -33,8 +34,9 @@ class Verifier {
       : memory_(allocator), log_(log), on_bytes_(std::move(on_bytes)) {
     auto memory = alloc::Buffer<std::byte, A>::make(
         allocator, 2 * piece_bytes + io::DirectReader::least_bounce_bytes, io::DirectReader::alignment);
-    MICA_CHECK(memory, budget, "checking a packed directory needs a buffer of ", 2 * piece_bytes,
-               " bytes beyond the memory budget");
+    constexpr std::size_t bytes = 2 * piece_bytes + io::DirectReader::least_bounce_bytes;
+    MICA_CHECK(memory, budget, "checking a packed directory: ", bytes, " bytes of a buffer ",
+               alloc::refused(allocator, bytes));
     memory_ = std::move(*memory);
   }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica/io/direct.hpp"
@@ -54,8 +55,8 @@ void check_extents(const Table& table, std::span<const std::size_t> which, A all
       static_cast<std::size_t>(std::min<std::uint64_t>(most, round_up<std::uint64_t>(largest, block)));
   const std::size_t through = piece + io::DirectReader::least_bounce_bytes;
   auto buffer = alloc::Buffer<std::byte, A>::make(allocator, piece + through, block);
-  MICA_CHECK(buffer, budget, "checking weights needs a buffer of ", piece + through,
-             " bytes beyond the memory budget");
+  MICA_CHECK(buffer, budget, "checking weights: ", piece + through, " bytes of a buffer ",
+             alloc::refused(allocator, piece + through));
   if constexpr (!A::dry) {
     for (const std::size_t i : which) {
       const Extent& e = table.tensors[i];

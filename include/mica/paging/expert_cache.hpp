@@ -6,6 +6,7 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/paging/group_reader.hpp"
 
@@ -93,8 +94,9 @@ void ExpertCache<A>::resize(std::size_t places) {
   const A allocator = memory_.allocator();
   memory_ = alloc::Buffer<std::byte, A>(allocator);
   auto memory = alloc::Buffer<std::byte, A>::make(allocator, places * place_bytes_, GroupReader::alignment);
-  MICA_CHECK(memory, budget, "weights: places for ", places, " experts of ", place_bytes_,
-             " bytes do not fit the memory budget; use a larger one or a smaller quantisation");
+  MICA_CHECK(memory, budget, "weights: places for ", places, " experts of ", place_bytes_, " bytes ",
+             alloc::refused(allocator, places * place_bytes_),
+             "; use a larger budget or a smaller quantisation");
   memory_ = std::move(*memory);
   places_.resize(places);
   reads_.resize(places);

@@ -7,6 +7,7 @@
 
 #include "mica/alloc/booking.hpp"
 #include "mica/alloc/huge.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/io/map.hpp"
 #include "mica/paging/concept.hpp"
@@ -65,8 +66,8 @@ Mapped<A, Advice, L>::Mapped(const Table& table, A allocator, LogSink log) {
   std::uint64_t bytes = 0;
   for (const Extent& tensor : table.tensors) bytes += tensor.bytes;
   auto booking = alloc::Booking::make(allocator, budget::Account::weights, bytes);
-  MICA_CHECK(booking, budget, "weights: ", bytes,
-             " bytes do not fit the memory budget; use a smaller quantisation");
+  MICA_CHECK(booking, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
+             "; use a larger budget or a smaller quantisation");
   booking_ = std::move(*booking);
   std::vector<std::span<const std::byte>> sources;
   for (std::size_t i = 0; i < table.document.sources().size() && !A::dry; ++i) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/paging/group_reader.hpp"
 
 #include <array>
@@ -79,9 +80,8 @@ void ReadRing<A>::resize(std::size_t bytes) {
   const A allocator = memory_.allocator();
   memory_ = alloc::Buffer<std::byte, A>(allocator);
   auto memory = alloc::Buffer<std::byte, A>::make(allocator, bytes, GroupReader::alignment);
-  MICA_CHECK(
-      memory, budget, "weights: ", bytes,
-      " bytes to read them through do not fit the memory budget; use a larger one or a smaller quantisation");
+  MICA_CHECK(memory, budget, "weights: ", bytes, " bytes to read them through ",
+             alloc::refused(allocator, bytes), "; use a larger budget or a smaller quantisation");
   memory_ = std::move(*memory);
 }
 

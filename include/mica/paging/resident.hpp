@@ -8,6 +8,7 @@
 
 #include "mica/alloc/buffer.hpp"
 #include "mica/alloc/huge.hpp"
+#include "mica/alloc/refused.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/io/checksum.hpp"
@@ -86,8 +87,8 @@ Resident<A, L>::Resident(const Table& table, A allocator, LogSink log)
     : weights_(alloc::for_account(allocator, budget::Account::weights)) {
   const std::uint64_t bytes = lay_out(table);
   auto weights = alloc::Buffer<std::byte, A>::make(weights_.allocator(), bytes);
-  MICA_CHECK(weights, budget, "weights: ", bytes,
-             " bytes do not fit the memory budget; use a smaller quantisation");
+  MICA_CHECK(weights, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
+             "; use a larger budget or a smaller quantisation");
   weights_ = std::move(*weights);
   for (const Extent& tensor : table.tensors) packed_.push_back(packs && (tensor.packed || can_pack(tensor)));
   for (const std::uint64_t offset : offsets_) data_.push_back(A::dry ? nullptr : weights_.data() + offset);
@@ -119,8 +120,8 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
   const A io = alloc::for_account(allocator, budget::Account::io_buffers);
   auto bounce = alloc::Buffer<std::byte, A>::make(io, through, io::DirectReader::alignment);
   auto panels = alloc::Buffer<std::byte, A>::make(io, panels_at_once);
-  MICA_CHECK(bounce && panels, budget, "reading weights needs buffers of ", through + panels_at_once,
-             " bytes beyond the memory budget");
+  MICA_CHECK(bounce && panels, budget, "reading weights: ", through + panels_at_once, " bytes of buffers ",
+             alloc::refused(allocator, bounce ? panels_at_once : through));
   if constexpr (!A::dry) {
     for (std::size_t s = 0; s < table.document.sources().size(); ++s) {
       const gguf::Source& source = table.document.sources()[s];

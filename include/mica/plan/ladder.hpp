@@ -64,18 +64,36 @@ class Ladder {
       }
       if (chunk == least) break;
     }
-    return streamed(small, chunk, format::tile_tokens, most);
+    if (auto rung = streamed(small, chunk, format::tile_tokens, most)) return rung;
+    return shorter(small, format::tile_tokens,
+                   most);  // the ring of a small model takes more than its weights
+  }
+
+  /// The rung that needs the least memory: all that is free has given way. Any budget of its peak and more has a rung that fits. Cost: two plans.
+  [[nodiscard]] Rung least() {
+    Question small = with_small_elements(asked_);
+    if (free_.context) small.model.n_ctx = format::tile_tokens;
+    Rung least = planned(small);
+    if (!free_.weights) return least;
+    small.choice.weights = paging::Streamed<>::name;
+    if (free_.chunk) small.model.chunk = std::min(small.model.chunk, least_chunk);
+    Rung streamed = planned(std::move(small));
+    return streamed.plan.peak_bytes < least.plan.peak_bytes ? std::move(streamed) : std::move(least);
   }
 
  private:
-  [[nodiscard]] std::optional<Rung> at(Question question) {
-    give_weights_room<Families>(document_, question, budget_);
+  [[nodiscard]] Rung planned(Question question) {
     question.tokenizer_bytes = asked_.tokenizer_bytes;
     Plan plan = make_plan<Families>(document_, question);
     asked_.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];
-    n_ctx_ = std::max(n_ctx_, plan.n_ctx);
-    if (plan.peak_bytes > budget_) return std::nullopt;
-    return Rung{std::move(question), std::move(plan)};
+    return {std::move(question), std::move(plan)};
+  }
+  [[nodiscard]] std::optional<Rung> at(Question question) {
+    give_weights_room<Families>(document_, question, budget_);
+    Rung rung = planned(std::move(question));
+    n_ctx_ = std::max(n_ctx_, rung.plan.n_ctx);
+    if (rung.plan.peak_bytes > budget_) return std::nullopt;
+    return rung;
   }
   /// With so many tokens of context at least, and `most` at most.
   [[nodiscard]] std::optional<Rung> streamed(Question question, std::size_t chunk, std::size_t least,

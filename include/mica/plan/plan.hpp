@@ -9,11 +9,15 @@
 #include "mica/arch/lists.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/model/chosen.hpp"
+#include "mica/plan/sequences.hpp"
 #include "mica/text/tokenizer.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +38,7 @@ struct Question {
   std::size_t threads = 1;
   std::size_t tokens = 0;                             // how far the context will be filled; 0: to n_ctx
   std::optional<std::uint64_t> tokenizer_bytes = {};  // where an earlier plan of the file has counted them
+  Sequences sequences = {};
 };
 
 /// The answer.
@@ -41,7 +46,7 @@ struct Plan {
   budget::Accounts accounts;           // at the end of the run
   std::uint64_t peak_bytes = 0;        // the most at any moment
   std::size_t n_ctx = 0;               // tokens
-  std::size_t tokens = 0;              // tokens that the KV account holds
+  std::size_t tokens = 0;              // tokens that the KV account holds, of the first sequence
   std::size_t kv_bytes_per_token = 0;  // of layers that keep all tokens
   std::size_t kv_keep = 0;             // tokens that those hold at most; 0: as many as there are
   std::size_t kv_window_bytes = 0;     // of the others, at the full context
@@ -62,6 +67,32 @@ struct Workers {
   }
 };
 
+/// Fills a cache of a dry model up to so many tokens.
+template <class Model>
+void fill(Model& model, typename Model::Cache& cache, std::size_t tokens) {
+  const std::vector<text::TokenId> chunk(model.chunk());
+  while (cache.tokens < tokens) {
+    const std::size_t n = std::min(chunk.size(), tokens - cache.tokens);
+    const model::StepStatus status = model.step(cache, std::span(chunk).first(n));
+    MICA_CHECK(status == model::StepStatus::ok, budget, "a context of ", tokens,
+               " tokens: planning stopped after ", cache.tokens, ": ", model::text(status));
+  }
+}
+
+/// Caches of all sequences, filled.
+template <class Model>
+[[nodiscard]] std::vector<typename Model::Cache> filled_caches(Model& model, const Question& question,
+                                                               std::size_t tokens) {
+  const Sequences& sequences = question.sequences;
+  const std::size_t others = sequences.tokens == 0 ? tokens : std::min(sequences.tokens, tokens);
+  std::vector<typename Model::Cache> caches;
+  for (std::size_t i = 0; i < std::max<std::size_t>(sequences.count, 1); ++i) {
+    caches.push_back(model::make_chosen_cache(model, question.choice));
+    fill(model, caches.back(), i == 0 ? tokens : others);
+  }
+  return caches;
+}
+
 template <class Family>
 [[nodiscard]] Plan plan_family(const gguf::Document& document, const Question& question,
                                budget::Ledger& ledger) {
@@ -69,17 +100,10 @@ template <class Family>
   Workers workers{question.threads};
   const alloc::Counting allocator(ledger, budget::Account::weights);
   auto model = model::make_chosen<Dry>(document, workers, question.model, allocator, question.choice);
-  auto cache = model::make_chosen_cache(model, question.choice);
   Plan plan;
   plan.n_ctx = model.n_ctx();
   plan.tokens = question.tokens == 0 ? model.n_ctx() : std::min(question.tokens, model.n_ctx());
-  const std::vector<text::TokenId> chunk(model.chunk());
-  while (cache.tokens < plan.tokens) {
-    const std::size_t n = std::min(chunk.size(), plan.tokens - cache.tokens);
-    const model::StepStatus status = model.step(cache, std::span(chunk).first(n));
-    MICA_CHECK(status == model::StepStatus::ok, failed, "planning stopped after ", cache.tokens,
-               " tokens: ", model::text(status));
-  }
+  const auto caches = filled_caches(model, question, plan.tokens);
   plan.accounts = ledger.accounts();
   plan.kv_bytes_per_token = model.kv_bytes_per_tile() / format::tile_tokens;
   plan.kv_keep = model.kv_keep();

@@ -44,12 +44,13 @@ enum class StopReason : std::uint8_t {
   cancelled,
   context_full,
   no_memory,
+  write_failed,
   read_failed
 };
 
 [[nodiscard]] constexpr std::string_view name(StopReason reason) noexcept {
-  constexpr std::string_view names[] = {"end_of_text",  "length",    "stop_text",  "cancelled",
-                                        "context_full", "no_memory", "read_failed"};
+  constexpr std::string_view names[] = {"end_of_text",  "length",    "stop_text",    "cancelled",
+                                        "context_full", "no_memory", "write_failed", "read_failed"};
   return names[static_cast<std::size_t>(reason)];
 }
 
@@ -70,6 +71,8 @@ namespace detail {
       return StopReason::context_full;
     case model::StepStatus::no_memory:
       return StopReason::no_memory;
+    case model::StepStatus::write_failed:
+      return StopReason::write_failed;
     default:
       return StopReason::read_failed;
   }

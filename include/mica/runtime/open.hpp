@@ -11,6 +11,7 @@
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/huge.hpp"
 #include "mica/arch/any_of.hpp"
+#include "mica/budget/ceiling.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/exec/paced.hpp"
@@ -99,6 +100,22 @@ template <class Families = arch::All>
   return BasicModel<Families>(gguf::parse(bytes, name), options);
 }
 
+/// Bytes of the files of a document.
+[[nodiscard]] inline std::uint64_t file_bytes(const gguf::Document& document) {
+  std::uint64_t bytes = 0;
+  for (const gguf::Source& source : document.sources()) bytes += source.file() == nullptr ? 0 : source.size();
+  return bytes;
+}
+
+/// The budget that counts for a model. Of streamed weights the files are mapped as a whole, for rows of the embedding: that takes address space,
+/// where there is a limit of it, and no memory.
+[[nodiscard]] inline budget::Ceiling ceiling_of(const gguf::Document& document, const OpenOptions& options) {
+  budget::MemoryLimits limits = options.limits ? *options.limits : budget::memory_limits();
+  if (options.choice.weights == paging::Streamed<>::name && limits.address_space != limits.unlimited)
+    limits.address_space -= std::min(limits.address_space, file_bytes(document));
+  return budget::ceiling_of(options.memory_bytes, limits);
+}
+
 namespace detail {
 
 using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
@@ -112,7 +129,7 @@ template <class Families>
   numbers.chunk = options.chunk;
   numbers.logits_rows = options.logits_rows;
   numbers.log = options.log;
-  plan::Question question{numbers, options.choice, team.workers(), 0, 0};
+  plan::Question question{numbers, options.choice, team.workers(), 0, 0, options.sequences};
   const std::uint64_t left = ledger.left();
   const std::uint64_t process = plan::process_bytes(document);  // booked already, and part of every plan
   plan::give_weights_room<Families>(document, question, left + std::min(process, ~left));
@@ -125,6 +142,13 @@ template <class Families>
       },
       [choice](const T& transformer) { return model::make_chosen_cache(transformer, choice); });
   return *std::move(made);
+}
+
+/// The budget of a model, in bytes. A warning says when less than was asked for counts.
+[[nodiscard]] inline std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& options) {
+  const budget::Ceiling ceiling = ceiling_of(document, options);
+  if (ceiling.lowered()) options.log(LogLevel::warning, join("memory budget: ", budget::text(ceiling)));
+  return ceiling.bytes;
 }
 
 /// Books what is there already, or raises.
@@ -141,7 +165,7 @@ template <class Families>
 template <class Families>
 BasicModel<Families>::Parts::Parts(gguf::Document file, const OpenOptions& options)
     : document(std::move(file)),
-      ledger(options.memory_bytes == 0 ? budget::memory_limits().usable() : options.memory_bytes),
+      ledger(detail::budget_of(document, options)),
       process(detail::book_or_raise(ledger, budget::Account::process, plan::process_bytes(document))),
       header(detail::book_or_raise(ledger, budget::Account::tokenizer, document.resident_bytes())),
       tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata(), options.log))),
