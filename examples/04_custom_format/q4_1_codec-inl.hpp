@@ -11,11 +11,11 @@
 
 #include "q4_1.hpp"
 
+#if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
-#if MICA_VECTORS
 
 template <>
 struct Codec<lesson::IntegerQ4_1> {
@@ -42,9 +42,9 @@ struct Codec<lesson::IntegerQ4_1> {
   }
 };
 
-#endif  // MICA_VECTORS
 }  // namespace HWY_NAMESPACE
 }  // namespace MICA_ABI
 }  // namespace mica::kernel::highway
 HWY_AFTER_NAMESPACE();
+#endif  // MICA_VECTORS
 #endif
