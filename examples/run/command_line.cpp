@@ -129,10 +129,14 @@ CommandLine read_command_line(Flags& flags, std::span<const std::string> argumen
   return Reader(flags, arguments).read();
 }
 
-bool asks_for_json(std::span<char* const> arguments) {
-  const auto end = std::find(arguments.begin(), arguments.end(), std::string_view("--"));
-  return std::any_of(arguments.begin(), end,
-                     [](std::string_view word) { return word == "--json" || word == "--jsonl"; });
+ErrorForm error_form_of(std::span<char* const> arguments) {
+  ErrorForm form = ErrorForm::text;
+  for (const std::string_view word : arguments) {
+    if (word == "--") break;
+    if (word == "--json" && form == ErrorForm::text) form = ErrorForm::json;
+    if (word == "--jsonl") form = ErrorForm::jsonl;
+  }
+  return form;
 }
 
 }  // namespace mica::program

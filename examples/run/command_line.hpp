@@ -8,6 +8,7 @@
 #pragma once
 
 #include "flags.hpp"
+#include "report.hpp"
 
 #include <span>
 #include <string>
@@ -29,7 +30,7 @@ struct CommandLine {
 /// Stores nothing yet. Raises ErrorCode::usage for a flag that is not known, refused, or lacks its value.
 [[nodiscard]] CommandLine read_command_line(Flags& flags, std::span<const std::string> arguments);
 
-/// What `arguments` ask for before they are read: whether errors are JSON too.
-[[nodiscard]] bool asks_for_json(std::span<char* const> arguments);
+/// How errors are wanted, as far as `arguments` say before they are read.
+[[nodiscard]] ErrorForm error_form_of(std::span<char* const> arguments);
 
 }  // namespace mica::program

@@ -26,6 +26,7 @@ namespace mica::program {
 namespace {
 
 std::atomic<bool> stop_wanted{false};
+std::atomic<bool> something_printed{false};
 std::atomic<int> last_interrupt{0};    // its number
 std::atomic<int> last_termination{0};  // SIGTERM, SIGHUP
 std::atomic_flag faulted;
@@ -47,6 +48,7 @@ bool write_all(int descriptor, std::string_view text) {
 }
 
 void deliver(std::string_view text) {
+  if (!text.empty()) something_printed = true;
   if (write_all(STDOUT_FILENO, text)) return;
   if (errno == EPIPE) throw Stop{0, {}};  // the reader has seen enough
   raise(ErrorCode::failed, "stdout: writing failed: ", std::strerror(errno));
@@ -104,6 +106,8 @@ std::string_view variable(const char* name) {
 }  // namespace
 
 void print(std::string_view text) { deliver(printable(text)); }
+
+bool has_printed() noexcept { return something_printed; }
 
 DataOutput::DataOutput(const Options& options) {
   if (::isatty(STDOUT_FILENO) == 1 && !options.raw_output) filter_.emplace(colored(options, STDOUT_FILENO));

@@ -23,6 +23,8 @@ struct Options;
 /// bytes cannot be delivered; throws a Stop with 0 and no text when the
 /// reader of a pipe has left.
 void print(std::string_view text);
+/// Whether anything was to go to stdout.
+[[nodiscard]] bool has_printed() noexcept;
 
 /// Text of a model or a file on its way to stdout, in pieces: unchanged to a pipe or a file, through a
 /// TerminalFilter to a terminal, unless --raw-output says otherwise.

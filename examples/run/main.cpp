@@ -17,6 +17,7 @@
 #include <exception>
 #include <iterator>
 #include <new>
+#include <span>
 #include <string_view>
 #include <unistd.h>
 
@@ -75,8 +76,7 @@ std::terminate_handler former_terminate = nullptr;
 /// value, which allocates. The exception cannot be had there, and no function that allocates can be called.
 [[noreturn]] void on_terminate() noexcept {
   if (memory_refused) {
-    constexpr std::string_view text = "mica: out of memory\n";
-    static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
+    write_sequence("mica: out of memory\n");
     ::_exit(4);
   }
   former_terminate();
@@ -92,34 +92,39 @@ void watch_memory() {
   if (former_terminate == nullptr) former_terminate = std::set_terminate(on_terminate);
 }
 
-/// The verb's exit code, or that of what it threw. `json`: whether an error is an object on stdout too; known
-/// before the options are.
-int run_program(int argc, char** argv, bool& json) {
+/// How errors are wanted by flags, variables and the configuration file.
+ErrorForm error_form_of(const Options& options) {
+  if (options.jsonl || options.bench_format == BenchFormat::jsonl) return ErrorForm::jsonl;
+  const bool json = options.json || options.bench_format == BenchFormat::json;
+  return json ? ErrorForm::json : ErrorForm::text;
+}
+
+/// The verb's exit code. `form` is what the words say at first, and then what the options say.
+int run_program(int argc, char** argv, ErrorForm& form) {
   const Options options = parse(argc, argv);
-  const bool json_table =
-      options.bench_format == BenchFormat::json || options.bench_format == BenchFormat::jsonl;
-  json = options.json || options.jsonl || json_table;
+  form = error_form_of(options);
   return dispatch(options);
 }
 
+/// The exit code of the verb, or of what it threw.
 int code_of_program(int argc, char** argv) {
-  bool json = asks_for_json({argv + 1, argv + argc});
+  ErrorForm form = error_form_of(std::span<char* const>(argv + 1, argv + argc));
   try {
     try {
-      return run_program(argc, argv, json);
+      return run_program(argc, argv, form);
     } catch (const Stop& stop) {
-      if (stop.code != 0) return report_error(stop.code, stop.text, json, "mica ");
+      if (stop.code != 0) return report_error(stop.code, stop.text, form, "mica ");
       print(stop.text);
       return 0;
     }
   } catch (const Stop& stop) {  // the reader of a help text has left
     return stop.code;
   } catch (const Error& error) {
-    return report_error(exit_code(error.code()), error.message(), json);
+    return report_error(exit_code(error.code()), error.message(), form);
   } catch (const std::bad_alloc&) {
-    return report_error(4, "out of memory", json);
+    return report_error(4, "out of memory", ErrorForm::text);
   } catch (const std::exception& error) {
-    return report_error(1, error.what(), json);
+    return report_error(1, error.what(), form);
   }
 }
 

@@ -22,6 +22,7 @@ std::string_view type_of(int code) noexcept {
       return "unsupported";
     case 6:
       return "limit";
+    case 129:
     case 130:
       return "interrupted";
     default:
@@ -31,9 +32,9 @@ std::string_view type_of(int code) noexcept {
 
 }  // namespace
 
-int report_error(int code, std::string_view message, bool json, std::string_view before) {
+int report_error(int code, std::string_view message, ErrorForm form, std::string_view before) {
   if (!message.empty()) write_error_line(message, before);
-  if (!json) return code;
+  if (form == ErrorForm::text || (form == ErrorForm::json && has_printed())) return code;
   try {
     print(join("{\"error\":{\"code\":", code, ",\"type\":\"", type_of(code),
                "\",\"message\":", json_string(message.empty() ? type_of(code) : message), "}}\n"));

@@ -3,12 +3,16 @@
 // How an error is told: a sentence on stderr, and where JSON was asked for, an object on stdout too.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace mica::program {
 
-/// "mica: " and the message on stderr; with `json` also {"error":{"code":2,"type":"usage","message":"..."}}
-/// and an end of line on stdout. Answers the code.
-int report_error(int code, std::string_view message, bool json, std::string_view before = "mica: ");
+/// What was asked for. `json` is one object on stdout: an error after the answer was printed adds none.
+enum class ErrorForm : std::uint8_t { text, json, jsonl };
+
+/// Writes "mica: " and the message on stderr, and with another form than text also
+/// {"error":{"code":2,"type":"usage","message":"..."}} as a line on stdout. Answers the code.
+int report_error(int code, std::string_view message, ErrorForm form, std::string_view before = "mica: ");
 
 }  // namespace mica::program

@@ -62,7 +62,7 @@ TEST_CASE("what cannot be kept is refused") {
     CAPTURE(words);
     const Ran ran = complete({"--evict", words});
     CHECK(ran.code == 2);
-    CHECK_MESSAGE(has(ran.err, "mica: --evict: eviction"), ran.err);
+    CHECK_MESSAGE(has(ran.err, ": --evict: eviction"), ran.err);
   }
   CHECK(complete({"--on-full", "explode"}).code == 2);
   CHECK(complete({"-c", "1024", "--evict", "sinks:256", "-ctk", "kivi2", "-ctv", "kivi2"}).code == 5);
