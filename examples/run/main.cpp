@@ -93,7 +93,7 @@ void watch_memory() {
 }
 
 /// How errors are wanted by flags, variables and the configuration file.
-ErrorForm error_form_of(const Options& options) {
+ErrorForm error_form(const Options& options) {
   if (options.jsonl || options.bench_format == BenchFormat::jsonl) return ErrorForm::jsonl;
   const bool json = options.json || options.bench_format == BenchFormat::json;
   return json ? ErrorForm::json : ErrorForm::text;
@@ -102,7 +102,7 @@ ErrorForm error_form_of(const Options& options) {
 /// The verb's exit code. `form` is what the words say at first, and then what the options say.
 int run_program(int argc, char** argv, ErrorForm& form) {
   const Options options = parse(argc, argv);
-  form = error_form_of(options);
+  form = error_form(options);
   return dispatch(options);
 }
 
