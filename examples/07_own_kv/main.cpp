@@ -23,7 +23,7 @@ std::vector<float> logits_of(const mica::gguf::Document& document) {
   mica::Transformer<mica::arch::Llama, With...> model(document, executor, {.n_ctx = 512, .chunk = 16});
   auto cache = model.make_cache();
   std::vector<mica::text::TokenId> ids(16);
-  for (int step = 0; step < 20; ++step) {
+  for (std::size_t step = 0; step < 20; ++step) {
     for (std::size_t i = 0; i < 16; ++i)
       ids[i] = static_cast<mica::text::TokenId>(3 + (step * 16 + i) * 37 % 250);
     if (model.step(cache, ids) != mica::model::StepStatus::ok) std::abort();
