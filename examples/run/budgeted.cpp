@@ -10,6 +10,7 @@
 #include "mica/budget/size.hpp"
 #include "mica/fit/candidate.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace mica::program {
@@ -78,9 +79,9 @@ std::uint64_t peak_at_a_glance(const gguf::Document& document, plan::Question qu
 /// What weights that can leave memory may take beside those that cannot, for ends of blocks.
 constexpr std::uint64_t streaming_bytes = std::uint64_t{16} << 20;
 
-/// Under a governor weights that stay in memory can leave it later: they are streamed weights of which all stay. Experts are not packed then,
-/// so a model that has some keeps them where they are.
-/// needed: bytes of the same weights as they are, with all else.
+/// Under a governor weights that stay in memory can leave it later: they are streamed weights of which all stay.
+/// Experts are not packed then, so a model that has some keeps them where they are. needed: bytes of the same weights
+/// as they are, with all else.
 void let_weights_leave(const Options& options, const gguf::Document& document, std::uint64_t needed,
                        OpenOptions& open) {
   OpenOptions leaving = open;
@@ -195,7 +196,7 @@ void note_long_context(const Options& options, std::size_t n_ctx, const arch::Co
 
 std::string larger_context(const Options& options, const Model& model, std::size_t tokens) {
   plan::Question question = question_of(open_options(options));
-  question.model.n_ctx = round_up(tokens, format::tile_tokens);
+  question.model.n_ctx = std::min(round_up(tokens, format::tile_tokens), model::max_context);
   question.tokenizer_bytes = 0;  // nobody asks
   const plan::Plan plan = plan_run(model.document(), question);
   const std::size_t trained = plan.config.n_ctx_train;

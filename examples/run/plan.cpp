@@ -197,9 +197,7 @@ int plan(const Options& options) {
   const gguf::Document document = open_document(options);
   const OpenOptions open = open_options(options);
   const plan::Question question = question_of(open);
-  OpenOptions here = open;
-  here.memory_bytes.reset();
-  const std::uint64_t usable = budget_of(document, here), budget = open.memory_bytes.value_or(usable);
+  const std::uint64_t budget = open.memory_bytes ? *open.memory_bytes : budget_of(document, open);
   const plan::Plan plan = plan_within(document, question, budget);
   note_long_context(options, plan.n_ctx, plan.config);
   const bool fits = plan.peak_bytes <= budget;
@@ -216,12 +214,11 @@ int plan(const Options& options) {
   if (options.solve)
     ways = plan::ways(document, question, options.n_ctx != 0 ? plan.n_ctx : plan.config.n_ctx_train, budget);
   if (options.json) {
-    print(plan_json(
-        plan, question, budget, fits,
-        join(",\"expert_read_bytes\":", experts,
-             options.probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
-             ",\"usable_bytes\":", usable, speed_json(foretold), options.solve ? ways_json(ways) : "",
-             fits ? "" : rung_json(rung, least_rung(document, question, free)))));
+    print(plan_json(plan, question, budget, fits,
+                    join(",\"expert_read_bytes\":", experts,
+                         options.probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
+                         speed_json(foretold), options.solve ? ways_json(ways) : "",
+                         fits ? "" : rung_json(rung, least_rung(document, question, free)))));
   } else {
     print(plan_text(plan, budget));
     if (experts > 0) {

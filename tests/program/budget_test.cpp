@@ -104,7 +104,6 @@ TEST_CASE("--memory beyond what the machine has is lowered, and one line says so
   CHECK(has(ran.err, " leaves; "));
   const Ran plan = mica({"plan", model(), "-c", "64", "--memory", "999TiB", "--json"});
   CHECK(number(plan, "budget_bytes") == 999ULL << 40);  // of another machine, perhaps
-  CHECK(number(plan, "usable_bytes") < 999ULL << 40);
   CHECK(has(plan.err, " count in a run here"));
 }
 

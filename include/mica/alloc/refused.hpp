@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why an allocator refused bytes, for the sentence that a user reads: the budget, with its number, or the system below it.
+// Why an allocator refused bytes, for the sentence that a user reads: the budget, with its number, or the system
+// below it.
 #pragma once
 
 #include "mica/alloc/concept.hpp"
@@ -11,8 +12,8 @@
 
 namespace mica::alloc {
 
-/// "do not fit the memory budget of 6400000 bytes, of which 120 are left", or "were refused by the system" where the budget has room or there
-/// is none. Right after the refusal, before anything is given back.
+/// "do not fit the memory budget of 6400000 bytes, of which 120 are left", or "were refused by the system" where the
+/// budget has room or there is none. Call it right after the refusal, before anything is given back.
 template <Allocator A>
 [[nodiscard]] std::string refused(const A& allocator, std::uint64_t bytes) {
   const budget::Ledger* const ledger = ledger_of(allocator);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The number that counts: the budget that was asked for, or what the limits leave where that is less. Limits are read once, at the start of a
-// program or when a model is opened; plans, ledgers and messages take the number from there. Read again later, the limits would
-// count as used what the budget itself has been spent on.
+// The number that counts: the budget that was asked for, or what the limits leave where that is less. Limits are
+// read once, at the start of a program or when a model is opened; plans, ledgers and messages take the number from
+// there. Read again later, the limits would count as used what the budget itself has been spent on.
 #pragma once
 
 #include "mica/budget/limits.hpp"

@@ -57,8 +57,8 @@ class Spilled {
   [[nodiscard]] const SpillFailure* spill_failure() const noexcept { return failure_ ? &failure_ : nullptr; }
 
   // Specific to Spilled
-  /// resident: tokens that stay in memory, no fewer than a step needs. folder: io/spill_file.hpp. Raises ErrorCode::file where a context
-  /// that is longer needs a file and none can be made there.
+  /// resident: tokens that stay in memory, no fewer than a step needs. folder: io/spill_file.hpp.
+  /// Raises ErrorCode::file where a context that is longer needs a file and none can be made there.
   Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::size_t resident,
           std::string_view folder = {});
   /// Tokens that are in the file and not in memory.

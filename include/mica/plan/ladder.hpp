@@ -69,7 +69,8 @@ class Ladder {
                    most);  // the ring of a small model takes more than its weights
   }
 
-  /// The rung that needs the least memory: all that is free has given way. Any budget of its peak and more has a rung that fits. Cost: two plans.
+  /// The rung that needs the least memory: all that is free has given way. Any budget of its peak and more has a
+  /// rung that fits. Cost: two plans.
   [[nodiscard]] Rung least() {
     Question small = with_small_elements(asked_);
     if (free_.context) small.model.n_ctx = format::tile_tokens;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many contexts a model fills at the same time, and how far: each of them takes memory for its keys and values. What caches may share
-// is counted for each.
+// How many contexts a model fills at the same time, and how far: each of them takes memory for its keys and values.
+// What caches may share is counted for each.
 #pragma once
 
 #include <cstddef>

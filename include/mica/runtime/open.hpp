@@ -107,8 +107,8 @@ template <class Families = arch::All>
   return bytes;
 }
 
-/// The budget that counts for a model. Of streamed weights the files are mapped as a whole, for rows of the embedding: that takes address space,
-/// where there is a limit of it, and no memory.
+/// The budget that counts for a model. Of streamed weights the files are mapped as a whole, for rows of the embedding:
+/// that takes address space, where there is a limit of it, and no memory.
 [[nodiscard]] inline budget::Ceiling ceiling_of(const gguf::Document& document, const OpenOptions& options) {
   budget::MemoryLimits limits = options.limits ? *options.limits : budget::memory_limits();
   if (options.choice.weights == paging::Streamed<>::name && limits.address_space != limits.unlimited)

@@ -20,7 +20,8 @@ struct OpenOptions {
   std::size_t chunk = 512;      // tokens of one step at most
   std::size_t logits_rows = 1;  // rows of logits computed at a time
   std::size_t threads = 0;      // 0: what affinity and the CPU quota allow
-  /// The budget. Where limits of the process or of the machine leave less, that counts, with a warning; empty: what they leave.
+  /// The budget. Where limits of the process or of the machine leave less, that counts, with a warning; empty: what
+  /// they leave.
   std::optional<std::uint64_t> memory_bytes = {};
   std::optional<budget::MemoryLimits> limits = {};  // read before; empty: read when the model is opened
   plan::Sequences sequences = {};  // sessions at once: streamed weights leave memory for the contexts of all
