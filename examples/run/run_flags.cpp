@@ -123,7 +123,8 @@ void running(Flags& flags, Options& o) {
                 });
   element(
       flags, "-ctk,--cache-type-k", o.choice.cache_type_k,
-      "keys: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl; by age: kivi4 kivi2 RECENT:OLD",
+      "keys: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl, the last six with _rotated or "
+      "_plain behind them too; by age: kivi4 kivi2 RECENT:OLD",
       [](const std::string& name, const std::string&) { static_cast<void>(kv::AnyElements<>(name, "F16")); })
       .marks(o.elements_given);
   element(

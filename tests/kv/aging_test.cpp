@@ -40,7 +40,7 @@ std::vector<float> random(std::size_t n, std::uint64_t seed) {
 TEST_CASE("names say which element old tokens have") {
   CHECK(names(kv::AnyElements<>("f16", "q8_0")) == "F16/Q8_0 F16/Q8_0 0");
   CHECK(names(kv::AnyElements<>("kivi2", "KIVI4")) == "F16/F16 KIVI2/KIVI4 128");
-  CHECK(names(kv::AnyElements<>("f16:q4_0", "q8_0:kivi2", 40)) == "F16/Q8_0 Q4_0/KIVI2 40");
+  CHECK(names(kv::AnyElements<>("f16:q4_0", "q8_0:kivi2", 40)) == "F16/Q8_0 Q4_0_ROTATED/KIVI2 40");
   CHECK(names(kv::AnyElements<>("kivi4", "q8_0", 0)) == "F16/Q8_0 KIVI4/Q8_0 1");
   CHECK(names(kv::AnyElements<>("q8_0:q8_0", "f16:f16", 40)) == "Q8_0/F16 Q8_0/F16 0");
   CHECK(names(kv::Aging<format::F16, format::KIVI2>()) == "F16/F16 KIVI2/KIVI2 128");
@@ -48,7 +48,7 @@ TEST_CASE("names say which element old tokens have") {
   CHECK(names(Pairs(64)) == "F16/Q8_0 KIVI4/Q8_0 64");
   CHECK(kv::key_name(Pairs()) == "F16:KIVI4");
   CHECK(kv::value_name(Pairs()) == "Q8_0");
-  CHECK(kv::value_name(kv::AnyElements<>("kivi2", "q8_0:q4_s")) == "Q8_0:Q4_S");
+  CHECK(kv::value_name(kv::AnyElements<>("kivi2", "q8_0:q4_s")) == "Q8_0:Q4_S_ROTATED");
   CHECK(kv::key_name(kv::Fixed<format::F16>()) == "F16");
 }
 

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,16 @@ std::string names(const E& elements) {
   out += '/';
   elements.visit_values([&](auto type) { out += decltype(type)::type::name; });
   return out;
+}
+
+/// Whether a name means this element, for keys.
+template <class E>
+bool has_keys(const char* name) {
+  bool same = false;
+  kv::AnyElements<>(name, "F16").visit_keys([&](auto type) {
+    same = std::is_same_v<typename decltype(type)::type, E>;
+  });
+  return same;
 }
 
 /// The largest difference that an element may make of x, in a head whose largest magnitude is 4.
@@ -69,13 +80,71 @@ TEST_CASE("elements are chosen by name, keys and values apart, in either case of
   CHECK(names(kv::AnyElements<>()) == "F16/F16");
   CHECK(names(kv::AnyElements<>("q8_0", "F32")) == "Q8_0/F32");
   CHECK(names(kv::AnyElements<>("Bf16", "f16")) == "BF16/F16");
-  CHECK(names(kv::AnyElements<>("q4_0", "q4_0_plain")) == "Q4_0/Q4_0_PLAIN");
-  CHECK(names(kv::AnyElements<>("iq4_nl", "q5_1")) == "IQ4_NL/Q5_1");
+  CHECK(names(kv::AnyElements<>("q4_0_rotated", "q4_0_plain")) == "Q4_0_ROTATED/Q4_0_PLAIN");
   CHECK(std::is_same_v<kv::ElementsOf<format::Rotated<format::Q4_0>>,
                        kv::Fixed<format::Rotated<format::Q4_0>>>);
   CHECK(names(kv::Fixed<format::F32, format::Q8_0>()) == "F32/Q8_0");
   CHECK(names(kv::ElementsOf<format::Q8_0>()) == "Q8_0/Q8_0");
   CHECK(std::is_same_v<kv::ElementsOf<kv::AnyElements<>>, kv::AnyElements<>>);
+}
+
+TEST_CASE(
+    "a bare name of four to six bits is the form that loses less on real weights; both forms have names") {
+  CHECK(has_keys<format::Plain<format::Q5_1>>("q5_1"));
+  CHECK(has_keys<format::Rotated<format::Q5_0>>("q5_0"));
+  CHECK(has_keys<format::Plain<format::Q4_1>>("q4_1"));
+  CHECK(has_keys<format::Rotated<format::Q4_0>>("q4_0"));
+  CHECK(has_keys<format::Rotated<format::Q4_S>>("q4_s"));
+  CHECK(has_keys<format::Plain<format::IQ4_NL>>("iq4_nl"));
+  std::size_t blocks = 0;
+  format::AllKv::for_each([&](auto type) {
+    using E = typename decltype(type)::type;
+    CHECK(has_keys<E>(std::string(E::name).c_str()));
+    if constexpr (format::is_block_element<E>) {
+      ++blocks;
+      CAPTURE(E::name);
+      CHECK(E::name == std::string(E::Format::name) + (E::rotated ? "_ROTATED" : "_PLAIN"));
+      using Other =
+          format::BlockElement<typename E::Format, !E::rotated>;  // memory does not depend on the form
+      for (const std::size_t head_dim : {8u, 64u, 80u, 256u}) {
+        CHECK(E::key_tile_bytes(head_dim) == Other::key_tile_bytes(head_dim));
+        CHECK(E::value_tile_bytes(head_dim) == Other::value_tile_bytes(head_dim));
+      }
+    }
+  });
+  CHECK(blocks == 12);
+}
+
+TEST_CASE("bare names agree with the stored measurement of a real model") {
+  std::ifstream in(std::string(MICA_SOURCE) + "/bench/results/kv-rotation.json");
+  REQUIRE(in.good());
+  std::size_t compared = 0;
+  for (std::string line; std::getline(in, line);) {
+    const auto says = [&](const std::string& words) { return line.find(words) != line.npos; };
+    if (!says("\"model\": \"gemma-3-270m") || !says("\"part\": \"both\"")) continue;
+    format::AllKv::for_each([&](auto type) {
+      using E = typename decltype(type)::type;
+      if constexpr (format::is_block_element<E>) {
+        const std::string name(E::Format::name);
+        if (!says("\"format\": \"" + name + "\"")) return;
+        CAPTURE(name);
+        ++compared;  // once for each form
+        CHECK(has_keys<E>(name.c_str()) == (E::rotated != says("\"less\": \"plain\"")));
+      }
+    });
+  }
+  CHECK(compared == 12);
+}
+
+TEST_CASE("files have full names, and a bare one in a file means rotated heads") {
+  CHECK(kv::key_name(kv::AnyElements<>("q4_0", "f16")) == "Q4_0_ROTATED");
+  CHECK(kv::value_name(kv::AnyElements<>("f16", "iq4_nl")) == "IQ4_NL_PLAIN");
+  CHECK(kv::saved_name("IQ4_NL") == "IQ4_NL_ROTATED");
+  CHECK(kv::saved_name("IQ4_NL_PLAIN") == "IQ4_NL_PLAIN");
+  CHECK(kv::saved_name("F16:Q5_1") == "F16:Q5_1_ROTATED");
+  CHECK(kv::saved_name("Q5_1:KIVI2") == "Q5_1_ROTATED:KIVI2");
+  for (const char* const same : {"F16", "Q8_0", "F16:KIVI4", "", "?", "a:b:c"})
+    CHECK(kv::saved_name(same) == same);
 }
 
 TEST_CASE("blocks take the bytes of their formats where heads are whole blocks wide") {
@@ -125,7 +194,9 @@ TEST_CASE("a rotation is undone by itself, keeps dot products, and spreads what 
 TEST_CASE("a name that is no element is refused with the known ones") {
   const Error keys = refusal([] { return kv::AnyElements<>("f15", "f16"); });
   CHECK(keys.code() == ErrorCode::usage);
-  CHECK(mentions(keys, "'f15' for keys", "F16 Q8_0 F32 BF16 Q5_1 Q5_0 Q4_1 Q4_0 Q4_S IQ4_NL Q5_1_PLAIN"));
+  CHECK(mentions(
+      keys, "'f15' for keys",
+      "F16 Q8_0 F32 BF16 Q5_1_ROTATED Q5_0 Q4_1_ROTATED Q4_0 Q4_S IQ4_NL_ROTATED Q5_1 Q5_0_PLAIN Q4_1"));
   CHECK(mentions(refusal([] { return kv::AnyElements<>("f16", "q4_k"); }),
                  "'q4_k' for values"));  // a format, no element
   CHECK(mentions(refusal([] { return kv::AnyElements<TypeList<format::F32>>("F32", "F16"); }),

@@ -165,6 +165,26 @@ struct Saved {
   std::string path = folder.path("session");
 };
 
+/// The same session whose file names its elements by bare names.
+void write_with_names(const std::string& path, const std::string& to, const std::string& name) {
+  const kv::SnapshotReader in(path);
+  kv::SnapshotInfo info = in.info();
+  info.keys = info.values = name;
+  kv::SnapshotWriter out(to, info);
+  std::vector<std::byte> bytes;
+  for (std::size_t layer = 0; layer < info.layers.size(); ++layer) {
+    for (std::size_t page = 0; page < out.layout().pages(); ++page) {
+      auto block = in.page(layer, page);
+      bytes.resize(out.layout().page(layer, page).bytes);
+      block.read(bytes);
+      block.check();
+      out.write(bytes);
+      out.end_block();
+    }
+  }
+  out.commit();
+}
+
 }  // namespace
 
 TEST_CASE("a saved session goes on in another process, from every storage in every other one") {
@@ -294,6 +314,28 @@ TEST_CASE("a session of another model, of other elements or longer than the cont
   CHECK(mentions(refused(saved.model_with({.n_ctx = 80})), "90 tokens; the context has room for 80"));
   auto same = saved.model_with({.chunk = 8, .n_ctx = 95});
   CHECK(Session<AnyModel>::open(same, saved.path).tokens().size() == 90);
+}
+
+TEST_CASE("a bare name of a block format in a file means rotated heads") {
+  const TinyModel tiny{Recipe{}};
+  exec::Team team(1);
+  const TemporaryFolder folder;
+  const std::string path = folder.path("session"), bare = folder.path("bare");
+  auto rotated =
+      open_as<arch::Llama>(tiny.document(), team, {.keys = "q4_0_rotated", .values = "q4_0_rotated"});
+  {
+    Session<AnyModel> session(rotated);
+    REQUIRE(session.feed(random_ids(90, 67)) == StepStatus::ok);
+    session.save(path);
+  }
+  CHECK(kv::SnapshotReader(path).info().keys == "Q4_0_ROTATED");
+  write_with_names(path, bare, "Q4_0");
+  auto whole = Session<AnyModel>::open(rotated, path), opened = Session<AnyModel>::open(rotated, bare);
+  const Ids next = random_ids(5, 67, 3);
+  CHECK(same_bits(logits_after(opened, next), logits_after(whole, next)));
+  auto other = open_as<arch::Llama>(tiny.document(), team, {.keys = "q8_0", .values = "q4_0_rotated"});
+  CHECK(mentions(test::refusal([&] { return Session<AnyModel>::open(other, bare); }),
+                 "keys in Q4_0_ROTATED; this one has Q8_0"));
 }
 
 TEST_CASE("a full disk is an error, and the old file stays") {

@@ -36,10 +36,10 @@ namespace mica::format {
 
 namespace detail {
 
-/// "Q4_0" and "_PLAIN" in one string.
-template <class F>
-inline constexpr auto plain_name = [] {
-  constexpr std::string_view behind = "_PLAIN";
+/// "Q4_0" and "_ROTATED" or "_PLAIN" in one string.
+template <class F, bool rotates>
+inline constexpr auto element_name = [] {
+  constexpr std::string_view behind = rotates ? "_ROTATED" : "_PLAIN";
   std::array<char, F::name.size() + behind.size()> out{};
   std::copy(F::name.begin(), F::name.end(), out.begin());
   std::copy(behind.begin(), behind.end(), out.begin() + F::name.size());
@@ -54,8 +54,8 @@ struct BlockElement {
   using Format = F;
   using Block = typename F::Block;
   static constexpr bool rotated = rotates;
-  static constexpr std::string_view name =
-      rotates ? F::name : std::string_view(detail::plain_name<F>.data(), detail::plain_name<F>.size());
+  static constexpr std::string_view name = {detail::element_name<F, rotates>.data(),
+                                            detail::element_name<F, rotates>.size()};
   static constexpr std::size_t block_size = 32;
   static constexpr bool five_bits = requires(Block block) { block.high; };
   static constexpr bool has_minima = requires(Block block) { block.m; };
@@ -226,11 +226,11 @@ void BlockElement<F, rotates>::load(const std::byte* tile, std::size_t slot, std
   if constexpr (rotates) rotate(out, head_dim, out);
 }
 
-/// Keys and values in blocks of F, of heads that are rotated before: what the name of F means to a cache.
+/// Keys and values in blocks of F, of heads that are rotated before: "F_ROTATED".
 template <class F>
 using Rotated = BlockElement<F, true>;
 
-/// The same of heads as they are.
+/// The same of heads as they are: "F_PLAIN". Which of the two the bare name means: kv/elements.hpp.
 template <class F>
 using Plain = BlockElement<F, false>;
 
@@ -240,7 +240,7 @@ template <class F, bool rotates>
 inline constexpr bool is_block_element<BlockElement<F, rotates>> = true;
 
 static_assert(KvElement<Rotated<Q4_0>> && KvElement<Plain<Q5_1>>);
-static_assert(Rotated<Q4_0>::name == "Q4_0" && Plain<Q4_0>::name == "Q4_0_PLAIN");
+static_assert(Rotated<Q4_0>::name == "Q4_0_ROTATED" && Plain<Q4_0>::name == "Q4_0_PLAIN");
 static_assert(!Plain<Q4_0>::five_bits && !Plain<Q4_0>::has_minima && Plain<Q5_1>::five_bits &&
               Plain<Q5_1>::has_minima);
 

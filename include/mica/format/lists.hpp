@@ -50,7 +50,7 @@ using All = TypeList<Q4_K, Q6_K, Q8_0, Q5_K, Q4_0, Q3_K, Q2_K, F32, F16, BF16, I
 using Encodable = TypeList<Q4_K, Q6_K, Q8_0, Q5_K, Q4_0, Q3_K, Q2_K, F32, F16, BF16, IQ4_XS, IQ4_NL, Q5_0,
                            Q5_1, Q4_1, MXFP4, TQ1_0, TQ2_0, Q1_0, Q2_0, NF4>;
 
-/// Every KV element. Below six bits heads are rotated before they are stored; Plain elements leave that out.
+/// Every KV element. Those of four to six bits store heads rotated or as they are.
 using AllKv =
     TypeList<F16, Q8_0, F32, BF16, Rotated<Q5_1>, Rotated<Q5_0>, Rotated<Q4_1>, Rotated<Q4_0>, Rotated<Q4_S>,
              Rotated<IQ4_NL>, Plain<Q5_1>, Plain<Q5_0>, Plain<Q4_1>, Plain<Q4_0>, Plain<Q4_S>, Plain<IQ4_NL>>;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which element keys and values have: fixed by types, or chosen by name at run time. Kernels are visited once per call,
-// keys and values apart, so that choices add up instead of multiplying. Elements that change with age: kv/aging.hpp.
+// Which element keys and values have: fixed by types, or chosen by name at run time. Kernels are visited once per
+// call, keys and values apart, so that choices add up instead of multiplying. Elements that change with age:
+// kv/aging.hpp.
+//
+// Names: an element's own, such as Q8_0, Q4_0_ROTATED, Q4_0_PLAIN; and the bare name of a block format, Q4_0, for
+// one of its two forms. Files have own names, so that another choice here changes no file.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -77,13 +81,53 @@ namespace detail {
                     [&](char x, char y) { return upper(x) == upper(y); });
 }
 
-/// The place of an element in a list; its size when the list has none of that name.
+/// Whether the bare name of F means rotated heads. It means the form that loses less on the weights of a real
+/// model where that is beyond the interval of the measurement, else rotated heads (docs/kv.md,
+/// bench/results/kv-rotation.json).
+template <class F>
+inline constexpr bool rotated_by_name = true;
+template <>
+inline constexpr bool rotated_by_name<format::Q5_1> = false;
+template <>
+inline constexpr bool rotated_by_name<format::Q4_1> = false;
+template <>
+inline constexpr bool rotated_by_name<format::IQ4_NL> = false;
+
+/// Whether the bare name of a format means this element.
+template <class E>
+inline constexpr bool has_bare_name = false;
+template <class F, bool rotates>
+inline constexpr bool has_bare_name<format::BlockElement<F, rotates>> = rotates == rotated_by_name<F>;
+
+/// The shortest name of an element: the bare one of its format where it has that, else its full name.
+template <class E>
+[[nodiscard]] constexpr std::string_view short_name() noexcept {
+  if constexpr (has_bare_name<E>) {
+    return E::Format::name;
+  } else {
+    return E::name;
+  }
+}
+
+/// The short names of a list, for messages.
+template <class List>
+[[nodiscard]] std::string short_names() {
+  std::string out;
+  List::for_each([&](auto type) {
+    if (!out.empty()) out += ' ';
+    out += short_name<typename decltype(type)::type>();
+  });
+  return out;
+}
+
+/// The place of an element in a list, by its full name or its short one; the size of the list when none has it.
 template <class List>
 [[nodiscard]] std::size_t place_of(std::string_view name) noexcept {
   std::size_t place = 0;
   bool found = false;
   List::for_each([&](auto type) {
-    found = found || same_name(decltype(type)::type::name, name);
+    using E = typename decltype(type)::type;
+    found = found || same_name(E::name, name) || same_name(short_name<E>(), name);
     place += found ? 0 : 1;
   });
   return place;
@@ -119,6 +163,7 @@ struct ElementPair {
 ///   "Q8_0"         for all tokens
 ///   "F16:Q4_0"     F16 for recent tokens, Q4_0 for old ones
 ///   "KIVI2"        of Tiles: "F16:KIVI2"
+///   "Q4_0_PLAIN"   heads as they are; "Q4_0_ROTATED" rotated, and "Q4_0" whichever of the two it stands for
 template <class List = format::AllKv, class Tiles = format::TileKv>
 class AnyElements {
  public:
@@ -161,8 +206,8 @@ class AnyElements {
     const bool alone = !aging && old >= List::size;  // of tiles: recent tokens are in F16
     const std::size_t recent = detail::place_of<List>(alone ? "F16" : name.substr(0, colon));
     MICA_CHECK(old < Olds::size && recent < List::size, usage, "KV element '", escaped(name), "' for ", what,
-               ": not known; choose one of ", format::names<List>(), ", RECENT:OLD with two of them",
-               Tiles::size == 0 ? "" : ", or for old tokens one of ", format::names<Tiles>());
+               ": not known; choose one of ", detail::short_names<List>(), ", RECENT:OLD with two of them",
+               Tiles::size == 0 ? "" : ", or for old tokens one of ", detail::short_names<Tiles>());
     return {recent, old};
   }
 
@@ -205,7 +250,7 @@ template <KvElements E>
 
 namespace detail {
 
-/// "F16", or "F16:KIVI2" where old tokens have another element.
+/// "F16", or "F16:KIVI2" where old tokens have another element. Full names.
 template <class Visit, class VisitOld>
 [[nodiscard]] std::string name_of(Visit&& visit, VisitOld&& visit_old) {
   std::string now, old;
@@ -216,7 +261,7 @@ template <class Visit, class VisitOld>
 
 }  // namespace detail
 
-/// What the keys are in, as command lines spell it.
+/// What the keys are in, by full names, as files of sessions have it.
 template <KvElements E>
 [[nodiscard]] std::string key_name(const E& elements) {
   const auto now = [&](auto f) { elements.visit_keys(f); };
@@ -234,6 +279,24 @@ template <KvElements E>
   } else {
     return detail::name_of(now, now);
   }
+}
+
+/// The full names of the elements that a file of a session names: "F16:Q4_0_ROTATED" for "F16:Q4_0". There a bare
+/// name of a block format means rotated heads, whatever it means on a command line.
+[[nodiscard]] inline std::string saved_name(std::string_view name) {
+  const auto full = [](std::string_view one) {
+    std::string out(one);
+    format::AllKv::for_each([&](auto type) {
+      using E = typename decltype(type)::type;
+      if constexpr (format::is_block_element<E>) {
+        if (E::rotated && E::Format::name == one) out = E::name;
+      }
+    });
+    return out;
+  };
+  const std::size_t colon = name.find(':');
+  return colon == name.npos ? full(name)
+                            : join(full(name.substr(0, colon)), ":", full(name.substr(colon + 1)));
 }
 
 static_assert(KvElements<Fixed<format::F16>> && AgingElements<AnyElements<>>);

@@ -83,8 +83,9 @@ void BasicTransformer<F, P>::check_saved(const kv::SnapshotReader& in) const {
                needed, "; ", way_out);
   };
   same("was saved with a model of the family", saved.arch, own.arch, "use that model, or another file");
-  same("was saved with keys in", saved.keys, own.keys, "use -ctk with that, or another file");
-  same("was saved with values in", saved.values, own.values, "use -ctv with that, or another file");
+  same("was saved with keys in", kv::saved_name(saved.keys), own.keys, "use -ctk with that, or another file");
+  same("was saved with values in", kv::saved_name(saved.values), own.values,
+       "use -ctv with that, or another file");
   MICA_CHECK(saved.model == own.model, usage, in.path(), ": was saved with another model of the family ",
              own.arch, ", which has other tensors; use that model, or another file");
   same("was saved with rotations of checksum", saved.positions, own.positions,
