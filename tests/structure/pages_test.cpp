@@ -72,8 +72,8 @@ void for_each_path(std::string_view line, F&& f) {
 
 /// Names that stand for others, files of other projects, files of a user, files that a build or a run makes.
 bool stands_for_another(std::string_view path) {
-  constexpr std::array known = {"llama.cpp", "ik_llama.cpp", "my_format.hpp", "my_codec-inl.hpp",
-                                "examples/run/embedded.cpp"};
+  constexpr std::array known = {"llama.cpp",     "ik_llama.cpp",     "gemma.cpp",
+                                "my_format.hpp", "my_codec-inl.hpp", "examples/run/embedded.cpp"};
   for (const std::string_view each : known) {
     if (path == each) return true;
   }
