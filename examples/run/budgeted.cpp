@@ -68,29 +68,24 @@ std::string least_text(const gguf::Document& document, const plan::Question& que
 /// What opening takes for each piece of a vocabulary, taken as twice what tables of tokenizers were found to take.
 constexpr std::uint64_t estimated_piece_bytes = 128;
 
-/// What the question needs, with an estimate above the bytes of a tokenizer: to make one, only to count, is slow.
-std::uint64_t peak_at_a_glance(const gguf::Document& document, plan::Question question) {
+/// An estimate above the bytes of a tokenizer: to make one, only to count, is slow.
+std::uint64_t estimated_tokenizer_bytes(const gguf::Document& document) {
   const auto pieces = document.metadata().get<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
-  question.tokenizer_bytes =
-      document.resident_bytes() + estimated_piece_bytes * (pieces ? pieces->size() : 0);
-  return plan_run(document, question).peak_bytes;
+  return document.resident_bytes() + estimated_piece_bytes * (pieces ? pieces->size() : 0);
 }
 
-/// What weights that can leave memory may take beside those that cannot, for ends of blocks.
-constexpr std::uint64_t streaming_bytes = std::uint64_t{16} << 20;
-
 /// Under a governor weights that stay in memory can leave it later: they are streamed weights of which all stay.
-/// Experts are not packed then, so a model that has some keeps them where they are. needed: bytes of the same weights
-/// as they are, with all else.
-void let_weights_leave(const Options& options, const gguf::Document& document, std::uint64_t needed,
+/// Experts are not packed then, so a model that has some keeps them where they are. The question is that of the run,
+/// with the bytes of its tokenizer.
+void let_weights_leave(const Options& options, const gguf::Document& document, plan::Question question,
                        OpenOptions& open) {
+  if (options.governor != "on" || options.weights_given ||
+      open.choice.weights != paging::Resident<>::name || document.sources().front().file() == nullptr ||
+      arch::AnyOf<arch::All>::config(document).most_experts() != 0)
+    return;
   OpenOptions leaving = open;
-  leaving.choice.weights = paging::Streamed<>::name;
-  const std::uint64_t budget = budget_of(document, leaving);
-  const bool may = options.governor == "on" && !options.weights_given && needed <= budget &&
-                   budget - needed >= streaming_bytes && open.choice.weights == paging::Resident<>::name;
-  if (!may || document.sources().front().file() == nullptr) return;
-  if (arch::AnyOf<arch::All>::config(document).most_experts() == 0)
+  leaving.choice.weights = question.choice.weights = paging::Streamed<>::name;
+  if (plan_run(document, question).peak_bytes <= budget_of(document, leaving))
     open.choice.weights = leaving.choice.weights;
 }
 
@@ -162,9 +157,10 @@ void make_it_fit(const Options& options, const gguf::Document& document, OpenOpt
   plan::Question asked = question_of(open);
   if (!planned) {
     asked.tokens = plan::least_tokens;
-    const std::uint64_t peak =
-        file_bytes(document) < budget / 4 * 3 ? peak_at_a_glance(document, asked) : budget;
-    if (peak < budget) return let_weights_leave(options, document, peak, open);
+    plan::Question roughly = asked;
+    roughly.tokenizer_bytes = estimated_tokenizer_bytes(document);
+    if (file_bytes(document) < budget / 4 * 3 && plan_run(document, roughly).peak_bytes < budget)
+      return let_weights_leave(options, document, std::move(roughly), open);
   }
   const plan::Freedom free = freedom_of(options);
   const auto rung = first_rung(document, asked, open, free);
@@ -177,7 +173,9 @@ void make_it_fit(const Options& options, const gguf::Document& document, OpenOpt
   open.n_ctx = rung->question.model.n_ctx;
   open.choice = rung->question.choice;
   open.chunk = rung->question.model.chunk;
-  let_weights_leave(options, document, rung->plan.peak_bytes, open);
+  plan::Question fitted = rung->question;
+  fitted.tokenizer_bytes = rung->plan.accounts[budget::Account::tokenizer];
+  let_weights_leave(options, document, std::move(fitted), open);
 }
 
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open) {
