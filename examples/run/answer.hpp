@@ -34,18 +34,18 @@ class Answerer {
   /// Feeds the prompt, prints the answer, and returns the exit code. An answer ends where stdout takes no
   /// more of it.
   int answer(Session<AnyModel>& session, std::span<const TokenId> prompt);
-  /// Whether stdout took less than all.
+  /// Whether stdout did not take everything.
   [[nodiscard]] bool undelivered() const noexcept { return undelivered_ != nullptr; }
-  /// Raises what print() did, for after a session is saved. After SIGHUP and SIGTERM, which end the program
-  /// anyway, nothing.
+  /// Raises the error of print() again; call it after a session is saved. Raises nothing after SIGHUP and
+  /// SIGTERM, which end the program anyway.
   void raise_undelivered() const;
 
-  /// Nobody will ask for a while: where memory is short, the session's keys and values leave it, if their storage has a file.
+  /// The session will wait: where memory is short, its keys and values leave it, if their storage has a file.
   void rest(Session<AnyModel>& session);
 
-  /// Whether the line with timings follows each answer; it does unless somebody says otherwise.
+  /// Whether the line with timings follows each answer; the default is true.
   void show_timings(bool shown) noexcept { timings_shown_ = shown; }
-  /// Whether a terminal shows how much of a prompt is read; not where the cursor is behind text of the same
+  /// Whether a terminal shows how much of a prompt is read. False if the cursor is behind text of the same
   /// line.
   void show_reading_line(bool shown) noexcept { reading_shown_ = shown; }
   /// Options of the sampler from the next answer on. Raises ErrorCode::usage for what is out of range.
@@ -69,7 +69,7 @@ class Answerer {
  private:
   int read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
   void check_room(const Session<AnyModel>& session, std::size_t prompt);
-  /// False when nobody takes it.
+  /// False when stdout takes no more.
   [[nodiscard]] bool show(std::string_view piece);
   void show_end();
   /// Says on the terminal how much of the prompt is read; takes the line away with the last token of it.

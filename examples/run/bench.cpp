@@ -104,7 +104,7 @@ std::vector<Test> tests_of(const Options& options) {
   return tests;
 }
 
-/// How many sequences there are, and the most that those beside the first one hold.
+/// The number of sequences, and the max tokens of those beside the first one.
 plan::Sequences sequences_of(const std::vector<Test>& tests) {
   plan::Sequences sequences;
   for (const Test& test : tests) {
@@ -139,7 +139,7 @@ class Bench {
     std::iota(rows_.begin(), rows_.end(), std::size_t{0});
   }
 
-  /// One run to warm up, then the repetitions; seconds is empty when somebody interrupts.
+  /// One run to warm up, then the repetitions; seconds is empty after an interrupt.
   [[nodiscard]] Result run(const Test& test) {
     Result result{test, {}, time_now()};
     const std::size_t middle = test.n_depth + (test.n_prompt + test.n_gen) / 2;
@@ -224,8 +224,8 @@ struct Subject {
   std::size_t threads = 0;
 };
 
-/// The name of what the file says it is, such as Q4_K_M; else of the type that holds most of its bytes. A statement that no tensor bears out
-/// counts for nothing.
+/// The type that the file states, such as Q4_K_M; else the type that holds most of its bytes. A statement that fits no tensor
+/// is ignored.
 std::string main_type(const gguf::Document& document) {
   const auto type = document.metadata().get<std::uint32_t>("general.file_type");
   if (const auto recipe = type ? quantize::find_recipe(join(*type)) : std::nullopt) {

@@ -41,7 +41,7 @@ std::string ways_out(const gguf::Document& document, const plan::Question& quest
   return text.empty() ? streamed_way_out(document, question, n_ctx, budget) : text;
 }
 
-/// "weights 2.5 KiB, kv 111.2 MiB at 4096 tokens, ...": every account that holds something, and what only loading takes.
+/// "weights 2.5 KiB, kv 111.2 MiB at 4096 tokens, ...": every account that is not 0, and memory that only loading takes.
 std::string parts_text(const plan::Question& question, const plan::Plan& plan) {
   std::string text;
   const auto add = [&](std::string_view name, std::uint64_t bytes) {
@@ -57,7 +57,7 @@ std::string parts_text(const plan::Question& question, const plan::Plan& plan) {
   return text;
 }
 
-/// "Runs from --memory 201.3MiB on, with 16 tokens of context": nothing after the size where all is as asked.
+/// "Runs from --memory 201.3MiB on, with 16 tokens of context": no "with" if nothing must change.
 std::string least_text(const gguf::Document& document, const plan::Question& question, plan::Freedom free) {
   const plan::Rung least = least_rung(document, question, free);
   const std::string given_up = plan::concessions(question, least);
@@ -65,18 +65,18 @@ std::string least_text(const gguf::Document& document, const plan::Question& que
               given_up.empty() ? "" : join(", with ", given_up));
 }
 
-/// What opening takes for each piece of a vocabulary, taken as twice what tables of tokenizers were found to take.
+/// Bytes that opening takes for each piece of a vocabulary: twice what was measured of tables of tokenizers.
 constexpr std::uint64_t estimated_piece_bytes = 128;
 
-/// An estimate above the bytes of a tokenizer: to make one, only to count, is slow.
+/// An upper estimate for the tokenizer: making one only to count its bytes is slow.
 std::uint64_t estimated_tokenizer_bytes(const gguf::Document& document) {
   const auto pieces = document.metadata().get<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
   return document.resident_bytes() + estimated_piece_bytes * (pieces ? pieces->size() : 0);
 }
 
-/// Under a governor weights that stay in memory can leave it later: they are streamed weights of which all stay.
-/// Experts are not packed then, so a model that has some keeps them where they are. The question is that of the run,
-/// with the bytes of its tokenizer.
+/// Under a governor resident weights can leave memory later: they are opened as streamed weights that all stay,
+/// where a plan of that fits. Experts would not be packed then, so a model with experts keeps its choice.
+/// question: of the run, with the bytes of its tokenizer.
 void let_weights_leave(const Options& options, const gguf::Document& document, plan::Question question,
                        OpenOptions& open) {
   if (options.governor != "on" || options.weights_given ||
@@ -89,7 +89,7 @@ void let_weights_leave(const Options& options, const gguf::Document& document, p
     open.choice.weights = leaving.choice.weights;
 }
 
-/// Weights stay as they are where that fits, since streamed ones may have less (ceiling_of).
+/// Weights stay as they are if that fits, since the budget of streamed ones may be smaller (ceiling_of).
 std::optional<plan::Rung> first_rung(const gguf::Document& document, const plan::Question& asked,
                                      const OpenOptions& open, plan::Freedom free) {
   OpenOptions streamed = open;
@@ -152,7 +152,7 @@ plan::Rung least_rung(const gguf::Document& document, const plan::Question& ques
 
 void make_it_fit(const Options& options, const gguf::Document& document, OpenOptions& open) {
   const bool planned =
-      open.memory_bytes.has_value();  // else memory grows with use, and only the beginning must fit
+      open.memory_bytes.has_value();  // else memory grows with use, and only the first tokens must fit
   const std::uint64_t budget = budget_of(document, open);
   plan::Question asked = question_of(open);
   if (!planned) {
@@ -195,7 +195,7 @@ void note_long_context(const Options& options, std::size_t n_ctx, const arch::Co
 std::string larger_context(const Options& options, const Model& model, std::size_t tokens) {
   plan::Question question = question_of(open_options(options));
   question.model.n_ctx = std::min(round_up(tokens, format::tile_tokens), model::max_context);
-  question.tokenizer_bytes = 0;  // nobody asks
+  question.tokenizer_bytes = 0;  // not needed for the text
   const plan::Plan plan = plan_run(model.document(), question);
   const std::size_t trained = plan.config.n_ctx_train;
   return join(

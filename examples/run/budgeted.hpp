@@ -25,14 +25,14 @@ namespace mica::program {
 [[nodiscard]] plan::Plan plan_within(const gguf::Document& document, plan::Question question,
                                      std::uint64_t budget_bytes);
 
-/// The bytes that count: of --memory, or of the limits that were read when the program began.
+/// The budget in bytes: --memory, or what the limits left when the program began, whichever is smaller.
 [[nodiscard]] std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& open);
 
-/// What run, chat and complete may change to fit: whatever no flag names.
+/// What run, chat and complete may change to fit: everything that no flag names.
 [[nodiscard]] plan::Freedom freedom_of(const Options& options);
 
 /// "needs ..., budget ... (weights ..., kv ... at N tokens, ...).  Fits with -c N ....  Runs from --memory SIZE on, with ..." for a plan
-/// above the budget. All accounts are named, and add up to what it needs. free: what gives way for the smallest budget.
+/// above the budget. All accounts are named, and add up to what it needs. free: what may change.
 [[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question,
                                   const plan::Plan& plan, std::uint64_t budget, plan::Freedom free = {});
 
@@ -54,7 +54,7 @@ void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions&
 /// A note where a context goes beyond what the model was trained for.
 void note_long_context(const Options& options, std::size_t n_ctx, const arch::Config& config);
 
-/// "-c 512, which takes 1.5 MiB of keys and values": of a context of at least so many tokens, in whole tiles.
+/// "-c 512, which takes 1.5 MiB of keys and values": for a context of `tokens` or more, in whole tiles.
 [[nodiscard]] std::string larger_context(const Options& options, const Model& model, std::size_t tokens);
 
 }  // namespace mica::program

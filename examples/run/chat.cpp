@@ -77,7 +77,7 @@ class Chat {
         if (lines_.is_interactive()) write_error("\n");  // Ctrl-D shows nothing
         break;
       }
-      if (interrupted()) {  // while somebody was typing
+      if (interrupted()) {  // while a line was typed
         if (warned) {
           conversation_.save(answerer_);
           return 130;
@@ -148,7 +148,7 @@ class Chat {
   void command(const std::string& line);
   void leave(const std::string&) { over_ = true; }
   void help(const std::string&) { write_error(join(help_text, "\n")); }
-  /// What a command did, for the person who typed it.
+  /// Tells the user what a command did.
   void confirm(std::string_view text) const { note(options_, join("(", text, ")")); }
   void clear(const std::string&) {
     conversation_.clear();

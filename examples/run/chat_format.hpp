@@ -26,13 +26,13 @@ class ChatFormat {
   /// Raises for what an option names and cannot be used; never for what the file says.
   ChatFormat(const Options& options, const gguf::Metadata& metadata, const text::Vocabulary& vocabulary);
 
-  /// The conversation, with the beginning of the assistant's next turn. Control tokens that a message spells
+  /// The conversation, with the beginning of the assistant's next turn. Control tokens in texts of messages
   /// stay text.
   /// Raises ErrorCode::failed when the template refuses, limit when it takes too long.
   [[nodiscard]] text::ChatText render(std::span<const text::Message> messages,
                                       const text::Vocabulary& vocabulary) const;
 
-  /// Whether somebody said what it is: an option, or the file in a way that is understood.
+  /// Whether an option or a known template of the file names the format.
   [[nodiscard]] bool is_sure() const noexcept { return sure_; }
   /// Why the file's own template is not used; empty when it is.
   [[nodiscard]] const std::string& note() const noexcept;

@@ -22,7 +22,7 @@ struct ChatWord {
       arguments;  // words with blanks between them; "FILE": a file's name; "TEXT": anything; empty: nothing
 };
 
-/// What Tab adds, and what it could add where that is not one thing.
+/// The text that Tab adds, and the candidates if there are several.
 struct Completion {
   std::string added;
   std::vector<std::string> candidates;
@@ -36,7 +36,7 @@ struct Completion {
 
 namespace detail {
 
-/// The longest text that all candidates go on with behind their first `typed` bytes; of a single one all, and
+/// The longest text that all candidates have in common after `typed` bytes; of a single one all of it, and
 /// `after`.
 [[nodiscard]] inline Completion completion_of(std::vector<std::string> candidates, std::size_t typed,
                                               std::string_view after) {

@@ -42,7 +42,7 @@ class Reader {
     line_.values.push_back({&flag, std::move(text), std::move(name)});
   }
 
-  /// A flag of this verb, perhaps with its value behind a sign.
+  /// A flag of this verb, perhaps with its value after an equals sign.
   bool own(const std::string& word) {
     const std::size_t sign = word.find('=');
     const std::string name = word.substr(0, sign);

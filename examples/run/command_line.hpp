@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of a command line told apart: flags with their values, words, flags of other engines.
+// Splits a command line: flags with their values, words, flags of other engines.
 //
 //   --flag VALUE   --flag=VALUE   -f VALUE   -n5   -qv   --switch   --switch=false   -- the rest are words
 //
@@ -30,7 +30,7 @@ struct CommandLine {
 /// Stores nothing yet. Raises ErrorCode::usage for a flag that is not known, refused, or lacks its value.
 [[nodiscard]] CommandLine read_command_line(Flags& flags, std::span<const std::string> arguments);
 
-/// How errors are wanted, as far as `arguments` say before they are read.
+/// The form of errors that `arguments` request, before they are parsed.
 [[nodiscard]] ErrorForm error_form_of(std::span<char* const> arguments);
 
 }  // namespace mica::program

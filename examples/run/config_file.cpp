@@ -40,7 +40,7 @@ void append_utf8(std::string& out, std::uint32_t point) {
   put(0x80 | (point & 0x3F));
 }
 
-/// Reads the text from front to back; line() is the one that the next byte is on.
+/// Reads the text from front to back; line() is the number of the line of the next byte.
 class Parser {
  public:
   explicit Parser(std::string_view text) : rest_(text) {}
@@ -112,7 +112,7 @@ class Parser {
     return text;
   }
 
-  /// What stands before the closing quote.
+  /// The text up to the closing quote.
   std::string quoted() {
     std::string text;
     while (true) {

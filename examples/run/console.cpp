@@ -36,7 +36,7 @@ std::string& error_text() {
   return text;
 }
 
-/// Delivers all bytes or says no.
+/// Writes all bytes; false if that fails.
 bool write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ::ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -66,11 +66,11 @@ void on_interrupt(int number) {
   if (last_interrupt.exchange(number) == number && number != SIGHUP) ::_exit(130);
 }
 
-/// Several threads may touch what is gone; one sentence is enough.
+/// Several threads may fault; the first one writes the sentence.
 void on_fault(int number, ::siginfo_t* info, void*) {
   char text[io::fault_text_bytes];
   const std::size_t size = io::fault_text(info->si_addr, text);
-  if (size == 0) {  // it repeats, and ends the program as it would have
+  if (size == 0) {  // the fault repeats, and ends the program as without a handler
     std::signal(number, SIG_DFL);
     return;
   }
@@ -80,7 +80,7 @@ void on_fault(int number, ::siginfo_t* info, void*) {
   ::_exit(1);
 }
 
-/// As read(2) from stdin, but that a signal after which stop() is true also ends it with EINTR when it came
+/// As read(2) from stdin, but a signal after which stop() is true ends it with EINTR even if the signal came
 /// just before.
 template <class Stop>
 ::ssize_t read_input(std::span<char> to, Stop stop) {

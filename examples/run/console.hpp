@@ -23,7 +23,7 @@ struct Options;
 /// bytes cannot be delivered; throws a Stop with 0 and no text when the
 /// reader of a pipe has left.
 void print(std::string_view text);
-/// Whether anything was to go to stdout.
+/// Whether anything was written to stdout, or an attempt was made.
 [[nodiscard]] bool has_printed() noexcept;
 
 /// Text of a model or a file on its way to stdout, in pieces: unchanged to a pipe or a file, through a
@@ -31,7 +31,7 @@ void print(std::string_view text);
 class DataOutput {
  public:
   explicit DataOutput(const Options& options);
-  /// Raises as print().
+  /// Raises like print().
   void write(std::string_view piece);
   /// The end of the text.
   void finish();
@@ -40,7 +40,7 @@ class DataOutput {
   std::optional<TerminalFilter> filter_;
 };
 
-/// The same for a whole text.
+/// Writes a whole text like a DataOutput.
 void print_data(const Options& options, std::string_view text);
 
 /// Writes a message to stderr at once, unless the program is quiet: through message_text(), dim on a

@@ -24,7 +24,7 @@
 
 namespace mica::program {
 
-/// Where a value is from; a later source wins over an earlier one.
+/// The source of a value; a later source replaces an earlier one.
 enum class Source : std::uint8_t { standard, file, environment, flag };
 [[nodiscard]] std::string_view name(Source source) noexcept;
 
@@ -38,7 +38,7 @@ struct Range {
   T max = std::numeric_limits<T>::max();
 };
 
-/// Stores a value, or answers false: it is no such value. May also raise ErrorCode::usage; `where` is for its
+/// Stores a value; false if the flag does not take it. May also raise ErrorCode::usage; `where` is for its
 /// text.
 using Store = std::function<bool(const std::string& value, const std::string& where)>;
 
@@ -69,7 +69,7 @@ struct Flag {
   /// Stores a value. Raises ErrorCode::usage for a wrong one; `where` is the place that the sentence names.
   void take(const std::string& value, Source from, const std::string& where);
 
-  /// Drops the values so far, for others of the same source.
+  /// Drops the values so far, before other values of the same source.
   void drop();
 
   Flag& marks(bool& to) { return given = &to, *this; }

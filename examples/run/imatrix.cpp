@@ -51,7 +51,7 @@ class Collection {
     model_.observe(&collector_);
   }
 
-  /// False when somebody interrupts.
+  /// False after an interrupt.
   [[nodiscard]] bool read(const Windows& windows, std::size_t count) {
     Session<Observed> session(model_);
     Progress progress(options_);

@@ -66,7 +66,7 @@ namespace detail {
   return out + "\"";
 }
 
-/// A number with so many decimals, for JSON and for people; null when it is not finite.
+/// A number with `decimals` decimals, for JSON and for people; null when it is not finite.
 [[nodiscard]] inline std::string fixed(double value, int decimals) {
   if (!std::isfinite(value)) return "null";
   char text[400];

@@ -9,8 +9,8 @@
 namespace mica::program {
 
 /// The model, ready to run. With --memory it is planned first: what does not fit is refused before anything
-/// is loaded. logits_rows: at least so many, more where the options ask for drafts.
-/// sequences: that will be open at once.
+/// is loaded. logits_rows: the min; more if the options request drafts.
+/// sequences: those that will be open at once.
 [[nodiscard]] Model open_model(const Options& options, std::size_t logits_rows = 1,
                                plan::Sequences sequences = {});
 

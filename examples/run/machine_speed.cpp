@@ -43,10 +43,10 @@ Json machine_of(std::size_t threads) {
           {"threads", threads}};
 }
 
-/// Disks are told apart by the number of their device.
+/// A disk is identified by the number of its device.
 std::string disk_of(const io::File& file) { return std::to_string(file.identity().device); }
 
-/// What is kept of this machine; null where there is nothing, of another one, or in another shape than is written here.
+/// What was measured of this machine; null if the file is missing, is of another machine, or has another form.
 Json read_kept(std::size_t threads) {
   std::ifstream in(kept_file());
   const Json kept = Json::parse(in, nullptr, false);
@@ -57,7 +57,7 @@ Json read_kept(std::size_t threads) {
   return kept;
 }
 
-/// Whole or not at all; whoever comes last counts.
+/// Whole or not at all; of several writers the last one counts.
 void write_kept(const Json& kept) {
   const std::filesystem::path path = kept_file();
   MICA_CHECK(!path.empty(), failed,

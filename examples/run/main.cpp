@@ -66,7 +66,7 @@ int dispatch(const Options& options) {
 thread_local bool memory_refused = false;
 std::terminate_handler former_terminate = nullptr;
 
-/// As without a handler, and remembers it.
+/// Throws like operator new without a handler, and remembers that.
 [[noreturn]] void on_refusal() {
   memory_refused = true;
   throw std::bad_alloc();
@@ -92,14 +92,14 @@ void watch_memory() {
   if (former_terminate == nullptr) former_terminate = std::set_terminate(on_terminate);
 }
 
-/// How errors are wanted by flags, variables and the configuration file.
+/// The form of errors that flags, variables and the configuration file request.
 ErrorForm error_form(const Options& options) {
   if (options.jsonl || options.bench_format == BenchFormat::jsonl) return ErrorForm::jsonl;
   const bool json = options.json || options.bench_format == BenchFormat::json;
   return json ? ErrorForm::json : ErrorForm::text;
 }
 
-/// The verb's exit code. `form` is what the words say at first, and then what the options say.
+/// The exit code of the verb. `form` becomes what the options say.
 int run_program(int argc, char** argv, ErrorForm& form) {
   const Options options = parse(argc, argv);
   form = error_form(options);

@@ -34,7 +34,7 @@ bool is_parser_key(std::string_view key) {
   return std::find(std::begin(parser_keys), std::end(parser_keys), key) != std::end(parser_keys);
 }
 
-/// A verb and what stands behind it.
+/// A verb and its arguments.
 struct Request {
   const VerbText* verb;
   std::vector<std::string> arguments;
@@ -56,7 +56,7 @@ const VerbText& verb_named(const std::string& name) {
         suggestion(name, verb_names()), "  See mica help.");
 }
 
-/// What is wanted. Flags without a verb, and a model without one, are for run.
+/// The verb and its arguments. Flags without a verb, and a model without a verb, are for run.
 Request request_of(std::vector<std::string> words) {
   const std::string first = words.empty() ? "help" : words.front();
   if (first == "--version" || first == "version") throw Stop{0, version_text()};
@@ -185,7 +185,7 @@ std::string config_path_of(const CommandLine& line) {
   return path;
 }
 
-/// Limits are read once, here; all that plans and books later takes its number from these.
+/// Limits are read once, here; plans and ledgers use these numbers.
 void settle_memory(Options& o) {
   o.limits = budget::memory_limits();
   if (o.memory.empty()) return;
@@ -193,7 +193,7 @@ void settle_memory(Options& o) {
   MICA_CHECK(asked != 0, usage, "--memory: found \"", escaped(o.memory),
              "\", needed a size above 0; without --memory the limits of the process and the machine count");
   const budget::Ceiling ceiling = budget::ceiling_of(asked, o.limits);
-  const bool plan = o.verb == "plan";  // may be of another machine
+  const bool plan = o.verb == "plan";  // its budget may be that of another machine
   o.memory_bytes = plan ? asked : ceiling.bytes;
   if (ceiling.lowered())
     o.notes.push_back(join("--memory ", budget::text(ceiling), plan ? " in a run here" : ""));

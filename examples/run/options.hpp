@@ -55,7 +55,7 @@ struct Options {
 
   // The model
   model::Choice choice;
-  bool elements_given = false;  // somebody asked for -ctk or -ctv
+  bool elements_given = false;  // -ctk or -ctv was given
   bool chunk_given = false;     // for --chunk
   bool weights_given = false;   // for --weights
   std::size_t n_ctx = 0;
@@ -65,7 +65,7 @@ struct Options {
   std::string memory;           // "6GiB", "75%", empty
   budget::MemoryLimits limits;  // when the program began
   std::optional<std::uint64_t>
-      memory_bytes;             // what --memory comes to: of every verb but plan, within the limits
+      memory_bytes;             // --memory in bytes; for every verb but plan within the limits
   std::string governor = "on";  // or "off"
   std::string pace;             // "85C", "15W", "50%", empty
 

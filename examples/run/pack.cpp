@@ -22,7 +22,7 @@ namespace {
 
 using BufferAllocator = alloc::Budgeted<alloc::Aligned>;
 
-/// Shows how far the work is, and ends it when somebody asks.
+/// Shows how far the work is, and ends it after an interrupt.
 pack::OnBytes progress_of(Progress& progress, std::string what, std::uint64_t all) {
   return [&progress, what = std::move(what), all = std::max<std::uint64_t>(all, 1),
           done = std::uint64_t{0}](std::uint64_t bytes) mutable {

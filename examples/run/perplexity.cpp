@@ -38,7 +38,7 @@ class Measure {
       : options_(options), model_(model), windows_(windows), count_(count), progress_(options) {}
 
   /// Calls on_row(probabilities, next) for each prediction that counts; running() gives the perplexity so
-  /// far. False when somebody interrupts.
+  /// far. False after an interrupt.
   template <class OnRow, class Running>
   [[nodiscard]] bool run(OnRow&& on_row, Running&& running) {
     auto session = model_.session();

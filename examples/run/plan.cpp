@@ -42,7 +42,7 @@ struct Foretold {
   plan::Speed first, last;
 };
 
-/// Tokens of the prompt for which the time to the first token is told.
+/// Tokens of the prompt for which the time to the first token is shown.
 constexpr std::size_t prompt_tokens = 512;
 
 /// Bytes of experts that a token has read from the file, as chance has it.
@@ -154,7 +154,7 @@ std::string ways_json(const std::vector<plan::Way>& ways) {
   return join(",\"ways\":[", text, "]");
 }
 
-/// What run, chat and complete make of a question that does not fit, and of the smallest budget.
+/// What run, chat and complete would change where the plan does not fit, and the smallest budget.
 std::string rung_json(const std::optional<plan::Rung>& rung, const plan::Rung& least) {
   const auto object = [](const plan::Rung& r) {
     const model::Choice& choice = r.question.choice;

@@ -78,7 +78,7 @@ class ReadingLine {
   ReadingLine(const Options& options, std::size_t tokens)
       : reading_{tokens, 0, 0}, line_(options, [this](double seconds) { return text(seconds); }) {}
 
-  /// So many tokens of the prompt are read; answers whether some are left.
+  /// `tokens` of the prompt are read; returns whether some are left.
   bool read(std::size_t tokens) {
     const std::lock_guard lock(mutex_);
     if (tokens > reading_.done) reading_ = {reading_.all, tokens, watch_.seconds()};

@@ -40,8 +40,8 @@ class SavedSession {
 /// Whether --session names a file that is there.
 [[nodiscard]] bool session_waits(const Options& options);
 
-/// Raises ErrorCode::file where the file of --session could not be written or is no regular file: now, and
-/// not after the answer.
+/// Raises ErrorCode::file if the file of --session cannot be written or is not regular: before the answer,
+/// not after it.
 void check_session_file(const Options& options);
 
 /// Takes back what a session holds beyond its common beginning with a text, and answers the rest of the text, at least its last token.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The text that a shell puts on stdin beside a prompt: `cat file | mica run MODEL "Summarise"`. Pipes and
-// files are read to their ends. Sockets, terminals and devices are not: nothing says that they ever end.
+// files are read to their ends. Sockets, terminals and devices are not: they may never end.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace mica::program {
 
-/// How long a pipe may stay open and empty: then there is a note, and then the prompt is taken alone.
+/// How long an open pipe may stay empty: before a note, and before the prompt is taken alone.
 inline constexpr std::chrono::milliseconds note_after{1000}, give_up_after{30'000};
 
 /// Whether a descriptor is an open pipe or regular file.

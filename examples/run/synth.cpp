@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A file to measure with: mica synth SHAPE TYPE OUT writes a published model's shape with random weights, so that a
-// measurement can be repeated by somebody who has no model.
+// measurement can be repeated without the model.
 #include "console.hpp"
 #include "json_text.hpp"
 #include "mica/arch/shapes.hpp"

@@ -22,14 +22,14 @@ namespace mica::program {
 
 /// Filters a text that arrives in pieces; where it is cut makes no difference.
 /// CR, BS, BEL and the other control characters are left out, and so are the controls of text direction. A
-/// byte that is not UTF-8 becomes U+FFFD. U+0080 to U+009F are what ESC and the letter of the same number
-/// are.
+/// byte that is not UTF-8 becomes U+FFFD. U+0080 to U+009F are equal to ESC and a letter, and are treated
+/// like that.
 class TerminalFilter {
  public:
   /// colors: whether sequences that set colours pass.
   explicit TerminalFilter(bool colors) : colors_(colors) {}
 
-  /// What of the text so far can be shown now, without what was given out before.
+  /// The part of the text that can be shown now and was not returned before.
   [[nodiscard]] std::string filter(std::string_view piece);
   /// The end of the text: what is unfinished is left out, and colours that are still set end.
   [[nodiscard]] std::string finish();

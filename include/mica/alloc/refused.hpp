@@ -13,7 +13,7 @@
 namespace mica::alloc {
 
 /// "do not fit the memory budget of 6400000 bytes, of which 120 are left", or "were refused by the system" where the
-/// budget has room or there is none. Call it right after the refusal, before anything is given back.
+/// budget has room or there is none. Call it right after the refusal, before any bytes are released.
 template <Allocator A>
 [[nodiscard]] std::string refused(const A& allocator, std::uint64_t bytes) {
   const budget::Ledger* const ledger = ledger_of(allocator);

@@ -15,7 +15,7 @@ namespace mica {
 template <class Functions>
 class Linked {
  public:
-  /// Enters the table, which lives as long as the program.
+  /// Registers the table, which must live as long as the program.
   explicit Linked(const Functions& functions) noexcept {
     entered_.store(&functions, std::memory_order_release);
   }

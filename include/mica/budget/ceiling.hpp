@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The number that counts: the budget that was asked for, or what the limits leave where that is less. Limits are
+// The ceiling of memory: the requested budget, or what the limits leave if that is less. Limits are
 // read once, at the start of a program or when a model is opened; plans, ledgers and messages take the number from
-// there. Read again later, the limits would count as used what the budget itself has been spent on.
+// there. If they were read again later, bytes of the budget itself would count as used.
 #pragma once
 
 #include "mica/budget/limits.hpp"
@@ -18,21 +18,21 @@ namespace mica::budget {
 
 /// A budget and where it comes from.
 struct Ceiling {
-  std::uint64_t bytes = MemoryLimits::unlimited;        ///< counts
+  std::uint64_t bytes = MemoryLimits::unlimited;        ///< the ceiling
   std::optional<std::uint64_t> asked = {};              ///< empty: the limits alone give the number
   std::string_view authority = "the machine's memory";  ///< sets the limit
 
-  /// Whether less counts than was asked for.
+  /// Whether the ceiling is below the requested budget.
   [[nodiscard]] bool lowered() const noexcept { return asked && *asked > bytes; }
 };
 
-/// The smaller one of what was asked for and what the limits leave.
+/// The smaller one of the requested budget and what the limits leave.
 [[nodiscard]] inline Ceiling ceiling_of(std::optional<std::uint64_t> asked,
                                         const MemoryLimits& limits) noexcept {
   return {std::min(asked.value_or(MemoryLimits::unlimited), limits.usable()), asked, limits.authority()};
 }
 
-/// "400.0 MiB is more than the control group leaves; 293.0 MiB count": of one that was lowered.
+/// "400.0 MiB is more than the control group leaves; 293.0 MiB count": for a lowered one.
 [[nodiscard]] inline std::string text(const Ceiling& ceiling) {
   return join(size_text(ceiling.asked.value_or(ceiling.bytes)), " is more than ", ceiling.authority,
               " leaves; ", size_text(ceiling.bytes), " count");

@@ -41,7 +41,7 @@ struct MemoryLimits {
     return std::min({installed, available, cgroup, cgroup_left, address_space});
   }
 
-  /// The same where so many bytes more are in use.
+  /// These limits if `bytes` more are in use.
   [[nodiscard]] MemoryLimits without(std::uint64_t bytes) const noexcept {
     MemoryLimits less = *this;
     for (std::uint64_t* left :
@@ -154,10 +154,10 @@ inline void apply_groups(MemoryLimits& limits, const std::string& root, const Me
   return bytes;
 }
 
-/// What of a program is in memory when it begins, at most: code and libraries, which plans count in the account `process`.
+/// Max bytes of a program that are in memory when it begins: code and libraries. Plans count them in `process`.
 inline constexpr std::uint64_t program_bytes = std::uint64_t{8} << 20;
 
-/// RLIMIT_AS less what is mapped now; what of it plans count is not taken off twice.
+/// RLIMIT_AS less what is mapped now; bytes that plans count (program_bytes) are not subtracted.
 [[nodiscard]] inline std::uint64_t address_space_left() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return MemoryLimits::unlimited;

@@ -26,13 +26,13 @@ namespace mica::io {
 /// Who may read a file that did not exist before.
 enum class Access : std::uint8_t {
   umask,  ///< what the process's umask allows
-  owner,  ///< the owner alone (0600): for what people wrote
+  owner,  ///< the owner alone (0600): for files with texts of users
 };
 
 /// Collects the new contents of a file; commit() puts them in place, and without it nothing has happened.
 /// A path that names a pipe or a device is written to directly. Not thread-safe.
 /// A file that existed keeps its mode, and its owner and group as far as the process may give files away;
-/// where the group is another one, its members may do what others may. Access lists and attributes are not
+/// if the group becomes another one, it gets the rights of others. Access lists and attributes are not
 /// kept.
 class AtomicFile {
  public:
@@ -155,7 +155,7 @@ inline void AtomicFile::commit() {
   if (parent) ::fsync(parent.get());
 }
 
-/// The lock goes last: without it another writer may take the part for a dead one's.
+/// The lock is released last: without it another writer may take the part for that of a dead process.
 inline void AtomicFile::discard() noexcept {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   fd_.close();

@@ -20,7 +20,7 @@
 
 namespace mica::io {
 
-/// What tells a file from another one, and from itself after somebody wrote to it.
+/// What tells a file from another one, and from itself after it was written to.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;

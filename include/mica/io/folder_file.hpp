@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which files a folder of a model may bring along. Such folders are downloaded from strangers, and a link in
+// Which files a folder of a model may use. Such folders are downloaded from strangers, and a link in
 // one can point at any file of this machine. A link may lead to a file of the folder itself and, in a Hugging
 // Face cache, to the bytes of the same repository:
 //
@@ -46,7 +46,7 @@ namespace detail {
   const std::filesystem::path path = std::filesystem::path(folder) / name;
   std::error_code error;
   const std::filesystem::path own = std::filesystem::canonical(folder, error);
-  if (error) return path.string();  // opening it says what is wrong
+  if (error) return path.string();  // opening it reports the error
   const std::filesystem::path target = std::filesystem::canonical(path, error);
   if (error) return path.string();
   const std::filesystem::path blobs = detail::blobs_of(own);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one door for JSON texts: limits on depth, and every refusal of the JSON library as an error that names
+// Parses all JSON texts: limits on depth, and every refusal of the JSON library as an error that names
 // the text, the key and the value. Takes nlohmann::json and nlohmann::ordered_json. Not here: what a document
 // means.
 #pragma once

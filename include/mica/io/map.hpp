@@ -2,7 +2,7 @@
 //
 // A whole file as read-only memory. Pages come from the page cache when they are first touched, or before.
 // Limit: a file that is cut while it is mapped ends the process with SIGBUS on the next touch, unless the
-// program has a handler, which map_fault.hpp tells the file; File::read_at() raises an error instead.
+// program has a handler (map_fault.hpp names the file); File::read_at() raises an error instead.
 #pragma once
 
 #include "mica/base/log.hpp"
@@ -41,7 +41,7 @@ class Mapping {
   /// Asks the system to begin reading a part of the file; returns at once, and a refusal changes nothing.
   /// Requires offset + count <= bytes().size().
   void prefetch(std::size_t offset, std::size_t count) const noexcept;
-  /// Gives back the memory of a part: pages that nobody else maps leave the page cache too. They come again when they are touched.
+  /// Gives back the memory of a part: pages that no other process maps leave the page cache too. They come again when they are touched.
   /// `file` is the one that is mapped. Requires offset + count <= bytes().size().
   void forget(const File& file, std::size_t offset, std::size_t count) const noexcept;
 

@@ -36,7 +36,7 @@ inline constexpr std::size_t fault_text_bytes = 4608;
 
 namespace detail {
 
-/// A text in memory of the caller; what has no room is left out. Async-signal-safe.
+/// A text in memory of the caller; what exceeds its capacity is left out. Async-signal-safe.
 class FixedText {
  public:
   explicit FixedText(std::span<char> to) noexcept : to_(to) {}

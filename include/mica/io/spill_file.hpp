@@ -28,10 +28,10 @@ class SpillFile {
  public:
   static constexpr std::size_t alignment = 4096;
 
-  /// In folder_of(folder). Empty when no file can be made there; *error is then errno.
+  /// Makes a file in folder_of(folder). Empty when that fails; *error is then errno.
   [[nodiscard]] static std::optional<SpillFile> make(std::string_view folder = {},
                                                      int* error = nullptr) noexcept;
-  /// The folder itself; for none where TMPDIR says, or /var/tmp, which is on a disk.
+  /// The folder itself; for an empty one that of TMPDIR, else /var/tmp, which is on a disk.
   [[nodiscard]] static std::string folder_of(std::string_view folder) {
     const char* const chosen = std::getenv("TMPDIR");
     return !folder.empty() ? std::string(folder) : chosen != nullptr ? chosen : "/var/tmp";
@@ -54,7 +54,7 @@ class SpillFile {
   /// Whether it goes past the page cache.
   [[nodiscard]] bool direct() const noexcept { return direct_; }
 
-  /// errno says why not.
+  /// False with the reason in errno.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> from) noexcept;
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) noexcept;
   /// Begins to read; `to` is the file's until finish_read(). At most one read is under way.

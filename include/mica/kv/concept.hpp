@@ -84,7 +84,7 @@ concept SharingStorage = KvStorage<S> && requires(S storage, const S constant, s
 /// A storage whose tiles are not always in memory. Called between the layers of a step, by one thread.
 /// fetch(layer): run() is good for all tiles of the layer until the next fetch; false: they could not be read, nothing is lost.
 /// prefetch(layer): it is fetched next. Neither is called before a reserve().
-/// spill_failure(): why the last reserve() was refused, where that was the file and not memory; else null.
+/// spill_failure(): the reason if the file, not memory, was why the last reserve() was refused; else null.
 template <class S>
 concept SpillingStorage = KvStorage<S> && requires(S storage, const S constant, std::size_t layer) {
   { storage.fetch(layer) }

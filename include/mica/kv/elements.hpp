@@ -5,7 +5,7 @@
 // kv/aging.hpp.
 //
 // Names: an element's own, such as Q8_0, Q4_0_ROTATED, Q4_0_PLAIN; and the bare name of a block format, Q4_0, for
-// one of its two forms. Files have own names, so that another choice here changes no file.
+// one of its two forms. Files contain full names, so another choice here changes no file.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -50,7 +50,7 @@ concept AgingElements = KvElements<E> && requires(const E& elements, detail::Any
 
 namespace kv {
 
-/// Tokens that stay in the recent element unless somebody says otherwise: the window that KIVI was measured with.
+/// Default number of tokens that stay in the recent element: the window that KIVI was measured with.
 inline constexpr std::size_t default_recent = 128;
 
 namespace detail {
@@ -81,8 +81,8 @@ namespace detail {
                     [&](char x, char y) { return upper(x) == upper(y); });
 }
 
-/// Whether the bare name of F means rotated heads. It means the form that loses less on the weights of a real
-/// model where that is beyond the interval of the measurement, else rotated heads (docs/kv.md,
+/// Whether the bare name of F means rotated heads. A bare name means the form that loses less on a real
+/// model, if the difference is outside the interval of the measurement; else rotated heads (docs/kv.md,
 /// bench/results/kv-rotation.json).
 template <class F>
 inline constexpr bool rotated_by_name = true;
@@ -99,7 +99,7 @@ inline constexpr bool has_bare_name = false;
 template <class F, bool rotates>
 inline constexpr bool has_bare_name<format::BlockElement<F, rotates>> = rotates == rotated_by_name<F>;
 
-/// The shortest name of an element: the bare one of its format where it has that, else its full name.
+/// The shortest name of an element: the bare name of its format if that means it, else its full name.
 template <class E>
 [[nodiscard]] constexpr std::string_view short_name() noexcept {
   if constexpr (has_bare_name<E>) {
@@ -163,7 +163,7 @@ struct ElementPair {
 ///   "Q8_0"         for all tokens
 ///   "F16:Q4_0"     F16 for recent tokens, Q4_0 for old ones
 ///   "KIVI2"        of Tiles: "F16:KIVI2"
-///   "Q4_0_PLAIN"   heads as they are; "Q4_0_ROTATED" rotated, and "Q4_0" whichever of the two it stands for
+///   "Q4_0_PLAIN"   heads as they are; "Q4_0_ROTATED" rotated; "Q4_0" is one of the two
 template <class List = format::AllKv, class Tiles = format::TileKv>
 class AnyElements {
  public:
@@ -171,7 +171,7 @@ class AnyElements {
   AnyElements() : AnyElements("F16", "F16") {}
 
   /// Names as command lines spell them, upper or lower case; an unknown one raises an error that lists the known ones.
-  /// recent: at least so many tokens at the end are not old.
+  /// recent: the min number of tokens at the end that are not old.
   AnyElements(std::string_view keys, std::string_view values, std::size_t recent = default_recent) {
     const Ages k = find("keys", keys), v = find("values", values);
     now_ = {k.recent, v.recent};
@@ -261,7 +261,7 @@ template <class Visit, class VisitOld>
 
 }  // namespace detail
 
-/// What the keys are in, by full names, as files of sessions have it.
+/// The full names of the elements of keys, as in files of sessions.
 template <KvElements E>
 [[nodiscard]] std::string key_name(const E& elements) {
   const auto now = [&](auto f) { elements.visit_keys(f); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why keys and values could not go to a file: a disk that is full above all. A refusal for this reason is no lack of memory.
+// Why keys and values could not be written to a file, such as a full disk. A refusal for this reason is no lack of memory.
 #pragma once
 
 #include "mica/base/assert.hpp"

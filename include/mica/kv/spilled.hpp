@@ -58,7 +58,7 @@ class Spilled {
 
   // Specific to Spilled
   /// resident: tokens that stay in memory, no fewer than a step needs. folder: io/spill_file.hpp.
-  /// Raises ErrorCode::file where a context that is longer needs a file and none can be made there.
+  /// Raises ErrorCode::file if a longer context needs a file and none can be made in the folder.
   Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::size_t resident,
           std::string_view folder = {});
   /// Tokens that are in the file and not in memory.
@@ -108,7 +108,7 @@ class Spilled {
   std::vector<std::optional<Bytes>> pages_;  // by page % size
   std::array<Old, 2> old_;
   std::size_t current_ = 0;  // of them, what is read; the other one is for what comes next
-  SpillFailure failure_;     // of the last reserve(), which it refused
+  SpillFailure failure_;     // why the last reserve() was refused
   std::optional<io::SpillFile> file_;
 };
 
@@ -211,7 +211,7 @@ bool Spilled<A>::reload() noexcept {
   return true;
 }
 
-/// Room for so many old pages of a layer, and of the next one; what was there is lost.
+/// Buffers for `pages` old pages of a layer and of the next one; their former content is lost.
 template <class A>
 bool Spilled<A>::make_buffers(std::size_t pages) noexcept {
   const std::size_t bytes = pages * most_bytes_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model composed from types. A step runs some tokens through all layers and leaves their hidden states; logits are
-// computed afterwards, for the rows somebody wants. Tokens may be of several sequences, each with its cache.
+// computed afterwards, for the requested rows. Tokens may be of several sequences, each with its cache.
 //
 //   tokens -> embedding -> [ mixer, feed-forward ] x layers -> hidden (n, width)       model/forward.hpp
 //                                              logits(rows) -> (rows, n_vocab)
@@ -40,7 +40,7 @@ namespace mica {
 
 namespace model {
 
-/// Tokens of the longest context: a position beyond them is no exact float.
+/// Max tokens of a context: larger positions are not exact as floats.
 inline constexpr std::size_t max_context = std::size_t{1} << 24;
 
 }  // namespace model
@@ -163,7 +163,7 @@ class BasicTransformer {
   /// the bits of a step of its own. No cache stands in two parts. Without room for one part nothing happens to any.
   [[nodiscard]] model::PartsStatus step(std::span<const Part> parts) noexcept;
 
-  /// Grows whenever the hidden states of the last step go, by a step above all: logits belong to one value of
+  /// Grows whenever the hidden states of the last step are lost, usually by a step. Logits belong to one value of
   /// it.
   [[nodiscard]] std::uint64_t step_count() const noexcept { return step_count_; }
 
@@ -182,7 +182,7 @@ class BasicTransformer {
     return model::CacheFile<Storage>(cache).load(in, count);
   }
 
-  /// Shows every later step to the observer, which outlives them; null: nobody.
+  /// Shows every later step to the observer, which outlives them; null: none.
   void observe(Observer* observer) noexcept { observer_ = observer; }
 
   /// Runs the token again at the end of the cache (which loses it and has it again) and answers the first layer whose
@@ -262,7 +262,7 @@ template <class Made, class Make, class... Args>
   return frequencies;
 }
 
-/// Tokens of a context: as many as were asked for, or as the model was trained for.
+/// Tokens of a context: the requested number, or the one that the model was trained for.
 [[nodiscard]] inline std::size_t context_of(std::size_t asked, const arch::Config& config) {
   MICA_CHECK(asked <= model::max_context, usage, "context: found ", asked, " tokens, allowed 1 to ",
              model::max_context, "; 0: what the model was trained for");
@@ -450,7 +450,7 @@ model::PartsStatus BasicTransformer<F, P>::reserve(std::span<const Part> parts) 
   return {};
 }
 
-/// Of a cache that may not grow within its context: memory, or the file that older tokens go to, which the log names.
+/// Why a cache within its context was refused: memory, or the file of older tokens, which the log then names.
 template <class F, class P>
 model::StepStatus BasicTransformer<F, P>::why_refused([[maybe_unused]] const Cache& cache) const noexcept
     try {

@@ -199,7 +199,7 @@ std::string Packer<A>::manifest(const std::vector<bool>& finished) const {
   return out.text();
 }
 
-/// Makes the folder where it is missing, and its name durable; one that it made and that stays empty is removed again.
+/// Makes a missing folder and its name durable. The destructor removes a folder that it made and that is still empty.
 class Folder {
  public:
   explicit Folder(const std::string& folder) : path_(folder) {
@@ -215,7 +215,7 @@ class Folder {
   Folder& operator=(const Folder&) = delete;
   ~Folder() {
     std::error_code error;
-    if (made_) fs::remove(path_, error);  // refused unless it is empty
+    if (made_) fs::remove(path_, error);  // fails unless it is empty
   }
 
  private:

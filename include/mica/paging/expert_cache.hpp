@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Experts that tokens used lately, in places of one size. A token uses a few of many experts, and the next one often some of the same; which,
-// nobody knows before the router has spoken. So experts are read when they are chosen, all of a batch at once, and the ones that
+// is not known before the router has run. So experts are read when they are chosen, all of a batch at once, and the ones that
 // were used longest ago give their places to others.
 #pragma once
 

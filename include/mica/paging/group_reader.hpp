@@ -53,7 +53,7 @@ class GroupReader {
 
   /// Begins reads[i], whose stretches and address are set.
   void begin(std::span<GroupRead> reads, std::size_t i) noexcept;
-  /// Waits for reads[i]; false: it could not be read, and the sink has the name of the file and the reason.
+  /// Waits for reads[i]. False: it could not be read; the sink got the name of the file and the reason.
   [[nodiscard]] bool finish(std::span<GroupRead> reads, std::size_t i) noexcept;
   /// Waits until nobody writes to reads[i] any more.
   void settle(std::span<GroupRead> reads, std::size_t i) noexcept;
@@ -73,7 +73,7 @@ class GroupReader {
   static constexpr unsigned most_requests = 1024;
 
   [[nodiscard]] bool read_now(GroupRead& read) noexcept;
-  /// A read of so many bytes from `offset` on gave none. error: errno, 0 at the end of the file.
+  /// A read of `bytes` bytes at `offset` failed. error: errno, 0 at the end of the file.
   void tell_failure(const File& file, std::uint64_t offset, std::size_t bytes, int error) const noexcept;
   /// Tells the system what will be read, where reads go through its cache.
   static void advise_soon([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,

@@ -4,7 +4,7 @@
 //
 //   as asked -> a shorter context -> keys and values in Q8_0 -> weights that are streamed -> prompts in smaller steps
 //
-// Only what somebody has not asked for gives way.
+// Only choices that were not requested change.
 #pragma once
 
 #include "mica/budget/size.hpp"
@@ -69,7 +69,7 @@ class Ladder {
                    most);  // the ring of a small model takes more than its weights
   }
 
-  /// The rung that needs the least memory: all that is free has given way. Any budget of its peak and more has a
+  /// The rung that needs the least memory: every free choice has changed. Every budget of its peak or more has a
   /// rung that fits. Cost: two plans.
   [[nodiscard]] Rung least() {
     Question small = with_small_elements(asked_);

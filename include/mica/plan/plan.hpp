@@ -57,7 +57,7 @@ struct Plan {
 
 namespace detail {
 
-/// An executor of so many workers that nobody calls.
+/// An executor that has a number of workers and is never run.
 struct Workers {
   std::size_t count;
   [[nodiscard]] std::size_t workers() const noexcept { return count; }
@@ -67,7 +67,7 @@ struct Workers {
   }
 };
 
-/// Fills a cache of a dry model up to so many tokens.
+/// Fills a cache of a dry model with `tokens` tokens.
 template <class Model>
 void fill(Model& model, typename Model::Cache& cache, std::size_t tokens) {
   const std::vector<text::TokenId> chunk(model.chunk());
@@ -79,7 +79,7 @@ void fill(Model& model, typename Model::Cache& cache, std::size_t tokens) {
   }
 }
 
-/// Caches of all sequences, filled.
+/// The filled caches of all sequences.
 template <class Model>
 [[nodiscard]] std::vector<typename Model::Cache> filled_caches(Model& model, const Question& question,
                                                                std::size_t tokens) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many contexts a model fills at the same time, and how far: each of them takes memory for its keys and values.
-// What caches may share is counted for each.
+// The number of contexts that a model fills at the same time, and their tokens: each has keys and values.
+// Tiles that caches may share are counted for each.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace mica::plan {
 
 struct Sequences {
   std::size_t count = 1;
-  std::size_t tokens = 0;  // that each but the first one holds; 0: as many as the first one
+  std::size_t tokens = 0;  // of each context but the first; 0: as many as the first one
 };
 
 }  // namespace mica::plan

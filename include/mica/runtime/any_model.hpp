@@ -26,7 +26,7 @@ concept StepModel = requires(M& model, const M& constant, typename M::Cache& cac
   { constant.logits_rows() } noexcept -> std::same_as<std::size_t>;
   { constant.make_cache() } -> std::same_as<typename M::Cache>;
   { model.step(cache, tokens) } noexcept -> std::same_as<model::StepStatus>;
-  { constant.step_count() } noexcept -> std::same_as<std::uint64_t>;  // grows when the rows of the last step go
+  { constant.step_count() } noexcept -> std::same_as<std::uint64_t>;  // grows when the last rows are lost
   { model.logits(rows) } noexcept -> std::same_as<MatrixView<const float>>;
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
   { cache.tokens } -> std::convertible_to<std::size_t>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a generation is told, and what it answers.
+// Options and results of a generation.
 #pragma once
 
 #include "mica/model/step_status.hpp"

@@ -33,7 +33,7 @@ class ModelDrafter {
 
   // Required by Drafter
   [[nodiscard]] std::size_t most() const noexcept { return drafts_; }
-  /// None where its context is full, where it has no memory, and once its weights could not be read.
+  /// No drafts if its context is full or it has no memory, and none after its weights could not be read.
   [[nodiscard]] std::size_t draft(std::span<const TokenId> before, TokenId last,
                                   std::span<TokenId> drafts) noexcept try {
     if (unreadable_ || !read(before)) return 0;
@@ -67,7 +67,7 @@ class ModelDrafter {
   Session<Model> session_;
   std::size_t n_vocab_;
   std::size_t drafts_;
-  bool unreadable_ = false;  // or each step would try, and say why it failed
+  bool unreadable_ = false;  // so that later steps do not try again
 };
 static_assert(Drafter<ModelDrafter<AnyModel>>);
 

@@ -52,7 +52,7 @@ class BasicModel {
   [[nodiscard]] const gguf::Document& document() const noexcept { return parts_->document; }
   [[nodiscard]] const budget::Ledger& ledger() const noexcept { return parts_->ledger; }
   [[nodiscard]] std::size_t threads() const noexcept { return parts_->team.workers(); }
-  /// Null where no pace was asked for.
+  /// Null without a pace.
   [[nodiscard]] const exec::Pacer* pacer() const noexcept {
     return parts_->pacer ? &*parts_->pacer : nullptr;
   }
@@ -107,8 +107,8 @@ template <class Families = arch::All>
   return bytes;
 }
 
-/// The budget that counts for a model. Of streamed weights the files are mapped as a whole, for rows of the embedding:
-/// that takes address space, where there is a limit of it, and no memory.
+/// The budget of a model. With streamed weights the files are mapped as a whole, for rows of the embedding:
+/// that takes address space, which may have a limit, and no memory.
 [[nodiscard]] inline budget::Ceiling ceiling_of(const gguf::Document& document, const OpenOptions& options) {
   budget::MemoryLimits limits = options.limits ? *options.limits : budget::memory_limits();
   if (options.choice.weights == paging::Streamed<>::name && limits.address_space != limits.unlimited)
@@ -144,7 +144,7 @@ template <class Families>
   return *std::move(made);
 }
 
-/// The budget of a model, in bytes. A warning says when less than was asked for counts.
+/// The budget of a model, in bytes. A warning says if it is less than requested.
 [[nodiscard]] inline std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& options) {
   const budget::Ceiling ceiling = ceiling_of(document, options);
   if (ceiling.lowered()) options.log(LogLevel::warning, join("memory budget: ", budget::text(ceiling)));

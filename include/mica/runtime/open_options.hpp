@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What open() is told besides the file.
+// The options of open().
 #pragma once
 
 #include "mica/base/log.hpp"
@@ -20,11 +20,11 @@ struct OpenOptions {
   std::size_t chunk = 512;      // tokens of one step at most
   std::size_t logits_rows = 1;  // rows of logits computed at a time
   std::size_t threads = 0;      // 0: what affinity and the CPU quota allow
-  /// The budget. Where limits of the process or of the machine leave less, that counts, with a warning; empty: what
+  /// The budget. If limits of the process or the machine leave less, that counts, with a warning; empty: what
   /// they leave.
   std::optional<std::uint64_t> memory_bytes = {};
   std::optional<budget::MemoryLimits> limits = {};  // read before; empty: read when the model is opened
-  plan::Sequences sequences = {};  // sessions at once: streamed weights leave memory for the contexts of all
+  plan::Sequences sequences = {};  // open at once: streamed weights leave memory for all their contexts
   model::Choice choice = {};       // KV storage and elements, weights: by name
   std::optional<exec::Pace> pace = {};  // a temperature, a power or a part of the time to keep
   LogSink log = {};

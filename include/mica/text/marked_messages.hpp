@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Control tokens that a message spells stay text, although the chat format around the message is read with
+// Control tokens in the text of a message stay text, although the chat format around the message is read with
 // `parse_special`: a user who types "<|im_end|>" does not end the turn. Before the conversation is rendered, a
 // character that no message has marks each spelling; afterwards the marks become EncodeOptions::literal:
 //
@@ -39,7 +39,7 @@ class MarkedMessages {
   /// Copies the messages, in time linear in their length. Bytes that are not UTF-8 become U+FFFD.
   MarkedMessages(std::span<const Message> messages, const Vocabulary& vocabulary);
 
-  /// What is to be rendered.
+  /// The messages to be rendered.
   [[nodiscard]] std::span<const Message> messages() const& noexcept { return messages_; }
   void messages() const&& = delete;
 
@@ -71,7 +71,7 @@ inline MarkedMessages::MarkedMessages(std::span<const Message> messages, const V
   for (Message& message : messages_) message.content = marked(message, vocabulary);
 }
 
-/// The first noncharacter that no message has; where they have them all, the last one is taken from them.
+/// The first noncharacter that no message contains; if all occur, the last one is replaced in the messages.
 inline void MarkedMessages::choose_mark() {
   const auto is_used = [this](const std::string& mark) {
     return std::any_of(messages_.begin(), messages_.end(), [&](const Message& message) {

@@ -2,7 +2,7 @@
 //
 // Unfinished files: ".NAME.PID-N.part" beside NAME, where PID is the writer's. The writer holds an advisory
 // lock on its part until it ends, however it ends, so a part that can be locked has no writer. Processes of
-// other machines and containers, whose numbers mean nothing here, are told apart by that.
+// other machines and containers, whose numbers have no meaning here, are recognised by the lock.
 #pragma once
 
 #include "mica/base/error.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is changed of expressions and of text before PCRE2 sees them: it has another white space, and takes no
+// Changes to expressions and text before PCRE2 reads them: its white space differs, and it takes no
 // surrogates.
 #pragma once
 

@@ -51,7 +51,7 @@ class Pcre2Splitter final : public WordSplitter {
   static Code compile(std::string_view expression);
   static Context limits(std::size_t text_bytes);
 
-  /// `subject` is what the expressions see, `text` what is handed out; their offsets agree.
+  /// The expressions run on `subject`, the pieces are cut from `text`; their offsets are the same.
   void split_subject(std::string_view text, std::string_view subject, const OnWord& on_word) const {
     const Match match(pcre2_match_data_create_8(1, nullptr));
     const Context context = limits(text.size());
@@ -62,7 +62,7 @@ class Pcre2Splitter final : public WordSplitter {
     apply(0, subject, match.get(), context.get(), hand_out);
   }
 
-  /// Cuts a piece by rule `depth` and what comes out by the next ones.
+  /// Cuts a piece by rule `depth`, and the results by the next rules.
   template <class F>
   void apply(std::size_t depth, std::string_view piece, pcre2_match_data_8* match,
              pcre2_match_context_8* context, F& hand_out) const {

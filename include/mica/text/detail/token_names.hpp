@@ -61,7 +61,7 @@ inline constexpr std::string_view infill_marks[] = {"<|fim_prefix|>",
                                                     "<reponame>",
                                                     "<|file_sep|>"};
 
-/// Tokens by which gpt-oss tells its channels apart; whoever reads an answer needs to see them, so they are
+/// Tokens by which gpt-oss separates its channels; readers of an answer need to see them, so they are
 /// no control tokens here, whatever the file says.
 inline constexpr std::string_view channel_marks[] = {"<|channel|>", "<|message|>", "<|start|>",
                                                      "<|constrain|>"};

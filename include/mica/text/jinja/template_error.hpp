@@ -75,7 +75,7 @@ class TemplateError : public Error {
 
 namespace detail {
 
-/// An operation that makes no sense; whoever knows the line adds it.
+/// An operation that makes no sense; the caller that knows the line adds it.
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
   throw TemplateError(TemplateError::Cause::evaluation, join(parts...));

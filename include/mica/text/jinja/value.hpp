@@ -20,7 +20,7 @@
 namespace mica::text::jinja {
 
 enum class Kind : std::uint8_t {
-  undefined,  ///< a name that nobody set: prints as nothing, is false, refuses almost everything else
+  undefined,  ///< a name without a value: prints as nothing, is false, refuses almost everything else
   none,
   boolean,
   integer,
@@ -54,7 +54,7 @@ struct NoValue {};
 }  // namespace detail
 
 /// One value; 24 bytes, cheap to copy, safe to share between threads.
-/// Views into a value need one that has a name: on a temporary, which would end before its text, the members
+/// Views into a value need a value with a name: on a temporary, which ends before the view, the members
 /// that give them do not compile.
 class Value {
  public:

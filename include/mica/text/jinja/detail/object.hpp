@@ -53,7 +53,7 @@ struct Sequence final : Object {
   mutable bool spent = false;  ///< a generator gives its items once
 };
 
-/// Numbers that are computed when somebody asks: range(100000) costs nothing.
+/// Numbers that are computed on access: range(100000) costs nothing.
 struct Range final : Object {
   Range(std::int64_t range_start, std::int64_t range_stop, std::int64_t range_step, std::int64_t range_count)
       : Object(Kind::range), start(range_start), stop(range_stop), step(range_step), count(range_count) {}
@@ -67,7 +67,7 @@ struct Range final : Object {
   std::int64_t start;
   std::int64_t stop;
   std::int64_t step;
-  std::int64_t count;  ///< of numbers; checked against Limits::range_items by whoever makes the range
+  std::int64_t count;  ///< of numbers; the maker of the range checks it against Limits::range_items
 };
 
 [[nodiscard]] inline double number_of(const Value& value) {

@@ -45,7 +45,7 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
   parts.emplace_back(part);
 }
 
-/// How often something may be done; any negative limit means without end.
+/// The max number of repetitions; a negative limit means no limit.
 [[nodiscard]] constexpr std::uint64_t times(std::int64_t limit) noexcept {
   return limit < 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(limit);
 }
