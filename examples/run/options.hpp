@@ -65,7 +65,7 @@ struct Options {
   std::string memory;           // "6GiB", "75%", empty
   budget::MemoryLimits limits;  // when the program began
   std::optional<std::uint64_t>
-      memory_bytes;             // --memory in bytes; for every verb but plan within the limits
+      memory_bytes;             // --memory in bytes; for every verb but plan it is within the limits
   std::string governor = "on";  // or "off"
   std::string pace;             // "85C", "15W", "50%", empty
 
