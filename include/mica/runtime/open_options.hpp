@@ -24,7 +24,7 @@ struct OpenOptions {
   /// they leave.
   std::optional<std::uint64_t> memory_bytes = {};
   std::optional<budget::MemoryLimits> limits = {};  // read before; empty: read when the model is opened
-  plan::Sequences sequences = {};  // sessions open at once: streamed weights leave memory for all their contexts
+  plan::Sequences sequences = {};  // open sessions: streamed weights leave memory for the contexts of all
   model::Choice choice = {};       // KV storage and elements, weights: by name
   std::optional<exec::Pace> pace = {};  // a temperature, a power or a part of the time to keep
   LogSink log = {};

@@ -215,7 +215,7 @@ inline void Vocabulary::read_types(const VocabularySource& source) {
   }
 }
 
-/// Some files call "<|im_end|>" and its like ordinary text; text that a user types must not end a turn or open a gap.
+/// Some files call "<|im_end|>" ordinary text; text that a user types must not end a turn or open a gap.
 inline void Vocabulary::correct_types() {
   const auto among = [](std::span<const std::string_view> names, std::string_view text) {
     return std::find(names.begin(), names.end(), text) != names.end();
