@@ -189,7 +189,7 @@ void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions&
 void note_long_context(const Options& options, std::size_t n_ctx, const arch::Config& config) {
   if (n_ctx <= config.n_ctx_train) return;
   note(options, join("mica: a context of ", n_ctx, " tokens is more than the ", config.n_ctx_train,
-                     " that the model was trained for: beyond them answers get worse"));
+                     " that the model was trained for: answers get worse beyond that"));
 }
 
 std::string larger_context(const Options& options, const Model& model, std::size_t tokens) {

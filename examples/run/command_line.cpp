@@ -111,7 +111,7 @@ class Reader {
   [[noreturn]] void refuse(const std::string& word) const {
     const std::string name = word.substr(0, word.find('='));
     if (word.find(' ') != std::string::npos)
-      raise(ErrorCode::usage, "unknown flag ", escaped(name), ".  Text that begins with - stands behind --.");
+      raise(ErrorCode::usage, "unknown flag ", escaped(name), ".  Write text that begins with - after --.");
     // People type one dash where two are needed.
     std::string near = suggestion(name, flags_.names());
     if (near.empty() && !name.starts_with("--")) near = suggestion("-" + name, flags_.names());

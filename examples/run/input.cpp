@@ -48,7 +48,7 @@ std::string unescaped(std::string_view text) {
 bool stdin_begins(const Options& options) {
   if (has_input_within(STDIN_FILENO, note_after)) return true;
   if (!interrupted())
-    note(options, "mica: waiting for text on stdin, an open pipe; end it, or use < /dev/null");
+    note(options, "mica: waiting for text on stdin, which is an open pipe; close it, or use < /dev/null");
   if (!interrupted() && has_input_within(STDIN_FILENO, give_up_after - note_after)) return true;
   if (interrupted()) throw Stop{130, {}};
   note(options, join("mica: nothing came on stdin in ", give_up_after.count() / 1000,
@@ -61,7 +61,7 @@ gguf::Document open_file(const std::string& path) {
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::path(path) / "config.json", error) &&
       !gguf::is_packed_folder(path))
-    raise(ErrorCode::file, path, ": is a folder of Hugging Face; mica convert ", path,
+    raise(ErrorCode::file, path, ": is a Hugging Face folder; mica convert ", path,
           " OUT.gguf makes one file of it");
   try {
     return gguf::open(path);
@@ -80,7 +80,7 @@ gguf::Document open_file(const std::string& path) {
 gguf::Document open_document(const Options& options) {
   if (remote::is_url(options.model)) return open_remote(options.model);
   if (!options.model.empty()) return open_file(options.model);
-  MICA_CHECK(!embedded_model().empty(), usage, "no model was named, and this program carries none; see mica ",
+  MICA_CHECK(!embedded_model().empty(), usage, "no model was given, and this program has no bundled one; see mica ",
              options.verb, " --help");
   return gguf::parse(embedded_model(), "the bundled model");
 }

@@ -203,13 +203,13 @@ void check(Options& o) {
   if (o.prompt && !o.words.empty())
     raise(ErrorCode::usage, "a prompt was given twice: as a word and with --prompt.");
   if (!o.draft.empty() && !o.speculate.empty())
-    raise(ErrorCode::usage, "--draft and --speculate both guess; choose one.");
+    raise(ErrorCode::usage, "--draft and --speculate exclude each other; choose one.");
   o.sampler.seed = o.seed >= 0 ? static_cast<std::uint64_t>(o.seed) : clock_seed();
   if (o.threads == 0) return;
   const std::size_t cores = budget::cpu_limits().threads();
   if (o.threads > cores)
     o.notes.push_back(join(o.threads, " threads share ", cores, cores == 1 ? " core" : " cores",
-                           ", which is slower; -t 0 takes as many as there are"));
+                           "; that is slower, and -t 0 takes one for each usable core"));
 }
 
 /// What the words of a verb mean. Raises ErrorCode::usage with a whole sentence.

@@ -76,7 +76,7 @@ void chat(Flags& flags, Options& o) {
   std::vector<std::string> styles;
   for (const text::ChatStyle& style : text::detail::chat_styles) styles.emplace_back(style.name);
   flags.group("Chat");
-  flags.text("-sys,--system-prompt", o.system_prompt, "TEXT", "the system's words, before everything");
+  flags.text("-sys,--system-prompt", o.system_prompt, "TEXT", "the system prompt");
   flags.text("-sysf,--system-prompt-file", o.system_prompt_file, "FILE", "the same from a file");
   flags.toggle("-cnv,--conversation,!-no-cnv,!--no-conversation", o.conversation,
                "chat; --no-conversation: answer once");
@@ -149,7 +149,7 @@ void running(Flags& flags, Options& o) {
               {"resident", "mapped", "streamed", "mapped-sequential", "mapped-populated", "mapped-locked"},
               "NAME",
               "how weights come into memory: mapped (also -sequential, -populated, -locked), resident, or "
-              "streamed, what the budget leaves no room for")
+              "streamed: what does not fit the budget is read from the disk")
       .marks(o.weights_given);
 }
 

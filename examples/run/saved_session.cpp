@@ -25,7 +25,7 @@ void check_session_file(const Options& options) {
 SavedSession::SavedSession(const Options& options, Model& model)
     : options_(options), resumed_(session_waits(options)), session_(take_up(model)) {
   if (resumed_) {
-    program::note(options, join("mica: ", escaped(options.session), ": goes on after ",
+    program::note(options, join("mica: ", escaped(options.session), ": continues after ",
                                 session_.tokens().size(), " tokens"));
   }
 }

@@ -15,7 +15,7 @@ namespace {
 void output(Flags& flags, Options& o) {
   flags.group("Output");
   flags.toggle("-q,--quiet", o.quiet, "nothing on stderr but errors");
-  flags.toggle("-v,--verbose", o.verbose, "what the library did on its own account");
+  flags.toggle("-v,--verbose", o.verbose, "also what the library decided by itself");
   flags.toggle("--json", o.json, "one JSON object on stdout, for an error too");
   flags.toggle("--jsonl", o.jsonl, "one JSON object a line");
   flags.choice("-co,--color", o.color,

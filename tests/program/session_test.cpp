@@ -145,7 +145,7 @@ TEST_CASE("a session is saved when the reader leaves, and the run ends with 0") 
     CHECK(left.out.size() == 5);
     CHECK(left.err.ends_with("\n0\n"));
     REQUIRE(std::filesystem::exists(file));
-    CHECK(has(mica({"run", "-n", "1", "--session", file}).err, "goes on after"));
+    CHECK(has(mica({"run", "-n", "1", "--session", file}).err, "continues after"));
   }
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("a signal ends an answer and saves its session; after a hang-up the co
     const Ran ran = ProgramRun(MICA_PROGRAM, endless(file)).signal_after_output(number).run();
     CHECK(ran.code == code);
     REQUIRE(std::filesystem::exists(file));
-    CHECK(has(mica({"run", "-n", "1", "--session", file}).err, "goes on after"));
+    CHECK(has(mica({"run", "-n", "1", "--session", file}).err, "continues after"));
   }
 }
 
