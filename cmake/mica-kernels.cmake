@@ -32,9 +32,6 @@ function(mica_add_kernels target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(${target} PUBLIC mica::mica)
   mica_optimise(${target})
-  if(COMMAND mica_warnings)
-    mica_warnings(${target})
-  endif()
 endfunction()
 
 # Whether the flags of a configuration, the one without a name included, ask for optimisation.

@@ -135,10 +135,8 @@ std::string refusal(const gguf::Document& document, const plan::Question& questi
   known.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];  // counted once
   const std::string ways = ways_out(document, known, plan.n_ctx, budget);
   return join("needs ", budget::size_text(plan.peak_bytes), ", budget ", budget::size_text(budget), " (",
-              parts_text(question, plan), ").  ",
-              ways.empty() ? std::string("No context fits: a smaller model or a larger --memory is needed")
-                           : join("Fits with ", ways),
-              ".  ", least_text(document, known, free));
+              parts_text(question, plan), ").  ", ways.empty() ? "" : join("Fits with ", ways, ".  "),
+              least_text(document, known, free));
 }
 
 std::optional<plan::Rung> rung_within(const gguf::Document& document, const plan::Question& question,

@@ -131,8 +131,15 @@ CommandLine read_command_line(Flags& flags, std::span<const std::string> argumen
 
 ErrorForm error_form_of(std::span<char* const> arguments) {
   ErrorForm form = ErrorForm::text;
+  const bool is_bench = !arguments.empty() && std::string_view(arguments.front()) == "bench";
+  std::string_view before;
   for (const std::string_view word : arguments) {
     if (word == "--") break;
+    if (is_bench && (before == "-o" || before == "--output")) {
+      if (word == "json") form = ErrorForm::json;
+      if (word == "jsonl") form = ErrorForm::jsonl;
+    }
+    before = word;
     if (word == "--json" && form == ErrorForm::text) form = ErrorForm::json;
     if (word == "--jsonl") form = ErrorForm::jsonl;
   }

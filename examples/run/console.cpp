@@ -18,6 +18,7 @@
 #include <new>
 #include <span>
 #include <utility>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <unistd.h>
@@ -183,6 +184,13 @@ void forget_interrupt() {
 }
 
 int code_after_signals(int code) { return code == 130 && last_termination == SIGHUP ? 129 : code; }
+
+void fill_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // For reading alone: stdin is at its end, and what goes to stdout is refused as by a closed one.
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF) static_cast<void>(::open("/dev/null", O_RDONLY));
+  }
+}
 
 void watch_signals() {
   struct sigaction action {};

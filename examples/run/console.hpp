@@ -77,6 +77,8 @@ void write_sequence(std::string_view text);
 void forget_interrupt();
 /// The exit code of a verb that ended with `code`: 129 in place of 130 after SIGHUP.
 [[nodiscard]] int code_after_signals(int code);
+/// Opens what is closed of stdin, stdout and stderr, so that no file of the program takes its place.
+void fill_streams();
 /// Handles the signals above and faults of mapped files, which end the program with a sentence and 1. A
 /// closed pipe and the limit on the size of files become errors of write().
 void watch_signals();

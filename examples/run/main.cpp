@@ -133,6 +133,7 @@ int code_of_program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   mica::program::watch_memory();
+  mica::program::fill_streams();
   mica::program::watch_signals();
   return mica::program::code_after_signals(mica::program::code_of_program(argc, argv));
 }

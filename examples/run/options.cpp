@@ -191,7 +191,7 @@ void settle_memory(Options& o) {
   if (o.memory.empty()) return;
   const std::uint64_t asked = budget::parse_size(o.memory, o.limits.usable(), "--memory");
   MICA_CHECK(asked != 0, usage, "--memory: found \"", escaped(o.memory),
-             "\", needed a size above 0; without --memory the limits of the process and the machine count");
+             "\", needed a size above 0; without --memory the limits of the process and the machine count.");
   const budget::Ceiling ceiling = budget::ceiling_of(asked, o.limits);
   const bool plan = o.verb == "plan";  // its budget may be that of another machine
   o.memory_bytes = plan ? asked : ceiling.bytes;
@@ -204,6 +204,10 @@ void check(Options& o) {
     raise(ErrorCode::usage, "a prompt was given twice: as a word and with --prompt.");
   if (!o.draft.empty() && !o.speculate.empty())
     raise(ErrorCode::usage, "--draft and --speculate exclude each other; choose one.");
+  if (o.bench_format == BenchFormat::markdown) {
+    if (o.json) o.bench_format = BenchFormat::json;
+    if (o.jsonl) o.bench_format = BenchFormat::jsonl;
+  }
   o.sampler.seed = o.seed >= 0 ? static_cast<std::uint64_t>(o.seed) : clock_seed();
   if (o.threads == 0) return;
   const std::size_t cores = budget::cpu_limits().threads();

@@ -59,7 +59,7 @@ Words words_of(const Options& options) {
                "quantize: '", escaped(words.back()), "' is one word too many; needed: IN OUT TYPE");
   }
   MICA_CHECK(!out.out.empty() || options.dry_run, usage,
-             "quantize: no name for the outcome; needed: IN OUT TYPE");
+             "quantize: the name of the outcome or the type is missing; needed: IN OUT TYPE");
   return out;
 }
 

@@ -78,6 +78,15 @@ TEST_CASE("each exit code of the page about the program is met, and with --json 
   CHECK(met == documented_codes());
 }
 
+TEST_CASE("bench answers a wrong use in the form that -o asks for, and knows --json as that form") {
+  for (const Words& words : {Words{"bench", "-o", "json", "-p", "abc"}, Words{"bench", "-o", "jsonl", "--zzz"}}) {
+    const Ran ran = mica(words);
+    CHECK(ran.code == 2);
+    CHECK(ran.out.starts_with("{\"error\":{\"code\":2,"));
+  }
+  CHECK(mica({"bench", "--json", "-p", "8", "-n", "0", "-r", "1"}).out.starts_with("["));
+}
+
 TEST_CASE("with --json there is one object on stdout: an error after the answer adds none") {
   const Ran ran = mica({"fit", "llama-8b", "--ram", "300M", "--json"});
   CHECK(ran.code == 4);
@@ -164,7 +173,7 @@ TEST_CASE("what does not fit the budget ends with 4 and says what would fit") {
   CHECK(has(gave_way.err, "mica: to fit 9.6 MiB: "));
   CHECK(mica({"plan", model, "--memory", "9000K"}).code == 4);
   CHECK(mica({"plan", model, "--memory", "1G"}).code == 0);
-  CHECK(has(mica({"plan", model, "--memory", "1M"}).err, "No context fits"));
+  CHECK(has(mica({"plan", model, "--memory", "1M"}).err, "Runs from --memory "));
 }
 
 TEST_CASE("an architecture that is not here ends with 5 and names those that are") {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 
 namespace mica::test {
 namespace {
@@ -111,6 +112,23 @@ TEST_CASE("a file that is cut to nothing while it is streamed ends the run with 
   CHECK(ran.code == 1);
   CHECK(has(error_of(ran), "mica: " + model + ": "));  // rows of the embedding are mapped, layers are read
   CHECK(has(error_of(ran), "became shorter"));
+}
+
+TEST_CASE("no file of a program takes the place of a stream that is closed") {
+  const TemporaryFolder folder;
+  const std::string saved = folder.path("saved"), model = copied(folder);
+  std::ofstream(model, std::ios::app) << "\n/save " << saved << "\n";
+  const auto shell = [&](const std::string& command) {
+    return ProgramRun("/bin/sh", {"-c", command, MICA_PROGRAM, model}).run();
+  };
+  const Ran chat = shell("\"$0\" chat \"$1\" -n 1 <&-");
+  CHECK(chat.code == 0);
+  CHECK(chat.out.empty());
+  CHECK(!fs::exists(saved));
+  const std::string before = contents(model);
+  CHECK(shell("\"$0\" complete \"$1\" Once -n 3 >&-").code == 1);
+  CHECK(shell("\"$0\" complete \"$1\" Once -n 3 2>&-").code == 0);
+  CHECK(contents(model) == before);
 }
 
 TEST_CASE(
