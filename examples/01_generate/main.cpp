@@ -12,9 +12,12 @@
 #include <filesystem>
 #include <iostream>
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const std::string path = argc > 1 ? argv[1] : "examples/models/fairy.gguf";
   if (!std::filesystem::exists(path)) return std::cout << path << " is not there: name a model\n", 0;
   auto model = mica::open(path);
   std::cout << "Once upon a time" << mica::complete(model, "Once upon a time", {.max_tokens = 60}) << '\n';
+} catch (const mica::Error& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
 }

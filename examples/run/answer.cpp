@@ -44,8 +44,7 @@ Answerer::Answerer(const Options& options, Model& model, std::string stop)
       drafter_(options.drafts),
       output_(options) {
   if (!options.draft.empty()) draft_.emplace(options, model);
-  const std::int64_t wanted = options.n_predict.value_or(-1);
-  generate_.max_tokens = wanted < 0 ? 0 : static_cast<std::size_t>(wanted);
+  generate_.max_tokens = limit_of(options);
   generate_.stop_at_end = !options.ignore_eos;
   generate_.show_special = options.show_special;
   generate_.stop = options.reverse_prompts;
@@ -239,6 +238,9 @@ std::string Answerer::json_object() const {
 
 int complete_text(const Options& options, Model& model, const std::string& prompt, bool after_text) {
   SavedSession saved(options, model);
+  // The outcome has no messages, and would take their place.
+  MICA_CHECK(saved.note().text.empty(), usage, options.session,
+             ": this session is a conversation; continue it with mica chat, or name another file");
   Answerer answerer(options, model);
   answerer.show_reading_line(!after_text);
   std::vector<TokenId> text;
@@ -250,7 +252,7 @@ int complete_text(const Options& options, Model& model, const std::string& promp
     if (note.sampler) answerer.restore_sampler(*note.sampler);
   }
   if (text.empty()) text = prompt_ids(model.tokenizer(), prompt);
-  const int code = answerer.answer(saved.session(), bring_in_line(saved.session(), text));
+  const int code = answerer.answer(saved.session(), saved.bring_in_line(text));
   saved.save(answerer);
   answerer.raise_undelivered();
   return code;

@@ -359,7 +359,6 @@ class Printer {
   Printer(const Options& options, const Subject& subject) : options_(options), subject_(subject) {}
 
   void begin() {
-    if (options_.bench_format == BenchFormat::json) print("[");
     if (options_.bench_format != BenchFormat::markdown) return;
     print(join("| ", cell("model", 30), " | ", right("size", 10), " | ", right("params", 10), " | ",
                cell("backend", 10), " | ", right("threads", 7), " | ", right("test", 15), " | ",
@@ -378,7 +377,7 @@ class Printer {
         print(csv(result));
         break;
       case BenchFormat::json:
-        print(join(first_ ? "\n  " : ",\n  ",
+        print(join(first_ ? "[\n  " : ",\n  ",
                    object_of(fields_of(options_, subject_, result, true), ",\n    ")));
         break;
       case BenchFormat::jsonl:
@@ -388,10 +387,15 @@ class Printer {
     first_ = false;
   }
   void end() {
-    if (options_.bench_format == BenchFormat::json) print("\n]\n");
+    end_list();
     for (const std::string& line : traffic_) note(options_, line);
     if (options_.bench_format == BenchFormat::markdown)
       note(options_, join("peak ", budget::size_text(peak_bytes()), ", ", major_faults(), " major faults"));
+  }
+
+  /// Closes a list of JSON that was begun, also when a later test fails.
+  void end_list() {
+    if (options_.bench_format == BenchFormat::json && !first_) print("\n]\n");
   }
 
  private:
@@ -443,11 +447,16 @@ int bench(const Options& options) {
   Bench bench(sized, model);
   Printer printer(sized, subject);
   printer.begin();
-  for (const Test& test : tests) {
-    const Result result = bench.run(test);
-    if (result.seconds.empty()) return 130;
-    printer.add(result);
-    learn_from(sized, subject, result);
+  try {
+    for (const Test& test : tests) {
+      const Result result = bench.run(test);
+      if (result.seconds.empty()) throw Stop{130, {}};
+      printer.add(result);
+      learn_from(sized, subject, result);
+    }
+  } catch (...) {
+    printer.end_list();
+    throw;
   }
   printer.end();
   return 0;

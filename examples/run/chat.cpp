@@ -6,15 +6,16 @@
 #include "conversation.hpp"
 #include "line_input.hpp"
 #include "mica/io/atomic_file.hpp"
+#include "mica/io/file.hpp"
 #include "mica/io/near_name.hpp"
 #include "plan_text.hpp"
+#include "verb_flags.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -27,30 +28,41 @@ constexpr std::string_view help_text =
     "/regen              answer once more        /system TEXT  the system's words; none: take them away\n"
     "/show WHAT          stats plan template     /read FILE    say what the file says\n"
     "/save FILE          write the conversation  \"\"\"           begins and ends text of many lines\n"
-    "/set NAME VALUE     temp top_k top_p min_p repeat_penalty seed n\n"
+    "/set NAME VALUE     temp top_k top_p min_p repeat_penalty repeat_last_n frequency_penalty\n"
+    "                    presence_penalty seed n\n"
     "Pasted lines are one message. Tab completes commands and file names. Ctrl-C stops an answer.";
 
-constexpr std::string_view settings = "temp top_k top_p min_p repeat_penalty seed n";
+/// Names of /set: flags of the sampler, and the limit of an answer.
+constexpr std::string_view settings =
+    "temp top_k top_p min_p repeat_penalty repeat_last_n frequency_penalty presence_penalty seed n";
 
-/// The options with one number changed.
-sample::SamplerOptions with(sample::SamplerOptions options, std::string_view name, double number) {
-  if (name == "temp" || name == "temperature") {
-    options.temperature = static_cast<float>(number);
-  } else if (name == "top_k") {
-    options.top_k = static_cast<std::int64_t>(number);
-  } else if (name == "top_p") {
-    options.top_p = static_cast<float>(number);
-  } else if (name == "min_p") {
-    options.min_p = static_cast<float>(number);
-  } else if (name == "repeat_penalty") {
-    options.repeat_penalty = static_cast<float>(number);
-  } else if (name == "seed") {
-    options.seed = static_cast<std::uint64_t>(static_cast<std::int64_t>(number));
-  } else {
-    raise(ErrorCode::usage, "/set knows temp, top_k, top_p, min_p, repeat_penalty, seed and n; found '",
-          escaped(name), "'");
+/// The flag behind a name of /set: top_k is --top-k. Raises ErrorCode::usage for any other name.
+Flag& flag_of(Flags& flags, std::string_view name) {
+  io::NearName near{std::string(name)};
+  for (std::string_view rest = settings; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(' '));
+    if (one == name) {
+      std::string key(name == "n" ? "predict" : name);
+      std::replace(key.begin(), key.end(), '_', '-');
+      return *flags.find_key(key);
+    }
+    near.offer(one);
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
   }
-  return options;
+  raise(ErrorCode::usage, "/set knows ", settings, "; found '", escaped(name), "'",
+        near.best() ? join("; did you mean ", *near.best(), "?") : std::string());
+}
+
+/// Raises ErrorCode::usage for a file that holds anything but a conversation: a name that was mistyped, or
+/// completed by Tab, costs no model.
+void check_replaceable(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::file_size(path, error) == 0 || error) return;
+  constexpr std::string_view mark = "### ";
+  std::string begin(mark.size(), '\0');
+  const io::File file = io::File::open(path);
+  if (file.size() >= begin.size()) file.read_at(0, std::as_writable_bytes(std::span(begin)));
+  MICA_CHECK(begin == mark, usage, "/save: ", path, " is there, and holds no conversation; use another name");
 }
 
 /// The commands and their state.
@@ -169,7 +181,10 @@ class Chat {
     confirm(text.empty() ? "there are no words of the system"
                          : "the system's words are set, from the next answer on");
   }
-  void read(const std::string& path) { say(read_text(path)); }
+  void read(const std::string& path) {
+    MICA_CHECK(!path.empty(), usage, "/read needs the name of a file");
+    say(read_text(path));
+  }
   void set(const std::string& setting);
   void show(const std::string& what);
   void save(const std::string& path);
@@ -238,21 +253,26 @@ void Chat::command(const std::string& line) {
 
 void Chat::set(const std::string& setting) {
   const std::size_t gap = setting.find(' ');
-  const std::string name = setting.substr(0, gap);
-  const std::string value = gap == std::string::npos ? std::string() : setting.substr(gap + 1);
-  char* end = nullptr;
-  const double number = std::strtod(value.c_str(), &end);
-  MICA_CHECK(!value.empty() && *end == '\0' && std::abs(number) < 1e15, usage, "/set ", escaped(name), ": '",
-             escaped(value), "' is not a number that fits");
+  const std::string name = in_lower_case(setting.substr(0, gap));
+  const std::size_t begin = setting.find_first_not_of(' ', std::min(gap, setting.size()));
+  MICA_CHECK(!name.empty(), usage, "/set NAME VALUE: the name is one of ", settings);
+  Options changed = options_;
+  changed.sampler = sampler_;
+  Flags flags;
+  flag_group::answer(flags, changed);
+  Flag& flag = flag_of(flags, name);
+  MICA_CHECK(begin != std::string::npos, usage, "/set ", name, " needs ", flag.needs);
+  const std::string value = setting.substr(begin);
+  flag.take(value, Source::flag, join("/set ", name));
   if (name == "n") {
-    answerer_.set_max_tokens(number < 0 ? 0 : static_cast<std::size_t>(number));
+    answerer_.set_max_tokens(limit_of(changed));
   } else {
-    const sample::SamplerOptions changed = with(sampler_, name, number);
-    answerer_.set_sampler(changed);
-    sampler_ = changed;
+    if (name == "seed") changed.sampler.seed = seed_of(changed);
+    answerer_.set_sampler(changed.sampler);
+    sampler_ = changed.sampler;
   }
-  confirm(
-      join(name, " is ", value, number <= 0 && name == "n" ? ": no limit" : "", ", from the next answer on"));
+  const bool no_limit = name == "n" && limit_of(changed) == 0;
+  confirm(join(name, " is ", value, no_limit ? ": no limit" : "", ", from the next answer on"));
 }
 
 void Chat::show(const std::string& what) {
@@ -275,6 +295,7 @@ std::string Chat::stats() {
 
 void Chat::save(const std::string& path) {
   MICA_CHECK(!path.empty(), usage, "/save needs the name of a file");
+  check_replaceable(path);
   std::string text;
   for (const text::Message& message : conversation_.messages()) {
     text += join("### ", message.role, "\n\n", message.content, "\n\n");

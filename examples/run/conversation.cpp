@@ -37,6 +37,8 @@ std::vector<text::Message> messages_of(const std::string& path, std::string_view
 Conversation::Conversation(const Options& options, Model& model, ChatFormat format)
     : model_(model), format_(std::move(format)), saved_(options, model), shifts_(options.on_full == "shift") {
   if (saved_.resumed()) messages_ = messages_of(options.session, saved_.note().text);
+  if (!messages_.empty())
+    note(options, join("mica: ", escaped(options.session), ": messages so far: ", messages_.size()));
   const std::string system = system_prompt_of(options);
   if (!system.empty() || !saved_.resumed()) set_system(system);
 }
@@ -61,7 +63,7 @@ int Conversation::answer(Answerer& answerer) {
   const std::vector<TokenId> all = ids();
   std::vector<TokenId> wanted = all;
   leave_out(wanted, std::min(answerer.keep_first(), wanted.size()));
-  const int code = answerer.answer(saved_.session(), bring_in_line(saved_.session(), wanted));
+  const int code = answerer.answer(saved_.session(), saved_.bring_in_line(wanted));
   messages_.push_back({"assistant", answerer.text()});
   said_ = all;
   said_.insert(said_.end(), answerer.result().tokens.begin(), answerer.result().tokens.end());

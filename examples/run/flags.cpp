@@ -214,9 +214,11 @@ Flag* Flags::find(std::string_view name) noexcept {
 }
 
 Flag* Flags::find_key(std::string_view key) noexcept {
-  const std::string name = join("--", key);
-  for (Flag& flag : flags_) {
-    if (std::find(flag.names.begin(), flag.names.end(), name) != flag.names.end()) return &flag;
+  for (const std::string_view dashes : {"--", "-"}) {
+    const std::string name = join(dashes, key);
+    for (Flag& flag : flags_) {
+      if (std::find(flag.names.begin(), flag.names.end(), name) != flag.names.end()) return &flag;
+    }
   }
   return nullptr;
 }

@@ -125,7 +125,7 @@ class Flags {
   [[nodiscard]] const std::deque<Flag>& all() const noexcept { return flags_; }
   /// The flag of a name with its dashes; null when there is none.
   [[nodiscard]] Flag* find(std::string_view name) noexcept;
-  /// The flag of a name in a configuration file; null when there is none.
+  /// The flag of a name in a configuration file, a long one or a short one; null when there is none.
   [[nodiscard]] Flag* find_key(std::string_view key) noexcept;
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] Flag* model_flag() noexcept { return model_; }

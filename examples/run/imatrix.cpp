@@ -109,7 +109,7 @@ int imatrix(const Options& options) {
   const std::size_t count = options.chunks == 0 ? windows.size() : std::min(windows.size(), options.chunks);
   const Stopwatch watch;
   Collection collection(options, document, open);
-  if (!collection.read(windows, count)) return 130;
+  if (!collection.read(windows, count)) throw Stop{130, {}};
   quantize::Importance importance = collection.importance();
   importance.datasets = {options.prompt_file.empty() ? "prompt" : options.prompt_file};
   importance.chunk_count = static_cast<std::uint32_t>(count);

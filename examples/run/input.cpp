@@ -80,8 +80,8 @@ gguf::Document open_file(const std::string& path) {
 gguf::Document open_document(const Options& options) {
   if (remote::is_url(options.model)) return open_remote(options.model);
   if (!options.model.empty()) return open_file(options.model);
-  MICA_CHECK(!embedded_model().empty(), usage, "no model was given, and this program has no bundled one; see mica ",
-             options.verb, " --help");
+  MICA_CHECK(!embedded_model().empty(), usage,
+             "no model was given, and this program has no bundled one; see mica ", options.verb, " --help");
   return gguf::parse(embedded_model(), "the bundled model");
 }
 
@@ -123,7 +123,7 @@ std::vector<TokenId> ids_of(const Options& options) {
     TokenId id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
     const bool whole = error == std::errc() && (next == end || separates(*next));
-    MICA_CHECK(whole, usage, "ids: '", escaped(std::string_view(at, static_cast<std::size_t>(end - at)), 20),
+    MICA_CHECK(whole, usage, "ids: '", escaped(std::string_view(at, std::find_if(at, end, separates)), 20),
                "' is not a token id; needed: numbers with commas between them");
     ids.push_back(id);
     at = next;

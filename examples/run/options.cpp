@@ -13,6 +13,7 @@
 #include "mica/budget/ceiling.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
+#include "mica/io/near_name.hpp"
 #include "mica/remote/url.hpp"
 #include "suggestion.hpp"
 #include "verb_flags.hpp"
@@ -24,6 +25,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <unistd.h>
 
 namespace mica::program {
 namespace {
@@ -59,7 +61,7 @@ const VerbText& verb_named(const std::string& name) {
 /// The verb and its arguments. Flags without a verb, and a model without a verb, are for run.
 Request request_of(std::vector<std::string> words) {
   const std::string first = words.empty() ? "help" : words.front();
-  if (first == "--version" || first == "version") throw Stop{0, version_text()};
+  if (first == "--version" || first == "-V" || first == "version") throw Stop{0, version_text()};
   if (first == "help" || first == "--help" || first == "-h") {
     if (words.size() < 2 || words[1] == "help") throw Stop{0, help_text()};
     return {&verb_named(words[1]), {}, true};
@@ -92,7 +94,7 @@ class FileValues {
   void apply(const ConfigFile& file) {
     for (const ConfigFile::Entry& entry : file.entries()) {
       const std::string place = file.place(entry);
-      Flag* const flag = is_parser_key(entry.key) ? nullptr : flags_.find_key(entry.key);
+      Flag* const flag = find(flags_, entry.key);
       if (entry.key.empty()) {
         check_section(entry, place);
       } else if (!entry.section.empty() && entry.section != verb_) {
@@ -106,6 +108,12 @@ class FileValues {
   }
 
  private:
+  /// The flag that a key of a file gives a value to; null when there is none.
+  static Flag* find(Flags& flags, const std::string& key) {
+    Flag* const flag = flags.find_key(key);
+    return flag == nullptr || is_parser_key(flag->key()) ? nullptr : flag;
+  }
+
   static void give(Flag& flag, const ConfigFile::Entry& entry, const std::string& where) {
     if (flag.source == Source::file) flag.drop();
     if (flag.collects) {
@@ -133,12 +141,11 @@ class FileValues {
     std::vector<std::string> keys;
     for_each_verb([&](const VerbText& verb, Flags& flags) {
       if (!section.empty() && verb.name != section) return;
-      known = known || flags.find_key(entry.key) != nullptr;
+      known = known || find(flags, entry.key) != nullptr;
       for (const std::string& name : flags.names()) {
         if (name.starts_with("--")) keys.push_back(name.substr(2));
       }
     });
-    if (is_parser_key(entry.key)) known = false;
     if (!known)
       note(place, join(entry.key, " is no flag of ", section.empty() ? "any verb" : join("mica ", section)),
            suggestion(entry.key, keys));
@@ -159,6 +166,28 @@ void take_environment(Flags& flags) {
     const std::string variable = flag.variable();
     const char* const value = std::getenv(variable.c_str());
     if (value != nullptr && *value != '\0') flag.take(value, Source::environment, variable);
+  }
+}
+
+/// Notes variables that no verb reads: a name that was mistyped, most of all.
+void check_environment(Flags& flags, std::vector<std::string>& notes) {
+  const auto known = [](Flags& of, std::string_view name) {
+    return std::any_of(of.all().begin(), of.all().end(),
+                       [&](const Flag& flag) { return flag.variable() == name; });
+  };
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view variable = *at;
+    const std::string prefix = variable_of(""), name(variable.substr(0, variable.find('=')));
+    if (!name.starts_with(prefix) || known(flags, name)) continue;
+    bool read = false;
+    io::NearName near(name.substr(prefix.size()));
+    for_each_verb([&](const VerbText&, Flags& of) {
+      read = read || known(of, name);
+      for (const Flag& flag : of.all()) near.offer(flag.variable(), flag.variable().substr(prefix.size()));
+    });
+    if (!read)
+      notes.push_back(join(name, " is the variable of no flag; ignored.",
+                           near.best() ? join("  Did you mean ", *near.best(), "?") : std::string()));
   }
 }
 
@@ -208,7 +237,7 @@ void check(Options& o) {
     if (o.json) o.bench_format = BenchFormat::json;
     if (o.jsonl) o.bench_format = BenchFormat::jsonl;
   }
-  o.sampler.seed = o.seed >= 0 ? static_cast<std::uint64_t>(o.seed) : clock_seed();
+  o.sampler.seed = seed_of(o);
   if (o.threads == 0) return;
   const std::size_t cores = budget::cpu_limits().threads();
   if (o.threads > cores)
@@ -233,6 +262,7 @@ Options read(const Request& request) {
   if (const std::string path = config_path_of(line); !path.empty())
     FileValues(verb, flags, options.notes).apply(ConfigFile(path));
   take_environment(flags);
+  check_environment(flags, options.notes);
   for (const CommandLine::Value& value : line.values) value.flag->take(value.text, Source::flag, value.name);
   place_words(flags, std::move(line.words), verb);
   if (common.print_config) options.config = config_text(options.verb, flags);
@@ -252,6 +282,10 @@ Options parse(int argc, char** argv) {
     const std::string_view verb = request.verb->name;
     throw Stop{2, join(verb, ": ", error.message(), "  See mica ", verb, " --help.")};
   }
+}
+
+std::uint64_t seed_of(const Options& options) {
+  return options.seed >= 0 ? static_cast<std::uint64_t>(options.seed) : clock_seed();
 }
 
 OpenOptions open_options(const Options& o) {

@@ -94,7 +94,7 @@ struct Options {
   bool json = false;
   bool jsonl = false;
   ColorMode color = ColorMode::automatic;
-  bool raw_output = false;  // of a model's text on a terminal
+  bool raw_output = false;         // of a model's text on a terminal
   std::string config;              // what --print-config shows, empty: go on
   std::vector<std::string> notes;  // about what was ignored or makes little sense, for stderr
 
@@ -166,6 +166,15 @@ struct Stop {
   int code = 0;
   std::string text;
 };
+
+/// Tokens of an answer at most; 0: no limit.
+[[nodiscard]] inline std::size_t limit_of(const Options& options) {
+  const std::int64_t wanted = options.n_predict.value_or(-1);
+  return wanted < 0 ? 0 : static_cast<std::size_t>(wanted);
+}
+
+/// The seed of the sampler: the number given, or one from the clock.
+[[nodiscard]] std::uint64_t seed_of(const Options& options);
 
 /// Where options become what the library takes.
 [[nodiscard]] OpenOptions open_options(const Options& options);

@@ -103,7 +103,7 @@ int measure_text(const Options& options, Model& model, const Windows& windows) {
     nll.add(-row[next]);
     if (base) base->write(row);
   };
-  if (!measure.run(on_row, [&] { return nll.estimate().exp(); })) return 130;
+  if (!measure.run(on_row, [&] { return nll.estimate().exp(); })) throw Stop{130, {}};
   if (base) base->commit();
   const Estimate ppl = nll.estimate().exp();
   print(options.json ? perplexity_json(nll, windows, measure)
@@ -195,7 +195,7 @@ int measure_divergence(const Options& options) {
   const auto on_row = [&](const LogProbabilities& row, TokenId next) {
     divergence.add(row, base.next(), next);
   };
-  if (!measure.run(on_row, [&] { return divergence.perplexity(); })) return 130;
+  if (!measure.run(on_row, [&] { return divergence.perplexity(); })) throw Stop{130, {}};
   print(options.json ? divergence_json(divergence, windows, measure) : divergence_text(divergence));
   measure.note_speed();
   return 0;

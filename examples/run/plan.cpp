@@ -229,7 +229,9 @@ int plan(const Options& options) {
     if (options.solve)
       print(ways_text(ways, foretold ? std::optional(foretold->machine) : std::nullopt, document,
                       question.model.chunk));
-    if (rung) print(join("run             makes it fit: ", plan::concessions(question, *rung), "\n"));
+    // run has one sequence, and changes a plan by itself; of several the user does.
+    const std::string_view who = options.parallel > 1 ? "it fits with:  " : "run             makes it fit: ";
+    if (rung) print(join(who, plan::concessions(question, *rung), "\n"));
     if (options.probe)
       print(join("disk         ", padded(fixed(steps, 2), 11), "  steps a second at most, measured now\n"));
   }

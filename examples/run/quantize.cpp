@@ -9,7 +9,6 @@
 #include "mica/base/assert.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
-#include "mica/io/near_name.hpp"
 #include "mica/quantize/importance_file.hpp"
 #include "mica/runtime/stats.hpp"
 #include "options.hpp"
@@ -67,11 +66,7 @@ std::optional<quantize::Recipe> recipe_of(const std::string& type) {
   if (type == "COPY" || type == "copy") return std::nullopt;
   const auto recipe = quantize::find_recipe(type);
   if (recipe) return recipe;
-  io::NearName near(type);
-  for (const quantize::RecipeInfo& each : quantize::recipes) near.offer(std::string(each.name));
-  raise(ErrorCode::usage, "quantize: unknown type '", escaped(type), "'",
-        near.best() ? join("; did you mean ", *near.best(), "?") : std::string(),
-        "  Known: ", quantize::recipe_names(), " COPY");
+  refuse_unknown("quantize: unknown type", type, quantize::recipes, quantize::recipe_names() + " COPY");
 }
 
 /// "  Did you mean ...?", or nothing.

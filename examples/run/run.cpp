@@ -51,6 +51,10 @@ int run_prompt(const Options& options, const std::string& prompt) {
     ChatFormat format = format_of(options, model);
     if (format.is_sure()) return answer_once(options, model, std::move(format), prompt);
   }
+  if (!options.system_prompt.empty() || !options.system_prompt_file.empty())
+    note(options,
+         "mica: the model has no usable template, so the system prompt is not used; --chat-template NAME "
+         "chooses one");
   return complete_text(options, model, prompt);
 }
 

@@ -55,7 +55,8 @@ NgramOptions drafts_of(std::string_view how) {
 void model(Flags& flags, Options& o) {
   flags.group("Model");
   flags.model("-m,--model", o.model, "FILE",
-              "GGUF file, of a sharded model any shard; or a packed folder; for plan and inspect also a URL");
+              "GGUF file, of a sharded model any shard; or a packed folder; for inspect, plan, "
+              "tokenize, detokenize and template also a URL");
 }
 
 void prompt(Flags& flags, Options& o) {

@@ -23,12 +23,7 @@ void check_session_file(const Options& options) {
 }
 
 SavedSession::SavedSession(const Options& options, Model& model)
-    : options_(options), resumed_(session_waits(options)), session_(take_up(model)) {
-  if (resumed_) {
-    program::note(options, join("mica: ", escaped(options.session), ": continues after ",
-                                session_.tokens().size(), " tokens"));
-  }
-}
+    : options_(options), resumed_(session_waits(options)), session_(take_up(model)) {}
 
 Session<AnyModel> SavedSession::take_up(Model& model) {
   return resumed_ ? model.open_session(options_.session, &note_) : model.session();
@@ -44,9 +39,17 @@ void SavedSession::save(const Answerer& answerer, std::string text) {
   session_.save(options_.session, note);
 }
 
-std::span<const TokenId> bring_in_line(Session<AnyModel>& session, std::span<const TokenId> text) {
+std::span<const TokenId> SavedSession::bring_in_line(std::span<const TokenId> text) {
+  const std::size_t held = session_.tokens().size();
   // Logits come from a token that is fed.
-  return text.subspan(session.rewind_to_common(text.first(text.size() - 1)));
+  const std::size_t stay = session_.rewind_to_common(text.first(text.size() - 1));
+  if (resumed_ && !std::exchange(told_, true)) {
+    const bool all = stay + 1 >= held;  // a last token may be fed again
+    program::note(options_,
+                  join("mica: ", escaped(options_.session), ": continues after ", stay,
+                       all ? " tokens" : join(" of its ", held, " tokens; the text differs there")));
+  }
+  return text.subspan(stay);
 }
 
 }  // namespace mica::program

@@ -25,6 +25,10 @@ class SavedSession {
   [[nodiscard]] bool resumed() const noexcept { return resumed_; }
   [[nodiscard]] const SessionNote& note() const noexcept { return note_; }
 
+  /// Takes back what the session holds beyond its common beginning with a text. Returns the rest of the text,
+  /// at least its last token. The first time, of a session from a file, stderr says how much stays.
+  [[nodiscard]] std::span<const TokenId> bring_in_line(std::span<const TokenId> text);
+
   /// Writes it back; text: what the next one finds in its note.
   void save(const Answerer& answerer, std::string text = {});
 
@@ -33,6 +37,7 @@ class SavedSession {
 
   const Options& options_;
   bool resumed_ = false;
+  bool told_ = false;  // how much of a resumed session stays
   SessionNote note_;
   Session<AnyModel> session_;
 };
@@ -43,9 +48,5 @@ class SavedSession {
 /// Raises ErrorCode::file if the file of --session cannot be written or is not regular: before the answer,
 /// not after it.
 void check_session_file(const Options& options);
-
-/// Takes back what a session holds beyond its common beginning with a text, and answers the rest of the text, at least its last token.
-[[nodiscard]] std::span<const TokenId> bring_in_line(Session<AnyModel>& session,
-                                                     std::span<const TokenId> text);
 
 }  // namespace mica::program

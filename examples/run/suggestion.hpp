@@ -19,4 +19,15 @@ template <class Names>
   return near.best() ? join("  Did you mean ", *near.best(), "?") : std::string();
 }
 
+/// Raises ErrorCode::usage: "synth: unknown shape 'lama-8b'.  Did you mean llama-8b?  Known: ...". Elements of
+/// `infos` have a name.
+template <class Infos>
+[[noreturn]] void refuse_unknown(std::string_view what, std::string_view word, const Infos& infos,
+                                 std::string_view all) {
+  io::NearName near{std::string(word)};
+  for (const auto& info : infos) near.offer(std::string(info.name));
+  raise(ErrorCode::usage, what, " '", escaped(word), "'.",
+        near.best() ? join("  Did you mean ", *near.best(), "?") : std::string(), "  Known: ", all);
+}
+
 }  // namespace mica::program

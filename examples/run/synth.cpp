@@ -8,11 +8,11 @@
 #include "mica/base/assert.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
-#include "mica/io/near_name.hpp"
 #include "mica/quantize/synthetic_model.hpp"
 #include "mica/runtime/stats.hpp"
 #include "options.hpp"
 #include "progress.hpp"
+#include "suggestion.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -24,20 +24,12 @@ namespace {
 
 arch::Shape shape_of(const std::string& word) {
   if (const auto shape = arch::find_shape(word)) return *shape;
-  io::NearName near(word);
-  for (const arch::Shape& shape : arch::shapes) near.offer(std::string(shape.name));
-  raise(ErrorCode::usage, "synth: unknown shape '", escaped(word), "'",
-        near.best() ? join("; did you mean ", *near.best(), "?") : std::string(),
-        "  Known: ", arch::shape_names());
+  refuse_unknown("synth: unknown shape", word, arch::shapes, arch::shape_names());
 }
 
 quantize::Recipe recipe_of(const std::string& word) {
   if (const auto recipe = quantize::find_recipe(word)) return *recipe;
-  io::NearName near(word);
-  for (const quantize::RecipeInfo& each : quantize::recipes) near.offer(std::string(each.name));
-  raise(ErrorCode::usage, "synth: unknown type '", escaped(word), "'",
-        near.best() ? join("; did you mean ", *near.best(), "?") : std::string(),
-        "  Known: ", quantize::recipe_names());
+  refuse_unknown("synth: unknown type", word, quantize::recipes, quantize::recipe_names());
 }
 
 /// What is about to be written, as fields of JSON.

@@ -15,6 +15,7 @@
 
 #include <string>
 #include <vector>
+#include <unistd.h>
 
 namespace mica::program {
 namespace {
@@ -124,6 +125,7 @@ int detokenize(const Options& options) {
     print(join("{\"text\":", piece_json(text), "}\n"));
   } else {
     print_data(options, text);
+    if (::isatty(STDOUT_FILENO) == 1 && !text.ends_with('\n')) print("\n");
   }
   return 0;
 }

@@ -2,6 +2,8 @@
 #include "verb_flags.hpp"
 
 #include "console.hpp"
+#include "mica/arch/shapes.hpp"
+#include "mica/quantize/recipe.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -69,7 +71,15 @@ void rendering(Flags& flags, Options& o) {
   flags.text("--now", o.now, "TIME", "the time: 2025-01-15T12:00:00");
 }
 
+/// What -c says of a verb with a default of its own.
+void context(Flags& flags, std::string about, std::string standard) {
+  Flag& flag = *flags.find("-c");
+  flag.about = std::move(about);
+  flag.standard = std::move(standard);
+}
+
 void bench(Flags& flags, Options& o) {
+  context(flags, "tokens of context; 0: what the tests need", "0");
   constexpr Range<std::size_t> tokens{0, std::numeric_limits<std::uint32_t>::max()};
   flags.group("Bench");
   flags.numbers("-p,--n-prompt", o.n_prompt, tokens, "prompt lengths to read; 0: none");
@@ -106,6 +116,7 @@ void plan(Flags& flags, Options& o) {
 }
 
 void perplexity(Flags& flags, Options& o) {
+  context(flags, "tokens of a window; with --kl-divergence those of the base", "512");
   flags.group("Perplexity");
   flags.number("--chunks", o.chunks, {}, "windows at most; 0: all");
   flags.text("--kl-divergence-base,--save-all-logits", o.kl_base, "FILE",
@@ -114,6 +125,7 @@ void perplexity(Flags& flags, Options& o) {
 }
 
 void importance(Flags& flags, Options& o) {
+  context(flags, "tokens of a window", "512");
   flags.group("Importance");
   flags.text("-o,--output,--output-file", o.output, "FILE",
              "the importance matrix; imatrix.gguf if not given");
@@ -123,7 +135,8 @@ void importance(Flags& flags, Options& o) {
 
 void quantizing(Flags& flags, Options& o) {
   flags.group("Quantize");
-  flags.words(o.words, "OUT TYPE", "the name of the outcome, then the type");
+  flags.words(o.words, "OUT TYPE",
+              join("the name of the outcome, then the type: ", quantize::recipe_names(), " COPY"));
   flags.toggle("--dry-run", o.dry_run, "show every tensor with its format and size, write nothing");
   flags.text("--imatrix", o.imatrix, "FILE", "importance matrix: which errors hurt");
   flags.text("--output-tensor-type", o.output_tensor_type, "TYPE",
@@ -155,8 +168,10 @@ void packing(Flags& flags, Options& o) {
 
 void synthesis(Flags& flags, Options& o) {
   flags.group("Synth");
-  flags.words(o.words, "SHAPE TYPE OUT",
-              "the shape, the type of its weights as quantize has them, the name of the outcome");
+  flags.words(
+      o.words, "SHAPE TYPE OUT",
+      join("the shape, the type of its weights as quantize has them, the name of the outcome. Shapes: ",
+           arch::shape_names()));
   flags.toggle("--dry-run", o.dry_run, "show how large it would be, write nothing");
   threads(flags, o, "Synth");
 }

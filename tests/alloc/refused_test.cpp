@@ -23,7 +23,7 @@ struct Empty {
 
 }  // namespace
 
-TEST_CASE("a refusal names the budget, or the system where the budget has room") {
+TEST_CASE("a refusal names the budget, the system where the budget has room, or the allocator") {
   budget::Ledger ledger(1000);
   alloc::Budgeted<alloc::Aligned> booked(ledger, budget::Account::weights);
   std::byte* const block = booked.allocate(600, 64);
@@ -35,7 +35,7 @@ TEST_CASE("a refusal names the budget, or the system where the budget has room")
   alloc::Budgeted<Empty> empty(ledger, budget::Account::weights);
   REQUIRE(empty.allocate(600, 64) == nullptr);
   CHECK(alloc::refused(empty, 600) == "were refused by the system");
-  CHECK(alloc::refused(Empty(), 600) == "were refused by the system");
+  CHECK(alloc::refused(Empty(), 600) == "were refused by the allocator");
 }
 
 }  // namespace mica::test

@@ -109,7 +109,7 @@ bool survives(const TinyModel& tiny, Meter& meter) {
     return true;
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::budget);
-    CHECK(error.message().find("were refused by the system") != std::string::npos);
+    CHECK(error.message().find("were refused by the allocator") != std::string::npos);
     return false;
   }
 }

@@ -55,6 +55,9 @@ TEST_CASE("a configuration file sets values, for all verbs or for one") {
   CHECK(all.line("top-k") == "top-k = \"12\" # file");
   Configured one({"complete", "--print-config"}, "[complete]\ntop-k = 13\n[bench]\nrepetitions = 2\n");
   CHECK(one.line("top-k") == "top-k = \"13\" # file");
+  Configured short_names({"complete", "--print-config"}, "n = 7\nctk = q8_0\n");
+  CHECK(short_names.line("predict") == "predict = \"7\" # file");
+  CHECK(short_names.line("cache-type-k") == "cache-type-k = \"q8_0\" # file");
 }
 
 TEST_CASE("the environment wins over the file, and a flag over both") {
@@ -64,6 +67,15 @@ TEST_CASE("the environment wins over the file, and a flag over both") {
   Configured flag({"complete", "--print-config", "--top-k", "33"}, "top-k = 12\n");
   flag.run.set("MICA_ARG_TOP_K", "21");
   CHECK(flag.line("top-k") == "top-k = \"33\" # flag");
+}
+
+TEST_CASE("a variable that no flag reads is noted with the one that is near") {
+  ProgramRun run(MICA_PROGRAM, {"complete", "--print-config"});
+  const Ran ran =
+      run.set("MICA_ARG_TOPK", "3").set("MICA_ARG_REPETITIONS", "2").run();  // the second is of bench
+  CHECK(ran.code == 0);
+  CHECK(ran.err ==
+        "mica: MICA_ARG_TOPK is the variable of no flag; ignored.  Did you mean MICA_ARG_TOP_K?\n");
 }
 
 TEST_CASE("a value that makes no sense is refused wherever it stands, and the place is named") {
@@ -92,7 +104,7 @@ TEST_CASE("a name that no verb has is noted with its line and what is near, and 
   const Ran other = configured_by("repetitions = 2\n[bench]\nn-depth = 3\n");  // of another verb
   CHECK(other.code == 0);
   CHECK(other.err.empty());
-  for (const char* key : {"help", "config", "print-config"})
+  for (const char* key : {"h", "help", "config", "print-config"})
     CHECK(has(configured_by(std::string(key) + " = true\n").err, "is no flag of any verb; ignored."));
 }
 

@@ -132,6 +132,28 @@ TEST_CASE("a bench has the fields that comparisons read") {
   CHECK(mica({"bench", model, "-p", "0", "-n", "4", "-np", "3", "--chunk", "2"}).code == 2);
 }
 
+TEST_CASE("work that is interrupted leaves whole JSON on stdout") {
+  const std::string model = story_model();
+  if (model.empty()) return;
+  const auto interrupt = [](::pid_t child) { ::kill(child, SIGINT); };
+  const Words bench = {"bench", model, "-p", "8", "-n", "0", "-r", "1000", "-q"};
+  const Ran list =
+      ProgramRun(MICA_PROGRAM, bench + Words{"-d", "0,300", "-o", "json"}).after_output(interrupt).run();
+  CHECK(list.code == 130);
+  CHECK(Json::parse(list.out, nullptr, false).is_array());
+  const TemporaryFolder folder;
+  const std::string text = folder.file("text", std::string(300'000, 'a'));
+  for (const Words& words : {bench + Words{"--json"}, Words{"perplexity", model, "-f", text, "--json"},
+                             Words{"imatrix", model, "-f", text, "-o", folder.path("out"), "--json"}}) {
+    CAPTURE(words.front());
+    const Ran ran = ProgramRun(MICA_PROGRAM, words).after_start(interrupt).run();
+    CHECK(ran.code == 130);
+    const Json json = Json::parse(ran.out, nullptr, false);
+    REQUIRE_MESSAGE(json.is_object(), ran.out);
+    CHECK(json["error"]["code"] == 130);
+  }
+}
+
 TEST_CASE("perplexity of the model's own greedy story is low, and does not depend on the chunk") {
   const std::string model = story_model();
   const auto text = shared_dir("perplexity", "models/stories260K.txt");

@@ -76,6 +76,11 @@ class ProgramRun {
     action_ = std::move(action);
     return *this;
   }
+  /// Calls action(process) as soon as the program handles SIGINT; where the system does not tell, after a second.
+  ProgramRun& after_start(std::function<void(::pid_t)> action) {
+    at_start_ = true;
+    return after_output(std::move(action));
+  }
   /// Sends a signal as soon as something stands on stdout.
   ProgramRun& signal_after_output(int number) {
     return after_output([number](::pid_t child) { ::kill(child, number); });
@@ -97,6 +102,7 @@ class ProgramRun {
     const ::pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) become();
+    if (action_ && at_start_) wait_for_handler(child);
     if (action_) act(child);
     int status = 0;
     ::rusage usage{};
@@ -145,11 +151,28 @@ class ProgramRun {
   }
   void act(::pid_t child) const {
     std::error_code error;
-    for (int tries = 0; tries < 6000; ++tries) {
+    for (int tries = 0; tries < 6000 && !at_start_; ++tries) {
       if (std::filesystem::file_size(folder_.path("stdout"), error) > 0 && !error) break;
       ::usleep(10'000);
     }
     action_(child);
+  }
+
+  static void wait_for_handler(::pid_t child) {
+    const std::string process = "/proc/" + std::to_string(child);
+    const auto program_of = [](const std::string& of) {
+      std::error_code error;
+      return std::filesystem::read_symlink(of + "/exe", error);
+    };
+    for (int tries = 0; tries < 6000; ++tries) {
+      const std::string status = contents(process + "/status");
+      const std::size_t at = status.find("SigCgt:");
+      if (at == std::string::npos) break;
+      const bool begun = program_of(process) != program_of("/proc/self");  // the test handles SIGINT too
+      if (begun && (std::stoull(status.substr(at + 7), nullptr, 16) >> (SIGINT - 1) & 1) != 0) return;
+      ::usleep(10'000);
+    }
+    ::sleep(1);
   }
 
   TemporaryFolder folder_;
@@ -159,6 +182,7 @@ class ProgramRun {
   std::function<void(::pid_t)> action_;
   ::rlim_t file_bytes_ = RLIM_INFINITY;
   bool input_ends_ = true;
+  bool at_start_ = false;  // the action, not after output
 };
 
 #ifdef MICA_PROGRAM

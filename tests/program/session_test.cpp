@@ -94,6 +94,28 @@ TEST_CASE("a conversation goes on in the next run") {
   CHECK(first + second == whole);
 }
 
+TEST_CASE(
+    "a text that takes up a session says how much of it stays, and does not take a conversation's place") {
+  const TemporaryFolder folder;
+  const std::string text = folder.path("text"), chat = folder.path("chat");
+  const Words complete = {"complete", "-n", "3", "--temp", "0"};
+  static_cast<void>(said(complete + Words{"-p", "Once upon a time there was a king", "--session", text}));
+  const Ran other = mica(complete + Words{"-p", "Once upon a hill", "--session", text});
+  CHECK(other.code == 0);
+  CHECK(has(other.err, "text: continues after "));
+  CHECK(has(other.err, " tokens; the text differs there"));
+  const Words talk = {"chat", "--chat-template", "chatml", "-n", "3", "--session", chat};
+  REQUIRE(mica(talk, "Hello there\n").code == 0);
+  const std::string before = contents(chat);
+  for (const Words& more : {Words{"-p", "Once"}, Words{}}) {
+    const Ran refused = mica(complete + more + Words{"--session", chat});
+    CHECK(refused.code == 2);
+    CHECK(has(refused.err, "chat: this session is a conversation; continue it with mica chat"));
+    CHECK(contents(chat) == before);
+  }
+  CHECK(has(mica(talk, "And you?\n").err, "chat: messages so far: 2"));
+}
+
 TEST_CASE("a session that cannot be taken up or written is refused before anything is said") {
   const TemporaryFolder folder;
   const Ran damaged = mica({"run", "-n", "3", "--session",

@@ -236,9 +236,30 @@ TEST_CASE("commands confirm what they did, know their names in any case, and sug
   CHECK(has(ran.err, "written to"));
   CHECK(has(ran.err, "unknown command /hepl; did you mean /help?"));
   CHECK(has(ran.err, "unknown command /sav; did you mean /save?"));
+  const Ran wrong =
+      mica(words, "/set temp -1\n/set top_k 1.5\n/set tmp 1\n/set seed\n/set\n/read\n/set min_p .1\n");
+  CHECK(has(wrong.err, "/set temp needs a number from 0 to 10000, found '-1'."));
+  CHECK(has(wrong.err, "/set top_k needs a whole number from 0 on, found '1.5'."));
+  CHECK(has(wrong.err, "/set knows temp "));
+  CHECK(has(wrong.err, "found 'tmp'; did you mean temp?"));
+  CHECK(has(wrong.err, "/set seed needs a whole number from -1 on"));
+  CHECK(has(wrong.err, "/set NAME VALUE: the name is one of temp "));
+  CHECK(has(wrong.err, "/read needs the name of a file"));
+  CHECK(has(wrong.err, "min_p is .1"));
   const Ran quiet = mica(words + Words{"-q"}, "/system Be brief.\n/clear\n/set top_k 5\n/Quit\nnever said\n");
   CHECK(quiet.err.empty());
   CHECK(quiet.out.empty());
+}
+
+TEST_CASE("a conversation is saved over a conversation, and over nothing else") {
+  const TemporaryFolder folder;
+  const std::string letter = folder.file("letter", "GGUF and more"), saved = folder.path("saved");
+  const Words words = {"chat", fairy, "--chat-template", "plain", "-n", "4", "--temp", "0"};
+  const Ran ran = mica(words, "hello\n/save " + letter + "\n/save " + saved + "\nyou\n/save " + saved + "\n");
+  CHECK(ran.code == 0);
+  CHECK(has(ran.err, "letter is there, and holds no conversation; use another name"));
+  CHECK(contents(letter) == "GGUF and more");
+  CHECK(has(contents(saved), "### user\n\nyou"));
 }
 
 /// Whether the program was built with libedit, which keeps a history.

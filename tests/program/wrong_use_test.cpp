@@ -134,7 +134,10 @@ TEST_CASE("a slip of the hand is answered with the name that is near") {
       {{"run", bundled_file(), "--targets", "SCALRA"}, "--targets SCALRA"},
       {{"quantize", bundled_file(), "COPY", "--dry-run", "--output-tensor-type", "Q8_00"},
        "Did you mean Q8_0?"},
-      {{"quantize", bundled_file(), "out.gguf", "Q4_K_MM"}, "did you mean Q4_K_M?"}};
+      {{"quantize", bundled_file(), "out.gguf", "Q4_K_MM"},
+       "unknown type 'Q4_K_MM'.  Did you mean Q4_K_M?  Known: "},
+      {{"synth", "lama-8b", "Q4_0", "out.gguf"},
+       "unknown shape 'lama-8b'.  Did you mean llama-8b?  Known: "}};
   for (const auto& [words, near] : cases) {
     CAPTURE(std::string(near));
     const Ran ran = mica(words);
@@ -193,6 +196,7 @@ TEST_CASE("ids are words, a flag or a file") {
   CHECK(mica({"detokenize", bundled_file(), "2023", "1958", "1974"}).out == flag.out);
   CHECK(mica({"detokenize", bundled_file(), "2023,1958", "1974"}).out == flag.out);
   CHECK(mica({"detokenize", bundled_file(), "fifteen"}).code == 2);
+  CHECK(has(mica({"detokenize", bundled_file(), "1,fifteen,3"}).err, "ids: 'fifteen' is not a token id"));
 }
 
 TEST_CASE("more threads than cores are warned of, and -1 is the machine's own number") {

@@ -13,7 +13,7 @@ namespace mica::gguf {
 class DocumentRef {
  public:
   DocumentRef(const Document& document) noexcept : document_(&document) {}
-  DocumentRef(const Document&& temporary) = delete;
+  DocumentRef(const Document&& temporary) = delete;  // name the document: it must outlive its user
 
   operator const Document&() const noexcept { return *document_; }
   const Document& operator*() const noexcept { return *document_; }

@@ -393,7 +393,7 @@ template <class F, class P>
 std::vector<std::size_t> BasicTransformer<F, P>::old_index() const {
   std::vector<std::size_t> index;
   std::size_t next = 0;
-  for (const arch::LayerConfig& layer : config_.layers) next += layer.stores_kv() ? 1 : 0;
+  for (const arch::LayerConfig& layer : config_.layers) next += layer.stores_kv() ? std::size_t{1} : 0;
   for (std::size_t i = 0; i < config_.layers.size(); ++i) index.push_back(ages(i) ? next++ : block::none);
   return index;
 }

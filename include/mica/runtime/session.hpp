@@ -266,7 +266,8 @@ model::StepStatus Session<Model>::replay() {
 
 template <StepModel Model>
 std::span<const float> Session<Model>::logits() {
-  MICA_CHECK(chunk_size_ > 0, usage, "logits were asked for before any token was fed");
+  MICA_CHECK(chunk_size_ > 0, usage, "logits were asked for before any token was fed",
+             tokens_.empty() ? "" : ", or after rewind() or shift(); feed a token first");
   const std::size_t last = tokens_.size() - 1;
   const std::span<const float> row = logits(std::span(&last, 1))[0];
   if (!all_finite(row)) raise_non_finite(last);
