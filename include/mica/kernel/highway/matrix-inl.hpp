@@ -19,8 +19,7 @@
 #include "mica/kernel/highway/panels-inl.hpp"
 
 #if MICA_VECTORS
-HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
+namespace mica::kernel::highway {  // constants: no code for a target
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 
@@ -33,7 +32,16 @@ inline constexpr bool fits_matrix_unit =
     MICA_MATRIX_UNIT != 0 && block_tokens<F> % matrix_tokens == 0 && Chunk<F>::groups % 4 == 0 &&
     F::code_max - F::code_offset <= 127 && F::code_offset <= 128;
 
-#if MICA_MATRIX_UNIT
+}  // namespace HWY_NAMESPACE
+}  // namespace MICA_ABI
+}  // namespace mica::kernel::highway
+#endif  // MICA_VECTORS
+
+#if MICA_VECTORS && MICA_MATRIX_UNIT
+HWY_BEFORE_NAMESPACE();
+namespace mica::kernel::highway {
+inline namespace MICA_ABI {
+namespace HWY_NAMESPACE {
 
 /// Values that one instruction takes: those of a group, as every group has its own scale.
 template <IntegerFormat F>
@@ -161,11 +169,9 @@ HWY_NOINLINE void multiply_by_matrix_unit(const Panel<F>* panel, std::size_t pan
   }
 }
 
-#endif  // MICA_MATRIX_UNIT
-
 }  // namespace HWY_NAMESPACE
 }  // namespace MICA_ABI
 }  // namespace mica::kernel::highway
 HWY_AFTER_NAMESPACE();
-#endif  // MICA_VECTORS
+#endif  // MICA_VECTORS && MICA_MATRIX_UNIT
 #endif
