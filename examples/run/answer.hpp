@@ -94,7 +94,7 @@ class Answerer {
   std::string text_;
   DataOutput output_;
   std::optional<ReadingLine> reading_line_;  // while a prompt is read
-  std::exception_ptr undelivered_;  // what print() raised
+  std::exception_ptr undelivered_;           // what print() raised
   std::vector<TokenId> unfed_;
   std::optional<Meter> meter_;  // with --stats
   Costs lap_, prompt_costs_, answer_costs_;

@@ -79,8 +79,8 @@ std::uint64_t estimated_tokenizer_bytes(const gguf::Document& document) {
 /// question: of the run, with the bytes of its tokenizer.
 void let_weights_leave(const Options& options, const gguf::Document& document, plan::Question question,
                        OpenOptions& open) {
-  if (options.governor != "on" || options.weights_given ||
-      open.choice.weights != paging::Resident<>::name || document.sources().front().file() == nullptr ||
+  if (options.governor != "on" || options.weights_given || open.choice.weights != paging::Resident<>::name ||
+      document.sources().front().file() == nullptr ||
       arch::AnyOf<arch::All>::config(document).most_experts() != 0)
     return;
   OpenOptions leaving = open;

@@ -43,7 +43,11 @@ ChatFormat::ChatFormat(const Options& options, const gguf::Metadata& metadata,
   text::ChatHints hints = hints_of(metadata, vocabulary);
   if (!options.chat_template_file.empty()) {
     std::string source = read_text(options.chat_template_file);
-    keep(text::ChatFormat::from_template(source, hints.bos, hints.eos), source);
+    try {
+      keep(text::ChatFormat::from_template(source, hints.bos, hints.eos), source);
+    } catch (const Error& error) {
+      raise(error.code(), options.chat_template_file, ": ", error.message());
+    }
     return;
   }
   if (!options.chat_template.empty()) {

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <new>
 #include <span>
 #include <utility>
@@ -268,11 +269,14 @@ std::optional<std::string> LineReader::next() {
   while (true) {
     if (const std::size_t end = pending_.find('\n'); end != std::string::npos) {
       std::string line = pending_.substr(0, end);
+      if (line.ends_with('\r')) line.pop_back();
       pending_.erase(0, end + 1);
       return line;
     }
     char buffer[1 << 14];
-    const ::ssize_t got = read_input(buffer, terminated);
+    const bool ends = on_interrupt_ == OnInterrupt::end;
+    const ::ssize_t got = read_input(buffer, [&] { return ends ? interrupted().load() : terminated(); });
+    if (ends && interrupted()) throw Stop{130, {}};
     if (got < 0 && errno == EINTR && !terminated()) continue;
     if (got <= 0) return pending_.empty() ? std::nullopt : std::optional(std::exchange(pending_, {}));
     pending_.append(buffer, static_cast<std::size_t>(got));
@@ -295,6 +299,10 @@ std::string read_text(const std::string& path) {
     return text;
   }
   const io::File file = io::File::open(path);
+  if (file.size() == 0) {  // also what files of /proc say
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
   text.resize(static_cast<std::size_t>(file.size()));
   file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   return text;

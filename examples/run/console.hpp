@@ -99,10 +99,15 @@ void watch_signals();
 /// The lines of stdin, as they come.
 class LineReader {
  public:
-  /// The next line without its end; empty when there are no more.
+  /// What SIGINT does while a line is waited for: a chat asks once more, other verbs end.
+  enum class OnInterrupt : std::uint8_t { go_on, end };
+  explicit LineReader(OnInterrupt on_interrupt = OnInterrupt::go_on) : on_interrupt_(on_interrupt) {}
+
+  /// The next line without its end, LF or CR LF; empty when there are no more. An interrupt that ends the verb is a Stop.
   [[nodiscard]] std::optional<std::string> next();
 
  private:
+  OnInterrupt on_interrupt_;
   std::string pending_;  // bytes beyond the last line
 };
 

@@ -2,6 +2,7 @@
 //
 // A Hugging Face folder as one GGUF file: mica convert DIR OUT.gguf [TYPE]. Everything is decided before the first byte is
 // written, and --dry-run shows it.
+#include "budgeted.hpp"
 #include "console.hpp"
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
@@ -80,6 +81,14 @@ std::string plan_json(const convert::Conversion& conversion) {
               skipped, "],\"bytes\":", conversion.tensor_bytes());
 }
 
+/// Refuses a folder whose file would be refused: a matrix that is missing, a number that the family lacks.
+void check_outcome(const Options& options, const convert::Conversion& conversion) {
+  const gguf::Document document = conversion.outcome(options.model);
+  OpenOptions open;
+  open.n_ctx = 16;
+  static_cast<void>(plan_run(document, question_of(open)));
+}
+
 void write_outcome(const Options& options, const convert::Conversion& conversion, const std::string& path) {
   Progress progress(options);
   std::uint64_t done = 0;
@@ -99,6 +108,7 @@ int convert_folder(const Options& options) {
   const auto conversion =
       convert::Conversion::open(options.model, {.format = words.type, .name = options.name});
   for (const std::string& line : conversion.notes()) note(options, join("mica: ", line));
+  check_outcome(options, conversion);
   const Stopwatch watch;
   if (!options.dry_run) write_outcome(options, conversion, words.out);
   if (options.json) {
@@ -110,7 +120,7 @@ int convert_folder(const Options& options) {
   if (options.dry_run) return 0;
   const std::size_t left_out = conversion.skipped().size();
   note(options,
-       join(words.out, ": ", conversion.arch(), ", ", conversion.tensors().size(), " tensors, ",
+       join(cell_text(words.out), ": ", conversion.arch(), ", ", conversion.tensors().size(), " tensors, ",
             conversion.tensor_bytes(), " bytes",
             left_out == 0 ? std::string() : join("; ", left_out, " tensors left out (--dry-run lists them)"),
             ", ", fixed(watch.seconds(), 1), " s"));

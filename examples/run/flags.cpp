@@ -68,9 +68,9 @@ std::string Flag::variable() const { return variable_of(key()); }
 void Flag::take(const std::string& value, Source from, const std::string& where) {
   if (from != source) drop();
   source = from;
-  bool fits = false;
+  bool fits = !value.empty() || is_switch() || type == "TEXT";
   try {
-    fits = store(value, where);
+    fits = fits && store(value, where);
   } catch (const Error& error) {
     const bool named = error.message().starts_with(where);
     raise(ErrorCode::usage, named ? "" : join(where, ": "), error.message(), ".", suggestion(value, known));

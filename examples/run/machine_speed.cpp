@@ -152,7 +152,8 @@ plan::MachineSpeed measure_speed(const Options& options, std::size_t threads, co
   const auto measure = [&] {
     const Waiting waiting(options, "measuring this machine");
     exec::Team team(threads, log_to_stderr(options));
-    Json kept = json_of(fit::MachineProbe<exec::Team>(team, probe_bytes(options)).measure());
+    Json kept = json_of(fit::MachineProbe<exec::Team>(team, probe_bytes(options)).measure(3, &interrupted()));
+    if (interrupted()) throw Stop{130, {}};
     if (file != nullptr) disks[disk_of(*file)] = disk_speed(*file).in_order;
     return kept;
   };

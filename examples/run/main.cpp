@@ -8,6 +8,7 @@
 #include "console.hpp"
 #include "mica/base/error.hpp"
 #include "options.hpp"
+#include "outputs.hpp"
 #include "remote.hpp"
 #include "report.hpp"
 #include "targets.hpp"
@@ -15,6 +16,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <iterator>
 #include <new>
 #include <span>
@@ -58,6 +60,7 @@ int dispatch(const Options& options) {
   for (const Verb& verb : verbs) {
     if (verb.name != options.verb) continue;
     require_files(options, verb.header_is_enough);
+    check_outputs(options);
     return verb.function(options);
   }
   return 2;
@@ -123,6 +126,8 @@ int code_of_program(int argc, char** argv) {
     return report_error(exit_code(error.code()), error.message(), form);
   } catch (const std::bad_alloc&) {
     return report_error(4, "out of memory", ErrorForm::text);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report_error(1, join(error.path1().string(), ": ", error.code().message()), form);
   } catch (const std::exception& error) {
     return report_error(1, error.what(), form);
   }

@@ -72,8 +72,8 @@ int verify(const Options& options, BufferAllocator allocator) {
   if (options.json)
     print(join("{\"files\":", files, ",\"bytes\":", bytes, ",\"intact\":true,\"seconds\":",
                fixed(watch.seconds(), 3), ",\"peak_bytes\":", peak_bytes(), "}\n"));
-  note(options, join(document.path(), ": ", files, " files, ", bytes, " bytes, every checksum matches, ",
-                     fixed(watch.seconds(), 1), " s"));
+  note(options, join(cell_text(document.path()), ": ", files, " files, ", bytes,
+                     " bytes, every checksum matches, ", fixed(watch.seconds(), 1), " s"));
   return 0;
 }
 

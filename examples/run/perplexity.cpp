@@ -106,6 +106,8 @@ int measure_text(const Options& options, Model& model, const Windows& windows) {
   if (!measure.run(on_row, [&] { return nll.estimate().exp(); })) throw Stop{130, {}};
   if (base) base->commit();
   const Estimate ppl = nll.estimate().exp();
+  MICA_CHECK(std::isfinite(ppl.value), failed, model.document().path(), ": a mean loss of ", nll.mean(),
+             " has no perplexity; the weights or the text are damaged");
   print(options.json ? perplexity_json(nll, windows, measure)
                      : join("PPL = ", fixed(ppl.value, 4), " +/- ", fixed(ppl.error, 5), "\n"));
   measure.note_speed();

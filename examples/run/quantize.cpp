@@ -98,19 +98,23 @@ class Overrides {
   }
 
  private:
+  static constexpr std::size_t max_pattern = 1000;
+
   void add(const std::string& text) {
     const std::size_t equals = text.rfind('=');
     MICA_CHECK(equals != text.npos && equals > 0, usage, "--tensor-type '", escaped(text),
                "': needed: NAME=TYPE");
     std::string pattern = text.substr(0, equals);
+    // The library recurses over an expression, however long that is.
+    MICA_CHECK(pattern.size() <= max_pattern, usage, "--tensor-type: the expression has ", pattern.size(),
+               " characters, allowed: ", max_pattern);
     std::transform(pattern.begin(), pattern.end(), pattern.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const format::Id id = format_of("--tensor-type", text.substr(equals + 1));
     try {
       patterns_.emplace_back(std::regex(pattern), id);
-    } catch (const std::regex_error& error) {
-      raise(ErrorCode::usage, "--tensor-type '", escaped(pattern),
-            "': no regular expression: ", error.what());
+    } catch (const std::regex_error&) {
+      raise(ErrorCode::usage, "--tensor-type: '", escaped(pattern), "' is no regular expression");
     }
   }
 
@@ -226,7 +230,7 @@ int quantize_file(const Options& options) {
     print(join("{", plan_json(job), ",\"seconds\":", fixed(watch.seconds(), 3),
                ",\"peak_bytes\":", peak_bytes(), "}\n"));
   }
-  note(options, join(words.out, ": ", job.bytes(), " bytes of tensors, ",
+  note(options, join(cell_text(words.out), ": ", job.bytes(), " bytes of tensors, ",
                      fixed(bits_per_weight(job.bytes(), job.elements()), 2), " bits per weight, ",
                      fixed(watch.seconds(), 1), " s"));
   return 0;

@@ -33,12 +33,13 @@ std::string_view type_of(int code) noexcept {
 }  // namespace
 
 int report_error(int code, std::string_view message, ErrorForm form, std::string_view before) {
+  code = code_after_signals(code);
   if (!message.empty()) write_error_line(message, before);
   if (form == ErrorForm::text || (form == ErrorForm::json && has_printed())) return code;
   try {
     print(join("{\"error\":{\"code\":", code, ",\"type\":\"", type_of(code),
                "\",\"message\":", json_string(message.empty() ? type_of(code) : message), "}}\n"));
-  } catch (const Stop&) {   // where stdout takes nothing, the code says enough
+  } catch (const Stop&) {  // where stdout takes nothing, the code says enough
   } catch (const Error&) {
   }
   return code;

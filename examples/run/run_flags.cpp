@@ -120,7 +120,9 @@ void running(Flags& flags, Options& o) {
       .marks(o.chunk_given);
   flags.checked("--memory", o.memory, "SIZE", "budget: 6GiB, 800M, 75% of what is available",
                 [](const std::string& text, const std::string& where) {
-                  static_cast<void>(budget::parse_size(text, std::uint64_t{1} << 40, where));
+                  if (budget::parse_size(text, std::uint64_t{1} << 40, where) == 0)
+                    raise(ErrorCode::usage, where, " needs a size above 0, found '", escaped(text),
+                          "'; without it the limits of the process and the machine count");
                 });
   element(
       flags, "-ctk,--cache-type-k", o.choice.cache_type_k,
@@ -142,7 +144,7 @@ void running(Flags& flags, Options& o) {
                "what a cache of KEEP tokens forgets: none sinks:KEEP heavy:KEEP (sinks:KEEP,SINKS "
                "heavy:KEEP,RECENT)",
                [](const std::string& how, const std::string&) { static_cast<void>(kv::AnyEviction(how)); })
-      .likens({"none", "sinks", "heavy", "sinks:", "heavy:"});
+      .likens({"none", "sinks", "heavy"});
   flags.choice("--kernels", o.choice.kernels, {"exact", "fast8"}, "NAME",
                "how prompts are computed: exact, or fast8, quicker and rounded once more");
   flags

@@ -23,7 +23,9 @@ void check_session_file(const Options& options) {
 }
 
 SavedSession::SavedSession(const Options& options, Model& model)
-    : options_(options), resumed_(session_waits(options)), session_(take_up(model)) {}
+    : options_(options), resumed_(session_waits(options)), session_(take_up(model)) {
+  if (!options.session.empty()) session_.prepare_save();
+}
 
 Session<AnyModel> SavedSession::take_up(Model& model) {
   return resumed_ ? model.open_session(options_.session, &note_) : model.session();

@@ -77,7 +77,8 @@ int synth(const Options& options) {
   if (options.json)
     print(join("{", facts_json(shape, model), ",\"seconds\":", fixed(watch.seconds(), 3),
                ",\"peak_bytes\":", peak_bytes(), "}\n"));
-  note(options, join(words[2], ": ", facts_text(shape, model), ", ", fixed(watch.seconds(), 1), " s"));
+  note(options,
+       join(cell_text(words[2]), ": ", facts_text(shape, model), ", ", fixed(watch.seconds(), 1), " s"));
   return 0;
 }
 

@@ -95,9 +95,15 @@ int render_template(const Options& options) {
   MICA_CHECK(messages.is(text::jinja::Kind::sequence), usage, options.messages_file,
              ": needed: an array of messages");
   Source source = source_of(options);
-  const auto format =
-      text::ChatFormat::from_template(source.text, std::move(source.bos), std::move(source.eos));
-  print_data(options, format.render(messages, !options.no_generation_prompt, variables_of(options)));
+  const text::ChatVariables variables = variables_of(options);
+  try {
+    const auto format =
+        text::ChatFormat::from_template(source.text, std::move(source.bos), std::move(source.eos));
+    print_data(options, format.render(messages, !options.no_generation_prompt, variables));
+  } catch (const Error& error) {
+    if (options.template_file.empty()) throw;
+    raise(error.code(), options.template_file, ": ", error.message());
+  }
   return 0;
 }
 

@@ -86,7 +86,7 @@ Request request_of(const Json& json, const Options& options) {
 }
 
 int answer_lines(const Options& options, const text::AnyTokenizer& tokenizer) {
-  LineReader lines;
+  LineReader lines(LineReader::OnInterrupt::end);
   for (std::size_t number = 1; const auto line = lines.next(); ++number) {
     if (line->find_first_not_of(" \t\r") == std::string::npos) continue;
     const Json json = io::parse_json(*line, join("stdin, line ", number), ErrorCode::usage);

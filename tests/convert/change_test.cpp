@@ -51,7 +51,7 @@ TEST_CASE("value heads go round the key heads instead of standing behind their o
   CHECK(order(Order::value_heads, 8) == Indices{0, 1, 4, 5, 2, 3, 6, 7});
   Indices wanted;
   for (std::uint32_t i = 0; i < 12; ++i) wanted.push_back(i);  // queries and keys stay
-  for (const std::uint32_t i : {12, 13, 16, 17, 14, 15, 18, 19}) wanted.push_back(i);
+  for (const std::uint32_t i : {12u, 13u, 16u, 17u, 14u, 15u, 18u, 19u}) wanted.push_back(i);
   CHECK(order(Order::qkv_value_heads, 20) == wanted);
   CHECK_THROWS_AS(order(Order::qkv_value_heads, 21), Error);
 }

@@ -192,11 +192,11 @@ TEST_CASE("the longest context fits, and 256 tokens more do not") {
 
 TEST_CASE("more memory never gives a worse level, and never a shorter context") {
   for (const char* name : {"llama-8b", "gemma2-9b", "qwen3-30b-a3b", "llama2-13b", "gpt-oss-20b"}) {
-    for (const std::uint64_t vram : {0, 8}) {
+    for (const std::uint64_t vram : {0u, 8u}) {
       Level level = Level::too_tight;
       std::size_t n_ctx = 0;
       bool streamed = true;
-      for (const std::uint64_t ram : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64}) {
+      for (const std::uint64_t ram : {1u, 2u, 3u, 4u, 5u, 6u, 8u, 10u, 12u, 16u, 20u, 24u, 32u, 48u, 64u}) {
         CAPTURE(name);
         CAPTURE(vram);
         CAPTURE(ram);

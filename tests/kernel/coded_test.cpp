@@ -39,9 +39,9 @@ void check_coded(test::Product<F>& product, std::size_t first, std::size_t last,
 
 TEST_CASE_TEMPLATE("products with coded rows equal those with the file's", F, format::F16, format::BF16) {
   CounterRng rng(1);
-  for (const std::size_t cols : {64, 128, 1088, 2176}) {
-    for (const std::size_t tokens : {1, 2, 3, 4, 5, 7, 17, 41}) {
-      for (const std::size_t odd : {700, 100000}) {
+  for (const std::size_t cols : {64u, 128u, 1088u, 2176u}) {
+    for (const std::size_t tokens : {1u, 2u, 3u, 4u, 5u, 7u, 17u, 41u}) {
+      for (const std::size_t odd : {700u, 100000u}) {
         test::Product<F> product(35, cols, tokens, rng);
         fill_rounded(product, rng, odd);
         check_coded(product, 0, 35, false);
@@ -53,7 +53,7 @@ TEST_CASE_TEMPLATE("products with coded rows equal those with the file's", F, fo
 TEST_CASE_TEMPLATE("a slice of coded rows writes its own outputs only, and adds when asked", F, format::F16,
                    format::BF16) {
   CounterRng rng(2);
-  for (const std::size_t tokens : {1, 3, 19}) {
+  for (const std::size_t tokens : {1u, 3u, 19u}) {
     test::Product<F> product(69, 192, tokens, rng);
     fill_rounded(product, rng, 500);
     check_coded(product, 0, 0, false);
@@ -67,7 +67,7 @@ TEST_CASE_TEMPLATE("a slice of coded rows writes its own outputs only, and adds 
 TEST_CASE_TEMPLATE("requantised products with coded rows equal those with the file's", F, format::F16,
                    format::BF16) {
   CounterRng rng(3);
-  for (const std::size_t tokens : {17, 97}) {
+  for (const std::size_t tokens : {17u, 97u}) {
     test::Product<F> product(37, 768, tokens, rng);
     fill_rounded(product, rng, 500);
     product.use_fast8();

@@ -74,6 +74,27 @@ TEST_CASE("what cannot be converted ends with its own exit code and leaves no fi
   CHECK_FALSE(std::filesystem::exists(out));
 }
 
+TEST_CASE("a folder whose file would be refused is refused before a byte is written") {
+  const auto refused = [](auto&& damage, std::string_view named) {
+    HfFolder folder;
+    fill_small_llama(folder);
+    damage(folder);
+    const std::string dir = folder.write(), out = folder.path("out.gguf");
+    for (const Words& more : {Words{}, Words{"--dry-run"}}) {
+      const Ran ran = mica(Words{"convert", dir, out} + more);
+      CHECK(ran.code == 3);
+      CHECK(has(ran.err, dir));
+      CHECK(has(ran.err, named));
+      CHECK_FALSE(std::filesystem::exists(out));
+    }
+  };
+  refused([](HfFolder& f) { f.tensors.erase("model.norm.weight"); }, "'output_norm.weight'");
+  refused([](HfFolder& f) { f.tensors.erase("model.layers.1.self_attn.q_proj.weight"); },
+          "'blk.1.attn_q.weight'");
+  refused([](HfFolder& f) { f.config.erase("intermediate_size"); }, "feed_forward_length");
+  refused([](HfFolder& f) { f.config["rms_norm_eps"] = -1; }, "layer_norm_rms_epsilon");
+}
+
 }  // namespace mica::test
 
 #endif

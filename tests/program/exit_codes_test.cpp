@@ -79,7 +79,8 @@ TEST_CASE("each exit code of the page about the program is met, and with --json 
 }
 
 TEST_CASE("bench answers a wrong use in the form that -o asks for, and knows --json as that form") {
-  for (const Words& words : {Words{"bench", "-o", "json", "-p", "abc"}, Words{"bench", "-o", "jsonl", "--zzz"}}) {
+  for (const Words& words :
+       {Words{"bench", "-o", "json", "-p", "abc"}, Words{"bench", "-o", "jsonl", "--zzz"}}) {
     const Ran ran = mica(words);
     CHECK(ran.code == 2);
     CHECK(ran.out.starts_with("{\"error\":{\"code\":2,"));

@@ -105,6 +105,28 @@ TEST_CASE("a model that is cut while it is streamed ends the run with its name a
   CHECK(has(ran.out, "\"error\":\"" + layer + ": tensor 'blk.2."));
 }
 
+TEST_CASE("a model that is cut costs no session, whether its weights are in memory or the run ends by it") {
+  for (const std::string how : {"resident", "streamed"}) {
+    CAPTURE(how);
+    const TemporaryFolder folder;
+    const std::string model = copied(folder), session = folder.path("story");
+    const bool resident = how == "resident";
+    const Words weights = resident ? Words{"--weights", "resident"} : streamed(model);
+    const Words words = endless(model, weights) + Words{"--session", session};
+    const Ran ran = ProgramRun(MICA_PROGRAM, words)
+                        .after_output([&](::pid_t child) {
+                          fs::resize_file(model, 4096);
+                          if (resident) ::kill(child, SIGINT);
+                        })
+                        .run();
+    CHECK_MESSAGE(ran.code == (resident ? 130 : 1), ran.err);
+    REQUIRE(fs::exists(session));
+    const Words more = {"complete", fairy,       "-n",    "2",         "-c",
+                        "256",      "--on-full", "shift", "--session", session};
+    CHECK(has(mica(more).err, ": continues after "));
+  }
+}
+
 TEST_CASE("a file that is cut to nothing while it is streamed ends the run with its name and 1") {
   const TemporaryFolder folder;
   const std::string model = copied(folder);

@@ -154,6 +154,26 @@ TEST_CASE("work that is interrupted leaves whole JSON on stdout") {
   }
 }
 
+TEST_CASE(
+    "a measurement and a verb that waits for lines end with a signal, and their error has the exit code") {
+  const Ran doctor = ProgramRun(MICA_PROGRAM, {"doctor", "--measure", "-q"})
+                         .after_start([](::pid_t child) { ::kill(child, SIGINT); })
+                         .run();
+  CHECK(doctor.code == 130);
+  for (const auto& [number, code] : {std::pair(SIGINT, 130), std::pair(SIGHUP, 129)}) {
+    const int sent = number, expected = code;
+    const Ran ran =
+        ProgramRun(MICA_PROGRAM, {"tokenize", MICA_SOURCE "/examples/models/fairy.gguf", "--jsonl"})
+            .input("{\"text\":\"a\"}\n")
+            .keep_input_open()
+            .after_output([&](::pid_t child) { ::kill(child, sent); })
+            .run();
+    CHECK(ran.code == expected);
+    const std::size_t last = ran.out.rfind("{");
+    CHECK(ran.out.find(join("\"code\":", expected), last) != std::string::npos);
+  }
+}
+
 TEST_CASE("perplexity of the model's own greedy story is low, and does not depend on the chunk") {
   const std::string model = story_model();
   const auto text = shared_dir("perplexity", "models/stories260K.txt");

@@ -114,6 +114,11 @@ TEST_CASE(
     CHECK(contents(chat) == before);
   }
   CHECK(has(mica(talk, "And you?\n").err, "chat: messages so far: 2"));
+  const std::string story = contents(text);
+  const Ran refused = mica({"chat", "--chat-template", "chatml", "-n", "3", "--session", text}, "Hello\n");
+  CHECK(refused.code == 2);
+  CHECK(has(refused.err, "text: this session is a text; continue it with mica complete"));
+  CHECK(contents(text) == story);
 }
 
 TEST_CASE("a session that cannot be taken up or written is refused before anything is said") {

@@ -50,8 +50,8 @@ TEST_CASE("what cannot be made is refused with what can") {
   const Ran none = mica({"synth", "llama-8b", "Q4_K_M"});
   CHECK(none.code == 2);
   CHECK(has(none.err, "SHAPE TYPE OUT"));
-  CHECK(has(mica({"synth", "lama-8b", "Q8_0", out}).err, "did you mean llama-8b?"));
-  CHECK(has(mica({"synth", "llama-8b", "Q4_KM", out}).err, "did you mean Q4_K_M?"));
+  CHECK(has(mica({"synth", "lama-8b", "Q8_0", out}).err, "Did you mean llama-8b?"));
+  CHECK(has(mica({"synth", "llama-8b", "Q4_KM", out}).err, "Did you mean Q4_K_M?"));
   const Ran unwritable = mica({"synth", "llama-8b", "IQ2_XXS", out});
   CHECK(unwritable.code == 5);
   CHECK(has(unwritable.err, "formats that can be written"));

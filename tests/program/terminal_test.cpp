@@ -168,7 +168,8 @@ TEST_CASE(
   TerminalRun run({"detokenize", model, "--ids", last, "--special", "--color", "never"});
   CHECK(run.start().finish() == 0);
   CHECK(run.output().find("begin") != std::string::npos);
-  CHECK(is_tame(run.output()));
+  REQUIRE(run.output().ends_with("\r\n"));  // on a terminal the text ends its line
+  CHECK(is_tame(run.output().substr(0, run.output().size() - 2)));
 }
 
 TEST_CASE("the streams of the program are written to in one file, and bytes as they are by three") {

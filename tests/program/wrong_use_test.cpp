@@ -189,6 +189,66 @@ TEST_CASE("missing words and words too many are refused in one sentence") {
   }
 }
 
+TEST_CASE("no verb writes to a file that it reads, under any name") {
+  const TemporaryFolder folder;
+  const std::string model = folder.path("m.gguf"), link = folder.path("link"),
+                    text = folder.file("t.txt", "a b c d");
+  std::filesystem::copy_file(bundled_file(), model);
+  std::filesystem::create_symlink(model, link);
+  const std::string before = contents(model);
+  const Words windows = {"-f", text, "-c", "16", "--chunks", "1"};
+  for (const Words& words : {Words{"plan", model, "--svg", model},
+                             {"logits", model, "--ids", "1", "-o", link},
+                             Words{"imatrix", model, "-o", model} + windows,
+                             Words{"imatrix", model, "-o", text} + windows,
+                             Words{"perplexity", model, "--kl-divergence-base", model} + windows,
+                             {"quantize", model, link, "COPY"},
+                             {"convert", folder.path(""), model}}) {
+    CAPTURE(words.front());
+    const Ran ran = mica(words);
+    CHECK(refused(ran));
+    CHECK(has(ran.err, "that is read; write to another name"));
+  }
+  CHECK(contents(model) == before);
+  CHECK(contents(text) == "a b c d");
+}
+
+TEST_CASE("an empty value is no file, size or name") {
+  for (const Words& words : {Words{"complete", "", "x"},
+                             {"run", "x", "--session", ""},
+                             {"run", "x", "--draft", ""},
+                             {"run", "x", "--memory", ""},
+                             {"plan", bundled_file(), "--svg", ""},
+                             {"fit", "--ram", ""}}) {
+    CAPTURE(words.back());
+    const Ran ran = mica(words);
+    CHECK(refused(ran));
+    CHECK(has(ran.err, ", found ''."));
+  }
+}
+
+TEST_CASE("what is written to /dev/stdout reaches a pipe, and is added to a file") {
+  if (!std::filesystem::exists("/dev/stdout")) return skipped("/dev/stdout", "this system has none");
+  const TemporaryFolder folder;
+  const std::string file = folder.file("out", "before\n");
+  const std::string plan = join(MICA_PROGRAM, " plan ", bundled_file(), " --svg /dev/stdout");
+  const Ran piped = ProgramRun("/bin/sh", {"-c", plan + " | cat"}).run();
+  CHECK(has(piped.out, "<svg"));
+  CHECK(has(piped.out, "peak"));
+  CHECK(ProgramRun("/bin/sh", {"-c", join(plan, " >> '", file, "'")}).run().code == 0);
+  const std::string text = contents(file);
+  CHECK(text.starts_with("before\n"));
+  CHECK(has(text, "<svg"));
+  CHECK(has(text, "peak"));
+}
+
+TEST_CASE("a file that does not know its size is read to its end") {
+  if (!std::filesystem::exists("/proc/version")) return skipped("files of /proc", "this system has none");
+  const Ran ran = mica({"tokenize", bundled_file(), "--text-file", "/proc/version"});
+  CHECK(ran.code == 0);
+  CHECK(!ran.out.empty());
+}
+
 TEST_CASE("ids are words, a flag or a file") {
   const Ran flag = mica({"detokenize", bundled_file(), "--ids", "2023,1958,1974"});
   CHECK(flag.code == 0);

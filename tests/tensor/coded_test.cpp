@@ -83,14 +83,14 @@ std::uint32_t mends_of(const std::vector<std::byte>& bytes) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("coded rows give every weight back, bit for bit", F, format::F16, format::BF16) {
-  for (const std::size_t rows : {1, 15, 16, 17, 35}) {
-    for (const std::size_t cols : {64, 128, 320}) CHECK(lost<F>(weights<F>(rows, cols), cols) == 0);
+  for (const std::size_t rows : {1u, 15u, 16u, 17u, 35u}) {
+    for (const std::size_t cols : {64u, 128u, 320u}) CHECK(lost<F>(weights<F>(rows, cols), cols) == 0);
   }
 }
 
 TEST_CASE("coded rows take three quarters of the file's bytes, and never more") {
-  for (const std::size_t rows : {16, 17, 4096}) {
-    for (const std::size_t cols : {64, 128, 2048, 28672}) {
+  for (const std::size_t rows : {16u, 17u, 4096u}) {
+    for (const std::size_t cols : {64u, 128u, 2048u, 28672u}) {
       CAPTURE(rows);
       CAPTURE(cols);
       CHECK(tensor::coded_bytes(rows, cols) <= 2 * rows * cols);

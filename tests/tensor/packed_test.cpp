@@ -45,8 +45,8 @@ struct Both {
 
 TEST_CASE_TEMPLATE_DEFINE("packed rows give every block back, bit for bit, and take as many bytes", F,
                           give_back) {
-  for (const std::size_t rows : {1, 15, 16, 17, 32, 35}) {
-    for (const std::size_t blocks : {1, 2, 3, 7, 8, 9, 19}) {
+  for (const std::size_t rows : {1u, 15u, 16u, 17u, 32u, 35u}) {
+    for (const std::size_t blocks : {1u, 2u, 3u, 7u, 8u, 9u, 19u}) {
       const Both<F> both(rows, blocks);
       const tensor::Matrix<tensor::Packed<F>> packed(both.packed(), rows, both.cols());
       std::size_t wrong = 0;

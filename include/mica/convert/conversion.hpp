@@ -11,14 +11,18 @@
 #include "mica/convert/tensor_bytes.hpp"
 #include "mica/convert/tokenizer/read_vocabulary.hpp"
 #include "mica/convert/tokenizer/write_vocabulary.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/io/folder_file.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mica::convert {
@@ -46,6 +50,10 @@ class Conversion {
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return vocabulary_.notes; }
   [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;
 
+  /// The file that write() makes, by its header alone: it can be planned and checked, and its weights not read.
+  /// `name` stands for the file in error texts.
+  [[nodiscard]] gguf::Document outcome(std::string name) const;
+
   /// Writes the file whole or not at all. Raises what gguf::Writer::write raises.
   /// Cost: one pass over the checkpoint; memory as write_tensor says, and the pages of one tensor.
   void write(const std::string& path, const ConversionProgress& progress = {}) const;
@@ -56,6 +64,9 @@ class Conversion {
 
   void plan(const std::string& folder, const ConversionOptions& options);
   void write_keys(gguf::Writer& out) const;
+  /// The file with nothing but its description; fill(i, sink) hands over tensor i.
+  template <class Fill>
+  [[nodiscard]] gguf::Writer writer(const Fill& fill) const;
 
   Config config_;
   Checkpoint checkpoint_;
@@ -152,18 +163,32 @@ inline void Conversion::write_keys(gguf::Writer& out) const {
   write_vocabulary(vocabulary_, out);
 }
 
-inline void Conversion::write(const std::string& path, const ConversionProgress& progress) const {
+template <class Fill>
+gguf::Writer Conversion::writer(const Fill& fill) const {
   gguf::Writer out;
   write_keys(out);
   for (std::size_t i = 0; i < plans_.tensors.size(); ++i) {
     const TensorPlan& tensor = plans_.tensors[i];
-    out.add(tensor.name, tensor.format, tensor.dims, [&tensor, &progress, i](const gguf::Sink& sink) {
-      if (progress) progress(i);
-      write_tensor(tensor, sink);
-      for (const Checkpoint::Entry& part : tensor.stored.parts) part.file->release(*part.tensor);
-    });
+    out.add(tensor.name, tensor.format, tensor.dims, [&fill, i](const gguf::Sink& sink) { fill(i, sink); });
   }
-  out.write(path);
+  return out;
+}
+
+inline gguf::Document Conversion::outcome(std::string name) const {
+  const auto nothing = [](std::size_t, const gguf::Sink&) {};
+  const gguf::Writer out = writer(nothing);
+  const std::uint64_t size = out.size_bytes();
+  return gguf::open(gguf::Source(std::move(name), size, std::make_unique<gguf::HeaderOnly>(out.header())));
+}
+
+inline void Conversion::write(const std::string& path, const ConversionProgress& progress) const {
+  const auto fill = [&](std::size_t i, const gguf::Sink& sink) {
+    const TensorPlan& tensor = plans_.tensors[i];
+    if (progress) progress(i);
+    write_tensor(tensor, sink);
+    for (const Checkpoint::Entry& part : tensor.stored.parts) part.file->release(*part.tensor);
+  };
+  writer(fill).write(path);
 }
 
 }  // namespace mica::convert

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -46,16 +47,20 @@ class MachineProbe {
   /// Raises ErrorCode::usage for less than least_bytes and budget for what there is not.
   MachineProbe(E& executor, std::size_t bytes);
 
-  /// All of it; each piece is run `rounds` times and the median counts. Raises ErrorCode::failed when a product is not what the specification says.
-  [[nodiscard]] plan::MachineSpeed measure(std::size_t rounds = 3) {
+  /// All of it; each piece is run `rounds` times and the median counts. cancel: looked at between pieces; what is
+  /// not measured then is missing. Raises ErrorCode::failed when a product is not what the specification says.
+  [[nodiscard]] plan::MachineSpeed measure(std::size_t rounds = 3,
+                                           const std::atomic<bool>* cancel = nullptr) {
     plan::MachineSpeed speed;
     speed.basis = "measured";
     Formats::for_each([&](auto type) {
       using F = typename decltype(type)::type;
+      if (!goes_on(cancel)) return;
       speed.formats[F::id] = measure_format<F>(rounds);
     });
     Elements::for_each([&](auto type) {
       using Element = typename decltype(type)::type;
+      if (!goes_on(cancel)) return;
       speed.elements[std::string(Element::name)] = measure_element<Element>(rounds);
     });
     for (const auto& [id, found] : speed.formats) {
@@ -66,6 +71,9 @@ class MachineProbe {
   }
 
  private:
+  [[nodiscard]] static bool goes_on(const std::atomic<bool>* cancel) noexcept {
+    return cancel == nullptr || !cancel->load(std::memory_order_relaxed);
+  }
   using Clock = std::chrono::steady_clock;
   using List = tensor::AndPacked<Formats>;
   static constexpr std::size_t rows_at_once = 8192;  // of one product, as in a layer

@@ -30,7 +30,8 @@ enum class Access : std::uint8_t {
 };
 
 /// Collects the new contents of a file; commit() puts them in place, and without it nothing has happened.
-/// A path that names a pipe or a device is written to directly. Not thread-safe.
+/// A path that names a pipe, a device or a descriptor of this process (/dev/stdout) is written to directly: a
+/// file behind it is appended to. Not thread-safe.
 /// A file that existed keeps its mode, and its owner and group as far as the process may give files away;
 /// if the group becomes another one, it gets the rights of others. Access lists and attributes are not
 /// kept.
@@ -75,18 +76,29 @@ void write_atomically(std::string path, Fill&& fill) {
   out.commit();
 }
 
+namespace detail {
+
+/// Whether a path names a descriptor of this process, whatever that is.
+[[nodiscard]] inline bool names_descriptor(std::string_view path) noexcept {
+  return path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") ||
+         path.starts_with("/proc/self/fd/");
+}
+
+}  // namespace detail
+
 inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move(path)) {
   namespace fs = std::filesystem;
   std::error_code error;
-  if (fs::is_symlink(path_, error)) {  // write what the link points to, keep the link
+  const bool descriptor = detail::names_descriptor(path_);
+  if (!descriptor && fs::is_symlink(path_, error)) {  // write what the link points to, keep the link
     const fs::path target = fs::canonical(path_, error);
     MICA_CHECK(!error, file, path_, ": is a link that leads nowhere: ", error.message());
     path_ = target.string();
   }
   const fs::file_status status = fs::status(path_, error);
   MICA_CHECK(!fs::is_directory(status), file, path_, ": is a folder, cannot be written as a file");
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    fd_ = detail::Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+  if (fs::exists(status) && (descriptor || !fs::is_regular_file(status))) {
+    fd_ = detail::Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     MICA_CHECK(fd_, file, path_, ": cannot be written: ", detail::errno_text(errno));
     return;
   }

@@ -229,9 +229,10 @@ class BasicTransformer {
   std::size_t keep_;                   // how many; 0: no layer does
   model::Weights<Formats> weights_;
   Pager pager_;
-  std::vector<block::RopeFrequencies> frequencies_;  // by rope
-  std::vector<std::size_t> kv_index_;                // by layer: its place in the storage
-  std::vector<std::size_t> old_index_;               // by layer: the place of its old tiles, or block::none
+  std::vector<block::RopeFrequencies> frequencies_;   // by rope
+  mutable std::optional<std::uint64_t> fingerprint_;  // of the document, once it was asked for
+  std::vector<std::size_t> kv_index_;                 // by layer: its place in the storage
+  std::vector<std::size_t> old_index_;                // by layer: the place of its old tiles, or block::none
   std::vector<std::size_t> state_at_;  // by layer: where its recurrent state begins; and the end
   Observer* observer_ = nullptr;
   std::size_t most_chunk_;

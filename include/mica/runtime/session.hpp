@@ -41,6 +41,9 @@ class Session {
   /// limit when the context has too few tokens.
   [[nodiscard]] static Session open(Model& model, const std::string& path,
                                     SessionNote* note = nullptr) requires SavingModel<Model>;
+  /// Reads from the model's file what save() needs of it, so that a file that is cut or gone by then costs no
+  /// session. Raises as gguf::fingerprint().
+  void prepare_save() requires SavingModel<Model> { static_cast<void>(model_->describe(cache_)); }
   /// Writes the session to a file, whole or not at all: the former one stays until the new one is there.
   /// Raises ErrorCode::file where it cannot be written; failed when the disk is full; unsupported without xxHash.
   void save(const std::string& path, const SessionNote& note = {}) requires SavingModel<Model>;

@@ -29,7 +29,8 @@ template <class F, class P>
 kv::SnapshotInfo BasicTransformer<F, P>::identity() const {
   kv::SnapshotInfo info;
   info.arch = config_.arch;
-  info.model = gguf::fingerprint(weights_.document());
+  if (!fingerprint_) fingerprint_ = gguf::fingerprint(weights_.document());
+  info.model = *fingerprint_;
   io::Checksum positions;
   for (const block::RopeFrequencies& rope : frequencies_) {
     positions.add(std::as_bytes(rope.frequencies()));
