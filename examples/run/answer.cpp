@@ -238,9 +238,11 @@ std::string Answerer::json_object() const {
 
 int complete_text(const Options& options, Model& model, const std::string& prompt, bool after_text) {
   SavedSession saved(options, model);
-  // The outcome has no messages, and would take their place.
-  MICA_CHECK(saved.note().text.empty(), usage, options.session,
-             ": this session is a conversation; continue it with mica chat, or name another file");
+  // Saving the completed text would overwrite the file, and its messages would be lost.
+  MICA_CHECK(
+      saved.note().text.empty(), usage, options.session,
+      ": this session file holds a conversation; continue it with mica chat, or give another file with "
+      "--session");
   Answerer answerer(options, model);
   answerer.show_reading_line(!after_text);
   std::vector<TokenId> text;

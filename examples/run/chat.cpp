@@ -53,8 +53,8 @@ Flag& flag_of(Flags& flags, std::string_view name) {
         near.best() ? join("; did you mean ", *near.best(), "?") : std::string());
 }
 
-/// Raises ErrorCode::usage for a file that holds anything but a conversation: a name that was mistyped, or
-/// completed by Tab, costs no model.
+/// Raises ErrorCode::usage for an existing file that is not a saved conversation, so that a mistyped name, or one
+/// that Tab completed, cannot overwrite a model.
 void check_replaceable(const std::string& path) {
   std::error_code error;
   if (std::filesystem::file_size(path, error) == 0 || error) return;
@@ -62,7 +62,8 @@ void check_replaceable(const std::string& path) {
   std::string begin(mark.size(), '\0');
   const io::File file = io::File::open(path);
   if (file.size() >= begin.size()) file.read_at(0, std::as_writable_bytes(std::span(begin)));
-  MICA_CHECK(begin == mark, usage, "/save: ", path, " is there, and holds no conversation; use another name");
+  MICA_CHECK(begin == mark, usage, "/save: ", path,
+             " already exists and is not a saved conversation; choose another name");
 }
 
 /// The commands and their state.

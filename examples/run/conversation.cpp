@@ -37,8 +37,10 @@ std::vector<text::Message> messages_of(const std::string& path, std::string_view
 Conversation::Conversation(const Options& options, Model& model, ChatFormat format)
     : model_(model), format_(std::move(format)), saved_(options, model), shifts_(options.on_full == "shift") {
   if (saved_.resumed()) messages_ = messages_of(options.session, saved_.note().text);
-  MICA_CHECK(!saved_.resumed() || !messages_.empty() || session().tokens().empty(), usage, options.session,
-             ": this session is a text; continue it with mica complete, or name another file");
+  MICA_CHECK(
+      !saved_.resumed() || !messages_.empty() || session().tokens().empty(), usage, options.session,
+      ": this session file holds plain text and no conversation; continue it with mica complete, or give "
+      "another file with --session");
   if (!messages_.empty())
     note(options, join("mica: ", escaped(options.session), ": messages so far: ", messages_.size()));
   const std::string system = system_prompt_of(options);

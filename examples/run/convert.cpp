@@ -81,7 +81,8 @@ std::string plan_json(const convert::Conversion& conversion) {
               skipped, "],\"bytes\":", conversion.tensor_bytes());
 }
 
-/// Refuses a folder whose file would be refused: a matrix that is missing, a number that the family lacks.
+/// Raises if mica could not open the file that would be made of the folder, for example because a tensor or a
+/// number is missing.
 void check_outcome(const Options& options, const convert::Conversion& conversion) {
   const gguf::Document document = conversion.outcome(options.model);
   OpenOptions open;

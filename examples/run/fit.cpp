@@ -134,7 +134,7 @@ int fit_models(const Options& options) {
   if (options.words.empty()) judge.catalogue();
   const std::vector<Ranked> all = judge.ranked();
   MICA_CHECK(!all.empty() || !asked.quant.empty(), file,
-             "fit: none of the files that were named can be used");
+             "fit: no GGUF file of the named folders can be opened; the lines above say why");
   MICA_CHECK(!all.empty(), usage, "fit: --quant ", escaped(asked.quant),
              ": no model has that quantisation; known: ", quantize::recipe_names(),
              machine.mlx ? " mlx-8bit mlx-4bit" : "");

@@ -186,7 +186,7 @@ void check_environment(Flags& flags, std::vector<std::string>& notes) {
       for (const Flag& flag : of.all()) near.offer(flag.variable(), flag.variable().substr(prefix.size()));
     });
     if (!read)
-      notes.push_back(join(name, " is the variable of no flag; ignored.",
+      notes.push_back(join(name, ": no flag has this variable; it is ignored.",
                            near.best() ? join("  Did you mean ", *near.best(), "?") : std::string()));
   }
 }

@@ -43,7 +43,8 @@ void check_outputs(const Options& options) {
     if (out.empty() || !std::filesystem::is_regular_file(out, error)) continue;
     for (const std::string& in : inputs) {
       const bool same = !in.empty() && std::filesystem::equivalent(in, out, error);
-      MICA_CHECK(!same, usage, out, ": is a file that is read; write to another name");
+      MICA_CHECK(!same, usage, out, ": mica ", options.verb,
+                 " reads this file, so it cannot write to it; choose another output name");
     }
   }
 }

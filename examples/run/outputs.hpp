@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a verb writes is none of the files that it reads: a name that was mistyped costs no model.
+// A verb never writes to a file that it reads, so a mistyped name cannot overwrite a model.
 #pragma once
 
 namespace mica::program {

@@ -106,8 +106,8 @@ int measure_text(const Options& options, Model& model, const Windows& windows) {
   if (!measure.run(on_row, [&] { return nll.estimate().exp(); })) throw Stop{130, {}};
   if (base) base->commit();
   const Estimate ppl = nll.estimate().exp();
-  MICA_CHECK(std::isfinite(ppl.value), failed, model.document().path(), ": a mean loss of ", nll.mean(),
-             " has no perplexity; the weights or the text are damaged");
+  MICA_CHECK(std::isfinite(ppl.value), failed, model.document().path(), ": the mean loss is ", nll.mean(),
+             ", so the perplexity is no finite number; the weights may be damaged: make the file again");
   print(options.json ? perplexity_json(nll, windows, measure)
                      : join("PPL = ", fixed(ppl.value, 4), " +/- ", fixed(ppl.error, 5), "\n"));
   measure.note_speed();

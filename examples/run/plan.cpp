@@ -229,7 +229,7 @@ int plan(const Options& options) {
     if (options.solve)
       print(ways_text(ways, foretold ? std::optional(foretold->machine) : std::nullopt, document,
                       question.model.chunk));
-    // run has one sequence, and changes a plan by itself; of several the user does.
+    // run changes its plan by itself, and has one sequence; for several the user gives the flags.
     const std::string_view who = options.parallel > 1 ? "it fits with:  " : "run             makes it fit: ";
     if (rung) print(join(who, plan::concessions(question, *rung), "\n"));
     if (options.probe)

@@ -107,14 +107,14 @@ class Overrides {
     std::string pattern = text.substr(0, equals);
     // The library recurses over an expression, however long that is.
     MICA_CHECK(pattern.size() <= max_pattern, usage, "--tensor-type: the expression has ", pattern.size(),
-               " characters, allowed: ", max_pattern);
+               " characters; at most ", max_pattern, " are allowed");
     std::transform(pattern.begin(), pattern.end(), pattern.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const format::Id id = format_of("--tensor-type", text.substr(equals + 1));
     try {
       patterns_.emplace_back(std::regex(pattern), id);
     } catch (const std::regex_error&) {
-      raise(ErrorCode::usage, "--tensor-type: '", escaped(pattern), "' is no regular expression");
+      raise(ErrorCode::usage, "--tensor-type: '", escaped(pattern), "' is not a valid regular expression");
     }
   }
 

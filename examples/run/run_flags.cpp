@@ -122,7 +122,7 @@ void running(Flags& flags, Options& o) {
                 [](const std::string& text, const std::string& where) {
                   if (budget::parse_size(text, std::uint64_t{1} << 40, where) == 0)
                     raise(ErrorCode::usage, where, " needs a size above 0, found '", escaped(text),
-                          "'; without it the limits of the process and the machine count");
+                          "'; leave it out to use what the limits of the process and the machine allow");
                 });
   element(
       flags, "-ctk,--cache-type-k", o.choice.cache_type_k,

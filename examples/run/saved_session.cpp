@@ -47,9 +47,11 @@ std::span<const TokenId> SavedSession::bring_in_line(std::span<const TokenId> te
   const std::size_t stay = session_.rewind_to_common(text.first(text.size() - 1));
   if (resumed_ && !std::exchange(told_, true)) {
     const bool all = stay + 1 >= held;  // a last token may be fed again
-    program::note(options_,
-                  join("mica: ", escaped(options_.session), ": continues after ", stay,
-                       all ? " tokens" : join(" of its ", held, " tokens; the text differs there")));
+    program::note(options_, join("mica: ", escaped(options_.session), ": continues after ", stay,
+                                 all ? " tokens"
+                                     : join(" of its ", held,
+                                            " tokens, which the new text begins with; the "
+                                            "others are dropped")));
   }
   return text.subspan(stay);
 }

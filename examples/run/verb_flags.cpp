@@ -116,7 +116,7 @@ void plan(Flags& flags, Options& o) {
 }
 
 void perplexity(Flags& flags, Options& o) {
-  context(flags, "tokens of a window; with --kl-divergence those of the base", "512");
+  context(flags, "tokens of a window; with --kl-divergence the base file sets them", "512");
   flags.group("Perplexity");
   flags.number("--chunks", o.chunks, {}, "windows at most; 0: all");
   flags.text("--kl-divergence-base,--save-all-logits", o.kl_base, "FILE",
@@ -136,7 +136,7 @@ void importance(Flags& flags, Options& o) {
 void quantizing(Flags& flags, Options& o) {
   flags.group("Quantize");
   flags.words(o.words, "OUT TYPE",
-              join("the name of the outcome, then the type: ", quantize::recipe_names(), " COPY"));
+              join("the output file, then the type: ", quantize::recipe_names(), " COPY"));
   flags.toggle("--dry-run", o.dry_run, "show every tensor with its format and size, write nothing");
   flags.text("--imatrix", o.imatrix, "FILE", "importance matrix: which errors hurt");
   flags.text("--output-tensor-type", o.output_tensor_type, "TYPE",
@@ -168,10 +168,9 @@ void packing(Flags& flags, Options& o) {
 
 void synthesis(Flags& flags, Options& o) {
   flags.group("Synth");
-  flags.words(
-      o.words, "SHAPE TYPE OUT",
-      join("the shape, the type of its weights as quantize has them, the name of the outcome. Shapes: ",
-           arch::shape_names()));
+  flags.words(o.words, "SHAPE TYPE OUT",
+              join("the shape, the type of its weights (a type of quantize), the output file. Shapes: ",
+                   arch::shape_names()));
   flags.toggle("--dry-run", o.dry_run, "show how large it would be, write nothing");
   threads(flags, o, "Synth");
 }

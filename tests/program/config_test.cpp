@@ -75,7 +75,7 @@ TEST_CASE("a variable that no flag reads is noted with the one that is near") {
       run.set("MICA_ARG_TOPK", "3").set("MICA_ARG_REPETITIONS", "2").run();  // the second is of bench
   CHECK(ran.code == 0);
   CHECK(ran.err ==
-        "mica: MICA_ARG_TOPK is the variable of no flag; ignored.  Did you mean MICA_ARG_TOP_K?\n");
+        "mica: MICA_ARG_TOPK: no flag has this variable; it is ignored.  Did you mean MICA_ARG_TOP_K?\n");
 }
 
 TEST_CASE("a value that makes no sense is refused wherever it stands, and the place is named") {

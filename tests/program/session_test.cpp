@@ -103,21 +103,22 @@ TEST_CASE(
   const Ran other = mica(complete + Words{"-p", "Once upon a hill", "--session", text});
   CHECK(other.code == 0);
   CHECK(has(other.err, "text: continues after "));
-  CHECK(has(other.err, " tokens; the text differs there"));
+  CHECK(has(other.err, " tokens, which the new text begins with; the others are dropped"));
   const Words talk = {"chat", "--chat-template", "chatml", "-n", "3", "--session", chat};
   REQUIRE(mica(talk, "Hello there\n").code == 0);
   const std::string before = contents(chat);
   for (const Words& more : {Words{"-p", "Once"}, Words{}}) {
     const Ran refused = mica(complete + more + Words{"--session", chat});
     CHECK(refused.code == 2);
-    CHECK(has(refused.err, "chat: this session is a conversation; continue it with mica chat"));
+    CHECK(has(refused.err, "chat: this session file holds a conversation; continue it with mica chat"));
     CHECK(contents(chat) == before);
   }
   CHECK(has(mica(talk, "And you?\n").err, "chat: messages so far: 2"));
   const std::string story = contents(text);
   const Ran refused = mica({"chat", "--chat-template", "chatml", "-n", "3", "--session", text}, "Hello\n");
   CHECK(refused.code == 2);
-  CHECK(has(refused.err, "text: this session is a text; continue it with mica complete"));
+  CHECK(has(refused.err,
+            "text: this session file holds plain text and no conversation; continue it with mica complete"));
   CHECK(contents(text) == story);
 }
 

@@ -258,7 +258,7 @@ TEST_CASE("a conversation is saved over a conversation, and over nothing else") 
   const Words words = {"chat", fairy, "--chat-template", "plain", "-n", "4", "--temp", "0"};
   const Ran ran = mica(words, "hello\n/save " + letter + "\n/save " + saved + "\nyou\n/save " + saved + "\n");
   CHECK(ran.code == 0);
-  CHECK(has(ran.err, "letter is there, and holds no conversation; use another name"));
+  CHECK(has(ran.err, "letter already exists and is not a saved conversation; choose another name"));
   CHECK(contents(letter) == "GGUF and more");
   CHECK(has(contents(saved), "### user\n\nyou"));
 }

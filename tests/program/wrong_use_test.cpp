@@ -207,7 +207,7 @@ TEST_CASE("no verb writes to a file that it reads, under any name") {
     CAPTURE(words.front());
     const Ran ran = mica(words);
     CHECK(refused(ran));
-    CHECK(has(ran.err, "that is read; write to another name"));
+    CHECK(has(ran.err, "choose another output name"));
   }
   CHECK(contents(model) == before);
   CHECK(contents(text) == "a b c d");

@@ -20,7 +20,7 @@ inline void refuse_own_input(const gguf::Document& document, const std::string& 
   std::error_code error;
   for (const gguf::Source& source : document.sources()) {
     MICA_CHECK(!std::filesystem::equivalent(source.path(), path, error), usage, path,
-               ": is the file that is read; write to another name");
+               ": is the file that is read; choose another output name");
   }
 }
 

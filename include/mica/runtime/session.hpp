@@ -41,8 +41,8 @@ class Session {
   /// limit when the context has too few tokens.
   [[nodiscard]] static Session open(Model& model, const std::string& path,
                                     SessionNote* note = nullptr) requires SavingModel<Model>;
-  /// Reads from the model's file what save() needs of it, so that a file that is cut or gone by then costs no
-  /// session. Raises as gguf::fingerprint().
+  /// Reads now what save() needs from the model's file, so that save() works when the file was cut or removed
+  /// in between. Raises as gguf::fingerprint().
   void prepare_save() requires SavingModel<Model> { static_cast<void>(model_->describe(cache_)); }
   /// Writes the session to a file, whole or not at all: the former one stays until the new one is there.
   /// Raises ErrorCode::file where it cannot be written; failed when the disk is full; unsupported without xxHash.
@@ -269,8 +269,9 @@ model::StepStatus Session<Model>::replay() {
 
 template <StepModel Model>
 std::span<const float> Session<Model>::logits() {
-  MICA_CHECK(chunk_size_ > 0, usage, "logits were asked for before any token was fed",
-             tokens_.empty() ? "" : ", or after rewind() or shift(); feed a token first");
+  MICA_CHECK(chunk_size_ > 0, usage,
+             "this session has no logits: no token was fed since it was opened, rewound or shifted; feed a "
+             "token first");
   const std::size_t last = tokens_.size() - 1;
   const std::span<const float> row = logits(std::span(&last, 1))[0];
   if (!all_finite(row)) raise_non_finite(last);
