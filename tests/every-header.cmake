@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A unit per header that includes it alone, and one list of all of them for the units of tests/structure that
-# must link together. A header of a part that was not found is left out here too, and named.
+# A unit per header that includes it alone, where no unit of the tests does, and one list of all of them for the
+# units of tests/structure that must link together. A header of a part that was not found is left out here too,
+# and named.
 
 # The headers that cannot compile here, directly or through another one.
 set(beyond "")
@@ -29,6 +30,16 @@ while(NOT before STREQUAL beyond)
   endforeach()
 endwhile()
 
+# A header that a unit of the tests includes before anything else has compiled alone there.
+set(first "")
+file(GLOB test_units CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*/*_test.cpp")
+foreach(unit IN LISTS test_units)
+  file(STRINGS "${unit}" line REGEX "^#" LIMIT_COUNT 1)
+  if(line MATCHES "^#include \"(mica/.*)\"$")
+    list(APPEND first "${CMAKE_MATCH_1}")
+  endif()
+endforeach()
+
 set(units "")
 set(everything "#pragma once\n\n")
 foreach(header IN LISTS headers)
@@ -39,7 +50,9 @@ foreach(header IN LISTS headers)
   endif()
   string(REPLACE "/" "." unit "${name}")
   file(CONFIGURE OUTPUT "every-header/${unit}.cpp" CONTENT "#include \"${name}\"\n#include \"${name}\"\n")
-  list(APPEND units "${CMAKE_CURRENT_BINARY_DIR}/every-header/${unit}.cpp")
+  if(NOT name IN_LIST first)
+    list(APPEND units "${CMAKE_CURRENT_BINARY_DIR}/every-header/${unit}.cpp")
+  endif()
   string(APPEND everything "#include \"${name}\"\n")
 endforeach()
 file(CONFIGURE OUTPUT every_header.hpp CONTENT "${everything}")
