@@ -8,7 +8,7 @@
 #include "console.hpp"
 #include "mica/base/error.hpp"
 #include "options.hpp"
-#include "outputs.hpp"
+#include "own_input.hpp"
 #include "remote.hpp"
 #include "report.hpp"
 #include "targets.hpp"
@@ -60,7 +60,7 @@ int dispatch(const Options& options) {
   for (const Verb& verb : verbs) {
     if (verb.name != options.verb) continue;
     require_files(options, verb.header_is_enough);
-    check_outputs(options);
+    refuse_own_input(options);
     return verb.function(options);
   }
   return 2;

@@ -111,7 +111,8 @@ TEST_CASE_TEMPLATE("weights unlike the others are mended, also many in one step"
                    format::BF16) {
   constexpr std::size_t cols = 1024;
   auto file = weights<F>(16, cols);
-  for (const std::size_t at : {0, 1, 63, 64, 1000, 1001, 1002, 1003, 5 * 1024 + 70, 16 * 1024 - 1}) {
+  for (const std::size_t at :
+       {0u, 1u, 63u, 64u, 1000u, 1001u, 1002u, 1003u, 5u * 1024 + 70, 16u * 1024 - 1}) {
     const float far = (at % 2 == 0 ? 1.5f : -1.25f) * (at < 1002 ? 1024.0f : 0x1p-14f);
     F::encode(&far, file[at]);
   }
@@ -141,7 +142,7 @@ TEST_CASE("what is not finite comes back in BF16, and keeps F16 as it is") {
 }
 
 TEST_CASE("F16 numbers with more digits than BF16 has are not coded") {
-  for (const std::size_t at : {0, 63, 64, 15 * 256 + 255}) {
+  for (const std::size_t at : {0u, 63u, 64u, 15u * 256 + 255}) {
     auto file = weights<format::F16>(16, 256);
     file[at] = to_half(1.0f + 0x1p-10f);
     CHECK_FALSE(coded<format::F16>(file, 256));

@@ -8,6 +8,6 @@ namespace mica::program {
 struct Options;
 
 /// Raises ErrorCode::usage where a file that the verb will write is one that it reads, also behind a link.
-void check_outputs(const Options& options);
+void refuse_own_input(const Options& options);
 
 }  // namespace mica::program

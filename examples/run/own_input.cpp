@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "outputs.hpp"
+#include "own_input.hpp"
 
 #include "mica/base/assert.hpp"
 #include "options.hpp"
@@ -12,7 +12,7 @@
 namespace mica::program {
 namespace {
 
-/// Names of files to read; those of a folder too.
+/// Names of files to read; those of a folder too, but for GGUF files, which convert makes and does not read.
 std::vector<std::string> inputs_of(const Options& o) {
   std::vector<std::string> names = {
       o.model,         o.draft,         o.prompt_file,        o.text_file,
@@ -21,8 +21,9 @@ std::vector<std::string> inputs_of(const Options& o) {
   if (o.kl_divergence) names.push_back(o.kl_base);
   std::error_code error;
   for (std::filesystem::directory_iterator entry(o.model, error), end; !error && entry != end;
-       entry.increment(error))
-    names.push_back(entry->path().string());
+       entry.increment(error)) {
+    if (entry->path().extension() != ".gguf") names.push_back(entry->path().string());
+  }
   return names;
 }
 
@@ -36,7 +37,7 @@ std::vector<std::string> outputs_of(const Options& o) {
 
 }  // namespace
 
-void check_outputs(const Options& options) {
+void refuse_own_input(const Options& options) {
   const std::vector<std::string> inputs = inputs_of(options);
   for (const std::string& out : outputs_of(options)) {
     std::error_code error;
