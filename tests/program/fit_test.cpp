@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mica::test {
@@ -24,9 +25,9 @@ Json fit_json(Words words) {
   return Json::parse(ran.out);
 }
 
-const Json& row_of(const Json& answer, const std::string& name) {
+const Json& row_of(const Json& answer, std::string_view name) {
   for (const Json& row : answer["models"]) {
-    if (row["name"] == name) return row;
+    if (row["name"].get<std::string_view>() == name) return row;
   }
   FAIL("no row of ", name);
   return answer;
