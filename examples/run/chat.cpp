@@ -39,18 +39,16 @@ constexpr std::string_view settings =
 /// The flag behind a name of /set: top_k is --top-k. Raises ErrorCode::usage for any other name.
 Flag& flag_of(Flags& flags, std::string_view name) {
   io::NearName near{std::string(name)};
-  for (std::string_view rest = settings; !rest.empty();) {
-    const std::string_view one = rest.substr(0, rest.find(' '));
-    if (one == name) {
-      std::string key(name == "n" ? "predict" : name);
-      std::replace(key.begin(), key.end(), '_', '-');
-      return *flags.find_key(key);
-    }
+  bool known = false;
+  for_each_word(settings, [&](std::string_view one) {
+    known = known || one == name;
     near.offer(one);
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-  }
-  raise(ErrorCode::usage, "/set knows ", settings, "; found '", escaped(name), "'",
-        near.best() ? join("; did you mean ", *near.best(), "?") : std::string());
+  });
+  MICA_CHECK(known, usage, "/set knows ", settings, "; found '", escaped(name), "'",
+             near.best() ? join("; did you mean ", *near.best(), "?") : std::string());
+  std::string key(name == "n" ? "predict" : name);
+  std::replace(key.begin(), key.end(), '_', '-');
+  return *flags.find_key(key);
 }
 
 /// Raises ErrorCode::usage for an existing file that is not a saved conversation, so that a mistyped name, or one

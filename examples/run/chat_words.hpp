@@ -28,6 +28,16 @@ struct Completion {
   std::vector<std::string> candidates;
 };
 
+/// Calls f with each word of a text that has single blanks between them.
+template <class F>
+void for_each_word(std::string_view text, F&& f) {
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    f(word);
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+  }
+}
+
 [[nodiscard]] inline std::string in_lower_case(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -102,11 +112,9 @@ namespace detail {
   const std::string typed(line.substr(std::min(line.size(), line.find_first_not_of(' ', space))));
   if (word->arguments == "FILE") return detail::completion_of(detail::files_like(typed), typed.size(), "");
   if (word->arguments == "TEXT") return {};
-  for (std::string_view rest = word->arguments; !rest.empty();) {
-    const std::string_view one = rest.substr(0, rest.find(' '));
+  for_each_word(word->arguments, [&](std::string_view one) {
     if (one.starts_with(typed)) candidates.emplace_back(one);
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-  }
+  });
   return detail::completion_of(std::move(candidates), typed.size(), word->name == "/set" ? " " : "");
 }
 

@@ -103,7 +103,8 @@ class LineReader {
   enum class OnInterrupt : std::uint8_t { go_on, end };
   explicit LineReader(OnInterrupt on_interrupt = OnInterrupt::go_on) : on_interrupt_(on_interrupt) {}
 
-  /// The next line without its end, LF or CR LF; empty when there are no more. An interrupt that ends the verb is a Stop.
+  /// The next line without its end, LF or CR LF; empty when there are no more. An interrupt that ends the
+  /// verb is a Stop.
   [[nodiscard]] std::optional<std::string> next();
 
  private:

@@ -6,16 +6,17 @@
 #include "mica/base/error.hpp"
 #include "mica/io/near_name.hpp"
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 namespace mica::program {
 
-/// "  Did you mean NAME?", or nothing where no name is near.
-template <class Names>
-[[nodiscard]] std::string suggestion(std::string_view word, const Names& known) {
+/// "  Did you mean NAME?", or nothing where no name is near. name_of: the name of an element of `known`.
+template <class Names, class NameOf = std::identity>
+[[nodiscard]] std::string suggestion(std::string_view word, const Names& known, NameOf name_of = {}) {
   io::NearName near{std::string(word)};
-  for (const auto& name : known) near.offer(name);
+  for (const auto& each : known) near.offer(name_of(each));
   return near.best() ? join("  Did you mean ", *near.best(), "?") : std::string();
 }
 
@@ -24,10 +25,8 @@ template <class Names>
 template <class Infos>
 [[noreturn]] void refuse_unknown(std::string_view what, std::string_view word, const Infos& infos,
                                  std::string_view all) {
-  io::NearName near{std::string(word)};
-  for (const auto& info : infos) near.offer(std::string(info.name));
-  raise(ErrorCode::usage, what, " '", escaped(word), "'.",
-        near.best() ? join("  Did you mean ", *near.best(), "?") : std::string(), "  Known: ", all);
+  const std::string near = suggestion(word, infos, [](const auto& info) { return info.name; });
+  raise(ErrorCode::usage, what, " '", escaped(word), "'.", near, "  Known: ", all);
 }
 
 }  // namespace mica::program
