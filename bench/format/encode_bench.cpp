@@ -7,7 +7,7 @@
 
 #include "kernel/measure.hpp"
 #include "mica/base/rng.hpp"
-#include "mica/format/encode.hpp"
+#include "mica_tools/encode/encode.hpp"
 
 #include <string>
 #include <string_view>

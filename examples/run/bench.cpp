@@ -13,9 +13,9 @@
 #include "mica/budget/size.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/plan/speed.hpp"
-#include "mica/quantize/recipe.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica/runtime/together.hpp"
+#include "mica_tools/quantize/recipe.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>

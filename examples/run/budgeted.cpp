@@ -8,7 +8,7 @@
 #include "mica/budget/ceiling.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
-#include "mica/fit/candidate.hpp"
+#include "mica_tools/fit/candidate.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -3,7 +3,7 @@
 // The machine that a command line asks about.
 #pragma once
 
-#include "mica/fit/machine.hpp"
+#include "mica_tools/fit/machine.hpp"
 
 namespace mica::program {
 

@@ -3,7 +3,7 @@
 
 #include "json_text.hpp"
 #include "mica/budget/size.hpp"
-#include "mica/fit/rules.hpp"
+#include "mica_tools/fit/rules.hpp"
 #include "safe_text.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // Fits as people and as programs read them.
 #pragma once
 
-#include "mica/fit/rank.hpp"
+#include "mica_tools/fit/rank.hpp"
 
 #include <cstddef>
 #include <span>

@@ -4,8 +4,8 @@
 #include "console.hpp"
 #include "meter.hpp"
 #include "mica/exec/team.hpp"
-#include "mica/fit/machine_probe.hpp"
 #include "mica/io/atomic_file.hpp"
+#include "mica_tools/fit/machine_probe.hpp"
 #include "progress.hpp"
 #include "targets.hpp"
 

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "mica/gguf/reader.hpp"
-#include "mica/io/disk_probe.hpp"
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica_tools/measure/disk_probe.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -14,7 +14,7 @@
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/io/near_name.hpp"
-#include "mica/remote/url.hpp"
+#include "mica_tools/remote/url.hpp"
 #include "suggestion.hpp"
 #include "verb_flags.hpp"
 

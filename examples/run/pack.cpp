@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model as a packed folder: mica pack IN DIR. It opens like a file everywhere; --verify reads all of it.
-#include "mica/pack/pack.hpp"
+#include "mica_tools/pack/pack.hpp"
 
 #include "console.hpp"
 #include "json_text.hpp"

@@ -8,10 +8,10 @@
 #include "json_text.hpp"
 #include "load.hpp"
 #include "mica/base/assert.hpp"
-#include "mica/runtime/base_logits.hpp"
-#include "mica/runtime/divergence.hpp"
 #include "mica/runtime/stats.hpp"
-#include "mica/runtime/windows.hpp"
+#include "mica_tools/measure/base_logits.hpp"
+#include "mica_tools/measure/divergence.hpp"
+#include "mica_tools/measure/windows.hpp"
 #include "progress.hpp"
 #include "verbs.hpp"
 

@@ -2,15 +2,15 @@
 //
 // A file in other formats: mica quantize IN OUT TYPE. What is decided for each tensor is shown first with
 // --dry-run; the choices are the common tool's.
-#include "mica/quantize/quantize.hpp"
+#include "mica_tools/quantize/quantize.hpp"
 
 #include "console.hpp"
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
-#include "mica/quantize/importance_file.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica_tools/quantize/importance_file.hpp"
 #include "options.hpp"
 #include "progress.hpp"
 #include "suggestion.hpp"

@@ -5,7 +5,7 @@
 #include "remote.hpp"
 
 #include "mica/base/assert.hpp"
-#include "mica/remote/url.hpp"
+#include "mica_tools/remote/url.hpp"
 #include "options.hpp"
 
 #include <filesystem>

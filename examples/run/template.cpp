@@ -20,7 +20,7 @@ namespace mica::program {
 namespace {
 
 using Json = nlohmann::ordered_json;  // templates show the order of keys
-using text::jinja::Value;
+using jinja::Value;
 
 Value parse_json(const std::string& text, const std::string& what) {
   return text::value_of_json(io::parse_json<Json>(text, what, ErrorCode::usage));
@@ -79,7 +79,7 @@ text::ChatVariables variables_of(const Options& options) {
                                   parse_json(setting.substr(sign + 1), join("--set ", escaped(setting))));
   }
   if (!options.now.empty()) {
-    variables.now = text::jinja::CivilTime::parse(options.now);
+    variables.now = jinja::CivilTime::parse(options.now);
     MICA_CHECK(variables.now, usage, "--now ", escaped(options.now),
                ": needed: a time such as 2025-01-15T12:00:00");
   }
@@ -92,7 +92,7 @@ int render_template(const Options& options) {
   MICA_CHECK(!options.messages_file.empty(), usage,
              "template: no messages; give --messages FILE, a JSON array");
   const Value messages = parse_json(read_text(options.messages_file), options.messages_file);
-  MICA_CHECK(messages.is(text::jinja::Kind::sequence), usage, options.messages_file,
+  MICA_CHECK(messages.is(jinja::Kind::sequence), usage, options.messages_file,
              ": needed: an array of messages");
   Source source = source_of(options);
   const text::ChatVariables variables = variables_of(options);

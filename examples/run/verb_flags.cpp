@@ -2,8 +2,8 @@
 #include "verb_flags.hpp"
 
 #include "console.hpp"
-#include "mica/arch/shapes.hpp"
-#include "mica/quantize/recipe.hpp"
+#include "mica_tools/quantize/recipe.hpp"
+#include "mica_tools/synth/shapes.hpp"
 
 #include <algorithm>
 #include <iterator>

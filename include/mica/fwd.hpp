@@ -58,7 +58,6 @@ struct Qwen35;
 struct Qwen35Moe;
 struct Qwen3Moe;
 struct Qwen3Next;
-struct Shape;
 }  // namespace arch
 
 namespace budget {
@@ -128,18 +127,6 @@ struct Unobserved;
 namespace plan {
 struct Plan;
 }  // namespace plan
-
-namespace quantize {
-class ImportanceCollector;
-class Job;
-class SyntheticModel;
-struct Importance;
-}  // namespace quantize
-
-namespace remote {
-struct Options;
-struct Url;
-}  // namespace remote
 
 namespace text {
 class AnyTokenizer;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of contents, floor by floor: a room includes itself, lower floors, and rooms to its left. Include this for
-// everything that needs Highway alone, or the headers you use. Not here: backends, formats of text and servers, which need
-// another library (text/json_value.hpp, remote/open.hpp), chat templates and the conversion of folders, which cost seconds and
-// belong in one unit each (text/chat.hpp, convert/conversion.hpp), and the headers by which a unit of kernels is made
-// (kernel/highway/dispatch.hpp and -inl.hpp).
+// everything that needs Highway alone, or the headers you use. Not here: backends, chat templates and JSON, which need
+// another library (text/json_value.hpp) or cost seconds and belong in one unit (text/chat.hpp), and the headers by
+// which a unit of kernels is made (kernel/highway/dispatch.hpp and -inl.hpp). What makes and measures models is
+// mica_tools/tools.hpp.
 #pragma once
 
 #include "mica/fwd.hpp"
@@ -28,7 +28,6 @@
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica/io/direct.hpp"
-#include "mica/io/disk_probe.hpp"
 #include "mica/io/file.hpp"
 #include "mica/io/folder_file.hpp"
 #include "mica/io/folder_lock.hpp"
@@ -82,37 +81,19 @@
 #include "mica/format/concept.hpp"
 #include "mica/format/decoded.hpp"
 #include "mica/format/element.hpp"
-#include "mica/format/encode.hpp"
 #include "mica/format/encode/encoder.hpp"
-#include "mica/format/encode/float.hpp"
 #include "mica/format/encode/iq4_nl.hpp"
-#include "mica/format/encode/iq4_xs.hpp"
 #include "mica/format/encode/levels.hpp"
 #include "mica/format/encode/line.hpp"
 #include "mica/format/encode/lined_block.hpp"
-#include "mica/format/encode/lined_groups.hpp"
-#include "mica/format/encode/mxfp4.hpp"
-#include "mica/format/encode/nf4.hpp"
 #include "mica/format/encode/pack.hpp"
-#include "mica/format/encode/q1_0.hpp"
-#include "mica/format/encode/q2_0.hpp"
-#include "mica/format/encode/q2_k.hpp"
-#include "mica/format/encode/q3_k.hpp"
 #include "mica/format/encode/q4_0.hpp"
 #include "mica/format/encode/q4_1.hpp"
-#include "mica/format/encode/q4_k.hpp"
 #include "mica/format/encode/q4_s.hpp"
 #include "mica/format/encode/q5_0.hpp"
 #include "mica/format/encode/q5_1.hpp"
-#include "mica/format/encode/q5_k.hpp"
-#include "mica/format/encode/q6_k.hpp"
-#include "mica/format/encode/q8_0.hpp"
-#include "mica/format/encode/row_weights.hpp"
 #include "mica/format/encode/scale.hpp"
 #include "mica/format/encode/scaled_block.hpp"
-#include "mica/format/encode/scaled_groups.hpp"
-#include "mica/format/encode/tq1_0.hpp"
-#include "mica/format/encode/tq2_0.hpp"
 #include "mica/format/encode/values.hpp"
 #include "mica/format/float.hpp"
 #include "mica/format/id.hpp"
@@ -289,8 +270,6 @@
 #include "mica/arch/read_delta_net.hpp"
 #include "mica/arch/read_gemma.hpp"
 #include "mica/arch/read_keys.hpp"
-#include "mica/arch/shape.hpp"
-#include "mica/arch/shapes.hpp"
 #include "mica/arch/tensor_names.hpp"
 
 // sample: from logits to a token
@@ -355,11 +334,8 @@
 
 // runtime: files, sessions, generation, measures
 #include "mica/runtime/any_model.hpp"
-#include "mica/runtime/base_logits.hpp"
 #include "mica/runtime/batch.hpp"
-#include "mica/runtime/coded_row.hpp"
 #include "mica/runtime/complete.hpp"
-#include "mica/runtime/divergence.hpp"
 #include "mica/runtime/draft_pace.hpp"
 #include "mica/runtime/drafter.hpp"
 #include "mica/runtime/generate.hpp"
@@ -368,51 +344,12 @@
 #include "mica/runtime/governed.hpp"
 #include "mica/runtime/governor.hpp"
 #include "mica/runtime/idle_sessions.hpp"
-#include "mica/runtime/log_probabilities.hpp"
 #include "mica/runtime/model_drafter.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/runtime/open_options.hpp"
 #include "mica/runtime/prefix_tree.hpp"
-#include "mica/runtime/running_mean.hpp"
 #include "mica/runtime/session.hpp"
 #include "mica/runtime/session_note.hpp"
-#include "mica/runtime/sorted.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica/runtime/together.hpp"
-#include "mica/runtime/windows.hpp"
-
-// quantize: files in other formats, importance matrices
-#include "mica/quantize/convert.hpp"
-#include "mica/quantize/importance.hpp"
-#include "mica/quantize/importance_collector.hpp"
-#include "mica/quantize/importance_file.hpp"
-#include "mica/quantize/job.hpp"
-#include "mica/quantize/mix.hpp"
-#include "mica/quantize/mix_rules.hpp"
-#include "mica/quantize/part.hpp"
-#include "mica/quantize/quantize.hpp"
-#include "mica/quantize/recipe.hpp"
-#include "mica/quantize/synthetic_model.hpp"
-
-// pack: models as packed directories
-#include "mica/pack/finished.hpp"
-#include "mica/pack/pack.hpp"
-#include "mica/pack/plan.hpp"
-#include "mica/pack/verify.hpp"
-
-// remote: models on servers, as far as it needs no HTTP library
-#include "mica/remote/options.hpp"
-#include "mica/remote/token.hpp"
-#include "mica/remote/url.hpp"
-
-// fit: which models a machine can run, and how well
-#include "mica/fit/candidate.hpp"
-#include "mica/fit/catalogue.hpp"
-#include "mica/fit/level.hpp"
-#include "mica/fit/machine.hpp"
-#include "mica/fit/machine_probe.hpp"
-#include "mica/fit/quantisation.hpp"
-#include "mica/fit/rank.hpp"
-#include "mica/fit/rules.hpp"
-#include "mica/fit/select.hpp"

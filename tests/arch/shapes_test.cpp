@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/arch/shapes.hpp"
+#include "mica_tools/synth/shapes.hpp"
 
 #include <doctest/doctest.h>
 

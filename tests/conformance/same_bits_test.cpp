@@ -11,7 +11,7 @@
 #include "mica/arch/lists.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/model/chosen.hpp"
-#include "mica/pack/pack.hpp"
+#include "mica_tools/pack/pack.hpp"
 #include "model/run_model.hpp"
 #include "shared.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/convert/change.hpp"
+#include "mica_tools/convert/change.hpp"
 
 #include <doctest/doctest.h>
 

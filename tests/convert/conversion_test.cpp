@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/convert/conversion.hpp"
+#include "mica_tools/convert/conversion.hpp"
 
 #include "convert/hf_folder.hpp"
 #include "convert/kit_folder.hpp"

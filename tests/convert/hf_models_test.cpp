@@ -6,9 +6,9 @@
 #include "convert/hf_folder.hpp"
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
-#include "mica/convert/conversion.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/model/transformer.hpp"
+#include "mica_tools/convert/conversion.hpp"
 
 #include <doctest/doctest.h>
 

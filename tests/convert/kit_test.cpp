@@ -5,8 +5,8 @@
 
 #include "convert/kit_folder.hpp"
 #include "convert/kit_vocabulary.hpp"
-#include "mica/convert/conversion.hpp"
 #include "mica/gguf/reader.hpp"
+#include "mica_tools/convert/conversion.hpp"
 #include "shared.hpp"
 
 #include <doctest/doctest.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/convert/rope.hpp"
+#include "mica_tools/convert/rope.hpp"
 
-#include "mica/convert/families/gemma3n.hpp"
-#include "mica/convert/families/phi3.hpp"
+#include "mica_tools/convert/families/gemma3n.hpp"
+#include "mica_tools/convert/families/phi3.hpp"
 
 #include <doctest/doctest.h>
 

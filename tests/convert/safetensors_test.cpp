@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "convert/hf_folder.hpp"
-#include "mica/convert/checkpoint.hpp"
+#include "mica_tools/convert/checkpoint.hpp"
 
 #include <doctest/doctest.h>
 

@@ -3,10 +3,10 @@
 #include "convert/hf_folder.hpp"
 #include "convert/kit_folder.hpp"
 #include "convert/kit_vocabulary.hpp"
-#include "mica/convert/tokenizer/read_vocabulary.hpp"
-#include "mica/convert/tokenizer/write_vocabulary.hpp"
 #include "mica/text/tokenizer.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
+#include "mica_tools/convert/tokenizer/read_vocabulary.hpp"
+#include "mica_tools/convert/tokenizer/write_vocabulary.hpp"
 #include "shared.hpp"
 
 #include <doctest/doctest.h>

@@ -2,9 +2,9 @@
 //
 // expect: deleted
 
-#include "mica/text/jinja/value.hpp"
+#include "mica_jinja/value.hpp"
 
-using mica::text::jinja::Value;
+using mica::jinja::Value;
 
 Value printed();
 

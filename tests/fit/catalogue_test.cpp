@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/fit/catalogue.hpp"
+#include "mica_tools/fit/catalogue.hpp"
 
 #include "fit/planned.hpp"
 #include "io/temporary_folder.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/fit/level.hpp"
+#include "mica_tools/fit/level.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/fit/machine_probe.hpp"
+#include "mica_tools/fit/machine_probe.hpp"
 
 #include "mica/exec/team.hpp"
 

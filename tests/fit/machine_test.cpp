@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/fit/machine.hpp"
+#include "mica_tools/fit/machine.hpp"
 
 #include "io/temporary_folder.hpp"
 

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "mica/fit/rank.hpp"
+#include "mica_tools/fit/rank.hpp"
 
 #include <cstdint>
 #include <string_view>

@@ -2,7 +2,7 @@
 //
 // Scores and the order that follows, from the formulas of fit/rank.hpp in numbers that were worked out by hand.
 
-#include "mica/fit/rank.hpp"
+#include "mica_tools/fit/rank.hpp"
 
 #include "fit/planned.hpp"
 #include "io/temporary_folder.hpp"

@@ -2,7 +2,7 @@
 //
 // Rules of other tools say what their pages say, and how far that is from what is true.
 
-#include "mica/fit/rules.hpp"
+#include "mica_tools/fit/rules.hpp"
 
 #include "fit/planned.hpp"
 

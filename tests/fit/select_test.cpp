@@ -3,7 +3,7 @@
 // Which way of running a model is chosen. What is needed is worked out here by hand, from block sizes and shapes, and the four
 // examples of llmfit's page on fit levels are held against it.
 
-#include "mica/fit/select.hpp"
+#include "mica_tools/fit/select.hpp"
 
 #include "doc_table.hpp"
 #include "fit/planned.hpp"

@@ -2,7 +2,7 @@
 //
 // Encoding: what comes back of rows of every kind, what importance does, and the errors of another encoder beside ours.
 
-#include "mica/format/encode.hpp"
+#include "mica_tools/encode/encode.hpp"
 
 #include "doc_table.hpp"
 #include "mica/base/rng.hpp"

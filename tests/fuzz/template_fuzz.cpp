@@ -11,7 +11,7 @@
 //   kN, 2N values    a mapping       any other byte   none         (N: a byte, its low four bits count)
 
 #include "mica/base/error.hpp"
-#include "mica/text/jinja/template.hpp"
+#include "mica_jinja/template.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -27,11 +27,11 @@
 
 namespace {
 
-using mica::text::jinja::CivilTime;
-using mica::text::jinja::Limits;
-using mica::text::jinja::Template;
-using mica::text::jinja::TemplateError;
-using mica::text::jinja::Value;
+using mica::jinja::CivilTime;
+using mica::jinja::Limits;
+using mica::jinja::Template;
+using mica::jinja::TemplateError;
+using mica::jinja::Value;
 
 /// Reads values from the front of an input; behind its end all bytes are zero.
 class Input {
@@ -106,7 +106,7 @@ class Input {
     Value::Entries entries;
     for (std::size_t i = 0; i < count && depth < deepest; ++i) {
       const Value key = value(depth + 1);
-      const bool is_text = key.is(mica::text::jinja::Kind::string);
+      const bool is_text = key.is(mica::jinja::Kind::string);
       Value name = is_text ? key : Value(std::string(1, static_cast<char>('a' + i)));
       entries.emplace_back(std::move(name), value(depth + 1));
     }

@@ -2,7 +2,7 @@
 //
 // A disk that is measured is read, and what cannot be measured is said.
 
-#include "mica/io/disk_probe.hpp"
+#include "mica_tools/measure/disk_probe.hpp"
 
 #include "io/temporary_folder.hpp"
 #include "mica/alloc/buffer.hpp"

@@ -7,7 +7,7 @@
 #include "io/temporary_folder.hpp"
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
-#include "mica/pack/pack.hpp"
+#include "mica_tools/pack/pack.hpp"
 #include "model/tiny_hybrid.hpp"
 #include "model/tiny_model.hpp"
 

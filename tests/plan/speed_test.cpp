@@ -4,8 +4,8 @@
 
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
-#include "mica/arch/shapes.hpp"
-#include "mica/quantize/synthetic_model.hpp"
+#include "mica_tools/synth/shapes.hpp"
+#include "mica_tools/synth/synthetic_model.hpp"
 
 #include <doctest/doctest.h>
 

@@ -4,8 +4,8 @@
 
 #pragma once
 
-#include "mica/arch/shapes.hpp"
-#include "mica/quantize/synthetic_model.hpp"
+#include "mica_tools/synth/shapes.hpp"
+#include "mica_tools/synth/synthetic_model.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/quantize/importance_collector.hpp"
+#include "mica_tools/quantize/importance_collector.hpp"
 
 #include "quantize/small_model.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/quantize/importance_file.hpp"
+#include "mica_tools/quantize/importance_file.hpp"
 
 #include "io/temporary_folder.hpp"
 

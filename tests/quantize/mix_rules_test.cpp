@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/quantize/mix_rules.hpp"
+#include "mica_tools/quantize/mix_rules.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/quantize/mix.hpp"
+#include "mica_tools/quantize/mix.hpp"
 
 #include "io/temporary_folder.hpp"
 #include "quantize/small_model.hpp"

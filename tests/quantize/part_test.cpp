@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/quantize/part.hpp"
+#include "mica_tools/quantize/part.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/quantize/quantize.hpp"
+#include "mica_tools/quantize/quantize.hpp"
 
 #include "io/temporary_folder.hpp"
 #include "mica/exec/inline.hpp"

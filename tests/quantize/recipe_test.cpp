@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/quantize/recipe.hpp"
+#include "mica_tools/quantize/recipe.hpp"
 
 #include <doctest/doctest.h>
 

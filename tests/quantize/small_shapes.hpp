@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "mica/arch/shape.hpp"
+#include "mica_tools/synth/shape.hpp"
 
 #include <string_view>
 

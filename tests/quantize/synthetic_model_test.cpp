@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/quantize/synthetic_model.hpp"
+#include "mica_tools/synth/synthetic_model.hpp"
 
 #include "io/temporary_folder.hpp"
 #include "mica/alloc/aligned.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/remote/detail/head.hpp"
+#include "mica_tools/remote/detail/head.hpp"
 
 #include <doctest/doctest.h>
 

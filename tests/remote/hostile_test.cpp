@@ -8,7 +8,7 @@
 
 #if defined(MICA_HAS_SERVER)
 
-#include "mica/remote/open.hpp"
+#include "mica_tools/remote/open.hpp"
 
 #include <chrono>
 

@@ -7,8 +7,8 @@
 #if defined(MICA_HAS_SERVER)
 
 #include "mica/plan/plan.hpp"
-#include "mica/remote/open.hpp"
 #include "mica/version.hpp"
+#include "mica_tools/remote/open.hpp"
 
 #include <filesystem>
 

@@ -5,7 +5,7 @@
 #include "remote/web_models.hpp"
 
 #if defined(MICA_HAS_SERVER)
-#include "mica/remote/open.hpp"
+#include "mica_tools/remote/open.hpp"
 #endif
 
 #if defined(CPPHTTPLIB_OPENSSL_SUPPORT)

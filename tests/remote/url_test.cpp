@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/remote/url.hpp"
+#include "mica_tools/remote/url.hpp"
 
 #include "io/temporary_folder.hpp"
-#include "mica/remote/token.hpp"
+#include "mica_tools/remote/token.hpp"
 #include "remote/variable.hpp"
 
 #include <doctest/doctest.h>

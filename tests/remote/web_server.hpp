@@ -6,8 +6,8 @@
 #pragma once
 
 #include "mica/base/error.hpp"
-#include "mica/remote/detail/head.hpp"
-#include "mica/remote/url.hpp"
+#include "mica_tools/remote/detail/head.hpp"
+#include "mica_tools/remote/url.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/runtime/base_logits.hpp"
+#include "mica_tools/measure/base_logits.hpp"
 
 #include "io/temporary_folder.hpp"
 #include "mica/base/rng.hpp"

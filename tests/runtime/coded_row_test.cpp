@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/runtime/coded_row.hpp"
+#include "mica_tools/measure/coded_row.hpp"
 
 #include "mica/base/rng.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/runtime/divergence.hpp"
+#include "mica_tools/measure/divergence.hpp"
 
 #include "mica/base/rng.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/runtime/log_probabilities.hpp"
+#include "mica_tools/measure/log_probabilities.hpp"
 
 #include <doctest/doctest.h>
 

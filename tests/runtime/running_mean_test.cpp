@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/runtime/running_mean.hpp"
+#include "mica_tools/measure/running_mean.hpp"
 
 #include <doctest/doctest.h>
 

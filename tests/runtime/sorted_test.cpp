@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/runtime/sorted.hpp"
+#include "mica_tools/measure/sorted.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/runtime/windows.hpp"
+#include "mica_tools/measure/windows.hpp"
 
 #include "io/temporary_folder.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/exec/inline.hpp"
-#include "mica/runtime/log_probabilities.hpp"
+#include "mica_tools/measure/log_probabilities.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
 

@@ -13,14 +13,15 @@
 namespace {
 
 const std::vector<std::vector<std::string>> floors = {
-    {"base"},
+    {"base", "mica_jinja"},
     {"io", "budget", "alloc", "exec"},
     {"format", "tensor", "gguf"},
     {"kernel"},
     {"paging", "kv"},
     {"block", "arch"},
     {"sample", "text", "model"},
-    {"plan", "runtime", "quantize", "convert", "pack", "remote", "fit"},
+    {"plan", "runtime"},
+    {"encode", "quantize", "synth", "convert", "pack", "remote", "measure", "fit"},
 };
 
 // The rooms in reading order: one may include those before it and itself.
@@ -74,6 +75,7 @@ TEST_CASE("no header of a room includes the umbrella") {
     for (const auto& included : file.includes()) {
       CAPTURE(file.name);
       CHECK(included != "mica/mica.hpp");
+      CHECK(included != "mica_tools/tools.hpp");
     }
   }
 }
@@ -86,7 +88,7 @@ TEST_CASE("headers name each other by their full path") {
       CAPTURE(included);
       if (!included.ends_with(".hpp") || included.find('/') == included.npos) {
         CHECK_FALSE(included.ends_with(".hpp"));
-      } else if (included.starts_with("mica/")) {
+      } else if (included.starts_with("mica")) {
         CHECK(
             std::any_of(files.begin(), files.end(), [&](const auto& each) { return each.name == included; }));
       }

@@ -34,10 +34,13 @@ struct SourceFile {
   }
 };
 
-/// The room of an included path: kv for mica/kv/contiguous.hpp, nothing for mica/mica.hpp or <vector>.
+/// The room of an included path: kv for mica/kv/contiguous.hpp, convert for mica_tools/convert/rope.hpp, mica_jinja for
+/// all of that library, nothing for mica/mica.hpp or <vector>.
 inline std::string room_of(std::string_view name) {
-  if (!name.starts_with("mica/")) return {};
-  const std::string_view inside = name.substr(5);
+  if (name.starts_with("mica_jinja/")) return "mica_jinja";
+  const bool ours = name.starts_with("mica/") || name.starts_with("mica_tools/");
+  if (!ours) return {};
+  const std::string_view inside = name.substr(name.find('/') + 1);
   const auto slash = inside.find('/');
   return slash == inside.npos ? std::string() : std::string(inside.substr(0, slash));
 }

@@ -19,14 +19,14 @@
 
 namespace {
 
+using mica::jinja::CivilTime;
+using mica::jinja::TemplateError;
+using mica::jinja::Value;
 using mica::text::ChatFormat;
 using mica::text::ChatHints;
 using mica::text::ChatVariables;
 using mica::text::Message;
 using mica::text::value_of_json;
-using mica::text::jinja::CivilTime;
-using mica::text::jinja::TemplateError;
-using mica::text::jinja::Value;
 using Json = nlohmann::ordered_json;
 
 /// The rendered text, or what the kit writes for an error that the template raised.

@@ -3,7 +3,7 @@
 // The language feature by feature. The expected texts are what Jinja 3.1 prints for the same template and variables
 // when it is configured as Hugging Face configures it.
 
-#include "mica/text/jinja/template.hpp"
+#include "mica_jinja/template.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,9 +11,9 @@
 
 namespace {
 
-using mica::text::jinja::CivilTime;
-using mica::text::jinja::Template;
-using mica::text::jinja::Value;
+using mica::jinja::CivilTime;
+using mica::jinja::Template;
+using mica::jinja::Value;
 
 Value message(const char* role, const char* content) {
   return Value::mapping({{"role", role}, {"content", content}});

@@ -2,7 +2,7 @@
 //
 // Templates that want too much, and templates that make no sense: each is answered with an error, soon.
 
-#include "mica/text/jinja/template.hpp"
+#include "mica_jinja/template.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,10 +15,10 @@
 
 namespace {
 
-using mica::text::jinja::Limits;
-using mica::text::jinja::Template;
-using mica::text::jinja::TemplateError;
-using mica::text::jinja::Value;
+using mica::jinja::Limits;
+using mica::jinja::Template;
+using mica::jinja::TemplateError;
+using mica::jinja::Value;
 using Cause = TemplateError::Cause;
 
 std::string repeated(std::string_view text, std::size_t count) {

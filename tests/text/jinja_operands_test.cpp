@@ -3,7 +3,7 @@
 // Every operator, filter, method and test with operands of every kind, and with integers at both ends of
 // their range: each gives a value or a template error, and the same one every time.
 
-#include "mica/text/jinja/template.hpp"
+#include "mica_jinja/template.hpp"
 
 #include <doctest/doctest.h>
 
@@ -20,11 +20,11 @@
 
 namespace {
 
-using mica::text::jinja::Limits;
-using mica::text::jinja::Template;
-using mica::text::jinja::TemplateError;
-using mica::text::jinja::Value;
-namespace engine = mica::text::jinja::detail;
+using mica::jinja::Limits;
+using mica::jinja::Template;
+using mica::jinja::TemplateError;
+using mica::jinja::Value;
+namespace engine = mica::jinja::detail;
 
 __extension__ using Wide = __int128;
 

@@ -4,9 +4,9 @@
 // pays for what comes with TLS, which is 4 MiB of memory.
 #include "module.hpp"
 
-#include "mica/remote/open.hpp"
-#include "mica/remote/token.hpp"
-#include "mica/remote/url.hpp"
+#include "mica_tools/remote/open.hpp"
+#include "mica_tools/remote/token.hpp"
+#include "mica_tools/remote/url.hpp"
 
 extern "C" void mica_open_remote(const std::string& url, std::optional<mica::gguf::Document>& document) {
   using namespace mica;

@@ -7,12 +7,12 @@
 
 #include "mica/base/error.hpp"
 #include "mica/text/chat_style.hpp"
-#include "mica/text/jinja/civil_time.hpp"
-#include "mica/text/jinja/limits.hpp"
-#include "mica/text/jinja/template.hpp"
-#include "mica/text/jinja/template_error.hpp"
-#include "mica/text/jinja/value.hpp"
 #include "mica/text/message.hpp"
+#include "mica_jinja/civil_time.hpp"
+#include "mica_jinja/limits.hpp"
+#include "mica_jinja/template.hpp"
+#include "mica_jinja/template_error.hpp"
+#include "mica_jinja/value.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -4,7 +4,7 @@
 // it in one .cpp of a program. Take nlohmann::ordered_json: templates show the order of keys.
 #pragma once
 
-#include "mica/text/jinja/value.hpp"
+#include "mica_jinja/value.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -28,13 +28,12 @@ std::size_t words(const std::string& text) {
   return count;
 }
 
-const bool entered =
-    (units().push_back({MICA_UNIT,
-                        {sizeof(mica::io::Checksum), sizeof(mica::kv::SnapshotReader),
-                         sizeof(mica::kv::SnapshotWriter), sizeof(mica::text::Pretokenizer),
-                         sizeof(mica::text::Bpe)},
-                        checksum,
-                        words}),
-     true);
+const bool entered = (units().push_back({MICA_UNIT,
+                                         {sizeof(mica::io::Checksum), sizeof(mica::kv::SnapshotReader),
+                                          sizeof(mica::kv::SnapshotWriter), sizeof(mica::text::Pretokenizer),
+                                          sizeof(mica::text::Bpe)},
+                                         checksum,
+                                         words}),
+                      true);
 
 }  // namespace

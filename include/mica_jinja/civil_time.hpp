@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A moment on the calendar, without time zone or locale, and its text in the notation of strftime.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mica::jinja {
+
+/// Date and time of day as a clock on the wall shows them.
+struct CivilTime {
+  int year = 1970;
+  int month = 1;  ///< 1..12
+  int day = 1;    ///< 1..31
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
+
+  /// The local time now.
+  static CivilTime now();
+
+  /// Reads "2025-01-15", "2025-01-15T12:34" or "2025-01-15T12:34:56"; empty when it is none of these.
+  static std::optional<CivilTime> parse(std::string_view text);
+
+  /// Days since the first of January, from 0.
+  [[nodiscard]] int day_of_year() const;
+  /// 0 is Sunday.
+  [[nodiscard]] int weekday() const;
+
+  /// Follows strftime in the C locale for %a %A %b %B %c %d %D %e %F %H %I %j %m %M %p %S %T %u %w %x %X %y
+  /// %Y %n %t %%,
+  /// with "-" after the percent sign for no padding; anything else stays as it is written.
+  [[nodiscard]] std::string format(std::string_view pattern) const;
+};
+
+namespace detail {
+
+inline constexpr std::array<std::string_view, 12> month_names = {
+    "January", "February", "March",     "April",   "May",      "June",
+    "July",    "August",   "September", "October", "November", "December"};
+inline constexpr std::array<std::string_view, 7> day_names = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                                              "Thursday", "Friday", "Saturday"};
+
+[[nodiscard]] inline bool is_leap(int year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
+
+[[nodiscard]] inline int days_in(int year, int month) {
+  constexpr std::array<int, 12> days = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  return days[static_cast<std::size_t>(month - 1)] + (month == 2 && is_leap(year) ? 1 : 0);
+}
+
+[[nodiscard]] inline std::string padded(int value, std::size_t width, char pad) {
+  std::string digits = std::to_string(value);
+  if (pad != '\0' && digits.size() < width) digits.insert(0, width - digits.size(), pad);
+  return digits;
+}
+
+/// A conversion that stands for several others.
+[[nodiscard]] inline std::string_view compound(char letter) {
+  switch (letter) {
+    case 'c':
+      return "%a %b %e %H:%M:%S %Y";
+    case 'D':
+    case 'x':
+      return "%m/%d/%y";
+    case 'F':
+      return "%Y-%m-%d";
+    case 'T':
+    case 'X':
+      return "%H:%M:%S";
+    case 'R':
+      return "%H:%M";
+    default:
+      return "";
+  }
+}
+
+[[nodiscard]] inline std::optional<std::string> convert(const CivilTime& time, char letter, char pad) {
+  const auto day_name = day_names[static_cast<std::size_t>(time.weekday())];
+  const auto month_name = month_names[static_cast<std::size_t>(time.month - 1)];
+  switch (letter) {
+    case 'Y':
+      return std::to_string(time.year);
+    case 'y':
+      return padded(time.year % 100, 2, pad);
+    case 'm':
+      return padded(time.month, 2, pad);
+    case 'd':
+      return padded(time.day, 2, pad);
+    case 'e':
+      return padded(time.day, 2, pad == '\0' ? '\0' : ' ');
+    case 'H':
+      return padded(time.hour, 2, pad);
+    case 'I':
+      return padded((time.hour + 11) % 12 + 1, 2, pad);
+    case 'M':
+      return padded(time.minute, 2, pad);
+    case 'S':
+      return padded(time.second, 2, pad);
+    case 'j':
+      return padded(time.day_of_year() + 1, 3, pad);
+    case 'p':
+      return std::string(time.hour < 12 ? "AM" : "PM");
+    case 'u':
+      return std::to_string((time.weekday() + 6) % 7 + 1);
+    case 'w':
+      return std::to_string(time.weekday());
+    case 'A':
+      return std::string(day_name);
+    case 'a':
+      return std::string(day_name.substr(0, 3));
+    case 'B':
+      return std::string(month_name);
+    case 'b':
+    case 'h':
+      return std::string(month_name.substr(0, 3));
+    case 'n':
+      return std::string("\n");
+    case 't':
+      return std::string("\t");
+    case '%':
+      return std::string("%");
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace detail
+
+inline CivilTime CivilTime::now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm local{};
+#ifdef _WIN32
+  localtime_s(&local, &seconds);
+#else
+  localtime_r(&seconds, &local);
+#endif
+  return {local.tm_year + 1900, local.tm_mon + 1, local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec};
+}
+
+inline std::optional<CivilTime> CivilTime::parse(std::string_view text) {
+  constexpr std::string_view shape = "0000-00-00T00:00:00";
+  if (text.size() != 10 && text.size() != 16 && text.size() != 19) return std::nullopt;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (shape[i] == '0' ? !digit : text[i] != shape[i] && !(i == 10 && text[i] == ' ')) return std::nullopt;
+  }
+  const auto number = [text](std::size_t at, std::size_t width) {
+    int value = 0;
+    for (std::size_t i = at; i < at + width && i < text.size(); ++i) value = value * 10 + (text[i] - '0');
+    return value;
+  };
+  const CivilTime time{number(0, 4), number(5, 2), number(8, 2), number(11, 2), number(14, 2), number(17, 2)};
+  if (time.year < 1 || time.month < 1 || time.month > 12 || time.day < 1) return std::nullopt;
+  if (time.day > detail::days_in(time.year, time.month)) return std::nullopt;
+  if (time.hour > 23 || time.minute > 59 || time.second > 59) return std::nullopt;
+  return time;
+}
+
+inline int CivilTime::day_of_year() const {
+  int days = day - 1;
+  for (int m = 1; m < month; ++m) days += detail::days_in(year, m);
+  return days;
+}
+
+inline int CivilTime::weekday() const {
+  const int before = year - 1;  // the first of January of the year 1 was a Monday
+  return (1 + before * 365 + before / 4 - before / 100 + before / 400 + day_of_year()) % 7;
+}
+
+inline std::string CivilTime::format(std::string_view pattern) const {
+  std::string out;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    std::size_t letter = i + 1;
+    const bool bare = pattern[i] == '%' && letter < pattern.size() && pattern[letter] == '-';
+    if (bare) ++letter;
+    if (pattern[i] != '%' || letter >= pattern.size()) {
+      out.push_back(pattern[i]);
+    } else if (const auto parts = detail::compound(pattern[letter]); !parts.empty()) {
+      out += format(parts);
+      i = letter;
+    } else if (const auto text = detail::convert(*this, pattern[letter], bare ? '\0' : '0')) {
+      out += *text;
+      i = letter;
+    } else {
+      out.push_back('%');
+    }
+  }
+  return out;
+}
+
+}  // namespace mica::jinja

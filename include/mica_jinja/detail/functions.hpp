@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions that every template knows without being given them: range, namespace, raise_exception ...
+#pragma once
+
+#include "mica_jinja/detail/arguments.hpp"
+#include "mica_jinja/detail/callable.hpp"
+#include "mica_jinja/detail/comparison.hpp"
+#include "mica_jinja/detail/iteration.hpp"
+#include "mica_jinja/detail/printing.hpp"
+#include "mica_jinja/detail/state.hpp"
+#include "mica_jinja/detail/string_methods.hpp"
+#include "mica_jinja/value.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica::jinja::detail {
+
+/// Numbers from `start` up to or down to `stop`, which is left out; no arithmetic in it can overflow.
+[[nodiscard]] inline std::uint64_t range_length(std::int64_t start, std::int64_t stop, std::int64_t step) {
+  if (step > 0 ? start >= stop : start <= stop) return 0;
+  const auto low = static_cast<std::uint64_t>(step > 0 ? start : stop);
+  const auto high = static_cast<std::uint64_t>(step > 0 ? stop : start);
+  const std::uint64_t stride =
+      step > 0 ? static_cast<std::uint64_t>(step) : std::uint64_t{0} - static_cast<std::uint64_t>(step);
+  return (high - low - 1) / stride + 1;
+}
+
+inline Value range_function(Engine& engine, const Arguments& arguments) {
+  if (!arguments.keyword.empty() || arguments.positional.empty() || arguments.positional.size() > 3) {
+    fail("'range' takes one to three numbers");
+  }
+  std::int64_t numbers[3] = {0, 0, 1};
+  const bool only_stop = arguments.positional.size() == 1;
+  for (std::size_t i = 0; i < arguments.positional.size(); ++i) {
+    numbers[only_stop ? 1 : i] = integer_argument(&arguments.positional[i], 0, "range");
+  }
+  const auto [start, stop, step] = numbers;
+  if (step == 0) fail("the step of 'range' is zero");
+  const std::uint64_t length = range_length(start, stop, step);
+  const auto most = static_cast<std::uint64_t>(engine.limits().range_items);
+  if (length > most) exceed("a range of ", length, " numbers; at most ", most, " are allowed");
+  return Value(std::make_shared<const Range>(start, stop, step, static_cast<std::int64_t>(length)));
+}
+
+/// Entries of mappings and pairs, then keyword arguments: what dict() and namespace() start from.
+[[nodiscard]] inline Value::Entries entries_from(Engine& engine, const Arguments& arguments) {
+  if (arguments.positional.size() > 1) fail("at most one mapping is taken");
+  Value::Entries entries;
+  if (!arguments.positional.empty() && arguments.positional[0].is(Kind::mapping)) {
+    engine.meter().entries(arguments.positional[0].entries().size());
+    entries = arguments.positional[0].entries();
+  } else if (!arguments.positional.empty()) {
+    const Items items = items_of(arguments.positional[0], engine.meter());
+    engine.meter().entries(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const Items pair = items_of(items[i], engine.meter());
+      if (pair.size() != 2) fail("a mapping is made of pairs, not of ", pair.size(), " items");
+      entries.emplace_back(pair[0], pair[1]);
+    }
+  }
+  engine.meter().entries(arguments.keyword.size());
+  entries.insert(entries.end(), arguments.keyword.begin(), arguments.keyword.end());
+  return entries;
+}
+
+inline Value dict_function(Engine& engine, const Arguments& arguments) {
+  return Value::mapping(entries_from(engine, arguments));
+}
+
+inline Value namespace_function(Engine& engine, const Arguments& arguments) {
+  auto space = std::make_shared<NameSpace>();
+  for (const auto& [name, value] : entries_from(engine, arguments)) {
+    if (!name.is(Kind::string)) fail("the attributes of a namespace have strings for names");
+    space->start_with(name, value);
+  }
+  return Value(std::shared_ptr<const Object>(std::move(space)));
+}
+
+inline Value raise_function(Engine& engine, const Arguments& arguments) {
+  const auto [message] = arguments.bind("raise_exception", {"message"});
+  constexpr std::size_t longest = 4096;  // characters; a message is for people
+  std::string text = message == nullptr ? std::string() : text_of(*message, engine.meter());
+  text.resize(offset_of(text, longest));
+  throw TemplateError(TemplateError::Cause::raised, std::move(text));
+}
+
+inline Value strftime_function(Engine& engine, const Arguments& arguments) {
+  const auto [format] = arguments.bind("strftime_now", {"format"});
+  const std::string_view pattern = string_argument(format, "strftime_now");
+  engine.meter().repeated_bytes(pattern.size(),
+                                16);  // no conversion is longer than 16 times its two characters
+  return engine.now().format(pattern);
+}
+
+inline Value cycler_function(Engine&, const Arguments& arguments) {
+  if (arguments.positional.empty() || !arguments.keyword.empty()) fail("'cycler' wants at least one value");
+  return Value(std::make_shared<const Cycler>(arguments.positional));
+}
+
+inline Value joiner_function(Engine&, const Arguments& arguments) {
+  const auto [separator] = arguments.bind("joiner", {"sep"});
+  return Value(std::make_shared<const Joiner>(separator == nullptr ? Value(", ") : *separator));
+}
+
+struct NamedFunction {
+  std::string_view name;
+  Function::Body body;
+};
+
+inline constexpr NamedFunction functions[] = {
+    {"range", range_function},           {"namespace", namespace_function},   {"dict", dict_function},
+    {"raise_exception", raise_function}, {"strftime_now", strftime_function}, {"cycler", cycler_function},
+    {"joiner", joiner_function},
+};
+
+}  // namespace mica::jinja::detail

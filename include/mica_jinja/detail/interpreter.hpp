@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Renders a parsed template. This half of the class runs statements and macros; evaluation.hpp has the
+// expressions.
+#pragma once
+
+#include "mica_jinja/detail/ast.hpp"
+#include "mica_jinja/detail/callable.hpp"
+#include "mica_jinja/detail/functions.hpp"
+#include "mica_jinja/detail/iteration.hpp"
+#include "mica_jinja/detail/predicates.hpp"
+#include "mica_jinja/detail/printing.hpp"
+#include "mica_jinja/detail/row_filters.hpp"
+#include "mica_jinja/detail/scope.hpp"
+#include "mica_jinja/detail/state.hpp"
+#include "mica_jinja/detail/text_filters.hpp"
+#include "mica_jinja/value.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica::jinja::detail {
+
+/// One rendering of one template, which must outlive it.
+class Interpreter final : public Engine {
+ public:
+  /// `globals` is a mapping, or undefined for none.
+  Interpreter(const Limits& limits, const CivilTime& now, const Value& globals)
+      : Engine(limits, now), globals_(nullptr), scope_(std::make_shared<Scope>(&globals_)) {
+    if (!globals.is(Kind::mapping)) return;
+    for (const auto& [name, value] : globals.entries()) {
+      if (name.is(Kind::string)) globals_.set(name, value);
+    }
+  }
+
+  [[nodiscard]] std::string run(const Block& block) {
+    std::string out;
+    out_ = &out;
+    execute(block);
+    return out;
+  }
+
+  /// Line of the template that was reached last.
+  [[nodiscard]] std::size_t line() const noexcept { return line_; }
+
+  Value call(const Value& callee, const Arguments& arguments) override;
+  Value filter(std::string_view name, const Value& input, const Arguments& arguments) override;
+  bool test(std::string_view name, const Value& input, const Arguments& arguments) override;
+
+ private:
+  /// What a statement asks of the loop around it.
+  enum class Flow : std::uint8_t { on, leave_loop, next_turn };
+
+  struct Macro;
+
+  // Expressions
+  Value evaluate(const Expression& expression);
+  Value name(const Name& name) const;
+  Value path(const Path& path);
+  Value follow(const Value& value, const Link& link);
+  Value slice(const Value& value, const Link& link);
+  Value chain(const Chain& chain);
+  Value logic(const Logic& logic);
+  Value comparison(const Comparison& comparison);
+  bool relate(Relation relation, const Value& a, const Value& b);
+  Value conditional(const Conditional& conditional);
+  Value row(const RowDisplay& display);
+  Value mapping(const MappingDisplay& display);
+  Arguments arguments(const CallArguments& list);
+
+  // Statements
+  Flow execute(const Block& block);
+  Flow execute(const Statement& statement);
+  Flow choice(const Choice& choice);
+  Flow loop(const ForLoop& loop);
+  Items kept(const ForLoop& loop, const Items& items);
+  Flow capture(const Capture& capture);
+  Flow scoped(const ScopeBlock& block);
+  void define(const Procedure& procedure);
+  void call_block(const CallBlock& block);
+  void assign(const Target& target, const Value& value);
+  void assign_attribute(const Target& target, const Value& value);
+  Value invoke(const Macro& macro, const Arguments& arguments);
+  void bind(const Procedure& procedure, const Arguments& arguments);
+  void bind_unnamed(const Procedure& procedure, const Arguments& arguments);
+  Value fallback(const Procedure::Parameter& parameter);
+  std::string captured(const Block& block, Flow& flow);
+  void print(const Value& value);
+  void print_text(std::string_view text);
+
+  /// A scope that lasts as long as this object does.
+  class InnerScope {
+   public:
+    InnerScope(Interpreter& interpreter, const Scope* around)
+        : interpreter_(&interpreter),
+          outer_(std::exchange(interpreter.scope_, std::make_shared<Scope>(around))) {}
+    explicit InnerScope(Interpreter& interpreter) : InnerScope(interpreter, interpreter.scope_.get()) {}
+    InnerScope(const InnerScope&) = delete;
+    InnerScope& operator=(const InnerScope&) = delete;
+    ~InnerScope() { interpreter_->scope_ = std::move(outer_); }
+
+   private:
+    Interpreter* interpreter_;
+    std::shared_ptr<Scope> outer_;
+  };
+
+  /// Counts how deep something is inside of itself.
+  class Depth {
+   public:
+    Depth(std::uint32_t& depth, std::uint32_t deepest, std::string_view what) : depth_(&depth) {
+      if (depth >= deepest) exceed(what, " go deeper than ", deepest);
+      ++depth;
+    }
+    Depth(const Depth&) = delete;
+    Depth& operator=(const Depth&) = delete;
+    ~Depth() { --*depth_; }
+
+   private:
+    std::uint32_t* depth_;
+  };
+
+  Scope globals_;
+  std::shared_ptr<Scope> scope_;
+  std::string* out_ = nullptr;
+  std::uint32_t line_ = 1;
+  std::uint32_t evaluations_ = 0;
+  std::uint32_t calls_ = 0;
+};
+
+/// A macro remembers the block it was written in, but does not keep it alive.
+struct Interpreter::Macro final : Callable {
+  Macro(const Procedure& macro_procedure, std::weak_ptr<Scope> macro_home)
+      : procedure(&macro_procedure), home(std::move(macro_home)) {}
+
+  Value call(Engine& engine, const Arguments& arguments) const override {
+    return static_cast<Interpreter&>(engine).invoke(*this, arguments);
+  }
+  [[nodiscard]] std::string description() const override {
+    return join("<Macro '", procedure->name.text(), "'>");
+  }
+
+  const Procedure* procedure;
+  std::weak_ptr<Scope> home;
+};
+
+inline Interpreter::Flow Interpreter::execute(const Block& block) {
+  const Depth depth(evaluations_, limits().evaluation_depth, "blocks and expressions");
+  for (const auto& statement : block) {
+    meter().step();
+    line_ = statement->line;
+    const Flow flow = execute(*statement);
+    if (flow != Flow::on) return flow;
+  }
+  return Flow::on;
+}
+
+inline Interpreter::Flow Interpreter::execute(const Statement& statement) {
+  switch (statement.kind) {
+    case Statement::Kind::text:
+      print_text(static_cast<const TextStatement&>(statement).text);
+      break;
+    case Statement::Kind::output:
+      print(evaluate(*static_cast<const Output&>(statement).value));
+      break;
+    case Statement::Kind::choice:
+      return choice(static_cast<const Choice&>(statement));
+    case Statement::Kind::loop:
+      return loop(static_cast<const ForLoop&>(statement));
+    case Statement::Kind::assignment: {
+      const auto& assignment = static_cast<const Assignment&>(statement);
+      assign(assignment.target, evaluate(*assignment.value));
+      break;
+    }
+    case Statement::Kind::block_assignment:
+    case Statement::Kind::filter_block:
+      return capture(static_cast<const Capture&>(statement));
+    case Statement::Kind::macro:
+      define(static_cast<const MacroStatement&>(statement).procedure);
+      break;
+    case Statement::Kind::call_block:
+      call_block(static_cast<const CallBlock&>(statement));
+      break;
+    case Statement::Kind::scope:
+      return scoped(static_cast<const ScopeBlock&>(statement));
+    case Statement::Kind::leave_loop:
+      return Flow::leave_loop;
+    case Statement::Kind::next_turn:
+      return Flow::next_turn;
+  }
+  return Flow::on;
+}
+
+inline void Interpreter::print_text(std::string_view text) {
+  meter().bytes(text.size());
+  meter().check_length(out_->size() + text.size());
+  out_->append(text);
+}
+
+inline void Interpreter::print(const Value& value) {
+  if (value.is(Kind::string)) return print_text(value.text());
+  print_text(text_of(value, meter()));
+}
+
+inline Interpreter::Flow Interpreter::choice(const Choice& choice) {
+  for (const Choice::Branch& branch : choice.branches) {
+    if (branch.test == nullptr || truth(evaluate(*branch.test))) return execute(branch.body);
+  }
+  return Flow::on;
+}
+
+/// The items that pass the loop's `if`, all looked at before the first turn.
+inline Items Interpreter::kept(const ForLoop& loop, const Items& items) {
+  const InnerScope inner(*this);
+  std::vector<Value> out;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    meter().step();
+    assign(loop.target, items[i]);
+    if (truth(evaluate(*loop.filter))) out.push_back(items[i]);
+  }
+  return Items(std::move(out));
+}
+
+inline Interpreter::Flow Interpreter::loop(const ForLoop& loop) {
+  Items items = items_of(evaluate(*loop.items), meter());
+  if (loop.filter != nullptr) items = kept(loop, items);
+  const InnerScope inner(*this);
+  bool finished_a_turn = false;
+  const auto state = std::make_shared<const Loop>(items);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    meter().step();
+    scope_->clear();  // what a turn sets is gone in the next one
+    state->index0 = i;
+    scope_->set("loop", Value(state));
+    line_ = loop.line;
+    assign(loop.target, items[i]);
+    const Flow flow = execute(loop.body);
+    finished_a_turn = finished_a_turn || flow == Flow::on;
+    if (flow == Flow::leave_loop) break;
+  }
+  if (finished_a_turn) return Flow::on;
+  scope_->clear();
+  return execute(loop.otherwise);  // as in Jinja, also when every turn ended with break or continue
+}
+
+/// What a block prints, as a string.
+inline std::string Interpreter::captured(const Block& block, Flow& flow) {
+  std::string text;
+  std::string* const outer = std::exchange(out_, &text);
+  flow = execute(block);
+  out_ = outer;
+  return text;
+}
+
+inline Interpreter::Flow Interpreter::capture(const Capture& capture) {
+  Flow flow = Flow::on;
+  Value text;
+  {
+    const InnerScope inner(*this);
+    text = captured(capture.body, flow);
+  }
+  for (const Link& link : capture.filters) text = follow(text, link);
+  if (capture.kind == Statement::Kind::filter_block) {
+    print(text);
+  } else {
+    assign(capture.target, text);
+  }
+  return flow;
+}
+
+inline Interpreter::Flow Interpreter::scoped(const ScopeBlock& block) {
+  std::vector<Value> values;  // all are read before any name is set
+  for (const auto& binding : block.bindings) values.push_back(evaluate(*binding.second));
+  const InnerScope inner(*this);
+  for (std::size_t i = 0; i < values.size(); ++i) assign(block.bindings[i].first, values[i]);
+  return execute(block.body);
+}
+
+inline void Interpreter::assign(const Target& target, const Value& value) {
+  if (target.attribute.is(Kind::string)) return assign_attribute(target, value);
+  if (!target.is_tuple) return scope_->set(target.name, value);
+  const Items items = items_of(value, meter());
+  if (items.size() != target.parts.size()) {
+    fail(items.size(), " values cannot be spread over ", target.parts.size(), " names");
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    meter().expression();
+    assign(target.parts[i], items[i]);
+  }
+}
+
+inline void Interpreter::assign_attribute(const Target& target, const Value& value) {
+  const Value* space = scope_->find(target.name);
+  if (space == nullptr || !space->is(Kind::name_space))
+    fail("'", target.name.text(), "' is no namespace, its attributes cannot be set");
+  space->as<NameSpace>().set(target.attribute, value);
+}
+
+inline void Interpreter::define(const Procedure& procedure) {
+  scope_->set(procedure.name, Value(std::make_shared<const Macro>(procedure, scope_)));
+}
+
+/// Calls a macro with the block's body as its `caller`.
+inline void Interpreter::call_block(const CallBlock& block) {
+  const auto& path = static_cast<const Path&>(*block.call);
+  Value callee = evaluate(*path.base);
+  for (std::size_t i = 0; i + 1 < path.links.size(); ++i) callee = follow(callee, path.links[i]);
+  Arguments given = arguments(path.links.back().arguments);
+  given.keyword.emplace_back("caller", Value(std::make_shared<const Macro>(block.caller, scope_)));
+  print(call(callee, given));
+}
+
+inline Value Interpreter::invoke(const Macro& macro, const Arguments& arguments) {
+  const auto home = macro.home.lock();
+  if (home == nullptr)
+    fail("the block in which the macro '", macro.procedure->name.text(), "' was written is over");
+  const Depth depth(calls_, limits().call_depth, "macros that call macros");
+  const InnerScope inner(*this, home.get());
+  bind(*macro.procedure, arguments);
+  Flow flow = Flow::on;
+  return captured(macro.procedure->body, flow);
+}
+
+/// Sets the parameters of a macro, and varargs, kwargs and caller where its body mentions them.
+inline void Interpreter::bind(const Procedure& procedure, const Arguments& arguments) {
+  const auto& parameters = procedure.parameters;
+  const std::size_t taken = std::min(parameters.size(), arguments.positional.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Value* named = arguments.find(parameters[i].name.text());
+    if (named != nullptr && i < taken) {
+      fail("'", procedure.name.text(), "' was given the argument '", parameters[i].name.text(), "' twice");
+    }
+    scope_->set(parameters[i].name, i < taken          ? arguments.positional[i]
+                                    : named != nullptr ? *named
+                                                       : fallback(parameters[i]));
+  }
+  if (arguments.positional.size() > taken && !procedure.takes_rest) {
+    fail("'", procedure.name.text(), "' takes at most ", parameters.size(), " arguments");
+  }
+  const auto rest = arguments.positional.begin() + static_cast<std::ptrdiff_t>(taken);
+  if (procedure.takes_rest) scope_->set("varargs", Value::tuple({rest, arguments.positional.end()}));
+  bind_unnamed(procedure, arguments);
+}
+
+inline Value Interpreter::fallback(const Procedure::Parameter& parameter) {
+  if (parameter.fallback != nullptr) return evaluate(*parameter.fallback);
+  return Value::undefined(join("the parameter '", parameter.name.text(), "' was not given"));
+}
+
+/// Keyword arguments that are no parameters.
+inline void Interpreter::bind_unnamed(const Procedure& procedure, const Arguments& arguments) {
+  const auto is_parameter = [&procedure](std::string_view name) {
+    for (const auto& parameter : procedure.parameters) {
+      if (parameter.name.text() == name) return true;
+    }
+    return false;
+  };
+  const bool wants_caller = procedure.takes_caller && !is_parameter("caller");
+  if (wants_caller) scope_->set("caller", Value::undefined("the macro was not called by a call block"));
+  Value::Entries others;
+  for (const auto& [name, value] : arguments.keyword) {
+    if (is_parameter(name.text())) continue;
+    if (wants_caller && name.text() == "caller") {
+      scope_->set(name, value);
+    } else if (procedure.takes_keywords) {
+      others.emplace_back(name, value);
+    } else {
+      fail("'", procedure.name.text(), "' knows no argument '", name.text(), "'");
+    }
+  }
+  if (procedure.takes_keywords) scope_->set("kwargs", Value::mapping(std::move(others)));
+}
+
+}  // namespace mica::jinja::detail
+
+#include "mica_jinja/detail/evaluation.hpp"  // the other half

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// str() and repr(): how values look when a template prints them, or prints a list or mapping that holds them.
+#pragma once
+
+#include "mica_jinja/detail/callable.hpp"
+#include "mica_jinja/detail/meter.hpp"
+#include "mica_jinja/detail/number_text.hpp"
+#include "mica_jinja/detail/object.hpp"
+#include "mica_jinja/detail/state.hpp"
+#include "mica_jinja/detail/unicode.hpp"
+#include "mica_jinja/value.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mica::jinja::detail {
+
+inline void append_hex(std::string& out, char32_t value, std::size_t digits) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  for (std::size_t i = digits; i-- > 0;) out.push_back(hex[value >> (4 * i) & 15]);
+}
+
+inline void append_escape(std::string& out, char32_t c) {
+  if (c < 0x100) {
+    append_hex(out.append("\\x"), c, 2);
+  } else if (c < 0x10000) {
+    append_hex(out.append("\\u"), c, 4);
+  } else {
+    append_hex(out.append("\\U"), c, 8);
+  }
+}
+
+/// A string in quotes as repr() chooses and escapes them.
+inline void append_quoted(std::string& out, std::string_view text) {
+  const bool apostrophe =
+      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
+  const char32_t quote = apostrophe ? '"' : '\'';
+  out.push_back(static_cast<char>(quote));
+  each_code_point(text, [&](CodePoint point, std::string_view bytes) {
+    switch (point.value) {
+      case '\n':
+        out += "\\n";
+        return;
+      case '\r':
+        out += "\\r";
+        return;
+      case '\t':
+        out += "\\t";
+        return;
+      case '\\':
+        out += "\\\\";
+        return;
+      default:
+        break;
+    }
+    if (point.value == quote) out.push_back('\\');
+    if (!point.valid || !is_printable(point.value)) return append_escape(out, point.value);
+    out.append(bytes);
+  });
+  out.push_back(static_cast<char>(quote));
+}
+
+inline void append_integer(std::string& out, std::int64_t value) {
+  std::array<char, 24> buffer;
+  out.append(buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr);
+}
+
+/// Writes values into one string and charges for every byte of it. Depth of recursion: that of the value,
+/// bounded.
+class Printer {
+ public:
+  explicit Printer(Meter& meter) : meter_(&meter) {}
+
+  void text(const Value& value) {
+    if (value.is(Kind::undefined)) return;
+    if (!value.is(Kind::string)) return repr(value);
+    meter_->bytes(value.text().size());
+    out_.append(value.text());
+  }
+
+  void repr(const Value& value) {
+    meter_->expression();
+    const std::size_t before = out_.size();
+    switch (value.kind()) {
+      case Kind::undefined:
+        out_ += "Undefined";
+        break;
+      case Kind::none:
+        out_ += "None";
+        break;
+      case Kind::boolean:
+        out_ += value.boolean() ? "True" : "False";
+        break;
+      case Kind::integer:
+        append_integer(out_, value.integer());
+        break;
+      case Kind::real:
+        out_ += real_text(value.real());
+        break;
+      case Kind::string:
+        append_quoted(out_, value.text());
+        break;
+      case Kind::sequence:
+        return sequence(value.as<Sequence>());
+      case Kind::range:
+        range(value.as<Range>());
+        break;
+      case Kind::mapping:
+        return mapping(value.entries());
+      case Kind::name_space:
+        return name_space(value.as<NameSpace>());
+      case Kind::loop:
+        out_ += "<LoopContext>";
+        break;
+      case Kind::cycler:
+        out_ += "<Cycler>";
+        break;
+      case Kind::callable:
+        out_ += value.as<Callable>().description();
+        break;
+    }
+    grown(before);
+  }
+
+  [[nodiscard]] std::string take() { return std::move(out_); }
+
+ private:
+  void grown(std::size_t before) {
+    meter_->bytes(out_.size() - before);
+    meter_->check_length(out_.size());
+  }
+
+  void sequence(const Sequence& sequence) {
+    if (sequence.form == Form::generator) {
+      out_ += "<generator object>";
+      return;
+    }
+    static constexpr std::array<std::string_view, 6> open = {
+        "[", "(", "", "dict_items([", "dict_keys([", "dict_values(["};
+    static constexpr std::array<std::string_view, 6> close = {"]", ")", "", "])", "])", "])"};
+    const auto form = static_cast<std::size_t>(sequence.form);
+    out_ += open[form];
+    for (std::size_t i = 0; i < sequence.items.size(); ++i) {
+      if (i > 0) out_ += ", ";
+      repr(sequence.items[i]);
+    }
+    if (sequence.form == Form::tuple && sequence.items.size() == 1) out_ += ",";
+    out_ += close[form];
+  }
+
+  void mapping(const Value::Entries& entries) {
+    out_ += "{";
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (i > 0) out_ += ", ";
+      repr(entries[i].first);
+      out_ += ": ";
+      repr(entries[i].second);
+    }
+    out_ += "}";
+  }
+
+  void range(const Range& range) {
+    out_ += "range(";
+    append_integer(out_, range.start);
+    out_ += ", ";
+    append_integer(out_, range.stop);
+    if (range.step != 1) append_integer(out_.append(", "), range.step);
+    out_ += ")";
+  }
+
+  void name_space(const NameSpace& space) {
+    out_ += "<Namespace {";
+    bool first = true;
+    for (const auto& [name, value] : space.attributes.entries()) {
+      if (!first) out_ += ", ";
+      first = false;
+      append_quoted(out_, name.text());
+      out_ += ": ";
+      repr(value);
+    }
+    out_ += "}>";
+  }
+
+  Meter* meter_;
+  std::string out_;
+};
+
+/// str(value)
+[[nodiscard]] inline std::string text_of(const Value& value, Meter& meter) {
+  Printer printer(meter);
+  printer.text(value);
+  return printer.take();
+}
+
+/// repr(value)
+[[nodiscard]] inline std::string repr_of(const Value& value, Meter& meter) {
+  Printer printer(meter);
+  printer.repr(value);
+  return printer.take();
+}
+
+}  // namespace mica::jinja::detail

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The error of the template engine: what went wrong, of which kind, and in which line of the template. A
+// template is text of unknown origin, and so is what its errors quote: the message is made safe for terminals
+// and logs here.
+#pragma once
+
+#include "mica/base/error.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace mica::jinja {
+
+/// Everything that parsing or rendering a template can throw.
+class TemplateError : public Error {
+ public:
+  static constexpr std::size_t shown_bytes = 512;
+
+  enum class Cause : std::uint8_t {
+    syntax,       ///< the text is not a template
+    unsupported,  ///< a template, but with something that is not here (include, import, extends ...)
+    evaluation,   ///< an operation that makes no sense for its operands
+    limit,        ///< one of Limits was reached
+    raised,       ///< the template itself called raise_exception(); detail() is its message
+  };
+
+  TemplateError(Cause cause, std::string detail, std::size_t line = 0)
+      : Error(code_of(cause), sentence(cause, detail, line)),
+        cause_(cause),
+        line_(line),
+        detail_(std::move(detail)) {}
+
+  [[nodiscard]] Cause cause() const noexcept { return cause_; }
+  /// Line of the template, counted from 1; 0 where no line is to blame.
+  [[nodiscard]] std::size_t line() const noexcept { return line_; }
+  /// The reason alone, whole and with every byte as it is; for `raised`, exactly what the template said.
+  /// Not for a terminal: what() has it escaped, and at most `shown_bytes` of it.
+  [[nodiscard]] const std::string& detail() const noexcept { return detail_; }
+
+ private:
+  static ErrorCode code_of(Cause cause) noexcept {
+    switch (cause) {
+      case Cause::syntax:
+        return ErrorCode::file;
+      case Cause::unsupported:
+        return ErrorCode::unsupported;
+      case Cause::limit:
+        return ErrorCode::limit;
+      default:
+        return ErrorCode::failed;
+    }
+  }
+
+  static std::string sentence(Cause cause, const std::string& detail, std::size_t line) {
+    const std::string safe = shown(detail);
+    if (cause == Cause::raised) return join("the chat template refuses: ", safe);
+    return line == 0 ? join("chat template: ", safe) : join("chat template, line ", line, ": ", safe);
+  }
+
+  /// Text that is safe already stays as it is: parts of it may have been escaped before.
+  static std::string shown(const std::string& detail) {
+    const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
+    const bool safe = detail.size() <= shown_bytes && std::all_of(detail.begin(), detail.end(), plain);
+    return safe ? detail : escaped(detail, shown_bytes);
+  }
+
+  Cause cause_;
+  std::size_t line_;
+  std::string detail_;
+};
+
+namespace detail {
+
+/// An operation that makes no sense; the caller that knows the line adds it.
+template <class... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  throw TemplateError(TemplateError::Cause::evaluation, join(parts...));
+}
+
+/// A limit that was reached.
+template <class... Parts>
+[[noreturn]] void exceed(const Parts&... parts) {
+  throw TemplateError(TemplateError::Cause::limit, join(parts...));
+}
+
+}  // namespace detail
+}  // namespace mica::jinja

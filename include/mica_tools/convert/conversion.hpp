@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A Hugging Face folder as one GGUF file: everything is planned and checked when the folder is opened, then written tensor
+// by tensor. Include it in one .cpp of a program; it brings nlohmann/json.
+#pragma once
+
+#include "mica/gguf/reader.hpp"
+#include "mica/io/folder_file.hpp"
+#include "mica_tools/convert/checkpoint.hpp"
+#include "mica_tools/convert/config.hpp"
+#include "mica_tools/convert/families.hpp"
+#include "mica_tools/convert/plan_tensors.hpp"
+#include "mica_tools/convert/tensor_bytes.hpp"
+#include "mica_tools/convert/tokenizer/read_vocabulary.hpp"
+#include "mica_tools/convert/tokenizer/write_vocabulary.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica::convert {
+
+struct ConversionOptions {
+  std::optional<format::Id> format = {};  ///< of matrices; empty: that of the checkpoint
+  std::string name = {};                  ///< general.name; empty: that of the folder
+};
+
+/// Called before each tensor with its place among tensors(); throws to stop.
+using ConversionProgress = std::function<void(std::size_t)>;
+
+/// One model on its way. Move-only.
+class Conversion {
+ public:
+  /// Reads config, tokenizer and the headers of the weights. Raises ErrorCode::file for what is missing, damaged or
+  /// contradicts itself, unsupported for a family, tokenizer, tensor or type that is not known, each by name.
+  [[nodiscard]] static Conversion open(const std::string& folder, const ConversionOptions& options = {});
+
+  [[nodiscard]] std::string_view arch() const noexcept { return family_->arch; }
+  [[nodiscard]] const std::vector<TensorPlan>& tensors() const noexcept { return plans_.tensors; }
+  /// Tensors of the checkpoint that have no place in the file: other senses, blocks that guess ahead.
+  [[nodiscard]] const std::vector<std::string>& skipped() const noexcept { return plans_.skipped; }
+  /// What was decided on the way, for people.
+  [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return vocabulary_.notes; }
+  [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;
+
+  /// The file that write() makes, by its header alone: it can be planned and checked, and its weights not read.
+  /// `name` stands for the file in error texts.
+  [[nodiscard]] gguf::Document outcome(std::string name) const;
+
+  /// Writes the file whole or not at all. Raises what gguf::Writer::write raises.
+  /// Cost: one pass over the checkpoint; memory as write_tensor says, and the pages of one tensor.
+  void write(const std::string& path, const ConversionProgress& progress = {}) const;
+
+ private:
+  Conversion(Config config, Checkpoint checkpoint)
+      : config_(std::move(config)), checkpoint_(std::move(checkpoint)) {}
+
+  void plan(const std::string& folder, const ConversionOptions& options);
+  void write_keys(gguf::Writer& out) const;
+  /// The file with nothing but its description; fill(i, sink) hands over tensor i.
+  template <class Fill>
+  [[nodiscard]] gguf::Writer writer(const Fill& fill) const;
+
+  Config config_;
+  Checkpoint checkpoint_;
+  const Family* family_ = nullptr;
+  Sizes sizes_{};
+  std::string name_;
+  std::optional<std::uint32_t> file_type_;
+  bool quantized_ = false;
+  VocabularyData vocabulary_;
+  TensorPlans plans_;
+};
+
+namespace detail {
+
+/// Checkpoints that were quantised by another method than eight-bit floats or MXFP4 hold no values to convert.
+inline void refuse_quantized(const Config& config) {
+  const Json* const settings = config.find("quantization_config");
+  const std::string method = settings == nullptr ? "" : member_text(*settings, "quant_method");
+  MICA_CHECK(method.empty() || method == "fp8" || method == "fbgemm_fp8" || method == "mxfp4", unsupported,
+             config.where("quantization_config"), ": method '", escaped(method),
+             "'; convert the model that it was made from, or one in fp8 or mxfp4");
+}
+
+/// Rows of the embedding, which is the vocabulary that counts.
+[[nodiscard]] inline std::uint64_t embedding_rows(const Checkpoint& checkpoint, const Config& config,
+                                                  const Family& family) {
+  for (const auto& [name, entry] : checkpoint.entries()) {
+    if (CanonicalName(name).pattern != "embed_tokens.weight" || entry.tensor->shape.size() != 2) continue;
+    const std::uint64_t rows = entry.tensor->shape[0];
+    const std::uint64_t all = family.padded ? std::max(rows, config.count_or("vocab_size", rows)) : rows;
+    MICA_CHECK(all > 0 && all <= VocabularyData::max_tokens, limit, config.path(), ": ", all,
+               " tokens; allowed: 1 to ", VocabularyData::max_tokens);
+    return all;
+  }
+  raise(ErrorCode::file, config.path(), ": no tensor 'model.embed_tokens.weight' in the safetensors files");
+}
+
+/// The name of a folder, also of "." and "models/".
+[[nodiscard]] inline std::string folder_name(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(folder, error);
+  const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  return name.empty() ? "model" : name;
+}
+
+}  // namespace detail
+
+inline Conversion Conversion::open(const std::string& folder, const ConversionOptions& options) {
+  std::error_code error;
+  MICA_CHECK(std::filesystem::is_directory(folder, error), file, folder,
+             ": is no folder; needed: one with config.json, tokenizer.json and safetensors files");
+  const std::string file = io::folder_file(folder, "config.json");
+  Config config(read_json(file), file);
+  (void)find_family(config);  // an unknown model is refused before its weights are looked at
+  detail::refuse_quantized(config);
+  Conversion out(std::move(config), Checkpoint::open(folder));
+  out.plan(folder, options);
+  return out;
+}
+
+inline void Conversion::plan(const std::string& folder, const ConversionOptions& options) {
+  family_ = &find_family(config_);
+  name_ = options.name.empty() ? detail::folder_name(folder) : options.name;
+  sizes_ = read_sizes(config_, family_->defaults);
+  sizes_.vocabulary = detail::embedding_rows(checkpoint_, config_, *family_);
+  const Rope rope = read_rope(config_, family_->defaults);
+  const FamilyInput input{config_, sizes_, rope};
+  const TargetFormat formats(options.format, checkpoint_);
+  file_type_ = formats.file_type();
+  quantized_ = !is_float(formats.asked());
+  gguf::Writer rehearsal;
+  Keys keys(rehearsal, family_->arch);
+  family_->write_keys(input, keys);
+  const bool tied = config_.flag_or("tie_word_embeddings", family_->defaults.tied);
+  plans_ = TensorPlanner(checkpoint_, *family_, input, formats, tied).plan();
+  vocabulary_ = read_vocabulary(folder, config_, sizes_.vocabulary, family_->vocabulary);
+}
+
+inline std::uint64_t Conversion::tensor_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const TensorPlan& tensor : plans_.tensors) sum += tensor.bytes();
+  return sum;
+}
+
+inline void Conversion::write_keys(gguf::Writer& out) const {
+  out.set("general.architecture", family_->arch);
+  out.set("general.type", "model");
+  out.set("general.name", name_);
+  if (file_type_) out.set("general.file_type", *file_type_);
+  if (quantized_) out.set("general.quantization_version", std::uint32_t{2});
+  const Rope rope = read_rope(config_, family_->defaults);
+  Keys keys(out, family_->arch);
+  family_->write_keys({config_, sizes_, rope}, keys);
+  write_vocabulary(vocabulary_, out);
+}
+
+template <class Fill>
+gguf::Writer Conversion::writer(const Fill& fill) const {
+  gguf::Writer out;
+  write_keys(out);
+  for (std::size_t i = 0; i < plans_.tensors.size(); ++i) {
+    const TensorPlan& tensor = plans_.tensors[i];
+    out.add(tensor.name, tensor.format, tensor.dims, [&fill, i](const gguf::Sink& sink) { fill(i, sink); });
+  }
+  return out;
+}
+
+inline gguf::Document Conversion::outcome(std::string name) const {
+  const auto nothing = [](std::size_t, const gguf::Sink&) {};
+  const gguf::Writer out = writer(nothing);
+  const std::uint64_t size = out.size_bytes();
+  return gguf::open(gguf::Source(std::move(name), size, std::make_unique<gguf::HeaderOnly>(out.header())));
+}
+
+inline void Conversion::write(const std::string& path, const ConversionProgress& progress) const {
+  const auto fill = [&](std::size_t i, const gguf::Sink& sink) {
+    const TensorPlan& tensor = plans_.tensors[i];
+    if (progress) progress(i);
+    write_tensor(tensor, sink);
+    for (const Checkpoint::Entry& part : tensor.stored.parts) part.file->release(*part.tensor);
+  };
+  writer(fill).write(path);
+}
+
+}  // namespace mica::convert

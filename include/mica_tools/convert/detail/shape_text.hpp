@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shapes as rules write them, "q d" and the like, against shapes as files have them.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica_tools/convert/safetensor.hpp"
+#include "mica_tools/convert/sizes.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::convert::detail {
+
+/// What a word of a shape stands for; empty for *.
+[[nodiscard]] inline std::optional<std::uint64_t> wanted_size(std::string_view word, const Sizes& sizes) {
+  switch (word.front()) {
+    case 'd':
+      return sizes.width;
+    case 'q':
+      return sizes.q_width();
+    case 'k':
+      return sizes.kv_width();
+    case 'h':
+      return sizes.head_dim;
+    case 'e':
+      return sizes.experts;
+    case '1':
+      return word == "16" ? 16 : 1;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Raises ErrorCode::file when the tensor has another shape; an empty rule lets all pass.
+inline void check_shape(const Safetensor& tensor, std::string_view rule, const Sizes& sizes,
+                        const std::string& where) {
+  if (rule.empty()) return;
+  std::string needed;
+  std::size_t dim = 0;
+  bool fits = true;
+  while (!rule.empty()) {
+    const std::size_t end = std::min(rule.find(' '), rule.size());
+    const auto wanted = wanted_size(rule.substr(0, end), sizes);
+    fits = fits && dim < tensor.shape.size() && (!wanted || tensor.shape[dim] == *wanted);
+    needed += join(needed.empty() ? "" : ", ", wanted ? std::to_string(*wanted) : std::string("any"));
+    rule.remove_prefix(std::min(end + 1, rule.size()));
+    ++dim;
+  }
+  MICA_CHECK(fits && dim == tensor.shape.size(), file, where, "; config.json makes it [", needed, "]");
+}
+
+/// The shape without the dimensions of one element that the rule has as "1"; at least one dimension stays.
+[[nodiscard]] inline std::vector<std::uint64_t> squeezed(const std::vector<std::uint64_t>& shape,
+                                                         std::string_view rule) {
+  std::vector<std::uint64_t> out;
+  for (const std::uint64_t dim : shape) {
+    const std::size_t end = std::min(rule.find(' '), rule.size());
+    if (dim != 1 || rule.substr(0, end) != "1") out.push_back(dim);
+    rule.remove_prefix(std::min(end + 1, rule.size()));
+  }
+  if (out.empty()) out = {1};
+  return out;
+}
+
+}  // namespace mica::convert::detail

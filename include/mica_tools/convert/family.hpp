@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a family descriptor of the converter is: names by which config.json knows it, a table of tensors, and the keys
+// that are its own.
+//
+// Tensor names are written without the prefixes that containers add ("model.", "language_model."); # stands for a
+// number, the first after "layers." being the layer, any other the place in a stack:
+//
+//   layers.#.mlp.experts.#.up_proj.weight  ->  blk.#.ffn_up_exps.weight, three dimensions
+#pragma once
+
+#include "mica_tools/convert/change.hpp"
+#include "mica_tools/convert/config.hpp"
+#include "mica_tools/convert/keys.hpp"
+#include "mica_tools/convert/rope.hpp"
+#include "mica_tools/convert/sizes.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::convert {
+
+/// In which type a matrix is kept; vectors are always F32.
+enum class Keep : std::uint8_t {
+  as_asked,     ///< the type that was asked for
+  unquantized,  ///< the checkpoint's own instead of a quantised one
+  f32,
+};
+
+/// One tensor of a family, from its Hugging Face name to its GGUF name.
+struct TensorRule {
+  std::string_view from, to;
+  std::string_view shape =
+      "";  ///< as stored, checked: d width, q query, k key, h head, e experts; * anything
+  Change change = {};
+  Keep keep = Keep::as_asked;
+};
+
+/// A tensor that is computed from the config.
+struct ComputedTensor {
+  std::string name;
+  std::vector<float> values;
+};
+
+/// What the functions of a family see.
+struct FamilyInput {
+  const Config& config;
+  const Sizes& sizes;
+  const Rope& rope;
+};
+
+/// A family. An object of this type is all that a new one needs, and its place in the list of families.hpp.
+struct Family {
+  std::string_view arch;         ///< general.architecture
+  std::string_view model_types;  ///< names with a space between each
+  std::span<const std::span<const TensorRule>> tables;
+  Defaults defaults = {};
+  void (*write_keys)(const FamilyInput&, Keys&);  ///< beyond the common ones; may refuse a model
+  std::vector<ComputedTensor> (*compute)(const FamilyInput&) = nullptr;
+  bool padded = false;               ///< the embedding gets rows of zeros up to config.json's vocab_size
+  std::string_view vocabulary = "";  ///< tokenizer.ggml.model instead of what the tokenizer looks like
+};
+
+/// Writes what every family has.
+inline void write_common_keys(const FamilyInput& in, Keys& keys) {
+  const Sizes& s = in.sizes;
+  keys.count("vocab_size", s.vocabulary);
+  keys.count("context_length", s.context);
+  keys.count("embedding_length", s.width);
+  keys.count("block_count", s.layers);
+  keys.count("attention.head_count", s.heads);
+  keys.count("attention.head_count_kv", s.kv_heads);
+  keys.count("attention.key_length", s.head_dim);
+  keys.count("attention.value_length", s.head_dim);
+  keys.real("attention.layer_norm_rms_epsilon", s.epsilon);
+  if (in.config.has("intermediate_size"))
+    keys.counts("feed_forward_length", in.config.counts("intermediate_size", s.layers));
+  if (s.experts > 0) {
+    keys.count("expert_count", s.experts);
+    keys.count("expert_used_count", s.experts_used);
+  }
+}
+
+/// Window flags of the layers from `layer_types`, or from a period whose last layer sees everything; empty when neither
+/// is given.
+[[nodiscard]] inline std::vector<bool> windowed_layers(const FamilyInput& in, std::uint64_t period) {
+  const auto n = static_cast<std::size_t>(in.sizes.layers);
+  std::vector<bool> out;
+  for (const std::string& type : in.config.texts("layer_types", n))
+    out.push_back(type == "sliding_attention");
+  for (std::size_t i = 0; out.size() < n && period > 0; ++i) out.push_back((i + 1) % period != 0);
+  return out;
+}
+
+}  // namespace mica::convert

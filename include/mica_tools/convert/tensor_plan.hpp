@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One tensor of the file to be: where its numbers come from, what happens to them, what they are written as.
+#pragma once
+
+#include "mica/format/id.hpp"
+#include "mica_tools/convert/change.hpp"
+#include "mica_tools/convert/checkpoint.hpp"
+#include "mica_tools/encode/encode.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mica::convert {
+
+/// A stack of stored matrices of one shape. A vector is a matrix with one column, so that orders of rows hold for it too.
+struct StoredMatrices {
+  std::vector<Checkpoint::Entry> parts;  ///< the tensors, one after the other
+  std::vector<std::optional<Checkpoint::Entry>>
+      scales;                  ///< of eight-bit floats: one for each part, or none at all
+  std::uint64_t per_part = 1;  ///< matrices in each
+  std::uint64_t rows = 0, columns = 0;
+};
+
+/// How a tensor comes about.
+enum class Origin : std::uint8_t {
+  stored,    ///< values of the checkpoint
+  blocks,    ///< MXFP4 blocks of the checkpoint, repacked; scales[i] goes with parts[i]
+  computed,  ///< out of the config
+};
+
+struct TensorPlan {
+  std::string name;
+  std::string source;  ///< name in the checkpoint, for people; of a stack the first
+  Origin origin = Origin::stored;
+  StoredMatrices stored;
+  Change change;
+  std::vector<std::uint32_t> rows, columns;  ///< of the change; empty: all, in order
+  std::vector<float> computed;
+  std::vector<std::uint64_t> dims;  ///< as in GGUF: the first varies fastest
+  format::Id format = format::Id::F32;
+
+  [[nodiscard]] std::uint64_t width() const noexcept { return dims.front(); }
+  [[nodiscard]] std::uint64_t elements() const noexcept {
+    std::uint64_t n = 1;
+    for (const std::uint64_t dim : dims) n *= dim;
+    return n;
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return format::row_bytes(format, static_cast<std::size_t>(width())) * (elements() / width());
+  }
+  /// "2048 x 32000".
+  [[nodiscard]] std::string shape() const {
+    std::string text;
+    for (const std::uint64_t dim : dims) text += join(text.empty() ? "" : " x ", dim);
+    return text;
+  }
+};
+
+}  // namespace mica::convert

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The vocabulary of a folder: from tokenizer.model where that is a SentencePiece file of the same vocabulary, since it has
+// the scores, else from tokenizer.json; as many tokens as the embedding has rows.
+#pragma once
+
+#include "mica/io/folder_file.hpp"
+#include "mica_tools/convert/config.hpp"
+#include "mica_tools/convert/tokenizer/chat_template.hpp"
+#include "mica_tools/convert/tokenizer/sentencepiece.hpp"
+#include "mica_tools/convert/tokenizer/special_ids.hpp"
+#include "mica_tools/convert/tokenizer/tokenizer_json.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mica::convert {
+
+namespace detail {
+
+/// Ids without a token get a name that no text has.
+inline void pad_vocabulary(std::uint64_t n_vocab, VocabularyData& out) {
+  std::uint64_t padded = 0;
+  out.tokens.resize(static_cast<std::size_t>(n_vocab));
+  for (std::size_t id = 0; id < out.tokens.size(); ++id) {
+    if (!out.tokens[id].text.empty() || out.tokens[id].type != text::TokenType::unused) continue;
+    out.tokens[id].text = join("[PAD", id, "]");
+    ++padded;
+  }
+  if (padded > 0) out.notes.push_back(join(padded, " rows of the embedding have no token"));
+}
+
+/// A flag of tokenizer_config.json.
+[[nodiscard]] inline std::optional<bool> configured_flag(const Json& config, std::string_view key) {
+  const Json* const found = find_member(config, key);
+  return found != nullptr && found->is_boolean() ? std::optional(found->get<bool>()) : std::nullopt;
+}
+
+}  // namespace detail
+
+/// Reads everything that a folder says about text. `family` is Family::vocabulary.
+/// Raises ErrorCode::file when there is no tokenizer, and what the readers raise.
+[[nodiscard]] inline VocabularyData read_vocabulary(const std::string& folder, const Config& config,
+                                                    std::uint64_t n_vocab, std::string_view family) {
+  std::error_code error;
+  const auto object = [&](std::string_view name) {
+    return read_json_if_present(io::folder_file(folder, name)).value_or(Json::object());
+  };
+  const std::string json_file = io::folder_file(folder, "tokenizer.json"),
+                    spm_file = io::folder_file(folder, "tokenizer.model");
+  const Json settings = object("tokenizer_config.json"), generation = object("generation_config.json");
+  const auto json = read_json_if_present(json_file);
+  const bool spm = std::filesystem::exists(spm_file, error);
+  MICA_CHECK(json || spm, file, folder, ": neither tokenizer.json nor tokenizer.model is there");
+  std::optional<TokenizerJson> tokenizer;
+  if (json) tokenizer.emplace(*json, json_file);
+
+  VocabularyData out;
+  if (spm && family.empty() && (!tokenizer || tokenizer->is_spm())) {
+    out = read_sentencepiece(spm_file, n_vocab);
+    place_added_tokens(tokenizer ? tokenizer->added() : configured_tokens(settings, folder), n_vocab, out);
+    if (tokenizer && tokenizer->add_space_prefix()) out.add_space_prefix = tokenizer->add_space_prefix();
+  } else {
+    MICA_CHECK(tokenizer, unsupported, folder, ": this family needs tokenizer.json");
+    out = tokenizer->read(n_vocab, family, detail::configured_flag(settings, "clean_up_tokenization_spaces"));
+  }
+  detail::pad_vocabulary(n_vocab, out);
+  find_special_ids({settings, generation, config}, out);
+  out.add_bos = detail::configured_flag(settings, "add_bos_token");
+  out.add_eos = detail::configured_flag(settings, "add_eos_token");
+  if (tokenizer && !out.add_bos) out.add_bos = tokenizer->adds_special(false);
+  if (tokenizer && !out.add_eos) out.add_eos = tokenizer->adds_special(true);
+  out.chat_templates = chat_templates(folder, settings);
+  return out;
+}
+
+}  // namespace mica::convert

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Vocabularies of tokenizer.json: byte-level BPE, and BPE in the manner of SentencePiece, which falls back to bytes and
+// writes a space as U+2581. Others are refused by name.
+#pragma once
+
+#include "mica_tools/convert/tokenizer/added_token.hpp"
+#include "mica_tools/convert/tokenizer/pretokenizer_match.hpp"
+#include "mica_tools/convert/tokenizer/vocabulary_data.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace mica::convert {
+
+/// A parsed tokenizer.json.
+class TokenizerJson {
+ public:
+  /// Raises ErrorCode::unsupported for a model that is no BPE, naming it; file for one that is damaged.
+  TokenizerJson(const Json& json, std::string file);
+
+  /// Whether it is in the manner of SentencePiece.
+  [[nodiscard]] bool is_spm() const noexcept { return spm_; }
+
+  /// The vocabulary without special ids. `family` is tokenizer.ggml.model where a family has its own.
+  /// Raises ErrorCode::unsupported for an unknown pre-tokenizer, file for ids that do not fit.
+  [[nodiscard]] VocabularyData read(std::uint64_t n_vocab, std::string_view family,
+                                    std::optional<bool> tidies_spaces) const;
+
+  /// Whether a space is put before the text; empty when the file does not say.
+  [[nodiscard]] std::optional<bool> add_space_prefix() const;
+  /// Whether the text begins, or ends, with a special token; empty when the file does not say.
+  [[nodiscard]] std::optional<bool> adds_special(bool at_end) const;
+  [[nodiscard]] std::vector<AddedToken> added() const { return added_tokens(json_, file_); }
+
+ private:
+  void read_tokens(std::uint64_t n_vocab, VocabularyData& out) const;
+  void read_merges(VocabularyData& out) const;
+  void read_scores(VocabularyData& out) const;
+  [[nodiscard]] static bool mentions(const Json* step, std::string_view type);
+
+  const Json& json_;
+  const Json* model_ = nullptr;
+  std::string file_;
+  bool spm_ = false;
+};
+
+inline TokenizerJson::TokenizerJson(const Json& json, std::string file)
+    : json_(json), file_(std::move(file)) {
+  model_ = find_member(json_, "model");
+  MICA_CHECK(model_ != nullptr && model_->is_object(), file, file_, ": key 'model' is missing");
+  const std::string type = detail::member_text(*model_, "type");
+  const bool bpe = type == "BPE" || (type.empty() && find_member(*model_, "merges") != nullptr);
+  MICA_CHECK(bpe, unsupported, file_, ": a tokenizer of the kind '", escaped(type), "'; supported: BPE");
+  const bool bytes = mentions(find_member(json_, "pre_tokenizer"), "ByteLevel") ||
+                     mentions(find_member(json_, "decoder"), "ByteLevel");
+  spm_ = !bytes && detail::member_flag(*model_, "byte_fallback", false);
+  MICA_CHECK(
+      bytes || spm_, unsupported, file_,
+      ": a BPE that is neither byte-level nor falls back to bytes; it has no tokens for unknown characters");
+}
+
+inline bool TokenizerJson::mentions(const Json* step, std::string_view type) {
+  if (step == nullptr) return false;
+  if (detail::member_text(*step, "type") == type) return true;
+  for (const char* list : {"pretokenizers", "decoders", "normalizers", "processors"}) {
+    const Json* const steps = find_member(*step, list);
+    if (steps == nullptr || !steps->is_array()) continue;
+    for (const Json& each : *steps) {
+      if (mentions(&each, type)) return true;
+    }
+  }
+  return false;
+}
+
+inline VocabularyData TokenizerJson::read(std::uint64_t n_vocab, std::string_view family,
+                                          std::optional<bool> tidies_spaces) const {
+  VocabularyData out;
+  out.model = !spm_ ? "gpt2" : family.empty() ? "llama" : std::string(family);
+  out.pre = "default";
+  if (!spm_) {
+    const Json* const step = find_member(json_, "pre_tokenizer");
+    MICA_CHECK(step != nullptr, unsupported, file_, ": there is no pre_tokenizer; text would be one word");
+    out.pre = match_pretokenizer(*step, {detail::member_flag(*model_, "ignore_merges", false), tidies_spaces},
+                                 file_);
+  }
+  read_tokens(n_vocab, out);
+  if (out.model != "llama") read_merges(out);
+  if (spm_) read_scores(out);
+  place_added_tokens(added(), n_vocab, out);
+  out.add_space_prefix = add_space_prefix();
+  return out;
+}
+
+inline void TokenizerJson::read_tokens(std::uint64_t n_vocab, VocabularyData& out) const {
+  const Json* const vocab = find_member(*model_, "vocab");
+  MICA_CHECK(vocab != nullptr && vocab->is_object() && !vocab->empty(), file, file_,
+             ": key 'vocab' is missing");
+  const std::string unknown = detail::member_text(*model_, "unk_token");
+  for (const auto& [text, id] : vocab->items()) {
+    MICA_CHECK(id.is_number_unsigned() && id.get<std::uint64_t>() < VocabularyData::max_tokens, file, file_,
+               ": token '", escaped(text), "' has no id below ", VocabularyData::max_tokens);
+    const auto at = id.get<std::uint64_t>();
+    if (at >= n_vocab) {
+      out.notes.push_back(
+          join("token ", at, " '", escaped(text), "' is left out: the embedding has ", n_vocab, " rows"));
+      continue;
+    }
+    VocabularyToken& token = out.at(at);
+    MICA_CHECK(token.type == text::TokenType::unused, file, file_, ": tokens '", escaped(token.text),
+               "' and '", escaped(text), "' have the same id ", at);
+    const bool byte = spm_ && text.size() == 6 && text.starts_with("<0x") && text.back() == '>';
+    token.text = text;
+    token.type = byte ? text::TokenType::byte : text::TokenType::normal;
+    if (!unknown.empty() && text == unknown) {
+      token.type = text::TokenType::unknown;
+      out.unknown = at;
+    }
+  }
+}
+
+inline void TokenizerJson::read_merges(VocabularyData& out) const {
+  const Json* const merges = find_member(*model_, "merges");
+  MICA_CHECK(merges != nullptr && merges->is_array(), file, file_, ": key 'merges' is missing");
+  out.merges.reserve(merges->size());
+  for (const Json& merge : *merges) {
+    if (merge.is_string()) {
+      out.merges.push_back(merge.get<std::string>());
+      continue;
+    }
+    MICA_CHECK(merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string(), file,
+               file_, ": merge ", out.merges.size(), " is no pair of texts");
+    std::string pair;
+    for (const Json& part : merge) {  // the file separates the two by a space
+      pair += join(pair.empty() ? "" : " ", detail::replaced(part.get<std::string>(), " ", "\xC4\xA0"));
+    }
+    out.merges.push_back(std::move(pair));
+  }
+}
+
+/// SentencePiece merges the pair whose result has the best score. Published files are numbered in that order, so the
+/// score is -id; where merges are in another order, it is -rank of the first merge that makes the token.
+inline void TokenizerJson::read_scores(VocabularyData& out) const {
+  out.scored = true;
+  for (std::size_t id = 0; id < out.tokens.size(); ++id) {
+    VocabularyToken& token = out.tokens[id];
+    if (token.type != text::TokenType::unused)
+      token.score = token.type == text::TokenType::normal ? -static_cast<float>(id) : 0.0F;
+  }
+  VocabularyData ranked;
+  read_merges(ranked);
+  std::unordered_map<std::string_view, std::size_t> ids;
+  for (std::size_t id = 0; id < out.tokens.size(); ++id) ids.emplace(out.tokens[id].text, id);
+  std::vector<std::size_t> results;
+  for (std::string& merge : ranked.merges) {
+    const std::size_t space = merge.find(' ', 1);
+    if (space != merge.npos) merge.erase(space, 1);
+    const auto found = ids.find(merge);
+    if (found != ids.end()) results.push_back(found->second);
+  }
+  if (std::is_sorted(results.begin(), results.end())) return;
+  const auto most = static_cast<float>(results.size());
+  for (VocabularyToken& token : out.tokens) {
+    if (token.type == text::TokenType::normal) token.score = -most;
+  }
+  for (std::size_t rank = results.size(); rank-- > 0;)
+    out.tokens[results[rank]].score = -static_cast<float>(rank);
+  out.notes.emplace_back("scores follow the merges, whose order is not that of the ids");
+}
+
+inline std::optional<bool> TokenizerJson::add_space_prefix() const {
+  if (!spm_) return std::nullopt;
+  const Json* const normalizer = find_member(json_, "normalizer");
+  if (mentions(normalizer, "Prepend")) return true;
+  const Json* const pre = find_member(json_, "pre_tokenizer");
+  if (pre == nullptr || detail::member_text(*pre, "type") != "Metaspace")
+    return normalizer != nullptr ? std::optional(false) : std::nullopt;
+  const std::string scheme = detail::member_text(*pre, "prepend_scheme");
+  return scheme.empty() ? detail::member_flag(*pre, "add_prefix_space", true) : scheme != "never";
+}
+
+inline std::optional<bool> TokenizerJson::adds_special(bool at_end) const {
+  const Json* processor = find_member(json_, "post_processor");
+  if (processor == nullptr) return std::nullopt;
+  std::vector<const Json*> steps = {processor};
+  if (const Json* const list = find_member(*processor, "processors"); list != nullptr && list->is_array()) {
+    steps.clear();
+    for (const Json& each : *list) steps.push_back(&each);
+  }
+  bool found = false, adds = false;
+  for (const Json* const step : steps) {
+    const Json* const single = find_member(*step, "single");
+    if (detail::member_text(*step, "type") != "TemplateProcessing" || single == nullptr ||
+        !single->is_array() || single->empty())
+      continue;
+    found = true;
+    adds = adds || find_member(at_end ? single->back() : single->front(), "SpecialToken") != nullptr;
+  }
+  return found ? std::optional(adds) : std::nullopt;
+}
+
+}  // namespace mica::convert

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model that might be run: a row of the catalogue in every quantisation of its ladder, or a file as it is. What it needs is
+// planned from headers (plan/plan.hpp), each combination once.
+#pragma once
+
+#include "mica/gguf/reader.hpp"
+#include "mica/paging/streamed.hpp"
+#include "mica/plan/solve.hpp"
+#include "mica/plan/work.hpp"
+#include "mica_tools/fit/catalogue.hpp"
+#include "mica_tools/fit/quantisation.hpp"
+#include "mica_tools/synth/synthetic_model.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace mica::fit {
+
+/// Plans a question; where weights are streamed, with what a budget of so many bytes leaves them. A function of its caller's, so
+/// that a program compiles its families once.
+using Planner = std::function<plan::Plan(const gguf::Document&, plan::Question, std::uint64_t budget_bytes)>;
+
+/// The planner of all families.
+template <class Families = arch::All>
+[[nodiscard]] plan::Plan plan_within(const gguf::Document& document, plan::Question question,
+                                     std::uint64_t budget_bytes) {
+  plan::give_weights_room<Families>(document, question, budget_bytes);
+  return plan::make_plan<Families>(document, question);
+}
+
+/// Bytes that the tables of a tokenizer take for each token of a vocabulary that is not there to be read: pieces some 50, their
+/// merges as much again and more.
+inline constexpr std::uint64_t tokenizer_bytes_per_token = 128;
+
+/// One way to run a candidate.
+struct Setting {
+  std::size_t quantisation = 0;  // of its ladder
+  std::size_t n_ctx = 0;
+  std::string_view element = "F16";  // of keys and values
+  bool streamed = false;             // weights
+  std::uint64_t budget_bytes = 0;    // for streamed weights and all else
+
+  [[nodiscard]] auto key() const { return std::tuple(quantisation, n_ctx, element, streamed, budget_bytes); }
+};
+
+/// Weights of a document, in bytes or in numbers.
+struct Parts {
+  double all = 0;
+  double active =
+      0;  // what one token can use: of experts as many as it chooses, of embeddings for each layer its row
+  double experts = 0;  // of all of them
+};
+
+/// Sums up tensors by `of`, their bytes or their elements.
+template <class Of>
+[[nodiscard]] Parts parts_of(const gguf::Document& document, const arch::Config& config, Of&& of) {
+  Parts parts;
+  for (const gguf::TensorInfo& tensor : document.tensors()) {
+    const double size = static_cast<double>(of(tensor)), used = plan::detail::part_used(tensor, config);
+    const bool table = tensor.name == arch::tensor_names::per_layer_token_embd;
+    parts.all += size;
+    parts.active += table ? size / static_cast<double>(tensor.rows()) : size * used;
+    if (used < 1) parts.experts += size;
+  }
+  return parts;
+}
+
+class Candidate {
+ public:
+  /// A row of the catalogue. mlx: its ladder is that of MLX.
+  Candidate(const Row& row, std::size_t threads, Planner planner, bool mlx = false)
+      : name_(row.shape),
+        shape_(arch::find_shape(row.shape)),
+        row_(&row),
+        threads_(threads),
+        planner_(std::move(planner)) {
+    MICA_CHECK(shape_.has_value(), usage, "catalogue: no shape '", row.shape,
+               "'; known: ", arch::shape_names());
+    title_ = shape_->model;
+    if (mlx) {
+      ladder_ = mlx_ladder();
+    } else if (row.published) {
+      ladder_ = {{std::string(quantize::info(*row.published).name), row.published, 0, 0}};
+    } else {
+      ladder_ = gguf_ladder();
+    }
+    documents_.resize(ladder_.size());
+  }
+
+  /// A file as it is. Raises what planning it raises.
+  Candidate(gguf::Document file, std::size_t threads, Planner planner)
+      : name_(file.path()), threads_(threads), planner_(std::move(planner)) {
+    title_ = file.metadata().get<std::string>("general.name").value_or(name_);
+    documents_.emplace_back(std::move(file));
+    ladder_.push_back({"file"});
+    ladder_.front() = quantisation_of_file();
+  }
+
+  /// One rung alone, which `names` the quantisation; false where the ladder has none of that name. A row may be asked for every
+  /// recipe that can be written.
+  [[nodiscard]] bool keep_only(std::string_view name) {
+    std::vector<Quantisation> one;
+    for (const Quantisation& each : ladder_) {
+      if (kv::detail::same_name(each.name, name)) one.push_back(each);
+    }
+    const auto recipe = quantize::find_recipe(name);
+    if (one.empty() && shape_ && !row_->published && recipe) {
+      const std::string_view known = quantize::info(*recipe).name;
+      one.push_back({std::string(known), recipe, 0, penalty_of(known, 0)});
+    }
+    if (one.empty()) return false;
+    if (shape_) documents_ = std::vector<std::optional<gguf::Document>>(1);
+    plans_.clear();
+    weights_.clear();
+    ladder_ = std::move(one);
+    return true;
+  }
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::string& title() const noexcept { return title_; }
+  [[nodiscard]] const Row* row() const noexcept { return row_; }  // null: a file
+  [[nodiscard]] const std::vector<Quantisation>& ladder() const noexcept { return ladder_; }
+  /// The rung that stands for all where one is needed: Q4_K_M, else the only one or the last.
+  [[nodiscard]] std::size_t reference() const noexcept {
+    for (std::size_t i = 0; i < ladder_.size(); ++i) {
+      if (ladder_[i].name == "Q4_K_M") return i;
+    }
+    return ladder_.size() - 1;
+  }
+
+  [[nodiscard]] const arch::Config& config() { return plan(least()).config; }
+  [[nodiscard]] std::size_t n_ctx_train() { return config().n_ctx_train; }
+  /// Weights, and of them those that a token can use.
+  [[nodiscard]] Parts parameters() {
+    return parts_of(document(0), config(), [](const gguf::TensorInfo& tensor) { return tensor.elements(); });
+  }
+  /// Bytes of the weights in a quantisation. An estimate, by bits a weight, for what is no GGUF.
+  [[nodiscard]] const Parts& weights(std::size_t quantisation) {
+    const auto found = weights_.find(quantisation);
+    if (found != weights_.end()) return found->second;
+    return weights_.emplace(quantisation, count_weights(quantisation)).first->second;
+  }
+  /// Bytes that a card should have: twice the weights in Q4_K_M, which leaves room for better ones, keys and values; 2 GiB at least.
+  [[nodiscard]] std::uint64_t recommended_bytes() {
+    const auto four_bits = static_cast<std::uint64_t>(weights(reference()).all);
+    return std::max(2 * four_bits, std::uint64_t{2} << 30);
+  }
+
+  /// The dry run. Cost: less than a millisecond for 8,192 tokens, and as much for a header that is needed first.
+  [[nodiscard]] const plan::Plan& plan(const Setting& setting) {
+    const auto found = plans_.find(setting.key());
+    if (found != plans_.end()) return found->second;
+    plan::Question question;
+    question.model.n_ctx = setting.n_ctx;
+    question.threads = threads_;
+    question.choice.cache_type_k = question.choice.cache_type_v = setting.element;
+    if (setting.streamed) question.choice.weights = paging::Streamed<>::name;
+    question.tokenizer_bytes = tokenizer_bytes_;
+    const gguf::Document& header = document(setting.quantisation);
+    if (shape_) question.tokenizer_bytes = shape_->n_vocab * tokenizer_bytes_per_token;
+    plan::Plan plan = planner_(header, question, setting.budget_bytes);
+    tokenizer_bytes_ = plan.accounts[budget::Account::tokenizer];
+    return plans_.emplace(setting.key(), std::move(plan)).first->second;
+  }
+
+  /// What a token costs when half of the context is filled.
+  [[nodiscard]] plan::Work work(const Setting& setting) {
+    const kv::AnyElements<> elements(setting.element, setting.element);
+    return plan::work_of(document(setting.quantisation), plan(setting).config, elements, setting.n_ctx / 2);
+  }
+
+  /// The header in a quantisation; of what is no GGUF, the one in Q8_0.
+  [[nodiscard]] const gguf::Document& document(std::size_t quantisation) {
+    std::optional<gguf::Document>& document = documents_[quantisation];
+    if (!document) {
+      const auto recipe = ladder_[quantisation].recipe.value_or(quantize::Recipe::Q8_0);
+      document.emplace(quantize::SyntheticModel(*shape_, recipe).document());
+    }
+    return *document;
+  }
+
+ private:
+  [[nodiscard]] static Setting least() noexcept { return {.n_ctx = format::tile_tokens}; }
+
+  [[nodiscard]] Parts count_weights(std::size_t quantisation) {
+    const double bits = ladder_[quantisation].bits;
+    if (bits == 0 || !shape_)
+      return parts_of(document(quantisation), config(), [](const gguf::TensorInfo& t) { return t.bytes; });
+    const Parts p = parameters();
+    return {p.all * bits / 8, p.active * bits / 8, p.experts * bits / 8};
+  }
+
+  /// What the file says of itself; by its bits a weight where it says nothing.
+  [[nodiscard]] Quantisation quantisation_of_file() {
+    const gguf::Document& file = *documents_.front();
+    double bytes = 0, elements = 0;
+    for (const gguf::TensorInfo& tensor : file.tensors()) {
+      bytes += static_cast<double>(tensor.bytes);
+      elements += static_cast<double>(tensor.elements());
+    }
+    const double bits = elements == 0 ? 0 : 8 * bytes / elements;
+    const auto type = file.metadata().get<std::uint32_t>("general.file_type");
+    const auto recipe = type ? quantize::find_recipe(join(*type)) : std::nullopt;
+    std::string name = recipe ? std::string(quantize::info(*recipe).name) : std::string("mixed");
+    const double penalty = penalty_of(name, bits);
+    return {std::move(name), recipe, bits, penalty};
+  }
+
+  std::string name_;
+  std::string title_;
+  std::optional<arch::Shape> shape_;
+  const Row* row_ = nullptr;
+  std::size_t threads_;
+  Planner planner_;
+  std::vector<Quantisation> ladder_;
+  std::vector<std::optional<gguf::Document>> documents_;  // by rung
+  std::map<std::tuple<std::size_t, std::size_t, std::string_view, bool, std::uint64_t>, plan::Plan> plans_;
+  std::map<std::size_t, Parts> weights_;  // by rung, in bytes
+  std::optional<std::uint64_t> tokenizer_bytes_;
+};
+
+}  // namespace mica::fit

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What weights may be quantised to, from the best down: the ladders that a choice walks. What a rung costs in quality is
+// llmfit's number for it.
+#pragma once
+
+#include "mica_tools/fit/detail/number_table.hpp"
+#include "mica_tools/quantize/recipe.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::fit {
+
+/// One way to keep the weights of a model.
+struct Quantisation {
+  std::string name;                             // "Q4_K_M", "mlx-4bit"
+  std::optional<quantize::Recipe> recipe = {};  // of GGUF files
+  double bits = 0;                              // a weight, of what is no GGUF; 0: the recipe says
+  double penalty = 0;                           // of 100 points of quality
+};
+
+/// MLX keeps a scale and a bias of 16 bits each for 64 weights: half a bit more for each.
+inline constexpr double mlx_group_bits = 2 * 16.0 / 64;
+
+/// Points of quality that a recipe costs; by its bits a weight where llmfit has no number for it.
+[[nodiscard]] constexpr double penalty_of(std::string_view name, double bits) noexcept {
+  constexpr std::array known = {
+      detail::Named{"Q8_0", 0},   detail::Named{"Q6_K", 1},     detail::Named{"Q5_K_M", 2},
+      detail::Named{"Q4_K_M", 5}, detail::Named{"Q4_0", 5},     detail::Named{"Q3_K_M", 8},
+      detail::Named{"Q2_K", 12},  detail::Named{"F16", 0},      detail::Named{"BF16", 0},
+      detail::Named{"F32", 0},    detail::Named{"mlx-8bit", 0}, detail::Named{"mlx-4bit", 4}};
+  const double unknown = bits >= 8     ? 0
+                         : bits >= 6   ? 1
+                         : bits >= 5   ? 2
+                         : bits >= 4.2 ? 5
+                         : bits >= 3.2 ? 8
+                                       : 12;
+  return detail::number_of(name, known, unknown);
+}
+
+/// Of GGUF files: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q3_K_M, Q2_K.
+[[nodiscard]] inline std::vector<Quantisation> gguf_ladder() {
+  using R = quantize::Recipe;
+  std::vector<Quantisation> ladder;
+  for (const R recipe : {R::Q8_0, R::Q6_K, R::Q5_K_M, R::Q4_K_M, R::Q3_K_M, R::Q2_K}) {
+    const std::string_view name = quantize::info(recipe).name;
+    ladder.push_back({std::string(name), recipe, 0, penalty_of(name, 0)});
+  }
+  return ladder;
+}
+
+/// Of MLX, for machines whose processors share their memory: eight bits, four bits.
+[[nodiscard]] inline std::vector<Quantisation> mlx_ladder() {
+  return {{"mlx-8bit", std::nullopt, 8 + mlx_group_bits, penalty_of("mlx-8bit", 0)},
+          {"mlx-4bit", std::nullopt, 4 + mlx_group_bits, penalty_of("mlx-4bit", 0)}};
+}
+
+}  // namespace mica::fit

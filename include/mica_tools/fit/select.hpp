@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a candidate and a machine to one way of running it. Modes are tried from the fastest down; in a mode
+//
+//   the context that is asked for, with headroom, then without -> half of it -> ... -> 1,024 tokens
+//
+// and for each of these the quantisations from the best down, keys and values in F16 before Q8_0. The first that fits is taken.
+#pragma once
+
+#include "mica_tools/fit/candidate.hpp"
+#include "mica_tools/fit/level.hpp"
+#include "mica_tools/fit/machine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mica::fit {
+
+/// Tokens of context where nobody says, and the fewest that a context is halved to.
+inline constexpr std::size_t default_context = 8192, least_context = 1024;
+
+/// What an engine for graphics cards takes beside weights, keys and values: the context of its driver and its buffers. An
+/// estimate, llmfit's.
+inline constexpr std::uint64_t gpu_margin_bytes = std::uint64_t{512} << 20;
+
+/// The part of the rate of a card's memory that engines reach when they write: llmfit's.
+inline constexpr double gpu_part = 0.55;
+
+/// Tokens of the prompt that a step reads, here as in `mica run`.
+inline constexpr std::size_t chunk_tokens = 512;
+
+/// What is asked for.
+struct Asked {
+  std::size_t max_context = 0;  // tokens; 0: default_context
+};
+
+/// One way of running a candidate, and what is to be known of it.
+struct Fit {
+  std::string name;
+  std::string title;
+  const Row* row = nullptr;  // null: a file
+  double parameters = 0;     // all
+  double active = 0;         // of them, those that a token uses
+  std::size_t n_ctx_train = 0;
+  std::size_t asked = 0;  // tokens of context
+  Setting setting;
+  std::string quantisation;
+  double penalty = 0;  // of the quantisation
+  Mode mode = Mode::cpu;
+  Level level = Level::too_tight;
+  Pools need;
+  Pools available;
+  std::uint64_t recommended = 0;  // bytes of a card
+  double decode = 0;              // tokens a second, foretold
+  std::string basis;              // of decode
+  std::size_t most_context = 0;   // tokens that fit in this mode and quantisation; 0: not asked
+  std::vector<std::string> notes;
+
+  /// Whether memory is an estimate: of other engines, by our plan and a margin.
+  [[nodiscard]] bool estimated() const noexcept { return mode != Mode::cpu && mode != Mode::streamed; }
+};
+
+class Selector {
+ public:
+  Selector(const Machine& machine, Asked asked) : machine_(machine), asked_(asked) {}
+
+  /// The first way that fits, or else what needs least, as Level::too_tight. Raises what planning the candidate raises.
+  /// Cost: some tens of plans at most.
+  [[nodiscard]] Fit select(Candidate& candidate) const;
+
+  /// The longest context, of whole steps of 256 tokens, that the way a fit found has room for. Cost: some ten plans.
+  [[nodiscard]] std::size_t longest_context(Candidate& candidate, const Fit& fit) const;
+
+  /// What a setting needs in a mode.
+  [[nodiscard]] Pools need(Candidate& candidate, Mode mode, const Setting& setting) const;
+
+ private:
+  [[nodiscard]] Pools available(Mode mode) const noexcept {
+    if (mode == Mode::gpu) return {machine_.gpu_bytes(), 0};
+    if (mode == Mode::moe_offload) return {machine_.vram_bytes, machine_.available_bytes};
+    return {0, machine_.available_bytes};
+  }
+  [[nodiscard]] std::vector<Mode> modes(Candidate& candidate) const;
+  [[nodiscard]] std::vector<std::size_t> contexts(Candidate& candidate) const;
+  [[nodiscard]] std::optional<Setting> first(Candidate& candidate, Mode mode, std::size_t n_ctx,
+                                             bool roomy) const;
+  [[nodiscard]] plan::StepReads reads(Candidate& candidate, const Setting& setting) const;
+  [[nodiscard]] double decode(Candidate& candidate, const Fit& fit) const;
+  [[nodiscard]] Fit described(Candidate& candidate, Mode mode, const Setting& setting) const;
+  void add_notes(Candidate& candidate, Fit& fit) const;
+
+  const Machine& machine_;
+  Asked asked_;
+};
+
+inline std::vector<Mode> Selector::modes(Candidate& candidate) const {
+  if (machine_.mlx) return {Mode::gpu};
+  if (machine_.unified) return {Mode::gpu, Mode::streamed};
+  if (machine_.vram_bytes == 0) return {Mode::cpu, Mode::streamed};
+  std::vector<Mode> modes = {Mode::gpu};
+  if (candidate.config().most_experts() != 0) modes.push_back(Mode::moe_offload);
+  if (machine_.vram_bytes > gpu_margin_bytes) modes.push_back(Mode::cpu_gpu);
+  modes.insert(modes.end(), {Mode::cpu, Mode::streamed});
+  return modes;
+}
+
+/// What is asked for, then its halves.
+inline std::vector<std::size_t> Selector::contexts(Candidate& candidate) const {
+  const std::size_t wanted = asked_.max_context == 0 ? default_context : asked_.max_context;
+  std::vector<std::size_t> contexts = {std::min(candidate.n_ctx_train(), wanted)};
+  while (contexts.back() / 2 >= least_context) contexts.push_back(contexts.back() / 2);
+  return contexts;
+}
+
+inline Pools Selector::need(Candidate& candidate, Mode mode, const Setting& setting) const {
+  using budget::Account;
+  const plan::Plan& plan = candidate.plan(setting);
+  if (mode == Mode::cpu || mode == Mode::streamed) return {0, plan.peak_bytes};
+  const Parts weights = candidate.weights(setting.quantisation);
+  const std::uint64_t rest = plan.accounts[Account::kv] + plan.accounts[Account::state] + gpu_margin_bytes;
+  const auto all = static_cast<std::uint64_t>(weights.all);
+  if (mode == Mode::gpu) return {all + rest, 0};
+  if (mode == Mode::cpu_gpu) return {0, all + rest};
+  const auto active = static_cast<std::uint64_t>(weights.active);
+  return {active + rest, all - active};
+}
+
+/// The best quantisation that fits, with headroom where that is asked for. Weights alone that are too large need no plan.
+inline std::optional<Setting> Selector::first(Candidate& candidate, Mode mode, std::size_t n_ctx,
+                                              bool roomy) const {
+  const bool streamed = mode == Mode::streamed;
+  const std::size_t begin =
+      streamed ? candidate.reference() : 0;  // more bits would take more time of the disk
+  const std::size_t end = streamed ? begin + 1 : candidate.ladder().size();
+  const Pools pools = available(mode);
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!streamed && candidate.weights(i).all > static_cast<double>(pools.vram + pools.ram)) continue;
+    for (const std::string_view element : {"F16", "Q8_0"}) {
+      const Setting setting{i, n_ctx, element, streamed, streamed ? machine_.available_bytes : 0};
+      const Pools needed = need(candidate, mode, setting);
+      if (roomy ? has_headroom(needed, pools) : fits(needed, pools)) return setting;
+    }
+  }
+  return std::nullopt;
+}
+
+inline Fit Selector::select(Candidate& candidate) const {
+  const std::vector<std::size_t> tokens = contexts(candidate);
+  const std::vector<Mode> possible = modes(candidate);
+  for (const Mode mode : possible) {
+    for (const std::size_t n_ctx : tokens) {
+      for (const bool roomy : {true, false}) {
+        if (const auto setting = first(candidate, mode, n_ctx, roomy))
+          return described(candidate, mode, *setting);
+      }
+    }
+  }
+  const Mode last = possible.back();
+  const bool streamed = last == Mode::streamed;
+  const std::size_t rung = streamed ? candidate.reference() : candidate.ladder().size() - 1;
+  return described(candidate, last,
+                   {rung, tokens.back(), "Q8_0", streamed, streamed ? machine_.available_bytes : 0});
+}
+
+inline Fit Selector::described(Candidate& candidate, Mode mode, const Setting& setting) const {
+  Fit fit;
+  fit.name = candidate.name();
+  fit.title = candidate.title();
+  fit.row = candidate.row();
+  const Parts parameters = candidate.parameters();
+  fit.parameters = parameters.all;
+  fit.active = parameters.active;
+  fit.n_ctx_train = candidate.n_ctx_train();
+  fit.asked = contexts(candidate).front();
+  fit.setting = setting;
+  fit.quantisation = candidate.ladder()[setting.quantisation].name;
+  fit.penalty = candidate.ladder()[setting.quantisation].penalty;
+  fit.mode = mode;
+  fit.need = need(candidate, mode, setting);
+  fit.available = available(mode);
+  fit.recommended = candidate.recommended_bytes();
+  fit.level = level_of(mode, fit.need, fit.available, fit.recommended, setting.n_ctx == fit.asked);
+  fit.decode = decode(candidate, fit);
+  const bool card =
+      mode != Mode::cpu && mode != Mode::streamed && !(machine_.unified && machine_.vram_rate == 0);
+  const std::string& ram = machine_.speed.basis;
+  fit.basis = !card || mode == Mode::cpu_gpu ? ram : machine_.vram_basis;
+  if (mode == Mode::cpu_gpu && machine_.vram_basis == "assumed") fit.basis = machine_.vram_basis;
+  add_notes(candidate, fit);
+  return fit;
+}
+
+inline plan::StepReads Selector::reads(Candidate& candidate, const Setting& setting) const {
+  if (!setting.streamed) return {};
+  return plan::reads_of(candidate.work(setting), candidate.plan(setting), chunk_tokens);
+}
+
+/// Times of all bytes that a token goes through, added up. Of cards: bytes by the part of their rate that engines reach.
+inline double Selector::decode(Candidate& candidate, const Fit& fit) const {
+  const plan::Work work = candidate.work(fit.setting);
+  const double on_cpu =
+      plan::predict(work, machine_.speed, reads(candidate, fit.setting), chunk_tokens, chunk_tokens).decode;
+  if (fit.mode == Mode::cpu || fit.mode == Mode::streamed) return on_cpu;
+  const double rate = machine_.gpu_rate() * gpu_part;
+  const Parts weights = candidate.weights(fit.setting.quantisation);
+  const double header = candidate.ladder()[fit.setting.quantisation].recipe || candidate.row() == nullptr
+                            ? work.decode_bytes() - work.kv_bytes
+                            : weights.active;  // what is no GGUF
+  const double all_on_card = (header + work.kv_bytes) / rate;
+  if (fit.mode == Mode::gpu) return 1 / all_on_card;
+  if (fit.mode ==
+      Mode::moe_offload) {  // of the experts that a token uses, as many are elsewhere as chance has it
+    const double used = weights.active - (weights.all - weights.experts);
+    const double elsewhere = weights.experts == 0 ? 0 : used * (1 - used / weights.experts);
+    const double ram_rate = machine_.speed.read_bytes * plan::assumed_decode_part;
+    return 1 / (all_on_card - elsewhere / rate + elsewhere / ram_rate);
+  }
+  const double kv_and_margin = static_cast<double>(fit.need.ram) - weights.all;
+  const double room = std::max(0.0, static_cast<double>(machine_.vram_bytes) - kv_and_margin);
+  const double part = std::min(1.0, room / weights.all);  // of the layers that are on the card
+  return 1 / (part * all_on_card + (1 - part) / on_cpu);
+}
+
+inline void Selector::add_notes(Candidate& candidate, Fit& fit) const {
+  if (fit.level == Level::too_tight) return;
+  if (fit.setting.n_ctx != fit.asked)
+    fit.notes.push_back(join("context halved from ", fit.asked, " to ", fit.setting.n_ctx, " tokens"));
+  if (fit.setting.element != "F16") fit.notes.push_back(join("keys and values in ", fit.setting.element));
+  if (fit.mode == Mode::streamed) {
+    const std::string bytes =
+        budget::size_text(static_cast<std::uint64_t>(reads(candidate, fit.setting).token));
+    fit.notes.push_back(join("some ", bytes, " are read from the disk for each token"));
+  }
+}
+
+inline std::size_t Selector::longest_context(Candidate& candidate, const Fit& fit) const {
+  constexpr std::size_t grain = 256;
+  const std::size_t most = asked_.max_context == 0 ? fit.n_ctx_train : fit.asked;
+  const auto holds = [&](std::size_t n_ctx) {
+    Setting setting = fit.setting;
+    setting.n_ctx = n_ctx;
+    return fits(need(candidate, fit.mode, setting), fit.available);
+  };
+  if (fit.level == Level::too_tight) return 0;
+  if (holds(most)) return most;
+  std::size_t low = fit.setting.n_ctx / grain, high = most / grain;  // fits; does not
+  while (high > low + 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    (holds(middle * grain) ? low : high) = middle;
+  }
+  return std::max(fit.setting.n_ctx, low * grain);
+}
+
+}  // namespace mica::fit

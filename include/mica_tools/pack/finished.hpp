@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an earlier run left in a folder, so that packing goes on where it ended. Nothing is believed that is not read: a file is kept when
+// the manifest there describes it as the plan does and its bytes have the checksums.
+#pragma once
+
+#include "mica/gguf/packed_files.hpp"
+#include "mica_tools/pack/plan.hpp"
+#include "mica_tools/pack/verify.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::pack::detail {
+
+namespace fs = std::filesystem;
+
+/// Whether a name is one of AtomicFile's for an unfinished file.
+[[nodiscard]] inline bool is_leftover(std::string_view name) {
+  return name.size() > 6 && name.front() == '.' && name.ends_with(".part");
+}
+
+/// Refuses a folder that holds something else than a model packed earlier, and removes what a run that was killed left half written.
+/// Requires the folder's lock. Raises ErrorCode::usage.
+inline void clean_folder(const std::string& folder) {
+  std::error_code error;
+  const bool ours = fs::exists(gguf::in_folder(folder, gguf::names::manifest), error) ||
+                    fs::exists(gguf::in_folder(folder, gguf::names::progress), error);
+  std::vector<fs::path> leftovers;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool leftover = is_leftover(name);
+    MICA_CHECK(ours || leftover, usage, folder, ": holds '", escaped(name),
+               "' and no packed model; name a folder that is empty, or not there yet");
+    if (leftover) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& path : leftovers) fs::remove(path, error);
+}
+
+/// The manifest in a folder, of a finished directory or one that is not; empty when there is none that can be read.
+[[nodiscard]] inline std::optional<gguf::Manifest> earlier_manifest(const std::string& folder, LogSink log) {
+  for (const std::string_view name : {gguf::names::manifest, gguf::names::progress}) {
+    const std::string path = gguf::in_folder(folder, name);
+    std::error_code error;
+    if (!fs::exists(path, error)) continue;
+    try {
+      return gguf::read_manifest(path);
+    } catch (const Error& damage) {
+      if (damage.code() != ErrorCode::file) throw;
+      log(LogLevel::warning, join(damage.message(), "; all files are written again"));
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether two descriptions of a tensor put the same bytes at the same place of a file.
+[[nodiscard]] inline bool same_place(const gguf::TensorInfo& a, const gguf::TensorInfo& b) {
+  return a.name == b.name && a.dims == b.dims && a.format.id == b.format.id && a.packed == b.packed &&
+         a.offset == b.offset && a.bytes == b.bytes && a.parts == b.parts && a.stride == b.stride;
+}
+
+/// Takes the checksums of file `i` of the plan from an earlier manifest. False when it knows no such file.
+[[nodiscard]] inline bool take_checksums(gguf::Manifest& plan, std::uint32_t i,
+                                         const gguf::Manifest& earlier) {
+  const auto file = std::find(earlier.files.begin(), earlier.files.end(), plan.files[i]);
+  if (file == earlier.files.end()) return false;
+  const auto number = static_cast<std::uint32_t>(file - earlier.files.begin());
+  std::vector<const gguf::TensorInfo*> known;
+  for (const gguf::TensorInfo& tensor : earlier.tensors) {
+    if (tensor.source == number) known.push_back(&tensor);
+  }
+  std::size_t at = 0;
+  for (gguf::TensorInfo& tensor : plan.tensors) {
+    if (tensor.source != i) continue;
+    if (at == known.size() || !same_place(tensor, *known[at])) return false;
+    tensor.checksums = known[at++]->checksums;
+  }
+  return at == known.size();
+}
+
+/// Which files of the plan are there and whole; the checksums of their tensors are set. Raises ErrorCode::usage for the packed model of
+/// another source.
+template <mica::Allocator A>
+[[nodiscard]] std::vector<bool> finished_files(Plan& plan, const std::string& folder, A allocator,
+                                               LogSink log) {
+  std::vector<bool> finished(plan.manifest.files.size());
+  const auto earlier = earlier_manifest(folder, log);
+  if (!earlier) return finished;
+  MICA_CHECK(
+      earlier->fingerprint == plan.manifest.fingerprint && earlier->identity == plan.manifest.identity, usage,
+      folder,
+      ": holds a packed model of another file, or of this one before it changed; remove the folder, or "
+      "name another one");
+  Verifier<A> verifier(allocator, log, {});
+  for (std::uint32_t i = 1; i < finished.size(); ++i) {
+    const std::string path = gguf::in_folder(folder, plan.manifest.files[i].name);
+    std::error_code error;
+    if (!fs::exists(path, error) || !take_checksums(plan.manifest, i, *earlier)) continue;
+    const gguf::Source file(io::File::open(path));
+    finished[i] =
+        file.size() == plan.manifest.files[i].bytes && !verifier.damage(file, plan.manifest.tensors, i);
+  }
+  return finished;
+}
+
+}  // namespace mica::pack::detail

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One tensor from one format to another, slice by slice: a slice is read, its rows are decoded and encoded by
+// the workers of an executor, and goes on. A tensor of any size takes the memory of a slice.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/base/visit.hpp"
+#include "mica/exec/concept.hpp"
+#include "mica/format/lists.hpp"
+#include "mica/gguf/document_ref.hpp"
+#include "mica/gguf/read_plain.hpp"
+#include "mica/gguf/reader.hpp"
+#include "mica/gguf/writer.hpp"
+#include "mica_tools/encode/encode.hpp"
+#include "mica_tools/quantize/importance.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace mica::quantize {
+
+/// Decodes a row of whole blocks. Requires a format of format::All and matching sizes.
+inline void decode_row(format::Id id, std::span<const std::byte> row, std::span<float> values) noexcept {
+  const bool known = visit_id<format::All>(id, [&](auto type) {
+    using F = typename decltype(type)::type;
+    typename F::Block block;
+    MICA_ASSERT(row.size() == values.size() / F::block_size * sizeof block);
+    for (std::size_t at = 0; at < values.size(); at += F::block_size) {
+      std::memcpy(&block, row.data() + at / F::block_size * sizeof block, sizeof block);
+      F::decode(block, values.data() + at);
+    }
+  });
+  MICA_ASSERT(known);
+  static_cast<void>(known);
+}
+
+/// Called with the number of values done since the last call. May throw, which ends the work and leaves no
+/// file.
+using OnValues = std::function<void(std::uint64_t)>;
+
+/// Converts tensors of a document. The same bytes for any number of workers.
+template <Executor E>
+class Converter {
+ public:
+  static constexpr std::size_t default_slice = std::size_t{1} << 22;  // values: 16 MiB of F32
+
+  /// slice: values read at a time, at least a row. What is given outlives this.
+  Converter(gguf::DocumentRef document, E& executor, OnValues on_values, std::size_t slice = default_slice)
+      : document_(document), executor_(executor), on_values_(std::move(on_values)), slice_(slice) {}
+
+  /// Hands the tensor's bytes to the sink as they are.
+  void copy(const gguf::TensorInfo& tensor, const gguf::Sink& sink);
+  /// Hands the tensor over in another format. Requires formats that can be read and written, and a width of
+  /// whole blocks. importance: null, or that of this tensor. Raises ErrorCode::file when a number is not
+  /// finite.
+  void convert(const gguf::TensorInfo& tensor, format::Id to, const ImportanceEntry* importance,
+               const gguf::Sink& sink);
+
+ private:
+  struct Rows {
+    const gguf::TensorInfo& tensor;
+    format::Id to;
+    std::size_t first;  // of the tensor
+    std::size_t count;
+  };
+
+  void read(const gguf::TensorInfo& tensor, std::uint64_t offset, std::size_t bytes);
+  void convert_rows(const Rows& rows);
+  void take_means(const gguf::TensorInfo& tensor, const ImportanceEntry* importance);
+  [[nodiscard]] std::span<const float> importance_of(const gguf::TensorInfo& tensor,
+                                                     std::size_t row) const noexcept;
+  void done(std::uint64_t values) {
+    if (on_values_) on_values_(values);
+  }
+
+  const gguf::Document& document_;
+  E& executor_;
+  OnValues on_values_;
+  std::size_t slice_;
+  std::vector<std::byte> in_, out_;
+  std::vector<float> scratch_;             // a row for each worker
+  std::vector<std::vector<float>> means_;  // a row of importance for each expert, or none
+};
+
+template <Executor E>
+void Converter<E>::read(const gguf::TensorInfo& tensor, std::uint64_t offset, std::size_t bytes) {
+  in_.resize(bytes);
+  gguf::read_plain(document_, tensor, offset, in_);
+}
+
+template <Executor E>
+void Converter<E>::copy(const gguf::TensorInfo& tensor, const gguf::Sink& sink) {
+  const std::uint64_t piece = slice_ * sizeof(float);
+  for (std::uint64_t at = 0; at < tensor.bytes; at += piece) {
+    read(tensor, at, static_cast<std::size_t>(std::min(piece, tensor.bytes - at)));
+    sink(in_);
+  }
+  done(tensor.elements());
+}
+
+template <Executor E>
+void Converter<E>::convert(const gguf::TensorInfo& tensor, format::Id to, const ImportanceEntry* importance,
+                           const gguf::Sink& sink) {
+  const auto width = static_cast<std::size_t>(tensor.width());
+  const auto all = static_cast<std::size_t>(tensor.rows());
+  const std::size_t at_once = std::max<std::size_t>(1, slice_ / width);
+  const std::size_t row_in = format::row_bytes(tensor.format.id, width);
+  const std::size_t row_out = format::row_bytes(to, width);
+  take_means(tensor, importance);
+  scratch_.resize(executor_.workers() * width);
+  for (std::size_t first = 0; first < all; first += at_once) {
+    const std::size_t count = std::min(at_once, all - first);
+    read(tensor, std::uint64_t{first} * row_in, count * row_in);
+    out_.resize(count * row_out);
+    convert_rows({tensor, to, first, count});
+    sink(out_);
+    done(std::uint64_t{count} * width);
+  }
+}
+
+template <Executor E>
+void Converter<E>::convert_rows(const Rows& rows) {
+  const auto width = static_cast<std::size_t>(rows.tensor.width());
+  const std::size_t row_in = in_.size() / rows.count;
+  const std::size_t row_out = out_.size() / rows.count;
+  const std::size_t together = std::max<std::size_t>(1, 8192 / width);  // a task is worth its announcement
+  std::atomic<bool> finite{true};
+  executor_.run((rows.count + together - 1) / together, [&](std::size_t task, std::size_t worker) noexcept {
+    const std::span<float> values = std::span(scratch_).subspan(worker * width, width);
+    const std::size_t last = std::min(rows.count, (task + 1) * together);
+    for (std::size_t row = task * together; row < last; ++row) {
+      decode_row(rows.tensor.format.id, std::span(in_).subspan(row * row_in, row_in), values);
+      if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); }))
+        finite = false;
+      format::encode_rows(rows.to, values, width, importance_of(rows.tensor, rows.first + row),
+                          std::span(out_).subspan(row * row_out, row_out));
+    }
+  });
+  MICA_CHECK(finite, file, document_.source(rows.tensor).path(), ": tensor '", escaped(rows.tensor.name),
+             "' holds numbers that are not finite, between rows ", rows.first, " and ",
+             rows.first + rows.count);
+}
+
+template <Executor E>
+void Converter<E>::take_means(const gguf::TensorInfo& tensor, const ImportanceEntry* importance) {
+  means_.clear();
+  const auto experts = static_cast<std::size_t>(tensor.dims[2]);
+  for (std::size_t expert = 0; importance != nullptr && expert < experts; ++expert)
+    means_.push_back(
+        importance->means(tensor.name, expert, experts, static_cast<std::size_t>(tensor.width())));
+}
+
+template <Executor E>
+std::span<const float> Converter<E>::importance_of(const gguf::TensorInfo& tensor,
+                                                   std::size_t row) const noexcept {
+  if (means_.empty()) return {};
+  return means_[row / static_cast<std::size_t>(tensor.dims[1]) % means_.size()];
+}
+
+}  // namespace mica::quantize

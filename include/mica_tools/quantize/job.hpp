@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is to be done to a file, decided and checked before the first weight is read: a format and a size for
+// every tensor, and the keys of the outcome. The work itself is in quantize.hpp.
+#pragma once
+
+#include "mica/gguf/document_ref.hpp"
+#include "mica/gguf/reader.hpp"
+#include "mica/gguf/writer.hpp"
+#include "mica_tools/encode/encode.hpp"
+#include "mica_tools/quantize/importance.hpp"
+#include "mica_tools/quantize/mix.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mica::quantize {
+
+/// What is wanted. What it points to outlives the Job.
+struct JobOptions {
+  std::optional<Recipe> recipe = {};       // empty: tensors are copied as they are
+  MixOptions mix = {};                     // `importance` is set by the pointer below
+  const Importance* importance = nullptr;  // null: none
+  std::string importance_file = {};        // its name, for the keys of the outcome
+  bool allow_requantize = false;           // also tensors that are quantised already
+};
+
+/// A document and what becomes of each of its tensors.
+class Job {
+ public:
+  /// Requires that the document outlives this. Raises as choose_formats().
+  Job(gguf::DocumentRef document, JobOptions options);
+
+  [[nodiscard]] const gguf::Document& document() const noexcept { return *document_; }
+  /// The format of tensor i of the document in the outcome.
+  [[nodiscard]] format::Id format(std::size_t i) const noexcept { return formats_[i]; }
+  /// Its size then. Requires a width of whole blocks, which choose_formats() sees to.
+  [[nodiscard]] std::uint64_t bytes(std::size_t i) const noexcept {
+    const gguf::TensorInfo& tensor = document_->tensors()[i];
+    return changes(i)
+               ? tensor.rows() * format::row_bytes(formats_[i], static_cast<std::size_t>(tensor.width()))
+               : tensor.bytes;
+  }
+  [[nodiscard]] bool changes(std::size_t i) const noexcept {
+    return formats_[i] != document_->tensors()[i].format.id;
+  }
+  /// Of all tensors together.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+  [[nodiscard]] std::uint64_t elements() const noexcept;
+
+  /// The importance of a tensor that changes; null when there is none.
+  [[nodiscard]] const ImportanceEntry* importance(std::size_t i) const {
+    return options_.importance == nullptr ? nullptr : options_.importance->find(document_->tensors()[i].name);
+  }
+
+  /// Refuses what cannot or should not be done.
+  /// Raises ErrorCode::usage for a tensor that is quantised already, and for one that is useless without
+  /// importance; unsupported for a format that cannot be written or read; file when the importance is that of
+  /// another model.
+  void check() const;
+
+  /// Puts the keys of the outcome: those of the document without split.*, file type, quantisation version,
+  /// importance.
+  void put_keys(gguf::Writer& writer) const;
+
+ private:
+  void check(std::size_t i) const;
+
+  const gguf::Document* document_;
+  JobOptions options_;
+  std::vector<format::Id> formats_;
+};
+
+inline Job::Job(gguf::DocumentRef document, JobOptions options)
+    : document_(&*document), options_(std::move(options)) {
+  options_.mix.importance = options_.importance != nullptr;
+  if (options_.recipe) {
+    formats_ = choose_formats(document, *options_.recipe, options_.mix);
+  } else {
+    for (const gguf::TensorInfo& tensor : document->tensors()) formats_.push_back(tensor.format.id);
+  }
+}
+
+inline std::uint64_t Job::bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < formats_.size(); ++i) sum += bytes(i);
+  return sum;
+}
+
+inline std::uint64_t Job::elements() const noexcept {
+  std::uint64_t sum = 0;
+  for (const gguf::TensorInfo& tensor : document_->tensors()) sum += tensor.elements();
+  return sum;
+}
+
+inline void Job::check() const {
+  for (std::size_t i = 0; i < formats_.size(); ++i) {
+    if (changes(i)) check(i);
+  }
+}
+
+inline void Job::check(std::size_t i) const {
+  const gguf::TensorInfo& tensor = document_->tensors()[i];
+  const std::string& path = document_->source(tensor).path();
+  const format::Id to = formats_[i];
+  MICA_CHECK(!is_quantized(tensor.format.id) || options_.allow_requantize, usage, path, ": tensor '",
+             escaped(tensor.name), "' is ", tensor.format.name,
+             " already; quantising it again loses more than once: begin with an unquantised file, or give "
+             "--allow-requantize");
+  MICA_CHECK((visit_id<format::All>(tensor.format.id, [](auto) {})), unsupported, path, ": tensor '",
+             escaped(tensor.name), "' is ", tensor.format.name, ", which cannot be read here");
+  MICA_CHECK(format::encodable(to), unsupported, path, ": tensor '", escaped(tensor.name), "' is to become ",
+             format::name(to), "; formats that can be written: ", format::names<format::Encodable>());
+  const ImportanceEntry* const entry = importance(i);
+  const Part part = part_of(tensor.name);
+  MICA_CHECK(entry != nullptr || !needs_importance(to, *options_.recipe, part), usage, path, ": tensor '",
+             escaped(tensor.name), "' is to become ", format::name(to),
+             ", which without an importance matrix leaves nothing of it; give --imatrix FILE");
+  if (entry != nullptr)
+    static_cast<void>(entry->means(tensor.name, 0, static_cast<std::size_t>(tensor.dims[2]),
+                                   static_cast<std::size_t>(tensor.width())));
+}
+
+inline void Job::put_keys(gguf::Writer& writer) const {
+  const gguf::Metadata& metadata = document_->metadata();
+  for (std::size_t i = 0; i < metadata.size(); ++i) {
+    const std::string_view key = metadata.key(i);
+    if (key != "general.alignment" && !key.starts_with("split.")) writer.copy(key, metadata.value(i));
+  }
+  if (!options_.recipe) return;
+  writer.set("general.quantization_version", std::uint32_t{2});
+  writer.set("general.file_type", info(*options_.recipe).file_type);
+  if (options_.importance == nullptr) return;
+  const Importance& importance = *options_.importance;
+  writer.set("quantize.imatrix.file", options_.importance_file);
+  if (!importance.datasets.empty()) writer.set("quantize.imatrix.dataset", importance.datasets.front());
+  writer.set("quantize.imatrix.entries_count", static_cast<std::uint32_t>(importance.entries.size()));
+  writer.set("quantize.imatrix.chunks_count", importance.chunk_count);
+}
+
+}  // namespace mica::quantize

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a recipe to a format for every tensor of a model: rules (mix_rules.hpp), what the caller wants
+// otherwise, and what the widths of rows allow. Reads names, shapes and a few numbers of the metadata; no
+// weights.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/gguf/reader.hpp"
+#include "mica_tools/quantize/mix_rules.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::quantize {
+
+/// What a caller wants otherwise than the recipe says.
+struct MixOptions {
+  std::optional<format::Id> head = {};       // of output.weight, or of the embedding that stands for it
+  std::optional<format::Id> embedding = {};  // of the token embedding
+  bool pure = false;                         // the recipe's base for everything
+  bool leave_head = false;                   // output.weight stays as it is
+  bool importance = false;                   // an importance matrix will be used
+  /// The format for a name; empty: as the recipe says.
+  std::function<std::optional<format::Id>(std::string_view)> format_of = {};
+};
+
+/// The facts that rules ask for. A model that does not say has none of the traits.
+[[nodiscard]] MixFacts mix_facts(const gguf::Metadata& metadata, bool importance);
+
+/// A format for each of the tensors of a model, in their order. Tensors that are not to be quantised keep
+/// theirs. Needs names, shapes and formats alone: there need not be a file yet.
+[[nodiscard]] std::vector<format::Id> choose_formats(std::span<const gguf::TensorInfo> tensors,
+                                                     const MixFacts& facts, Recipe recipe,
+                                                     const MixOptions& options);
+/// The same for those of a document.
+[[nodiscard]] std::vector<format::Id> choose_formats(const gguf::Document& document, Recipe recipe,
+                                                     const MixOptions& options);
+
+/// The format itself when it divides rows of that width; else the nearest one with smaller blocks; F16 when
+/// there is none.
+[[nodiscard]] constexpr format::Id format_that_fits(format::Id id, std::uint64_t width) noexcept {
+  using Id = format::Id;
+  if (width % format::info(id).block_size == 0) return id;
+  Id next = Id::F16;
+  switch (id) {
+    case Id::IQ1_S:
+    case Id::IQ1_M:
+    case Id::IQ2_XXS:
+    case Id::IQ2_XS:
+    case Id::IQ2_S:
+    case Id::IQ3_XXS:
+    case Id::IQ3_S:
+    case Id::IQ4_XS:
+      next = Id::IQ4_NL;
+      break;
+    case Id::Q2_K:
+    case Id::Q3_K:
+    case Id::TQ1_0:
+    case Id::TQ2_0:
+    case Id::Q1_0:
+    case Id::Q2_0:
+      next = Id::Q4_0;
+      break;
+    case Id::Q4_K:
+      next = Id::Q5_0;
+      break;
+    case Id::Q5_K:
+      next = Id::Q5_1;
+      break;
+    case Id::Q6_K:
+      next = Id::Q8_0;
+      break;
+    default:
+      break;
+  }
+  return width % format::info(next).block_size == 0 ? next : Id::F16;
+}
+
+/// Whether a block of a tensor is useless without importance: what is left of the weights is too little to
+/// guess.
+[[nodiscard]] constexpr bool needs_importance(format::Id id, Recipe recipe, Part part) noexcept {
+  using Id = format::Id;
+  if (part == Part::head || part == Part::embedding) return false;
+  if (id == Id::Q2_K) return recipe == Recipe::Q2_K_S;
+  constexpr std::array few = {Id::IQ3_XXS, Id::IQ2_XXS, Id::IQ2_XS, Id::IQ2_S, Id::IQ1_M, Id::IQ1_S};
+  return std::find(few.begin(), few.end(), id) != few.end();
+}
+
+namespace detail {
+
+/// Chooses for one tensor after the other, and counts those of a part.
+class Chooser {
+ public:
+  Chooser(std::span<const gguf::TensorInfo> tensors, const MixFacts& facts, Recipe recipe,
+          const MixOptions& options)
+      : recipe_(recipe), options_(options), facts_(facts) {
+    for (const gguf::TensorInfo& tensor : tensors) {
+      const Part part = part_of(tensor.name);
+      values_ += part == Part::value ? 1 : 0;
+      tied_ = tied_ && part != Part::head;
+    }
+  }
+
+  [[nodiscard]] format::Id choose(const gguf::TensorInfo& tensor) {
+    const Part part = part_of(tensor.name);
+    if (!is_quantizable(tensor) || (options_.leave_head && part == Part::head)) return tensor.format.id;
+    if (part == Part::embedding && options_.embedding) return *options_.embedding;
+    if (part == Part::head && options_.head) return *options_.head;
+    const auto wanted = options_.format_of ? options_.format_of(tensor.name) : std::nullopt;
+    const format::Id base = info(recipe_).base;
+    if (wanted) return format_that_fits(*wanted, tensor.width());
+    const bool mixed = !options_.pure && is_quantized(base);
+    return format_that_fits(mixed ? mixture(tensor, part) : base, tensor.width());
+  }
+
+ private:
+  [[nodiscard]] format::Id mixture(const gguf::TensorInfo& tensor, Part part) {
+    if (part == Part::head || (tied_ && part == Part::embedding)) return head(tensor);
+    if (recipe_ == Recipe::MXFP4_MOE && tensor.dims[2] > 1) return format::Id::MXFP4;
+    if (recipe_ == Recipe::MXFP4_MOE) return format::Id::Q8_0;
+    if (part == Part::embedding) return info(recipe_).embedding;
+    return format_by_rule(recipe_, part, place(tensor, part), facts_);
+  }
+
+  [[nodiscard]] format::Id head(const gguf::TensorInfo& tensor) const {
+    if (options_.head) return *options_.head;
+    const bool odd = tensor.width() % format::info(info(recipe_).base).block_size != 0;
+    return facts_.falcon || odd ? format::Id::Q8_0 : info(recipe_).head;
+  }
+
+  /// Values are counted. Other parts too, but where there are experts, a layer may have several tensors of a
+  /// part or none, and its number counts; recipes below three bits count all the same.
+  [[nodiscard]] MixPlace place(const gguf::TensorInfo& tensor, Part part) {
+    const std::size_t counted = counts_[static_cast<std::size_t>(part)]++;
+    if (part == Part::value) return {counted, values_};
+    const bool by_layer = facts_.experts > 1 && !has(lowest, recipe_);
+    return {by_layer ? layer_of(tensor.name).value_or(0) : counted, facts_.layers};
+  }
+
+  Recipe recipe_;
+  const MixOptions& options_;
+  MixFacts facts_;
+  std::size_t values_ = 0;
+  bool tied_ = true;                      // until there is a head
+  std::array<std::size_t, 10> counts_{};  // by Part
+};
+
+/// Whether a model is one of the two of 70 billion weights that share keys and values eightfold.
+[[nodiscard]] inline bool is_of_70b(std::string_view family, std::size_t layers, std::size_t heads,
+                                    std::size_t kv_heads) noexcept {
+  return layers == 80 && heads != kv_heads && (family == "llama" || family == "qwen2");
+}
+
+/// Tensors by layer and name: files have them in any order, and what is chosen must not depend on it.
+[[nodiscard]] inline std::vector<std::size_t> by_layer_and_name(std::span<const gguf::TensorInfo> tensors) {
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto rank = [](const std::string& name) {
+    const auto layer = layer_of(name);
+    return layer ? std::int64_t{*layer} : std::int64_t{-1};
+  };
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const std::int64_t of_a = rank(tensors[a].name);
+    const std::int64_t of_b = rank(tensors[b].name);
+    return of_a != of_b ? of_a < of_b : tensors[a].name < tensors[b].name;
+  });
+  return order;
+}
+
+}  // namespace detail
+
+inline MixFacts mix_facts(const gguf::Metadata& metadata, bool importance) {
+  MixFacts facts;
+  facts.importance = importance;
+  const auto family = metadata.get<std::string>("general.architecture").value_or("");
+  const auto number = [&](std::string_view key) {
+    return metadata.get<std::uint32_t>(join(family, ".", key)).value_or(0);
+  };
+  facts.layers = number("block_count");
+  facts.experts = number("expert_count");
+  const std::size_t layers = std::max<std::size_t>(facts.layers, 1);
+  const auto first = [&](std::string_view key) -> std::size_t {
+    const auto each = metadata.get_each<std::uint32_t>(join(family, ".", key), layers);
+    return each ? each->front() : 0;
+  };
+  const std::size_t heads = first("attention.head_count");
+  const std::size_t kv_heads =
+      metadata.contains(join(family, ".attention.head_count_kv")) ? first("attention.head_count_kv") : heads;
+  facts.heads_per_kv_head = kv_heads == 0 ? 0 : heads / kv_heads;
+  facts.falcon = family == "falcon";
+  facts.of_70b = detail::is_of_70b(family, facts.layers, heads, kv_heads);
+  return facts;
+}
+
+inline std::vector<format::Id> choose_formats(std::span<const gguf::TensorInfo> tensors,
+                                              const MixFacts& facts, Recipe recipe,
+                                              const MixOptions& options) {
+  std::vector<format::Id> formats(tensors.size());
+  detail::Chooser chooser(tensors, facts, recipe, options);
+  for (const std::size_t i : detail::by_layer_and_name(tensors)) formats[i] = chooser.choose(tensors[i]);
+  return formats;
+}
+
+inline std::vector<format::Id> choose_formats(const gguf::Document& document, Recipe recipe,
+                                              const MixOptions& options) {
+  return choose_formats(document.tensors(), mix_facts(document.metadata(), options.importance), recipe,
+                        options);
+}
+
+}  // namespace mica::quantize

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which tensors of a model deserve other formats than most: one table for all recipes. The choices are those
+// of the common tool, so that a file of the same name is of the same make. Values and the last matrix of a
+// feed-forward are what errors spread from; the first and last layers, and every third between, get more bits
+// than the rest.
+#pragma once
+
+#include "mica_tools/quantize/part.hpp"
+#include "mica_tools/quantize/recipe.hpp"
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+namespace mica::quantize {
+
+/// What rules ask about a model.
+struct MixFacts {
+  std::size_t layers = 0;
+  std::size_t experts = 0;
+  std::size_t heads_per_kv_head = 0;  // in the first layer
+  bool falcon = false;
+  bool of_70b = false;  // 80 layers of shared keys and values
+  bool importance = false;
+};
+
+/// Where a tensor stands among those of its part.
+struct MixPlace {
+  std::size_t index = 0;  // by its layer or by count
+  std::size_t count = 0;  // of all of them
+};
+
+namespace detail {
+
+using RecipeSet = std::uint64_t;
+
+[[nodiscard]] constexpr RecipeSet set_of(std::initializer_list<Recipe> recipes) noexcept {
+  RecipeSet set = 0;
+  for (const Recipe each : recipes) set |= RecipeSet{1} << static_cast<unsigned>(each);
+  return set;
+}
+[[nodiscard]] constexpr bool has(RecipeSet set, Recipe recipe) noexcept {
+  return (set >> static_cast<unsigned>(recipe) & 1) != 0;
+}
+
+/// Which layers a rule is for.
+enum class Where : std::uint8_t {
+  all,
+  first_two,
+  first_four,
+  first_sixteenth,
+  first_eighth,
+  middle,
+  more_bits
+};
+
+/// What a rule needs to be true of the model; all of them.
+enum Needs : std::uint8_t {
+  nothing = 0,
+  grouped = 1,  // four query heads or more share a key
+  many = 2,     // grouped, or four experts or more
+  eight_experts = 4,
+  other_experts = 8,  // any number but eight
+  falcon = 16,
+  not_falcon = 32,
+  unweighted = 64,  // without importance
+  weighted = 128,
+};
+
+struct Rule {
+  RecipeSet recipes;
+  std::uint8_t needs;
+  Where where;
+  format::Id format;
+};
+
+[[nodiscard]] constexpr bool is_at(Where where, MixPlace place) noexcept {
+  const auto [i, n] = place;
+  switch (where) {
+    case Where::first_two:
+      return i < 2;
+    case Where::first_four:
+      return i < 4;
+    case Where::first_sixteenth:
+      return i < n / 16;
+    case Where::first_eighth:
+      return i < n / 8;
+    case Where::middle:
+      return i >= n / 8 && i < 7 * n / 8;
+    case Where::more_bits:
+      return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
+    case Where::all:
+      break;
+  }
+  return true;
+}
+
+[[nodiscard]] constexpr bool is_true_of(std::uint8_t needs, const MixFacts& facts) noexcept {
+  const bool is_grouped = facts.heads_per_kv_head >= 4;
+  const auto fails = [&](Needs need, bool holds) { return (needs & need) != 0 && !holds; };
+  return !fails(grouped, is_grouped) && !fails(many, is_grouped || facts.experts >= 4) &&
+         !fails(eight_experts, facts.experts == 8) && !fails(other_experts, facts.experts != 8) &&
+         !fails(falcon, facts.falcon) && !fails(not_falcon, !facts.falcon) &&
+         !fails(unweighted, !facts.importance) && !fails(weighted, facts.importance);
+}
+
+using R = Recipe;
+using Id = format::Id;
+using W = Where;
+
+inline constexpr RecipeSet lowest = set_of({R::IQ2_XXS, R::IQ2_XS, R::IQ2_S, R::IQ2_M, R::IQ1_S, R::IQ1_M});
+inline constexpr RecipeSet low_two = set_of({R::IQ2_S, R::IQ2_M});
+inline constexpr RecipeSet low_one = set_of({R::IQ1_S, R::IQ1_M});
+inline constexpr RecipeSet any_other = ~lowest;
+inline constexpr RecipeSet four_levels = set_of({R::IQ4_NL, R::IQ4_XS});
+inline constexpr RecipeSet medium = set_of({R::Q4_K_M, R::Q5_K_M});
+
+// The first rule that holds is taken.
+// clang-format off
+inline constexpr Rule value_rules[] = {
+    {lowest,                          many,          W::all,        Id::Q4_K},
+    {low_two,                         nothing,       W::all,        Id::IQ3_S},
+    {lowest,                          nothing,       W::all,        Id::Q2_K},
+    {any_other,                       eight_experts, W::all,        Id::Q8_0},
+    {set_of({R::Q2_K, R::Q2_K_S}),    grouped,       W::all,        Id::Q4_K},
+    {set_of({R::Q2_K}),               nothing,       W::all,        Id::Q3_K},
+    {set_of({R::IQ3_XXS, R::IQ3_XS, R::IQ3_S}), grouped, W::all,    Id::Q4_K},
+    {set_of({R::IQ3_XXS}),            unweighted,    W::all,        Id::IQ3_S},
+    {set_of({R::IQ3_M}),              nothing,       W::all,        Id::Q4_K},
+    {set_of({R::Q3_K_M}),             nothing,       W::first_two,  Id::Q5_K},
+    {set_of({R::Q3_K_M}),             nothing,       W::all,        Id::Q4_K},
+    {set_of({R::Q3_K_L}),             nothing,       W::all,        Id::Q5_K},
+    {four_levels,                     grouped,       W::all,        Id::Q5_K},
+    {medium,                          nothing,       W::more_bits,  Id::Q6_K},
+    {set_of({R::Q4_K_S}),             nothing,       W::first_four, Id::Q5_K},
+};
+
+inline constexpr Rule key_rules[] = {
+    {lowest,                          eight_experts, W::all,        Id::Q4_K},
+    {any_other,                       eight_experts, W::all,        Id::Q8_0},
+    {set_of({R::IQ3_XS}),             nothing,       W::all,        Id::IQ3_XXS},
+    {set_of({R::IQ3_XXS}),            nothing,       W::all,        Id::IQ2_S},
+};
+
+inline constexpr Rule query_rules[] = {
+    {set_of({R::IQ3_XS}),             nothing,       W::all,        Id::IQ3_XXS},
+    {set_of({R::IQ3_XXS}),            nothing,       W::all,        Id::IQ2_S},
+};
+
+inline constexpr Rule attention_out_rules[] = {
+    {lowest,                          eight_experts, W::all,        Id::Q5_K},
+    {low_one,                         nothing,       W::all,        Id::IQ2_XXS},
+    {low_two,                         nothing,       W::all,        Id::IQ3_S},
+    {set_of({R::Q3_K_L}),             falcon,        W::all,        Id::Q4_K},
+    {set_of({R::Q2_K, R::IQ3_XS, R::IQ3_XXS, R::Q3_K_S, R::Q3_K_M, R::IQ4_NL, R::Q4_K_S, R::Q4_K_M, R::IQ3_S,
+             R::IQ3_M, R::IQ4_XS}),   eight_experts | not_falcon, W::all, Id::Q5_K},
+    {set_of({R::Q2_K}),               not_falcon,    W::all,        Id::Q3_K},
+    {set_of({R::IQ3_XXS}),            not_falcon,    W::all,        Id::IQ3_S},
+    {set_of({R::Q3_K_M, R::IQ3_M}),   not_falcon,    W::all,        Id::Q4_K},
+    {set_of({R::Q3_K_L}),             other_experts | not_falcon, W::all, Id::Q5_K},
+};
+
+inline constexpr Rule down_rules[] = {
+    {low_two,                         nothing,       W::first_eighth, Id::IQ3_S},
+    {lowest,                          nothing,       W::first_eighth, Id::Q2_K},
+    {set_of({R::Q2_K}),               nothing,       W::all,          Id::Q3_K},
+    {set_of({R::Q2_K_S}),             nothing,       W::first_eighth, Id::Q4_K},
+    {set_of({R::IQ3_XXS}),            unweighted,    W::first_eighth, Id::Q4_K},
+    {set_of({R::IQ3_XXS}),            unweighted,    W::all,          Id::Q3_K},
+    {set_of({R::Q3_K_M}),             nothing,       W::first_sixteenth, Id::Q5_K},
+    {set_of({R::Q3_K_M}),             not_falcon,    W::all,          Id::Q4_K},
+    {set_of({R::Q3_K_M}),             nothing,       W::more_bits,    Id::Q4_K},
+    {set_of({R::IQ3_M}),              nothing,       W::first_eighth, Id::Q4_K},
+    {set_of({R::IQ3_M}),              eight_experts, W::more_bits,    Id::Q4_K},
+    {set_of({R::Q3_K_L}),             falcon,        W::all,          Id::Q4_K},
+    {set_of({R::Q3_K_L}),             nothing,       W::all,          Id::Q5_K},
+    {set_of({R::Q4_K_M}),             falcon,        W::first_sixteenth, Id::Q6_K},
+    {set_of({R::Q4_K_M}),             falcon,        W::more_bits,    Id::Q5_K},
+    {set_of({R::Q4_K_M}),             not_falcon,    W::more_bits,    Id::Q6_K},
+    {four_levels,                     unweighted,    W::first_eighth, Id::Q5_K},
+    {set_of({R::Q5_K_M}),             nothing,       W::more_bits,    Id::Q6_K},
+    {set_of({R::Q4_K_S}),             not_falcon,    W::first_eighth, Id::Q5_K},
+    {set_of({R::Q4_0}),               weighted,      W::first_eighth, Id::Q4_1},
+    {set_of({R::Q5_0}),               weighted,      W::first_eighth, Id::Q5_1},
+};
+
+inline constexpr Rule gate_and_up_rules[] = {
+    {set_of({R::IQ3_XS}),             nothing,       W::middle,       Id::IQ3_XXS},
+};
+// clang-format on
+
+[[nodiscard]] constexpr std::span<const Rule> rules_of(Part part) noexcept {
+  switch (part) {
+    case Part::value:
+      return value_rules;
+    case Part::key:
+      return key_rules;
+    case Part::query:
+      return query_rules;
+    case Part::attention_out:
+      return attention_out_rules;
+    case Part::down:
+      return down_rules;
+    case Part::up:
+    case Part::gate:
+      return gate_and_up_rules;
+    case Part::head:
+    case Part::embedding:
+    case Part::other:
+      break;
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// The format of a matrix inside of a layer, before its width is looked at.
+[[nodiscard]] constexpr format::Id format_by_rule(Recipe recipe, Part part, MixPlace place,
+                                                  const MixFacts& facts) noexcept {
+  format::Id format = info(recipe).base;
+  for (const detail::Rule& rule : detail::rules_of(part)) {
+    if (!detail::has(rule.recipes, recipe) || !detail::is_true_of(rule.needs, facts)) continue;
+    if (!detail::is_at(rule.where, place)) continue;
+    format = rule.format;
+    break;
+  }
+  // There the values are an eighth of the queries: more bits for them cost next to nothing.
+  const bool small = part == Part::value && facts.of_70b && !detail::has(detail::lowest, recipe);
+  return small && (format == format::Id::Q3_K || format == format::Id::Q4_K) ? format::Id::Q5_K : format;
+}
+
+}  // namespace mica::quantize

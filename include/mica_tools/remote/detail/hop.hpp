@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One server and one connection to it, over which ranges are asked for, by what cpp-httplib has since 0.11.4. What an answer means
+// is decided in client.hpp.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica_tools/remote/detail/cutoff.hpp"
+#include "mica_tools/remote/detail/head.hpp"
+#include "mica_tools/remote/detail/no_pipe_signal.hpp"
+#include "mica_tools/remote/detail/watched.hpp"
+#include "mica_tools/remote/options.hpp"
+#include "mica_tools/remote/url.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <httplib.h>
+
+namespace mica::remote::detail {
+
+/// How an exchange ended.
+enum class End : std::uint8_t {
+  whole,        ///< with all bytes of the answer
+  head,         ///< after the head: its status is not 206, and no body was asked for
+  unreachable,  ///< no connection came about
+  late,         ///< none in time
+  unsafe,       ///< no encrypted connection, or one to somebody else
+  broken,       ///< the connection ended too early, or the answer is no HTTP
+  silent,       ///< nothing came for too long
+  slow,         ///< the answer took too long
+  long_,        ///< more bytes came than fit
+};
+
+struct Reply {
+  End end = End::whole;
+  Head head;
+  std::size_t bytes = 0;  // of the body
+  std::string reason;     // in the words of the library; empty when it gave none
+};
+
+/// Fields of a request, by name.
+using Fields = std::multimap<std::string, std::string>;
+
+/// The field that names a user, of "name:password" as a URL has it.
+[[nodiscard]] inline Fields::value_type basic_authorization(std::string_view credentials) {
+  const std::size_t colon = std::min(credentials.find(':'), credentials.size());
+  const std::string_view password = credentials.substr(std::min(colon + 1, credentials.size()));
+  return httplib::make_basic_authentication_header(decoded(credentials.substr(0, colon)), decoded(password));
+}
+
+/// Requires that the server of `url` may be talked to; not thread-safe.
+class Hop {
+ public:
+  /// Raises ErrorCode::unsupported for https when cpp-httplib was built without TLS.
+  Hop(const Url& url, const Options& options) : options_(options) {
+    require_tls(url);
+    client_ = make_client(url.encrypted(), url.bare_host(), url.port, head_, options.silence);
+    client_->set_connection_timeout(options.connect);
+    client_->set_read_timeout(options.silence);
+    client_->set_write_timeout(options.silence);
+    client_->set_keep_alive(true);
+    client_->set_follow_location(false);
+    client_->set_decompress(false);
+    client_->set_socket_options([this](auto socket) { line_.set(socket); });
+    send_as_written(*client_);
+  }
+  Hop(const Hop&) = delete;
+  Hop& operator=(const Hop&) = delete;
+  ~Hop() {
+    const NoPipeSignal no_signal;  // taking leave of an encrypted connection is writing
+    client_.reset();
+  }
+
+  /// Asks for `target` and fills `to` from the front. A head with status 206 is handed to look(head), which may refuse it by an
+  /// error; of any other answer no body is read, and the connection ends.
+  template <class Look>
+  [[nodiscard]] Reply get(const std::string& target, const Fields& fields, std::span<std::byte> to,
+                          const Look& look);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static void require_tls(const Url& url) {
+#if defined(CPPHTTPLIB_OPENSSL_SUPPORT)
+    static_cast<void>(url);
+#else
+    MICA_CHECK(!url.encrypted(), unsupported, url.shown(),
+               ": this program was built without TLS, which https needs; build it with OpenSSL, or download "
+               "the file first");
+#endif
+  }
+  /// Later versions have another name for it.
+  template <class Client>
+  static void send_as_written(Client& client) {
+    if constexpr (requires { client.set_path_encode(false); }) {
+      client.set_path_encode(false);
+    } else {
+      client.set_url_encode(false);
+    }
+  }
+  [[nodiscard]] Head head_of(const httplib::Response& response) const;
+  [[nodiscard]] End end_of(const httplib::Result& result, const Reply& reply, Clock::time_point heard) const;
+
+  Options options_;
+  Line line_;
+  RawHead head_;
+  std::unique_ptr<httplib::ClientImpl> client_;
+};
+
+inline Head Hop::head_of(const httplib::Response& response) const {
+  const auto field = [&](const char* name) { return response.get_header_value(name); };
+  const std::string location = head_.field("location");
+  return {response.status,           field("Content-Type"),
+          field("Content-Encoding"), field("Content-Length"),
+          field("Content-Range"),    field("ETag"),
+          field("Last-Modified"),    location.empty() ? field("Location") : location,
+          field("Retry-After")};
+}
+
+/// The library tells neither a lost connection from a silent one, nor one that was cut.
+inline End Hop::end_of(const httplib::Result& result, const Reply& reply, Clock::time_point heard) const {
+  if (result) return reply.head.status == 206 ? End::whole : End::head;
+  if (line_.was_cut()) return End::slow;
+  const httplib::Error error = result.error();
+  const bool waited = Clock::now() - heard >= options_.silence;
+  if (error == httplib::Error::Canceled) return reply.head.status == 206 ? End::long_ : End::head;
+  if (error == httplib::Error::Connection) return End::unreachable;
+  if (httplib::to_string(error).starts_with("SSL")) return End::unsafe;
+  if (error == httplib::Error::ConnectionTimeout) return End::late;
+  return waited ? End::silent : End::broken;
+}
+
+template <class Look>
+Reply Hop::get(const std::string& target, const Fields& fields, std::span<std::byte> to, const Look& look) {
+  Reply reply;
+  std::exception_ptr refusal;
+  Clock::time_point heard = Clock::now();
+  const auto on_head = [&](const httplib::Response& response) {
+    heard = Clock::now();
+    head_.end();
+    try {
+      reply.head = head_of(response);
+      if (reply.head.status == 206) look(std::as_const(reply.head));
+    } catch (...) {  // not through the library, which would take the connection for open
+      refusal = std::current_exception();
+    }
+    return reply.head.status == 206 && !refusal;
+  };
+  const auto on_bytes = [&](const char* bytes, std::size_t n) {
+    heard = Clock::now();
+    if (n > to.size() - reply.bytes) return false;
+    std::memcpy(to.data() + reply.bytes, bytes, n);
+    reply.bytes += n;
+    return true;
+  };
+  const NoPipeSignal no_signal;
+  line_.begin();
+  const Cutoff cutoff(line_, options_.answer);
+  const httplib::Result result =
+      client_->Get(target, httplib::Headers(fields.begin(), fields.end()), on_head, on_bytes);
+  if (refusal) std::rethrow_exception(refusal);
+  if (result && reply.head.status == 0) reply.head = head_of(*result);  // of an answer that has no body
+  reply.end = end_of(result, reply, heard);
+  if (!result) reply.reason = httplib::to_string(result.error());
+  return reply;
+}
+
+}  // namespace mica::remote::detail

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opens models on servers, far enough to plan and to inspect them: headers by range requests, never a weight, and nothing is
+// written anywhere. docs/remote.md says what is asked of a server.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/gguf/reader.hpp"
+#include "mica_tools/remote/client.hpp"
+#include "mica_tools/remote/options.hpp"
+#include "mica_tools/remote/ranges.hpp"
+#include "mica_tools/remote/url.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mica::remote {
+
+/// Opens a GGUF file behind a URL, with any shard of a model all its shards. Raises as gguf::open(), Url::parse() and Client::get();
+/// texts name the file without credentials and query.
+/// Cost: the header and less than Options::piece_bytes, for each file, a request for each of these pieces.
+[[nodiscard]] gguf::Document open(std::string_view url, Options options = {});
+
+namespace detail {
+
+/// More than any model has: published ones have some 300.
+inline constexpr std::uint32_t max_shards = 2000;
+
+[[nodiscard]] inline gguf::Source source_of(const std::shared_ptr<Client>& client, Url url,
+                                            std::string_view missing) {
+  std::string name = url.shown();
+  if (const auto shard = gguf::ShardName::parse(name)) {
+    MICA_CHECK(shard->count <= max_shards, limit, name, ": one of ", shard->count, " shards; ", max_shards,
+               " are asked for at most");
+  }
+  auto ranges = std::make_unique<Ranges>(client, std::move(url), missing);
+  const std::uint64_t size = ranges->size();
+  return gguf::Source(std::move(name), size, std::move(ranges));
+}
+
+}  // namespace detail
+
+inline gguf::Document open(std::string_view url, Options options) {
+  const Url asked = Url::parse(url);
+  const auto client = std::make_shared<Client>(asked, std::move(options));
+  const std::size_t before_path = asked.origin().size();
+  gguf::Document document = gguf::open(asked.shown(), [&](const std::string& name, std::string_view missing) {
+    Url one = asked;
+    one.path = name.substr(before_path);
+    return detail::source_of(client, std::move(one), missing);
+  });
+  client->hang_up();
+  return document;
+}
+
+}  // namespace mica::remote

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of contents of what makes and measures models: everything that needs mica and Highway alone. Not here: the
+// conversion of folders, which needs a JSON library and belongs in one unit (convert/conversion.hpp), and servers,
+// which need one for HTTP (remote/open.hpp).
+#pragma once
+
+// encode: weights in other formats, by a search for each block
+#include "mica_tools/encode/encode.hpp"
+#include "mica_tools/encode/float.hpp"
+#include "mica_tools/encode/iq4_xs.hpp"
+#include "mica_tools/encode/lined_groups.hpp"
+#include "mica_tools/encode/mxfp4.hpp"
+#include "mica_tools/encode/nf4.hpp"
+#include "mica_tools/encode/q1_0.hpp"
+#include "mica_tools/encode/q2_0.hpp"
+#include "mica_tools/encode/q2_k.hpp"
+#include "mica_tools/encode/q3_k.hpp"
+#include "mica_tools/encode/q4_k.hpp"
+#include "mica_tools/encode/q5_k.hpp"
+#include "mica_tools/encode/q6_k.hpp"
+#include "mica_tools/encode/q8_0.hpp"
+#include "mica_tools/encode/row_weights.hpp"
+#include "mica_tools/encode/scaled_groups.hpp"
+#include "mica_tools/encode/tq1_0.hpp"
+#include "mica_tools/encode/tq2_0.hpp"
+
+// quantize: files in other formats, importance matrices
+#include "mica_tools/quantize/convert.hpp"
+#include "mica_tools/quantize/importance.hpp"
+#include "mica_tools/quantize/importance_collector.hpp"
+#include "mica_tools/quantize/importance_file.hpp"
+#include "mica_tools/quantize/job.hpp"
+#include "mica_tools/quantize/mix.hpp"
+#include "mica_tools/quantize/mix_rules.hpp"
+#include "mica_tools/quantize/part.hpp"
+#include "mica_tools/quantize/quantize.hpp"
+#include "mica_tools/quantize/recipe.hpp"
+
+// synth: models with random weights, in the shapes of published ones
+#include "mica_tools/synth/shape.hpp"
+#include "mica_tools/synth/shapes.hpp"
+#include "mica_tools/synth/synthetic_model.hpp"
+
+// pack: models as packed directories
+#include "mica_tools/pack/finished.hpp"
+#include "mica_tools/pack/pack.hpp"
+#include "mica_tools/pack/plan.hpp"
+#include "mica_tools/pack/verify.hpp"
+
+// remote: models on servers, as far as it needs no HTTP library
+#include "mica_tools/remote/options.hpp"
+#include "mica_tools/remote/token.hpp"
+#include "mica_tools/remote/url.hpp"
+
+// measure: how well a model predicts a text, how fast a disk is
+#include "mica_tools/measure/base_logits.hpp"
+#include "mica_tools/measure/coded_row.hpp"
+#include "mica_tools/measure/disk_probe.hpp"
+#include "mica_tools/measure/divergence.hpp"
+#include "mica_tools/measure/log_probabilities.hpp"
+#include "mica_tools/measure/running_mean.hpp"
+#include "mica_tools/measure/sorted.hpp"
+#include "mica_tools/measure/windows.hpp"
+
+// fit: which models a machine can run, and how well
+#include "mica_tools/fit/candidate.hpp"
+#include "mica_tools/fit/catalogue.hpp"
+#include "mica_tools/fit/level.hpp"
+#include "mica_tools/fit/machine.hpp"
+#include "mica_tools/fit/machine_probe.hpp"
+#include "mica_tools/fit/quantisation.hpp"
+#include "mica_tools/fit/rank.hpp"
+#include "mica_tools/fit/rules.hpp"
+#include "mica_tools/fit/select.hpp"
