@@ -138,7 +138,7 @@ int main(int argc, char** argv) try {
   exec::Team team(budget::cpu_limits().threads());
   budget::Ledger ledger;
   Model model(document, team, {.n_ctx = n_ctx, .chunk = chunk, .logits_rows = 1, .log = {}},
-              alloc::Budgeted<alloc::Huge>(ledger, budget::Account::weights));
+              {.allocator = alloc::Budgeted<alloc::Huge>(ledger, budget::Account::weights)});
   const auto kv_bytes = [&] {
     return static_cast<double>(ledger.used(budget::Account::kv) + ledger.used(budget::Account::io_buffers));
   };

@@ -32,8 +32,8 @@ template <class X>
 struct WithExecutor;
 template <class O>
 struct WithObserver;
-template <class Family, class... Policies>
-class Transformer;
+template <class Family, class Policies>
+class BasicTransformer;
 class AnyModel;
 
 namespace arch {

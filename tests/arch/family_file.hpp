@@ -205,7 +205,7 @@ void check_family(FamilyFile& file, std::span<const text::TokenId> ids,
   exec::Inline executor;
   using Dry = typename FamilyModel<Family>::template With<WithAllocator<alloc::Counting>>;
   Dry plan(file.document(), executor, {.n_ctx = 64, .chunk = ids.size(), .log = {}},
-           alloc::Counting(ledger, budget::Account::weights));
+           {.allocator = alloc::Counting(ledger, budget::Account::weights)});
   auto cache = plan.make_cache();
   CHECK(plan.step(cache, ids) == model::StepStatus::ok);
   CHECK(ledger.used() > 0);

@@ -36,11 +36,11 @@ using Default = Transformer<arch::Llama, WithKvElement<format::F32>>;
 template <class... With>
 using Changed = Default::With<With...>;
 
-template <class Model, class... Args>
-std::vector<float> run(const TinyModel& tiny, Args&&... args) {
+template <class Model>
+std::vector<float> run(const TinyModel& tiny, typename Model::Parts parts = {}) {
   typename Model::Executor executor;
   const ModelOptions options{.n_ctx = 0, .chunk = 32, .logits_rows = 32, .log = {}};
-  Model model(tiny.document(), executor, options, std::forward<Args>(args)...);
+  Model model(tiny.document(), executor, options, std::move(parts));
   auto cache = model.make_cache();
   return feed(model, cache, random_ids(40, model.config().n_vocab), 32);
 }
@@ -83,8 +83,8 @@ TEST_CASE("each archetype alone computes the bits of the default policies") {
   CHECK(same_bits(expected, run<Changed<WithObserver<archetype::Observer>>>(tiny)));
   CHECK(same_bits(expected, run<Transformer<archetype::Arch, WithKvElement<format::F32>>>(tiny)));
   std::size_t blocks = 0;
-  CHECK(same_bits(expected,
-                  run<Changed<WithAllocator<archetype::Allocator>>>(tiny, archetype::Allocator(blocks))));
+  CHECK(same_bits(expected, run<Changed<WithAllocator<archetype::Allocator>>>(
+                                tiny, {.allocator = archetype::Allocator(blocks)})));
   CHECK(blocks == 0);
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("all archetypes together compute the bits of the default policies") {
                   WithEviction<archetype::Eviction>, WithObserver<archetype::Observer>>;
   const TinyModel tiny({.format = format::Id::F16});
   std::size_t blocks = 0;
-  CHECK(same_bits(run<Default>(tiny), run<Least>(tiny, archetype::Allocator(blocks))));
+  CHECK(same_bits(run<Default>(tiny), run<Least>(tiny, {.allocator = archetype::Allocator(blocks)})));
   CHECK(blocks == 0);
 }
 
@@ -132,15 +132,16 @@ TEST_CASE("an integer format of the user's own computes the bits of the format i
   CHECK(same_bits(run<Default>(tiny), run<Own>(tiny)));
 }
 
-TEST_CASE("the order of policies does not matter, and the last of an axis wins") {
-  using A = Transformer<arch::Llama, WithKv<kv::Contiguous<>>, WithKvElement<format::Q8_0>>;
-  using B = Transformer<arch::Llama, WithKvElement<format::F32>, WithKvElement<format::Q8_0>,
-                        WithKv<kv::Contiguous<>>>;
-  static_assert(std::is_same_v<A::Storage, B::Storage> && std::is_same_v<A::Elements, B::Elements>);
-  using C = A::With<WithKv<kv::Segmented<>>>;
-  static_assert(std::is_same_v<C::Storage, Default::Storage> && std::is_same_v<C::Elements, A::Elements>);
-  using D = A::With<WithAllocator<alloc::Counting>>;
-  static_assert(std::is_same_v<D::Storage, kv::Contiguous<alloc::Counting>> && D::dry && !A::dry);
-}
+// Equal choices are one type.
+using A = Transformer<arch::Llama, WithKv<kv::Contiguous<>>, WithKvElement<format::Q8_0>>;
+static_assert(
+    std::same_as<A, Transformer<arch::Llama, WithKvElement<format::Q8_0>, WithKv<kv::Contiguous<>>>>);
+static_assert(std::same_as<A, A::With<WithExecutor<exec::Inline>, WithKv<kv::Contiguous<alloc::Aligned>>>>);
+static_assert(std::same_as<A, A::With<WithKvElement<kv::Fixed<format::Q8_0>>, WithWeights<format::All>>>);
+static_assert(std::same_as<A::With<WithKv<kv::Segmented<>>, WithKvElement<format::F32>>, Default>);
+static_assert(std::same_as<Default::With<WithWeights<format::Q4_0>>,
+                           Default::With<WithWeights<TypeList<format::Q4_0>>>>);
+static_assert(
+    std::same_as<A::With<WithAllocator<alloc::Counting>>::Storage, kv::Contiguous<alloc::Counting>>);
 
 }  // namespace mica::test

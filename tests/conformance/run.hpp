@@ -42,7 +42,8 @@ class Run {
   [[nodiscard]] Model& model(const nlohmann::json& wanted) {
     const std::size_t n_ctx = wanted["n_ctx"];
     const ModelOptions options{.n_ctx = n_ctx, .chunk = 512, .logits_rows = n_ctx, .log = {}};
-    return models_.try_emplace(n_ctx, document_, executor_, options, typename Model::Allocator(), elements_)
+    return models_
+        .try_emplace(n_ctx, document_, executor_, options, typename Model::Parts{.elements = elements_})
         .first->second;
   }
   [[nodiscard]] const arch::Config& config() { return model(entry_["rows"][0]).config(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // expect: mica::Transformer: WithKv<...> needs a mica::KvStorage (kv/concept.hpp)
+// expect: capacity
 
 #include "mica/arch/llama.hpp"
 #include "mica/model/transformer.hpp"

@@ -39,7 +39,7 @@ std::vector<float> run(const Tiny& tiny, std::span<const TokenId> ids, const kv:
                        const Way& way) {
   exec::Team team(way.threads);
   Model model(tiny.document(), team, {.n_ctx = 700, .chunk = way.chunk, .logits_rows = way.chunk, .log = {}},
-              {}, elements);
+              {.elements = elements});
   auto cache = model.make_cache([&](auto allocator, std::span<const kv::LayerShape> layers, std::size_t n) {
     return typename Model::Storage(allocator, layers, n, way.storage);
   });
@@ -89,9 +89,9 @@ TEST_CASE("elements that age and are named as types are those chosen by name") {
   const ModelOptions options{.n_ctx = 700, .chunk = 64, .logits_rows = 64, .log = {}};
   const auto ids = random_ids(300, 67);
   using Types = kv::Aging<format::F16, format::KIVI2>;
-  Llama::With<WithKvElement<Types>> types(tiny.document(), executor, options, {}, Types(40));
-  Llama::With<WithKvElement<kv::AnyElements<>>> words(tiny.document(), executor, options, {},
-                                                      kv::AnyElements<>("kivi2", "kivi2", 40));
+  Llama::With<WithKvElement<Types>> types(tiny.document(), executor, options, {.elements = Types(40)});
+  Llama::With<WithKvElement<kv::AnyElements<>>> words(tiny.document(), executor, options,
+                                                      {.elements = kv::AnyElements<>("kivi2", "kivi2", 40)});
   auto a = types.make_cache();
   auto b = words.make_cache();
   CHECK(same_bits(feed(types, a, ids, 64), feed(words, b, ids, 64)));
@@ -103,7 +103,8 @@ TEST_CASE("a user's element ages, and is what others age into") {
   const ModelOptions options{.n_ctx = 700, .chunk = 64, .logits_rows = 64, .log = {}};
   const auto ids = random_ids(200, 67);
   const auto run_with = [&]<class E>(Type<E>, const E& elements) {
-    typename Llama::template With<WithKvElement<E>> model(tiny.document(), executor, options, {}, elements);
+    typename Llama::template With<WithKvElement<E>> model(tiny.document(), executor, options,
+                                                          {.elements = elements});
     auto cache = model.make_cache();
     return feed(model, cache, ids, 64);
   };
@@ -121,8 +122,8 @@ TEST_CASE("layers that see no more than the recent tokens keep one element, and 
   exec::Inline executor;
   const auto shapes = [&](std::size_t n_ctx, std::size_t recent) {
     using Model = Transformer<Windowed<100>, WithKvElement<kv::AnyElements<>>>;
-    Model model(tiny.document(), executor, {.n_ctx = n_ctx, .chunk = 32, .log = {}}, {},
-                kv::AnyElements<>("kivi2", "kivi2", recent));
+    Model model(tiny.document(), executor, {.n_ctx = n_ctx, .chunk = 32, .log = {}},
+                {.elements = kv::AnyElements<>("kivi2", "kivi2", recent)});
     return model.make_cache().layers;
   };
   // Three layers store keys: a window of 105, all tokens, a window of 137.
@@ -161,9 +162,9 @@ TEST_CASE("a rewind says how far back recent tokens reach, and what follows is w
   };
   const ModelOptions options{.n_ctx = 700, .chunk = 32, .logits_rows = 32, .log = {}};
   using Elements = kv::Aging<format::F16, format::KIVI2>;
-  check(Llama::With<WithKvElement<Elements>>(tiny.document(), executor, options, {}, Elements(40)));
-  check(Llama::With<WithKvElement<Elements>, WithKv<kv::Paged<>>>(tiny.document(), executor, options, {},
-                                                                  Elements(40)));
+  check(Llama::With<WithKvElement<Elements>>(tiny.document(), executor, options, {.elements = Elements(40)}));
+  check(Llama::With<WithKvElement<Elements>, WithKv<kv::Paged<>>>(tiny.document(), executor, options,
+                                                                  {.elements = Elements(40)}));
 }
 
 TEST_CASE("a session runs the tokens again that are old") {
@@ -171,7 +172,7 @@ TEST_CASE("a session runs the tokens again that are old") {
   exec::Inline executor;
   using Elements = kv::Aging<format::F16, format::KIVI4>;
   using Model = Llama::With<WithKvElement<Elements>>;
-  Model model(tiny.document(), executor, {.n_ctx = 700, .chunk = 32, .log = {}}, {}, Elements(40));
+  Model model(tiny.document(), executor, {.n_ctx = 700, .chunk = 32, .log = {}}, {.elements = Elements(40)});
   const auto ids = random_ids(300, 67), next = random_ids(3, 67, 5);
   goes_on_after_rewind(model, ids, 70, next);
 }
@@ -181,8 +182,8 @@ TEST_CASE("sequences that share pages age without knowing of each other") {
   exec::Inline executor;
   using Elements = kv::Aging<format::F16, format::KIVI2>;
   using Model = Llama::With<WithKvElement<Elements>, WithKv<kv::Paged<>>>;
-  Model model(tiny.document(), executor, {.n_ctx = 700, .chunk = 64, .logits_rows = 64, .log = {}}, {},
-              Elements(24));
+  Model model(tiny.document(), executor, {.n_ctx = 700, .chunk = 64, .logits_rows = 64, .log = {}},
+              {.elements = Elements(24)});
   const auto ids = random_ids(100, 67), other = random_ids(90, 67, 3);
   for (const std::size_t n : {15u, 16u, 40u, 70u, 99u}) {
     CAPTURE(n);
@@ -211,7 +212,8 @@ TEST_CASE("the plan of elements that age is what they take, and that is less tha
     {
       exec::Inline executor;
       Model model(tiny.document(), executor, {.n_ctx = 4000, .chunk = 64, .log = {}},
-                  A(ledger, budget::Account::weights), kv::AnyElements<>(element, element, 64));
+                  {.allocator = A(ledger, budget::Account::weights),
+                   .elements = kv::AnyElements<>(element, element, 64)});
       auto cache =
           model.make_cache([&](auto allocator, std::span<const kv::LayerShape> layers, std::size_t n) {
             return typename Model::Storage(allocator, layers, n, storage);

@@ -105,7 +105,7 @@ void check_reference(const kv::AnyEviction& policy, const reference::Rows& expec
                      std::span<const text::TokenId> ids) {
   exec::Inline executor;
   using Model = FamilyModel<arch::Llama>::With<WithEviction<kv::AnyEviction>>;
-  Model model(file.document(), executor, options, {}, {}, {}, policy);
+  Model model(file.document(), executor, options, {.eviction = policy});
   auto cache = model.make_cache();
   const std::vector<float> found = feed(model, cache, ids, 64);
   REQUIRE(found.size() == expected.size() * family_vocabulary);
@@ -130,8 +130,8 @@ std::vector<float> run(const TinyModel& tiny, std::span<const TokenId> ids, std:
                        std::size_t threads, std::string_view storage, const kv::AnyEviction& policy) {
   exec::Team team(threads);
   Forgetting<Family> model(tiny.document(), team,
-                           {.n_ctx = 2000, .chunk = chunk, .logits_rows = chunk, .log = {}}, {}, {}, {},
-                           policy);
+                           {.n_ctx = 2000, .chunk = chunk, .logits_rows = chunk, .log = {}},
+                           {.eviction = policy});
   auto cache = cache_of(model, storage);
   return feed(model, cache, ids, chunk);
 }
@@ -202,7 +202,7 @@ TEST_CASE("a storage that knows of no bounds gives the same answers") {
   const TinyModel tiny{Recipe{}};
   const auto ids = random_ids(500, 67);
   exec::Inline executor;
-  Whole model(tiny.document(), executor, options, {}, {}, {}, kv::HeavyHitters(256));
+  Whole model(tiny.document(), executor, options, {.eviction = kv::HeavyHitters(256)});
   auto cache = model.make_cache();
   CHECK(same_bits(feed(model, cache, ids, 64),
                   run<arch::Llama>(tiny, ids, 64, 1, "segmented", kv::HeavyHitters(256))));
@@ -223,8 +223,8 @@ TEST_CASE("sequences that share steps forget as they would alone") {
     CAPTURE(words);
     exec::Team team(2);
     Forgetting<arch::Llama> model(tiny.document(), team,
-                                  {.n_ctx = 600, .chunk = 400, .logits_rows = 400, .log = {}}, {}, {}, {},
-                                  kv::AnyEviction(words));
+                                  {.n_ctx = 600, .chunk = 400, .logits_rows = 400, .log = {}},
+                                  {.eviction = kv::AnyEviction(words)});
     for (const auto& sizes : std::vector<std::vector<std::size_t>>{{1}, {50, 1, 70}, {1, 130}}) {
       const auto together = feed_together(model, texts, sizes);
       for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -243,7 +243,7 @@ TEST_CASE(
   for (const char* const words : {"sinks:256", "heavy:256"}) {
     CAPTURE(words);
     exec::Team team(1);
-    Forgetting<arch::Llama> model(tiny.document(), team, options, {}, {}, {}, kv::AnyEviction(words));
+    Forgetting<arch::Llama> model(tiny.document(), team, options, {.eviction = kv::AnyEviction(words)});
     const bool watches = kv::AnyEviction(words).watches();
     for (const char* const storage : {"segmented", "contiguous", "paged"}) {
       for (const std::size_t had : {200u, 256u, 257u, 330u, 500u}) {
@@ -271,7 +271,7 @@ TEST_CASE("a session goes on after a rewind to what was forgotten") {
   const TinyModel tiny{Recipe{}};
   exec::Team team(1);
   using Model = Forgetting<arch::Llama>;
-  Model model(tiny.document(), team, options, {}, {}, {}, kv::HeavyHitters(256));
+  Model model(tiny.document(), team, options, {.eviction = kv::HeavyHitters(256)});
   const auto ids = random_ids(700, 67), next = random_ids(90, 67, 5);
   goes_on_after_rewind(model, ids, 333, next);
 }
@@ -293,8 +293,8 @@ TEST_CASE("a saved session goes on as it would have, whatever it had forgotten")
         CAPTURE(saver);
         CAPTURE(opener);
         CAPTURE(tokens);
-        Model from(tiny.document(), team, options, {}, {}, {}, kv::AnyEviction(saver));
-        Model to(tiny.document(), team, options, {}, {}, {}, kv::AnyEviction(opener));
+        Model from(tiny.document(), team, options, {.eviction = kv::AnyEviction(saver)});
+        Model to(tiny.document(), team, options, {.eviction = kv::AnyEviction(opener)});
         Session<Model> session(from), fresh(to);
         REQUIRE(session.feed(std::span(ids).first(tokens)) == model::StepStatus::ok);
         session.save(folder.path("session"));
@@ -312,7 +312,7 @@ TEST_CASE("a sequence takes over what another one has read until that forgets so
   exec::Team team(1);
   for (const char* const words : {"sinks:256", "heavy:256"}) {
     CAPTURE(words);
-    Forgetting<arch::Llama> model(tiny.document(), team, options, {}, {}, {}, kv::AnyEviction(words));
+    Forgetting<arch::Llama> model(tiny.document(), team, options, {.eviction = kv::AnyEviction(words)});
     for (const std::size_t had : {150u, 256u, 257u}) {
       for (const std::size_t count : {1u, 64u, 100u, 150u}) {
         CAPTURE(had);
@@ -346,10 +346,11 @@ TEST_CASE("an endless text stays within the memory of what is kept, as planned")
       CAPTURE(words);
       CAPTURE(storage);
       budget::Ledger ledger, planned;
-      Booked model(tiny.document(), team, many, A(ledger, budget::Account::weights), {}, {},
-                   kv::AnyEviction(words));
-      Dry plan(tiny.document(), team, many, alloc::Counting(planned, budget::Account::weights), {}, {},
-               kv::AnyEviction(words));
+      Booked model(tiny.document(), team, many,
+                   {.allocator = A(ledger, budget::Account::weights), .eviction = kv::AnyEviction(words)});
+      Dry plan(tiny.document(), team, many,
+               {.allocator = alloc::Counting(planned, budget::Account::weights),
+                .eviction = kv::AnyEviction(words)});
       auto cache = cache_of(model, storage);
       auto dry = cache_of(plan, storage);
       std::uint64_t at_keep = 0;
@@ -381,7 +382,7 @@ TEST_CASE("a recurrent state is not touched, and goes back with what is forgotte
     std::vector<float> first;
     for (const std::size_t chunk : {64u, 1u, 100u}) {
       Model model(tiny.document(), executor, {.n_ctx = 500, .chunk = chunk, .logits_rows = chunk, .log = {}},
-                  {}, {}, {}, kv::AnyEviction(words));
+                  {.eviction = kv::AnyEviction(words)});
       auto cache = model.make_cache(), fresh = model.make_cache();
       const auto logits = feed(model, cache, ids, chunk);
       if (first.empty()) first = logits;

@@ -43,7 +43,7 @@ budget::Accounts peaks(const TinyHybrid& tiny, std::size_t checkpoints) {
     exec::Inline executor;
     Model model(tiny.document(), executor,
                 {.n_ctx = 300, .chunk = 40, .logits_rows = 2, .checkpoints = checkpoints, .log = {}},
-                A(ledger, budget::Account::weights));
+                {.allocator = A(ledger, budget::Account::weights)});
     auto cache = model.make_cache();
     const auto ids = random_ids(40, tiny.recipe().n_vocab);
     for (int i = 0; i < 2; ++i) REQUIRE(model.step(cache, ids) == model::StepStatus::ok);

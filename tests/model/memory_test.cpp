@@ -33,7 +33,7 @@ budget::Accounts peaks(const TinyModel& tiny) {
   {
     typename Model::Executor executor(3);
     Model model(tiny.document(), executor, {.n_ctx = 2000, .chunk = 40, .logits_rows = 5, .log = {}},
-                A(ledger, budget::Account::weights));
+                {.allocator = A(ledger, budget::Account::weights)});
     auto cache = model.make_cache();
     const auto ids = random_ids(40, model.config().n_vocab);
     for (int i = 0; i < 8; ++i) REQUIRE(model.step(cache, ids) == model::StepStatus::ok);
@@ -96,7 +96,7 @@ bool survives(const TinyModel& tiny, Meter& meter) {
   exec::Inline executor;
   try {
     Model model(tiny.document(), executor, {.n_ctx = 700, .chunk = 100, .logits_rows = 1, .log = {}},
-                Refusing(meter));
+                {.allocator = Refusing(meter)});
     auto cache = model.make_cache();
     const auto ids = random_ids(100, 67);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -156,18 +156,21 @@ TEST_CASE("a ledger that is too small refuses the model by name and keeps nothin
   using Budgeted = Plain::With<WithAllocator<Booked>>;
   budget::Ledger open;
   const std::uint64_t needed = [&] {
-    const Budgeted model(tiny.document(), executor, {.chunk = 16}, Booked(open, budget::Account::weights));
+    const Budgeted model(tiny.document(), executor, {.chunk = 16},
+                         {.allocator = Booked(open, budget::Account::weights)});
     return open.used();
   }();
   for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{1000}, needed / 2, needed - 1}) {
     CAPTURE(limit);
     budget::Ledger ledger(limit);
-    CHECK_THROWS_AS(
-        Budgeted(tiny.document(), executor, {.chunk = 16}, Booked(ledger, budget::Account::weights)), Error);
+    CHECK_THROWS_AS(Budgeted(tiny.document(), executor, {.chunk = 16},
+                             {.allocator = Booked(ledger, budget::Account::weights)}),
+                    Error);
     CHECK(ledger.used() == 0);
   }
   budget::Ledger enough(needed);
-  CHECK_NOTHROW(Budgeted(tiny.document(), executor, {.chunk = 16}, Booked(enough, budget::Account::weights)));
+  CHECK_NOTHROW(Budgeted(tiny.document(), executor, {.chunk = 16},
+                         {.allocator = Booked(enough, budget::Account::weights)}));
 }
 
 }  // namespace mica::test

@@ -99,7 +99,7 @@ TEST_CASE("a part that the budget refuses is named, and what the others had rese
   std::uint64_t one = 0;  // what a sequence of two tokens takes
   {
     Budgeted model(tiny.document(), executor, small,
-                   alloc::Budgeted<alloc::Aligned>(probe, budget::Account::weights));
+                   {.allocator = alloc::Budgeted<alloc::Aligned>(probe, budget::Account::weights)});
     auto cache = model.make_cache();
     const auto before = probe.used();
     REQUIRE(model.step(cache, ids) == StepStatus::ok);
@@ -107,7 +107,7 @@ TEST_CASE("a part that the budget refuses is named, and what the others had rese
   }
   budget::Ledger ledger(probe.peak() + one);
   Budgeted model(tiny.document(), executor, small,
-                 alloc::Budgeted<alloc::Aligned>(ledger, budget::Account::weights));
+                 {.allocator = alloc::Budgeted<alloc::Aligned>(ledger, budget::Account::weights)});
   auto a = model.make_cache(), b = model.make_cache(), c = model.make_cache();
   REQUIRE(model.step(a, ids) == StepStatus::ok);
   const auto held = ledger.used();

@@ -34,7 +34,7 @@ TEST_CASE("64 sessions with a common prefix of 1,024 tokens hold it once") {
   exec::Inline executor;
   budget::Ledger ledger;
   Paged model(tiny.document(), executor, {.n_ctx = 1400, .chunk = 64, .logits_rows = 1, .log = {}},
-              A(ledger, budget::Account::weights));
+              {.allocator = A(ledger, budget::Account::weights)});
   const auto prefix = random_ids(1024, 67);
   Session<Paged> first(model);
   REQUIRE(first.feed(prefix) == model::StepStatus::ok);
@@ -70,7 +70,7 @@ TEST_CASE(
   exec::Inline executor;
   budget::Ledger ledger;
   Paged model(tiny.document(), executor, {.n_ctx = 700, .chunk = 32, .logits_rows = 32, .log = {}},
-              A(ledger, budget::Account::weights));
+              {.allocator = A(ledger, budget::Account::weights)});
   const auto ids = random_ids(100, 67), other = random_ids(60, 67, 3);
   for (const std::size_t n : {1u, 15u, 16u, 17u, 64u, 99u}) {
     CAPTURE(n);
@@ -140,7 +140,7 @@ TEST_CASE("who was left longest ago gives memory back first, and goes on as if n
   exec::Inline executor;
   budget::Ledger ledger;
   Paged model(tiny.document(), executor, {.n_ctx = 700, .chunk = 32, .logits_rows = 1, .log = {}},
-              A(ledger, budget::Account::weights));
+              {.allocator = A(ledger, budget::Account::weights)});
   Session<Paged> a(model), b(model), kept(model);
   const auto ids = random_ids(50, 67);
   for (auto* session : {&a, &b, &kept}) REQUIRE(session->feed(ids) == model::StepStatus::ok);

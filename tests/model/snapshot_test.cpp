@@ -370,7 +370,8 @@ TEST_CASE("without memory for the tiles nothing is lost, and a second try finds 
   budget::Ledger ledger;
   auto model = AnyModel::of<T>(
       [&] {
-        return T(saved.tiny.document(), saved.team, {.n_ctx = 700}, A(ledger, budget::Account::weights));
+        return T(saved.tiny.document(), saved.team, {.n_ctx = 700},
+                 {.allocator = A(ledger, budget::Account::weights)});
       },
       [](const T& t) { return t.make_cache(); });
   auto opened = Session<AnyModel>::open(model, saved.path);

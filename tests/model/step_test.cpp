@@ -78,14 +78,14 @@ TEST_CASE("a step that the budget refuses changes nothing, and another may follo
   std::uint64_t model_bytes = 0, tile_bytes = 0;
   {
     Budgeted model(tiny.document(), executor, {.n_ctx = 700, .chunk = 8, .logits_rows = 8, .log = {}},
-                   alloc::Budgeted<alloc::Aligned>(probe, budget::Account::weights));
+                   {.allocator = alloc::Budgeted<alloc::Aligned>(probe, budget::Account::weights)});
     model_bytes = probe.used();
     tile_bytes = model.kv_bytes_per_tile();
   }
   CHECK(probe.used() == 0);
   budget::Ledger ledger(model_bytes + 16 * tile_bytes);  // room for 256 tokens
   Budgeted model(tiny.document(), executor, {.n_ctx = 700, .chunk = 8, .logits_rows = 8, .log = {}},
-                 alloc::Budgeted<alloc::Aligned>(ledger, budget::Account::weights));
+                 {.allocator = alloc::Budgeted<alloc::Aligned>(ledger, budget::Account::weights)});
   auto cache = model.make_cache();
   const auto ids = random_ids(256, 67);
   static_cast<void>(feed(model, cache, ids, 8));
@@ -104,10 +104,10 @@ TEST_CASE("a group that cannot be read ends the step, the cache is as before, an
     exec::Inline executor;
     Desk desk;
     using Model = Plain::With<WithPager<Failing>>;
-    Model model(tiny.document(), executor, options, {}, {},
-                [&](const paging::Table& table, alloc::Huge a, LogSink log) {
+    Model model(tiny.document(), executor, options,
+                {.pager = [&](const paging::Table& table, alloc::Huge a, LogSink log) {
                   return Failing(table, a, log, &desk);
-                });
+                }});
     auto cache = model.make_cache(), fresh = model.make_cache();
     const auto ids = random_ids(10, 67), next = random_ids(5, 67, 2);
     static_cast<void>(feed(model, cache, ids, 32));

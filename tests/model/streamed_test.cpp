@@ -34,9 +34,9 @@ void compare(std::span<const std::byte> bytes) {
   using Paged = typename Model::template With<WithPager<paging::AnyPager<>>, WithExecutor<exec::Team>>;
   const ModelOptions options{.n_ctx = 200, .chunk = 32, .logits_rows = 32, .log = {}};
   const auto open = [&](const gguf::Document& from, std::string_view pager, std::uint64_t room) {
-    return Paged(from, team, options, {}, {}, [&](const paging::Table& table, auto allocator, LogSink log) {
-      return paging::AnyPager<>(table, allocator, log, pager, room);
-    });
+    return Paged(from, team, options, {.pager = [&](const paging::Table& table, auto allocator, LogSink log) {
+                   return paging::AnyPager<>(table, allocator, log, pager, room);
+                 }});
   };
   const auto ids = random_ids(77, 67);
   Paged whole = open(document, "mapped", 0);
@@ -135,7 +135,7 @@ TEST_CASE("steps become shorter and longer again, with the scratch that they nee
   using A = alloc::Budgeted<alloc::Huge>;
   using Model = Transformer<arch::Llama, WithWeights<format::F32>, WithAllocator<A>>;
   Model model(document, executor, {.n_ctx = 200, .chunk = 64, .logits_rows = 64, .log = {}},
-              A(ledger, budget::Account::weights));
+              {.allocator = A(ledger, budget::Account::weights)});
   const auto ids = random_ids(77, 67);
   auto cache = model.make_cache();
   const auto expected = feed(model, cache, ids, 64);

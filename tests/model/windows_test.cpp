@@ -83,7 +83,7 @@ TEST_CASE("the bytes of a cache are those of its windows and of the layers witho
   const auto used = [&](auto type, std::size_t tokens) {
     budget::Ledger ledger;
     typename decltype(type)::type model(tiny.document(), executor, small,
-                                        A(ledger, budget::Account::weights));
+                                        {.allocator = A(ledger, budget::Account::weights)});
     auto cache = model.make_cache();
     static_cast<void>(feed(model, cache, random_ids(tokens, four_layers.n_vocab), 32));
     return ledger.used(budget::Account::kv);

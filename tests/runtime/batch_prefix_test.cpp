@@ -57,7 +57,7 @@ TEST_CASE("a batch computes a common prefix once, and every answer is the one th
   const TinyModel tiny = talking_dense();
   exec::Inline executor;
   budget::Ledger ledger;
-  Model model(tiny.document(), executor, options, A(ledger, budget::Account::weights));
+  Model model(tiny.document(), executor, options, {.allocator = A(ledger, budget::Account::weights)});
   const std::vector<std::size_t> commons = {200, 200, 200, 150, 7, 0, 200, 201};
   std::vector<std::vector<TokenId>> prompts, expected;
   for (std::size_t i = 0; i < commons.size(); ++i) prompts.push_back(prompt(commons[i], 9 + i, 50 + i));
@@ -107,11 +107,11 @@ TEST_CASE("a batch takes memory from sessions that nobody feeds before anybody g
   const auto ids = prompt(0, 100, 5);
   std::vector<TokenId> expected;
   {
-    Model model(tiny.document(), executor, options, A(probe, budget::Account::weights));
+    Model model(tiny.document(), executor, options, {.allocator = A(probe, budget::Account::weights)});
     expected = alone(model, ids);
   }
   budget::Ledger ledger(probe.peak() + probe.peak(budget::Account::kv) / 2);  // one and a half
-  Model model(tiny.document(), executor, options, A(ledger, budget::Account::weights));
+  Model model(tiny.document(), executor, options, {.allocator = A(ledger, budget::Account::weights)});
   for (const bool takes : {true, false}) {
     CAPTURE(takes);
     Guest before(model), guest(model);

@@ -199,7 +199,7 @@ TEST_CASE("a sequence without memory or room ends, and the others have their ans
   std::uint64_t one = 0;
   {
     Budgeted model(tiny.document(), executor, options,
-                   alloc::Budgeted<alloc::Aligned>(probe, budget::Account::weights));
+                   {.allocator = alloc::Budgeted<alloc::Aligned>(probe, budget::Account::weights)});
     auto cache = model.make_cache();
     const auto before = probe.used();
     REQUIRE(model.step(cache, random_ids(2, 250)) == model::StepStatus::ok);
@@ -207,7 +207,7 @@ TEST_CASE("a sequence without memory or room ends, and the others have their ans
   }
   budget::Ledger ledger(probe.peak() + one);  // room for two sequences
   Budgeted model(tiny.document(), executor, options,
-                 alloc::Budgeted<alloc::Aligned>(ledger, budget::Account::weights));
+                 {.allocator = alloc::Budgeted<alloc::Aligned>(ledger, budget::Account::weights)});
   const auto all = requests();
   std::vector<Answer> expected;
   for (const Request& request : all) expected.push_back(alone(model, request));

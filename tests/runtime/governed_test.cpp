@@ -53,7 +53,7 @@ TEST_CASE("a governed model gives way step by step, writes the same, and has eve
   const auto make = [](const paging::Table& table, alloc::Huge allocator, LogSink log) {
     return paging::Streamed<>(table, allocator, log, 1u << 30);
   };
-  Model model(document, executor, {.n_ctx = 600, .chunk = 256, .log = {}}, {}, {}, make);
+  Model model(document, executor, {.n_ctx = 600, .chunk = 256, .log = {}}, {.pager = make});
   const auto whole = model.weight_room();
   const auto ids = random_ids(400, 67);
   Session plain(model), session(model);

@@ -81,7 +81,7 @@ TEST_CASE("memory is taken from who was left longest ago, who goes on without ru
   exec::Inline executor;
   budget::Ledger ledger;
   using Model = Transformer<arch::Llama, WithKv<Pages>, WithAllocator<A>>;
-  Model model(tiny.document(), executor, options, A(ledger, budget::Account::weights));
+  Model model(tiny.document(), executor, options, {.allocator = A(ledger, budget::Account::weights)});
   Session<Model> a(model), b(model), kept(model);
   const auto ids = random_ids(160, 67);
   for (auto* session : {&a, &b, &kept}) REQUIRE(session->feed(ids) == ok);

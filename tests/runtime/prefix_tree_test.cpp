@@ -233,7 +233,7 @@ TEST_CASE("64 answers of a batch, few at a time, read a common beginning once an
   exec::Inline executor;
   budget::Ledger ledger;
   Llama model(tiny.document(), executor, {.n_ctx = 1400, .chunk = 64, .logits_rows = 64, .log = {}},
-              A(ledger, budget::Account::weights));
+              {.allocator = A(ledger, budget::Account::weights)});
   PrefixTree<Llama> tree(model);
   std::size_t tails = 0, expected_rows = 1024, page = 0;
   Rows rows;
@@ -272,7 +272,7 @@ TEST_CASE("a batch on a tree gives every answer as alone, and asks it for memory
   std::vector<std::vector<TokenId>> prompts, expected;
   for (std::size_t i = 0; i < 12; ++i) prompts.push_back(prompt(i % 4 * 50, 100, i));
   {
-    Llama model(tiny.document(), executor, options, A(probe, budget::Account::weights));
+    Llama model(tiny.document(), executor, options, {.allocator = A(probe, budget::Account::weights)});
     for (const auto& ids : prompts) {
       Guest guest(model);
       expected.push_back(generate(guest.session, tokenizer, guest.sampler, ids, how, [](std::string_view) {
@@ -281,7 +281,7 @@ TEST_CASE("a batch on a tree gives every answer as alone, and asks it for memory
     }
   }
   budget::Ledger ledger(probe.peak() + 2 * probe.peak(budget::Account::kv));
-  Llama model(tiny.document(), executor, options, A(ledger, budget::Account::weights));
+  Llama model(tiny.document(), executor, options, {.allocator = A(ledger, budget::Account::weights)});
   for (const bool asks : {true, false}) {
     CAPTURE(asks);
     PrefixTree<Llama> tree(model);

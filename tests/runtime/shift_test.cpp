@@ -107,8 +107,8 @@ TEST_CASE("drafts never make a model forget what they would have to give back") 
   const TinyModel tiny({.n_vocab = 258});
   exec::Inline executor;
   using Model = Transformer<arch::Llama, WithEviction<kv::SinksAndWindow>>;
-  Model model(tiny.document(), executor, {.n_ctx = 600, .chunk = 64, .logits_rows = 9, .log = {}}, {}, {}, {},
-              kv::SinksAndWindow(192));
+  Model model(tiny.document(), executor, {.n_ctx = 600, .chunk = 64, .logits_rows = 9, .log = {}},
+              {.eviction = kv::SinksAndWindow(192)});
   const auto prompt = random_ids(150, 258);
   GenerateOptions options{.max_tokens = 300, .stop_at_end = false};
   const auto silent = [](std::string_view) { return true; };

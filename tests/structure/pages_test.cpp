@@ -111,8 +111,8 @@ std::vector<Axis> axes() {
     if (line == "struct DefaultPolicies {") in_defaults = true;
     if (line == "};") in_defaults = false;
     if (in_defaults && line.find(" = ") != line.npos) defaults.push_back(between(line, " = ", ";"));
-    const std::string with = between(line, "struct With", " : detail::PolicyTag");
-    if (!line.starts_with("struct With") || line.find('<') != line.npos) continue;
+    const std::string with = between(line, "struct With", " : detail::PolicyOf<");
+    if (!line.starts_with("struct With")) continue;
     REQUIRE(out.size() < defaults.size());
     out.push_back({"With" + with, defaults[out.size()]});
   }

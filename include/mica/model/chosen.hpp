@@ -34,13 +34,14 @@ template <class T>
                             ModelOptions options, typename T::Allocator allocator, const Choice& choice) {
   T::Storage::check_name(choice.kv);
   options.fast8 = wants_fast8(choice);
-  return T(
-      document, executor, options, allocator,
-      kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v, choice.cache_recent),
-      [&](const paging::Table& table, typename T::Allocator a, LogSink log) {
-        return typename T::Pager(table, a, log, choice.weights, choice.weights_bytes);
-      },
-      kv::AnyEviction(choice.evict));
+  const auto pager = [&](const paging::Table& table, typename T::Allocator a, LogSink log) {
+    return typename T::Pager(table, a, log, choice.weights, choice.weights_bytes);
+  };
+  return T(document, executor, options,
+           {.allocator = allocator,
+            .elements = kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v, choice.cache_recent),
+            .pager = pager,
+            .eviction = kv::AnyEviction(choice.evict)});
 }
 
 /// Makes its cache.

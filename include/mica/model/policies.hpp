@@ -6,144 +6,274 @@
 //                                     mica::WithKv<mica::kv::Contiguous<>>,
 //                                     mica::WithKvElement<mica::format::Q8_0>>;
 //
-// A new axis is: an alias in DefaultPolicies, a With..., one assert in BasicTransformer, a page in docs/policies.
+// Two lists with the same choices, in any order, are the same type. A new axis is: an alias in DefaultPolicies, a tag, a With..., a
+// place in PolicySet, one assert in PolicyChecks, a page in docs/policies.
 #pragma once
 
+#include "mica/alloc/concept.hpp"
 #include "mica/alloc/huge.hpp"
+#include "mica/arch/concept.hpp"
+#include "mica/base/type_list.hpp"
+#include "mica/exec/concept.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/format/lists.hpp"
+#include "mica/kernel/concept.hpp"
 #include "mica/kernel/highway.hpp"
+#include "mica/kv/concept.hpp"
+#include "mica/kv/elements.hpp"
 #include "mica/kv/eviction.hpp"
 #include "mica/kv/segmented.hpp"
 #include "mica/model/observer.hpp"
+#include "mica/paging/concept.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/tensor/any_matrix.hpp"
 
+#include <type_traits>
+
 namespace mica {
 
-/// What a Transformer is made of unless somebody says otherwise.
+/// What a Transformer is made of where no policy is named.
 struct DefaultPolicies {
   using Weights = format::All;         // the formats that its weights may have
-  using KvElement = format::F16;       // how keys and values are kept
+  using KvElement = format::F16;       // how keys and values are encoded
   using KvStorage = kv::Segmented<>;   // where they lie
-  using Eviction = kv::KeepAll;        // which of them a full cache forgets
+  using Eviction = kv::KeepAll;        // which of them a full cache evicts
   using Allocator = alloc::Huge;       // where bytes come from
   using Pager = paging::Mapped<>;      // how weights come into memory
-  using Kernels = kernel::Highway;     // who computes
+  using Kernels = kernel::Highway;     // what computes
   using Executor = exec::Inline;       // on which threads
-  using Observer = model::Unobserved;  // who looks on
+  using Observer = model::Unobserved;  // what sees the inputs of products
 };
 
+/// The axes, as tags.
+namespace axis {
+struct Weights;
+struct KvElement;
+struct KvStorage;
+struct Eviction;
+struct Allocator;
+struct Pager;
+struct Kernels;
+struct Executor;
+struct Observer;
+}  // namespace axis
+
 namespace detail {
-/// Marks the types that may follow the family in a Transformer's argument list.
-struct PolicyTag {};
+
+/// What every With... is: an axis, and the type that it gets.
+template <class AxisTag, class T>
+struct PolicyOf {
+  using Axis = AxisTag;
+  using Type = T;
+};
+
+template <class List>
+struct FormatListOf {
+  using type = List;
+};
+template <WeightFormat F>
+struct FormatListOf<F> {
+  using type = TypeList<F>;
+};
+
 }  // namespace detail
 
 /// The formats that weights may have: one format, or a TypeList of them.
 template <class List>
-struct WithWeights : detail::PolicyTag {
-  template <class Base>
-  struct Apply : Base {
-    using Weights = List;
-  };
-};
-
-template <WeightFormat F>
-struct WithWeights<F> : detail::PolicyTag {
-  template <class Base>
-  struct Apply : Base {
-    using Weights = TypeList<F>;
-  };
-};
-
+struct WithWeights : detail::PolicyOf<axis::Weights, typename detail::FormatListOf<List>::type> {};
 /// One element for keys and values, or kv::Fixed<Key, Value>, or kv::AnyElements<>.
 template <class E>
-struct WithKvElement : detail::PolicyTag {
-  template <class Base>
-  struct Apply : Base {
-    using KvElement = E;
-  };
-};
-
+struct WithKvElement : detail::PolicyOf<axis::KvElement, E> {};
 template <class S>
-struct WithKv : detail::PolicyTag {
-  template <class Base>
-  struct Apply : Base {
-    using KvStorage = S;
-  };
-};
-
+struct WithKv : detail::PolicyOf<axis::KvStorage, S> {};
 template <class E>
-struct WithEviction : detail::PolicyTag {
-  template <class Base>
-  struct Apply : Base {
-    using Eviction = E;
-  };
-};
-
+struct WithEviction : detail::PolicyOf<axis::Eviction, E> {};
 template <class A>
-struct WithAllocator : detail::PolicyTag {
-  template <class Base>
-  struct Apply : Base {
-    using Allocator = A;
-  };
-};
-
+struct WithAllocator : detail::PolicyOf<axis::Allocator, A> {};
 template <class P>
-struct WithPager : detail::PolicyTag {
-  template <class Base>
-  struct Apply : Base {
-    using Pager = P;
-  };
-};
-
+struct WithPager : detail::PolicyOf<axis::Pager, P> {};
 template <class K>
-struct WithKernels : detail::PolicyTag {
-  template <class Base>
-  struct Apply : Base {
-    using Kernels = K;
-  };
-};
-
+struct WithKernels : detail::PolicyOf<axis::Kernels, K> {};
 template <class X>
-struct WithExecutor : detail::PolicyTag {
-  template <class Base>
-  struct Apply : Base {
-    using Executor = X;
-  };
-};
-
+struct WithExecutor : detail::PolicyOf<axis::Executor, X> {};
 template <class O>
-struct WithObserver : detail::PolicyTag {
-  template <class Base>
-  struct Apply : Base {
-    using Observer = O;
-  };
+struct WithObserver : detail::PolicyOf<axis::Observer, O> {};
+
+/// The policies of a Transformer, one place for each axis: equal choices are one type, in whatever order they were made. Written
+/// by Transformer<Family, With...>, not by hand. Storage and pager are those over the allocator.
+template <class WeightsList, class KvElementType, class KvStorageType, class EvictionType,
+          class AllocatorType, class PagerType, class KernelsType, class ExecutorType, class ObserverType>
+struct PolicySet {
+  using Weights = WeightsList;
+  using KvElement = KvElementType;
+  using KvStorage = KvStorageType;
+  using Eviction = EvictionType;
+  using Allocator = AllocatorType;
+  using Pager = PagerType;
+  using Kernels = KernelsType;
+  using Executor = ExecutorType;
+  using Observer = ObserverType;
 };
 
 namespace detail {
 
 template <class T>
-inline constexpr bool is_policy = std::is_base_of_v<PolicyTag, T>;
-
-/// The defaults, changed by each policy in turn; a later one wins.
-template <class Set, class... With>
-struct ApplyPolicies {
-  using type = Set;
-};
-template <class Set, class First, class... Rest>
-requires is_policy<First>
-struct ApplyPolicies<Set, First, Rest...> : ApplyPolicies<typename First::template Apply<Set>, Rest...> {
+concept Policy = requires {
+  typename T::Axis;
+  requires std::is_base_of_v<PolicyOf<typename T::Axis, typename T::Type>, T>;
 };
 
-/// A format that products can be computed with: an integer one must come apart.
+template <class AxisTag, class T>
+inline constexpr bool changes = false;
+template <class AxisTag, Policy T>
+inline constexpr bool changes<AxisTag, T> = std::is_same_v<typename T::Axis, AxisTag>;
+
+/// The type that the policies name for an axis, or the default.
+template <class AxisTag, class Default, class... With>
+struct ChosenType {
+  using type = Default;
+};
+template <class AxisTag, class Default, class First, class... Rest>
+struct ChosenType<AxisTag, Default, First, Rest...> : ChosenType<AxisTag, Default, Rest...> {};
+template <class AxisTag, class Default, class First, class... Rest>
+requires changes<AxisTag, First>
+struct ChosenType<AxisTag, Default, First, Rest...> {
+  using type = typename First::Type;
+};
+
+template <class AxisTag, class... With>
+inline constexpr int times_named = (changes<AxisTag, With> + ... + 0);
+template <class... With>
+concept EachAxisOnce = ((times_named<typename With::Axis, With...> == 1) && ...);
+
+/// A policy over the allocator of the model; as it is where that cannot be, which PolicyChecks then says.
+template <class P, class A>
+struct Rebound {
+  using type = P;
+};
+template <class P, class A>
+requires requires { typename P::template Rebind<A>; }
+struct Rebound<P, A> {
+  using type = typename P::template Rebind<A>;
+};
+
+/// The policies of Base, changed by those that are named.
+template <class Base, class... With>
+struct ChangedPolicies {
+  template <class AxisTag, class Default>
+  using Chosen = typename ChosenType<AxisTag, Default, With...>::type;
+  using Allocator = Chosen<axis::Allocator, typename Base::Allocator>;
+  using type = PolicySet<Chosen<axis::Weights, typename Base::Weights>,
+                         kv::ElementsOf<Chosen<axis::KvElement, typename Base::KvElement>>,
+                         typename Rebound<Chosen<axis::KvStorage, typename Base::KvStorage>, Allocator>::type,
+                         Chosen<axis::Eviction, typename Base::Eviction>, Allocator,
+                         typename Rebound<Chosen<axis::Pager, typename Base::Pager>, Allocator>::type,
+                         Chosen<axis::Kernels, typename Base::Kernels>,
+                         Chosen<axis::Executor, typename Base::Executor>,
+                         Chosen<axis::Observer, typename Base::Observer>>;
+};
+
+/// A format that products can be computed with: an integer one must be unpackable into codes.
 template <class F>
 concept ComputableFormat = WeightFormat<F> &&(F::arithmetic == format::Arithmetic::real || IntegerFormat<F>);
 
 template <class List>
-inline constexpr bool are_formats = false;
-template <class... F>
-inline constexpr bool are_formats<TypeList<F...>> = (ComputableFormat<F> && ...);
+struct AreFormats : std::false_type {};
+template <ComputableFormat... F>
+struct AreFormats<TypeList<F...>> : std::true_type {};
+template <class List>
+concept Formats = AreFormats<List>::value;
+
+// One sentence for each axis whose policy does not satisfy its concept; the compiler adds the member that is missing.
+template <class Family>
+struct CheckFamily {
+  static_assert(
+      Arch<Family>,
+      "mica::Transformer: the first argument must be a family such as mica::arch::Llama (arch/concept.hpp)");
+};
+template <class List>
+struct CheckWeights {
+  static_assert(
+      Formats<List>,
+      "mica::Transformer: WithWeights<...> needs formats: one mica::WeightFormat or a mica::TypeList of "
+      "them; those with integer arithmetic must be a mica::IntegerFormat (format/concept.hpp)");
+};
+template <class E>
+struct CheckElement {
+  static_assert(KvElements<E>,
+                "mica::Transformer: WithKvElement<...> needs a mica::KvElement (format/concept.hpp)");
+};
+template <class E>
+struct CheckEviction {
+  static_assert(Eviction<E>, "mica::Transformer: WithEviction<...> needs a mica::Eviction (kv/eviction.hpp)");
+};
+template <class K>
+struct CheckKernels {
+  static_assert(Kernels<K>, "mica::Transformer: WithKernels<...> needs mica::Kernels (kernel/concept.hpp)");
+};
+template <class X>
+struct CheckExecutor {
+  static_assert(Executor<X>,
+                "mica::Transformer: WithExecutor<...> needs a mica::Executor (exec/concept.hpp)");
+};
+template <class O>
+struct CheckObserver {
+  static_assert(Observer<O>,
+                "mica::Transformer: WithObserver<...> needs a mica::Observer (model/observer.hpp)");
+};
+template <class A>
+struct CheckAllocator {
+  static_assert(Allocator<A>,
+                "mica::Transformer: WithAllocator<...> needs a mica::Allocator (alloc/concept.hpp)");
+};
+// Storage and pager are not checked over an allocator that is none.
+template <class S, class A>
+struct CheckStorage {
+  static_assert(KvStorageFor<S, A>,
+                "mica::Transformer: WithKv<...> needs a mica::KvStorage (kv/concept.hpp)");
+};
+template <class P, class A>
+struct CheckPager {
+  static_assert(PagerFor<P, A>, "mica::Transformer: WithPager<...> needs a mica::Pager (paging/concept.hpp)");
+};
+template <class S, class A>
+requires(!Allocator<A>) struct CheckStorage<S, A> {
+};
+template <class P, class A>
+requires(!Allocator<A>) struct CheckPager<P, A> {
+};
+
+template <class P>
+struct CheckEach : CheckWeights<typename P::Weights>,
+                   CheckElement<typename P::KvElement>,
+                   CheckStorage<typename P::KvStorage, typename P::Allocator>,
+                   CheckEviction<typename P::Eviction>,
+                   CheckAllocator<typename P::Allocator>,
+                   CheckPager<typename P::Pager, typename P::Allocator>,
+                   CheckKernels<typename P::Kernels>,
+                   CheckExecutor<typename P::Executor>,
+                   CheckObserver<typename P::Observer> {};
+
+/// Instantiated for a list of policies that cannot be composed, to say why.
+template <class Family, class Base, class... With>
+struct PolicyErrors : CheckFamily<Family>, CheckEach<typename ChangedPolicies<Base, With...>::type> {
+  static_assert(
+      EachAxisOnce<With...>,
+      "mica::Transformer: an axis is named twice; keep one With... of each kind (model/policies.hpp)");
+};
+template <class Family, class Base, class... With>
+requires(!(Policy<With> && ...)) struct PolicyErrors<Family, Base, With...> {
+  static_assert((Policy<With> && ...),
+                "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
+                "WithKvElement, WithKv, WithEviction, WithAllocator, WithPager, WithKernels, WithExecutor, "
+                "WithObserver (model/policies.hpp)");
+};
+
+template <class P>
+concept GoodPolicies = Formats<typename P::Weights> && Allocator<typename P::Allocator> &&
+    KvElements<typename P::KvElement> && KvStorageFor<typename P::KvStorage, typename P::Allocator> &&
+    Eviction<typename P::Eviction> && PagerFor<typename P::Pager, typename P::Allocator> &&
+    Kernels<typename P::Kernels> && Executor<typename P::Executor> && Observer<typename P::Observer>;
 
 /// What a matrix of the model may be: in the formats of its file, and packed where the pager packs.
 template <class List, class Pager>
@@ -157,21 +287,32 @@ requires(Pager::packs) struct FormatsInMemoryOf<List, Pager> {
 template <class List, class Pager>
 using FormatsInMemory = typename FormatsInMemoryOf<List, Pager>::type;
 
-/// A policy over the allocator of the model; the policy as it is when that cannot be, which an assert says better.
-template <class P, class A>
-struct Rebound {
-  using type = P;
+}  // namespace detail
+
+template <class Family, class Policies>
+class BasicTransformer;
+
+namespace detail {
+
+/// What a wrong policy leaves behind, so that the sentence about it is the only one.
+struct NoTransformer {};
+
+template <class Family, class Base, class... With>
+struct TransformerOf : PolicyErrors<Family, Base, With...> {
+  using type = NoTransformer;
 };
-template <class P, class A>
-requires requires { typename P::template Rebind<A>; }
-struct Rebound<P, A> {
-  using type = typename P::template Rebind<A>;
+template <class Family, class Base, class... With>
+requires(
+    Arch<Family> && (Policy<With> && ...) && EachAxisOnce<With...> &&
+    GoodPolicies<typename ChangedPolicies<Base, With...>::type>) struct TransformerOf<Family, Base, With...> {
+  using type = BasicTransformer<Family, typename ChangedPolicies<Base, With...>::type>;
 };
 
 }  // namespace detail
 
-/// The policies that a list of With... types gives.
-template <class... With>
-using PolicySet = typename detail::ApplyPolicies<DefaultPolicies, With...>::type;
+/// A model of one family with its policies, in any order: Transformer<arch::Llama, WithKv<...>, WithKvElement<...>>.
+/// Two of them with equal choices are one type.
+template <class Family, class... With>
+using Transformer = typename detail::TransformerOf<Family, DefaultPolicies, With...>::type;
 
 }  // namespace mica

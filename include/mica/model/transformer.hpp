@@ -32,6 +32,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -55,61 +56,43 @@ struct ModelOptions {
   LogSink log = {};
 };
 
-/// A model over a set of policies. Users write Transformer<Arch, With...>.
+/// A model over a set of policies. Users write Transformer<Family, With...> (model/policies.hpp).
 template <class Family, class Policies>
 class BasicTransformer {
-  static_assert(
-      Arch<Family>,
-      "mica::Transformer: the first argument must be a family such as mica::arch::Llama (arch/concept.hpp)");
-  static_assert(detail::are_formats<typename Policies::Weights>,
-                "mica::Transformer: WithWeights<...> needs formats: one mica::WeightFormat or a "
-                "mica::TypeList of them; those "
-                "with integer arithmetic must be a mica::IntegerFormat (format/concept.hpp)");
-  static_assert(Allocator<typename Policies::Allocator>,
-                "mica::Transformer: WithAllocator<...> needs a mica::Allocator (alloc/concept.hpp)");
-  static_assert(KvElements<kv::ElementsOf<typename Policies::KvElement>>,
-                "mica::Transformer: WithKvElement<...> needs a mica::KvElement (format/concept.hpp)");
-  static_assert(!Allocator<typename Policies::Allocator> ||
-                    KvStorageFor<typename Policies::KvStorage, typename Policies::Allocator>,
-                "mica::Transformer: WithKv<...> needs a mica::KvStorage (kv/concept.hpp)");
-  static_assert(mica::Eviction<typename Policies::Eviction>,
-                "mica::Transformer: WithEviction<...> needs a mica::Eviction (kv/eviction.hpp)");
-  static_assert(!Allocator<typename Policies::Allocator> ||
-                    PagerFor<typename Policies::Pager, typename Policies::Allocator>,
-                "mica::Transformer: WithPager<...> needs a mica::Pager (paging/concept.hpp)");
-  static_assert(Kernels<typename Policies::Kernels>,
-                "mica::Transformer: WithKernels<...> needs mica::Kernels (kernel/concept.hpp)");
-  static_assert(Executor<typename Policies::Executor>,
-                "mica::Transformer: WithExecutor<...> needs a mica::Executor (exec/concept.hpp)");
-  static_assert(mica::Observer<typename Policies::Observer>,
-                "mica::Transformer: WithObserver<...> needs a mica::Observer (model/observer.hpp)");
-
  public:
   using Arch = Family;
   using Formats = detail::FormatsInMemory<typename Policies::Weights, typename Policies::Pager>;
-  using Allocator =
-      std::conditional_t<mica::Allocator<typename Policies::Allocator>, typename Policies::Allocator,
-                         alloc::Huge>;  // the other only after a failed assert: one sentence is enough
-  using Elements = kv::ElementsOf<typename Policies::KvElement>;
-  using Storage = typename detail::Rebound<typename Policies::KvStorage, Allocator>::type;
+  using Allocator = typename Policies::Allocator;
+  using Elements = typename Policies::KvElement;
+  using Storage = typename Policies::KvStorage;
   using Eviction = typename Policies::Eviction;
-  using Pager = typename detail::Rebound<typename Policies::Pager, Allocator>::type;
+  using Pager = typename Policies::Pager;
   using Kernels = typename Policies::Kernels;
   using Executor = typename Policies::Executor;
   using Observer = typename Policies::Observer;
   using Cache = KvCache<Storage>;
   using Part = model::Part<Cache>;
 
+  /// The same model with some policies changed.
+  template <class... More>
+  using With = typename detail::TransformerOf<Family, Policies, More...>::type;
+
+  /// The objects that a model is made of: its policies with what they refer to and their numbers.
+  struct Parts {
+    Allocator allocator = Allocator();
+    Elements elements = Elements();
+    /// Makes the pager; without one it is Pager(table, allocator, log).
+    std::function<Pager(const paging::Table& table, Allocator allocator, LogSink log)> pager = {};
+    Eviction eviction = Eviction();
+  };
+
   /// Whether this is a plan: everything is booked, nothing is read or computed.
   static constexpr bool dry = Allocator::dry;
 
   /// Opens the weights of a document. Document and executor outlive the model.
-  /// pager(table, allocator, log): makes the pager; by default Pager's own constructor. eviction: the policy with its numbers.
   /// Raises mica::Error when the file lacks something, or the budget refuses.
-  template <class MakePager = std::nullptr_t>
   BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options = {},
-                   Allocator allocator = Allocator(), Elements elements = Elements(),
-                   MakePager make_pager = {}, Eviction eviction = Eviction());
+                   Parts parts = {});
 
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
@@ -201,6 +184,9 @@ class BasicTransformer {
   [[nodiscard]] const float* vector(const model::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
+  [[nodiscard]] static Pager make_pager(const Parts& parts, const paging::Table& table, LogSink log) {
+    return parts.pager ? parts.pager(table, parts.allocator, log) : Pager(table, parts.allocator, log);
+  }
   [[nodiscard]] bool ages(std::size_t layer) const;
   [[nodiscard]] std::vector<std::size_t> kv_index() const;
   [[nodiscard]] std::vector<std::size_t> old_index() const;
@@ -284,34 +270,32 @@ template <class Made, class Make, class... Args>
 }  // namespace detail
 
 template <class F, class P>
-template <class MakePager>
 BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options,
-                                         Allocator allocator, Elements elements, MakePager make_pager,
-                                         Eviction eviction)
+                                         Parts parts)
     : config_(F::config(document)),
       n_ctx_(detail::context_of(options.n_ctx, config_)),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
       checkpoints_(options.checkpoints),
       executor_(&executor),
-      allocator_(allocator),
-      elements_(elements),
-      eviction_(std::move(eviction)),
+      allocator_(parts.allocator),
+      elements_(std::move(parts.elements)),
+      eviction_(std::move(parts.eviction)),
       bounded_(bounded_layers()),
       keep_(std::count(bounded_.begin(), bounded_.end(), 1) == 0
                 ? 0
                 : std::min(eviction_.keep(), round_up(n_ctx_, kv::eviction_step))),
       weights_(document, config_),
-      pager_(detail::make_with<Pager>(make_pager,
-                                      paging::Table{document, weights_.extents(), weights_.groups(),
-                                                    config_.layers.size() + 1, config_.most_experts()},
-                                      allocator, options.log)),
+      pager_(make_pager(parts,
+                        {document, weights_.extents(), weights_.groups(), config_.layers.size() + 1,
+                         config_.most_experts()},
+                        options.log)),
       frequencies_(detail::rope_frequencies(config_, n_ctx_)),
       kv_index_(kv_index()),
       old_index_(old_index()),
       state_at_(detail::state_offsets(config_)),
       most_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
       fast8_(options.fast8 || kernel::rounds_weights<Kernels>),
-      activations_(std::in_place, config_, most_chunk_, logits_rows_, executor.workers(), fast8_, allocator),
+      activations_(std::in_place, config_, most_chunk_, logits_rows_, executor.workers(), fast8_, allocator_),
       looks_(make_looks()),
       log_(options.log) {
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
@@ -660,23 +644,6 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
   ++step_count_;
   return bad;
 }
-
-/// A model of one family with its policies, in any order: Transformer<arch::Llama, WithKv<...>, WithKvElement<...>>.
-template <class Family, class... Policies>
-class Transformer : public BasicTransformer<Family, PolicySet<Policies...>> {
-  static_assert((detail::is_policy<Policies> && ...),
-                "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
-                "WithKvElement, "
-                "WithKv, WithEviction, WithAllocator, WithPager, WithKernels, WithExecutor, WithObserver "
-                "(model/policies.hpp)");
-
- public:
-  using BasicTransformer<Family, PolicySet<Policies...>>::BasicTransformer;
-
-  /// The same model with some policies changed.
-  template <class... More>
-  using With = Transformer<Family, Policies..., More...>;
-};
 
 }  // namespace mica
 

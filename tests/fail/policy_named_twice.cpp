@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// expect: mica::Transformer: an axis is named twice; keep one With... of each kind (model/policies.hpp)
+
+#include "mica/arch/llama.hpp"
+#include "mica/kv/contiguous.hpp"
+#include "mica/model/transformer.hpp"
+
+#ifdef MICA_FAIL
+using Model = mica::Transformer<mica::arch::Llama, mica::WithKv<mica::kv::Segmented<>>,
+                                mica::WithKv<mica::kv::Contiguous<>>>;
+#else
+using Model = mica::Transformer<mica::arch::Llama, mica::WithKv<mica::kv::Contiguous<>>>;
+#endif
+
+static_assert(sizeof(Model) > 0);
