@@ -15,6 +15,7 @@
 #include "archetype/observer.hpp"
 #include "archetype/pager.hpp"
 #include "archetype/weight_format.hpp"
+#include "mica/alloc/aligned.hpp"
 #include "mica/alloc/counting.hpp"
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/llama.hpp"

@@ -124,10 +124,10 @@ TEST_CASE("layers with a window give the bits of a cache that keeps every token"
     CAPTURE(name);
     const gguf::Document document = gguf::open(*path);
     exec::Team team(1);
-    Whole model(document, team, {.n_ctx = 512, .chunk = 512, .logits_rows = 512, .log = {}}, {}, {},
-                [](const paging::Table& table, alloc::Huge a, LogSink log) {
+    Whole model(document, team, {.n_ctx = 512, .chunk = 512, .logits_rows = 512, .log = {}},
+                {.pager = [](const paging::Table& table, alloc::Huge a, LogSink log) {
                   return Whole::Pager(table, a, log, "mapped");
-                });
+                }});
     CHECK(model.kv_window_bytes() > 0);
     auto cache = model.make_cache();
     const auto expected = feed(model, cache, random_ids(270, model.config().n_vocab), 512);

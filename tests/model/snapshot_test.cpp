@@ -53,7 +53,7 @@ AnyModel open_as(const gguf::Document& document, exec::Team& team, const Opened&
   const ModelOptions options{
       .n_ctx = how.n_ctx, .chunk = how.chunk, .logits_rows = 1, .checkpoints = 2, .log = {}};
   return AnyModel::of<T>(
-      [&] { return T(document, team, options, {}, Elements(how.keys, how.values)); },
+      [&] { return T(document, team, options, {.elements = Elements(how.keys, how.values)}); },
       [name = how.storage](const T& model) {
         return model.make_cache([&](auto a, std::span<const kv::LayerShape> layers, std::size_t n) {
           return kv::AnyStorage<>(a, layers, n, name);

@@ -68,7 +68,7 @@ struct Counted {
   TinyModel tiny{Recipe{}};
   exec::Inline executor;
   budget::Ledger ledger;
-  Llama model{tiny.document(), executor, options, A(ledger, budget::Account::weights)};
+  Llama model{tiny.document(), executor, options, {.allocator = A(ledger, budget::Account::weights)}};
 
   [[nodiscard]] std::size_t bytes() const { return ledger.used(budget::Account::kv); }
   [[nodiscard]] std::size_t page() {

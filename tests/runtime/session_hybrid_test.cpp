@@ -54,10 +54,10 @@ struct Fixture {
   explicit Fixture(const HybridRecipe& recipe, std::size_t checkpoints = 1)
       : tiny(recipe),
         model(tiny.document(), executor,
-              {.n_ctx = 200, .chunk = 32, .logits_rows = 1, .checkpoints = checkpoints, .log = {}}, {}, {},
-              [this](const paging::Table& table, alloc::Huge a, LogSink log) {
+              {.n_ctx = 200, .chunk = 32, .logits_rows = 1, .checkpoints = checkpoints, .log = {}},
+              {.pager = [this](const paging::Table& table, alloc::Huge a, LogSink log) {
                 return Failing(table, a, log, &desk);
-              }) {}
+              }}) {}
 
   /// Logits after all of these tokens, in a session of their own.
   std::vector<float> fresh(std::span<const TokenId> first, std::span<const TokenId> then = {}) {
