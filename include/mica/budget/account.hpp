@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names under which bytes are booked, and a row of byte counts by name: what a plan shows and a ledger reports.
+// The names under which bytes are booked, and a row of byte counts by name: what a plan shows and a ledger
+// reports.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ceiling of memory: the requested budget, or what the limits leave if that is less. Limits are
-// read once, at the start of a program or when a model is opened; plans, ledgers and messages take the number from
-// there. If they were read again later, bytes of the budget itself would count as used.
+// read once, at the start of a program or when a model is opened; plans, ledgers and messages take the number
+// from there. If they were read again later, bytes of the budget itself would count as used.
 #pragma once
 
 #include "mica/budget/limits.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one number for memory: a ceiling in bytes and named accounts below it. Whoever needs bytes books them before he
-// takes them; a booking that would pass the ceiling is refused and changes nothing. The ledger owns no memory.
+// The one number for memory: a ceiling in bytes and named accounts below it. Whoever needs bytes books them
+// before he takes them; a booking that would pass the ceiling is refused and changes nothing. The ledger owns
+// no memory.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -14,7 +15,8 @@
 
 namespace mica::budget {
 
-/// A ledger of bytes under one ceiling. All members may be called from any thread; `used() <= limit()` at all times.
+/// A ledger of bytes under one ceiling. All members may be called from any thread; `used() <= limit()` at all
+/// times.
 class Ledger {
  public:
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How short memory is just now, for a process that can give some back: what is left below the limits of the control groups and of the
-// machine, and how long somebody waited for memory. Files stay open; nothing here has a thread.
+// How short memory is just now, for a process that can give some back: what is left below the limits of the
+// control groups and of the machine, and how long somebody waited for memory. Files stay open; nothing here
+// has a thread.
 //
 //   control group, version 2   memory.max memory.high memory.current memory.stat | memory.pressure | memory.events
 //   control group, version 1   memory.limit_in_bytes memory.usage_in_bytes memory.stat | - | memory.oom_control
@@ -124,7 +125,8 @@ inline void PressureReader::offer(Pressure& pressure, std::string_view authority
   pressure.left = left;
 }
 
-/// The least of its limits; version 1 writes the largest multiple of the page size that fits 63 bits for none.
+/// The least of its limits; version 1 writes the largest multiple of the page size that fits 63 bits for
+/// none.
 inline std::uint64_t PressureReader::limit_of(const Group& group) noexcept {
   std::uint64_t least = Pressure::unlimited;
   for (const File& file : group.limits)

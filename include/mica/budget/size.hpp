@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes as people write them: 6GiB, 512M, 75%. Exact integers; no floating point comes near a number of bytes.
+// Sizes as people write them: 6GiB, 512M, 75%. Exact integers; no floating point comes near a number of
+// bytes.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -16,9 +17,9 @@
 
 namespace mica::budget {
 
-/// The bytes that `text` names: a number with up to six decimals, then nothing, B, K M G T or KiB MiB GiB TiB (times
-/// 1,024), KB MB GB TB (times 1,000), or % (of `whole`, at most 100). Case does not matter. Rounds down.
-/// Raises a usage error that names `what` for anything else, and for sizes beyond 64 bits.
+/// The bytes that `text` names: a number with up to six decimals, then nothing, B, K M G T or KiB MiB GiB TiB
+/// (times 1,024), KB MB GB TB (times 1,000), or % (of `whole`, at most 100). Case does not matter. Rounds
+/// down. Raises a usage error that names `what` for anything else, and for sizes beyond 64 bits.
 [[nodiscard]] std::uint64_t parse_size(std::string_view text, std::uint64_t whole,
                                        std::string_view what = "size");
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who does the work of a step. An executor runs numbered tasks on a fixed number of workers; which worker runs a task
-// is its own affair, so a result must never depend on it. A worker's number picks scratch and nothing else.
+// Who does the work of a step. An executor runs numbered tasks on a fixed number of workers; which worker
+// runs a task is its own affair, so a result must never depend on it. A worker's number picks scratch and
+// nothing else.
 #pragma once
 
 #include <concepts>
@@ -18,9 +19,9 @@ struct AnyTask {
 }  // namespace detail
 
 /// Runs tasks. workers() >= 1 and never changes.
-/// run(tasks, f): calls f(task, worker) once for each task in [0, tasks), worker < workers(), no two calls with the same
-/// worker at a time; returns when all are done, their writes visible to the caller. f does not throw and does not call
-/// run. Denormals count as zero inside f, on every worker. Allocates nothing.
+/// run(tasks, f): calls f(task, worker) once for each task in [0, tasks), worker < workers(), no two calls
+/// with the same worker at a time; returns when all are done, their writes visible to the caller. f does not
+/// throw and does not call run. Denormals count as zero inside f, on every worker. Allocates nothing.
 // clang-format off
 template <class E>
 concept Executor = requires(E& executor, const E& constant, std::size_t tasks, const detail::AnyTask& f) {

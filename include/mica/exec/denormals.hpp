@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Denormals as zero, for the length of a scope. Every worker of every executor holds one while it runs tasks: the mode
-// belongs to a thread, and an answer must not depend on which thread computed it.
+// Denormals as zero, for the length of a scope. Every worker of every executor holds one while it runs tasks:
+// the mode belongs to a thread, and an answer must not depend on which thread computed it.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace mica::exec {
 
-/// Makes the calling thread read and write denormal floats as zero until the scope ends; then its mode is as before.
-/// Limit: on targets other than x86-64 and AArch64 it does nothing.
+/// Makes the calling thread read and write denormal floats as zero until the scope ends; then its mode is as
+/// before. Limit: on targets other than x86-64 and AArch64 it does nothing.
 class FlushDenormals {
  public:
   FlushDenormals() noexcept : before_(control()) { set_control(before_ | flush); }

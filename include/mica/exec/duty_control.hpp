@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What part of the time to work, so that something that is measured stays below a limit. A PI controller in velocity form,
+// What part of the time to work, so that something that is measured stays below a limit. A PI controller in
+// velocity form,
 //
 //   duty += proportional * (error - error before) + integral * error * seconds,   error = (limit - measured) / scale,
 //
-// kept between `least` and 1, which is all the anti-windup it needs (Astrom and Murray, Feedback Systems, chapter 11).
+// kept between `least` and 1, which is all the anti-windup it needs (Astrom and Murray, Feedback Systems,
+// chapter 11).
 #pragma once
 
 #include <algorithm>
@@ -13,7 +15,8 @@
 
 namespace mica::exec {
 
-/// How a controller answers. The defaults are for temperatures, in kelvins: a third of the duty for each ten that it rises.
+/// How a controller answers. The defaults are for temperatures, in kelvins: a third of the duty for each ten
+/// that it rises.
 struct DutyGains {
   double scale = 10;           // of what is measured
   double proportional = 0.33;  // duty for one of the scale

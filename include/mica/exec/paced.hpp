@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An executor that rests: between two runs its caller sleeps as long as a Pacer says, and the workers with him. Reads that are on their
-// way meanwhile go on. No bit of a result changes.
+// An executor that rests: between two runs its caller sleeps as long as a Pacer says, and the workers with
+// him. Reads that are on their way meanwhile go on. No bit of a result changes.
 #pragma once
 
 #include "mica/exec/concept.hpp"

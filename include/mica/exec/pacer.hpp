@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work and rest: how long to rest after work, so that a temperature, a power or a part of the time is kept. Rests are sleeps between two
-// runs of an executor (exec/paced.hpp), so that they fall between layers and within them.
+// Work and rest: how long to rest after work, so that a temperature, a power or a part of the time is kept.
+// Rests are sleeps between two runs of an executor (exec/paced.hpp), so that they fall between layers and
+// within them.
 //
 //   85C   the hottest zone of the processor (thermometer.hpp)       PI on the temperature, twice a second
 //   15W   the packages' counters of energy (power_meter.hpp)        integral on the power, which has no inertia
@@ -30,7 +31,8 @@ struct Pace {
   Unit unit = Unit::percent;
   double limit = 100;
 
-  /// "85C", "15W", "50%". Raises ErrorCode::usage, naming `what`, for anything else: 1 to 150 C, above 0 W, 1 to 100 %.
+  /// "85C", "15W", "50%". Raises ErrorCode::usage, naming `what`, for anything else: 1 to 150 C, above 0 W, 1
+  /// to 100 %.
   [[nodiscard]] static Pace parse(std::string_view text, std::string_view what);
 };
 
@@ -44,7 +46,8 @@ class Pacer {
   static constexpr std::chrono::milliseconds longest{500};  // rest at a time
   static constexpr std::chrono::milliseconds saved{100};    // time not worked that counts as rest later
 
-  /// Raises ErrorCode::unsupported where there is no sensor for it that can be read. root: stands before /sys, for tests.
+  /// Raises ErrorCode::unsupported where there is no sensor for it that can be read. root: stands before
+  /// /sys, for tests.
   explicit Pacer(const Pace& pace, const std::string& root = "");
 
   /// Some work was done from `begin` to `end`; answers how long to rest now, 0 as a rule.

@@ -20,8 +20,8 @@ struct Range {
   friend constexpr bool operator==(const Range&, const Range&) noexcept = default;
 };
 
-/// Part `index` of `parts` of [0, n): the parts are contiguous, in order, cover all, begin on multiples of `granularity`
-/// and differ by at most one granule. Later parts may be empty.
+/// Part `index` of `parts` of [0, n): the parts are contiguous, in order, cover all, begin on multiples of
+/// `granularity` and differ by at most one granule. Later parts may be empty.
 /// granularity > 0, parts > 0, index < parts.
 [[nodiscard]] constexpr Range partition(std::size_t n, std::size_t granularity, std::size_t parts,
                                         std::size_t index) noexcept {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the processor draws, from counters of energy that Linux shows below /sys/class/powercap: intel-rapl:0 is a package (AMD's too), and
-// intel-rapl:0:0 a part of it, which is left out. Since a counter can tell what others compute, many systems let root alone read it.
+// What the processor draws, from counters of energy that Linux shows below /sys/class/powercap: intel-rapl:0
+// is a package (AMD's too), and intel-rapl:0:0 a part of it, which is left out. Since a counter can tell what
+// others compute, many systems let root alone read it.
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"

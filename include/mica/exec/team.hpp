@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fixed team of threads. The caller of run() is worker 0; the others spin for about 50 us after each run, since the
-// next one usually comes sooner, and then sleep.
+// A fixed team of threads. The caller of run() is worker 0; the others spin for about 50 us after each run,
+// since the next one usually comes sooner, and then sleep.
 //
-// Each worker begins with a contiguous part of its own, the same in every run of as many tasks, and takes it from the
-// front in small pieces; when it has none left, it helps from the back of the others' parts:
+// Each worker begins with a contiguous part of its own, the same in every run of as many tasks, and takes it
+// from the front in small pieces; when it has none left, it helps from the back of the others' parts:
 //
 //   part of worker 0       part of worker 1
 //   |#####>       <###|    |##########>    |      > taken by its owner, < by whoever has nothing left
 //
-// While every worker has a core nobody competes for anything. One that lost its core to another process holds one piece
-// and no more, and they part with cores in time (detail/manners.hpp). Who did what shows in the time and nowhere else.
+// While every worker has a core nobody competes for anything. One that lost its core to another process holds
+// one piece and no more, and they part with cores in time (detail/manners.hpp). Who did what shows in the
+// time and nowhere else.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -35,13 +36,15 @@
 
 namespace mica::exec {
 
-/// A team of threads that lives as long as the object. One run at a time, from any one thread; no run inside a run.
-/// Its threads inherit the affinity mask of the constructing thread, are not pinned, and take no asynchronous signals.
+/// A team of threads that lives as long as the object. One run at a time, from any one thread; no run inside
+/// a run. Its threads inherit the affinity mask of the constructing thread, are not pinned, and take no
+/// asynchronous signals.
 class Team {
  public:
   static constexpr std::size_t max_workers = 1024;
 
-  /// Starts workers - 1 threads; fewer, with a warning, when the system refuses. 1 <= workers <= max_workers, else raises.
+  /// Starts workers - 1 threads; fewer, with a warning, when the system refuses. 1 <= workers <= max_workers,
+  /// else raises.
   explicit Team(std::size_t workers, LogSink log = {});
   ~Team();
   Team(const Team&) = delete;
@@ -159,7 +162,8 @@ inline std::uint32_t Team::await_round(std::uint32_t seen) noexcept {
   std::uint32_t round = seen;
   const auto arrived = [&] { return (round = round_.load(std::memory_order_acquire)) != seen; };
   if (detail::spin_until(arrived)) return round;
-  // Sequentially consistent on both sides: either announce() sees the sleeper, or the sleeper sees the new round.
+  // Sequentially consistent on both sides: either announce() sees the sleeper, or the sleeper sees the new
+  // round.
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while ((round = round_.load(std::memory_order_seq_cst)) == seen) {
     round_.wait(seen, std::memory_order_seq_cst);
@@ -186,8 +190,8 @@ inline void Team::share(const Job& job, std::size_t tasks) noexcept {
   await_finish();
 }
 
-/// The number of tasks done. A worker that comes late finds nothing to take, or takes from the run that goes on by then:
-/// no run ends before what was taken in it is done, so what job_ says belongs to it.
+/// The number of tasks done. A worker that comes late finds nothing to take, or takes from the run that goes
+/// on by then: no run ends before what was taken in it is done, so what job_ says belongs to it.
 inline std::uint32_t Team::take_part(std::size_t worker) noexcept {
   std::size_t done = 0;
   for (Range range; !(range = parts_[worker].take_front()).empty(); done += range.size()) {

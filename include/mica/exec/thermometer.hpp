@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How hot the processor is, as Linux says below /sys/class/thermal: a folder for each zone, with its type, its temperature in thousandths
-// of a degree, and trip points at which the system itself slows down or stops.
+// How hot the processor is, as Linux says below /sys/class/thermal: a folder for each zone, with its type,
+// its temperature in thousandths of a degree, and trip points at which the system itself slows down or stops.
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
@@ -21,7 +21,8 @@
 
 namespace mica::exec {
 
-/// The hottest of some zones: those of the processor where their types tell, else all. Files stay open. One thread.
+/// The hottest of some zones: those of the processor where their types tell, else all. Files stay open. One
+/// thread.
 class Thermometer {
  public:
   /// root: stands before /sys, for tests.

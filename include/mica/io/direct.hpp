@@ -21,8 +21,8 @@ namespace mica::io {
 
 namespace detail {
 
-/// A second descriptor of a file, past the page cache; none, and errno says why, where the system refuses that.
-/// Raises ErrorCode::file when another file has the name now.
+/// A second descriptor of a file, past the page cache; none, and errno says why, where the system refuses
+/// that. Raises ErrorCode::file when another file has the name now.
 [[nodiscard]] inline Descriptor open_direct(const File& file) {
   Descriptor fd;
 #if defined(O_DIRECT)

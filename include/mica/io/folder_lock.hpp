@@ -16,8 +16,8 @@ namespace mica::io {
 /// Held until the object goes. Move-only.
 class FolderLock {
  public:
-  /// Raises ErrorCode::file when the folder cannot be opened, failed when another process holds its lock. File systems without locks
-  /// give none, and are not refused.
+  /// Raises ErrorCode::file when the folder cannot be opened, failed when another process holds its lock.
+  /// File systems without locks give none, and are not refused.
   explicit FolderLock(const std::string& folder)
       : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     MICA_CHECK(fd_, file, folder, ": cannot be opened: ", detail::errno_text(errno));

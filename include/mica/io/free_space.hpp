@@ -22,9 +22,9 @@ namespace mica::io {
   return space.available;
 }
 
-/// Refuses a file that does not fit beside what is there, which includes the file that it will replace. Others may write in
-/// the meantime: a yes is no promise. Devices, pipes and folders that do not tell are passed.
-/// Raises ErrorCode::failed with what is needed and what is free.
+/// Refuses a file that does not fit beside what is there, which includes the file that it will replace.
+/// Others may write in the meantime: a yes is no promise. Devices, pipes and folders that do not tell are
+/// passed. Raises ErrorCode::failed with what is needed and what is free.
 inline void require_free_space(const std::string& path, std::uint64_t bytes) {
   namespace fs = std::filesystem;
   std::error_code error;

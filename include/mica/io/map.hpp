@@ -41,8 +41,9 @@ class Mapping {
   /// Asks the system to begin reading a part of the file; returns at once, and a refusal changes nothing.
   /// Requires offset + count <= bytes().size().
   void prefetch(std::size_t offset, std::size_t count) const noexcept;
-  /// Gives back the memory of a part: pages that no other process maps leave the page cache too. They come again when they are touched.
-  /// `file` is the one that is mapped. Requires offset + count <= bytes().size().
+  /// Gives back the memory of a part: pages that no other process maps leave the page cache too. They come
+  /// again when they are touched. `file` is the one that is mapped. Requires offset + count <=
+  /// bytes().size().
   void forget(const File& file, std::size_t offset, std::size_t count) const noexcept;
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads that go on while others compute, without a thread of ours: the kernel's own queue (Linux, io_submit(2)). They are
-// asynchronous for files that were opened with O_DIRECT; for others io_submit reads at once.
+// Reads that go on while others compute, without a thread of ours: the kernel's own queue (Linux,
+// io_submit(2)). They are asynchronous for files that were opened with O_DIRECT; for others io_submit reads
+// at once.
 #pragma once
 
 #include <cerrno>
@@ -30,8 +31,8 @@ class ReadQueue {
     std::int64_t bytes = -1;  // that were read; negative: an error
   };
 
-  /// Room for so many reads. The system is asked with the first of them, for it takes tens of milliseconds to let go of a queue,
-  /// and a plan reads nothing. Where it has none, no read is taken.
+  /// Room for so many reads. The system is asked with the first of them, for it takes tens of milliseconds to
+  /// let go of a queue, and a plan reads nothing. Where it has none, no read is taken.
   explicit ReadQueue(unsigned most) noexcept : most_(most) {}
   ReadQueue(ReadQueue&& other) noexcept : context_(std::exchange(other.context_, 0)), most_(other.most_) {}
   ReadQueue& operator=(ReadQueue&& other) noexcept {
@@ -45,7 +46,8 @@ class ReadQueue {
 #endif
   }
 
-  /// Begins to read; `to` is the queue's until wait() answers the tag. False where the system did not take it.
+  /// Begins to read; `to` is the queue's until wait() answers the tag. False where the system did not take
+  /// it.
   [[nodiscard]] bool begin([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,
                            [[maybe_unused]] std::span<std::byte> to,
                            [[maybe_unused]] std::uint64_t tag) noexcept {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file without a name that one process writes and reads in aligned blocks, past the page cache where the system allows it: for
-// what does not fit into memory. It is gone with the process. One read may be under way while others compute.
+// A file without a name that one process writes and reads in aligned blocks, past the page cache where the
+// system allows it: for what does not fit into memory. It is gone with the process. One read may be under way
+// while others compute.
 #pragma once
 
 #include "mica/io/detail/descriptor.hpp"
@@ -22,8 +23,8 @@
 
 namespace mica::io {
 
-/// Everything after the constructor is noexcept and answers whether it went well. Offsets, lengths and addresses are multiples of
-/// `alignment`. Not thread-safe.
+/// Everything after the constructor is noexcept and answers whether it went well. Offsets, lengths and
+/// addresses are multiples of `alignment`. Not thread-safe.
 class SpillFile {
  public:
   static constexpr std::size_t alignment = 4096;

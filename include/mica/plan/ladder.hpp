@@ -34,7 +34,8 @@ struct Rung {
   Plan plan;
 };
 
-/// Tokens for which a context is not shortened further to keep keys and values in F16, and for which it is to keep weights in memory.
+/// Tokens for which a context is not shortened further to keep keys and values in F16, and for which it is to
+/// keep weights in memory.
 inline constexpr std::size_t comfortable_tokens = 8192;
 inline constexpr std::size_t least_tokens = 2048;
 /// Steps of fewer tokens than this save nothing worth a pass over the weights.
@@ -69,8 +70,8 @@ class Ladder {
                    most);  // the ring of a small model takes more than its weights
   }
 
-  /// The rung that needs the least memory: every free choice has changed. Every budget of its peak or more has a
-  /// rung that fits. Cost: two plans.
+  /// The rung that needs the least memory: every free choice has changed. Every budget of its peak or more
+  /// has a rung that fits. Cost: two plans.
   [[nodiscard]] Rung least() {
     Question small = with_small_elements(asked_);
     if (free_.context) small.model.n_ctx = format::tile_tokens;
@@ -127,8 +128,8 @@ class Ladder {
   std::size_t n_ctx_ = 0;  // the most that was planned for
 };
 
-/// What a rung gave up of a question: "4,096 tokens of context, keys and values in Q8_0, weights streamed (3.8 GiB read for each step)";
-/// empty where it is the question.
+/// What a rung gave up of a question: "4,096 tokens of context, keys and values in Q8_0, weights streamed
+/// (3.8 GiB read for each step)"; empty where it is the question.
 [[nodiscard]] inline std::string concessions(const Question& asked, const Rung& rung) {
   std::string text;
   const auto add = [&](std::string part) { text += join(text.empty() ? "" : ", ", part); };

@@ -23,8 +23,9 @@
 
 namespace mica::plan {
 
-/// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries, and what opening needs for a moment, which grows with the
-/// vocabulary. bench/plan/measure.py found 7.6 to 8.9 MiB for small vocabularies and 12 to 16 for 128,000 to 262,000 pieces, on x86-64 Linux with glibc.
+/// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries, and what opening needs
+/// for a moment, which grows with the vocabulary. bench/plan/measure.py found 7.6 to 8.9 MiB for small
+/// vocabularies and 12 to 16 for 128,000 to 262,000 pieces, on x86-64 Linux with glibc.
 [[nodiscard]] inline std::uint64_t process_bytes(const gguf::Document& document) {
   constexpr std::uint64_t always = std::uint64_t{33} << 18, of_a_piece = 32;  // 8.25 MiB
   const auto pieces = document.metadata().get<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");

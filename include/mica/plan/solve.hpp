@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans asked backwards: the longest context that a budget allows, and all ways to stay within it. Every answer is a plan that was made, so
-// it holds.
+// Plans asked backwards: the longest context that a budget allows, and all ways to stay within it. Every
+// answer is a plan that was made, so it holds.
 #pragma once
 
 #include "mica/kv/spilled.hpp"
@@ -44,8 +44,8 @@ template <class Families = arch::All>
   return n >= round_from_tokens ? n / 256 * 256 : n;
 }
 
-/// Gives streamed weights what a budget leaves beside everything else; does nothing where weights are not streamed, or have been given
-/// bytes already. Cost: a plan.
+/// Gives streamed weights what a budget leaves beside everything else; does nothing where weights are not
+/// streamed, or have been given bytes already. Cost: a plan.
 template <class Families = arch::All>
 void give_weights_room(const gguf::Document& document, Question& question, std::uint64_t budget_bytes) {
   using budget::Account;
@@ -70,8 +70,9 @@ struct Way {
 /// Elements that ways have, from the one that keeps most on: what they cost in quality is in docs/kv.md.
 inline constexpr std::string_view way_elements[] = {"F16", "Q8_0", "Q4_0"};
 
-/// All ways from the best to the least: first those with weights in memory, which are fastest, then those that stream them, and among these, more bits of keys and
-/// values before fewer. Each with the longest context up to `most` tokens. Cost: log2(most) dry runs for each.
+/// All ways from the best to the least: first those with weights in memory, which are fastest, then those
+/// that stream them, and among these, more bits of keys and values before fewer. Each with the longest
+/// context up to `most` tokens. Cost: log2(most) dry runs for each.
 template <class Families = arch::All>
 [[nodiscard]] std::vector<Way> ways(const gguf::Document& document, Question question, std::size_t most,
                                     std::uint64_t budget_bytes) {

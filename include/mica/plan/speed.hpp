@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast a model will be, from what a token costs (plan/work.hpp) and what a machine does in a second. A sum of times: weights
-// format by format, keys and values, or the disk where that takes longer.
+// How fast a model will be, from what a token costs (plan/work.hpp) and what a machine does in a second. A
+// sum of times: weights format by format, keys and values, or the disk where that takes longer.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -52,10 +52,12 @@ struct Speed {
   double first_token_seconds = 0;  // for a prompt of `prompt` tokens
 };
 
-/// The part of the memory's rate that products of one token reach, and of the rate of byte dots that those of many tokens reach, where nobody
-/// measured: what Q4_K_M had on a machine with AVX-512 VNNI (docs/benchmarks.md).
+/// The part of the memory's rate that products of one token reach, and of the rate of byte dots that those of
+/// many tokens reach, where nobody measured: what Q4_K_M had on a machine with AVX-512 VNNI
+/// (docs/benchmarks.md).
 inline constexpr double assumed_decode_part = 0.7, assumed_prefill_part = 0.5;
-/// Multiply-adds of bytes for each byte that is read, where only the memory is described: two cores of that machine, and most desktops within a factor of two.
+/// Multiply-adds of bytes for each byte that is read, where only the memory is described: two cores of that
+/// machine, and most desktops within a factor of two.
 inline constexpr double assumed_macs_per_byte = 16;
 /// A disk that nobody measured: an NVMe drive of the lower end, bytes a second.
 inline constexpr double assumed_disk_bytes = 1e9;
@@ -66,8 +68,9 @@ struct StepReads {
   double chunk = 0;  // when a chunk of a prompt is read
 };
 
-/// What steps read where `held_bytes` of a model of `weight_bytes` stay in memory and `streamed_bytes` are read whatever the token is. Experts are in
-/// memory as chance has it: as many of those that are used as of all. Routers have favourites, so real runs read less.
+/// What steps read where `held_bytes` of a model of `weight_bytes` stay in memory and `streamed_bytes` are
+/// read whatever the token is. Experts are in memory as chance has it: as many of those that are used as of
+/// all. Routers have favourites, so real runs read less.
 [[nodiscard]] inline StepReads reads_of(const Work& work, std::uint64_t weight_bytes,
                                         std::uint64_t held_bytes, std::uint64_t streamed_bytes,
                                         std::size_t chunk) {
@@ -86,7 +89,8 @@ struct StepReads {
                   chunk);
 }
 
-/// Of a run that reads `reads` from disk while it computes; a prompt comes in steps of `chunk` tokens. Requires machine.known().
+/// Of a run that reads `reads` from disk while it computes; a prompt comes in steps of `chunk` tokens.
+/// Requires machine.known().
 [[nodiscard]] inline Speed predict(const Work& work, const MachineSpeed& machine, const StepReads& reads,
                                    std::size_t prompt, std::size_t chunk) {
   const auto either = [](double measured, double assumed) { return measured > 0 ? measured : assumed; };

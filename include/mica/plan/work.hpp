@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tokens cost: bytes that one being written reads, and multiply-adds that one being read takes. From a header, before
-// anything is loaded.
+// What tokens cost: bytes that one being written reads, and multiply-adds that one being read takes. From a
+// header, before anything is loaded.
 #pragma once
 
 #include "mica/arch/config.hpp"

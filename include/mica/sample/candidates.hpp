@@ -5,8 +5,8 @@
 //   | best | 2nd | ... |  rest, in any order  |          candidate(0) .. candidate(size() - 1)
 //   0             sorted()                  size()
 //
-// "Better" is a total order: the larger logit, and of equal ones the lower id. So the answer never depends on how a
-// sort treats ties.
+// "Better" is a total order: the larger logit, and of equal ones the lower id. So the answer never depends on
+// how a sort treats ties.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -37,7 +37,8 @@ struct Candidate {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-/// A set of candidates in the caller's storage. After a fill no logit is NaN or +infinity and at least one is finite.
+/// A set of candidates in the caller's storage. After a fill no logit is NaN or +infinity and at least one is
+/// finite.
 class Candidates {
  public:
   /// storage: as many elements as the vocabulary has tokens; outlives this object.
@@ -63,7 +64,8 @@ class Candidates {
   /// Whether candidate i is token i, as after fill().
   [[nodiscard]] bool by_id() const noexcept { return by_id_; }
 
-  /// Brings the best n to the front, in order; n <= size(). Costs a pass over the rest, and only n are ever sorted.
+  /// Brings the best n to the front, in order; n <= size(). Costs a pass over the rest, and only n are ever
+  /// sorted.
   void sort_best(std::size_t n) noexcept;
 
   /// Keeps the best n, in order; 0 < n. Does nothing but sort when there are no more.

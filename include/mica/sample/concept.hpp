@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From logits to a token. A sampler is a row of stages over one set of candidates: most shape it or make it smaller,
-// the last leaves one. The order of the stages is the caller's.
+// From logits to a token. A sampler is a row of stages over one set of candidates: most shape it or make it
+// smaller, the last leaves one. The order of the stages is the caller's.
 #pragma once
 
 #include "mica/sample/candidates.hpp"
@@ -10,8 +10,8 @@
 
 namespace mica {
 
-/// One stage. apply() shapes or narrows the candidates and leaves at least one; accept() hears of every token that
-/// became part of the text, chosen or given. Neither allocates.
+/// One stage. apply() shapes or narrows the candidates and leaves at least one; accept() hears of every token
+/// that became part of the text, chosen or given. Neither allocates.
 // clang-format off
 template <class S>
 concept SamplerStage = requires(S stage, sample::Candidates& candidates, sample::TokenId token) {

@@ -11,8 +11,8 @@
 
 namespace mica::sample {
 
-/// Chooses a candidate with its probability. One number per token is drawn, needed or not, so the n-th token of a seed
-/// has the n-th number whatever the stages before it left.
+/// Chooses a candidate with its probability. One number per token is drawn, needed or not, so the n-th token
+/// of a seed has the n-th number whatever the stages before it left.
 class Dist : public Memoryless {
  public:
   explicit Dist(CounterRng rng) noexcept : rng_(rng) {}
@@ -26,7 +26,8 @@ class Dist : public Memoryless {
     candidates.softmax();
     double all = 0.0;
     for (const Candidate& candidate : candidates.span()) all += static_cast<double>(candidate.p);
-    // p is rounded to float, so the sum is only about one; the last that is possible takes what rounding leaves over.
+    // p is rounded to float, so the sum is only about one; the last that is possible takes what rounding
+    // leaves over.
     double sum = 0.0;
     std::size_t chosen = 0;
     for (std::size_t i = 0; i < candidates.size(); ++i) {

@@ -28,8 +28,9 @@
 
 namespace mica::sample {
 
-/// Chooses tokens as SamplerOptions say. Takes its memory from A once, booked under logits: 12 bytes for each token of
-/// the vocabulary, or only for the best k when there are no penalties. Same options, logits and state: same token.
+/// Chooses tokens as SamplerOptions say. Takes its memory from A once, booked under logits: 12 bytes for each
+/// token of the vocabulary, or only for the best k when there are no penalties. Same options, logits and
+/// state: same token.
 template <Allocator A = alloc::Aligned>
 class Sampler {
  public:

@@ -2,7 +2,8 @@
 //
 // SentencePiece's BPE as Llama 2, Phi-3 and Gemma use it: characters are joined by the score of the token
 // they give, spaces are U+2581, what no token covers becomes byte tokens. Gemma 4 ("gemma4") joins by the
-// rank of merges instead, and never across the border of a run of newlines; a run that is a token stays whole.
+// rank of merges instead, and never across the border of a run of newlines; a run that is a token stays
+// whole.
 #pragma once
 
 #include "mica/text/concept.hpp"

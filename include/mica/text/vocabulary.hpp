@@ -130,7 +130,8 @@ class Vocabulary {
 
 namespace detail {
 
-/// The tokenizer model of Gemma 4: SPM's pieces, joined by merges; texts begin with BOS whatever the file says.
+/// The tokenizer model of Gemma 4: SPM's pieces, joined by merges; texts begin with BOS whatever the file
+/// says.
 inline constexpr std::string_view ranked_spm = "gemma4";
 
 /// Raises unless the file's name for its tokenizer is one of those known here.

@@ -74,9 +74,9 @@ inline void check_score_type(const gguf::Metadata& metadata) {
 
 }  // namespace detail
 
-/// Reads the tokenizer.* keys. Raises what Vocabulary raises, and `file` for a missing or mistyped key and for
-/// a vocabulary without the scores or merges by which its tokens join; texts begin with the name of the file.
-/// Warns through `log` when the file does not name its pre-tokenizer.
+/// Reads the tokenizer.* keys. Raises what Vocabulary raises, and `file` for a missing or mistyped key and
+/// for a vocabulary without the scores or merges by which its tokens join; texts begin with the name of the
+/// file. Warns through `log` when the file does not name its pre-tokenizer.
 [[nodiscard]] inline Vocabulary vocabulary_from(const gguf::Metadata& metadata, LogSink log = {}) {
   detail::check_score_type(metadata);
   const auto tokens = metadata.require<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");

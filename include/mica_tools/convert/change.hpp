@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to the numbers of a tensor on the way: rows and columns in another order, a transposition, a function of
-// each value. Everything a family does to a tensor is one of these, so that a family is a table.
+// What happens to the numbers of a tensor on the way: rows and columns in another order, a transposition, a
+// function of each value. Everything a family does to a tensor is one of these, so that a family is a table.
 #pragma once
 
 #include "mica_tools/convert/config.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of a Hugging Face folder: all its safetensors files, one name space. Which files belong together is what
-// model.safetensors.index.json says; without it they are model.safetensors alone, or all *.safetensors there are.
+// The weights of a Hugging Face folder: all its safetensors files, one name space. Which files belong
+// together is what model.safetensors.index.json says; without it they are model.safetensors alone, or all
+// *.safetensors there are.
 #pragma once
 
 #include "mica/io/folder_file.hpp"
@@ -21,8 +22,8 @@ namespace mica::convert {
 /// Every tensor of a folder. Thread-safe, move-only; pointers to tensors survive a move.
 class Checkpoint {
  public:
-  /// Opens and checks every file. Raises ErrorCode::file when a file or a tensor of the index is missing, a file is a link
-  /// out of the folder, or a tensor occurs twice, and what Safetensors::open raises.
+  /// Opens and checks every file. Raises ErrorCode::file when a file or a tensor of the index is missing, a
+  /// file is a link out of the folder, or a tensor occurs twice, and what Safetensors::open raises.
   [[nodiscard]] static Checkpoint open(const std::string& folder);
 
   struct Entry {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder's config.json, read with ranges. Models that also see or hear keep the numbers of their language part in
-// `text_config`; those are looked up first, the outer ones second.
+// A folder's config.json, read with ranges. Models that also see or hear keep the numbers of their language
+// part in `text_config`; those are looked up first, the outer ones second.
 #pragma once
 
 #include "mica_tools/convert/json.hpp"
@@ -16,7 +16,8 @@
 
 namespace mica::convert {
 
-/// The numbers of a model. Getters raise ErrorCode::file for a value of another kind or out of range, naming the key.
+/// The numbers of a model. Getters raise ErrorCode::file for a value of another kind or out of range, naming
+/// the key.
 class Config {
  public:
   static constexpr std::uint64_t max_count = std::uint64_t{1} << 31;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Hugging Face folder as one GGUF file: everything is planned and checked when the folder is opened, then written tensor
-// by tensor. Include it in one .cpp of a program; it brings nlohmann/json.
+// A Hugging Face folder as one GGUF file: everything is planned and checked when the folder is opened, then
+// written tensor by tensor. Include it in one .cpp of a program; it brings nlohmann/json.
 #pragma once
 
 #include "mica/gguf/reader.hpp"
@@ -38,8 +38,9 @@ using ConversionProgress = std::function<void(std::size_t)>;
 /// One model on its way. Move-only.
 class Conversion {
  public:
-  /// Reads config, tokenizer and the headers of the weights. Raises ErrorCode::file for what is missing, damaged or
-  /// contradicts itself, unsupported for a family, tokenizer, tensor or type that is not known, each by name.
+  /// Reads config, tokenizer and the headers of the weights. Raises ErrorCode::file for what is missing,
+  /// damaged or contradicts itself, unsupported for a family, tokenizer, tensor or type that is not known,
+  /// each by name.
   [[nodiscard]] static Conversion open(const std::string& folder, const ConversionOptions& options = {});
 
   [[nodiscard]] std::string_view arch() const noexcept { return family_->arch; }
@@ -50,8 +51,8 @@ class Conversion {
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return vocabulary_.notes; }
   [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;
 
-  /// The file that write() makes, by its header alone: it can be planned and checked, and its weights not read.
-  /// `name` stands for the file in error texts.
+  /// The file that write() makes, by its header alone: it can be planned and checked, and its weights not
+  /// read. `name` stands for the file in error texts.
   [[nodiscard]] gguf::Document outcome(std::string name) const;
 
   /// Writes the file whole or not at all. Raises what gguf::Writer::write raises.
@@ -81,7 +82,8 @@ class Conversion {
 
 namespace detail {
 
-/// Checkpoints that were quantised by another method than eight-bit floats or MXFP4 hold no values to convert.
+/// Checkpoints that were quantised by another method than eight-bit floats or MXFP4 hold no values to
+/// convert.
 inline void refuse_quantized(const Config& config) {
   const Json* const settings = config.find("quantization_config");
   const std::string method = settings == nullptr ? "" : member_text(*settings, "quant_method");

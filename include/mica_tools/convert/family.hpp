@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a family descriptor of the converter is: names by which config.json knows it, a table of tensors, and the keys
-// that are its own.
+// What a family descriptor of the converter is: names by which config.json knows it, a table of tensors, and
+// the keys that are its own.
 //
-// Tensor names are written without the prefixes that containers add ("model.", "language_model."); # stands for a
-// number, the first after "layers." being the layer, any other the place in a stack:
+// Tensor names are written without the prefixes that containers add ("model.", "language_model."); # stands
+// for a number, the first after "layers." being the layer, any other the place in a stack:
 //
 //   layers.#.mlp.experts.#.up_proj.weight  ->  blk.#.ffn_up_exps.weight, three dimensions
 #pragma once
@@ -83,8 +83,8 @@ inline void write_common_keys(const FamilyInput& in, Keys& keys) {
   }
 }
 
-/// Window flags of the layers from `layer_types`, or from a period whose last layer sees everything; empty when neither
-/// is given.
+/// Window flags of the layers from `layer_types`, or from a period whose last layer sees everything; empty
+/// when neither is given.
 [[nodiscard]] inline std::vector<bool> windowed_layers(const FamilyInput& in, std::uint64_t period) {
   const auto n = static_cast<std::size_t>(in.sizes.layers);
   std::vector<bool> out;

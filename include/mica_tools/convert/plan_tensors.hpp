@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the tensors of a checkpoint to those of the file: every one finds its rule or is refused by name, experts are put
-// together, shapes are checked against the config.
+// From the tensors of a checkpoint to those of the file: every one finds its rule or is refused by name,
+// experts are put together, shapes are checked against the config.
 #pragma once
 
 #include "mica_tools/convert/detail/canonical_name.hpp"
@@ -33,8 +33,8 @@ class TensorPlanner {
                 const TargetFormat& formats, bool tied)
       : checkpoint_(checkpoint), family_(family), in_(input), formats_(formats), tied_(tied) {}
 
-  /// Raises ErrorCode::unsupported for a tensor that no rule knows, ErrorCode::file for a shape that does not fit, a hole
-  /// in a stack of experts, or a layer without tensors.
+  /// Raises ErrorCode::unsupported for a tensor that no rule knows, ErrorCode::file for a shape that does not
+  /// fit, a hole in a stack of experts, or a layer without tensors.
   [[nodiscard]] TensorPlans plan();
 
  private:

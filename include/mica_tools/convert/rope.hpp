@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotary embedding as config.json describes it, in the old spelling (`rope_theta` beside `rope_scaling`) and the new
-// (`rope_parameters`, for models with windows one set for each kind of layer).
+// Rotary embedding as config.json describes it, in the old spelling (`rope_theta` beside `rope_scaling`) and
+// the new (`rope_parameters`, for models with windows one set for each kind of layer).
 #pragma once
 
 #include "mica_tools/convert/config.hpp"
@@ -128,7 +128,8 @@ inline void write_rope(const Config& config, const Rope& rope, const Sizes& size
   }
 }
 
-/// Llama 3.1's factors by which each frequency is divided: 1 for short waves, `factor` for long ones, a blend between.
+/// Llama 3.1's factors by which each frequency is divided: 1 for short waves, `factor` for long ones, a blend
+/// between.
 [[nodiscard]] inline std::vector<float> llama3_factors(const Config& config, const Rope& rope,
                                                        const Sizes& sizes) {
   const double factor = scaling_real(config, rope, "factor");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads one safetensors file. Its header is taken as a stream of events, so that it costs what it describes; the
-// numbers stay in the mapped file.
+// Reads one safetensors file. Its header is taken as a stream of events, so that it costs what it describes;
+// the numbers stay in the mapped file.
 //
 //   | header length u64 | JSON {"name": {"dtype", "shape", "data_offsets": [first, end]}, ...} | data |
 #pragma once
@@ -29,8 +29,8 @@ class Safetensors {
  public:
   static constexpr std::uint64_t max_header_bytes = 100'000'000;  // the format's own limit
 
-  /// Maps the file and checks the whole header: types, shapes against sizes, places inside the file, no overlaps.
-  /// Raises ErrorCode::file or limit, naming file and tensor.
+  /// Maps the file and checks the whole header: types, shapes against sizes, places inside the file, no
+  /// overlaps. Raises ErrorCode::file or limit, naming file and tensor.
   [[nodiscard]] static Safetensors open(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

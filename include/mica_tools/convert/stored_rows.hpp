@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads rows of a planned tensor as floats: through the order of rows and columns, the transposition, the scales of
-// eight-bit floats and the function of the change.
+// Reads rows of a planned tensor as floats: through the order of rows and columns, the transposition, the
+// scales of eight-bit floats and the function of the change.
 #pragma once
 
 #include "mica_tools/convert/tensor_plan.hpp"
@@ -60,7 +60,8 @@ class StoredRows {
     if (!m.scales.empty() && m.scales[part]) scale(*m.scales[part], row);
   }
 
-  /// Multiplies a row by the scale of each of its blocks; the blocks are equal parts of the matrix, but the last.
+  /// Multiplies a row by the scale of each of its blocks; the blocks are equal parts of the matrix, but the
+  /// last.
   void scale(const Checkpoint::Entry& scales, std::uint64_t row) {
     const auto [block_rows, block_columns, across] = scale_grid(*scales.tensor);
     const std::size_t element = info(scales.tensor->dtype).bytes;

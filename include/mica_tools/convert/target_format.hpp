@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which type a tensor is written in. Vectors and what a family keeps are F32; rows that the asked type's blocks do not
-// divide fall back to one that fits.
+// Which type a tensor is written in. Vectors and what a family keeps are F32; rows that the asked type's
+// blocks do not divide fall back to one that fits.
 #pragma once
 
 #include "mica_tools/convert/checkpoint.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns a planned tensor into the bytes of its format, some rows at a time, so that memory does not grow with the tensor.
+// Turns a planned tensor into the bytes of its format, some rows at a time, so that memory does not grow with
+// the tensor.
 #pragma once
 
 #include "mica/gguf/writer.hpp"
@@ -55,8 +56,8 @@ inline void write_stored(const TensorPlan& plan, const gguf::Sink& sink) {
   out.flush();
 }
 
-/// The checkpoint has 16 bytes of two neighbours each, the first in the low half; the file wants value i beside i + 16,
-/// behind the scale.
+/// The checkpoint has 16 bytes of two neighbours each, the first in the low half; the file wants value i
+/// beside i + 16, behind the scale.
 inline void repack_mxfp4(const std::byte* from, std::byte scale, std::byte* to) noexcept {
   const auto value = [from](std::size_t i) { return (from[i / 2] >> (i % 2 * 4)) & std::byte{15}; };
   *to++ = scale;

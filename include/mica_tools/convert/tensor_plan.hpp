@@ -17,7 +17,8 @@
 
 namespace mica::convert {
 
-/// A stack of stored matrices of one shape. A vector is a matrix with one column, so that orders of rows hold for it too.
+/// A stack of stored matrices of one shape. A vector is a matrix with one column, so that orders of rows hold
+/// for it too.
 struct StoredMatrices {
   std::vector<Checkpoint::Entry> parts;  ///< the tensors, one after the other
   std::vector<std::optional<Checkpoint::Entry>>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that might be run: a row of the catalogue in every quantisation of its ladder, or a file as it is. What it needs is
-// planned from headers (plan/plan.hpp), each combination once.
+// A model that might be run: a row of the catalogue in every quantisation of its ladder, or a file as it is.
+// What it needs is planned from headers (plan/plan.hpp), each combination once.
 #pragma once
 
 #include "mica/gguf/reader.hpp"
@@ -25,8 +25,8 @@
 
 namespace mica::fit {
 
-/// Plans a question; where weights are streamed, with what a budget of so many bytes leaves them. A function of its caller's, so
-/// that a program compiles its families once.
+/// Plans a question; where weights are streamed, with what a budget of so many bytes leaves them. A function
+/// of its caller's, so that a program compiles its families once.
 using Planner = std::function<plan::Plan(const gguf::Document&, plan::Question, std::uint64_t budget_bytes)>;
 
 /// The planner of all families.
@@ -37,8 +37,8 @@ template <class Families = arch::All>
   return plan::make_plan<Families>(document, question);
 }
 
-/// Bytes that the tables of a tokenizer take for each token of a vocabulary that is not there to be read: pieces some 50, their
-/// merges as much again and more.
+/// Bytes that the tables of a tokenizer take for each token of a vocabulary that is not there to be read:
+/// pieces some 50, their merges as much again and more.
 inline constexpr std::uint64_t tokenizer_bytes_per_token = 128;
 
 /// One way to run a candidate.
@@ -105,8 +105,8 @@ class Candidate {
     ladder_.front() = quantisation_of_file();
   }
 
-  /// One rung alone, which `names` the quantisation; false where the ladder has none of that name. A row may be asked for every
-  /// recipe that can be written.
+  /// One rung alone, which `names` the quantisation; false where the ladder has none of that name. A row may
+  /// be asked for every recipe that can be written.
   [[nodiscard]] bool keep_only(std::string_view name) {
     std::vector<Quantisation> one;
     for (const Quantisation& each : ladder_) {
@@ -149,13 +149,15 @@ class Candidate {
     if (found != weights_.end()) return found->second;
     return weights_.emplace(quantisation, count_weights(quantisation)).first->second;
   }
-  /// Bytes that a card should have: twice the weights in Q4_K_M, which leaves room for better ones, keys and values; 2 GiB at least.
+  /// Bytes that a card should have: twice the weights in Q4_K_M, which leaves room for better ones, keys and
+  /// values; 2 GiB at least.
   [[nodiscard]] std::uint64_t recommended_bytes() {
     const auto four_bits = static_cast<std::uint64_t>(weights(reference()).all);
     return std::max(2 * four_bits, std::uint64_t{2} << 30);
   }
 
-  /// The dry run. Cost: less than a millisecond for 8,192 tokens, and as much for a header that is needed first.
+  /// The dry run. Cost: less than a millisecond for 8,192 tokens, and as much for a header that is needed
+  /// first.
   [[nodiscard]] const plan::Plan& plan(const Setting& setting) {
     const auto found = plans_.find(setting.key());
     if (found != plans_.end()) return found->second;

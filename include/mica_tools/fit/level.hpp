@@ -8,8 +8,9 @@
 //   Marginal    fits                             fits                             fits
 //   Too tight   in no pool
 //
-// Headroom: a fifth of what is needed is left besides. What had to give up tokens of the context that was asked for is Marginal
-// at best. CPU without a card is Good at best, as in llmfit's code of 2026; its older pages, and its planner, say Marginal.
+// Headroom: a fifth of what is needed is left besides. What had to give up tokens of the context that was
+// asked for is Marginal at best. CPU without a card is Good at best, as in llmfit's code of 2026; its older
+// pages, and its planner, say Marginal.
 #pragma once
 
 #include <algorithm>
@@ -64,8 +65,8 @@ struct Pools {
   return std::max(part(need.vram, available.vram), part(need.ram, available.ram));
 }
 
-/// The level. recommended: bytes that a card should have for this model, whatever its quantisation. whole: with the context
-/// that was asked for.
+/// The level. recommended: bytes that a card should have for this model, whatever its quantisation. whole:
+/// with the context that was asked for.
 [[nodiscard]] constexpr Level level_of(Mode mode, Pools need, Pools available, std::uint64_t recommended,
                                        bool whole) noexcept {
   if (!fits(need, available)) return Level::too_tight;

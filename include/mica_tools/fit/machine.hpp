@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine as far as models are concerned: memory of the processor and of graphics cards, cores, rates. This one, or one that
-// somebody describes. Nothing is run to find out: what Linux does not tell in a file is not known.
+// A machine as far as models are concerned: memory of the processor and of graphics cards, cores, rates. This
+// one, or one that somebody describes. Nothing is run to find out: what Linux does not tell in a file is not
+// known.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -21,7 +22,8 @@
 
 namespace mica::fit {
 
-/// What a memory of this kind reads in a second where nobody says: two channels of DDR5 or four of DDR4; a card of the middle.
+/// What a memory of this kind reads in a second where nobody says: two channels of DDR5 or four of DDR4; a
+/// card of the middle.
 inline constexpr double assumed_ram_rate = 50e9, assumed_vram_rate = 300e9;
 
 /// Of described memory this much is left to a model; the rest is the system's.
@@ -50,7 +52,8 @@ struct Machine {
   }
 };
 
-/// What somebody says about a machine; what he does not say is that of this one, or nothing where `ram` is said.
+/// What somebody says about a machine; what he does not say is that of this one, or nothing where `ram` is
+/// said.
 struct Description {
   std::optional<std::uint64_t> ram_bytes = {};
   std::optional<std::uint64_t> available_bytes = {};  // nine tenths of ram_bytes
@@ -65,18 +68,19 @@ struct Description {
 
 /// Bytes of the memory of graphics cards that the files below root/sys tell (AMD's do).
 [[nodiscard]] std::uint64_t read_vram(const std::string& root);
-/// Whether the files below root/proc know of NVIDIA's driver, which does not tell in a file how much memory there is.
+/// Whether the files below root/proc know of NVIDIA's driver, which does not tell in a file how much memory
+/// there is.
 [[nodiscard]] bool has_silent_card(const std::string& root);
 
 /// The machine that the files below `root` describe; "" is this one. Speeds are assumed.
 [[nodiscard]] Machine read_machine(const std::string& root);
 
-/// The machine that is described, on the ground of `here`. Raises a usage error for what cannot be: no memory, no core,
-/// more available than there is, MLX without unified memory.
+/// The machine that is described, on the ground of `here`. Raises a usage error for what cannot be: no
+/// memory, no core, more available than there is, MLX without unified memory.
 [[nodiscard]] Machine described(const Machine& here, const Description& said);
 
-/// "60G", "60 GB/s", "400MiB/s": bytes a second. Plain K, M, G, T are powers of 1,000 as in data sheets. Raises a usage error
-/// that names `what`.
+/// "60G", "60 GB/s", "400MiB/s": bytes a second. Plain K, M, G, T are powers of 1,000 as in data sheets.
+/// Raises a usage error that names `what`.
 [[nodiscard]] std::uint64_t parse_rate(std::string_view text, std::string_view what);
 
 inline std::uint64_t read_vram(const std::string& root) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a machine does in a second with the kernels that will run: products with weights of each format, attention over keys and values of each
-// element. Some seconds, for numbers that last as long as machine and kernels do (plan/speed.hpp).
+// What a machine does in a second with the kernels that will run: products with weights of each format,
+// attention over keys and values of each element. Some seconds, for numbers that last as long as machine and
+// kernels do (plan/speed.hpp).
 //
-// All memory has one byte, 0x11. In every format, packed or not, that is the same small finite number in all places, so one block of memory
-// serves them all, and a result can be checked: all rows of a product are alike, and those of the specification.
+// All memory has one byte, 0x11. In every format, packed or not, that is the same small finite number in all
+// places, so one block of memory serves them all, and a result can be checked: all rows of a product are
+// alike, and those of the specification.
 //
 //   one token     | rows of a matrix larger than caches                       |  bytes a second
 //   512 tokens    | 4,096 rows |                                                  multiply-adds a second
@@ -43,12 +45,13 @@ class MachineProbe {
   static constexpr std::size_t least_bytes = cols * cols * sizeof(float);  // of memory
   static constexpr std::size_t head_dim = 128, group = 4, context = 2048;
 
-  /// Takes `bytes` of memory: four times the last cache gives what models find. The executor outlives the probe.
-  /// Raises ErrorCode::usage for less than least_bytes and budget for what there is not.
+  /// Takes `bytes` of memory: four times the last cache gives what models find. The executor outlives the
+  /// probe. Raises ErrorCode::usage for less than least_bytes and budget for what there is not.
   MachineProbe(E& executor, std::size_t bytes);
 
-  /// All of it; each piece is run `rounds` times and the median counts. cancel: looked at between pieces; what is
-  /// not measured then is missing. Raises ErrorCode::failed when a product is not what the specification says.
+  /// All of it; each piece is run `rounds` times and the median counts. cancel: looked at between pieces;
+  /// what is not measured then is missing. Raises ErrorCode::failed when a product is not what the
+  /// specification says.
   [[nodiscard]] plan::MachineSpeed measure(std::size_t rounds = 3,
                                            const std::atomic<bool>* cancel = nullptr) {
     plan::MachineSpeed speed;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What weights may be quantised to, from the best down: the ladders that a choice walks. What a rung costs in quality is
-// llmfit's number for it.
+// What weights may be quantised to, from the best down: the ladders that a choice walks. What a rung costs in
+// quality is llmfit's number for it.
 #pragma once
 
 #include "mica_tools/fit/detail/number_table.hpp"

@@ -8,8 +8,8 @@
 //   fit       100 up to 70 % of the fuller pool, then 100 * exp(-((part - 0.7) / 0.2)^2 / 2)
 //   context   100 with as many tokens as the use wants, 70 with half as many, else 30
 //
-// Limit: llmfit also adds points for names of makers, for generations, dates and benchmarks. Those are opinions that need
-// upkeep; here a model is its size, and of two of one size the faster is first.
+// Limit: llmfit also adds points for names of makers, for generations, dates and benchmarks. Those are
+// opinions that need upkeep; here a model is its size, and of two of one size the faster is first.
 #pragma once
 
 #include "mica_tools/fit/select.hpp"
@@ -98,8 +98,9 @@ struct Ranked {
   return fit.level == Level::too_tight ? 2 : fit.mode == Mode::streamed ? 1 : 0;
 }
 
-/// Whether a comes before b: what stays in memory before what is streamed, that before what does not run. Among them by score, then
-/// the better level, the faster, the one of more weights; of those that do not run, what lacks least; then by name.
+/// Whether a comes before b: what stays in memory before what is streamed, that before what does not run.
+/// Among them by score, then the better level, the faster, the one of more weights; of those that do not run,
+/// what lacks least; then by name.
 [[nodiscard]] inline bool before(const Ranked& a, const Ranked& b) noexcept {
   if (group_of(a.fit) != group_of(b.fit)) return group_of(a.fit) < group_of(b.fit);
   if (a.fit.level == Level::too_tight) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What other tools say that a model needs: the rules of llmfit (1.1, llmfit-core/src/models.rs and fit.rs) and of a calculator
-// for GGUF files, as they are, to be quoted beside a plan and for nothing else. Their units are theirs: "GB" is 1,000,000,000
-// bytes for weights and 2^30 for keys and values, in one sum.
+// What other tools say that a model needs: the rules of llmfit (1.1, llmfit-core/src/models.rs and fit.rs)
+// and of a calculator for GGUF files, as they are, to be quoted beside a plan and for nothing else. Their
+// units are theirs: "GB" is 1,000,000,000 bytes for weights and 2^30 for keys and values, in one sum.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -48,8 +48,8 @@ inline constexpr double gib = 1024.0 * 1024 * 1024;
   return billions * llmfit_bytes_per_weight(quantisation) + kv + 0.5;
 }
 
-/// llmfit's tokens a second on a card: GB a second by GB of weights that a token uses, counted with other bytes a weight than
-/// memory, of which 55 % are reached.
+/// llmfit's tokens a second on a card: GB a second by GB of weights that a token uses, counted with other
+/// bytes a weight than memory, of which 55 % are reached.
 [[nodiscard]] constexpr double llmfit_decode_on_card(double gb_per_second, double active_billions,
                                                      double bytes_per_weight,
                                                      double mode_factor = 1) noexcept {
@@ -65,7 +65,8 @@ inline constexpr double gib = 1024.0 * 1024 * 1024;
   return detail::number_of(quantisation, known, 0.5);
 }
 
-/// llmfit's tokens a second without a card, for x86: a constant by billions of weights, whatever the memory's rate is.
+/// llmfit's tokens a second without a card, for x86: a constant by billions of weights, whatever the memory's
+/// rate is.
 [[nodiscard]] constexpr double llmfit_decode_on_cpu(double billions, std::string_view quantisation,
                                                     std::size_t cores) noexcept {
   constexpr std::array known = {detail::Named{"F16", 0.6},     detail::Named{"BF16", 0.6},

@@ -4,7 +4,8 @@
 //
 //   the context that is asked for, with headroom, then without -> half of it -> ... -> 1,024 tokens
 //
-// and for each of these the quantisations from the best down, keys and values in F16 before Q8_0. The first that fits is taken.
+// and for each of these the quantisations from the best down, keys and values in F16 before Q8_0. The first
+// that fits is taken.
 #pragma once
 
 #include "mica_tools/fit/candidate.hpp"
@@ -26,8 +27,8 @@ namespace mica::fit {
 /// Tokens of context where nobody says, and the fewest that a context is halved to.
 inline constexpr std::size_t default_context = 8192, least_context = 1024;
 
-/// What an engine for graphics cards takes beside weights, keys and values: the context of its driver and its buffers. An
-/// estimate, llmfit's.
+/// What an engine for graphics cards takes beside weights, keys and values: the context of its driver and its
+/// buffers. An estimate, llmfit's.
 inline constexpr std::uint64_t gpu_margin_bytes = std::uint64_t{512} << 20;
 
 /// The part of the rate of a card's memory that engines reach when they write: llmfit's.
@@ -71,11 +72,12 @@ class Selector {
  public:
   Selector(const Machine& machine, Asked asked) : machine_(machine), asked_(asked) {}
 
-  /// The first way that fits, or else what needs least, as Level::too_tight. Raises what planning the candidate raises.
-  /// Cost: some tens of plans at most.
+  /// The first way that fits, or else what needs least, as Level::too_tight. Raises what planning the
+  /// candidate raises. Cost: some tens of plans at most.
   [[nodiscard]] Fit select(Candidate& candidate) const;
 
-  /// The longest context, of whole steps of 256 tokens, that the way a fit found has room for. Cost: some ten plans.
+  /// The longest context, of whole steps of 256 tokens, that the way a fit found has room for. Cost: some ten
+  /// plans.
   [[nodiscard]] std::size_t longest_context(Candidate& candidate, const Fit& fit) const;
 
   /// What a setting needs in a mode.
@@ -132,7 +134,8 @@ inline Pools Selector::need(Candidate& candidate, Mode mode, const Setting& sett
   return {active + rest, all - active};
 }
 
-/// The best quantisation that fits, with headroom where that is asked for. Weights alone that are too large need no plan.
+/// The best quantisation that fits, with headroom where that is asked for. Weights alone that are too large
+/// need no plan.
 inline std::optional<Setting> Selector::first(Candidate& candidate, Mode mode, std::size_t n_ctx,
                                               bool roomy) const {
   const bool streamed = mode == Mode::streamed;
@@ -202,7 +205,8 @@ inline plan::StepReads Selector::reads(Candidate& candidate, const Setting& sett
   return plan::reads_of(candidate.work(setting), candidate.plan(setting), chunk_tokens);
 }
 
-/// Times of all bytes that a token goes through, added up. Of cards: bytes by the part of their rate that engines reach.
+/// Times of all bytes that a token goes through, added up. Of cards: bytes by the part of their rate that
+/// engines reach.
 inline double Selector::decode(Candidate& candidate, const Fit& fit) const {
   const plan::Work work = candidate.work(fit.setting);
   const double on_cpu =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast a disk reads when nothing of it is in memory: in order, as streamed weights are read, and scattered, as rows of an
-// embedding are.
+// How fast a disk reads when nothing of it is in memory: in order, as streamed weights are read, and
+// scattered, as rows of an embedding are.
 //
 //   in order    | 4 MiB | 4 MiB | 4 MiB | ...      16 under way
 //   scattered   .. | 4 KiB | .... | 4 KiB | ..      32 under way
@@ -35,8 +35,9 @@ class DiskProbe {
   /// What the probe needs; huge pages (alloc/huge.hpp) as weights have them, since others make reads slower.
   static constexpr std::size_t memory_bytes = large_bytes * large_under_way;
 
-  /// File and memory outlive the probe; memory begins at a multiple of 4,096. Raises ErrorCode::unsupported where the system refuses direct
-  /// reads or has no queue for them, so that nobody takes the page cache for a disk, and ErrorCode::usage for a file of less than 4 MiB.
+  /// File and memory outlive the probe; memory begins at a multiple of 4,096. Raises ErrorCode::unsupported
+  /// where the system refuses direct reads or has no queue for them, so that nobody takes the page cache for
+  /// a disk, and ErrorCode::usage for a file of less than 4 MiB.
   DiskProbe(const File& file, std::span<std::byte> memory);
 
   /// Takes twice `seconds`. Raises ErrorCode::failed for what cannot be read.

@@ -27,9 +27,9 @@ class ImportanceCollector {
  public:
   // Required by Observer
   static constexpr bool active = true;
-  /// Rows of a tensor that is not collected are passed over. A matrix of several parts in one is shown once for
-  /// each of them: the same rows again, before another matrix or the end of the layer, are not counted again.
-  /// Requires rows as wide as the matrix, and of a stack an expert that it has.
+  /// Rows of a tensor that is not collected are passed over. A matrix of several parts in one is shown once
+  /// for each of them: the same rows again, before another matrix or the end of the layer, are not counted
+  /// again. Requires rows as wide as the matrix, and of a stack an expert that it has.
   void product(std::string_view tensor, MatrixView<const float> rows,
                std::size_t expert = model::no_expert) noexcept;
   void layer(std::size_t, MatrixView<const float>) noexcept { shown_ = {}; }

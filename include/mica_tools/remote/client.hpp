@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks servers for ranges of files: follows where they send it on to, tries again what may succeed later, and takes nothing but a
-// range. An answer that is anything else ends with one sentence, and its body is not read.
+// Asks servers for ranges of files: follows where they send it on to, tries again what may succeed later, and
+// takes nothing but a range. An answer that is anything else ends with one sentence, and its body is not
+// read.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -44,8 +45,8 @@ class Client {
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
 
-  /// Fills as much of range.to as the server sends, and answers how much that is; `url` becomes where it came from in the end.
-  /// Raises what `look` raises, and
+  /// Fills as much of range.to as the server sends, and answers how much that is; `url` becomes where it came
+  /// from in the end. Raises what `look` raises, and
   ///   failed       no connection, none that is safe, silence, an answer that breaks off or is no HTTP, too many redirects,
   ///   file         no such file, no leave to read it, or a page in its place,
   ///   unsupported  a server that gives no ranges, or sends on to where nobody follows.

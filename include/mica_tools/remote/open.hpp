@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens models on servers, far enough to plan and to inspect them: headers by range requests, never a weight, and nothing is
-// written anywhere. docs/remote.md says what is asked of a server.
+// Opens models on servers, far enough to plan and to inspect them: headers by range requests, never a weight,
+// and nothing is written anywhere. docs/remote.md says what is asked of a server.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -19,8 +19,8 @@
 
 namespace mica::remote {
 
-/// Opens a GGUF file behind a URL, with any shard of a model all its shards. Raises as gguf::open(), Url::parse() and Client::get();
-/// texts name the file without credentials and query.
+/// Opens a GGUF file behind a URL, with any shard of a model all its shards. Raises as gguf::open(),
+/// Url::parse() and Client::get(); texts name the file without credentials and query.
 /// Cost: the header and less than Options::piece_bytes, for each file, a request for each of these pieces.
 [[nodiscard]] gguf::Document open(std::string_view url, Options options = {});
 

@@ -10,7 +10,8 @@
 
 namespace mica::remote {
 
-/// The defaults are those of the program. Times bound what a server can cost: nothing here waits without an end.
+/// The defaults are those of the program. Times bound what a server can cost: nothing here waits without an
+/// end.
 struct Options {
   std::string
       token;  ///< for files that are not for everybody; goes to the host that was asked, and to no other

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file on a server, read by ranges as a header reader comes to them. Every answer says which bytes of which file it has, and is
-// held against what was asked and what the first answer said, so that two versions of a file are never mixed.
+// A file on a server, read by ranges as a header reader comes to them. Every answer says which bytes of which
+// file it has, and is held against what was asked and what the first answer said, so that two versions of a
+// file are never mixed.
 //
 //   bytes 0 .. first_bytes    first request: also tells the size, and what the file is recognised by
 //   then as they are wanted   pieces of piece_bytes at most; nothing is kept once it was read
@@ -27,9 +28,9 @@ namespace mica::remote {
 
 class Ranges final : public gguf::RangeReader {
  public:
-  /// Asks for the first bytes. `missing` says what it means that there is no such file; empty. Raises as Client::get(), and
-  /// failed for an answer that contradicts the question or itself, file for a page, unsupported for an encoded file or one without
-  /// a size.
+  /// Asks for the first bytes. `missing` says what it means that there is no such file; empty. Raises as
+  /// Client::get(), and failed for an answer that contradicts the question or itself, file for a page,
+  /// unsupported for an encoded file or one without a size.
   Ranges(std::shared_ptr<Client> client, Url url, std::string_view missing)
       : client_(std::move(client)), name_(url.shown()), url_(std::move(url)) {
     begin_.resize(static_cast<std::size_t>(client_->options().first_bytes));

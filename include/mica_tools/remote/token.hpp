@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The token that the environment has for files that are not for everybody. It belongs to one site, and no other sees it.
+// The token that the environment has for files that are not for everybody. It belongs to one site, and no
+// other sees it.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -12,8 +13,9 @@
 
 namespace mica::remote {
 
-/// HF_TOKEN, where the URL is of the site that it is for: that of HF_ENDPOINT, https://huggingface.co if there is none. Else empty.
-/// Raises ErrorCode::usage for a token that cannot stand in a request, and for an endpoint that is no URL.
+/// HF_TOKEN, where the URL is of the site that it is for: that of HF_ENDPOINT, https://huggingface.co if
+/// there is none. Else empty. Raises ErrorCode::usage for a token that cannot stand in a request, and for an
+/// endpoint that is no URL.
 [[nodiscard]] inline std::string token_for(const Url& url) {
   const char* const token = std::getenv("HF_TOKEN");
   if (token == nullptr || *token == 0) return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a file on a server is. A URL is taken as it was written: nothing is encoded or decoded, since the query of a signed link
-// must arrive bit for bit. What is shown of one leaves out whatever may be secret.
+// Where a file on a server is. A URL is taken as it was written: nothing is encoded or decoded, since the
+// query of a signed link must arrive bit for bit. What is shown of one leaves out whatever may be secret.
 //
 //   https://user:password@host:8443/folder/model.gguf?download=true
 //   scheme  credentials   host port path              query

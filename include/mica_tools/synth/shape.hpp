@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model in hyper-parameters alone: what is known of it before there is a file. From a shape follow the names and sizes of
-// all tensors; the formats of their numbers do not.
+// A model in hyper-parameters alone: what is known of it before there is a file. From a shape follow the
+// names and sizes of all tensors; the formats of their numbers do not.
 #pragma once
 
 #include "mica/arch/tensor_names.hpp"
@@ -15,8 +15,8 @@
 
 namespace mica::arch {
 
-/// The hyper-parameters of a model. All layers are alike, but for windows, which the family places or window_interval, delta nets,
-/// and what layers without a window have of their own.
+/// The hyper-parameters of a model. All layers are alike, but for windows, which the family places or
+/// window_interval, delta nets, and what layers without a window have of their own.
 struct Shape {
   std::string_view name;   // "llama-8b", as command lines spell it
   std::string_view model;  // "Llama 3.1 8B", for people

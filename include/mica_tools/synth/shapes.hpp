@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shapes of published models, from the configurations that their makers published: for files that stand for them in a
-// measurement, and for plans without a file. The sums of their weights are tested against the published ones.
+// The shapes of published models, from the configurations that their makers published: for files that stand
+// for them in a measurement, and for plans without a file. The sums of their weights are tested against the
+// published ones.
 #pragma once
 
 #include "mica_tools/synth/shape.hpp"

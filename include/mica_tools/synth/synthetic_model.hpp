@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that stands for a model where only its speed and its size are asked for: the shape is that of a published model,
-// each tensor has the format that quantize() would give it, and the weights are random. Anybody can write the same file, and
-// nobody has to send it.
+// A file that stands for a model where only its speed and its size are asked for: the shape is that of a
+// published model, each tensor has the format that quantize() would give it, and the weights are random.
+// Anybody can write the same file, and nobody has to send it.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -28,14 +28,15 @@
 
 namespace mica::quantize {
 
-/// Called with the number of bytes done since the last call. May throw, which ends the work and leaves no file.
+/// Called with the number of bytes done since the last call. May throw, which ends the work and leaves no
+/// file.
 using OnBytes = std::function<void(std::uint64_t)>;
 
 /// A shape, a recipe, and the tensors and keys that follow.
 class SyntheticModel {
  public:
-  /// Raises ErrorCode::unsupported when the recipe needs a format that cannot be written, and usage for a shape whose family
-  /// is not in arch::family_tensors or whose vocabulary has no room for 256 bytes.
+  /// Raises ErrorCode::unsupported when the recipe needs a format that cannot be written, and usage for a
+  /// shape whose family is not in arch::family_tensors or whose vocabulary has no room for 256 bytes.
   SyntheticModel(const arch::Shape& shape, Recipe recipe);
 
   [[nodiscard]] std::span<const gguf::TensorInfo> tensors() const noexcept { return tensors_; }
@@ -47,8 +48,9 @@ class SyntheticModel {
   /// The file as far as plans need it: its header without a vocabulary, and no weights.
   [[nodiscard]] gguf::Document document() const;
 
-  /// Writes the file whole or not at all, as fast as the disk takes it and in constant memory: some 20 MiB. The bytes are the
-  /// same for any number of workers. Raises as io::require_free_space() and gguf::Writer::write().
+  /// Writes the file whole or not at all, as fast as the disk takes it and in constant memory: some 20 MiB.
+  /// The bytes are the same for any number of workers. Raises as io::require_free_space() and
+  /// gguf::Writer::write().
   template <Executor E>
   void write(const std::string& path, E& executor, OnBytes on_bytes = {}) const;
 
@@ -67,8 +69,8 @@ class SyntheticModel {
 
 namespace detail {
 
-/// A normal number with a deviation of 1, near enough: the sum of twelve uniform ones. Whole numbers until the last step,
-/// so that the bits are the same everywhere.
+/// A normal number with a deviation of 1, near enough: the sum of twelve uniform ones. Whole numbers until
+/// the last step, so that the bits are the same everywhere.
 [[nodiscard]] inline float random_normal(CounterRng& rng) noexcept {
   std::uint64_t sum = 0;
   for (int draw = 0; draw < 3; ++draw) {
@@ -78,8 +80,9 @@ namespace detail {
   return static_cast<float>(static_cast<std::int64_t>(sum) - 6 * 65536) / 65536.0f;
 }
 
-/// Random weights in one format: a stretch of blocks that is encoded once. Rows are cut out of it at random places, so that
-/// writing is copying. Those in F16 are numbers of BF16, as F16 files of models are that were published in BF16.
+/// Random weights in one format: a stretch of blocks that is encoded once. Rows are cut out of it at random
+/// places, so that writing is copying. Those in F16 are numbers of BF16, as F16 files of models are that were
+/// published in BF16.
 class RandomBlocks {
  public:
   static constexpr std::size_t values = std::size_t{1} << 20;
@@ -130,7 +133,8 @@ inline void put_delta_net(const arch::Shape& shape, gguf::Writer& writer) {
   writer.set_array(join(shape.arch, ".rope.dimension_sections"), pairs);
 }
 
-/// The keys of layers that differ by whether they have a window (Gemma 4). Those of heads are of layers without one.
+/// The keys of layers that differ by whether they have a window (Gemma 4). Those of heads are of layers
+/// without one.
 inline void put_window_layers(const arch::Shape& shape, gguf::Writer& writer) {
   const auto count = [&](std::string_view key, std::size_t n) {
     writer.set(join(shape.arch, ".", key), static_cast<std::uint32_t>(n));
@@ -192,7 +196,8 @@ inline void put_shape(const arch::Shape& shape, gguf::Writer& writer) {
   if (shape.shared_ff_width != 0) count("expert_shared_feed_forward_length", shape.shared_ff_width);
 }
 
-/// A vocabulary of the right size in which every text can be written: the 256 bytes, and words without a meaning.
+/// A vocabulary of the right size in which every text can be written: the 256 bytes, and words without a
+/// meaning.
 inline void put_vocabulary(std::size_t n_vocab, gguf::Writer& writer) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
   std::vector<std::int32_t> types = {2, 3, 3};  // unknown, control, control

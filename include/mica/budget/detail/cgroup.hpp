@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the control groups of this process keep their files: Linux, versions 1 and 2, read below a root folder so that
-// a test can bring its own /proc and /sys.
+// Where the control groups of this process keep their files: Linux, versions 1 and 2, read below a root
+// folder so that a test can bring its own /proc and /sys.
 //
 //   /proc/self/cgroup      "0::/user.slice/app"               which group, version 2
 //                          "4:memory:/user.slice/app"         which group, version 1, by controller
@@ -95,7 +95,8 @@ namespace mica::budget::detail {
   return out;
 }
 
-/// Where a tree of groups is mounted, and which group is its top there (a container sees its own group mounted).
+/// Where a tree of groups is mounted, and which group is its top there (a container sees its own group
+/// mounted).
 struct CgroupMount {
   std::string top;
   std::string path;
@@ -134,7 +135,8 @@ struct CgroupMount {
   return std::nullopt;
 }
 
-/// The folders of this process's group and of every group above it, the innermost first; none without such a tree.
+/// The folders of this process's group and of every group above it, the innermost first; none without such a
+/// tree.
 [[nodiscard]] inline std::vector<std::string> cgroup_folders(const std::string& root,
                                                              std::string_view controller) {
   const auto mountinfo = read_text(root + "/proc/self/mountinfo");

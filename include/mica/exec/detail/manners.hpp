@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a worker behaves beside other processes. Losing the core in the middle of a piece of work makes everybody wait for
-// the rest of another's time slice, so a worker gives its core away while it holds nothing, before it is taken; and it
-// keeps off the core of the caller, without whom no run begins.
+// How a worker behaves beside other processes. Losing the core in the middle of a piece of work makes
+// everybody wait for the rest of another's time slice, so a worker gives its core away while it holds
+// nothing, before it is taken; and it keeps off the core of the caller, without whom no run begins.
 #pragma once
 
 #include <chrono>
@@ -24,8 +24,8 @@ namespace mica::exec::detail {
 #endif
 }
 
-/// Moves the calling thread to another core of its affinity mask, which is as before afterwards; nothing happens when the
-/// mask has fewer cores than `workers`. Tens of microseconds.
+/// Moves the calling thread to another core of its affinity mask, which is as before afterwards; nothing
+/// happens when the mask has fewer cores than `workers`. Tens of microseconds.
 /// Limit: a mask that somebody else gives this thread meanwhile is lost. Linux only.
 inline void leave_core(int core, std::size_t workers) noexcept {
 #if defined(__linux__)
@@ -47,7 +47,8 @@ class Manners {
  public:
   explicit Manners(std::size_t workers) noexcept : workers_(workers) {}
 
-  /// Call it before each run, while the worker holds no work: a look at the clock, and now and then a system call.
+  /// Call it before each run, while the worker holds no work: a look at the clock, and now and then a system
+  /// call.
   void mind(int caller_core) noexcept {
     const Clock::time_point now = Clock::now();
     if (caller_core >= 0 && core_now() == caller_core && now >= next_move_) {
@@ -61,8 +62,8 @@ class Manners {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Half of the 4 ms that a scheduler with 250 ticks per second grants: of 1, 2, 3 and 5 ms, 2 and 3 kept most beside a
-  // neighbour (bench/exec/team_bench.cpp).
+  // Half of the 4 ms that a scheduler with 250 ticks per second grants: of 1, 2, 3 and 5 ms, 2 and 3 kept
+  // most beside a neighbour (bench/exec/team_bench.cpp).
   static constexpr auto between_rests = std::chrono::milliseconds(2);
   static constexpr auto between_moves = std::chrono::microseconds(500);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tasks of a run that one worker begins with, taken from both ends: by their owner from the front, by others from the
-// back.
+// The tasks of a run that one worker begins with, taken from both ends: by their owner from the front, by
+// others from the back.
 #pragma once
 
 #include "mica/exec/partition.hpp"
@@ -13,8 +13,8 @@
 
 namespace mica::exec::detail {
 
-/// Tasks [begin, end) not yet taken, in one word, so that one comparison guards both ends; on cache lines of its own.
-/// Both bounds are below 2^32.
+/// Tasks [begin, end) not yet taken, in one word, so that one comparison guards both ends; on cache lines of
+/// its own. Both bounds are below 2^32.
 class alignas(128) Part {
  public:
   /// Whoever takes from the range sees what was written before.

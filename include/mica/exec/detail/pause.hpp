@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waiting for a few microseconds: how a worker spins without starving its sibling, and when it stops spinning.
+// Waiting for a few microseconds: how a worker spins without starving its sibling, and when it stops
+// spinning.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How options are refused: what was found and what is allowed, with the option's name as the command line spells it.
+// How options are refused: what was found and what is allowed, with the option's name as the command line
+// spells it.
 #pragma once
 
 #include "mica/base/error.hpp"

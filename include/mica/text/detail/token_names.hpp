@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokens that are known by how they are written, because files give their ids seldom and their types wrongly often.
+// Tokens that are known by how they are written, because files give their ids seldom and their types wrongly
+// often.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The name of a tensor without what its container added, and with # for its numbers, as the tables of families have it.
+// The name of a tensor without what its container added, and with # for its numbers, as the tables of
+// families have it.
 #pragma once
 
 #include <algorithm>

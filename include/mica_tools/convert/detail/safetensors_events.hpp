@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The header of a safetensors file as its JSON events arrive: every event is either one that the format has at that
-// place, or the end. Nothing is kept but the tensors.
+// The header of a safetensors file as its JSON events arrive: every event is either one that the format has
+// at that place, or the end. Nothing is kept but the tensors.
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 3n, text part: four streams (AltUp), low-rank residuals (LAuReL), embeddings for each layer, and early layers
-// whose activations are cut off at a quantile.
+// Gemma 3n, text part: four streams (AltUp), low-rank residuals (LAuReL), embeddings for each layer, and
+// early layers whose activations are cut off at a quantile.
 #pragma once
 
 #include "mica_tools/convert/families/gemma.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 4, text part: two head sizes, windows on most layers, layers that share keys and values, optional embeddings for
-// each layer, optional experts beside the dense feed-forward. Norm weights are whole.
+// Gemma 4, text part: two head sizes, windows on most layers, layers that share keys and values, optional
+// embeddings for each layer, optional experts beside the dense feed-forward. Norm weights are whole.
 #pragma once
 
 #include "mica_tools/convert/families/gemma3n.hpp"
@@ -26,7 +26,8 @@ inline constexpr TensorRule gemma4_blocks[] = {
 inline constexpr std::span<const TensorRule> gemma4_tables[] = {
     embedding, per_layer_inputs, sandwich_norms, head_norms, attention, feed_forward, gemma4_blocks};
 
-/// A number of full-attention layers: under its own key, else in the newer list of exceptions by layer, else as elsewhere.
+/// A number of full-attention layers: under its own key, else in the newer list of exceptions by layer, else
+/// as elsewhere.
 inline std::uint64_t full_layer_count(const FamilyInput& in, std::string_view key, std::string_view usual,
                                       std::uint64_t otherwise) {
   if (in.config.has(key)) return in.config.count(key);
@@ -90,7 +91,8 @@ inline void write_gemma4_keys(const FamilyInput& in, Keys& keys) {
   write_soft_cap(in, "final_logit_softcapping", "final_logit_softcapping", keys);
 }
 
-/// Proportional rotation of full layers: the first share of the pairs turns, the others get a factor that stops them.
+/// Proportional rotation of full layers: the first share of the pairs turns, the others get a factor that
+/// stops them.
 inline std::vector<ComputedTensor> gemma4_rope_factors(const FamilyInput& in) {
   if (in.rope.type != "proportional") return {};
   const auto pairs = static_cast<std::size_t>(gemma4_full_head_dim(in) / 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gpt-oss: attention sinks, biases everywhere, experts whose gate and up columns alternate, stored transposed or, as
-// published, in MXFP4 blocks, which are kept bit for bit.
+// gpt-oss: attention sinks, biases everywhere, experts whose gate and up columns alternate, stored transposed
+// or, as published, in MXFP4 blocks, which are kept bit for bit.
 // Limit: YaRN's `truncate: false` has no key; readers round the ends of its ramp to whole dimensions.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama 2 and 3.x, Mistral, Mixtral. GGUF's `llama` rotates adjacent pairs where the checkpoint rotates halves, so the
-// rows of queries and keys change places.
+// Llama 2 and 3.x, Mistral, Mixtral. GGUF's `llama` rotates adjacent pairs where the checkpoint rotates
+// halves, so the rows of queries and keys change places.
 #pragma once
 
 #include "mica_tools/convert/families/tables.hpp"

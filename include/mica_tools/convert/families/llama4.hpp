@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama 4, text part. Its checkpoints already rotate adjacent pairs; experts lie transposed, gate and up in one tensor.
+// Llama 4, text part. Its checkpoints already rotate adjacent pairs; experts lie transposed, gate and up in
+// one tensor.
 #pragma once
 
 #include "mica_tools/convert/families/llama.hpp"

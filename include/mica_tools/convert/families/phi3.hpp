@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Phi-3 and Phi-4: queries, keys and values in one matrix, gate and up in another, both kept so; two sets of rope factors,
-// for short and for long contexts.
+// Phi-3 and Phi-4: queries, keys and values in one matrix, gate and up in another, both kept so; two sets of
+// rope factors, for short and for long contexts.
 #pragma once
 
 #include "mica_tools/convert/families/tables.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen3-Next and Qwen 3.5: gated delta nets between layers of gated attention. Their norms are stored minus one, but the
-// delta net's own. Where value heads outnumber key heads, GGUF's `qwen35` wants key head = value head mod key heads and
-// the checkpoint has them grouped; `qwen3next` keeps the groups.
+// Qwen3-Next and Qwen 3.5: gated delta nets between layers of gated attention. Their norms are stored minus
+// one, but the delta net's own. Where value heads outnumber key heads, GGUF's `qwen35` wants key head = value
+// head mod key heads and the checkpoint has them grouped; `qwen3next` keeps the groups.
 // Limit: blocks that predict further tokens (mtp) are left out.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokens that were added to a vocabulary beside its training: special ones become control tokens, the others are
-// user-defined, found in any text.
+// Tokens that were added to a vocabulary beside its training: special ones become control tokens, the others
+// are user-defined, found in any text.
 #pragma once
 
 #include "mica_tools/convert/json.hpp"
@@ -81,7 +81,8 @@ inline std::string replaced(std::string text, std::string_view from, std::string
   return out;
 }
 
-/// Puts the tokens in their places. Those beyond the embedding are left out with a note: nothing could be looked up.
+/// Puts the tokens in their places. Those beyond the embedding are left out with a note: nothing could be
+/// looked up.
 inline void place_added_tokens(const std::vector<AddedToken>& added, std::uint64_t n_vocab,
                                VocabularyData& out) {
   for (const AddedToken& token : added) {

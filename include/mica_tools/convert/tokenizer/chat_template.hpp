@@ -13,8 +13,8 @@
 
 namespace mica::convert {
 
-/// Names and texts; the usual template has an empty name. Empty when there is none. Raises what io::folder_file and
-/// read_json raise.
+/// Names and texts; the usual template has an empty name. Empty when there is none. Raises what
+/// io::folder_file and read_json raise.
 [[nodiscard]] inline std::vector<std::pair<std::string, std::string>> chat_templates(
     const std::string& folder, const Json& tokenizer_config) {
   std::error_code error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of the pre-tokenizers known here a tokenizer.json describes: its steps become regular expressions in the spelling
-// of text/pretokenizer_rules.hpp, and those are compared.
+// Which of the pre-tokenizers known here a tokenizer.json describes: its steps become regular expressions in
+// the spelling of text/pretokenizer_rules.hpp, and those are compared.
 #pragma once
 
 #include "mica/text/pretokenizer_rules.hpp"
@@ -108,7 +108,8 @@ struct PretokenizerHints {
   std::optional<bool> tidies_spaces;
 };
 
-/// The name for tokenizer.ggml.pre. Raises ErrorCode::unsupported, showing the expressions, when no rules fit.
+/// The name for tokenizer.ggml.pre. Raises ErrorCode::unsupported, showing the expressions, when no rules
+/// fit.
 [[nodiscard]] inline std::string match_pretokenizer(const Json& step, PretokenizerHints hints,
                                                     const std::string& file) {
   std::vector<std::string> found;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the wire format of protocol buffers: fields with a number, one after the other. No schema, no writing.
+// Reads the wire format of protocol buffers: fields with a number, one after the other. No schema, no
+// writing.
 #pragma once
 
 #include "mica/base/assert.hpp"

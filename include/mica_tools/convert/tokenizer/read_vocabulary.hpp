@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The vocabulary of a folder: from tokenizer.model where that is a SentencePiece file of the same vocabulary, since it has
-// the scores, else from tokenizer.json; as many tokens as the embedding has rows.
+// The vocabulary of a folder: from tokenizer.model where that is a SentencePiece file of the same vocabulary,
+// since it has the scores, else from tokenizer.json; as many tokens as the embedding has rows.
 #pragma once
 
 #include "mica/io/folder_file.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabularies of tokenizer.model, SentencePiece's own file: pieces with scores and types, and how it was trained.
+// Vocabularies of tokenizer.model, SentencePiece's own file: pieces with scores and types, and how it was
+// trained.
 #pragma once
 
 #include "mica_tools/convert/json.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tokens begin, end, pad: named in tokenizer_config.json, numbered in generation_config.json and config.json.
+// Which tokens begin, end, pad: named in tokenizer_config.json, numbered in generation_config.json and
+// config.json.
 #pragma once
 
 #include "mica_tools/convert/config.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabularies of tokenizer.json: byte-level BPE, and BPE in the manner of SentencePiece, which falls back to bytes and
-// writes a space as U+2581. Others are refused by name.
+// Vocabularies of tokenizer.json: byte-level BPE, and BPE in the manner of SentencePiece, which falls back to
+// bytes and writes a space as U+2581. Others are refused by name.
 #pragma once
 
 #include "mica_tools/convert/tokenizer/added_token.hpp"
@@ -143,8 +143,9 @@ inline void TokenizerJson::read_merges(VocabularyData& out) const {
   }
 }
 
-/// SentencePiece merges the pair whose result has the best score. Published files are numbered in that order, so the
-/// score is -id; where merges are in another order, it is -rank of the first merge that makes the token.
+/// SentencePiece merges the pair whose result has the best score. Published files are numbered in that order,
+/// so the score is -id; where merges are in another order, it is -rank of the first merge that makes the
+/// token.
 inline void TokenizerJson::read_scores(VocabularyData& out) const {
   out.scored = true;
   for (std::size_t id = 0; id < out.tokens.size(); ++id) {

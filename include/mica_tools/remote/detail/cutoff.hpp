@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An end for an answer that drips. The HTTP library bounds the wait for the next byte and not the whole answer, so a thread waits
-// beside each request and hangs up when its time is over. It touches no data, and is gone when the request is.
+// An end for an answer that drips. The HTTP library bounds the wait for the next byte and not the whole
+// answer, so a thread waits beside each request and hangs up when its time is over. It touches no data, and
+// is gone when the request is.
 #pragma once
 
 #include "mica/io/detail/descriptor.hpp"
@@ -15,8 +16,8 @@
 
 namespace mica::remote::detail {
 
-/// A connection that can be cut by another thread than the one that reads it. Keeps a second descriptor of the socket, so that
-/// the number cannot become somebody else's meanwhile.
+/// A connection that can be cut by another thread than the one that reads it. Keeps a second descriptor of
+/// the socket, so that the number cannot become somebody else's meanwhile.
 class Line {
  public:
   /// Another answer is awaited.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a server says before the bytes: the fields of an answer that matter for ranges of a file. They are claims, not facts.
+// What a server says before the bytes: the fields of an answer that matter for ranges of a file. They are
+// claims, not facts.
 #pragma once
 
 #include <algorithm>
@@ -66,8 +67,8 @@ struct Identity {
     return size == other.size && etag == other.etag && (!etag.empty() || modified == other.modified);
   }
 
-  /// For If-Range: a server that still has this file answers with the range, another one with the whole file. Empty when the
-  /// server gave nothing that is fit for it: tags that only say "much the same" (W/) are not.
+  /// For If-Range: a server that still has this file answers with the range, another one with the whole file.
+  /// Empty when the server gave nothing that is fit for it: tags that only say "much the same" (W/) are not.
   [[nodiscard]] std::string condition() const {
     const auto visible = [](char c) { return c >= 0x20 && c < 0x7F; };
     const std::string& tag = etag.empty() ? modified : etag;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One server and one connection to it, over which ranges are asked for, by what cpp-httplib has since 0.11.4. What an answer means
-// is decided in client.hpp.
+// One server and one connection to it, over which ranges are asked for, by what cpp-httplib has since 0.11.4.
+// What an answer means is decided in client.hpp.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -81,8 +81,8 @@ class Hop {
     client_.reset();
   }
 
-  /// Asks for `target` and fills `to` from the front. A head with status 206 is handed to look(head), which may refuse it by an
-  /// error; of any other answer no body is read, and the connection ends.
+  /// Asks for `target` and fills `to` from the front. A head with status 206 is handed to look(head), which
+  /// may refuse it by an error; of any other answer no body is read, and the connection ends.
   template <class Look>
   [[nodiscard]] Reply get(const std::string& target, const Fields& fields, std::span<std::byte> to,
                           const Look& look);

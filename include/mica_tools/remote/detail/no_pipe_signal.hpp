@@ -7,7 +7,8 @@
 
 namespace mica::remote::detail {
 
-/// While it lives, writing to a connection that the other side has closed is an error and no signal of this thread.
+/// While it lives, writing to a connection that the other side has closed is an error and no signal of this
+/// thread.
 class NoPipeSignal {
  public:
   NoPipeSignal() noexcept {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connections of cpp-httplib before version 0.19 (Debian 12 has 0.11.4), whose own ones have two faults. Before 0.12.4 what a field of an
-// answer says is decoded, which makes another link of a signed one that a server sends on to; and before 0.20 lines are read and
-// matched however long they are, until the stack ends. So the bytes of a head are looked at, bounded and kept, as they come.
+// Connections of cpp-httplib before version 0.19 (Debian 12 has 0.11.4), whose own ones have two faults.
+// Before 0.12.4 what a field of an answer says is decoded, which makes another link of a signed one that a
+// server sends on to; and before 0.20 lines are read and matched however long they are, until the stack ends.
+// So the bytes of a head are looked at, bounded and kept, as they come.
 //
-// Limit: in 0.16 to 0.18 the encrypted ones, and in 0.19 all, cannot be replaced: there a server that means harm ends the program.
+// Limit: in 0.16 to 0.18 the encrypted ones, and in 0.19 all, cannot be replaced: there a server that means
+// harm ends the program.
 #pragma once
 
 #include <algorithm>
@@ -87,7 +89,8 @@ using Tls = SSL;
 using Tls = void;
 #endif
 
-/// A connection, plain or encrypted, whose reads end after a silence. `Stream` is httplib::Stream, of a version that has these members.
+/// A connection, plain or encrypted, whose reads end after a silence. `Stream` is httplib::Stream, of a
+/// version that has these members.
 template <class Stream>
 class WatchedStream final : public Stream {
  public:
@@ -167,7 +170,8 @@ class Watched final : public Base {
   std::chrono::milliseconds silence_;
 };
 
-/// A client of a server, of whichever kind the version needs. Requires that the library has TLS if it is to be encrypted.
+/// A client of a server, of whichever kind the version needs. Requires that the library has TLS if it is to
+/// be encrypted.
 template <int Version = httplib_version()>
 [[nodiscard]] std::unique_ptr<httplib::ClientImpl> make_client(bool encrypted, const std::string& host,
                                                                int port, RawHead& head,
