@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names under which bytes are booked, and a row of byte counts by name: what a plan shows and a ledger
-// reports.
+// The names under which bytes are booked, and a row of byte counts by name: plans show it and ledgers report
+// it.
 #pragma once
 
 #include <array>
@@ -11,18 +11,18 @@
 
 namespace mica::budget {
 
-/// What bytes are for.
+/// The purposes of bytes.
 enum class Account : std::uint8_t {
-  weights,       ///< weight groups, in whatever layout they are held
+  weights,       ///< weight groups, in any layout
   kv,            ///< keys and values
   state,         ///< recurrent state (delta nets, convolutions)
-  checkpoints,   ///< rewind points and snapshots held in memory
+  checkpoints,   ///< rewind points and snapshots in memory
   activations,   ///< scratch of a step
   logits,        ///< rows of logits and sampler candidates
   tokenizer,     ///< vocabulary, merges, templates
-  prompt_cache,  ///< shared prefixes nobody is using now
+  prompt_cache,  ///< shared prefixes that no session uses
   io_buffers,    ///< blocks on their way from disk
-  process,       ///< code, stacks, libc: the documented constant
+  process,       ///< code, stacks, libc: a documented constant
 };
 
 inline constexpr std::size_t account_count = 10;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one number for memory: a ceiling in bytes and named accounts below it. Whoever needs bytes books them
-// before he takes them; a booking that would pass the ceiling is refused and changes nothing. The ledger owns
-// no memory.
+// The one number for memory: a ceiling in bytes and named accounts below it. Bytes are booked before they are
+// allocated; a booking that would exceed the ceiling is refused and changes nothing. The ledger owns no
+// memory.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -25,10 +25,10 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  /// Takes `bytes` out of what is left; false, and nothing changed, when the ceiling would be passed.
+  /// Books `bytes`; false, and nothing changed, when that would exceed the ceiling.
   [[nodiscard]] bool book(Account account, std::uint64_t bytes) noexcept;
 
-  /// Gives back bytes that were booked on the same account.
+  /// Releases bytes that were booked on the same account.
   void release(Account account, std::uint64_t bytes) noexcept;
 
   [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
@@ -36,11 +36,11 @@ class Ledger {
   [[nodiscard]] std::uint64_t used(Account account) const noexcept { return read(account, &Sum::used); }
   [[nodiscard]] std::uint64_t left() const noexcept { return limit_ - used(); }
 
-  /// The most that was booked at one moment.
+  /// The maximum that was booked at one moment.
   [[nodiscard]] std::uint64_t peak() const noexcept { return total_.peak.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t peak(Account account) const noexcept { return read(account, &Sum::peak); }
 
-  /// What each account holds now. Consistent when nobody books meanwhile.
+  /// The bytes of each account now. Consistent when no other thread books meanwhile.
   [[nodiscard]] Accounts accounts() const noexcept { return snapshot(&Sum::used); }
   /// Each account's own peak; their total may pass peak(), since peaks need not coincide.
   [[nodiscard]] Accounts peaks() const noexcept { return snapshot(&Sum::peak); }
@@ -80,7 +80,7 @@ inline bool Ledger::book(Account account, std::uint64_t bytes) noexcept {
 }
 
 inline void Ledger::release(Account account, std::uint64_t bytes) noexcept {
-  // The account first: whoever books what the total frees must not see the account still holding it.
+  // The account first: a thread that books the freed bytes must not see them in this account any more.
   [[maybe_unused]] const std::uint64_t held =
       sums_[static_cast<std::size_t>(account)].used.fetch_sub(bytes, std::memory_order_relaxed);
   MICA_ASSERT(held >= bytes);

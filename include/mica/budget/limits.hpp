@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process may take of the machine: bytes and cores. These give the default budget and the default
-// number of threads. Nothing here is a promise of the system: other processes take their share meanwhile.
+// The bytes and cores of the machine that this process may use. These give the default budget and the default
+// number of threads. The system promises nothing: other processes take memory and cores meanwhile.
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
@@ -24,19 +24,19 @@
 
 namespace mica::budget {
 
-/// Bytes that different authorities leave to this process; `unlimited` where one has nothing to say.
+/// Bytes that different authorities leave to this process; `unlimited` where one sets no limit.
 struct MemoryLimits {
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t installed = unlimited;  ///< the machine's memory
-  std::uint64_t available = unlimited;  ///< what the kernel thinks could be had without swapping
-  std::uint64_t cgroup = unlimited;     ///< the least memory.max or memory.high from our control group upward
+  std::uint64_t available = unlimited;  ///< the kernel's estimate of what is available without swapping
+  std::uint64_t cgroup = unlimited;     ///< the minimum of memory.max and memory.high from our control group upward
   std::uint64_t cgroup_left =
-      unlimited;  ///< the least of limit - use there, droppable page cache not counted as use
+      unlimited;  ///< the minimum of limit - use there; page cache that can be dropped is not use
   /// RLIMIT_AS less what is mapped now, and a stack for each thread that is started by default.
   std::uint64_t address_space = unlimited;
 
-  /// What can be taken now: the least of all.
+  /// The available bytes: the minimum of all.
   [[nodiscard]] std::uint64_t usable() const noexcept {
     return std::min({installed, available, cgroup, cgroup_left, address_space});
   }
@@ -50,7 +50,7 @@ struct MemoryLimits {
     return less;
   }
 
-  /// Who set the limit that usable() found, for messages.
+  /// The authority that set the limit of usable(), for messages.
   [[nodiscard]] std::string_view authority() const noexcept;
 };
 
@@ -69,12 +69,12 @@ struct CpuLimits {
   }
 };
 
-/// What the files below root/proc and root/sys say; address_space stays unlimited.
+/// The limits in the files below root/proc and root/sys; address_space stays unlimited.
 [[nodiscard]] MemoryLimits read_memory_limits(const std::string& root);
 /// The limits of this process.
 [[nodiscard]] MemoryLimits memory_limits();
 
-/// The CPU quota that the files below root/proc and root/sys say, in cores; infinite without one.
+/// The CPU quota in the files below root/proc and root/sys, in cores; infinite without one.
 [[nodiscard]] double read_cpu_quota(const std::string& root);
 /// The limits of this process.
 [[nodiscard]] CpuLimits cpu_limits();
@@ -89,7 +89,7 @@ inline std::string_view MemoryLimits::authority() const noexcept {
 
 namespace detail {
 
-/// The names of the files and keys that say the same thing in versions 1 and 2.
+/// The names of the files and keys with the same meaning in versions 1 and 2.
 struct MemoryFiles {
   const char* controller;
   const char* limits[2];
@@ -145,7 +145,7 @@ inline void apply_groups(MemoryLimits& limits, const std::string& root, const Me
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-/// What the stack of a thread takes of the address space.
+/// Address space of a thread's stack.
 [[nodiscard]] inline std::uint64_t stack_bytes() noexcept {
   ::pthread_attr_t attributes;
   if (::pthread_attr_init(&attributes) != 0) return 0;

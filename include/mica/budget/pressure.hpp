@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How short memory is just now, for a process that can give some back: what is left below the limits of the
-// control groups and of the machine, and how long somebody waited for memory. Files stay open; nothing here
-// has a thread.
+// How short memory is now, for a process that can release some: the bytes that remain below the limits of the
+// control groups and of the machine, and the time that tasks waited for memory. Files stay open. There is no
+// thread.
 //
 //   control group, version 2   memory.max memory.high memory.current memory.stat | memory.pressure | memory.events
 //   control group, version 1   memory.limit_in_bytes memory.usage_in_bytes memory.stat | - | memory.oom_control
@@ -26,7 +26,7 @@
 
 namespace mica::budget {
 
-/// One look. Limit and what is left of it are those of the authority that has the smallest part left.
+/// One reading. The limit and the remaining bytes are those of the authority with the smallest part left.
 struct Pressure {
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
@@ -34,17 +34,17 @@ struct Pressure {
   std::uint64_t limit = unlimited;        ///< bytes
   std::uint64_t left = unlimited;         ///< bytes; page cache that can be dropped counts as left
   double stalled =
-      0;  ///< part of the time since the look before in which some task waited for memory, of whoever had most
-  std::uint64_t killed = 0;  ///< processes that were killed for memory in our groups since the look before
+      0;  ///< part of the time since the last reading in which a task waited for memory; the maximum of all files
+  std::uint64_t killed = 0;  ///< processes that were killed for memory in our groups since the last reading
 };
 
-/// Looks when it is asked, and not more often than it was told to. One thread.
+/// Reads when it is called, and not more often than `every`. One thread.
 /// Cost: a clock, or a read for each file: some tens of microseconds.
 class PressureReader {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// root: stands before /proc and /sys, for tests. every: two looks are at least so far apart.
+  /// root: stands before /proc and /sys, for tests. every: the minimum time between two readings.
   explicit PressureReader(const std::string& root = "",
                           Clock::duration every = std::chrono::milliseconds(100));
 
@@ -58,7 +58,7 @@ class PressureReader {
     std::vector<File> limits;
     File use, stat, pressure, events;
     bool v2;
-    std::uint64_t stalled_us = 0;  // at the last look
+    std::uint64_t stalled_us = 0;  // at the last reading
     std::uint64_t killed = 0;
   };
 
@@ -125,7 +125,7 @@ inline void PressureReader::offer(Pressure& pressure, std::string_view authority
   pressure.left = left;
 }
 
-/// The least of its limits; version 1 writes the largest multiple of the page size that fits 63 bits for
+/// The minimum of its limits; version 1 writes the largest multiple of the page size that fits 63 bits for
 /// none.
 inline std::uint64_t PressureReader::limit_of(const Group& group) noexcept {
   std::uint64_t least = Pressure::unlimited;
@@ -134,7 +134,7 @@ inline std::uint64_t PressureReader::limit_of(const Group& group) noexcept {
   return least > Pressure::unlimited / 4 ? Pressure::unlimited : least;
 }
 
-/// What of the time passed in "some avg10=0.00 avg60=0.00 avg300=0.00 total=7575483", microseconds.
+/// The time in "some avg10=0.00 avg60=0.00 avg300=0.00 total=7575483", microseconds.
 inline double PressureReader::stalled(const File& file, std::uint64_t& before_us, double seconds) noexcept {
   std::string_view line = text(file);
   line = detail::take_until(line, '\n');

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes as people write them: 6GiB, 512M, 75%. Exact integers; no floating point comes near a number of
-// bytes.
+// Sizes in text: 6GiB, 512M, 75%. Exact integers; bytes are never computed in floating point.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -26,7 +25,7 @@ namespace mica::budget {
 /// A size that parse_size() reads as `bytes` or up to a tenth of a MiB more: "201.2MiB".
 [[nodiscard]] std::string size_word(std::uint64_t bytes);
 
-/// A size for people, in the largest binary unit that leaves a digit before the point: "512 B", "6.0 GiB".
+/// A size as text, in the largest binary unit that leaves a digit before the point: "512 B", "6.0 GiB".
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
 namespace detail {
@@ -121,7 +120,7 @@ inline std::string size_text(std::uint64_t bytes) {
     one *= 1024;
     ++unit;
   }
-  // Tenths to nearest; the rest is first brought to 1,024ths of the unit, so that nothing leaves 64 bits.
+  // Tenths to nearest; the rest is first converted to 1,024ths of the unit, so that nothing exceeds 64 bits.
   const std::uint64_t tenths = bytes / one * 10 + (bytes % one / (one / 1024) * 10 + 512) / 1024;
   return join(tenths / 10, '.', tenths % 10, ' ', units[unit]);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who does the work of a step. An executor runs numbered tasks on a fixed number of workers; which worker
-// runs a task is its own affair, so a result must never depend on it. A worker's number picks scratch and
-// nothing else.
+// The threads of a step. An executor runs numbered tasks on a fixed number of workers. It chooses the worker
+// of a task, so a result must never depend on it. A worker's number picks scratch and nothing else.
 #pragma once
 
 #include <concepts>

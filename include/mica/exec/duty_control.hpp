@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What part of the time to work, so that something that is measured stays below a limit. A PI controller in
-// velocity form,
+// The duty cycle that keeps a measured value below a limit. A PI controller in velocity form,
 //
 //   duty += proportional * (error - error before) + integral * error * seconds,   error = (limit - measured) / scale,
 //
@@ -18,7 +17,7 @@ namespace mica::exec {
 /// How a controller answers. The defaults are for temperatures, in kelvins: a third of the duty for each ten
 /// that it rises.
 struct DutyGains {
-  double scale = 10;           // of what is measured
+  double scale = 10;           // of the measured value
   double proportional = 0.33;  // duty for one of the scale
   double integral = 0.05;      // the same for each second
   double least = 0.05;         // duty

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An executor that rests: between two runs its caller sleeps as long as a Pacer says, and the workers with
-// him. Reads that are on their way meanwhile go on. No bit of a result changes.
+// An executor that rests: between two runs the caller and the workers sleep for the time that a Pacer
+// computes. Pending reads continue. No bit of a result changes.
 #pragma once
 
 #include "mica/exec/concept.hpp"
@@ -14,7 +14,7 @@
 
 namespace mica::exec {
 
-/// Runs on E. Without a pacer it costs a comparison for each run; with one, two looks at a clock.
+/// Runs on E. Without a pacer it costs a comparison for each run; with one, two readings of a clock.
 template <Executor E>
 class Paced {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work and rest: how long to rest after work, so that a temperature, a power or a part of the time is kept.
+// How long to sleep after work, so that a temperature, a power or a part of the time stays below a limit.
 // Rests are sleeps between two runs of an executor (exec/paced.hpp), so that they fall between layers and
 // within them.
 //
@@ -25,7 +25,7 @@
 
 namespace mica::exec {
 
-/// What is to be kept.
+/// The limit.
 struct Pace {
   enum class Unit : std::uint8_t { percent, celsius, watts };
   Unit unit = Unit::percent;
@@ -42,17 +42,16 @@ class Pacer {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
   static constexpr std::chrono::milliseconds every{500};    // measurements
-  static constexpr std::chrono::milliseconds shortest{2};   // rest: shorter ones are saved up
-  static constexpr std::chrono::milliseconds longest{500};  // rest at a time
-  static constexpr std::chrono::milliseconds saved{100};    // time not worked that counts as rest later
+  static constexpr std::chrono::milliseconds shortest{2};   // the minimum sleep; shorter ones are accumulated
+  static constexpr std::chrono::milliseconds longest{500};  // the maximum sleep
+  static constexpr std::chrono::milliseconds saved{100};    // idle time that counts as sleep later
 
-  /// Raises ErrorCode::unsupported where there is no sensor for it that can be read. root: stands before
-  /// /sys, for tests.
+  /// Raises ErrorCode::unsupported where no sensor for it can be read. root: a prefix of /sys, for tests.
   explicit Pacer(const Pace& pace, const std::string& root = "");
 
-  /// Some work was done from `begin` to `end`; answers how long to rest now, 0 as a rule.
+  /// Records work from `begin` to `end`, and returns how long to sleep now, usually 0.
   [[nodiscard]] Clock::duration rest(Time begin, Time end) noexcept;
-  /// What part of the time is worked now.
+  /// The duty cycle now.
   [[nodiscard]] double duty() const noexcept { return duty_; }
   /// "85 C of thermal_zone0 (x86_pkg_temp), now 61 C; the system itself acts at 100 C"
   [[nodiscard]] std::string text() const;
@@ -91,7 +90,7 @@ inline Pace Pace::parse(std::string_view text, std::string_view what) {
   return pace;
 }
 
-/// A power answers at once, with up to some times the limit: a fourth of the way each time.
+/// The power reacts at once and may exceed the limit several times: a fourth of the correction each time.
 inline DutyGains Pacer::gains(const Pace& pace) noexcept {
   return pace.unit == Pace::Unit::watts ? DutyGains{pace.limit, 0, 0.5, 0.02} : DutyGains{};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a row of units is cut into contiguous parts, one per worker, on boundaries that a kernel likes.
+// Divides [0, n) into contiguous slices, one per worker, whose boundaries are multiples of a granularity.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -20,18 +20,18 @@ struct Range {
   friend constexpr bool operator==(const Range&, const Range&) noexcept = default;
 };
 
-/// Part `index` of `parts` of [0, n): the parts are contiguous, in order, cover all, begin on multiples of
-/// `granularity` and differ by at most one granule. Later parts may be empty.
+/// Slice `index` of `parts` of [0, n): the slices are contiguous, in order, cover all, begin on multiples of
+/// `granularity` and differ by at most one granule. Later slices may be empty.
 /// granularity > 0, parts > 0, index < parts.
 [[nodiscard]] constexpr Range partition(std::size_t n, std::size_t granularity, std::size_t parts,
                                         std::size_t index) noexcept {
   MICA_ASSERT(granularity > 0 && index < parts);
   const std::size_t granules = ceil_div(n, granularity);
   const std::size_t each = granules / parts;
-  const std::size_t longer = granules % parts;  // the first parts take one granule more
+  const std::size_t longer = granules % parts;  // the first slices have one granule more
   const std::size_t first = index * each + (index < longer ? index : longer);
   const std::size_t last = first + each + (index < longer ? 1 : 0);
-  // The last granule may be cut short, so only a part that ends before it can multiply safely.
+  // The last granule may be cut short, so only a slice that ends before it can multiply safely.
   const std::size_t begin = first == granules ? n : first * granularity;
   const std::size_t end = last == granules ? n : last * granularity;
   return {begin, end};

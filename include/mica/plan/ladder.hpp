@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What gives way when a model does not fit, in the order in which it is missed least:
+// What is reduced when a model does not fit, in this order:
 //
 //   as asked -> a shorter context -> keys and values in Q8_0 -> weights that are streamed -> prompts in smaller steps
 //
@@ -41,14 +41,14 @@ inline constexpr std::size_t least_tokens = 2048;
 /// Steps of fewer tokens than this save nothing worth a pass over the weights.
 inline constexpr std::size_t least_chunk = 16;
 
-/// Walks down the rungs of one question.
+/// The fallbacks of one question, in order.
 template <class Families = arch::All>
 class Ladder {
  public:
   Ladder(gguf::DocumentRef document, Question asked, std::uint64_t budget_bytes, Freedom free)
       : document_(document), asked_(std::move(asked)), budget_(budget_bytes), free_(free) {}
 
-  /// The first rung that fits; empty when none does. Raises as make_plan(). Cost: some tens of plans.
+  /// The first fallback that fits; empty when none does. Raises as make_plan(). Cost: some tens of plans.
   [[nodiscard]] std::optional<Rung> first_that_fits() {
     if (auto rung = at(asked_)) return rung;
     const std::size_t most = n_ctx_;
@@ -70,8 +70,8 @@ class Ladder {
                    most);  // the ring of a small model takes more than its weights
   }
 
-  /// The rung that needs the least memory: every free choice has changed. Every budget of its peak or more
-  /// has a rung that fits. Cost: two plans.
+  /// The fallback that needs the least memory: every free choice has changed. Every budget of its peak or
+  /// more has a fallback that fits. Cost: two plans.
   [[nodiscard]] Rung least() {
     Question small = with_small_elements(asked_);
     if (free_.context) small.model.n_ctx = format::tile_tokens;
@@ -97,7 +97,7 @@ class Ladder {
     if (rung.plan.peak_bytes > budget_) return std::nullopt;
     return rung;
   }
-  /// With so many tokens of context at least, and `most` at most.
+  /// With at least `least` and at most `most` tokens of context.
   [[nodiscard]] std::optional<Rung> streamed(Question question, std::size_t chunk, std::size_t least,
                                              std::size_t most) {
     question.choice.weights = paging::Streamed<>::name;
@@ -106,7 +106,7 @@ class Ladder {
     if (auto rung = at(question)) return rung;
     return shorter(question, least, question.model.n_ctx);
   }
-  /// With the longest context that fits, if that has so many tokens at least.
+  /// With the longest context that fits, if that has at least `least` tokens.
   [[nodiscard]] std::optional<Rung> shorter(Question question, std::size_t least, std::size_t most) {
     if (!free_.context) return std::nullopt;
     if (question.choice.weights == paging::Streamed<>::name) question.choice.weights_bytes = 1;
@@ -125,11 +125,11 @@ class Ladder {
   Question asked_;
   std::uint64_t budget_;
   Freedom free_;
-  std::size_t n_ctx_ = 0;  // the most that was planned for
+  std::size_t n_ctx_ = 0;  // the maximum so far
 };
 
-/// What a rung gave up of a question: "4,096 tokens of context, keys and values in Q8_0, weights streamed
-/// (3.8 GiB read for each step)"; empty where it is the question.
+/// The differences between a question and a fallback: "4,096 tokens of context, keys and values in Q8_0,
+/// weights streamed (3.8 GiB read for each step)"; empty where they are equal.
 [[nodiscard]] inline std::string concessions(const Question& asked, const Rung& rung) {
   std::string text;
   const auto add = [&](std::string part) { text += join(text.empty() ? "" : ", ", part); };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model will need, before it is loaded. The plan is the program run dry: the same Transformer over an
-// allocator that only does the books, its cache filled to n_ctx.
+// The memory that a model will need, before it is loaded. The plan is a dry run of the program: the same
+// Transformer over an allocator that only counts, its cache filled to n_ctx.
 #pragma once
 
 #include "mica/alloc/counting.hpp"
@@ -23,35 +23,35 @@
 
 namespace mica::plan {
 
-/// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries, and what opening needs
-/// for a moment, which grows with the vocabulary. bench/plan/measure.py found 7.6 to 8.9 MiB for small
-/// vocabularies and 12 to 16 for 128,000 to 262,000 pieces, on x86-64 Linux with glibc.
+/// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries, and temporary memory
+/// while a file is opened, which grows with the vocabulary. bench/plan/measure.py found 7.6 to 8.9 MiB for
+/// small vocabularies and 12 to 16 for 128,000 to 262,000 pieces, on x86-64 Linux with glibc.
 [[nodiscard]] inline std::uint64_t process_bytes(const gguf::Document& document) {
   constexpr std::uint64_t always = std::uint64_t{33} << 18, of_a_piece = 32;  // 8.25 MiB
   const auto pieces = document.metadata().get<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
   return always + of_a_piece * (pieces ? pieces->size() : 0);
 }
 
-/// What is to be planned.
+/// The run that is planned.
 struct Question {
   ModelOptions model;
   model::Choice choice;
   std::size_t threads = 1;
   std::size_t tokens = 0;                             // how far the context will be filled; 0: to n_ctx
-  std::optional<std::uint64_t> tokenizer_bytes = {};  // where an earlier plan of the file has counted them
+  std::optional<std::uint64_t> tokenizer_bytes = {};  // from an earlier plan of the same file
   Sequences sequences = {};
 };
 
-/// The answer.
+/// The result.
 struct Plan {
   budget::Accounts accounts;           // at the end of the run
-  std::uint64_t peak_bytes = 0;        // the most at any moment
+  std::uint64_t peak_bytes = 0;        // the maximum at any moment
   std::size_t n_ctx = 0;               // tokens
   std::size_t tokens = 0;              // tokens that the KV account holds, of the first sequence
   std::size_t kv_bytes_per_token = 0;  // of layers that keep all tokens
-  std::size_t kv_keep = 0;             // tokens that those hold at most; 0: as many as there are
+  std::size_t kv_keep = 0;             // the maximum of resident tokens in them; 0: all
   std::size_t kv_window_bytes = 0;     // of the others, at the full context
-  std::uint64_t weight_bytes = 0;      // of all tensors, as they lie in the file
+  std::uint64_t weight_bytes = 0;      // of all tensors, as in the file
   std::uint64_t streamed_bytes = 0;    // of them, that each step reads from the file
   arch::Config config;
 };
@@ -123,7 +123,7 @@ template <class Family>
 
 }  // namespace detail
 
-/// Plans a run. Raises what opening the model for real would raise about its file.
+/// Plans a run. Raises the errors of opening the model about its file.
 template <class Families = arch::All>
 [[nodiscard]] Plan make_plan(const gguf::Document& document, const Question& question) {
   budget::Ledger ledger;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans asked backwards: the longest context that a budget allows, and all ways to stay within it. Every
-// answer is a plan that was made, so it holds.
+// The inverse of a plan: the longest context that a budget allows, and all solutions within it. Every answer
+// is a plan that was made, so it is exact.
 #pragma once
 
 #include "mica/kv/spilled.hpp"
@@ -18,7 +18,8 @@
 
 namespace mica::plan {
 
-/// Contexts are tried in steps of one KV tile, and above this many tokens answered in steps of 256.
+/// Contexts are tried in steps of one KV tile, and above this number of tokens the answer is a multiple of
+/// 256.
 inline constexpr std::size_t round_from_tokens = 4096;
 
 /// The largest n_ctx, below `most`, whose plan stays within the budget; 0 when none does.
@@ -35,7 +36,7 @@ template <class Families = arch::All>
     return plan.peak_bytes <= budget_bytes;
   };
   std::size_t low = 0;                            // fits, or is 0
-  std::size_t high = (most + grain - 1) / grain;  // is not asked for
+  std::size_t high = (most + grain - 1) / grain;  // is not tried
   while (high > low + 1) {
     const std::size_t middle = low + (high - low) / 2;
     (fits(middle * grain) ? low : high) = middle;
@@ -44,8 +45,8 @@ template <class Families = arch::All>
   return n >= round_from_tokens ? n / 256 * 256 : n;
 }
 
-/// Gives streamed weights what a budget leaves beside everything else; does nothing where weights are not
-/// streamed, or have been given bytes already. Cost: a plan.
+/// Gives streamed weights the bytes that a budget leaves beside everything else; does nothing where weights
+/// are not streamed, or where their bytes are set already. Cost: a plan.
 template <class Families = arch::All>
 void give_weights_room(const gguf::Document& document, Question& question, std::uint64_t budget_bytes) {
   using budget::Account;
@@ -62,17 +63,17 @@ void give_weights_room(const gguf::Document& document, Question& question, std::
 /// One way to run a document within a budget.
 struct Way {
   std::string_view element;  // of keys and values
-  bool streamed = false;     // weights, but for what has room
-  std::size_t n_ctx = 0;     // tokens, the longest context that there is room for; 0: it does not fit
-  Plan plan;                 // with that context; as asked where it does not fit
+  bool streamed = false;     // weights that do not fit
+  std::size_t n_ctx = 0;     // tokens of the longest context that fits; 0: none fits
+  Plan plan;                 // with that context, or with the requested one where none fits
 };
 
-/// Elements that ways have, from the one that keeps most on: what they cost in quality is in docs/kv.md.
+/// The elements of solutions, the most exact first: docs/kv.md has their cost in quality.
 inline constexpr std::string_view way_elements[] = {"F16", "Q8_0", "Q4_0"};
 
-/// All ways from the best to the least: first those with weights in memory, which are fastest, then those
-/// that stream them, and among these, more bits of keys and values before fewer. Each with the longest
-/// context up to `most` tokens. Cost: log2(most) dry runs for each.
+/// All solutions, the best first: those with weights in memory, which are fastest, then those that stream
+/// them, and among these, more bits of keys and values before fewer. Each with the longest context up to
+/// `most` tokens. Cost: log2(most) dry runs for each.
 template <class Families = arch::All>
 [[nodiscard]] std::vector<Way> ways(const gguf::Document& document, Question question, std::size_t most,
                                     std::uint64_t budget_bytes) {
@@ -83,7 +84,7 @@ template <class Families = arch::All>
       if (streamed && ways[i].n_ctx >= most / format::tile_tokens * format::tile_tokens)
         continue;  // nothing to gain
       question.choice.cache_type_k = question.choice.cache_type_v = way_elements[i];
-      question.choice.weights_bytes = streamed ? 1 : 0;  // the least, so that the context has the most
+      question.choice.weights_bytes = streamed ? 1 : 0;  // the minimum, so that the context has the maximum
       const std::size_t n_ctx = longest_context<Families>(document, question, most + 1, budget_bytes);
       Question longest = question;
       longest.model.n_ctx = n_ctx == 0 ? std::min(most, std::size_t{format::tile_tokens}) : n_ctx;

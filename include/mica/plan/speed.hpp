@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast a model will be, from what a token costs (plan/work.hpp) and what a machine does in a second. A
-// sum of times: weights format by format, keys and values, or the disk where that takes longer.
+// The speed of a model, from the work of a token (plan/work.hpp) and the rates of a machine. A sum of times:
+// weights format by format, keys and values, or the disk where that takes longer.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -18,26 +18,26 @@
 
 namespace mica::plan {
 
-/// What a machine does with weights of one format, in a second.
+/// The rates of a machine for weights of one format, per second.
 struct FormatSpeed {
-  double decode_bytes = 0;  // bytes that products of one token go through
+  double decode_bytes = 0;  // bytes that products of one token read
   double prefill_macs = 0;  // multiply-adds of products of 512 tokens
 };
 
 /// The same with keys and values of one element.
 struct AttentionSpeed {
-  double decode_bytes = 0;  // bytes that attention of one token goes through
+  double decode_bytes = 0;  // bytes that attention of one token reads
   double prefill_macs = 0;  // multiply-adds of attention of many tokens
 };
 
-/// What a machine does in a second, with a number of threads. Zero: not known.
+/// The rates of a machine with a number of threads, per second. Zero: not known.
 struct MachineSpeed {
   double read_bytes = 0;  // of memory, by the kernels that read it fastest
   double dot_macs = 0;    // multiply-adds, by the kernels that make most of them
   double disk_bytes = 0;  // read in order, past the page cache
   std::map<format::Id, FormatSpeed> formats = {};
   std::map<std::string, AttentionSpeed> elements = {};  // by name
-  double decode_factor = 1;  // by which runs on this machine were faster than foretold
+  double decode_factor = 1;  // measured speed / predicted speed of runs on this machine
   double prefill_factor = 1;
   std::string basis =
       "assumed";  // where the numbers are from: "assumed", "described", "measured", "calibrated"
@@ -45,7 +45,7 @@ struct MachineSpeed {
   [[nodiscard]] bool known() const noexcept { return read_bytes > 0; }
 };
 
-/// Foretold.
+/// The prediction.
 struct Speed {
   double decode = 0;               // tokens a second
   double prefill = 0;              // tokens a second
@@ -53,13 +53,13 @@ struct Speed {
 };
 
 /// The part of the memory's rate that products of one token reach, and of the rate of byte dots that those of
-/// many tokens reach, where nobody measured: what Q4_K_M had on a machine with AVX-512 VNNI
+/// many tokens reach, where they were not measured: those of Q4_K_M on a machine with AVX-512 VNNI
 /// (docs/benchmarks.md).
 inline constexpr double assumed_decode_part = 0.7, assumed_prefill_part = 0.5;
 /// Multiply-adds of bytes for each byte that is read, where only the memory is described: two cores of that
 /// machine, and most desktops within a factor of two.
 inline constexpr double assumed_macs_per_byte = 16;
-/// A disk that nobody measured: an NVMe drive of the lower end, bytes a second.
+/// A disk that was not measured: a slow NVMe drive, bytes per second.
 inline constexpr double assumed_disk_bytes = 1e9;
 
 /// Bytes that steps read from disk.
@@ -68,9 +68,9 @@ struct StepReads {
   double chunk = 0;  // when a chunk of a prompt is read
 };
 
-/// What steps read where `held_bytes` of a model of `weight_bytes` stay in memory and `streamed_bytes` are
-/// read whatever the token is. Experts are in memory as chance has it: as many of those that are used as of
-/// all. Routers have favourites, so real runs read less.
+/// The bytes that steps read where `held_bytes` of a model of `weight_bytes` stay in memory and
+/// `streamed_bytes` are read for any token. The part of the used experts that is in memory is that of all
+/// experts. Routers prefer some experts, so real runs read less.
 [[nodiscard]] inline StepReads reads_of(const Work& work, std::uint64_t weight_bytes,
                                         std::uint64_t held_bytes, std::uint64_t streamed_bytes,
                                         std::size_t chunk) {
@@ -83,7 +83,7 @@ struct StepReads {
   return {always + missing * used, always + missing * by_chunk};
 }
 
-/// The same of a run as it was planned.
+/// The same for a planned run.
 [[nodiscard]] inline StepReads reads_of(const Work& work, const Plan& plan, std::size_t chunk) {
   return reads_of(work, plan.weight_bytes, plan.accounts[budget::Account::weights], plan.streamed_bytes,
                   chunk);

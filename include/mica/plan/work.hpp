@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tokens cost: bytes that one being written reads, and multiply-adds that one being read takes. From a
-// header, before anything is loaded.
+// The work of a token: bytes that a decoded one reads, and multiply-adds of a prefilled one. From a header,
+// before anything is loaded.
 #pragma once
 
 #include "mica/arch/config.hpp"
@@ -20,14 +20,14 @@ namespace mica::plan {
 
 /// Of weights in one format.
 struct FormatWork {
-  double decode_bytes = 0;  // that a token being written reads: of experts those that it chooses
+  double decode_bytes = 0;  // that a decoded token reads: of experts those that it chooses
   double decode_macs = 0;   // the multiply-adds that go with them
   double prefill_macs = 0;  // of a token of a prompt, which needs no logits
 };
 
 struct Work {
   std::map<format::Id, FormatWork> weights;
-  std::string kv_element;        // the name of that of keys; of old ones where elements age
+  std::string kv_element;        // the name of the keys' element; the old one where elements age
   double kv_bytes = 0;           // of keys and values that a token sees
   double attention_macs = 0;     // of a token with them
   double expert_bytes = 0;       // of all experts

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the control groups of this process keep their files: Linux, versions 1 and 2, read below a root
-// folder so that a test can bring its own /proc and /sys.
+// folder so that a test can have its own /proc and /sys.
 //
 //   /proc/self/cgroup      "0::/user.slice/app"               which group, version 2
 //                          "4:memory:/user.slice/app"         which group, version 1, by controller

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small file of the kernel that is read again and again through one descriptor.
+// A small file of the kernel that is read repeatedly through one descriptor.
 #pragma once
 
 #include "mica/io/detail/descriptor.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a worker behaves beside other processes. Losing the core in the middle of a piece of work makes
-// everybody wait for the rest of another's time slice, so a worker gives its core away while it holds
-// nothing, before it is taken; and it keeps off the core of the caller, without whom no run begins.
+// When a worker yields its core to other processes. A worker that loses its core in the middle of a task
+// delays the whole run by the rest of another process's time slice. So it yields between runs, before the
+// scheduler preempts it. It also avoids the core of the caller, because no run begins without the caller.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace mica::exec::detail {
 
-/// The core that the calling thread is on at this moment; -1 where the system does not say.
+/// The core of the calling thread at this moment; -1 where the system does not report it.
 [[nodiscard]] inline int core_now() noexcept {
 #if defined(__linux__)
   return ::sched_getcpu();
@@ -24,9 +24,9 @@ namespace mica::exec::detail {
 #endif
 }
 
-/// Moves the calling thread to another core of its affinity mask, which is as before afterwards; nothing
-/// happens when the mask has fewer cores than `workers`. Tens of microseconds.
-/// Limit: a mask that somebody else gives this thread meanwhile is lost. Linux only.
+/// Moves the calling thread to another core of its affinity mask, and restores the mask; nothing happens when
+/// the mask has fewer cores than `workers`. Tens of microseconds. Limit: a mask that another thread sets for
+/// this one meanwhile is lost. Linux only.
 inline void leave_core(int core, std::size_t workers) noexcept {
 #if defined(__linux__)
   cpu_set_t mask;
@@ -42,12 +42,12 @@ inline void leave_core(int core, std::size_t workers) noexcept {
 #endif
 }
 
-/// One worker's manners. Not for the caller of runs.
+/// The yield policy of one worker. Not for the caller of runs.
 class Manners {
  public:
   explicit Manners(std::size_t workers) noexcept : workers_(workers) {}
 
-  /// Call it before each run, while the worker holds no work: a look at the clock, and now and then a system
+  /// Call it before each run, while the worker has no work. Cost: a reading of the clock, sometimes a system
   /// call.
   void mind(int caller_core) noexcept {
     const Clock::time_point now = Clock::now();
@@ -56,14 +56,14 @@ class Manners {
       next_move_ = Clock::now() + between_moves;
     }
     if (now < next_rest_) return;
-    std::this_thread::yield();  // returns at once when nobody waits for the core
+    std::this_thread::yield();  // returns at once when no thread waits for the core
     next_rest_ = Clock::now() + between_rests;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   // Half of the 4 ms that a scheduler with 250 ticks per second grants: of 1, 2, 3 and 5 ms, 2 and 3 kept
-  // most beside a neighbour (bench/exec/team_bench.cpp).
+  // most speed beside another process (bench/exec/team_bench.cpp).
   static constexpr auto between_rests = std::chrono::milliseconds(2);
   static constexpr auto between_moves = std::chrono::microseconds(500);
 

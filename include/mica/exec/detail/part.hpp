@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tasks of a run that one worker begins with, taken from both ends: by their owner from the front, by
-// others from the back.
+// The first tasks of one worker in a run. Their owner takes them from the front, other workers from the back.
 #pragma once
 
 #include "mica/exec/partition.hpp"
@@ -17,10 +16,10 @@ namespace mica::exec::detail {
 /// its own. Both bounds are below 2^32.
 class alignas(128) Part {
  public:
-  /// Whoever takes from the range sees what was written before.
+  /// A worker that takes from the range sees everything written before.
   void give(Range range) noexcept { left_.store(word_of(range), std::memory_order_release); }
 
-  /// A piece for the owner, for somebody else; empty: nothing is left.
+  /// Some tasks for the owner, or for another worker; empty: none remain.
   [[nodiscard]] Range take_front() noexcept {
     return take([](Range left, std::size_t n) { return Range{left.begin, left.begin + n}; });
   }
@@ -29,7 +28,7 @@ class alignas(128) Part {
   }
 
  private:
-  // A sixteenth of what is left: long parts of short tasks in few pieces, and at the end single tasks.
+  // A sixteenth of the remaining tasks: few pieces of many short tasks, and single tasks at the end.
   static constexpr std::size_t pieces = 16;
 
   [[nodiscard]] static std::uint64_t word_of(Range range) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waiting for a few microseconds: how a worker spins without starving its sibling, and when it stops
-// spinning.
+// Waiting for a few microseconds: a worker spins without slowing the other thread of its core, and stops
+// after a while.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ template <class Ready>
 [[nodiscard]] bool spin_until(Ready&& ready) noexcept {
   using Clock = std::chrono::steady_clock;
   constexpr auto patience = std::chrono::microseconds(50);
-  constexpr int looks = 64;  // between two readings of the clock: about as dear as two dozen pauses
+  constexpr int looks = 64;  // between two readings of the clock: about as expensive as 24 pauses
 
   Clock::time_point give_up{};
   for (;;) {

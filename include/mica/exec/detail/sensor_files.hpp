@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sensors as the system shows them: a folder for each, with a name and numbers in it.
+// Sensors of the system: a folder for each, with files for its name and its numbers.
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"

@@ -9,8 +9,8 @@
 
 namespace mica::exec::detail {
 
-/// Blocks the calling thread's asynchronous signals until the scope ends. Those that a faulting instruction
-/// raises stay open: blocked, they would kill the process without asking its handler.
+/// Blocks the calling thread's asynchronous signals until the scope ends. Signals of faulting instructions
+/// are not blocked: the process would end without a call of its handler.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
