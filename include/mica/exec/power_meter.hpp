@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the processor draws, from counters of energy that Linux shows below /sys/class/powercap: intel-rapl:0
-// is a package (AMD's too), and intel-rapl:0:0 a part of it, which is left out. Since a counter can tell what
-// others compute, many systems let root alone read it.
+// The power of the processor, from energy counters that Linux has below /sys/class/powercap: intel-rapl:0 is
+// a package (AMD's too), and intel-rapl:0:0 a part of it, which is left out. Many systems let only root read
+// them, because power reveals what other processes compute.
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
@@ -28,9 +28,9 @@ class PowerMeter {
   /// root: stands before /sys, for tests.
   explicit PowerMeter(const std::string& root = "");
 
-  /// Whether there is anything to read.
+  /// Whether there is a counter.
   [[nodiscard]] explicit operator bool() const noexcept { return !packages_.empty(); }
-  /// Watts since the call before; empty at the first one. Counters wrap, once between two calls at most.
+  /// Watts since the last call; empty at the first one. Counters wrap, once between two calls at most.
   [[nodiscard]] std::optional<double> watts(Time now) noexcept;
   /// "intel-rapl:0 (package-0)", the one it begins with, and how many others.
   [[nodiscard]] std::string name() const;

@@ -3,15 +3,15 @@
 // A fixed team of threads. The caller of run() is worker 0; the others spin for about 50 us after each run,
 // since the next one usually comes sooner, and then sleep.
 //
-// Each worker begins with a contiguous part of its own, the same in every run of as many tasks, and takes it
-// from the front in small pieces; when it has none left, it helps from the back of the others' parts:
+// Each worker begins with a contiguous part of its own, the same in every run of as many tasks, and takes
+// tasks from its front in small pieces; then it takes tasks from the back of the others' parts:
 //
 //   part of worker 0       part of worker 1
 //   |#####>       <###|    |##########>    |      > taken by its owner, < by whoever has nothing left
 //
-// While every worker has a core nobody competes for anything. One that lost its core to another process holds
-// one piece and no more, and they part with cores in time (detail/manners.hpp). Who did what shows in the
-// time and nowhere else.
+// While every worker has a core, workers do not compete. A worker that lost its core to another process
+// delays one piece only, and workers yield cores early (detail/manners.hpp). Only the time depends on which
+// worker did what.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -58,7 +58,7 @@ class Team {
  private:
   using Work = void (*)(void* f, Range tasks, std::size_t worker) noexcept;
 
-  /// What is to be done; written by the caller between runs, read by workers inside them.
+  /// The work; written by the caller between runs, read by workers inside them.
   struct Job {
     Work work = nullptr;
     void* f = nullptr;
@@ -78,18 +78,18 @@ class Team {
   void finish(std::uint32_t done) noexcept;
   void await_finish() noexcept;
 
-  // Set by the caller, read by everybody.
+  // Set by the caller, read by all workers.
   alignas(128) std::atomic<std::uint32_t> round_{0};
   std::atomic<int> caller_core_{-1};
   Job job_;
   std::vector<detail::Part> parts_;  // of each worker
 
-  // Written by everybody, each on its own lines.
+  // Written by all workers, each on its own cache lines.
   alignas(128) std::atomic<std::uint32_t> unfinished_{0};  // tasks
   std::atomic<bool> caller_sleeps_{false};
   alignas(128) std::atomic<std::uint32_t> sleepers_{0};
 
-  // The caller's own.
+  // Used by the caller only.
   alignas(128) std::size_t workers_ = 1;
   std::atomic<bool> running_{false};
   std::vector<std::thread> threads_;
@@ -129,7 +129,7 @@ inline Team::~Team() {
 }
 
 inline void Team::start_threads(std::size_t wanted, LogSink log) {
-  const detail::SignalsBlocked blocked;  // threads inherit it: the program's own thread answers Ctrl-C
+  const detail::SignalsBlocked blocked;  // threads inherit the mask: the program's own thread handles Ctrl-C
   threads_.reserve(wanted);
   try {
     while (threads_.size() < wanted) {
@@ -190,8 +190,8 @@ inline void Team::share(const Job& job, std::size_t tasks) noexcept {
   await_finish();
 }
 
-/// The number of tasks done. A worker that comes late finds nothing to take, or takes from the run that goes
-/// on by then: no run ends before what was taken in it is done, so what job_ says belongs to it.
+/// The number of tasks done. A late worker finds no task, or takes tasks of the current run: no run ends
+/// before the tasks that were taken in it are done, so job_ belongs to it.
 inline std::uint32_t Team::take_part(std::size_t worker) noexcept {
   std::size_t done = 0;
   for (Range range; !(range = parts_[worker].take_front()).empty(); done += range.size()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How hot the processor is, as Linux says below /sys/class/thermal: a folder for each zone, with its type,
-// its temperature in thousandths of a degree, and trip points at which the system itself slows down or stops.
+// The temperature of the processor, from /sys/class/thermal: a folder for each zone, with its type, its
+// temperature in thousandths of a degree, and trip points at which the system slows down or stops.
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
@@ -21,20 +21,20 @@
 
 namespace mica::exec {
 
-/// The hottest of some zones: those of the processor where their types tell, else all. Files stay open. One
-/// thread.
+/// The hottest of some zones: those of the processor where their types name it, else all. Files stay open.
+/// One thread.
 class Thermometer {
  public:
   /// root: stands before /sys, for tests.
   explicit Thermometer(const std::string& root = "");
 
-  /// Whether there is anything to read.
+  /// Whether there is a zone.
   [[nodiscard]] explicit operator bool() const noexcept { return !zones_.empty(); }
   /// Degrees Celsius; empty when no zone can be read now. Cost: a read for each zone.
   [[nodiscard]] std::optional<double> celsius() const noexcept;
   /// "thermal_zone0 (x86_pkg_temp)", the one it begins with, and how many others.
   [[nodiscard]] std::string name() const;
-  /// The lowest temperature at which the system itself acts on one of them.
+  /// The lowest trip point of these zones.
   [[nodiscard]] std::optional<double> trip() const noexcept { return trip_; }
 
  private:

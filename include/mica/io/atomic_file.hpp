@@ -23,18 +23,17 @@
 
 namespace mica::io {
 
-/// Who may read a file that did not exist before.
+/// The access rights of a file that did not exist before.
 enum class Access : std::uint8_t {
-  umask,  ///< what the process's umask allows
-  owner,  ///< the owner alone (0600): for files with texts of users
+  umask,  ///< all that the process's umask allows
+  owner,  ///< only the owner (0600): for files with texts of users
 };
 
 /// Collects the new contents of a file; commit() puts them in place, and without it nothing has happened.
 /// A path that names a pipe, a device or a descriptor of this process (/dev/stdout) is written to directly: a
 /// file behind it is appended to. Not thread-safe.
-/// A file that existed keeps its mode, and its owner and group as far as the process may give files away;
-/// if the group becomes another one, it gets the rights of others. Access lists and attributes are not
-/// kept.
+/// A file that existed keeps its mode, and its owner and group as far as the process may change them; a
+/// different group gets the rights of others. Access lists and attributes are not kept.
 class AtomicFile {
  public:
   /// Raises ErrorCode::file when the folder is missing or not writable, or the path is a folder.

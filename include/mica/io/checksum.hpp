@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A number that tells bytes from bytes that were damaged: XXH3 with 64 bits (xxhash.com). It finds accidents,
-// not forgeries. It needs one unit of the program that is built with the part mica::checksum; in a program
-// without one a Checksum is refused.
+// A number that detects damaged bytes: XXH3 with 64 bits (xxhash.com). It does not detect forgeries. It needs
+// one unit of the program that is built with the part mica::checksum; in a program without one a Checksum is
+// refused.
 #pragma once
 
 #include "mica/base/assert.hpp"

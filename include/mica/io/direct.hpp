@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads in large blocks that bypass the page cache, so that gigabytes of weights pass through without
-// displacing anything and without being charged to the process twice. Where the system refuses that, the same
-// reads are buffered and the cache is told to forget them.
+// Reads in large blocks that bypass the page cache, so that gigabytes of weights displace nothing in it and
+// are not charged to the process twice. Where the system refuses that, reads are buffered, and their pages
+// are dropped from the cache.
 //
 //   file      ...|--block--|--block--|--block--|...     4 KiB aligned blocks of up to 4 MiB
 //   wanted          [======================]
@@ -45,9 +45,9 @@ namespace detail {
 /// A second way into an open File. Thread-safe when each call has its own bounce buffer.
 class DirectReader {
  public:
-  /// Offsets, lengths and addresses that go straight to the device are multiples of this.
+  /// Offsets, lengths and addresses of direct reads are multiples of this.
   static constexpr std::size_t alignment = 4096;
-  /// The most that is asked of the device at a time.
+  /// The maximum of one request to the device.
   static constexpr std::size_t block_bytes = std::size_t{4} << 20;
   /// A bounce buffer smaller than this is refused: one aligned block must fit at any address.
   static constexpr std::size_t least_bounce_bytes = 2 * alignment;
@@ -57,8 +57,8 @@ class DirectReader {
   explicit DirectReader(const File& file, LogSink log = {});
 
   /// Fills `to` with the bytes from `offset` on. `bounce` is scratch memory of the caller, of any alignment
-  /// and at least least_bounce_bytes; 1-4 MiB reach the disk's speed when the straight path is closed.
-  /// Raises ErrorCode::file when the file ends earlier, ErrorCode::failed when the system cannot read it.
+  /// and at least least_bounce_bytes; 1-4 MiB reach the disk's speed when direct reads are refused. Raises
+  /// ErrorCode::file when the file ends earlier, ErrorCode::failed when the system cannot read it.
   void read(std::uint64_t offset, std::span<std::byte> to, std::span<std::byte> bounce) const;
 
   /// False once the reads have become buffered.
@@ -130,7 +130,7 @@ inline std::size_t DirectReader::read_some(std::uint64_t offset, std::span<std::
     if (errno == EINTR) continue;
     MICA_CHECK(errno == EINVAL, failed, file_.path(), ": reading ", to.size(), " bytes failed at byte ",
                offset, ": ", detail::errno_text(errno));
-    fall_back(detail::errno_text(EINVAL));  // the file system took the flag and not the read
+    fall_back(detail::errno_text(EINVAL));  // the file system accepted the flag and refused the read
     return 0;
   }
 }

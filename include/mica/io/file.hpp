@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that is only read. Reads say where they start and leave no position behind, so one File serves many
-// threads. Not here: writing (atomic_file.hpp), mapping (map.hpp), reads that bypass the page cache
-// (direct.hpp).
+// A file that is only read. Each read has its own offset, so many threads may use one File. Not here: writing
+// (atomic_file.hpp), mapping (map.hpp), reads that bypass the page cache (direct.hpp).
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -20,7 +19,7 @@
 
 namespace mica::io {
 
-/// What tells a file from another one, and from itself after it was written to.
+/// The identity of a file and of its contents: it changes when the file is written.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -41,7 +40,7 @@ class File {
   /// Bytes in the file when it was opened.
   [[nodiscard]] std::uint64_t size() const noexcept { return identity_.size; }
   [[nodiscard]] const FileIdentity& identity() const noexcept { return identity_; }
-  /// For system calls that this class does not wrap; stays owned here.
+  /// For system calls that this class does not wrap; the object still owns it.
   [[nodiscard]] int descriptor() const noexcept { return fd_.get(); }
 
   /// Fills `to` with the bytes from `offset` on.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One writer to a folder at a time: an advisory lock that goes with the process, however it ends.
+// One writer to a folder at a time: an advisory lock that ends with the process.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -13,11 +13,11 @@
 
 namespace mica::io {
 
-/// Held until the object goes. Move-only.
+/// Held until the object is destroyed. Move-only.
 class FolderLock {
  public:
   /// Raises ErrorCode::file when the folder cannot be opened, failed when another process holds its lock.
-  /// File systems without locks give none, and are not refused.
+  /// On file systems without locks it succeeds and locks nothing.
   explicit FolderLock(const std::string& folder)
       : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     MICA_CHECK(fd_, file, folder, ": cannot be opened: ", detail::errno_text(errno));

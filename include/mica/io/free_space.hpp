@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a disk has room, asked before minutes of writing and not after.
+// Checks the free space of a disk before a long write.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -12,7 +12,7 @@
 
 namespace mica::io {
 
-/// What the disk of a path has free, in bytes; the path itself need not exist. Empty where it does not tell.
+/// Free bytes of the disk of a path; the path itself need not exist. Empty where they are not known.
 [[nodiscard]] inline std::optional<std::uint64_t> free_space(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -23,8 +23,8 @@ namespace mica::io {
 }
 
 /// Refuses a file that does not fit beside what is there, which includes the file that it will replace.
-/// Others may write in the meantime: a yes is no promise. Devices, pipes and folders that do not tell are
-/// passed. Raises ErrorCode::failed with what is needed and what is free.
+/// Other processes may write meanwhile, so success is no promise. Devices, pipes and folders without a known
+/// size pass. Raises ErrorCode::failed with the bytes that are needed and that are free.
 inline void require_free_space(const std::string& path, std::uint64_t bytes) {
   namespace fs = std::filesystem;
   std::error_code error;

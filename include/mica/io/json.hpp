@@ -21,7 +21,7 @@ inline constexpr int max_json_depth = 64;
 
 namespace detail {
 
-/// Takes the events of a text that the parser refuses, and keeps where it stopped and at which value.
+/// Receives the events of a refused text, and records the position and the value where it was refused.
 template <class Json>
 class JsonFault {
  public:
@@ -72,7 +72,7 @@ class JsonFault {
   }
 
   std::vector<std::string> keys_;  // of the objects around the value
-  std::size_t byte_ = 0;           // bytes read, the wrong one with them
+  std::size_t byte_ = 0;           // bytes read, including the wrong one
   std::string number_;
 };
 

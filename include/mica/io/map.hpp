@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A whole file as read-only memory. Pages come from the page cache when they are first touched, or before.
-// Limit: a file that is cut while it is mapped ends the process with SIGBUS on the next touch, unless the
-// program has a handler (map_fault.hpp names the file); File::read_at() raises an error instead.
+// A whole file as read-only memory. Pages come from the page cache at the first access, or earlier. Limit: a
+// file that is cut while it is mapped ends the process with SIGBUS on the next touch, unless the program has
+// a handler (map_fault.hpp names the file); File::read_at() raises an error instead.
 #pragma once
 
 #include "mica/base/log.hpp"
@@ -15,8 +15,8 @@ namespace mica::io {
 /// When the pages of a mapping are read.
 enum class MapAdvice : unsigned char {
   lazy,        ///< when touched
-  scattered,   ///< when touched, and nothing around it: for single rows of a large table
-  sequential,  ///< when touched, far ahead: for one pass from front to back
+  scattered,   ///< at the first access, without read-ahead: for single rows of a large table
+  sequential,  ///< at the first access, with much read-ahead: for one pass from front to back
   populate,    ///< all of them now
   locked,      ///< all of them now, and kept; without the permission, as `populate` with a warning
 };
@@ -41,9 +41,8 @@ class Mapping {
   /// Asks the system to begin reading a part of the file; returns at once, and a refusal changes nothing.
   /// Requires offset + count <= bytes().size().
   void prefetch(std::size_t offset, std::size_t count) const noexcept;
-  /// Gives back the memory of a part: pages that no other process maps leave the page cache too. They come
-  /// again when they are touched. `file` is the one that is mapped. Requires offset + count <=
-  /// bytes().size().
+  /// Releases the memory of a range: pages that no other process maps leave the page cache too. The next
+  /// access reads them again. `file` is the mapped one. Requires offset + count <= bytes().size().
   void forget(const File& file, std::size_t offset, std::size_t count) const noexcept;
 
  private:

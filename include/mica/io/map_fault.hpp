@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names the file behind a SIGBUS: a page of a mapped file that cannot be read, since the file was cut or its
-// disk failed. The library installs no handler, for signals are the program's; a program that wants a
-// sentence in place of a dead process installs one:
+// Names the file of a SIGBUS: a page of a mapped file cannot be read, because the file was truncated or its
+// disk failed. The library installs no handler, because signals belong to the program. A program that wants
+// an error text installs one:
 //
 //   void on_sigbus(int number, siginfo_t* info, void*) {
 //     char text[mica::io::fault_text_bytes];
@@ -14,7 +14,7 @@
 //     ::signal(number, SIG_DFL);  // no mapped file: the fault repeats and ends the process
 //   }
 //
-// Limit: nothing else can be done there. The instruction that faulted cannot go on, and code that saves a
+// Limit: the handler can do nothing else. The faulting instruction cannot continue, and code that saves a
 // file is not async-signal-safe.
 #pragma once
 

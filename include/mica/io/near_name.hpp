@@ -14,9 +14,9 @@
 
 namespace mica::io {
 
-/// The smallest number of insertions, deletions, changes and swaps of neighbours that make one name the
-/// other; case does not count. No character is edited twice (optimal string alignment).
-/// Cost: a.size() * b.size() steps.
+/// The smallest number of insertions, deletions, changes and swaps of adjacent characters that turn one name
+/// into the other; case does not count. No character is edited twice (optimal string alignment). Cost:
+/// a.size() * b.size() steps.
 [[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   const auto same = [&](std::size_t i, std::size_t j) { return lower(a[i]) == lower(b[j]); };

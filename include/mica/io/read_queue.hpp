@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads that go on while others compute, without a thread of ours: the kernel's own queue (Linux,
+// Asynchronous reads without a thread: the kernel's queue (Linux,
 // io_submit(2)). They are asynchronous for files that were opened with O_DIRECT; for others io_submit reads
 // at once.
 #pragma once
@@ -22,7 +22,7 @@ namespace mica::io {
 /// Move-only. One thread at a time.
 class ReadQueue {
  public:
-  /// The tag of the answer where the system gives none.
+  /// The tag of a result without a read.
   static constexpr auto nobody = static_cast<std::uint64_t>(-1);
 
   /// How a read ended.
@@ -31,8 +31,8 @@ class ReadQueue {
     std::int64_t bytes = -1;  // that were read; negative: an error
   };
 
-  /// Room for so many reads. The system is asked with the first of them, for it takes tens of milliseconds to
-  /// let go of a queue, and a plan reads nothing. Where it has none, no read is taken.
+  /// A queue for at most this many reads. It is created by the first read, because closing a queue takes tens
+  /// of milliseconds and a plan reads nothing. Without a queue of the system every read is refused.
   explicit ReadQueue(unsigned most) noexcept : most_(most) {}
   ReadQueue(ReadQueue&& other) noexcept : context_(std::exchange(other.context_, 0)), most_(other.most_) {}
   ReadQueue& operator=(ReadQueue&& other) noexcept {
@@ -42,11 +42,11 @@ class ReadQueue {
   }
   ~ReadQueue() {
 #ifdef __linux__
-    if (context_ != 0) ::syscall(SYS_io_destroy, context_);  // waits for what is under way
+    if (context_ != 0) ::syscall(SYS_io_destroy, context_);  // waits for pending reads
 #endif
   }
 
-  /// Begins to read; `to` is the queue's until wait() answers the tag. False where the system did not take
+  /// Begins to read; `to` belongs to the queue until wait() returns the tag. False where the system refused
   /// it.
   [[nodiscard]] bool begin([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,
                            [[maybe_unused]] std::span<std::byte> to,
@@ -66,7 +66,7 @@ class ReadQueue {
     return false;
 #endif
   }
-  /// Waits for one of the reads under way; there is one.
+  /// Waits for one of the pending reads. Requires one.
   [[nodiscard]] Done wait() noexcept {
 #ifdef __linux__
     ::io_event event{};
@@ -81,7 +81,7 @@ class ReadQueue {
 
  private:
 #ifdef __linux__
-  /// Asks once.
+  /// Creates the queue once.
   [[nodiscard]] bool make() noexcept {
     if (most_ != 0 && ::syscall(SYS_io_setup, most_, &context_) != 0) context_ = 0;
     most_ = 0;
@@ -91,7 +91,7 @@ class ReadQueue {
 #else
   int context_ = 0;
 #endif
-  unsigned most_;  // 0: the system was asked
+  unsigned most_;  // 0: it was tried
 };
 
 }  // namespace mica::io

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A file without a name that one process writes and reads in aligned blocks, past the page cache where the
-// system allows it: for what does not fit into memory. It is gone with the process. One read may be under way
-// while others compute.
+// system allows it: for data that does not fit into memory. The system removes it when the process ends. One
+// read may be pending during computation.
 #pragma once
 
 #include "mica/io/detail/descriptor.hpp"
@@ -23,7 +23,7 @@
 
 namespace mica::io {
 
-/// Everything after the constructor is noexcept and answers whether it went well. Offsets, lengths and
+/// Everything after the constructor is noexcept and returns whether it succeeded. Offsets, lengths and
 /// addresses are multiples of `alignment`. Not thread-safe.
 class SpillFile {
  public:
@@ -52,15 +52,15 @@ class SpillFile {
   }
   ~SpillFile() { static_cast<void>(finish_read()); }
 
-  /// Whether it goes past the page cache.
+  /// Whether it bypasses the page cache.
   [[nodiscard]] bool direct() const noexcept { return direct_; }
 
   /// False with the reason in errno.
   [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> from) noexcept;
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) noexcept;
-  /// Begins to read; `to` is the file's until finish_read(). At most one read is under way.
+  /// Begins to read; `to` belongs to the file until finish_read(). At most one read is pending.
   void begin_read(std::uint64_t offset, std::span<std::byte> to) noexcept;
-  /// Waits for it; true when none is under way.
+  /// Waits for it; true when none is pending.
   [[nodiscard]] bool finish_read() noexcept;
 
  private:
@@ -73,7 +73,7 @@ class SpillFile {
 
   SpillFile(detail::Descriptor fd, bool direct) noexcept : fd_(std::move(fd)), direct_(direct) {}
 
-  /// Tells the system that it need not keep what went through its cache.
+  /// Drops the pages of the file from the page cache.
   void forget([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::size_t bytes) const noexcept {
 #ifdef POSIX_FADV_DONTNEED
     if (!direct_) {

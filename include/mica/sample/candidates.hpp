@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokens still in the running, with their logits, in storage that somebody else made once.
+// The tokens that can still be chosen, with their logits, in storage of the caller.
 //
 //   | best | 2nd | ... |  rest, in any order  |          candidate(0) .. candidate(size() - 1)
 //   0             sorted()                  size()
@@ -25,7 +25,7 @@ namespace mica::sample {
 
 using mica::TokenId;
 
-/// A token in the running.
+/// A token that can still be chosen.
 struct Candidate {
   TokenId id;
   float logit;
@@ -86,7 +86,7 @@ class Candidates {
   template <class Keep>
   void keep_if(Keep&& keep) noexcept;
 
-  /// Leaves candidate i alone in the running.
+  /// Removes all candidates but candidate i.
   void choose(std::size_t i) noexcept {
     MICA_ASSERT(i < size_);
     storage_[0] = storage_[i];
@@ -95,7 +95,7 @@ class Candidates {
     by_id_ = false;
   }
 
-  /// Says that logits were changed in a way that may have changed their order.
+  /// Records that a change of logits may have changed their order.
   void forget_order() noexcept { sorted_ = 0; }
 
   /// The best candidate, without moving any; its index.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From logits to a token. A sampler is a row of stages over one set of candidates: most shape it or make it
-// smaller, the last leaves one. The order of the stages is the caller's.
+// From logits to a token. A sampler is a list of stages over one set of candidates: most change or reduce it,
+// the last leaves one. The order of the stages is the caller's.
 #pragma once
 
 #include "mica/sample/candidates.hpp"
@@ -10,8 +10,8 @@
 
 namespace mica {
 
-/// One stage. apply() shapes or narrows the candidates and leaves at least one; accept() hears of every token
-/// that became part of the text, chosen or given. Neither allocates.
+/// One stage. apply() shapes or narrows the candidates and leaves at least one; accept() is called for every
+/// token that becomes part of the text, sampled or given. Neither allocates.
 // clang-format off
 template <class S>
 concept SamplerStage = requires(S stage, sample::Candidates& candidates, sample::TokenId token) {
@@ -22,7 +22,7 @@ concept SamplerStage = requires(S stage, sample::Candidates& candidates, sample:
 
 namespace sample {
 
-/// The base of stages that do not look at the text.
+/// The base of stages that do not depend on the text.
 struct Memoryless {
   void accept(TokenId /*token*/) noexcept {}
 };

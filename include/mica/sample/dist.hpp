@@ -11,8 +11,8 @@
 
 namespace mica::sample {
 
-/// Chooses a candidate with its probability. One number per token is drawn, needed or not, so the n-th token
-/// of a seed has the n-th number whatever the stages before it left.
+/// Chooses a candidate with its probability. One random number is drawn per token, needed or not, so that the
+/// n-th token of a seed has the n-th number for any candidates.
 class Dist : public Memoryless {
  public:
   explicit Dist(CounterRng rng) noexcept : rng_(rng) {}

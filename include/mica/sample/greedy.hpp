@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The best, always.
+// Always the best candidate.
 #pragma once
 
 #include "mica/sample/concept.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A floor that moves with the best: where the model is sure few remain, where it is not many do.
+// A minimum relative to the best: few candidates remain where the model is certain, many where it is not.
 #pragma once
 
 #include "mica/sample/concept.hpp"

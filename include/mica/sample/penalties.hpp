@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Against repetition: tokens among the last n of the text lose, in the three ways that llama.cpp made common.
+// Penalties for repetition: logits of tokens among the last n of the text are reduced, in the three ways of
+// llama.cpp.
 //
 //   c = how often the token is among the last n; if c > 0:
 //   logit > 0: logit / repeat    logit <= 0: logit * repeat    then: logit - c * frequency - presence
@@ -23,9 +24,9 @@
 
 namespace mica::sample {
 
-/// What repeated tokens lose; these values change nothing.
+/// The penalties; these values change nothing.
 struct PenaltyOptions {
-  std::int64_t last_n = 64;  ///< how far back to look; 0: not at all
+  std::int64_t last_n = 64;  ///< tokens that count; 0: none
   float repeat = 1.0f;       ///< a factor on the logit
   float frequency = 0.0f;    ///< off the logit, per occurrence
   float presence = 0.0f;     ///< off the logit, once

@@ -41,13 +41,13 @@ class Sampler {
   /// Empty when a logit is NaN or +infinity or all are -infinity. logits.size() <= vocab; allocates nothing.
   [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) noexcept;
 
-  /// Tells the penalties that a token became part of the text.
+  /// Records a token of the text for the penalties.
   void accept(TokenId token) noexcept { penalties_.accept(token); }
 
   [[nodiscard]] const SamplerOptions& options() const noexcept { return options_; }
 
   [[nodiscard]] SamplerState save() const;
-  /// Goes on from a state; of a history longer than repeat_last_n the newest count.
+  /// Continues from a state; of a history longer than repeat_last_n the newest tokens count.
   void restore(const SamplerState& state) noexcept;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user may say about the choice of tokens; names and defaults are those in people's fingers.
+// The options of sampling; names and defaults are the usual ones of other engines.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct SamplerOptions {
   float top_p = 0.95f;              ///< 1: all
   float min_p = 0.05f;              ///< 0: all
   float repeat_penalty = 1.0f;      ///< 1: none
-  std::int64_t repeat_last_n = 64;  ///< how far back penalties look; 0: not at all
+  std::int64_t repeat_last_n = 64;  ///< tokens that penalties count; 0: none
   float frequency_penalty = 0.0f;   ///< 0: none
   float presence_penalty = 0.0f;    ///< 0: none
   std::uint64_t seed = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a sampler knows besides its options: enough to go on elsewhere as if nothing had happened.
+// The state of a sampler besides its options: enough to continue elsewhere with the same tokens.
 #pragma once
 
 #include "mica/sample/candidates.hpp"

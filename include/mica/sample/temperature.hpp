@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How bold the choice is: below 1 the likely becomes likelier, above 1 everything becomes alike.
+// Below 1 likely tokens become likelier, above 1 probabilities become more equal.
 #pragma once
 
 #include "mica/sample/concept.hpp"

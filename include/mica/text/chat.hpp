@@ -24,7 +24,7 @@
 
 namespace mica::text {
 
-/// What a file says about the chat format of its model.
+/// The chat format of a model, from its file.
 struct ChatHints {
   std::optional<std::string_view> chat_template;  ///< tokenizer.chat_template
   std::string_view architecture;                  ///< general.architecture
@@ -33,7 +33,7 @@ struct ChatHints {
   std::span<const std::string_view> tokens = {};  ///< texts of the control and user-defined tokens
 };
 
-/// What one rendering has beside its messages. The built-in formats take none of it.
+/// The inputs of one rendering besides its messages. The built-in formats take none of it.
 struct ChatVariables {
   jinja::Value tools = nullptr;              ///< list of tools as the API of OpenAI describes them, or none
   jinja::Value::Entries others;              ///< more variables, such as enable_thinking
@@ -52,7 +52,7 @@ class ChatFormat {
 
   /// The template if it can be parsed, else the built-in format that fits the file best, `plain` if none
   /// does.
-  /// Never throws for what the file says; note() tells what was done and why.
+  /// Never throws because of the file; note() describes the choice and its reason.
   static ChatFormat detect(const ChatHints& hints);
 
   /// The conversation as text. Throws TemplateError when the template refuses it or reaches a limit.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a tokenizer promises: text to token ids and back. Spm and Bpe are the two answers; AnyTokenizer is
-// either of them, chosen by what a file says.
+// What a tokenizer promises: text to token ids and back. Spm and Bpe are the two models; AnyTokenizer is
+// either of them, chosen by the file.
 #pragma once
 
 #include "mica/text/token_id.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokenizer of a file, whichever it is, and the way back from tokens to text.
+// The tokenizer of a file, of either kind, and the conversion of tokens to text.
 #pragma once
 
 #include "mica/text/bpe.hpp"
@@ -98,7 +98,7 @@ inline std::string replaced(std::string_view text, std::string_view from, std::s
   return out.append(text);
 }
 
-/// What decoders with "clean_up_tokenization_spaces" make of a text.
+/// The text after "clean_up_tokenization_spaces".
 inline std::string with_tidy_spaces(std::string_view text) {
   std::string out = replaced(without_spaces_before_marks(text), " ' ", "'");
   for (const std::string_view ending : {"'s", "'m", "'re", "'ve"}) {

@@ -83,7 +83,7 @@ class Utf8Stream {
     held_.erase(0, ready);
   }
 
-  /// The text is over: what was held back goes out as it is.
+  /// Ends the text: bytes that were held back are appended unchanged.
   void finish(std::string& out) {
     out.append(held_);
     held_.clear();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tokens of a model as its file spells them, checked once: texts, scores, types, merges, the special ids.
-// How a text is cut into them is the business of Spm and Bpe.
+// Spm and Bpe cut texts into them.
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a vocabulary is built from: views of arrays that somebody else read, nothing copied, nothing checked
-// yet.
+// The inputs of a vocabulary: views of arrays of the caller, not copied and not checked.
 #pragma once
 
 #include <cstdint>

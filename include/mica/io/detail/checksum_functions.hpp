@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a Checksum calls, and the state that it holds for that. Both are the same with and without xxHash.
+// The functions and the state of a Checksum. They are the same with and without xxHash.
 #pragma once
 
 #include <cstddef>

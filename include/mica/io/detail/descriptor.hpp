@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A POSIX file descriptor that closes itself, and the text of an errno value. Everything in io/ stands on
-// these two.
+// A POSIX file descriptor that closes itself, and the text of an errno value. All of io/ uses these two.
 #pragma once
 
 #include <string>
@@ -35,7 +34,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// What the system says about an errno value. Thread-safe, unlike strerror.
+/// The system's text for an errno value. Thread-safe, unlike strerror.
 [[nodiscard]] inline std::string errno_text(int error) { return std::generic_category().message(error); }
 
 }  // namespace mica::io::detail

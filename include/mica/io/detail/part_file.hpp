@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Unfinished files: ".NAME.PID-N.part" beside NAME, where PID is the writer's. The writer holds an advisory
-// lock on its part until it ends, however it ends, so a part that can be locked has no writer. Processes of
+// lock on its part file until its process ends, so a part file that can be locked has no writer. Processes of
 // other machines and containers, whose numbers have no meaning here, are recognised by the lock.
 #pragma once
 

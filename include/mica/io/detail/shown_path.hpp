@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A path as an error text names it. Names of files come from index files, shards and other people's folders,
-// and a message may end on a terminal or in a log.
+// A path in an error text. File names may come from index files, shards and downloaded folders, and messages
+// go to terminals and logs.
 #pragma once
 
 #include <cstddef>

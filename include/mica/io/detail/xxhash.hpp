@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part mica::checksum: enters XXH3 as the functions of Checksum. The only header that includes xxHash.
+// The part mica::checksum: registers XXH3 as the functions of Checksum. The only header that includes xxHash.
 // All of it is internal to the unit, as xxHash itself is here: units that are built for different instruction
 // sets keep their own copies.
 #pragma once

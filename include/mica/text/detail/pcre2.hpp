@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part mica::text: enters PCRE2 as what compiles a Pretokenizer's expressions. The only header that
+// The part mica::text: registers PCRE2 as the compiler of a Pretokenizer's expressions. The only header that
 // includes PCRE2.
 #pragma once
 

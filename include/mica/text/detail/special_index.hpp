@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokens that are found in a text before anything else looks at it: control, user-defined and unknown
-// ones. A sorted list that a match narrows byte by byte; texts of thousands of such tokens cost one binary
-// search per matching byte.
+// The tokens that are found in a text first: control, user-defined and unknown ones. A sorted list that a
+// match narrows byte by byte; texts of thousands of such tokens cost one binary search per matching byte.
 #pragma once
 
 #include "mica/text/detail/text_arena.hpp"
