@@ -7,7 +7,7 @@
 // tasks from its front in small pieces; then it takes tasks from the back of the others' parts:
 //
 //   part of worker 0       part of worker 1
-//   |#####>       <###|    |##########>    |      > taken by its owner, < by whoever has nothing left
+//   |#####>       <###|    |##########>    |      > taken by its owner, < by an idle worker
 //
 // While every worker has a core, workers do not compete. A worker that lost its core to another process
 // delays one piece only, and workers yield cores early (detail/manners.hpp). Only the time depends on which

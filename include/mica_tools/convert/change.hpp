@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to the numbers of a tensor on the way: rows and columns in another order, a transposition, a
+// The change of a tensor's numbers in a conversion: rows and columns in another order, a transposition, a
 // function of each value. Everything a family does to a tensor is one of these, so that a family is a table.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace mica::convert {
 
-/// Which rows (or columns) are taken, and in which order.
+/// The rows (or columns) that are taken, and their order.
 enum class Order : std::uint8_t {
   all,
   q_pairs,     ///< halves of a head interleaved, for rotation of adjacent pairs; query heads
@@ -31,7 +31,7 @@ enum class Order : std::uint8_t {
   grouped_z,        ///< the z of it
 };
 
-/// What becomes of a value.
+/// The function of each value.
 enum class Function : std::uint8_t { same, plus_one, negative_exp };
 
 struct Change {
@@ -117,7 +117,7 @@ inline void append_part(const DeltaHeads& heads, std::uint64_t first, std::uint6
 
 namespace detail {
 
-/// Says how many rows or columns were needed instead of n.
+/// Raises an error with the number of rows or columns that were needed instead of n.
 [[noreturn]] inline void refuse_count(std::uint64_t n, std::string_view needed, std::uint64_t wanted,
                                       const std::string& where) {
   raise(ErrorCode::file, where, ": ", n, " rows or columns; needed: ", needed, wanted);

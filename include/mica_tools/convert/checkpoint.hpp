@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of a Hugging Face folder: all its safetensors files, one name space. Which files belong
-// together is what model.safetensors.index.json says; without it they are model.safetensors alone, or all
+// The weights of a Hugging Face folder: all its safetensors files, one name space.
+// model.safetensors.index.json lists the files; without it they are model.safetensors alone, or all
 // *.safetensors there are.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder's config.json, read with ranges. Models that also see or hear keep the numbers of their language
-// part in `text_config`; those are looked up first, the outer ones second.
+// A folder's config.json, read with ranges. Multimodal models have the numbers of their language part in
+// `text_config`; those are looked up first, the outer ones second.
 #pragma once
 
 #include "mica_tools/convert/json.hpp"

@@ -35,7 +35,7 @@ struct ConversionOptions {
 /// Called before each tensor with its place among tensors(); throws to stop.
 using ConversionProgress = std::function<void(std::size_t)>;
 
-/// One model on its way. Move-only.
+/// The conversion of one model. Move-only.
 class Conversion {
  public:
   /// Reads config, tokenizer and the headers of the weights. Raises ErrorCode::file for what is missing,
@@ -45,9 +45,10 @@ class Conversion {
 
   [[nodiscard]] std::string_view arch() const noexcept { return family_->arch; }
   [[nodiscard]] const std::vector<TensorPlan>& tensors() const noexcept { return plans_.tensors; }
-  /// Tensors of the checkpoint that have no place in the file: other senses, blocks that guess ahead.
+  /// Tensors of the checkpoint that have no place in the file: vision and audio towers, multi-token
+  /// prediction.
   [[nodiscard]] const std::vector<std::string>& skipped() const noexcept { return plans_.skipped; }
-  /// What was decided on the way, for people.
+  /// Decisions of the conversion, as text for users.
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return vocabulary_.notes; }
   [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;
 
@@ -122,7 +123,7 @@ inline Conversion Conversion::open(const std::string& folder, const ConversionOp
              ": is no folder; needed: one with config.json, tokenizer.json and safetensors files");
   const std::string file = io::folder_file(folder, "config.json");
   Config config(read_json(file), file);
-  (void)find_family(config);  // an unknown model is refused before its weights are looked at
+  (void)find_family(config);  // an unknown model is refused before its weights are read
   detail::refuse_quantized(config);
   Conversion out(std::move(config), Checkpoint::open(folder));
   out.plan(folder, options);

@@ -18,7 +18,7 @@ namespace mica::convert {
 
 enum class Dtype : std::uint8_t { F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U8, BOOL };
 
-/// What is known of a type without looking at a value.
+/// The properties of a type.
 struct DtypeInfo {
   Dtype dtype;
   std::string_view name;

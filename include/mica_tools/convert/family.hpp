@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a family descriptor of the converter is: names by which config.json knows it, a table of tensors, and
-// the keys that are its own.
+// A family descriptor of the converter: its names in config.json, a table of tensors, and its own keys.
 //
 // Tensor names are written without the prefixes that containers add ("model.", "language_model."); # stands
 // for a number, the first after "layers." being the layer, any other the place in a stack:
@@ -22,9 +21,9 @@
 
 namespace mica::convert {
 
-/// In which type a matrix is kept; vectors are always F32.
+/// The type of a matrix in the file; vectors are always F32.
 enum class Keep : std::uint8_t {
-  as_asked,     ///< the type that was asked for
+  as_asked,     ///< the requested type
   unquantized,  ///< the checkpoint's own instead of a quantised one
   f32,
 };
@@ -44,7 +43,7 @@ struct ComputedTensor {
   std::vector<float> values;
 };
 
-/// What the functions of a family see.
+/// The inputs of a family's functions.
 struct FamilyInput {
   const Config& config;
   const Sizes& sizes;
@@ -60,10 +59,10 @@ struct Family {
   void (*write_keys)(const FamilyInput&, Keys&);  ///< beyond the common ones; may refuse a model
   std::vector<ComputedTensor> (*compute)(const FamilyInput&) = nullptr;
   bool padded = false;               ///< the embedding gets rows of zeros up to config.json's vocab_size
-  std::string_view vocabulary = "";  ///< tokenizer.ggml.model instead of what the tokenizer looks like
+  std::string_view vocabulary = "";  ///< tokenizer.ggml.model, if not the detected one
 };
 
-/// Writes what every family has.
+/// Writes the keys of all families.
 inline void write_common_keys(const FamilyInput& in, Keys& keys) {
   const Sizes& s = in.sizes;
   keys.count("vocab_size", s.vocabulary);

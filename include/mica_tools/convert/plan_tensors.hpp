@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the tensors of a checkpoint to those of the file: every one finds its rule or is refused by name,
-// experts are put together, shapes are checked against the config.
+// From the tensors of a checkpoint to those of the file: every tensor has a rule or is refused by name,
+// experts are joined, shapes are checked against the config.
 #pragma once
 
 #include "mica_tools/convert/detail/canonical_name.hpp"
@@ -94,7 +94,7 @@ inline bool TensorPlanner::is_companion(std::string_view pattern) {
   return false;
 }
 
-/// Towers of other senses, blocks that guess ahead, buffers, a head that is the embedding.
+/// Vision and audio towers, multi-token prediction, buffers, an output matrix that is the embedding.
 inline bool TensorPlanner::is_skipped(const detail::CanonicalName& name) const {
   const std::string_view pattern = name.pattern;
   for (const std::string_view start :

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a safetensors file says about one tensor: everything but the numbers.
+// The header entry of one tensor in a safetensors file, without its numbers.
 #pragma once
 
 #include "mica/base/error.hpp"

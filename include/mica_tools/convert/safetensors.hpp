@@ -40,7 +40,7 @@ class Safetensors {
     return mapping_.bytes().subspan(static_cast<std::size_t>(tensor.offset),
                                     static_cast<std::size_t>(tensor.bytes));
   }
-  /// Takes the tensor's pages out of this process; the next look at them brings them back.
+  /// Releases the tensor's pages; the next access reads them again.
   void release(const Safetensor& tensor) const noexcept;
 
  private:

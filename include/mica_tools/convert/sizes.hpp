@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers that every family has: what keys and shapes are made of.
+// The numbers of all families, from which keys and shapes are made.
 #pragma once
 
 #include "mica_tools/convert/config.hpp"
@@ -9,7 +9,7 @@
 
 namespace mica::convert {
 
-/// What a family assumes when config.json is silent; 0 means that the key must be there.
+/// Defaults of a family for missing keys of config.json; 0 means that the key is required.
 struct Defaults {
   std::uint64_t heads = 0;
   std::uint64_t kv_heads = 0;  ///< 0: as many as heads
@@ -17,7 +17,7 @@ struct Defaults {
   std::uint64_t context = 0;
   double epsilon = 1e-6;
   double rope_base = 10000.0;
-  bool tied = false;  ///< the head is the embedding
+  bool tied = false;  ///< the output matrix is the embedding
 };
 
 /// Widths of a model, in elements.

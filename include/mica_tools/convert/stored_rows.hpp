@@ -82,7 +82,7 @@ class StoredRows {
     const std::uint64_t across = scales.shape.size() < 2 ? 1 : scales.shape[1];
     return {block(plan_.stored.rows, down), block(plan_.stored.columns, across), across};
   }
-  /// The block of n elements in so many parts: one, all alike, or the published 128.
+  /// The block size for n elements in `parts` parts: one block, equal blocks, or the published 128.
   [[nodiscard]] static std::uint64_t block(std::uint64_t n, std::uint64_t parts) noexcept {
     return n % parts == 0 && (parts == 1 || parts == n) ? n / parts : 128;
   }

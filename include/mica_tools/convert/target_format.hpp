@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which type a tensor is written in. Vectors and what a family keeps are F32; rows that the asked type's
-// blocks do not divide fall back to one that fits.
+// The type of each tensor in the file. Vectors and exceptions of the family are F32; rows that the requested
+// type's blocks do not divide get another type.
 #pragma once
 
 #include "mica_tools/convert/checkpoint.hpp"
@@ -37,7 +37,7 @@ namespace mica::convert {
   return most == bytes.end() ? format::Id::F32 : most->first;
 }
 
-/// Chooses among the asked type and what else may have to stand in for it.
+/// Chooses the requested type or a substitute.
 class TargetFormat {
  public:
   /// Raises ErrorCode::unsupported for a type that cannot be written.
@@ -56,7 +56,7 @@ class TargetFormat {
     return width % format::info(format::Id::Q8_0).block_size == 0 ? format::Id::Q8_0 : format::Id::F16;
   }
 
-  /// The number by which general.file_type names the asked type; empty when it has none.
+  /// The number of the requested type in general.file_type; empty when it has none.
   [[nodiscard]] std::optional<std::uint32_t> file_type() const noexcept {
     using format::Id;
     constexpr std::pair<Id, std::uint32_t> numbers[] = {

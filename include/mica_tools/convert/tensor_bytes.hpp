@@ -56,7 +56,7 @@ inline void write_stored(const TensorPlan& plan, const gguf::Sink& sink) {
   out.flush();
 }
 
-/// The checkpoint has 16 bytes of two neighbours each, the first in the low half; the file wants value i
+/// The checkpoint has 16 bytes of two adjacent values each, the first in the low half; the file wants value i
 /// beside i + 16, behind the scale.
 inline void repack_mxfp4(const std::byte* from, std::byte scale, std::byte* to) noexcept {
   const auto value = [from](std::size_t i) { return (from[i / 2] >> (i % 2 * 4)) & std::byte{15}; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One tensor of the file to be: where its numbers come from, what happens to them, what they are written as.
+// The plan of one tensor: the source of its numbers, their change, and their type in the file.
 #pragma once
 
 #include "mica/format/id.hpp"
@@ -27,7 +27,7 @@ struct StoredMatrices {
   std::uint64_t rows = 0, columns = 0;
 };
 
-/// How a tensor comes about.
+/// The origin of a tensor.
 enum class Origin : std::uint8_t {
   stored,    ///< values of the checkpoint
   blocks,    ///< MXFP4 blocks of the checkpoint, repacked; scales[i] goes with parts[i]
@@ -36,7 +36,7 @@ enum class Origin : std::uint8_t {
 
 struct TensorPlan {
   std::string name;
-  std::string source;  ///< name in the checkpoint, for people; of a stack the first
+  std::string source;  ///< name in the checkpoint, for messages; of a stack the first
   Origin origin = Origin::stored;
   StoredMatrices stored;
   Change change;

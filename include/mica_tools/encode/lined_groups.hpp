@@ -5,7 +5,7 @@
 //
 // The groups' lines are found one by one, the largest scale and the largest min become the largest integers,
 // and then groups and block are fitted in turn: each group tries the integers around its own, and d and dmin
-// become the best ones for the codes that are.
+// become the best ones for these codes.
 #pragma once
 
 #include "mica/format/concept.hpp"
@@ -85,7 +85,7 @@ class LinedGroups {
   const Values<Groups * Group>& values_;
   float scale_[Groups];  // integers
   float min_[Groups];    // integers
-  float d_ = 0;          // what the halves stand for, in units
+  float d_ = 0;          // the values of the halves, in units
   float dmin_ = 0;
   Half half_d_ = {};
   Half half_dmin_ = {};

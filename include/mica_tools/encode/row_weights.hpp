@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much the error of each value of a row counts in the search for a block: what an importance matrix says,
-// made safe to divide by. Not here: where importance comes from.
+// The weight of each value's error in the search for a block: the numbers of an importance matrix, made safe
+// for division. Not here: the origin of importance.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace mica::format {
 
 /// Positive, finite weights for the values of a row.
 ///
-/// Importance is a sample of few texts: taken at its word it would give up columns that these texts did not
-/// use. So every weight gets a share of what is typical, which is the mean of roots, squared: a few huge
-/// columns do not move it.
+/// Importance is a sample of few texts: alone it would ignore columns that these texts did not use. So a
+/// typical weight is added to every weight: the squared mean of roots, which a few huge columns do not
+/// change.
 class RowWeights {
  public:
   /// `importance` has one number per column, or none: then all values count alike.
@@ -43,12 +43,12 @@ class RowWeights {
   }
 
  private:
-  /// Of what is typical. On gaussian rows 0.7 costs half a percent of weighted error against 0.3 and gains
-  /// two percent of the unweighted one.
+  /// The factor of the typical weight. On gaussian rows 0.7 costs half a percent of weighted error against
+  /// 0.3 and gains two percent of the unweighted one.
   static constexpr double share = 0.7;
   static constexpr double most = 1e5;
 
-  /// What is negative or no number counts as nothing.
+  /// Negative numbers and NaN count as 0.
   static double sane(float x) noexcept { return x > 0 && std::isfinite(x) ? static_cast<double>(x) : 0; }
 
   std::span<const float> importance_;

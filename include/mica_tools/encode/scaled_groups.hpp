@@ -66,7 +66,7 @@ class ScaledGroups {
 
   const Values<Groups * Group>& values_;
   float scale_[Groups];  // integers
-  float d_ = 0;          // what half_ stands for, in units
+  float d_ = 0;          // the value of half_, in units
   Half half_ = {};
 };
 

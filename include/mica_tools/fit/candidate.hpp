@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that might be run: a row of the catalogue in every quantisation of its ladder, or a file as it is.
-// What it needs is planned from headers (plan/plan.hpp), each combination once.
+// A model that might be run: a row of the catalogue in all of its quantisations, or a file as it is. Its
+// memory is planned from headers (plan/plan.hpp), each combination once.
 #pragma once
 
 #include "mica/gguf/reader.hpp"
@@ -25,8 +25,8 @@
 
 namespace mica::fit {
 
-/// Plans a question; where weights are streamed, with what a budget of so many bytes leaves them. A function
-/// of its caller's, so that a program compiles its families once.
+/// Plans a question; streamed weights get the bytes that remain of a budget. The caller passes the function,
+/// so that a program compiles its families once.
 using Planner = std::function<plan::Plan(const gguf::Document&, plan::Question, std::uint64_t budget_bytes)>;
 
 /// The planner of all families.
@@ -38,7 +38,7 @@ template <class Families = arch::All>
 }
 
 /// Bytes that the tables of a tokenizer take for each token of a vocabulary that is not there to be read:
-/// pieces some 50, their merges as much again and more.
+/// pieces some 50, their merges as many or more.
 inline constexpr std::uint64_t tokenizer_bytes_per_token = 128;
 
 /// One way to run a candidate.
@@ -76,7 +76,7 @@ template <class Of>
 
 class Candidate {
  public:
-  /// A row of the catalogue. mlx: its ladder is that of MLX.
+  /// A row of the catalogue. mlx: with the quantisations of MLX.
   Candidate(const Row& row, std::size_t threads, Planner planner, bool mlx = false)
       : name_(row.shape),
         shape_(arch::find_shape(row.shape)),
@@ -105,8 +105,8 @@ class Candidate {
     ladder_.front() = quantisation_of_file();
   }
 
-  /// One rung alone, which `names` the quantisation; false where the ladder has none of that name. A row may
-  /// be asked for every recipe that can be written.
+  /// Restricts the candidate to the quantisation `names`; false where it has none of that name. A row accepts
+  /// every recipe that can be written.
   [[nodiscard]] bool keep_only(std::string_view name) {
     std::vector<Quantisation> one;
     for (const Quantisation& each : ladder_) {
@@ -129,7 +129,7 @@ class Candidate {
   [[nodiscard]] const std::string& title() const noexcept { return title_; }
   [[nodiscard]] const Row* row() const noexcept { return row_; }  // null: a file
   [[nodiscard]] const std::vector<Quantisation>& ladder() const noexcept { return ladder_; }
-  /// The rung that stands for all where one is needed: Q4_K_M, else the only one or the last.
+  /// The representative quantisation: Q4_K_M, else the only one or the last.
   [[nodiscard]] std::size_t reference() const noexcept {
     for (std::size_t i = 0; i < ladder_.size(); ++i) {
       if (ladder_[i].name == "Q4_K_M") return i;
@@ -143,20 +143,20 @@ class Candidate {
   [[nodiscard]] Parts parameters() {
     return parts_of(document(0), config(), [](const gguf::TensorInfo& tensor) { return tensor.elements(); });
   }
-  /// Bytes of the weights in a quantisation. An estimate, by bits a weight, for what is no GGUF.
+  /// Bytes of the weights in a quantisation. An estimate, by bits a weight, for formats other than GGUF.
   [[nodiscard]] const Parts& weights(std::size_t quantisation) {
     const auto found = weights_.find(quantisation);
     if (found != weights_.end()) return found->second;
     return weights_.emplace(quantisation, count_weights(quantisation)).first->second;
   }
-  /// Bytes that a card should have: twice the weights in Q4_K_M, which leaves room for better ones, keys and
-  /// values; 2 GiB at least.
+  /// Recommended bytes of a card: twice the weights in Q4_K_M, enough for better quantisations, keys and
+  /// values; at least 2 GiB.
   [[nodiscard]] std::uint64_t recommended_bytes() {
     const auto four_bits = static_cast<std::uint64_t>(weights(reference()).all);
     return std::max(2 * four_bits, std::uint64_t{2} << 30);
   }
 
-  /// The dry run. Cost: less than a millisecond for 8,192 tokens, and as much for a header that is needed
+  /// The dry run. Cost: less than a millisecond for 8,192 tokens, and the same for a header that is needed
   /// first.
   [[nodiscard]] const plan::Plan& plan(const Setting& setting) {
     const auto found = plans_.find(setting.key());
@@ -174,13 +174,13 @@ class Candidate {
     return plans_.emplace(setting.key(), std::move(plan)).first->second;
   }
 
-  /// What a token costs when half of the context is filled.
+  /// The work of a token when half of the context is filled.
   [[nodiscard]] plan::Work work(const Setting& setting) {
     const kv::AnyElements<> elements(setting.element, setting.element);
     return plan::work_of(document(setting.quantisation), plan(setting).config, elements, setting.n_ctx / 2);
   }
 
-  /// The header in a quantisation; of what is no GGUF, the one in Q8_0.
+  /// The header in a quantisation; for formats other than GGUF, the one in Q8_0.
   [[nodiscard]] const gguf::Document& document(std::size_t quantisation) {
     std::optional<gguf::Document>& document = documents_[quantisation];
     if (!document) {
@@ -201,7 +201,7 @@ class Candidate {
     return {p.all * bits / 8, p.active * bits / 8, p.experts * bits / 8};
   }
 
-  /// What the file says of itself; by its bits a weight where it says nothing.
+  /// The quantisation that the file names; by its bits per weight where it names none.
   [[nodiscard]] Quantisation quantisation_of_file() {
     const gguf::Document& file = *documents_.front();
     double bytes = 0, elements = 0;
@@ -226,7 +226,7 @@ class Candidate {
   std::vector<Quantisation> ladder_;
   std::vector<std::optional<gguf::Document>> documents_;  // by rung
   std::map<std::tuple<std::size_t, std::size_t, std::string_view, bool, std::uint64_t>, plan::Plan> plans_;
-  std::map<std::size_t, Parts> weights_;  // by rung, in bytes
+  std::map<std::size_t, Parts> weights_;  // by quantisation, in bytes
   std::optional<std::uint64_t> tokenizer_bytes_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The models that `mica fit` ranks: shapes of arch/shapes.hpp with what people ask before they download one,
-// the licence and the place of the published configuration. A model whose shape is another's is an alias.
+// The models that `mica fit` ranks: shapes of arch/shapes.hpp with the licence and the place of the published
+// configuration. A model whose shape is another's is an alias.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -18,10 +18,10 @@ namespace mica::fit {
 /// A row of the catalogue.
 struct Row {
   std::string_view shape;    // of arch::shapes
-  std::string_view licence;  // as the maker names it
+  std::string_view licence;  // the name that the publisher uses
   std::string_view source;   // folder with the published config.json
   std::optional<quantize::Recipe> published =
-      {};  // what the maker gives quantised already: more bits would gain nothing
+      {};  // published in quantised form: more bits would gain nothing
 };
 
 /// Another name of a shape.

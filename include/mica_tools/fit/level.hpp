@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a model runs and how well it fits there: run modes and fit levels, as llmfit's users know them.
+// Where a model runs and how well it fits there: the run modes and fit levels of llmfit.
 //
 //   level       GPU                              MoE offload, CPU+GPU, CPU        CPU streamed
 //   Perfect     recommended memory and headroom  -                                -
@@ -8,9 +8,9 @@
 //   Marginal    fits                             fits                             fits
 //   Too tight   in no pool
 //
-// Headroom: a fifth of what is needed is left besides. What had to give up tokens of the context that was
-// asked for is Marginal at best. CPU without a card is Good at best, as in llmfit's code of 2026; its older
-// pages, and its planner, say Marginal.
+// Headroom: memory of a fifth of the requirement remains. A fit with less than the requested context is
+// Marginal at best. CPU without a card is Good at best, as in llmfit's code of 2026; its older pages, and its
+// planner, say Marginal.
 #pragma once
 
 #include <algorithm>
@@ -46,12 +46,12 @@ struct Pools {
   std::uint64_t ram = 0;
 };
 
-/// Whether both pools have what is needed.
+/// Whether both pools are large enough.
 [[nodiscard]] constexpr bool fits(Pools need, Pools available) noexcept {
   return need.vram <= available.vram && need.ram <= available.ram;
 }
 
-/// Whether a fifth of what is needed is left besides, in both pools: need * 1.2 <= available, in whole bytes.
+/// Whether a fifth of the requirement remains in both pools: need * 1.2 <= available, in whole bytes.
 [[nodiscard]] constexpr bool has_headroom(Pools need, Pools available) noexcept {
   const auto roomy = [](std::uint64_t n, std::uint64_t a) { return n <= a && n / 5 + (n % 5 != 0) <= a - n; };
   return roomy(need.vram, available.vram) && roomy(need.ram, available.ram);
@@ -65,8 +65,8 @@ struct Pools {
   return std::max(part(need.vram, available.vram), part(need.ram, available.ram));
 }
 
-/// The level. recommended: bytes that a card should have for this model, whatever its quantisation. whole:
-/// with the context that was asked for.
+/// The level. recommended: bytes of a card for this model in any quantisation. whole: with the requested
+/// context.
 [[nodiscard]] constexpr Level level_of(Mode mode, Pools need, Pools available, std::uint64_t recommended,
                                        bool whole) noexcept {
   if (!fits(need, available)) return Level::too_tight;

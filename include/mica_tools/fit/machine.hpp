@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A machine as far as models are concerned: memory of the processor and of graphics cards, cores, rates. This
-// one, or one that somebody describes. Nothing is run to find out: what Linux does not tell in a file is not
-// known.
+// machine, or a described one. Nothing is measured: only the files of Linux are read.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -22,27 +21,26 @@
 
 namespace mica::fit {
 
-/// What a memory of this kind reads in a second where nobody says: two channels of DDR5 or four of DDR4; a
-/// card of the middle.
+/// Assumed bytes per second of each kind of memory: two channels of DDR5 or four of DDR4; a mid-range card.
 inline constexpr double assumed_ram_rate = 50e9, assumed_vram_rate = 300e9;
 
-/// Of described memory this much is left to a model; the rest is the system's.
+/// The part of described memory that a model may use; the system has the rest.
 inline constexpr std::uint64_t available_tenths = 9;
 
 struct Machine {
   std::uint64_t ram_bytes = 0;        // installed
-  std::uint64_t available_bytes = 0;  // of it, what a model can take
+  std::uint64_t available_bytes = 0;  // of it, bytes that a model can use
   std::uint64_t vram_bytes = 0;       // of all graphics cards together; 0: none, or not known
   bool unified = false;               // the graphics processor uses the same memory
-  bool mlx = false;                   // quantisations of MLX are asked for instead of GGUF's
+  bool mlx = false;                   // quantisations of MLX instead of GGUF's
   std::size_t cores = 1;
   plan::MachineSpeed speed;  // of the processor
   double vram_rate = 0;      // bytes of the cards' memory that are read in a second
   std::string vram_basis = "assumed";
-  std::vector<std::string> notes;  // what could not be found out
+  std::vector<std::string> notes;  // facts that are not known
 
   [[nodiscard]] bool has_gpu() const noexcept { return unified || vram_bytes != 0; }
-  /// What the graphics processor may fill.
+  /// Bytes that the graphics processor may use.
   [[nodiscard]] std::uint64_t gpu_bytes() const noexcept {
     return vram_bytes != 0 || !unified ? vram_bytes : available_bytes;
   }
@@ -52,8 +50,7 @@ struct Machine {
   }
 };
 
-/// What somebody says about a machine; what he does not say is that of this one, or nothing where `ram` is
-/// said.
+/// A description of a machine. Missing fields are those of this machine, or nothing where `ram` is given.
 struct Description {
   std::optional<std::uint64_t> ram_bytes = {};
   std::optional<std::uint64_t> available_bytes = {};  // nine tenths of ram_bytes
@@ -66,17 +63,16 @@ struct Description {
   std::optional<std::uint64_t> disk_rate = {};  // bytes a second
 };
 
-/// Bytes of the memory of graphics cards that the files below root/sys tell (AMD's do).
+/// Bytes of the memory of graphics cards from the files below root/sys (AMD's cards).
 [[nodiscard]] std::uint64_t read_vram(const std::string& root);
-/// Whether the files below root/proc know of NVIDIA's driver, which does not tell in a file how much memory
-/// there is.
+/// Whether the files below root/proc name NVIDIA's driver, which has no file with the size of its memory.
 [[nodiscard]] bool has_silent_card(const std::string& root);
 
 /// The machine that the files below `root` describe; "" is this one. Speeds are assumed.
 [[nodiscard]] Machine read_machine(const std::string& root);
 
-/// The machine that is described, on the ground of `here`. Raises a usage error for what cannot be: no
-/// memory, no core, more available than there is, MLX without unified memory.
+/// The described machine, with missing fields from `here`. Raises a usage error for impossible machines: no
+/// memory, no core, more available than present, MLX without unified memory.
 [[nodiscard]] Machine described(const Machine& here, const Description& said);
 
 /// "60G", "60 GB/s", "400MiB/s": bytes a second. Plain K, M, G, T are powers of 1,000 as in data sheets.
@@ -134,7 +130,7 @@ inline Machine described(const Machine& here, const Description& said) {
   if (said.disk_rate) machine.speed.disk_bytes = static_cast<double>(*said.disk_rate);
   if (said.ram_rate) {
     const double disk = machine.speed.disk_bytes;
-    machine.speed = {};  // what was measured is of another memory
+    machine.speed = {};  // the measured rate is that of another memory
     machine.speed.disk_bytes = disk;
     machine.speed.read_bytes = static_cast<double>(*said.ram_rate);
     machine.speed.basis = "described";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a machine does in a second with the kernels that will run: products with weights of each format,
-// attention over keys and values of each element. Some seconds, for numbers that last as long as machine and
-// kernels do (plan/speed.hpp).
+// The rates of a machine with the kernels that will run: products with weights of each format, attention over
+// keys and values of each element. It takes some seconds; the numbers are valid for this machine and these
+// kernels (plan/speed.hpp).
 //
 // All memory has one byte, 0x11. In every format, packed or not, that is the same small finite number in all
-// places, so one block of memory serves them all, and a result can be checked: all rows of a product are
-// alike, and those of the specification.
+// places, so one block of memory serves all formats, and results can be checked: all rows of a product are
+// equal, and equal to the specification.
 //
 //   one token     | rows of a matrix larger than caches                       |  bytes a second
 //   512 tokens    | 4,096 rows |                                                  multiply-adds a second
@@ -34,7 +34,7 @@
 
 namespace mica::fit {
 
-/// Measures with an executor of so many workers as runs will have. Not thread-safe.
+/// Measures with an executor that has the workers of later runs. Not thread-safe.
 template <Executor E, Kernels K = kernel::Highway>
 class MachineProbe {
  public:
@@ -45,13 +45,12 @@ class MachineProbe {
   static constexpr std::size_t least_bytes = cols * cols * sizeof(float);  // of memory
   static constexpr std::size_t head_dim = 128, group = 4, context = 2048;
 
-  /// Takes `bytes` of memory: four times the last cache gives what models find. The executor outlives the
-  /// probe. Raises ErrorCode::usage for less than least_bytes and budget for what there is not.
+  /// Takes `bytes` of memory: four times the last cache gives the rates of models. The executor outlives the
+  /// probe. Raises ErrorCode::usage for less than least_bytes and budget when memory is missing.
   MachineProbe(E& executor, std::size_t bytes);
 
-  /// All of it; each piece is run `rounds` times and the median counts. cancel: looked at between pieces;
-  /// what is not measured then is missing. Raises ErrorCode::failed when a product is not what the
-  /// specification says.
+  /// All of it; each piece is run `rounds` times and the median counts. cancel: read between pieces; later
+  /// figures are then missing. Raises ErrorCode::failed when a product differs from the specification.
   [[nodiscard]] plan::MachineSpeed measure(std::size_t rounds = 3,
                                            const std::atomic<bool>* cancel = nullptr) {
     plan::MachineSpeed speed;
@@ -117,7 +116,7 @@ class MachineProbe {
     return {codes_.data(), scales_.data(), sums_.data(), tokens, cols};
   }
 
-  /// What attention of one worker writes.
+  /// The outputs of attention of one worker.
   struct Scratch {
     std::vector<float> q = std::vector<float>(16 * group * head_dim, 0.25f), out = q, total = q;
     std::vector<float> p = std::vector<float>(16 * group * kernel::chunk_tokens);

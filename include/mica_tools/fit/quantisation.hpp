@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What weights may be quantised to, from the best down: the ladders that a choice walks. What a rung costs in
-// quality is llmfit's number for it.
+// The quantisations of weights, the best first. The loss of quality of each is llmfit's number.
 #pragma once
 
 #include "mica_tools/fit/detail/number_table.hpp"
@@ -18,12 +17,12 @@
 
 namespace mica::fit {
 
-/// One way to keep the weights of a model.
+/// One quantisation of a model's weights.
 struct Quantisation {
   std::string name;                             // "Q4_K_M", "mlx-4bit"
   std::optional<quantize::Recipe> recipe = {};  // of GGUF files
-  double bits = 0;                              // a weight, of what is no GGUF; 0: the recipe says
-  double penalty = 0;                           // of 100 points of quality
+  double bits = 0;     // per weight, for formats other than GGUF; 0: that of the recipe
+  double penalty = 0;  // of 100 points of quality
 };
 
 /// MLX keeps a scale and a bias of 16 bits each for 64 weights: half a bit more for each.

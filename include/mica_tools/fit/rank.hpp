@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An order of fits: llmfit's score of four parts, each from 0 to 100, weighed by what the model is for.
+// An order of fits: llmfit's score of four parts, each from 0 to 100, weighted by the use of the model.
 //
 //   quality   30 45 60 75 82 89 95 for less than 1 3 7 10 20 40 thousand million weights that a token uses, or more;
 //             less what the quantisation costs
@@ -24,7 +24,7 @@
 
 namespace mica::fit {
 
-/// What a model is for.
+/// The use of a model.
 struct Use {
   std::string_view name;
   double quality, speed, fit, context;  // weights; together 1
@@ -93,14 +93,13 @@ struct Ranked {
   Score score;
 };
 
-/// What stays in memory, what is read from the disk, what does not run: 0, 1, 2.
+/// 0: in memory; 1: streamed from the disk; 2: does not run.
 [[nodiscard]] constexpr int group_of(const Fit& fit) noexcept {
   return fit.level == Level::too_tight ? 2 : fit.mode == Mode::streamed ? 1 : 0;
 }
 
-/// Whether a comes before b: what stays in memory before what is streamed, that before what does not run.
-/// Among them by score, then the better level, the faster, the one of more weights; of those that do not run,
-/// what lacks least; then by name.
+/// Whether a comes before b: fits in memory, then streamed ones, then those that do not run. Among them by
+/// score, level, speed and number of weights; those that do not run by the missing memory; then by name.
 [[nodiscard]] inline bool before(const Ranked& a, const Ranked& b) noexcept {
   if (group_of(a.fit) != group_of(b.fit)) return group_of(a.fit) < group_of(b.fit);
   if (a.fit.level == Level::too_tight) {

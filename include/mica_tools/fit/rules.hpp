@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What other tools say that a model needs: the rules of llmfit (1.1, llmfit-core/src/models.rs and fit.rs)
-// and of a calculator for GGUF files, as they are, to be quoted beside a plan and for nothing else. Their
-// units are theirs: "GB" is 1,000,000,000 bytes for weights and 2^30 for keys and values, in one sum.
+// The estimates of other tools: the rules of llmfit (1.1, llmfit-core/src/models.rs and fit.rs) and of a
+// calculator for GGUF files, unchanged. They are shown beside a plan and used for nothing else. Their units
+// are theirs: "GB" is 1,000,000,000 bytes for weights and 2^30 for keys and values, in one sum.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -42,7 +42,7 @@ inline constexpr double gib = 1024.0 * 1024 * 1024;
   return 0.000008 * billions * static_cast<double>(tokens);
 }
 
-/// llmfit's memory in "GB": weights, keys and values, and half a GB for whatever runs them.
+/// llmfit's memory in "GB": weights, keys and values, and half a GB for the engine.
 [[nodiscard]] constexpr double llmfit_memory(double billions, std::string_view quantisation,
                                              double kv) noexcept {
   return billions * llmfit_bytes_per_weight(quantisation) + kv + 0.5;
@@ -95,7 +95,7 @@ struct Calculator {
   [[nodiscard]] constexpr double total_mb() const noexcept { return file_mb + kv_mb() + overhead_mb(); }
 };
 
-/// What the calculator should have said of keys and values, for layers that all see every token.
+/// The correct bytes of keys and values, for layers that all see every token.
 [[nodiscard]] constexpr double kv_mb(std::size_t layers, std::size_t kv_heads, std::size_t head_dim,
                                      std::size_t tokens, double kv_pair_bytes) noexcept {
   return kv_pair_bytes * static_cast<double>(layers * kv_heads) * static_cast<double>(head_dim * tokens) /

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a candidate and a machine to one way of running it. Modes are tried from the fastest down; in a mode
+// From a candidate and a machine to one configuration. Modes are tried from the fastest down; in a mode
 //
-//   the context that is asked for, with headroom, then without -> half of it -> ... -> 1,024 tokens
+//   the requested context, with headroom, then without -> half of it -> ... -> 1,024 tokens
 //
 // and for each of these the quantisations from the best down, keys and values in F16 before Q8_0. The first
 // that fits is taken.
@@ -24,10 +24,10 @@
 
 namespace mica::fit {
 
-/// Tokens of context where nobody says, and the fewest that a context is halved to.
+/// The default context in tokens, and the minimum of halved contexts.
 inline constexpr std::size_t default_context = 8192, least_context = 1024;
 
-/// What an engine for graphics cards takes beside weights, keys and values: the context of its driver and its
+/// Bytes of an engine for graphics cards beside weights, keys and values: the context of its driver and its
 /// buffers. An estimate, llmfit's.
 inline constexpr std::uint64_t gpu_margin_bytes = std::uint64_t{512} << 20;
 
@@ -37,12 +37,12 @@ inline constexpr double gpu_part = 0.55;
 /// Tokens of the prompt that a step reads, here as in `mica run`.
 inline constexpr std::size_t chunk_tokens = 512;
 
-/// What is asked for.
+/// The request.
 struct Asked {
   std::size_t max_context = 0;  // tokens; 0: default_context
 };
 
-/// One way of running a candidate, and what is to be known of it.
+/// One configuration of a candidate, and its properties.
 struct Fit {
   std::string name;
   std::string title;
@@ -59,9 +59,9 @@ struct Fit {
   Pools need;
   Pools available;
   std::uint64_t recommended = 0;  // bytes of a card
-  double decode = 0;              // tokens a second, foretold
+  double decode = 0;              // tokens per second, predicted
   std::string basis;              // of decode
-  std::size_t most_context = 0;   // tokens that fit in this mode and quantisation; 0: not asked
+  std::size_t most_context = 0;   // tokens that fit in this mode and quantisation; 0: not computed
   std::vector<std::string> notes;
 
   /// Whether memory is an estimate: of other engines, by our plan and a margin.
@@ -72,15 +72,15 @@ class Selector {
  public:
   Selector(const Machine& machine, Asked asked) : machine_(machine), asked_(asked) {}
 
-  /// The first way that fits, or else what needs least, as Level::too_tight. Raises what planning the
-  /// candidate raises. Cost: some tens of plans at most.
+  /// The first configuration that fits, or else the one with the smallest requirement, as Level::too_tight.
+  /// Raises what planning the candidate raises. Cost: some tens of plans at most.
   [[nodiscard]] Fit select(Candidate& candidate) const;
 
-  /// The longest context, of whole steps of 256 tokens, that the way a fit found has room for. Cost: some ten
-  /// plans.
+  /// The longest context, of whole steps of 256 tokens, that fits in the configuration of a fit. Cost: some
+  /// ten plans.
   [[nodiscard]] std::size_t longest_context(Candidate& candidate, const Fit& fit) const;
 
-  /// What a setting needs in a mode.
+  /// The requirement of a setting in a mode.
   [[nodiscard]] Pools need(Candidate& candidate, Mode mode, const Setting& setting) const;
 
  private:
@@ -113,7 +113,7 @@ inline std::vector<Mode> Selector::modes(Candidate& candidate) const {
   return modes;
 }
 
-/// What is asked for, then its halves.
+/// The requested context, then its halves.
 inline std::vector<std::size_t> Selector::contexts(Candidate& candidate) const {
   const std::size_t wanted = asked_.max_context == 0 ? default_context : asked_.max_context;
   std::vector<std::size_t> contexts = {std::min(candidate.n_ctx_train(), wanted)};
@@ -134,8 +134,8 @@ inline Pools Selector::need(Candidate& candidate, Mode mode, const Setting& sett
   return {active + rest, all - active};
 }
 
-/// The best quantisation that fits, with headroom where that is asked for. Weights alone that are too large
-/// need no plan.
+/// The best quantisation that fits, with headroom where requested. Weights alone that are too large need no
+/// plan.
 inline std::optional<Setting> Selector::first(Candidate& candidate, Mode mode, std::size_t n_ctx,
                                               bool roomy) const {
   const bool streamed = mode == Mode::streamed;
@@ -205,7 +205,7 @@ inline plan::StepReads Selector::reads(Candidate& candidate, const Setting& sett
   return plan::reads_of(candidate.work(setting), candidate.plan(setting), chunk_tokens);
 }
 
-/// Times of all bytes that a token goes through, added up. Of cards: bytes by the part of their rate that
+/// The sum of the times of all bytes that a token reads. Of cards: bytes by the part of their rate that
 /// engines reach.
 inline double Selector::decode(Candidate& candidate, const Fit& fit) const {
   const plan::Work work = candidate.work(fit.setting);
@@ -220,7 +220,7 @@ inline double Selector::decode(Candidate& candidate, const Fit& fit) const {
   const double all_on_card = (header + work.kv_bytes) / rate;
   if (fit.mode == Mode::gpu) return 1 / all_on_card;
   if (fit.mode ==
-      Mode::moe_offload) {  // of the experts that a token uses, as many are elsewhere as chance has it
+      Mode::moe_offload) {  // of the experts that a token uses, the same part is elsewhere as of all experts
     const double used = weights.active - (weights.all - weights.experts);
     const double elsewhere = weights.experts == 0 ? 0 : used * (1 - used / weights.experts);
     const double ram_rate = machine_.speed.read_bytes * plan::assumed_decode_part;

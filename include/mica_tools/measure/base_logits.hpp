@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model said about a text, in a file, so that another model can be compared with it. The format is the
-// common tool's, in both directions:
+// The logits of a model on a text, in a file, so that another model can be compared with it. The format is
+// that of llama-perplexity, in both directions:
 //
 //   "_logits_" | i32 n_ctx | i32 n_vocab | i32 windows | i32 token, windows * n_ctx of them
 //   for each window, for each position from n_ctx / 2 to n_ctx - 2: a CodedRow of the token after it
 //
-// The file says nothing about the model. Limit: little-endian machines only, like the formats of weights.
+// The file does not name the model. Limit: little-endian machines only, like the formats of weights.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -27,7 +27,7 @@ namespace mica {
 /// Writes base logits, row by row; the file appears whole, with commit(). One row in memory at a time.
 class BaseLogitsWriter {
  public:
-  /// Writes the header. `windows`: how many of the text's will follow. Raises as io::AtomicFile.
+  /// Writes the header. `windows`: the number of evaluation windows. Raises as io::AtomicFile.
   BaseLogitsWriter(std::string path, const Windows& text, std::size_t windows, std::size_t n_vocab);
 
   /// The next row, in the order of windows and positions. Requires n_vocab finite logits.
@@ -49,10 +49,10 @@ class BaseLogitsWriter {
   std::uint64_t expected_rows_;
 };
 
-/// Base logits in a file, checked. Reads the tokens at once and rows as they are asked for.
+/// Base logits in a file, checked. Reads the tokens at once and rows on demand.
 class BaseLogitsReader {
  public:
-  /// Raises ErrorCode::file when it is no such file, contradicts itself or is cut.
+  /// Raises ErrorCode::file when it is no such file, contradicts itself or is truncated.
   explicit BaseLogitsReader(std::string path);
 
   [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row of log-probabilities in two bytes a token, as files of base logits keep it (base_logits.hpp):
+// A row of log-probabilities in two bytes per token, as in files of base logits (base_logits.hpp):
 //
 //   f32 scale | f32 low | u16 code, one a token | one u16 more when their number is odd
 //
@@ -21,10 +21,10 @@
 
 namespace mica {
 
-/// One coded row. Owns its codes, so that a loop over rows allocates once.
+/// One quantised row. Owns its codes, so that a loop over rows allocates once.
 class CodedRow {
  public:
-  /// Below the likeliest token by this much there is nothing: e to the power of -16 is 1e-7.
+  /// The range below the likeliest token: e to the power of -16 is 1e-7.
   static constexpr float reach = 16.0F;
 
   /// Bytes of a row in a file.

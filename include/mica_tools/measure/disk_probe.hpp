@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast a disk reads when nothing of it is in memory: in order, as streamed weights are read, and
-// scattered, as rows of an embedding are.
+// The speed of a disk without the page cache: in order, as streamed weights are read, and at random places,
+// as rows of an embedding are.
 //
 //   in order    | 4 MiB | 4 MiB | 4 MiB | ...      16 under way
 //   scattered   .. | 4 KiB | .... | 4 KiB | ..      32 under way
@@ -32,19 +32,20 @@ class DiskProbe {
   static constexpr std::size_t large_bytes = std::size_t{4} << 20, large_under_way = 16;
   static constexpr std::size_t small_bytes = 4096, small_under_way = 32;
 
-  /// What the probe needs; huge pages (alloc/huge.hpp) as weights have them, since others make reads slower.
+  /// Bytes of memory for the probe. Use huge pages (alloc/huge.hpp), as for weights, because small pages make
+  /// reads slower.
   static constexpr std::size_t memory_bytes = large_bytes * large_under_way;
 
   /// File and memory outlive the probe; memory begins at a multiple of 4,096. Raises ErrorCode::unsupported
-  /// where the system refuses direct reads or has no queue for them, so that nobody takes the page cache for
-  /// a disk, and ErrorCode::usage for a file of less than 4 MiB.
+  /// where the system refuses direct reads or has no queue for them, because the page cache would be measured
+  /// instead, and ErrorCode::usage for a file of less than 4 MiB.
   DiskProbe(const File& file, std::span<std::byte> memory);
 
-  /// Takes twice `seconds`. Raises ErrorCode::failed for what cannot be read.
+  /// Takes twice `seconds`. Raises ErrorCode::failed when a read fails.
   [[nodiscard]] DiskSpeed measure(double seconds = 0.5) {
     const std::uint64_t blocks = file_.size() / large_bytes;
     CounterRng random(static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()));
-    std::uint64_t next = random.next() % blocks;  // not always the same ones, which the device may remember
+    std::uint64_t next = random.next() % blocks;  // not always the same places, which the device may cache
     DiskSpeed speed;
     speed.in_order =
         rate(large_bytes, large_under_way, seconds, [&] { return next++ % blocks * large_bytes; });
@@ -56,7 +57,7 @@ class DiskProbe {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Keeps `under_way` reads under way; next() answers the offset of each.
+  /// Keeps `under_way` reads pending; next() returns the offset of each.
   template <class Next>
   [[nodiscard]] double rate(std::size_t bytes, std::size_t under_way, double seconds, Next next);
   [[nodiscard]] std::span<std::byte> place(std::uint64_t i, std::size_t bytes) const noexcept {

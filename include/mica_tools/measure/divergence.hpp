@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far a model is from the one whose base logits a file keeps: perplexities and their ratio,
-// Kullback-Leibler divergence, and what happened to the probability of the right token. The figures are those
-// of the common tool.
+// The divergence of a model from the model of a file of base logits: perplexities and their ratio,
+// Kullback-Leibler divergence, and the change of the probability of the right token. The figures are those of
+// llama-perplexity.
 #pragma once
 
 #include "mica/base/token_id.hpp"
@@ -31,7 +31,7 @@ class Divergence {
   [[nodiscard]] Estimate nll_base() const noexcept { return nll_base_.estimate(); }
   [[nodiscard]] Estimate perplexity() const noexcept { return nll().exp(); }
   [[nodiscard]] Estimate perplexity_base() const noexcept { return nll_base().exp(); }
-  /// ln(perplexity / perplexity_base). Its error knows that both were measured on the same text.
+  /// ln(perplexity / perplexity_base). Its error takes into account that both were measured on the same text.
   [[nodiscard]] Estimate log_ratio() const noexcept;
   /// perplexity - perplexity_base.
   [[nodiscard]] Estimate difference() const noexcept;
@@ -50,7 +50,7 @@ class Divergence {
   [[nodiscard]] Estimate same_top() const noexcept;
 
  private:
-  // What the base says is less likely than this is left out: coded rows end there.
+  // Tokens with a lower probability in the base are left out: rows of the file end there.
   static constexpr double floor = -16.0;
 
   [[nodiscard]] double covariance() const noexcept;

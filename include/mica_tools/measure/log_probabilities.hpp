@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row of logits as logarithms of probabilities: log softmax, in double, computed where it is asked for.
+// A row of logits as logarithms of probabilities: log softmax, in double, computed on demand.
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mean of numbers that come one by one, and how far to trust it. Sums in double; nothing is kept but
-// sums.
+// The mean of numbers that are added one by one, and its standard error. Sums in double; only sums are
+// stored.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers whose distribution is asked for: maximum, median, percentiles.
+// The distribution of numbers: maximum, median, percentiles.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace mica {
 
-/// Numbers in order, asked for by rank.
+/// Numbers in order, accessed by rank.
 class Sorted {
  public:
   explicit Sorted(std::vector<float> values) : values_(std::move(values)) {

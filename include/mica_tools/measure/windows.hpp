@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a text is cut to measure a model on it: whole windows of equal width, what is left over dropped. In
-// each window the model predicts every token of the second half but the first of it, so that it always has
-// half a window of context. This is the chunking of the common tool, and numbers can be compared.
+// Divides a text into evaluation windows: whole windows of equal width; the remainder is dropped. In each
+// window the model predicts every token of the second half but the first of it, so that it always has half a
+// window of context. This is the chunking of llama-perplexity, so that figures can be compared.
 //
 //   position   0 ... width/2 - 1 | width/2 ...... width - 2 | width - 1
 //              read              | read, and predicts next  | predicted only
@@ -22,7 +22,7 @@
 
 namespace mica {
 
-/// The windows of a text.
+/// The evaluation windows of a text.
 class Windows {
  public:
   static constexpr std::size_t min_width = 4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One tensor from one format to another, slice by slice: a slice is read, its rows are decoded and encoded by
-// the workers of an executor, and goes on. A tensor of any size takes the memory of a slice.
+// the workers of an executor, and written. A tensor of any size takes the memory of a slice.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -130,7 +130,7 @@ void Converter<E>::convert_rows(const Rows& rows) {
   const auto width = static_cast<std::size_t>(rows.tensor.width());
   const std::size_t row_in = in_.size() / rows.count;
   const std::size_t row_out = out_.size() / rows.count;
-  const std::size_t together = std::max<std::size_t>(1, 8192 / width);  // a task is worth its announcement
+  const std::size_t together = std::max<std::size_t>(1, 8192 / width);  // enough work for a task
   std::atomic<bool> finite{true};
   executor_.run((rows.count + together - 1) / together, [&](std::size_t task, std::size_t worker) noexcept {
     const std::span<float> values = std::span(scratch_).subspan(worker * width, width);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An importance matrix: for each matrix of a model, the mean square of what its columns were multiplied with
-// on some text. Kept as sums and counts, so that more text can be added. Files: importance_file.hpp.
+// An importance matrix: for each matrix of a model, the mean squares of the inputs of its columns on some
+// text. It has sums and counts, so that more text can be added. Files: importance_file.hpp.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -21,20 +21,20 @@ struct ImportanceEntry {
   std::vector<float> sums;    // of squares, (experts, columns)
   std::vector<float> counts;  // rows that were summed, (experts); or one number for all of them
 
-  /// The mean squares of an expert's columns. Where nothing was seen every column counts alike, as 1.
-  /// Raises ErrorCode::file, naming the tensor, when there are not `columns` numbers for each of `experts`.
+  /// The mean squares of an expert's columns. An expert without rows has 1 for every column. Raises
+  /// ErrorCode::file, naming the tensor, when there are not `columns` numbers for each of `experts`.
   [[nodiscard]] std::vector<float> means(std::string_view name, std::size_t expert, std::size_t experts,
                                          std::size_t columns) const;
 };
 
-/// The entries of all matrices by tensor name, and what they were collected from.
+/// The entries of all matrices by tensor name, and the texts of the collection.
 struct Importance {
   std::map<std::string, ImportanceEntry, std::less<>> entries;
   std::vector<std::string> datasets;
   std::uint32_t chunk_count = 0;
   std::uint32_t chunk_size = 0;  // tokens
 
-  /// Null for a tensor that nothing was collected for.
+  /// Null for a tensor without an entry.
   [[nodiscard]] const ImportanceEntry* find(std::string_view name) const {
     const auto at = entries.find(name);
     return at == entries.end() ? nullptr : &at->second;

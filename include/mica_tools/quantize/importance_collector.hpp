@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collects importance while a model reads a text: for each column of each matrix the squares of what it is
-// multiplied with. A policy of a Transformer (WithObserver); it is told of products and knows no families.
+// Collects importance while a model reads a text: for each column of each matrix the squares of its inputs. A
+// policy of a Transformer (WithObserver): it receives the inputs of products and does not depend on families.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -27,9 +27,9 @@ class ImportanceCollector {
  public:
   // Required by Observer
   static constexpr bool active = true;
-  /// Rows of a tensor that is not collected are passed over. A matrix of several parts in one is shown once
-  /// for each of them: the same rows again, before another matrix or the end of the layer, are not counted
-  /// again. Requires rows as wide as the matrix, and of a stack an expert that it has.
+  /// Rows of a tensor that is not collected are passed over. A fused matrix is observed once for each of its
+  /// parts: the same rows again, before another matrix or the end of the layer, are not counted again.
+  /// Requires rows as wide as the matrix, and of a stack an expert that it has.
   void product(std::string_view tensor, MatrixView<const float> rows,
                std::size_t expert = model::no_expert) noexcept;
   void layer(std::size_t, MatrixView<const float>) noexcept { shown_ = {}; }
@@ -39,7 +39,7 @@ class ImportanceCollector {
   /// place.
   explicit ImportanceCollector(const gguf::Document& document, bool head = false);
 
-  /// What was collected of the matrices that were used. Names of texts and chunks are the caller's to add.
+  /// The entries of the matrices that were used. The caller adds names of texts and chunks.
   [[nodiscard]] Importance importance() const;
 
  private:
@@ -49,7 +49,7 @@ class ImportanceCollector {
     std::vector<std::uint64_t> counts;  // (experts)
   };
 
-  /// What the last product was.
+  /// The last product.
   struct Shown {
     const Sums* sums = nullptr;
     const float* rows = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Importance matrices in files. Two formats, both the common tool's:
+// Importance matrices in files. Two formats, both of llama-imatrix:
 //
 //   GGUF     general.type "imatrix"; NAME.in_sum2 (columns, experts) and NAME.counts (1, experts) in F32;
 //            imatrix.datasets, imatrix.chunk_count, imatrix.chunk_size. Other tensors are left alone.
@@ -26,8 +26,8 @@
 
 namespace mica::quantize {
 
-/// Reads either format. Raises ErrorCode::file when the file is neither, contradicts itself, is cut, or holds
-/// a number that is not finite or negative.
+/// Reads either format. Raises ErrorCode::file when the file is neither, contradicts itself, is truncated, or
+/// holds a number that is not finite or negative.
 [[nodiscard]] Importance read_importance(const std::string& path);
 
 /// Writes the GGUF format; the file appears whole. Raises as io::AtomicFile.
@@ -84,8 +84,7 @@ class LegacyReader {
   explicit LegacyReader(std::string path) : file_(io::File::open(std::move(path))) {}
 
   [[nodiscard]] bool at_end() const noexcept { return at_ == file_.size(); }
-  /// A number that counts something of `bytes` each: what does not fit the file is refused before it is
-  /// allocated.
+  /// A count of elements of `bytes` each: a count that exceeds the file is refused before any allocation.
   [[nodiscard]] std::size_t count(std::string_view what, std::size_t bytes) {
     std::int32_t n = 0;
     take(std::as_writable_bytes(std::span(&n, 1)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is to be done to a file, decided and checked before the first weight is read: a format and a size for
-// every tensor, and the keys of the outcome. The work itself is in quantize.hpp.
+// The plan of a quantisation, decided and checked before the first weight is read: a format and a size for
+// every tensor, and the keys of the output. The work itself is in quantize.hpp.
 #pragma once
 
 #include "mica/gguf/document_ref.hpp"
@@ -18,25 +18,25 @@
 
 namespace mica::quantize {
 
-/// What is wanted. What it points to outlives the Job.
+/// The options. The objects that it points to outlive the Job.
 struct JobOptions {
   std::optional<Recipe> recipe = {};       // empty: tensors are copied as they are
   MixOptions mix = {};                     // `importance` is set by the pointer below
   const Importance* importance = nullptr;  // null: none
-  std::string importance_file = {};        // its name, for the keys of the outcome
+  std::string importance_file = {};        // its name, for the keys of the output
   bool allow_requantize = false;           // also tensors that are quantised already
 };
 
-/// A document and what becomes of each of its tensors.
+/// A document, and the target format of each tensor.
 class Job {
  public:
   /// Requires that the document outlives this. Raises as choose_formats().
   Job(gguf::DocumentRef document, JobOptions options);
 
   [[nodiscard]] const gguf::Document& document() const noexcept { return *document_; }
-  /// The format of tensor i of the document in the outcome.
+  /// The format of tensor i of the document in the output.
   [[nodiscard]] format::Id format(std::size_t i) const noexcept { return formats_[i]; }
-  /// Its size then. Requires a width of whole blocks, which choose_formats() sees to.
+  /// Its size then. Requires a width of whole blocks, which choose_formats() ensures.
   [[nodiscard]] std::uint64_t bytes(std::size_t i) const noexcept {
     const gguf::TensorInfo& tensor = document_->tensors()[i];
     return changes(i)
@@ -55,13 +55,13 @@ class Job {
     return options_.importance == nullptr ? nullptr : options_.importance->find(document_->tensors()[i].name);
   }
 
-  /// Refuses what cannot or should not be done.
+  /// Refuses options that cannot work or would lose quality.
   /// Raises ErrorCode::usage for a tensor that is quantised already, and for one that is useless without
   /// importance; unsupported for a format that cannot be written or read; file when the importance is that of
   /// another model.
   void check() const;
 
-  /// Puts the keys of the outcome: those of the document without split.*, file type, quantisation version,
+  /// Writes the keys of the output: those of the document without split.*, file type, quantisation version,
   /// importance.
   void put_keys(gguf::Writer& writer) const;
 

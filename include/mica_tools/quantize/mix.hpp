@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a recipe to a format for every tensor of a model: rules (mix_rules.hpp), what the caller wants
-// otherwise, and what the widths of rows allow. Reads names, shapes and a few numbers of the metadata; no
-// weights.
+// From a recipe to a format for every tensor of a model: rules (mix_rules.hpp), the exceptions of the caller,
+// and the widths of rows. Reads names, shapes and a few numbers of the metadata; no weights.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -21,18 +20,18 @@
 
 namespace mica::quantize {
 
-/// What a caller wants otherwise than the recipe says.
+/// The caller's exceptions from the recipe.
 struct MixOptions {
   std::optional<format::Id> head = {};       // of output.weight, or of the embedding that stands for it
   std::optional<format::Id> embedding = {};  // of the token embedding
   bool pure = false;                         // the recipe's base for everything
   bool leave_head = false;                   // output.weight stays as it is
   bool importance = false;                   // an importance matrix will be used
-  /// The format for a name; empty: as the recipe says.
+  /// The format for a name; empty: that of the recipe.
   std::function<std::optional<format::Id>(std::string_view)> format_of = {};
 };
 
-/// The facts that rules ask for. A model that does not say has none of the traits.
+/// The facts that rules use. A model without a key has none of the traits.
 [[nodiscard]] MixFacts mix_facts(const gguf::Metadata& metadata, bool importance);
 
 /// A format for each of the tensors of a model, in their order. Tensors that are not to be quantised keep
@@ -84,8 +83,7 @@ struct MixOptions {
   return width % format::info(next).block_size == 0 ? next : Id::F16;
 }
 
-/// Whether a block of a tensor is useless without importance: what is left of the weights is too little to
-/// guess.
+/// Whether a block of a tensor is useless without importance, because it has too few bits.
 [[nodiscard]] constexpr bool needs_importance(format::Id id, Recipe recipe, Part part) noexcept {
   using Id = format::Id;
   if (part == Part::head || part == Part::embedding) return false;
@@ -96,7 +94,7 @@ struct MixOptions {
 
 namespace detail {
 
-/// Chooses for one tensor after the other, and counts those of a part.
+/// Chooses for one tensor after the other, and counts those of a role.
 class Chooser {
  public:
   Chooser(std::span<const gguf::TensorInfo> tensors, const MixFacts& facts, Recipe recipe,
@@ -136,8 +134,8 @@ class Chooser {
     return facts_.falcon || odd ? format::Id::Q8_0 : info(recipe_).head;
   }
 
-  /// Values are counted. Other parts too, but where there are experts, a layer may have several tensors of a
-  /// part or none, and its number counts; recipes below three bits count all the same.
+  /// Values are counted. Other roles too, but where there are experts, a layer may have several tensors of a
+  /// role or none, and the layer's number counts; recipes below three bits count all the same.
   [[nodiscard]] MixPlace place(const gguf::TensorInfo& tensor, Part part) {
     const std::size_t counted = counts_[static_cast<std::size_t>(part)]++;
     if (part == Part::value) return {counted, values_};
@@ -159,7 +157,7 @@ class Chooser {
   return layers == 80 && heads != kv_heads && (family == "llama" || family == "qwen2");
 }
 
-/// Tensors by layer and name: files have them in any order, and what is chosen must not depend on it.
+/// Tensors by layer and name: files have them in any order, and the choice must not depend on the order.
 [[nodiscard]] inline std::vector<std::size_t> by_layer_and_name(std::span<const gguf::TensorInfo> tensors) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tensors of a model deserve other formats than most: one table for all recipes. The choices are those
-// of the common tool, so that a file of the same name is of the same make. Values and the last matrix of a
-// feed-forward are what errors spread from; the first and last layers, and every third between, get more bits
+// The tensors that get another format than most: one table for all recipes. The choices are those of
+// llama-quantize, so that files of the same name have the same formats. Errors of values and of the last
+// matrix of a feed-forward spread most; the first and last layers, and every third between, get more bits
 // than the rest.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace mica::quantize {
 
-/// What rules ask about a model.
+/// The facts of a model that rules use.
 struct MixFacts {
   std::size_t layers = 0;
   std::size_t experts = 0;
@@ -25,7 +25,7 @@ struct MixFacts {
   bool importance = false;
 };
 
-/// Where a tensor stands among those of its part.
+/// The place of a tensor among those of its role.
 struct MixPlace {
   std::size_t index = 0;  // by its layer or by count
   std::size_t count = 0;  // of all of them
@@ -55,7 +55,7 @@ enum class Where : std::uint8_t {
   more_bits
 };
 
-/// What a rule needs to be true of the model; all of them.
+/// The conditions of a rule; all must be true.
 enum Needs : std::uint8_t {
   nothing = 0,
   grouped = 1,  // four query heads or more share a key

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a tensor is for, as far as the choice of its format goes, and whether it is to be quantised at all. By
-// the name alone: names are the same in every family.
+// The role of a tensor in the choice of its format, and whether it is quantised at all. By the name alone:
+// names are the same in every family.
 #pragma once
 
 #include "mica/gguf/tensor_info.hpp"
@@ -14,7 +14,7 @@
 
 namespace mica::quantize {
 
-/// The parts of a model that recipes tell apart. What holds values (fused or compressed) counts as value.
+/// The roles that recipes distinguish. A fused or compressed tensor with values has the role of values.
 enum class Part : std::uint8_t { head, embedding, value, key, query, attention_out, up, gate, down, other };
 
 [[nodiscard]] constexpr Part part_of(std::string_view name) noexcept {
@@ -39,7 +39,7 @@ enum class Part : std::uint8_t { head, embedding, value, key, query, attention_o
   return Part::other;
 }
 
-/// The layer in "blk.7.attn_q.weight"; empty for what belongs to no layer.
+/// The layer in "blk.7.attn_q.weight"; empty for tensors of no layer.
 [[nodiscard]] inline std::optional<std::uint32_t> layer_of(std::string_view name) noexcept {
   if (!name.starts_with("blk.")) return std::nullopt;
   name.remove_prefix(4);
@@ -50,7 +50,7 @@ enum class Part : std::uint8_t { head, embedding, value, key, query, attention_o
 }
 
 /// Whether a tensor is a matrix of weights worth quantising: not a norm, a bias, a router, a convolution, a
-/// position, or one of the small matrices that decide much.
+/// position, or one of the small matrices with a large effect.
 [[nodiscard]] inline bool is_quantizable(const gguf::TensorInfo& tensor) noexcept {
   constexpr std::array<std::string_view, 30> kept = {
       "_norm.weight",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes a model in other formats: header first, then tensor by tensor as it is converted, so that memory
-// does not grow with the file. The outcome appears whole or not at all.
+// does not grow with the file. The output appears whole or not at all.
 #pragma once
 
 #include "mica/gguf/shard_name.hpp"

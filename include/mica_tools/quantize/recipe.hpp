@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a person may ask a file to be quantised to: Q4_K_M and its like. A recipe is a number in files
-// (general.file_type), the format that most tensors get, and those of the head and of the token embedding.
-// Which tensors get something else is written down in mix_rules.hpp.
+// The targets of quantisation: Q4_K_M and others. A recipe is a number in files (general.file_type), the
+// format of most tensors, and those of the output matrix and of the token embedding. mix_rules.hpp has the
+// exceptions.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -57,12 +57,12 @@ enum class Recipe : std::uint8_t {
   Q1_0,
 };
 
-/// What is the same for every model.
+/// The part of a recipe that does not depend on the model.
 struct RecipeInfo {
   Recipe recipe;
   std::string_view name;    // as command lines spell it
-  std::uint32_t file_type;  // general.file_type of the outcome
-  format::Id base;          // what a tensor gets that no rule mentions
+  std::uint32_t file_type;  // general.file_type of the output
+  format::Id base;          // the format of tensors without a rule
   format::Id head;          // output.weight; without one the token embedding
   format::Id embedding;     // token_embd.weight beside an output.weight
 };

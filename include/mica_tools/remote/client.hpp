@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks servers for ranges of files: follows where they send it on to, tries again what may succeed later, and
-// takes nothing but a range. An answer that is anything else ends with one sentence, and its body is not
-// read.
+// Asks servers for ranges of files: follows redirects, repeats requests that may succeed later, and accepts
+// only ranges. Any other answer raises an error, and its body is not read.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -26,18 +25,18 @@
 
 namespace mica::remote {
 
-/// A range of a file, wanted.
+/// A request for a range of a file.
 struct Range {
   std::string_view name;  // of the file in error texts
   std::uint64_t first = 0;
   std::span<std::byte> to;
   std::string condition;     // for If-Range; empty
-  std::string_view missing;  // what it means that there is no such file; empty
-  /// Looks at the head of an answer before its bytes come, and refuses it by an error.
+  std::string_view missing;  // the meaning of a missing file; may be empty
+  /// Called with the header of an answer before its bytes; may raise an error to refuse it.
   std::function<void(const detail::Head&)> look;
 };
 
-/// Keeps a connection to each server that it talked to. Not thread-safe.
+/// Keeps a connection to each server. Not thread-safe.
 class Client {
  public:
   /// Credentials, the token and those in a URL, go to the server of `home` alone.
@@ -45,11 +44,11 @@ class Client {
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
 
-  /// Fills as much of range.to as the server sends, and answers how much that is; `url` becomes where it came
-  /// from in the end. Raises what `look` raises, and
+  /// Fills range.to as far as the server sends, and returns the number of bytes; `url` becomes the final
+  /// address. Raises what `look` raises, and
   ///   failed       no connection, none that is safe, silence, an answer that breaks off or is no HTTP, too many redirects,
   ///   file         no such file, no leave to read it, or a page in its place,
-  ///   unsupported  a server that gives no ranges, or sends on to where nobody follows.
+  ///   unsupported  a server that gives no ranges, or a redirect that is not followed.
   std::size_t get(Url& url, const Range& range);
 
   /// Ends all connections.
@@ -64,7 +63,7 @@ class Client {
   [[noreturn]] void refuse_end(const Url& url, const detail::Reply& reply, const Range& range) const;
   [[noreturn]] void refuse_status(const Url& url, const detail::Head& head, const Range& range) const;
 
-  /// Where a file was asked for, and where the answer came from.
+  /// The address of the request, and that of the answer.
   [[nodiscard]] static std::string name(const Url& url, const Range& range) {
     const std::string there = url.shown();
     return there == range.name ? there : join(range.name, " (sent on to ", there, ")");
@@ -81,13 +80,13 @@ namespace detail {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/// Whether the same request may have another answer later.
+/// Whether the same request may succeed later.
 [[nodiscard]] inline bool may_pass(const Reply& reply) noexcept {
   if (reply.end != End::head) return reply.end == End::unreachable || reply.end == End::broken;
   return reply.head.status == 429 || reply.head.status >= 500;
 }
 
-/// A server that was asked for a part sends all.
+/// A server sends the whole file in place of a range.
 [[noreturn]] inline void refuse_whole_file(const std::string& where, const Head& head, const Range& range) {
   MICA_CHECK(
       !head.type.starts_with("text/html"), file, where, " with a page (", escaped(head.type),
@@ -130,7 +129,7 @@ inline detail::Reply Client::try_often(const Url& url, const Range& range) {
   }
 }
 
-/// What the server asks for, else twice as long each time.
+/// The pause that the server requests, else twice the last one.
 inline std::chrono::milliseconds Client::pause_after(const detail::Reply& reply, std::size_t tries) const {
   const auto wanted = detail::whole_number(reply.head.retry_after);
   constexpr std::uint64_t day = 24 * 60 * 60;

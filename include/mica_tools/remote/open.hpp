@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens models on servers, far enough to plan and to inspect them: headers by range requests, never a weight,
-// and nothing is written anywhere. docs/remote.md says what is asked of a server.
+// Opens models on servers, to plan and to inspect them: it reads headers by range requests, no weights, and
+// writes nothing. docs/remote.md lists the requirements of a server.
 #pragma once
 
 #include "mica/base/assert.hpp"

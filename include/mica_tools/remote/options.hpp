@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How patient a client is with a server, and what it may say of its user.
+// Time limits and credentials of a client.
 #pragma once
 
 #include <chrono>
@@ -10,13 +10,11 @@
 
 namespace mica::remote {
 
-/// The defaults are those of the program. Times bound what a server can cost: nothing here waits without an
-/// end.
+/// The defaults are those of the program. Every wait has a limit.
 struct Options {
-  std::string
-      token;  ///< for files that are not for everybody; goes to the host that was asked, and to no other
+  std::string token;  ///< for files with restricted access; sent to the requested host only
 
-  std::chrono::milliseconds connect{10'000};  ///< until a connection stands
+  std::chrono::milliseconds connect{10'000};  ///< until a connection is established
   std::chrono::milliseconds silence{15'000};  ///< between two pieces of an answer
   std::chrono::milliseconds answer{60'000};   ///< for one whole answer
 
@@ -26,7 +24,7 @@ struct Options {
   std::size_t redirects = 5;
 
   std::uint64_t first_bytes = std::uint64_t{64} << 10;  ///< of the first request: headers of later shards fit
-  std::uint64_t piece_bytes = std::uint64_t{2} << 20;   ///< of a later one: what is asked for in vain is less
+  std::uint64_t piece_bytes = std::uint64_t{2} << 20;   ///< of a later one: fewer bytes are requested in vain
 };
 
 }  // namespace mica::remote

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file on a server, read by ranges as a header reader comes to them. Every answer says which bytes of which
-// file it has, and is held against what was asked and what the first answer said, so that two versions of a
-// file are never mixed.
+// A file on a server, read by ranges as a header reader needs them. Every answer is compared with its request
+// and with the first answer, so that two versions of a file are never mixed.
 //
 //   bytes 0 .. first_bytes    first request: also tells the size, and what the file is recognised by
 //   then as they are wanted   pieces of piece_bytes at most; nothing is kept once it was read
@@ -28,7 +27,7 @@ namespace mica::remote {
 
 class Ranges final : public gguf::RangeReader {
  public:
-  /// Asks for the first bytes. `missing` says what it means that there is no such file; empty. Raises as
+  /// Asks for the first bytes. `missing`: the meaning of a missing file; may be empty. Raises as
   /// Client::get(), and failed for an answer that contradicts the question or itself, file for a page,
   /// unsupported for an encoded file or one without a size.
   Ranges(std::shared_ptr<Client> client, Url url, std::string_view missing)
@@ -39,7 +38,7 @@ class Ranges final : public gguf::RangeReader {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file_.size; }
 
-  /// Raises as the constructor, and file for a file that is not any more the one of the first answer.
+  /// Raises as the constructor, and file when the file changed since the first answer.
   void read_at(std::uint64_t offset, std::span<std::byte> to) const override;
   [[nodiscard]] std::uint64_t next_bytes(std::uint64_t had) const noexcept override {
     return std::min(std::max(3 * had, client_->options().first_bytes), client_->options().piece_bytes);
@@ -76,7 +75,7 @@ inline void Ranges::read_at(std::uint64_t offset, std::span<std::byte> to) const
   }
 }
 
-/// Fills `to` as far as the file goes, and answers how far that is.
+/// Fills `to` up to the end of the file, and returns the number of bytes.
 inline std::size_t Ranges::ask(std::uint64_t first, std::span<std::byte> to, std::string_view missing) const {
   detail::Identity file;
   Range range{name_, first, to, file_.condition(), missing, [&](const detail::Head& head) {
@@ -91,7 +90,7 @@ inline std::size_t Ranges::ask(std::uint64_t first, std::span<std::byte> to, std
   return got;
 }
 
-/// What a head says, where it is the head of the bytes that were asked for.
+/// The values of a header, after a check that it belongs to the requested bytes.
 inline detail::Identity Ranges::look(const detail::Head& head, std::uint64_t first,
                                      std::size_t wanted) const {
   MICA_CHECK(!head.type.starts_with("text/html"), file, name_, ": the server sends a page (",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The token that the environment has for files that are not for everybody. It belongs to one site, and no
-// other sees it.
+// The token in the environment for files with restricted access. It is sent to one site only.
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a file on a server is. A URL is taken as it was written: nothing is encoded or decoded, since the
-// query of a signed link must arrive bit for bit. What is shown of one leaves out whatever may be secret.
+// The address of a file on a server. A URL is used unchanged: nothing is encoded or decoded, since the query
+// of a signed link must arrive bit for bit. Texts show it without its secrets.
 //
 //   https://user:password@host:8443/folder/model.gguf?download=true
 //   scheme  credentials   host port path              query
@@ -27,7 +27,7 @@ namespace mica::remote {
          });
 }
 
-/// What may be shown of a URL that was not looked at yet: neither a query nor anything before an @.
+/// A URL that was not parsed yet, without its query and without anything before an @.
 [[nodiscard]] inline std::string shown(std::string_view url) {
   const std::string_view scheme = url.substr(0, is_url(url) ? url.find("://") + 3 : 0);
   std::string_view rest = url.substr(scheme.size());
@@ -48,7 +48,7 @@ struct Url {
 
   /// Raises ErrorCode::usage for what is no URL, and unsupported for a scheme other than http and https.
   [[nodiscard]] static Url parse(std::string_view text);
-  /// Where a server sends a client on to: another URL, or a part of one. Raises as parse().
+  /// The target of a redirect: another URL, or a part of one. Raises as parse().
   [[nodiscard]] Url resolved(std::string_view location) const;
 
   [[nodiscard]] bool encrypted() const noexcept { return scheme == "https"; }
@@ -61,11 +61,11 @@ struct Url {
     const bool usual = port == (encrypted() ? 443 : 80);
     return join(host, usual ? "" : ":", usual ? "" : std::to_string(port));
   }
-  /// Whom a client talks to, and whom secrets belong to: "https://host".
+  /// The server, to which secrets belong: "https://host".
   [[nodiscard]] std::string origin() const { return join(scheme, "://", authority()); }
   /// The URL without anything secret; names the file in error texts.
   [[nodiscard]] std::string shown() const { return origin() + path; }
-  /// What a request asks the server for.
+  /// The path and query of a request.
   [[nodiscard]] std::string target() const { return path + query; }
 };
 

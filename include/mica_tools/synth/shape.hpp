@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model in hyper-parameters alone: what is known of it before there is a file. From a shape follow the
-// names and sizes of all tensors; the formats of their numbers do not.
+// A model as hyper-parameters, without a file. From a shape follow the names and sizes of all tensors; the
+// formats of their numbers do not.
 #pragma once
 
 #include "mica/arch/tensor_names.hpp"
@@ -31,20 +31,21 @@ struct Shape {
   std::size_t n_ctx_train = 0;
   double rope_base = 10000;
   float norm_epsilon = 1e-5f;
-  bool tied = false;                // the embedding is the head
+  bool tied = false;                // the embedding is the output matrix
   std::size_t window = 0;           // tokens that layers with a window see; 0: no layer has one
   std::size_t experts = 0;          // in every layer; 0: dense
   std::size_t experts_used = 0;     // by a token
   std::size_t expert_ff_width = 0;  // of one expert
   std::size_t shared_ff_width = 0;  // of an expert that every token uses, through a gate; 0: none
   std::size_t rope_dims = 0;        // of a head, that rotate; 0: all
-  std::size_t interval = 0;         // every so many-th layer attends, the others keep a state; 0: all attend
-  std::size_t k_heads = 0;          // of a delta net
+  std::size_t interval =
+      0;  // one layer in `interval` attends, the others have a recurrent state; 0: all attend
+  std::size_t k_heads = 0;  // of a delta net
   std::size_t v_heads = 0;
   std::size_t state_dim = 0;  // of its keys, and of its values
   std::size_t taps = 0;       // of its convolution
 
-  std::size_t window_interval = 0;  // every so many-th layer has no window; 0: as the family has it
+  std::size_t window_interval = 0;  // one layer in `window_interval` has no window; 0: as in the family
   std::size_t full_head_dim = 0;    // of those layers; 0: head_dim
   std::size_t full_kv_heads = 0;    // of those layers; 0: kv_heads
   bool full_v_from_k = false;       // their values are their keys
@@ -74,7 +75,7 @@ struct Shape {
   }
 };
 
-/// What the layers of a family have beside the matrices of all families.
+/// The tensors of a family's layers beside those of all families.
 struct FamilyTensors {
   std::string_view arch;
   bool qkv_bias = false;
@@ -84,7 +85,7 @@ struct FamilyTensors {
   bool gated = false;       // queries come with a gate
   bool sinks = false;       // of attention; and biases of its output, of the router and of experts
   bool beside =
-      false;  // experts run beside a dense block, gate and up in one tensor; and layers scale what they give
+      false;  // experts run beside a dense block, gate and up in one tensor; and layers scale their output
   std::string_view ffn_norm = "ffn_norm";  // the norm before the feed-forward block
 };
 

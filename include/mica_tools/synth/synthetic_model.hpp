@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that stands for a model where only its speed and its size are asked for: the shape is that of a
+// A file for measurements of speed and size: the shape is that of a
 // published model, each tensor has the format that quantize() would give it, and the weights are random.
-// Anybody can write the same file, and nobody has to send it.
+// The same file can be written on every machine.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -48,8 +48,8 @@ class SyntheticModel {
   /// The file as far as plans need it: its header without a vocabulary, and no weights.
   [[nodiscard]] gguf::Document document() const;
 
-  /// Writes the file whole or not at all, as fast as the disk takes it and in constant memory: some 20 MiB.
-  /// The bytes are the same for any number of workers. Raises as io::require_free_space() and
+  /// Writes the file whole or not at all, at the speed of the disk and in constant memory: some 20 MiB. The
+  /// bytes are the same for any number of workers. Raises as io::require_free_space() and
   /// gguf::Writer::write().
   template <Executor E>
   void write(const std::string& path, E& executor, OnBytes on_bytes = {}) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a folder keeps its chat templates: a file of their own, or tokenizer_config.json.
+// The chat templates of a folder: in a file of their own, or in tokenizer_config.json.
 #pragma once
 
 #include "mica/io/folder_file.hpp"

@@ -102,7 +102,7 @@ inline void append_expressions(const Json& step, const std::string& file, std::v
 
 }  // namespace detail
 
-/// What a file says beside its expressions, by which rules that share them are told apart.
+/// The other properties of a file, which distinguish rules with the same expressions.
 struct PretokenizerHints {
   bool whole_words = false;  ///< model.ignore_merges
   std::optional<bool> tidies_spaces;

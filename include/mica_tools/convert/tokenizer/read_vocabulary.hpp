@@ -41,8 +41,8 @@ inline void pad_vocabulary(std::uint64_t n_vocab, VocabularyData& out) {
 
 }  // namespace detail
 
-/// Reads everything that a folder says about text. `family` is Family::vocabulary.
-/// Raises ErrorCode::file when there is no tokenizer, and what the readers raise.
+/// Reads the vocabulary and the chat template of a folder. `family` is Family::vocabulary. Raises
+/// ErrorCode::file when there is no tokenizer, and what the readers raise.
 [[nodiscard]] inline VocabularyData read_vocabulary(const std::string& folder, const Config& config,
                                                     std::uint64_t n_vocab, std::string_view family) {
   std::error_code error;

@@ -60,7 +60,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// Sets bos, eos, eot, unknown and padding where the folder says what they are.
+/// Sets bos, eos, eot, unknown and padding where the folder has them.
 inline void find_special_ids(const SpecialSources& from, VocabularyData& out) {
   const auto find = [&](const std::string& name) -> std::optional<std::uint64_t> {
     if (const auto id = detail::named_token(from.tokenizer_config, name, out)) return id;

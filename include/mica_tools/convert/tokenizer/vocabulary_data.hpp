@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A vocabulary on its way from one file to another: what will become the tokenizer.* keys.
+// A vocabulary during a conversion: the values of the tokenizer.* keys.
 #pragma once
 
 #include "mica/text/token_type.hpp"
@@ -31,7 +31,7 @@ struct VocabularyData {
   std::optional<bool> add_bos, add_eos, add_space_prefix;
   std::vector<std::pair<std::string, std::string>>
       chat_templates;              ///< name and text; the usual one has no name
-  std::vector<std::string> notes;  ///< what was decided on the way, for people
+  std::vector<std::string> notes;  ///< decisions of the conversion, for users
 
   /// The token of that id, made if there is none.
   [[nodiscard]] VocabularyToken& at(std::uint64_t id) {

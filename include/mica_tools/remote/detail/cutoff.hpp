@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An end for an answer that drips. The HTTP library bounds the wait for the next byte and not the whole
-// answer, so a thread waits beside each request and hangs up when its time is over. It touches no data, and
-// is gone when the request is.
+// A time limit for a whole answer. The HTTP library limits the wait for the next byte only, so a thread waits
+// beside each request and closes the connection when its time is over. It touches no data, and ends with the
+// request.
 #pragma once
 
 #include "mica/io/detail/descriptor.hpp"
@@ -17,7 +17,7 @@
 namespace mica::remote::detail {
 
 /// A connection that can be cut by another thread than the one that reads it. Keeps a second descriptor of
-/// the socket, so that the number cannot become somebody else's meanwhile.
+/// the socket, so that the number cannot be reused meanwhile.
 class Line {
  public:
   /// Another answer is awaited.
@@ -25,7 +25,7 @@ class Line {
     const std::lock_guard lock(mutex_);
     cut_ = false;
   }
-  /// The socket of a new connection. Cuts it at once when the time was over before it stood.
+  /// The socket of a new connection. Closes it at once when the time was over before it was established.
   void set(int socket) {
     const std::lock_guard lock(mutex_);
     socket_ = io::detail::Descriptor(::dup(socket));
@@ -47,7 +47,7 @@ class Line {
   bool cut_ = false;
 };
 
-/// Cuts a line after a time, unless it goes before.
+/// Closes a connection after a time, unless the object is destroyed first.
 class Cutoff {
  public:
   Cutoff(Line& line, std::chrono::milliseconds after) {

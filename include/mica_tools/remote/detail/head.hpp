@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a server says before the bytes: the fields of an answer that matter for ranges of a file. They are
-// claims, not facts.
+// The header fields of an answer that matter for ranges of a file. The server's values are not trusted.
 #pragma once
 
 #include <algorithm>
@@ -34,11 +33,11 @@ struct Head {
   std::string retry_after;
 };
 
-/// "bytes 0-262143/42000000000": where bytes of an answer stand in the file.
+/// "bytes 0-262143/42000000000": the position of an answer's bytes in the file.
 struct ContentRange {
   std::uint64_t first = 0;
   std::uint64_t last = 0;             // of the answer, itself included
-  std::optional<std::uint64_t> size;  // of the file; empty when the server does not say
+  std::optional<std::uint64_t> size;  // of the file; empty when the server does not send it
 
   /// Empty for what is no range.
   [[nodiscard]] static std::optional<ContentRange> parse(std::string_view text) noexcept {
@@ -57,7 +56,7 @@ struct ContentRange {
   }
 };
 
-/// What tells a file from the one that takes its place. Fields that a server leaves out are empty.
+/// The identity of a version of a file. Fields that a server does not send are empty.
 struct Identity {
   std::uint64_t size = 0;
   std::string etag;
@@ -68,7 +67,7 @@ struct Identity {
   }
 
   /// For If-Range: a server that still has this file answers with the range, another one with the whole file.
-  /// Empty when the server gave nothing that is fit for it: tags that only say "much the same" (W/) are not.
+  /// Empty when the server sent no strong tag; weak ones (W/) are not usable.
   [[nodiscard]] std::string condition() const {
     const auto visible = [](char c) { return c >= 0x20 && c < 0x7F; };
     const std::string& tag = etag.empty() ? modified : etag;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One server and one connection to it, over which ranges are asked for, by what cpp-httplib has since 0.11.4.
-// What an answer means is decided in client.hpp.
+// One server and one connection to it, for requests of ranges, with the functions of cpp-httplib 0.11.4 and
+// later. client.hpp interprets the answers.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -32,13 +32,13 @@ namespace mica::remote::detail {
 enum class End : std::uint8_t {
   whole,        ///< with all bytes of the answer
   head,         ///< after the head: its status is not 206, and no body was asked for
-  unreachable,  ///< no connection came about
+  unreachable,  ///< no connection
   late,         ///< none in time
-  unsafe,       ///< no encrypted connection, or one to somebody else
+  unsafe,       ///< no encrypted connection, or a wrong certificate
   broken,       ///< the connection ended too early, or the answer is no HTTP
-  silent,       ///< nothing came for too long
+  silent,       ///< no bytes for too long
   slow,         ///< the answer took too long
-  long_,        ///< more bytes came than fit
+  long_,        ///< more bytes than requested
 };
 
 struct Reply {
@@ -58,7 +58,7 @@ using Fields = std::multimap<std::string, std::string>;
   return httplib::make_basic_authentication_header(decoded(credentials.substr(0, colon)), decoded(password));
 }
 
-/// Requires that the server of `url` may be talked to; not thread-safe.
+/// Requires that connections to the server of `url` are allowed; not thread-safe.
 class Hop {
  public:
   /// Raises ErrorCode::unsupported for https when cpp-httplib was built without TLS.
@@ -77,12 +77,12 @@ class Hop {
   Hop(const Hop&) = delete;
   Hop& operator=(const Hop&) = delete;
   ~Hop() {
-    const NoPipeSignal no_signal;  // taking leave of an encrypted connection is writing
+    const NoPipeSignal no_signal;  // closing an encrypted connection writes
     client_.reset();
   }
 
   /// Asks for `target` and fills `to` from the front. A head with status 206 is handed to look(head), which
-  /// may refuse it by an error; of any other answer no body is read, and the connection ends.
+  /// may refuse it by an error; the body of any other answer is not read, and the connection ends.
   template <class Look>
   [[nodiscard]] Reply get(const std::string& target, const Fields& fields, std::span<std::byte> to,
                           const Look& look);
@@ -127,7 +127,7 @@ inline Head Hop::head_of(const httplib::Response& response) const {
           field("Retry-After")};
 }
 
-/// The library tells neither a lost connection from a silent one, nor one that was cut.
+/// The library does not distinguish lost, silent and closed connections.
 inline End Hop::end_of(const httplib::Result& result, const Reply& reply, Clock::time_point heard) const {
   if (result) return reply.head.status == 206 ? End::whole : End::head;
   if (line_.was_cut()) return End::slow;

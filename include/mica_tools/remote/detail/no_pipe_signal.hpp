@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Neither cpp-httplib nor the TLS library below it keeps a lost connection from ending the program.
+// Without it a lost connection ends the program: cpp-httplib and its TLS library do not block SIGPIPE.
 #pragma once
 
 #include <csignal>
 
 namespace mica::remote::detail {
 
-/// While it lives, writing to a connection that the other side has closed is an error and no signal of this
-/// thread.
+/// During its lifetime a write to a closed connection is an error and sends no signal to this thread.
 class NoPipeSignal {
  public:
   NoPipeSignal() noexcept {

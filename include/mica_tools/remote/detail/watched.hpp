@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Connections of cpp-httplib before version 0.19 (Debian 12 has 0.11.4), whose own ones have two faults.
-// Before 0.12.4 what a field of an answer says is decoded, which makes another link of a signed one that a
-// server sends on to; and before 0.20 lines are read and matched however long they are, until the stack ends.
-// So the bytes of a head are looked at, bounded and kept, as they come.
+// Before 0.12.4 header fields are decoded, which changes the signed links of redirects; and before 0.20 lines
+// of any length are read and matched, which can overflow the stack. So the bytes of a header are checked,
+// limited and stored as they arrive.
 //
-// Limit: in 0.16 to 0.18 the encrypted ones, and in 0.19 all, cannot be replaced: there a server that means
-// harm ends the program.
+// Limit: in 0.16 to 0.18 the encrypted ones, and in 0.19 all, cannot be replaced: there a malicious server
+// can end the program.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ namespace mica::remote::detail {
   return text.starts_with("0.") ? n : 1000;
 }
 
-/// A head as it came. Empty where the library is trusted with it.
+/// A header, unchanged. Empty where the library's own reader is used.
 class RawHead {
  public:
   void begin() {
@@ -48,7 +48,7 @@ class RawHead {
   /// The rest is the body.
   void end() noexcept { over_ = true; }
   [[nodiscard]] bool is_over() const noexcept { return over_; }
-  /// False when a line or the head is longer than any honest one.
+  /// False when a line or the header is longer than allowed.
   [[nodiscard]] bool add(std::string_view bytes) {
     if (over_) return true;
     for (const char c : bytes) {
@@ -59,7 +59,7 @@ class RawHead {
     }
     return true;
   }
-  /// What a field says, undecoded. Requires a name in lower case.
+  /// The value of a field, not decoded. Requires a name in lower case.
   [[nodiscard]] std::string field(std::string_view name) const {
     const auto same = [](char c, char wanted) {
       return std::tolower(static_cast<unsigned char>(c)) == wanted;
