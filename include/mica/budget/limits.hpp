@@ -30,8 +30,7 @@ struct MemoryLimits {
 
   std::uint64_t installed = unlimited;  ///< the machine's memory
   std::uint64_t available = unlimited;  ///< the kernel's estimate of what is available without swapping
-  std::uint64_t cgroup =
-      unlimited;  ///< the minimum of memory.max and memory.high from our control group upward
+  std::uint64_t cgroup = unlimited;     ///< the minimum of memory.max and memory.high, from our group upward
   std::uint64_t cgroup_left =
       unlimited;  ///< the minimum of limit - use there; page cache that can be dropped is not use
   /// RLIMIT_AS less what is mapped now, and a stack for each thread that is started by default.
