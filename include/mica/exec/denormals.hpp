@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #if defined(__SSE2__)
-#include <immintrin.h>
+#include <emmintrin.h>
 #endif
 
 namespace mica::exec {

@@ -7,7 +7,7 @@
 #include <chrono>
 
 #if defined(__SSE2__)
-#include <immintrin.h>
+#include <emmintrin.h>
 #endif
 
 namespace mica::exec::detail {
