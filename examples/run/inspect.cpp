@@ -193,7 +193,7 @@ std::string sums_text(std::string_view title, const std::vector<std::pair<std::s
 std::string document_text(const gguf::Document& document, bool with_tensors) {
   const gguf::Metadata& metadata = document.metadata();
   const std::string packed =
-      document.packed() ? join("packed in ", document.sources().size() + 1, " files, ") : std::string();
+      document.packed() ? join("packed in ", document.sources().size(), " files, ") : std::string();
   std::string text = join(
       cell_text(document.path()), ": GGUF ", document.version(), ", ", packed, document.tensors().size(),
       " tensors, ", budget::size_text(tensor_bytes(document)), ", ", parameters(document), " parameters, ",

@@ -68,7 +68,7 @@ int verify(const Options& options, BufferAllocator allocator) {
     Progress progress(options);
     pack::verify(document, allocator, progress_of(progress, "verifying", bytes), log_to_stderr(options));
   }
-  const std::size_t files = document.sources().size() + 1;
+  const std::size_t files = document.sources().size();
   if (options.json)
     print(join("{\"files\":", files, ",\"bytes\":", bytes, ",\"intact\":true,\"seconds\":",
                fixed(watch.seconds(), 3), ",\"peak_bytes\":", peak_bytes(), "}\n"));

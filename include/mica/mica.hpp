@@ -146,7 +146,6 @@
 #include "mica/gguf/fingerprint.hpp"
 #include "mica/gguf/header.hpp"
 #include "mica/gguf/manifest.hpp"
-#include "mica/gguf/manifest_parser.hpp"
 #include "mica/gguf/metadata.hpp"
 #include "mica/gguf/packed_files.hpp"
 #include "mica/gguf/range_reader.hpp"

@@ -125,7 +125,7 @@ TEST_CASE("what stands is not written again, and what is damaged is") {
   fs::resize_file(model.in("embedding.bin"), 1);
   CHECK(model.pack().kept == 3);
   CHECK(fs::last_write_time(model.in("layer-001.bin")) == time);
-  flip(model.in("manifest.json"), 100, 1);
+  flip(model.in("manifest.gguf"), 100, 1);
   CHECK(model.pack().kept == 0);
   CHECK(model.everything() == whole);
   model.verify();
@@ -169,7 +169,7 @@ TEST_CASE("leftovers of a run that was killed go, and a source that changed begi
   const Error meanwhile =
       refusal([&] { return pack::pack(touched, plan, model.packed, alloc::Aligned(), change); });
   CHECK(mentions(meanwhile, "changed while in use"));
-  CHECK_FALSE(fs::exists(model.in("manifest.json")));
+  CHECK_FALSE(fs::exists(model.in("manifest.gguf")));
 }
 
 TEST_CASE("two writers do not write to one folder") {
@@ -199,7 +199,7 @@ TEST_CASE("a full disk is an error, and with room the next run ends what it bega
     }
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &old) == 0);
     CHECK(code == ErrorCode::failed);
-    CHECK_FALSE(fs::exists(model.in("manifest.json")));
+    CHECK_FALSE(fs::exists(model.in("manifest.gguf")));
     if (room == 0) CHECK_FALSE(fs::exists(model.packed));  // nothing was written, so no folder is left
   }
   std::signal(SIGXFSZ, handler);
@@ -214,7 +214,7 @@ TEST_CASE("a disk without room for the files is named by the folder, with both n
   const Error error = refusal([&] { return pack::pack(model.source, plan, model.packed, alloc::Aligned()); });
   CHECK(error.code() == ErrorCode::failed);
   CHECK(mentions(error, model.packed + ": the files that are not written yet need ", "the disk has "));
-  CHECK(error.message().find("progress.json") == std::string::npos);
+  CHECK(error.message().find("progress.gguf") == std::string::npos);
   CHECK_FALSE(fs::exists(model.packed));
 }
 

@@ -199,7 +199,7 @@ TEST_CASE("a packer that is killed leaves no half model, and the next run ends w
     ::kill(child, SIGKILL);
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
-    const bool finished = fs::exists(dir + "/manifest.json");
+    const bool finished = fs::exists(dir + "/manifest.gguf");
     CHECK(mica({"pack", dir, "--verify", "-q"}).code == (finished ? 0 : 3));
     unfinished += finished ? 0 : 1;
     REQUIRE(mica({"pack", file, dir, "-q"}).code == 0);

@@ -63,15 +63,12 @@ inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, const Source
   }
 }
 
-}  // namespace detail
-
-/// Reads a header, and nothing else. Requires that memory outlives the answer.
-/// Raises ErrorCode::file, unsupported or limit, naming the key or tensor.
-[[nodiscard]] inline Header read_header(const Source& source) {
-  std::optional<detail::HeaderBuffer> buffer;
+/// Reads a header without its data: the offsets of tensors still count from the beginning of the data.
+[[nodiscard]] inline Header parse_header(const Source& source) {
+  std::optional<HeaderBuffer> buffer;
   if (!source.in_memory()) buffer.emplace(source);
   SpanReader reader = buffer ? buffer->reader() : SpanReader(source.path(), source.memory());
-  detail::Parsed parsed = detail::Parser(reader).parse();
+  Parsed parsed = Parser(reader).parse();
 
   Header header;
   header.version = parsed.version;
@@ -80,9 +77,23 @@ inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, const Source
   if (buffer) owned = buffer->release(header.bytes);
   const std::span<const std::byte> bytes = buffer ? std::span<const std::byte>(owned) : source.memory();
   header.metadata = Metadata(source.path(), bytes, std::move(owned), std::move(parsed.entries));
-  header.alignment = detail::read_alignment(header.metadata);
+  header.alignment = read_alignment(header.metadata);
   header.data_offset = round_up(header.bytes, std::uint64_t{header.alignment});
   header.tensors = std::move(parsed.tensors);
+  return header;
+}
+
+}  // namespace detail
+
+/// The key that the manifest of a packed directory has, and no model (gguf/manifest.hpp).
+inline constexpr std::string_view packed_version_key = "mica.packed.version";
+
+/// Reads a header, and nothing else. Requires that memory outlives the answer.
+/// Raises ErrorCode::file, unsupported or limit, naming the key or tensor.
+[[nodiscard]] inline Header read_header(const Source& source) {
+  Header header = detail::parse_header(source);
+  MICA_CHECK(!header.metadata.contains(packed_version_key), usage, source.path(), ": key '",
+             packed_version_key, "': the manifest of a packed directory; name the directory instead");
   for (TensorInfo& tensor : header.tensors) detail::place(tensor, header, source);
   detail::refuse_overlaps(header.tensors, source);
   return header;

@@ -52,6 +52,9 @@ class Metadata {
   template <Number T>
   [[nodiscard]] std::optional<std::vector<T>> get_each(std::string_view key, std::size_t n) const;
 
+  /// Removes the pairs whose keys begin with the prefix.
+  void remove(std::string_view prefix);
+
   /// The name of the file, for error texts about its contents.
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
   /// Bytes this object keeps in memory.
@@ -60,6 +63,9 @@ class Metadata {
   }
 
  private:
+  [[nodiscard]] std::string_view key(const MetadataEntry& entry) const noexcept {
+    return {reinterpret_cast<const char*>(bytes_.data()) + entry.key_at, entry.key_bytes};
+  }
   [[nodiscard]] auto key_of() const noexcept {
     return [this](std::size_t i) { return key(i); };
   }
@@ -87,8 +93,12 @@ inline Metadata::Metadata(std::string file, std::span<const std::byte> bytes, st
 
 inline std::string_view Metadata::key(std::size_t i) const noexcept {
   MICA_ASSERT(i < size());
-  const auto bytes = bytes_.subspan(entries_[i].key_at, entries_[i].key_bytes);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return key(entries_[i]);
+}
+
+inline void Metadata::remove(std::string_view prefix) {
+  std::erase_if(entries_, [&](const MetadataEntry& entry) { return key(entry).starts_with(prefix); });
+  index_ = detail::NameIndex(entries_.size(), key_of());
 }
 
 inline Value Metadata::value(std::size_t i) const noexcept {

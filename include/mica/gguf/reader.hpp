@@ -18,9 +18,10 @@ namespace mica::gguf {
 /// A model's metadata and tensors, checked. Thread-safe once made; move-only, and views survive a move.
 class Document {
  public:
-  /// Puts a model together from its files, whose headers are in the same order; `folder`: the name of a packed directory.
-  /// Raises ErrorCode::file when a tensor occurs twice. Everybody else calls open() or parse().
-  Document(std::vector<Source> sources, std::vector<Header> headers, std::string folder = {});
+  /// Puts a model together from its files and the header of the whole, whose tensors say which file they lie in;
+  /// `folder`: the name of a packed directory. Raises ErrorCode::file when a tensor occurs twice. Users call open()
+  /// or parse().
+  Document(std::vector<Source> sources, Header header, std::string folder = {});
 
   [[nodiscard]] const Metadata& metadata() const noexcept { return metadata_; }
   /// All tensors, in the order of the files.
@@ -92,22 +93,17 @@ using OpenSource = std::function<Source(const std::string& name, std::string_vie
 /// The same for a model of one file, wherever that is.
 [[nodiscard]] Document open(Source source);
 
-inline Document::Document(std::vector<Source> sources, std::vector<Header> headers, std::string folder)
-    : sources_(std::move(sources)), folder_(std::move(folder)) {
-  MICA_ASSERT(!sources_.empty() && sources_.size() == headers.size());
-  for (std::uint32_t i = 0; i < headers.size(); ++i) {
-    for (TensorInfo& tensor : headers[i].tensors) {
-      tensor.source = i;
-      tensors_.push_back(std::move(tensor));
-    }
-  }
-  Header& first = headers.front();
-  metadata_ = std::move(first.metadata);
-  version_ = first.version;
-  alignment_ = first.alignment;
-  data_offset_ = first.data_offset;
-  header_bytes_ = first.bytes;
-  index_ = detail::NameIndex(tensors_.size(), name_of());
+inline Document::Document(std::vector<Source> sources, Header header, std::string folder)
+    : sources_(std::move(sources)),
+      folder_(std::move(folder)),
+      metadata_(std::move(header.metadata)),
+      tensors_(std::move(header.tensors)),
+      index_(tensors_.size(), name_of()),
+      version_(header.version),
+      alignment_(header.alignment),
+      data_offset_(header.data_offset),
+      header_bytes_(header.bytes) {
+  MICA_ASSERT(!sources_.empty());
   if (const auto twice = index_.duplicate(name_of())) {
     const TensorInfo& second = tensors_[twice->second];
     raise(ErrorCode::file, source(second).path(), ": tensor '", escaped(second.name), "' appears twice",
@@ -194,12 +190,14 @@ inline void check_shard(const Part& part, std::uint32_t i, std::uint32_t count) 
 
 [[nodiscard]] inline Document unite(std::vector<Part> parts) {
   std::vector<Source> sources;
-  std::vector<Header> headers;
   for (Part& part : parts) {
+    for (TensorInfo& tensor : part.header.tensors) {
+      tensor.source = static_cast<std::uint32_t>(sources.size());
+      if (tensor.source != 0) parts.front().header.tensors.push_back(std::move(tensor));
+    }
     sources.push_back(std::move(part.source));
-    headers.push_back(std::move(part.header));
   }
-  return Document(std::move(sources), std::move(headers));
+  return Document(std::move(sources), std::move(parts.front().header));
 }
 
 /// Opens all shards but the one that is open already.
@@ -251,7 +249,7 @@ inline Document open(const std::string& name, const OpenSource& open_source) {
 inline Document open(std::string path) {
   if (is_packed_folder(path)) {
     PackedFiles files = open_packed_files(path);
-    return Document(std::move(files.sources), std::move(files.headers), std::move(path));
+    return Document(std::move(files.sources), std::move(files.manifest), std::move(path));
   }
   return open(path, detail::open_file);
 }

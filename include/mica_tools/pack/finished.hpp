@@ -9,6 +9,7 @@
 #include "mica_tools/pack/verify.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -27,9 +28,9 @@ namespace fs = std::filesystem;
 /// Refuses a folder that holds something else than a model packed earlier, and removes what a run that was killed left half written.
 /// Requires the folder's lock. Raises ErrorCode::usage.
 inline void clean_folder(const std::string& folder) {
-  std::error_code error;
-  const bool ours = fs::exists(gguf::in_folder(folder, gguf::names::manifest), error) ||
-                    fs::exists(gguf::in_folder(folder, gguf::names::progress), error);
+  const bool ours =
+      gguf::has_file(folder, gguf::names::manifest) || gguf::has_file(folder, gguf::names::progress);
+  if (!ours) gguf::refuse_first_version(folder);
   std::vector<fs::path> leftovers;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -38,48 +39,28 @@ inline void clean_folder(const std::string& folder) {
                "' and no packed model; name a folder that is empty, or not there yet");
     if (leftover) leftovers.push_back(entry.path());
   }
+  std::error_code error;
   for (const fs::path& path : leftovers) fs::remove(path, error);
 }
 
 /// The manifest in a folder, of a finished directory or one that is not; empty when there is none that can be read.
 [[nodiscard]] inline std::optional<gguf::Manifest> earlier_manifest(const std::string& folder, LogSink log) {
   for (const std::string_view name : {gguf::names::manifest, gguf::names::progress}) {
-    const std::string path = gguf::in_folder(folder, name);
-    std::error_code error;
-    if (!fs::exists(path, error)) continue;
+    if (!gguf::has_file(folder, name)) continue;
     try {
-      return gguf::read_manifest(path);
+      return gguf::read_manifest(gguf::Source(io::File::open(io::folder_file(folder, name))));
     } catch (const Error& damage) {
-      if (damage.code() != ErrorCode::file) throw;
+      if (damage.code() != ErrorCode::file && damage.code() != ErrorCode::unsupported) throw;
       log(LogLevel::warning, join(damage.message(), "; all files are written again"));
     }
   }
   return std::nullopt;
 }
 
-/// Whether two descriptions of a tensor put the same bytes at the same place of a file.
+/// Whether two descriptions of a tensor put the same bytes at the same place.
 [[nodiscard]] inline bool same_place(const gguf::TensorInfo& a, const gguf::TensorInfo& b) {
   return a.name == b.name && a.dims == b.dims && a.format.id == b.format.id && a.packed == b.packed &&
-         a.offset == b.offset && a.bytes == b.bytes && a.parts == b.parts && a.stride == b.stride;
-}
-
-/// Takes the checksums of file `i` of the plan from an earlier manifest. False when it knows no such file.
-[[nodiscard]] inline bool take_checksums(gguf::Manifest& plan, std::uint32_t i,
-                                         const gguf::Manifest& earlier) {
-  const auto file = std::find(earlier.files.begin(), earlier.files.end(), plan.files[i]);
-  if (file == earlier.files.end()) return false;
-  const auto number = static_cast<std::uint32_t>(file - earlier.files.begin());
-  std::vector<const gguf::TensorInfo*> known;
-  for (const gguf::TensorInfo& tensor : earlier.tensors) {
-    if (tensor.source == number) known.push_back(&tensor);
-  }
-  std::size_t at = 0;
-  for (gguf::TensorInfo& tensor : plan.tensors) {
-    if (tensor.source != i) continue;
-    if (at == known.size() || !same_place(tensor, *known[at])) return false;
-    tensor.checksums = known[at++]->checksums;
-  }
-  return at == known.size();
+         a.source == b.source && a.offset == b.offset && a.parts == b.parts && a.stride == b.stride;
 }
 
 /// Which files of the plan are there and whole; the checksums of their tensors are set. Raises ErrorCode::usage for the packed model of
@@ -95,14 +76,17 @@ template <mica::Allocator A>
       folder,
       ": holds a packed model of another file, or of this one before it changed; remove the folder, or "
       "name another one");
+  std::vector<gguf::TensorInfo>& tensors = plan.manifest.tensors;
+  if (earlier->files != plan.manifest.files ||
+      !std::equal(tensors.begin(), tensors.end(), earlier->tensors.begin(), earlier->tensors.end(),
+                  same_place))
+    return finished;
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].checksums = earlier->tensors[i].checksums;
   Verifier<A> verifier(allocator, log, {});
   for (std::uint32_t i = 1; i < finished.size(); ++i) {
-    const std::string path = gguf::in_folder(folder, plan.manifest.files[i].name);
-    std::error_code error;
-    if (!fs::exists(path, error) || !take_checksums(plan.manifest, i, *earlier)) continue;
-    const gguf::Source file(io::File::open(path));
-    finished[i] =
-        file.size() == plan.manifest.files[i].bytes && !verifier.damage(file, plan.manifest.tensors, i);
+    if (!gguf::has_file(folder, plan.manifest.files[i].name)) continue;
+    const gguf::Source file(io::File::open(gguf::in_folder(folder, plan.manifest.files[i].name)));
+    finished[i] = file.size() == plan.manifest.files[i].bytes && !verifier.damage(file, tensors, i);
   }
   return finished;
 }

@@ -54,7 +54,7 @@ class Packer {
 
   /// Writes all files that are not finished, telling after each in progress.json what is, and the manifest last.
   /// Raises as AtomicFile and DirectReader, and ErrorCode::file when the source changed.
-  void write(std::vector<bool> finished);
+  void write(const std::vector<bool>& finished);
 
  private:
   static constexpr std::size_t piece_bytes = std::size_t{1} << 20, bounce_bytes = std::size_t{1} << 20;
@@ -65,10 +65,9 @@ class Packer {
   void make_memory(A allocator);
   /// Writes file i of the plan and sets the checksums of its tensors.
   void write_file(std::uint32_t i);
-  /// The manifest of the files that are finished.
-  [[nodiscard]] std::string manifest(const std::vector<bool>& finished) const;
-  void write_text(std::string_view name, std::string_view text) const {
-    io::write_atomically(gguf::in_folder(folder_, name), [&](io::AtomicFile& out) { out.write(text); });
+  void write_manifest(std::string_view name, const gguf::Metadata* keys) const {
+    io::write_atomically(gguf::in_folder(folder_, name),
+                         [&](io::AtomicFile& out) { out.write(manifest_bytes(plan_.manifest, keys)); });
   }
   [[nodiscard]] std::uint64_t write_part(io::AtomicFile& out, const gguf::TensorInfo& to,
                                          const gguf::TensorInfo& from, std::uint32_t part);
@@ -99,26 +98,22 @@ void Packer<A>::make_memory(A allocator) {
 }
 
 template <mica::Allocator A>
-void Packer<A>::write(std::vector<bool> finished) {
-  const auto tell = [&] { write_text(gguf::names::progress, manifest(finished)); };
+void Packer<A>::write(const std::vector<bool>& finished) {
+  const auto tell = [&] { write_manifest(gguf::names::progress, nullptr); };
   std::error_code error;
   if (std::find(finished.begin() + 1, finished.end(), false) != finished.end()) {
     tell();  // from here on, and until the end, this is no model
     fs::remove(gguf::in_folder(folder_, gguf::names::manifest), error);
   }
-  io::write_atomically(gguf::in_folder(folder_, gguf::names::metadata),
-                       [&](io::AtomicFile& out) { out.write(plan_.metadata); });
-  finished[0] = true;
   for (std::uint32_t i = 1; i < finished.size(); ++i) {
     if (finished[i]) continue;
     write_file(i);
-    finished[i] = true;
     tell();
   }
   for (const gguf::Source& source : document_.sources()) {
     if (source.file() != nullptr) source.file()->check_unchanged();
   }
-  write_text(gguf::names::manifest, manifest(finished));
+  write_manifest(gguf::names::manifest, &document_.metadata());
   fs::remove(gguf::in_folder(folder_, gguf::names::progress), error);
 }
 
@@ -147,10 +142,7 @@ void Packer<A>::write_file(std::uint32_t i) {
           static_cast<std::size_t>(std::min<std::uint64_t>(zeros.size(), end - out.size()))));
   };
   std::vector<gguf::TensorInfo>& tensors = plan_.manifest.tensors;
-  for (gguf::TensorInfo& tensor : tensors) {
-    if (tensor.source == i) tensor.checksums.assign(tensor.parts, 0);
-  }
-  for (const auto& [offset, tensor, part] : gguf::detail::parts_in_order(tensors, i)) {
+  for (const auto& [offset, tensor, part] : gguf::parts_in_order(tensors, i)) {
     const auto number = static_cast<std::size_t>(tensor - tensors.data());
     pad(offset);
     tensors[number].checksums[part] = write_part(out, *tensor, *plan_.from[number], part);
@@ -180,23 +172,6 @@ std::uint64_t Packer<A>::write_part(io::AtomicFile& out, const gguf::TensorInfo&
     if (on_bytes_) on_bytes_(n);
   }
   return sum.value();
-}
-
-template <mica::Allocator A>
-std::string Packer<A>::manifest(const std::vector<bool>& finished) const {
-  const gguf::Manifest& all = plan_.manifest;
-  gguf::Manifest out{all.fingerprint, all.identity, all.metadata_checksum, {}, {}};
-  std::vector<std::uint32_t> number(all.files.size());
-  for (std::size_t i = 0; i < all.files.size(); ++i) {
-    number[i] = static_cast<std::uint32_t>(out.files.size());
-    if (finished[i]) out.files.push_back(all.files[i]);
-  }
-  for (const gguf::TensorInfo& tensor : all.tensors) {
-    if (!finished[tensor.source]) continue;
-    out.tensors.push_back(tensor);
-    out.tensors.back().source = number[tensor.source];
-  }
-  return out.text();
 }
 
 /// Makes a missing folder and its name durable. The destructor removes a folder that it made and that is still empty.
@@ -247,14 +222,12 @@ Outcome pack(const gguf::Document& document, Plan& plan, const std::string& fold
   const detail::Folder made(folder);
   const io::FolderLock lock(folder);
   detail::clean_folder(folder);
-  std::vector<bool> finished = detail::finished_files(plan, folder, allocator, log);
+  const std::vector<bool> finished = detail::finished_files(plan, folder, allocator, log);
   const auto kept = static_cast<std::size_t>(std::count(finished.begin(), finished.end(), true));
-  plan.manifest.metadata_checksum = io::checksum(plan.metadata);
   detail::Packer<A> packer(document, plan, folder, allocator, std::move(on_bytes), log);
   detail::require_room(plan, finished, folder);
-  packer.write(std::move(finished));
-  const std::uint64_t bytes = detail::fs::file_size(gguf::in_folder(folder, gguf::names::manifest), error);
-  return {plan.manifest.files.size() + 1, plan.bytes() + bytes, kept};
+  packer.write(finished);
+  return {plan.manifest.files.size(), plan.bytes(), kept};
 }
 
 }  // namespace mica::pack

@@ -13,11 +13,10 @@
 #include "mica/format/lists.hpp"
 #include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/fingerprint.hpp"
-#include "mica/gguf/manifest.hpp"
 #include "mica/gguf/packed_files.hpp"
-#include "mica/gguf/writer.hpp"
 #include "mica/model/weights.hpp"
 #include "mica/tensor/packing.hpp"
+#include "mica_tools/pack/manifest_bytes.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -28,10 +27,9 @@
 
 namespace mica::pack {
 
-/// A manifest without checksums, and what else is written.
+/// A manifest whose checksums are 0, and where its tensors come from.
 struct Plan {
   gguf::Manifest manifest;
-  std::vector<std::byte> metadata;            // metadata.gguf, the first of the files
   std::vector<const gguf::TensorInfo*> from;  // by tensor of the manifest: that of the source
 
   [[nodiscard]] std::uint64_t bytes() const noexcept {
@@ -43,7 +41,7 @@ struct Plan {
 
 namespace detail {
 
-inline constexpr std::uint64_t tensor_alignment = 64, part_alignment = 4096;
+inline constexpr std::uint64_t part_alignment = 4096;
 
 /// Sizes and times of a model's files: whether a source is still what it was.
 [[nodiscard]] inline std::uint64_t identity_of(const gguf::Document& document) {
@@ -54,17 +52,6 @@ inline constexpr std::uint64_t tensor_alignment = 64, part_alignment = 4096;
     sum.add(std::as_bytes(std::span(numbers)));
   }
   return sum.value();
-}
-
-/// The keys of the source; a packed directory has no shards.
-[[nodiscard]] inline std::vector<std::byte> metadata_of(const gguf::Document& document) {
-  gguf::Writer writer;
-  const gguf::Metadata& metadata = document.metadata();
-  for (std::size_t i = 0; i < metadata.size(); ++i) {
-    const std::string_view key = metadata.key(i);
-    if (key != "general.alignment" && !key.starts_with("split.")) writer.copy(key, metadata.value(i));
-  }
-  return writer.bytes();
 }
 
 /// Gives every tensor its place, file by file.
@@ -110,8 +97,7 @@ class Planner {
 inline Plan Planner::plan() {
   plan_.manifest.fingerprint = gguf::fingerprint(document_);
   plan_.manifest.identity = identity_of(document_);
-  plan_.metadata = metadata_of(document_);
-  plan_.manifest.files.push_back({std::string(gguf::names::metadata), plan_.metadata.size()});
+  plan_.manifest.files.push_back({std::string(gguf::names::manifest), 0});
   lay_out_group(0, "embedding.bin");
   for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) {
     lay_out_group(layer + 1, layer_name(layer, ""));
@@ -121,20 +107,19 @@ inline Plan Planner::plan() {
   }
   lay_out_group(config_.layers.size() + 1, "head.bin");
   lay_out_others();
+  plan_.manifest.files[0].bytes = manifest_bytes(plan_.manifest, &document_.metadata()).size();
   return std::move(plan_);
 }
 
 inline void Planner::place(const gguf::TensorInfo& tensor, std::uint32_t parts, bool packed) {
-  MICA_CHECK(gguf::Manifest::name_fits(tensor.name), unsupported, document_.path(), ": tensor '",
-             escaped(tensor.name), "': a name that cannot stand in a manifest");
   gguf::TensorInfo& out = plan_.manifest.tensors.emplace_back(tensor);
   out.source = static_cast<std::uint32_t>(plan_.manifest.files.size() - 1);
   out.offset = end_;
   out.packed = packed;
   out.parts = parts;
   out.stride = 0;
-  out.checksums.clear();
-  end_ = round_up(end_ + out.part_bytes(), tensor_alignment);
+  out.checksums.assign(parts, 0);
+  end_ = round_up(end_ + out.part_bytes(), gguf::Manifest::tensor_alignment);
   plan_.from.push_back(&tensor);
   placed_[&tensor] = true;
 }

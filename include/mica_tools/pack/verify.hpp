@@ -85,7 +85,7 @@ std::optional<std::string> Verifier<A>::damage(const gguf::Source& file,
   const auto text = [&](const auto&... parts) {
     return join(file.path(), ": ", parts..., "; pack the model again");
   };
-  for (const auto& [offset, tensor, part] : gguf::detail::parts_in_order(tensors, source)) {
+  for (const auto& [offset, tensor, part] : gguf::parts_in_order(tensors, source)) {
     if (!between(offset)) return text("damaged: bytes before tensor '", tensor->name, "' are not zero");
     io::Checksum sum;
     done = offset + tensor->part_bytes();
