@@ -38,12 +38,14 @@
 #include "mica_tools/quantize/recipe.hpp"
 
 // synth: models with random weights, in the shapes of published ones
+#include "mica_tools/synth/header_only.hpp"
 #include "mica_tools/synth/shape.hpp"
 #include "mica_tools/synth/shapes.hpp"
 #include "mica_tools/synth/synthetic_model.hpp"
 
 // pack: models as packed directories
 #include "mica_tools/pack/finished.hpp"
+#include "mica_tools/pack/manifest_bytes.hpp"
 #include "mica_tools/pack/pack.hpp"
 #include "mica_tools/pack/plan.hpp"
 #include "mica_tools/pack/verify.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The manifest of a packed directory as an enemy writes it, with a checksum that stands: refused with key, value and
-// what is needed, before any file that it names is opened.
+// The manifest of a packed directory as an enemy writes it, with a checksum that stands: refused with key,
+// value and what is needed, before any file that it names is opened.
 
 #include "mica/gguf/manifest.hpp"
 
@@ -9,6 +9,7 @@
 #include "mica/gguf/reader.hpp"
 #include "mica/gguf/writer.hpp"
 #include "mica_tools/pack/manifest_bytes.hpp"
+#include "mica_tools/synth/header_only.hpp"
 
 #include <doctest/doctest.h>
 
@@ -168,6 +169,33 @@ TEST_CASE("a manifest that was cut or changed in any byte is refused") {
   CHECK(refused(more).code() == ErrorCode::file);
 }
 
+TEST_CASE(
+    "a manifest with any byte changed and a checksum that stands is refused, or describes places in its "
+    "files") {
+  const Bytes bytes = sample_bytes();
+  std::size_t refusals = 0;
+  for (std::size_t at = 0; at + 8 < bytes.size(); ++at) {
+    for (const auto bit : {std::byte{1}, std::byte{0x20}, std::byte{0x80}}) {
+      Bytes other = bytes;
+      other[at] ^= bit;
+      other = with_checksum(std::move(other));
+      try {
+        const gguf::Manifest read = gguf::read_manifest(gguf::Source("m", other));
+        for (const gguf::TensorInfo& tensor : read.tensors) {
+          REQUIRE(tensor.source < read.files.size());
+          const std::uint64_t before = (tensor.parts - std::uint64_t{1}) * tensor.stride;
+          CHECK(tensor.offset + before + tensor.part_bytes() <= read.files[tensor.source].bytes);
+          CHECK(tensor.checksums.size() == tensor.parts);
+        }
+      } catch (const Error& error) {
+        CHECK(mentions(error, "pack the model again"));
+        ++refusals;
+      }
+    }
+  }
+  CHECK(refusals > bytes.size());
+}
+
 TEST_CASE("a manifest of an enemy is refused with what was found and what is needed") {
   struct Case {
     Bytes bytes;
@@ -301,10 +329,11 @@ TEST_CASE("what only the files can tell is compared with the manifest") {
     Folder f;
     f.manifest.tensors[1].offset = 1984;
     f.write();
-    said(f, "'blk.0.a' and 'blk.0.b' overlap at byte 1984 of layer-000.bin");
+    said(f, "layer-000.bin: tensors 'blk.0.a' and 'blk.0.b' overlap",
+         "40 bytes from byte 1984; pack the model");
     f.manifest.tensors[1].offset = 4096 + 128;  // in the second part
     f.write();
-    said(f, "overlap at byte 4224");
+    said(f, "overlap: 2304 bytes from byte 4096, 40 bytes from byte 4224; pack the model again");
   }
   {
     Folder f;

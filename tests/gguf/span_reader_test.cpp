@@ -42,24 +42,21 @@ TEST_CASE("a string whose length reaches past the end is refused, not shortened"
 }
 
 TEST_CASE("a loader is asked for what is needed and never for more than the file has") {
-  struct Disk {
-    std::vector<std::byte> bytes = numbered_bytes(100);
-    std::vector<std::uint64_t> asked;
-  } disk;
-  const auto load = [](void* self, std::uint64_t count) {
-    auto& from = *static_cast<Disk*>(self);
-    from.asked.push_back(count);
-    return std::span<const std::byte>(from.bytes).first(static_cast<std::size_t>(count));
+  const std::vector<std::byte> bytes = numbered_bytes(100);
+  std::vector<std::uint64_t> asked;
+  const auto load = [&](std::uint64_t count) {
+    asked.push_back(count);
+    return std::span<const std::byte>(bytes).first(static_cast<std::size_t>(count));
   };
-  SpanReader reader("disk", 100, {load, &disk});
+  SpanReader reader("disk", 100, load);
   for (std::size_t at = 0; at < 100; at += 10) {
     const auto taken = reader.take(10, "ten");
-    CHECK(std::equal(taken.begin(), taken.end(), disk.bytes.begin() + static_cast<std::ptrdiff_t>(at)));
+    CHECK(std::equal(taken.begin(), taken.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at)));
   }
-  CHECK(disk.asked.size() == 10);
-  CHECK(disk.asked.back() == 100);
+  CHECK(asked.size() == 10);
+  CHECK(asked.back() == 100);
   CHECK(mentions(refusal([&] { return reader.take(1, "one more").size(); }), "one more at byte 100"));
-  CHECK(disk.asked.size() == 10);
+  CHECK(asked.size() == 10);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any byte of a packed folder that was changed is refused by the name of its file, when all is read and when weights are loaded.
+// Any byte of a packed folder that was changed is refused by the name of its file, when all is read and when
+// weights are loaded.
 
 #include "mica/base/rng.hpp"
 #include "mica/paging/resident.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A packed folder holds what its source holds, lies as it is read, and is finished by the next run wherever one ended.
+// A packed folder holds what its source holds, lies as it is read, and is finished by the next run wherever
+// one ended.
 
 #include "mica/base/rng.hpp"
 #include "mica/gguf/fingerprint.hpp"

@@ -11,117 +11,74 @@
 
 namespace mica::gguf {
 
-/// The elements of an array of numbers or bools, each converted to T when it is read. Valid as long as the
-/// Metadata.
+/// The elements of an array of numbers, bools or strings, each converted to T when it is read. Valid as long
+/// as the Metadata.
 template <class T>
 class Array {
-  static_assert(Number<T>, "mica::gguf::Array<T>: T is a number, bool or std::string_view");
+  static constexpr bool of_texts = std::is_same_v<T, std::string_view>;
+  static_assert(Number<T> || of_texts, "mica::gguf::Array<T>: T is a number, bool or std::string_view");
 
  public:
-  class Iterator;
+  /// Goes through the elements in order.
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const T*;
+    using reference = T;
+
+    Iterator() = default;
+    Iterator(ValueType stored, const std::byte* at, std::size_t left) noexcept
+        : at_(at), left_(left), stored_(stored) {}
+
+    T operator*() const noexcept { return element(stored_, at_); }
+    Iterator& operator++() noexcept {
+      at_ += of_texts ? 8 + detail::text_at(at_).size() : scalar_bytes(stored_);
+      --left_;
+      return *this;
+    }
+    Iterator operator++(int) noexcept {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    friend bool operator==(const Iterator& a, const Iterator& b) noexcept { return a.left_ == b.left_; }
+
+   private:
+    const std::byte* at_ = nullptr;
+    std::size_t left_ = 0;
+    ValueType stored_ = ValueType::u8;
+  };
 
   Array() = default;
   /// Requires that every element converts to T.
   Array(ValueType stored, const std::byte* first, std::size_t size) noexcept
-      : first_(first),
-        size_(size),
-        stride_(static_cast<std::uint8_t>(scalar_bytes(stored))),
-        stored_(stored) {}
+      : first_(first), size_(size), stored_(stored) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  /// Requires i < size().
-  [[nodiscard]] T operator[](std::size_t i) const noexcept {
+  /// Requires i < size(). Strings have no index, because the file has none.
+  [[nodiscard]] T operator[](std::size_t i) const noexcept requires Number<T> {
     MICA_ASSERT(i < size_);
-    return detail::visit_scalar(stored_, first_ + i * stride_,
-                                [](auto stored) { return detail::convert<T>(stored).value_or(T{}); });
+    return element(stored_, first_ + i * scalar_bytes(stored_));
   }
-  [[nodiscard]] Iterator begin() const noexcept { return {*this, 0}; }
-  [[nodiscard]] Iterator end() const noexcept { return {*this, size_}; }
+  [[nodiscard]] Iterator begin() const noexcept { return {stored_, first_, size_}; }
+  [[nodiscard]] Iterator end() const noexcept { return {}; }
 
  private:
+  [[nodiscard]] static T element(ValueType stored, const std::byte* at) noexcept {
+    if constexpr (of_texts) {
+      return detail::text_at(at);
+    } else {
+      return detail::visit_scalar(stored, at,
+                                  [](auto number) { return detail::convert<T>(number).value_or(T{}); });
+    }
+  }
+
   const std::byte* first_ = nullptr;
   std::size_t size_ = 0;
-  std::uint8_t stride_ = 0;
   ValueType stored_ = ValueType::u8;
 };
-
-/// Goes through the numbers in order.
-template <class T>
-class Array<T>::Iterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = T;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const T*;
-  using reference = T;
-
-  Iterator() = default;
-  Iterator(Array array, std::size_t index) noexcept : array_(array), index_(index) {}
-
-  T operator*() const noexcept { return array_[index_]; }
-  Iterator& operator++() noexcept {
-    ++index_;
-    return *this;
-  }
-  Iterator operator++(int) noexcept { return {array_, index_++}; }
-  friend bool operator==(const Iterator& a, const Iterator& b) noexcept { return a.index_ == b.index_; }
-
- private:
-  Array array_;
-  std::size_t index_ = 0;
-};
-
-/// The strings of an array, in order; no index, because the file has none. Valid as long as the Metadata.
-template <>
-class Array<std::string_view> {
- public:
-  class Iterator;
-
-  Array() = default;
-  Array(const std::byte* first, std::size_t size) noexcept : first_(first), size_(size) {}
-
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] Iterator begin() const noexcept;
-  [[nodiscard]] Iterator end() const noexcept;
-
- private:
-  const std::byte* first_ = nullptr;
-  std::size_t size_ = 0;
-};
-
-/// Goes through the strings in order.
-class Array<std::string_view>::Iterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = std::string_view;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const std::string_view*;
-  using reference = std::string_view;
-
-  Iterator() = default;
-  Iterator(const std::byte* at, std::size_t left) noexcept : at_(at), left_(left) {}
-
-  std::string_view operator*() const noexcept { return detail::text_at(at_); }
-  Iterator& operator++() noexcept {
-    at_ += 8 + detail::text_at(at_).size();
-    --left_;
-    return *this;
-  }
-  Iterator operator++(int) noexcept {
-    const Iterator before = *this;
-    ++*this;
-    return before;
-  }
-  friend bool operator==(const Iterator& a, const Iterator& b) noexcept { return a.left_ == b.left_; }
-
- private:
-  const std::byte* at_ = nullptr;
-  std::size_t left_ = 0;
-};
-
-inline auto Array<std::string_view>::begin() const noexcept -> Iterator { return {first_, size_}; }
-inline auto Array<std::string_view>::end() const noexcept -> Iterator { return {nullptr, 0}; }
 
 }  // namespace mica::gguf

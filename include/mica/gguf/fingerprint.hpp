@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A number that tells models apart: of tensors' names, shapes and types, of the family's keys, and of samples of the data. It is the
-// same for a file, its shards and a packed directory, for any order of tensors and keys, and for files that differ in what describes them only (a name, a licence).
-// Limit: models that differ in tensors or parts of tensors that are not sampled have one fingerprint.
+// A number that tells models apart: of tensors' names, shapes and types, of the family's keys, and of samples
+// of the data. It is the same for a file, its shards and a packed directory, for any order of tensors and
+// keys, and for files that differ in descriptions alone (a name, a licence). Limit: models that differ in
+// tensors or parts of tensors that are not sampled have one fingerprint.
 #pragma once
 
 #include "mica/gguf/read_plain.hpp"
@@ -56,7 +57,8 @@ inline void add_family_keys(io::Checksum& sum, const Metadata& metadata) {
 
 }  // namespace detail
 
-/// Raises as Document::read, and ErrorCode::unsupported without xxHash. Cost: 32 reads of 4 KiB, spread over the file.
+/// Raises as Document::read, and ErrorCode::unsupported without xxHash. Cost: 32 reads of 4 KiB, spread over
+/// the file.
 [[nodiscard]] inline std::uint64_t fingerprint(const Document& document) {
   io::Checksum sum;
   detail::add_family_keys(sum, document.metadata());

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 namespace mica::gguf {
 
@@ -46,36 +45,42 @@ inline void place(TensorInfo& tensor, const Header& header, const Source& source
   tensor.offset += header.data_offset;
 }
 
-/// Requires placed tensors. Cost: n log n.
-inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, const Source& source) {
-  std::vector<std::uint32_t> order(tensors.size());
-  std::iota(order.begin(), order.end(), std::uint32_t{0});
-  std::erase_if(order, [&](std::uint32_t i) { return tensors[i].empty(); });
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return tensors[a].offset != tensors[b].offset ? tensors[a].offset < tensors[b].offset : a < b;
-  });
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    const TensorInfo& before = tensors[order[i - 1]];
-    const TensorInfo& after = tensors[order[i]];
-    MICA_CHECK(before.bytes <= after.offset - before.offset, file, source.path(), ": tensors '",
-               escaped(before.name), "' and '", escaped(after.name), "' overlap: ", before.bytes,
-               " bytes from byte ", before.offset, ", ", after.bytes, " bytes from byte ", after.offset);
+/// Requires placed tensors, whose files are `sources`. Cost: n log n.
+inline void refuse_overlaps(std::span<const TensorInfo> tensors, std::span<const Source> sources,
+                            std::string_view way_out = {}) {
+  const std::vector<PlacedPart> parts = parts_in_order(tensors);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const TensorInfo &before = *parts[i - 1].tensor, &after = *parts[i].tensor;
+    const std::uint64_t first = parts[i - 1].offset, second = parts[i].offset;
+    MICA_CHECK(before.source != after.source || before.part_bytes() <= second - first, file,
+               sources[after.source].path(), ": tensors '", escaped(before.name), "' and '",
+               escaped(after.name), "' overlap: ", before.part_bytes(), " bytes from byte ", first, ", ",
+               after.part_bytes(), " bytes from byte ", second, way_out);
   }
 }
 
 /// Reads a header without its data: the offsets of tensors still count from the beginning of the data.
 [[nodiscard]] inline Header parse_header(const Source& source) {
-  std::optional<HeaderBuffer> buffer;
-  if (!source.in_memory()) buffer.emplace(source);
-  SpanReader reader = buffer ? buffer->reader() : SpanReader(source.path(), source.memory());
+  std::vector<std::byte> owned;  // the front of a file, as far as the reader has come
+  const auto load = [&](std::uint64_t count) -> std::span<const std::byte> {
+    MICA_CHECK(count <= max_header_bytes, limit, source.path(), ": a header of more than ", max_header_bytes,
+               " bytes is refused; this one has come to ", count);
+    const std::size_t had = owned.size();
+    const std::uint64_t wanted = std::max(count, had + source.next_bytes(had));
+    owned.resize(static_cast<std::size_t>(std::min({wanted, source.size(), max_header_bytes})));
+    source.read_at(had, std::span(owned).subspan(had));
+    return owned;
+  };
+  SpanReader reader = source.in_memory() ? SpanReader(source.path(), source.memory())
+                                         : SpanReader(source.path(), source.size(), load);
   Parsed parsed = Parser(reader).parse();
 
   Header header;
   header.version = parsed.version;
   header.bytes = reader.offset();
-  std::vector<std::byte> owned;
-  if (buffer) owned = buffer->release(header.bytes);
-  const std::span<const std::byte> bytes = buffer ? std::span<const std::byte>(owned) : source.memory();
+  if (!source.in_memory()) owned.resize(static_cast<std::size_t>(header.bytes));
+  owned.shrink_to_fit();
+  const std::span<const std::byte> bytes = source.in_memory() ? source.memory() : owned;
   header.metadata = Metadata(source.path(), bytes, std::move(owned), std::move(parsed.entries));
   header.alignment = read_alignment(header.metadata);
   header.data_offset = round_up(header.bytes, std::uint64_t{header.alignment});
@@ -95,7 +100,7 @@ inline constexpr std::string_view packed_version_key = "mica.packed.version";
   MICA_CHECK(!header.metadata.contains(packed_version_key), usage, source.path(), ": key '",
              packed_version_key, "': the manifest of a packed directory; name the directory instead");
   for (TensorInfo& tensor : header.tensors) detail::place(tensor, header, source);
-  detail::refuse_overlaps(header.tensors, source);
+  detail::refuse_overlaps(header.tensors, std::span(&source, 1));
   return header;
 }
 

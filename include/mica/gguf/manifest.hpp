@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The manifest of a packed directory (docs/pack.md): a GGUF header with the keys and tensors of the model, and with
-// keys that say where the tensors lie. Behind it stand eight bytes: the checksum of all bytes before them.
+// The manifest of a packed directory (docs/pack.md): a GGUF header with the keys and tensors of the model,
+// and with keys that say where the tensors lie. Behind it stand eight bytes: the checksum of all bytes before
+// them.
 //
 //   mica.packed.version, .layout                 of this format, and of packed rows
 //   mica.packed.fingerprint, .identity           of the source

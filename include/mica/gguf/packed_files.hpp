@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens the files of a packed directory (docs/pack.md): the manifest is read and checked, of the others the size.
-// Readers of weights check their bytes.
+// Opens the files of a packed directory (docs/pack.md): the manifest is read and checked, of the others the
+// size. Readers of weights check their bytes.
 #pragma once
 
 #include "mica/gguf/manifest.hpp"
 #include "mica/io/folder_file.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -41,8 +40,8 @@ inline void refuse_first_version(const std::string& folder) {
                " is left, which is no longer read; remove the folder and pack the model again");
 }
 
-/// Whether a path is a directory that `mica pack` finished. Raises ErrorCode::file for one that it did not, and
-/// unsupported for one of an earlier version.
+/// Whether a path is a directory that `mica pack` finished. Raises ErrorCode::file for one that it did not,
+/// and unsupported for one of an earlier version.
 [[nodiscard]] inline bool is_packed_folder(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return false;
@@ -53,36 +52,14 @@ inline void refuse_first_version(const std::string& folder) {
   return false;
 }
 
-/// A part of a tensor in its file.
-struct PlacedPart {
-  std::uint64_t offset = 0;
-  const TensorInfo* tensor = nullptr;
-  std::uint32_t part = 0;
-};
-
-/// The parts of tensors, by file and place; of one file alone where its number is given.
-[[nodiscard]] inline std::vector<PlacedPart> parts_in_order(std::span<const TensorInfo> tensors,
-                                                            std::optional<std::uint32_t> source = {}) {
-  std::vector<PlacedPart> parts;
-  for (const TensorInfo& tensor : tensors) {
-    if (source && tensor.source != *source) continue;
-    for (std::uint32_t i = 0; i < tensor.parts && !tensor.empty(); ++i)
-      parts.push_back({tensor.offset + i * tensor.stride, &tensor, i});
-  }
-  std::sort(parts.begin(), parts.end(), [](const PlacedPart& a, const PlacedPart& b) {
-    return a.tensor->source != b.tensor->source ? a.tensor->source < b.tensor->source : a.offset < b.offset;
-  });
-  return parts;
-}
-
 /// What a Document of a packed directory is made of: the manifest is the header of all files.
 struct PackedFiles {
   std::vector<Source> sources;
   Manifest manifest;
 };
 
-/// Opens a directory that is_packed_folder(). Raises ErrorCode::file, unsupported or limit, naming the file; a file
-/// that is a link out of the directory is refused (io/folder_file.hpp).
+/// Opens a directory that is_packed_folder(). Raises ErrorCode::file, unsupported or limit, naming the file;
+/// a file that is a link out of the directory is refused (io/folder_file.hpp).
 [[nodiscard]] inline PackedFiles open_packed_files(const std::string& folder) {
   const std::string path = io::folder_file(folder, names::manifest);
   PackedFiles out{{}, read_manifest(Source(io::File::open(path)))};
@@ -95,14 +72,7 @@ struct PackedFiles {
                " bytes; the manifest has ", file.bytes,
                "; the file was cut or replaced: pack the model again");
   }
-  const std::vector<PlacedPart> parts = parts_in_order(out.manifest.tensors);
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const TensorInfo &before = *parts[i - 1].tensor, &after = *parts[i].tensor;
-    MICA_CHECK(before.source != after.source || before.part_bytes() <= parts[i].offset - parts[i - 1].offset,
-               file, path, ": tensors '", escaped(before.name), "' and '", escaped(after.name),
-               "' overlap at byte ", parts[i].offset, " of ", files[after.source].name,
-               "; pack the model again");
-  }
+  detail::refuse_overlaps(out.manifest.tensors, out.sources, "; pack the model again");
   return out;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes of a tensor as a GGUF file has them, wherever they lie: parts of a packed directory put together, packed rows taken
-// apart. For who reads rows to make others of them; pagers take bytes as they lie.
+// The bytes of a tensor as a GGUF file has them, wherever they lie: parts of a packed directory are joined,
+// packed rows are unpacked. For code that converts rows; pagers take bytes as they lie.
 #pragma once
 
 #include "mica/gguf/reader.hpp"
@@ -18,7 +18,8 @@ namespace mica::gguf {
 
 namespace detail {
 
-/// Bytes [at, at + to.size()) of a packed part that begins at byte `begin` of its file, some panels at a time.
+/// Bytes [at, at + to.size()) of a packed part that begins at byte `begin` of its file, some panels at a
+/// time.
 template <class Read>
 void read_unpacked(const TensorInfo& tensor, std::uint64_t begin, std::uint64_t at, std::span<std::byte> to,
                    const Read& read) {
@@ -39,9 +40,9 @@ void read_unpacked(const TensorInfo& tensor, std::uint64_t begin, std::uint64_t 
 
 }  // namespace detail
 
-/// Fills `to` with the tensor's bytes from byte `at` on; read(offset, span) reads from its file. Requires at + to.size() <= tensor.bytes.
-/// Raises ErrorCode::file for a manifest that packs what cannot be packed. Cost: as reading, and for packed rows whole panels in pieces
-/// of a mebibyte.
+/// Fills `to` with the tensor's bytes from byte `at` on; read(offset, span) reads from its file. Requires at
+/// + to.size() <= tensor.bytes. Raises ErrorCode::file for a manifest that packs what cannot be packed. Cost:
+/// as reading, and for packed rows whole panels in pieces of a mebibyte.
 template <class Read>
 void read_plain(const TensorInfo& tensor, std::uint64_t at, std::span<std::byte> to, const Read& read) {
   MICA_CHECK(!tensor.packed || tensor::can_pack(tensor.format.id, tensor.part_rows()), file, "tensor '",

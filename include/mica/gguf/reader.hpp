@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens models: a GGUF file, a set of shards, a packed directory, or bytes in memory. Reads headers and nothing else; the
-// numbers of the tensors stay where they are, and a Document knows where that is.
+// Opens models: a GGUF file, a set of shards, a packed directory, or bytes in memory. Reads headers and
+// nothing else; the numbers of the tensors stay where they are, and a Document knows where that is.
 #pragma once
 
 #include "mica/gguf/header.hpp"
@@ -18,22 +18,22 @@ namespace mica::gguf {
 /// A model's metadata and tensors, checked. Thread-safe once made; move-only, and views survive a move.
 class Document {
  public:
-  /// Puts a model together from its files and the header of the whole, whose tensors say which file they lie in;
-  /// `folder`: the name of a packed directory. Raises ErrorCode::file when a tensor occurs twice. Users call open()
-  /// or parse().
+  /// Puts a model together from its files and the header of the whole, whose tensors say which file they lie
+  /// in; `folder`: the name of a packed directory. Raises ErrorCode::file when a tensor occurs twice. Users
+  /// call open() or parse().
   Document(std::vector<Source> sources, Header header, std::string folder = {});
 
-  [[nodiscard]] const Metadata& metadata() const noexcept { return metadata_; }
-  /// All tensors, in the order of the files.
-  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept { return tensors_; }
+  [[nodiscard]] const Metadata& metadata() const noexcept { return header_.metadata; }
+  /// All tensors: of shards in their order, of a packed directory in that of the manifest.
+  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept { return header_.tensors; }
 
   /// The tensor of that name; null when there is none. Raises ErrorCode::file when it has no values.
   [[nodiscard]] const TensorInfo* find(std::string_view name) const;
   [[nodiscard]] bool contains(std::string_view name) const noexcept;
   /// The tensor of that name. Raises ErrorCode::file when there is none, or it has no values.
   [[nodiscard]] const TensorInfo& tensor(std::string_view name) const;
-  /// Fills `to` with the tensor's bytes. Requires to.size() == tensor.bytes. Raises as io::File::read_at, and ErrorCode::usage
-  /// for a tensor that lies packed: gguf/read_plain.hpp reads those too.
+  /// Fills `to` with the tensor's bytes. Requires to.size() == tensor.bytes. Raises as io::File::read_at, and
+  /// ErrorCode::usage for a tensor that lies packed: gguf/read_plain.hpp reads those too.
   void read(const TensorInfo& tensor, std::span<std::byte> to) const;
 
   /// The first file or the packed directory, which stands for the model in error texts.
@@ -42,35 +42,31 @@ class Document {
   }
   /// Whether this is a packed directory (docs/pack.md).
   [[nodiscard]] bool packed() const noexcept { return !folder_.empty(); }
-  /// The files of the model: one, its shards in order, or those of the manifest. TensorInfo::source is the index.
+  /// The files of the model: one, its shards in order, or those of the manifest. TensorInfo::source is the
+  /// index.
   [[nodiscard]] std::span<const Source> sources() const noexcept { return sources_; }
   [[nodiscard]] const Source& source(const TensorInfo& tensor) const noexcept {
     return sources_[tensor.source];
   }
 
   /// Of the first file.
-  [[nodiscard]] std::uint32_t version() const noexcept { return version_; }
-  [[nodiscard]] std::uint32_t alignment() const noexcept { return alignment_; }
-  [[nodiscard]] std::uint64_t data_offset() const noexcept { return data_offset_; }
-  [[nodiscard]] std::uint64_t header_bytes() const noexcept { return header_bytes_; }
+  [[nodiscard]] std::uint32_t version() const noexcept { return header_.version; }
+  [[nodiscard]] std::uint32_t alignment() const noexcept { return header_.alignment; }
+  [[nodiscard]] std::uint64_t data_offset() const noexcept { return header_.data_offset; }
+  [[nodiscard]] std::uint64_t header_bytes() const noexcept { return header_.bytes; }
 
   /// Bytes this object keeps in memory, for a ledger.
   [[nodiscard]] std::size_t resident_bytes() const noexcept;
 
  private:
   [[nodiscard]] auto name_of() const noexcept {
-    return [this](std::size_t i) -> const std::string& { return tensors_[i].name; };
+    return [this](std::size_t i) -> const std::string& { return header_.tensors[i].name; };
   }
 
   std::vector<Source> sources_;
   std::string folder_;  // empty: no packed directory
-  Metadata metadata_;
-  std::vector<TensorInfo> tensors_;
+  Header header_;       // of the first file, with the tensors of all
   detail::NameIndex index_;
-  std::uint32_t version_ = 0;
-  std::uint32_t alignment_ = 0;
-  std::uint64_t data_offset_ = 0;
-  std::uint64_t header_bytes_ = 0;
 };
 
 /// Opens a GGUF file of version 2 or 3, with any shard of a model all its shards, or a packed directory.
@@ -80,10 +76,12 @@ class Document {
 /// Cost: reads the headers; allocates at most four times what it reads and 16 MiB.
 [[nodiscard]] Document open(std::string path);
 
-/// Opens a file of a model by its name. `missing` says what it means that there is no such file; empty for the one that was asked for.
+/// Opens a file of a model by its name. `missing` is what an error adds when there is no such file; empty for
+/// the file that the user named.
 using OpenSource = std::function<Source(const std::string& name, std::string_view missing)>;
 
-/// The same for files that somebody else opens by their names, which end as those of files do. Raises what `open_source` raises too.
+/// The same for files that `open_source` opens by their names, such as those of a server. Raises what it
+/// raises too.
 [[nodiscard]] Document open(const std::string& name, const OpenSource& open_source);
 
 /// The same for a model of one file that lies in memory. `name` stands for the file in error texts.
@@ -96,25 +94,21 @@ using OpenSource = std::function<Source(const std::string& name, std::string_vie
 inline Document::Document(std::vector<Source> sources, Header header, std::string folder)
     : sources_(std::move(sources)),
       folder_(std::move(folder)),
-      metadata_(std::move(header.metadata)),
-      tensors_(std::move(header.tensors)),
-      index_(tensors_.size(), name_of()),
-      version_(header.version),
-      alignment_(header.alignment),
-      data_offset_(header.data_offset),
-      header_bytes_(header.bytes) {
+      header_(std::move(header)),
+      index_(header_.tensors.size(), name_of()) {
   MICA_ASSERT(!sources_.empty());
   if (const auto twice = index_.duplicate(name_of())) {
-    const TensorInfo& second = tensors_[twice->second];
+    const TensorInfo& second = header_.tensors[twice->second];
     raise(ErrorCode::file, source(second).path(), ": tensor '", escaped(second.name), "' appears twice",
-          sources_.size() > 1 ? join(", the first time in ", source(tensors_[twice->first]).path()) : "");
+          sources_.size() > 1 ? join(", the first time in ", source(header_.tensors[twice->first]).path())
+                              : "");
   }
 }
 
 inline const TensorInfo* Document::find(std::string_view name) const {
   const auto at = index_.find(name, name_of());
   if (!at) return nullptr;
-  const TensorInfo& found = tensors_[*at];
+  const TensorInfo& found = header_.tensors[*at];
   MICA_CHECK(!found.empty(), file, source(found).path(), ": tensor '", escaped(name),
              "' has no values: its shape is ", found.shape());
   return &found;
@@ -140,9 +134,9 @@ inline void Document::read(const TensorInfo& tensor, std::span<std::byte> to) co
 }
 
 inline std::size_t Document::resident_bytes() const noexcept {
-  std::size_t bytes =
-      metadata_.resident_bytes() + tensors_.capacity() * (sizeof(TensorInfo) + sizeof(std::uint32_t));
-  for (const TensorInfo& t : tensors_)
+  std::size_t bytes = header_.metadata.resident_bytes() +
+                      header_.tensors.capacity() * (sizeof(TensorInfo) + sizeof(std::uint32_t));
+  for (const TensorInfo& t : tensors())
     bytes += t.name.capacity() + t.checksums.capacity() * sizeof(std::uint64_t);
   return bytes;
 }
@@ -180,7 +174,7 @@ struct Part {
   Header header;
 };
 
-/// Checks that a part is the i-th shard (from 0) of so many.
+/// Checks that a part is the i-th shard (from 0) of `count`.
 inline void check_shard(const Part& part, std::uint32_t i, std::uint32_t count) {
   const Shard shard = shard_of(part.header.metadata);
   MICA_CHECK(shard.count == count && shard.index == i, file, part.source.path(), ": this is shard ",
@@ -188,45 +182,35 @@ inline void check_shard(const Part& part, std::uint32_t i, std::uint32_t count) 
              i + 1, " of ", count, " is needed");
 }
 
-[[nodiscard]] inline Document unite(std::vector<Part> parts) {
-  std::vector<Source> sources;
-  for (Part& part : parts) {
-    for (TensorInfo& tensor : part.header.tensors) {
-      tensor.source = static_cast<std::uint32_t>(sources.size());
-      if (tensor.source != 0) parts.front().header.tensors.push_back(std::move(tensor));
-    }
-    sources.push_back(std::move(part.source));
-  }
-  return Document(std::move(sources), std::move(parts.front().header));
-}
-
 /// Opens all shards but the one that is open already.
 [[nodiscard]] inline Document open_shards(const ShardName& name, Part known, const OpenSource& open_source) {
-  std::vector<Part> parts;
-  std::uint64_t tensors = 0;
+  std::vector<Source> sources;
+  Header whole;
   for (std::uint32_t i = 0; i < name.count; ++i) {
     const std::string missing = join("shard ", i + 1, " of ", name.count, " is missing");
-    parts.push_back(i + 1 == name.number ? std::move(known)
-                                         : Part(open_source(name.path_of(i + 1), missing)));
-    const Part& part = parts.back();
+    Part part = i + 1 == name.number ? std::move(known) : Part(open_source(name.path_of(i + 1), missing));
     check_shard(part, i, name.count);
-    tensors += part.header.tensors.size();
-    MICA_CHECK(tensors <= max_tensors, limit, part.source.path(), ": the shards up to this one have ",
-               tensors, " tensors; ", max_tensors, " are allowed");
-    if (const auto promised = part.header.metadata.get<std::uint64_t>("split.tensors.count");
-        promised && i + 1 == name.count) {
-      MICA_CHECK(tensors == *promised, file, part.source.path(), ": the ", name.count, " shards have ",
-                 tensors, " tensors, key 'split.tensors.count' promises ", *promised,
-                 "; a shard is of another model");
+    const auto promised = part.header.metadata.get<std::uint64_t>("split.tensors.count");
+    if (i == 0) std::swap(whole, part.header);
+    for (TensorInfo& tensor : part.header.tensors) {
+      tensor.source = i;
+      whole.tensors.push_back(std::move(tensor));
     }
+    MICA_CHECK(whole.tensors.size() <= max_tensors, limit, part.source.path(),
+               ": the shards up to this one have ", whole.tensors.size(), " tensors; ", max_tensors,
+               " are allowed");
+    MICA_CHECK(i + 1 < name.count || !promised || *promised == whole.tensors.size(), file, part.source.path(),
+               ": the ", name.count, " shards have ", whole.tensors.size(),
+               " tensors, key 'split.tensors.count' promises ", *promised, "; a shard is of another model");
+    sources.push_back(std::move(part.source));
   }
-  return unite(std::move(parts));
+  return Document(std::move(sources), std::move(whole));
 }
 
 [[nodiscard]] inline Document single(Part part) {
-  std::vector<Part> parts;
-  parts.push_back(std::move(part));
-  return unite(std::move(parts));
+  std::vector<Source> sources;
+  sources.push_back(std::move(part.source));
+  return Document(std::move(sources), std::move(part.header));
 }
 
 [[nodiscard]] inline Source open_file(const std::string& path, std::string_view missing) {

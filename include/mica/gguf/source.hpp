@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the bytes of a GGUF file are: in a file, in memory (a model that is part of the program), or where a RangeReader finds them.
+// Where the bytes of a GGUF file are: in a file, in memory (a model that is part of the program), or where a
+// RangeReader finds them.
 #pragma once
 
 #include "mica/gguf/range_reader.hpp"
@@ -22,7 +23,7 @@ class Source {
   /// Requires that the memory outlives the Source.
   Source(std::string name, std::span<const std::byte> memory)
       : name_(std::move(name)), size_(memory.size()), memory_(memory) {}
-  /// So many bytes that are elsewhere.
+  /// `size` bytes that are elsewhere.
   Source(std::string name, std::uint64_t size, std::unique_ptr<const RangeReader> ranges)
       : name_(std::move(name)), size_(size), ranges_(std::move(ranges)) {}
 
@@ -34,7 +35,8 @@ class Source {
   [[nodiscard]] bool elsewhere() const noexcept { return ranges_ != nullptr; }
   /// The open file; null when there is none.
   [[nodiscard]] const io::File* file() const noexcept { return file_ ? &*file_ : nullptr; }
-  /// The bytes in memory; empty when they are in a file. Raises ErrorCode::unsupported when they are elsewhere.
+  /// The bytes in memory; empty when they are in a file. Raises ErrorCode::unsupported when they are
+  /// elsewhere.
   [[nodiscard]] std::span<const std::byte> memory() const {
     require_weights();
     return memory_;
@@ -46,7 +48,7 @@ class Source {
         ": its weights are not on this machine; it can be planned, and run when it has been downloaded");
   }
 
-  /// How many bytes a reader does well to ask for next, when it has had so many from the front.
+  /// The recommended number of bytes to read next, after `had` bytes from the front.
   [[nodiscard]] std::uint64_t next_bytes(std::uint64_t had) const noexcept {
     return ranges_ ? ranges_->next_bytes(had) : RangeReader::next_of_file(had);
   }

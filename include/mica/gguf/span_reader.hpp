@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,13 +19,10 @@
 
 namespace mica::gguf {
 
-/// Brings bytes into memory when a reader comes to them: called with a count, it answers with at least that
-/// many bytes from the front of the file. The count never exceeds the file's size. What it answered before
-/// may become invalid.
-struct Loader {
-  std::span<const std::byte> (*load)(void* context, std::uint64_t count) = nullptr;
-  void* context = nullptr;
-};
+/// Brings bytes into memory when a reader comes to them: called with a count, it returns at least that many
+/// bytes from the front of the file. The count never exceeds the file's size. What it returned before may
+/// become invalid.
+using Loader = std::function<std::span<const std::byte>(std::uint64_t count)>;
 
 /// A position in a file and the part of it that is in memory. Not thread-safe.
 class SpanReader {
@@ -34,10 +32,8 @@ class SpanReader {
       : name_(std::move(name)), bytes_(bytes), size_(bytes.size()) {}
   /// Reads a file of `size` bytes as the loader brings it.
   SpanReader(std::string name, std::uint64_t size, Loader loader)
-      : name_(std::move(name)), size_(size), loader_(loader) {}
+      : name_(std::move(name)), size_(size), loader_(std::move(loader)) {}
 
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   [[nodiscard]] std::uint64_t remaining() const noexcept { return size_ - offset_; }
 
@@ -72,7 +68,8 @@ class SpanReader {
     return {reinterpret_cast<const char*>(taken.data()), taken.size()};
   }
 
-  /// How many things of `bytes` each follow. Raises ErrorCode::file when so many do not fit into what remains.
+  /// The number of elements that follow, of `bytes` bytes each. Raises ErrorCode::file when they do not fit
+  /// into the rest.
   [[nodiscard]] std::size_t count(std::size_t bytes, std::string_view what) {
     const auto n = read<std::uint64_t>(what);
     if (n > remaining() / bytes) refuse(ErrorCode::file, n, " ", what, " do not fit into it");
@@ -98,8 +95,8 @@ class SpanReader {
            remaining(), " remain; it reaches past the end of the file");
   }
   void load(std::uint64_t count) {
-    MICA_ASSERT(loader_.load != nullptr && count <= size_);
-    bytes_ = loader_.load(loader_.context, count);
+    MICA_ASSERT(loader_ && count <= size_);
+    bytes_ = loader_(count);
   }
 
   std::string name_;

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace mica::gguf {
@@ -51,5 +53,34 @@ struct TensorInfo {
     return text;
   }
 };
+
+/// A part of a tensor in its file.
+struct PlacedPart {
+  std::uint64_t offset = 0;
+  const TensorInfo* tensor = nullptr;
+  std::uint32_t part = 0;
+
+  /// What is wrong with a part whose bytes have another checksum.
+  [[nodiscard]] std::string damage_text(const std::string& path) const {
+    return join(path, ": tensor '", escaped(tensor->name), "'",
+                tensor->parts > 1 ? join(", part ", part, " of ", tensor->parts, ",") : "",
+                " is damaged: its bytes are not those of the checksum in the manifest; pack the model again");
+  }
+};
+
+/// The parts of tensors, by file and place; of one file alone where its number is given.
+[[nodiscard]] inline std::vector<PlacedPart> parts_in_order(std::span<const TensorInfo> tensors,
+                                                            std::optional<std::uint32_t> source = {}) {
+  std::vector<PlacedPart> parts;
+  for (const TensorInfo& tensor : tensors) {
+    if (source && tensor.source != *source) continue;
+    for (std::uint32_t i = 0; i < tensor.parts && !tensor.empty(); ++i)
+      parts.push_back({tensor.offset + i * tensor.stride, &tensor, i});
+  }
+  std::sort(parts.begin(), parts.end(), [](const PlacedPart& a, const PlacedPart& b) {
+    return std::tie(a.tensor->source, a.offset, a.tensor) < std::tie(b.tensor->source, b.offset, b.tensor);
+  });
+  return parts;
+}
 
 }  // namespace mica::gguf

@@ -83,30 +83,27 @@ struct Reads<T> {
   static std::string needed() { return "a string"; }
 };
 
-template <Number T>
+template <class T>
 struct Reads<Array<T>> {
-  static std::optional<Array<T>> from(const Value& v) {
-    if (!v.is_array() || scalar_bytes(v.element_type()) == 0) return std::nullopt;
-    const std::size_t stride = scalar_bytes(v.element_type());
-    const std::byte* const first = v.bytes().data() + 12;
-    const auto fits = [&](const std::byte* at) {
-      return visit_scalar(v.element_type(), at, [](auto stored) { return convert<T>(stored).has_value(); });
-    };
-    for (std::size_t i = 0; i < v.size(); ++i) {
-      if (!fits(first + i * stride)) return std::nullopt;
-    }
-    return Array<T>(v.element_type(), first, v.size());
-  }
-  static std::string needed() { return join("an array, each element ", Reads<T>::needed()); }
-};
+  static constexpr bool of_texts = std::same_as<T, std::string_view>;
 
-template <>
-struct Reads<Array<std::string_view>> {
-  static std::optional<Array<std::string_view>> from(const Value& v) {
-    if (!v.is_array() || v.element_type() != ValueType::string) return std::nullopt;
-    return Array<std::string_view>(v.bytes().data() + 12, v.size());
+  static std::optional<Array<T>> from(const Value& v) {
+    if (!v.is_array()) return std::nullopt;
+    const ValueType type = v.element_type();
+    if (of_texts ? type != ValueType::string : scalar_bytes(type) == 0) return std::nullopt;
+    const std::byte* const first = v.bytes().data() + 12;
+    if constexpr (!of_texts) {
+      const auto fits = [](auto stored) { return convert<T>(stored).has_value(); };
+      for (std::size_t i = 0; i < v.size(); ++i) {
+        if (!visit_scalar(type, first + i * scalar_bytes(type), fits)) return std::nullopt;
+      }
+    }
+    return Array<T>(type, first, v.size());
   }
-  static std::string needed() { return "an array of strings"; }
+  static std::string needed() {
+    if constexpr (of_texts) return "an array of strings";
+    return join("an array, each element ", Reads<T>::needed());
+  }
 };
 
 }  // namespace detail

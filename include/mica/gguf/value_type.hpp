@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The types of GGUF metadata values, and how the scalars among them become C++ numbers: only when nothing is
-// lost, so a count written as i32 serves where u32 is asked for, and a negative one does not.
+// lost, so a count written as i32 can be read as u32, and a negative one cannot.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checksums of weights: what is read is compared with what a packed directory says was written, and damage is refused by the names of the
-// file, which has the layer in it, and of the tensor.
+// Checksums of weights: bytes that are read are compared with the manifest of a packed directory, and damage
+// is refused by the names of the file, which contains the layer, and of the tensor.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -20,29 +20,24 @@
 
 namespace mica::paging {
 
-/// "DIR/layer-003.bin: tensor 'blk.3.attn_q.weight' is damaged ..." for an extent whose bytes are not those of its checksum.
+/// "DIR/layer-003.bin: tensor 'blk.3.attn_q.weight' is damaged ..." for an extent whose bytes are not those
+/// of its checksum.
 [[nodiscard]] inline std::string damage_text(const gguf::Document& document, const Extent& extent) {
-  std::string name = "of this place", expert;
-  for (const gguf::TensorInfo& tensor : document.tensors()) {
-    if (tensor.source != extent.source || extent.offset < tensor.offset) continue;
-    const std::uint64_t behind = extent.offset - tensor.offset;
-    const std::uint64_t part = tensor.parts == 1 ? behind : behind % tensor.stride;
-    if (part != 0 || (tensor.parts == 1 ? 0 : behind / tensor.stride) >= tensor.parts) continue;
-    name = join("'", escaped(tensor.name), "'");
-    if (tensor.parts > 1) expert = join(", part ", behind / tensor.stride, " of ", tensor.parts, ",");
-    break;
+  const std::string& path = document.sources()[extent.source].path();
+  for (const gguf::PlacedPart& part : gguf::parts_in_order(document.tensors(), extent.source)) {
+    if (part.offset == extent.offset) return part.damage_text(path);
   }
-  return join(document.sources()[extent.source].path(), ": tensor ", name, expert,
-              " is damaged: its bytes are not those of the checksum in the manifest; pack the model again");
+  return join(path, ": damaged at byte ", extent.offset, "; pack the model again");
 }
 
-/// Whether bytes that were read are those of the extent; true where nothing is known of them.
+/// Whether bytes that were read have the checksum of the extent; true for an extent without one.
 [[nodiscard]] inline bool intact(const Extent& extent, std::span<const std::byte> bytes) {
   return !extent.checked || io::checksum(bytes) == extent.checksum;
 }
 
-/// Reads tensors that are not read otherwise, past the page cache, to compare them with their checksums. `which`: numbers in the table.
-/// Raises ErrorCode::file for damage, budget for the buffer, and as io::DirectReader. Cost: one pass, through 2 MiB at most.
+/// Reads tensors that are not read otherwise, past the page cache, to compare them with their checksums.
+/// `which`: numbers in the table. Raises ErrorCode::file for damage, budget for the buffer, and as
+/// io::DirectReader. Cost: one pass, through 2 MiB at most.
 template <mica::Allocator A>
 void check_extents(const Table& table, std::span<const std::size_t> which, A allocator, LogSink log) {
   std::uint64_t largest = 0;

@@ -13,12 +13,12 @@
 #include "mica_tools/convert/tensor_bytes.hpp"
 #include "mica_tools/convert/tokenizer/read_vocabulary.hpp"
 #include "mica_tools/convert/tokenizer/write_vocabulary.hpp"
+#include "mica_tools/synth/header_only.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -179,9 +179,7 @@ gguf::Writer Conversion::writer(const Fill& fill) const {
 
 inline gguf::Document Conversion::outcome(std::string name) const {
   const auto nothing = [](std::size_t, const gguf::Sink&) {};
-  const gguf::Writer out = writer(nothing);
-  const std::uint64_t size = out.size_bytes();
-  return gguf::open(gguf::Source(std::move(name), size, std::make_unique<gguf::HeaderOnly>(out.header())));
+  return gguf::header_only(std::move(name), writer(nothing));
 }
 
 inline void Conversion::write(const std::string& path, const ConversionProgress& progress) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an earlier run left in a folder, so that packing goes on where it ended. Nothing is believed that is not read: a file is kept when
-// the manifest there describes it as the plan does and its bytes have the checksums.
+// What an earlier run left in a folder, so that packing continues where it ended. A file is kept when the
+// manifest in the folder has the places of the plan, and the bytes of the file have its checksums.
 #pragma once
 
 #include "mica/gguf/packed_files.hpp"
@@ -25,8 +25,9 @@ namespace fs = std::filesystem;
   return name.size() > 6 && name.front() == '.' && name.ends_with(".part");
 }
 
-/// Refuses a folder that holds something else than a model packed earlier, and removes what a run that was killed left half written.
-/// Requires the folder's lock. Raises ErrorCode::usage.
+/// Refuses a folder that holds other files than a packed model, and removes files that a killed run left
+/// unfinished. Requires the folder's lock. Raises ErrorCode::usage, and unsupported for a folder of an
+/// earlier version.
 inline void clean_folder(const std::string& folder) {
   const bool ours =
       gguf::has_file(folder, gguf::names::manifest) || gguf::has_file(folder, gguf::names::progress);
@@ -43,7 +44,7 @@ inline void clean_folder(const std::string& folder) {
   for (const fs::path& path : leftovers) fs::remove(path, error);
 }
 
-/// The manifest in a folder, of a finished directory or one that is not; empty when there is none that can be read.
+/// The manifest in a folder, finished or not; empty when none can be read.
 [[nodiscard]] inline std::optional<gguf::Manifest> earlier_manifest(const std::string& folder, LogSink log) {
   for (const std::string_view name : {gguf::names::manifest, gguf::names::progress}) {
     if (!gguf::has_file(folder, name)) continue;
@@ -63,8 +64,8 @@ inline void clean_folder(const std::string& folder) {
          a.source == b.source && a.offset == b.offset && a.parts == b.parts && a.stride == b.stride;
 }
 
-/// Which files of the plan are there and whole; the checksums of their tensors are set. Raises ErrorCode::usage for the packed model of
-/// another source.
+/// Which files of the plan are there and whole; the checksums of their tensors are set. Raises
+/// ErrorCode::usage for the packed model of another source.
 template <mica::Allocator A>
 [[nodiscard]] std::vector<bool> finished_files(Plan& plan, const std::string& folder, A allocator,
                                                LogSink log) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A manifest as its file has it (gguf/manifest.hpp reads it). Its size does not depend on the checksums, so it is known
-// before anything is packed.
+// A manifest as its file has it (gguf/manifest.hpp reads it). Its size does not depend on the checksums, so
+// it is known before anything is packed.
 #pragma once
 
 #include "mica/gguf/append.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a model as a packed directory (docs/pack.md): file by file, each of which appears whole, the manifest last. A run that
-// ends early leaves a directory that is refused when it is opened and finished by the next run; one that is whole stays as it is.
+// Writes a model as a packed directory (docs/pack.md): file by file, each of which appears whole, the
+// manifest last. If a run ends early, the directory is refused when it is opened, and the next run finishes
+// it. A finished directory is not written again.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -52,8 +53,8 @@ class Packer {
     make_memory(allocator);
   }
 
-  /// Writes all files that are not finished, telling after each in progress.json what is, and the manifest last.
-  /// Raises as AtomicFile and DirectReader, and ErrorCode::file when the source changed.
+  /// Writes all files that are not finished, with their checksums to progress.gguf after each, and the
+  /// manifest last. Raises as AtomicFile and DirectReader, and ErrorCode::file when the source changed.
   void write(const std::vector<bool>& finished);
 
  private:
@@ -174,7 +175,8 @@ std::uint64_t Packer<A>::write_part(io::AtomicFile& out, const gguf::TensorInfo&
   return sum.value();
 }
 
-/// Makes a missing folder and its name durable. The destructor removes a folder that it made and that is still empty.
+/// Makes a missing folder and its name durable. The destructor removes a folder that it made and that is
+/// still empty.
 class Folder {
  public:
   explicit Folder(const std::string& folder) : path_(folder) {
@@ -198,7 +200,7 @@ class Folder {
   bool made_ = false;
 };
 
-/// What is still to be written must fit; unfinished files are not there twice.
+/// The files that are not written yet must fit; unfinished files are not there twice.
 inline void require_room(const Plan& plan, const std::vector<bool>& finished, const std::string& folder) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < finished.size(); ++i) bytes += finished[i] ? 0 : plan.manifest.files[i].bytes;
@@ -209,10 +211,11 @@ inline void require_room(const Plan& plan, const std::vector<bool>& finished, co
 
 }  // namespace detail
 
-/// Packs a document as planned. The folder is made where it is missing, in one that is there. on_bytes: called with the bytes of tensors
-/// done since the last call; may throw, and what is finished then stays for the next run.
-/// Raises ErrorCode::usage for a folder that holds other things, failed when the disk is full, file when the source changes meanwhile.
-/// Cost: one pass over source and outcome; 3 MiB, booked by the allocator, and the manifest.
+/// Packs a document as planned. The folder is made where it is missing, in one that is there. on_bytes:
+/// called with the bytes of tensors done since the last call; may throw, and finished files then stay for the
+/// next run. Raises ErrorCode::usage for a folder that holds other things, failed when the disk is full, file
+/// when the source changes meanwhile. Cost: one pass over source and outcome; 3 MiB, booked by the allocator,
+/// and the manifest.
 template <mica::Allocator A>
 Outcome pack(const gguf::Document& document, Plan& plan, const std::string& folder, A allocator,
              OnBytes on_bytes = {}, LogSink log = {}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a packed directory of a model will hold, decided before anything is written. What is used together and what is packed is
-// asked of model::Weights, whose table pagers work from: nothing is decided twice.
+// What a packed directory of a model will hold, decided before anything is written. Groups, and which tensors
+// are packed, come from model::Weights, the table of the pagers: nothing is decided twice.
 //
 //   embedding.bin | layer-000.bin | layer-000-experts.bin | layer-001.bin | ... | head.bin | other.bin
 //   tensors on 64 bytes; experts on 4 KiB, their matrices side by side; files whole blocks of 4 KiB
@@ -161,8 +161,8 @@ inline void Planner::lay_out_others() {
 
 }  // namespace detail
 
-/// Plans the directory of a model. The document outlives the plan. Raises what opening the model raises about its file, and
-/// ErrorCode::unsupported without xxHash.
+/// Plans the directory of a model. The document outlives the plan. Raises what opening the model raises about
+/// its file, and ErrorCode::unsupported without xxHash.
 template <class Families = arch::All>
 [[nodiscard]] Plan make_plan(const gguf::Document& document) {
   const arch::Config config = arch::AnyOf<Families>::config(document);

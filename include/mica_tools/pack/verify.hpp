@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at every byte of a packed directory: tensors against their checksums, and that nothing stands between them.
+// Reads every byte of a packed directory: tensors are compared with their checksums, bytes between them with
+// 0.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -40,7 +41,7 @@ class Verifier {
     memory_ = std::move(*memory);
   }
 
-  /// What is wrong with a file that holds the tensors whose `source` is that number; empty when nothing is. Raises when it cannot be read.
+  /// What is wrong with the file of number `source`; empty when nothing is. Raises when it cannot be read.
   [[nodiscard]] std::optional<std::string> damage(const gguf::Source& file,
                                                   std::span<const gguf::TensorInfo> tensors,
                                                   std::uint32_t source);
@@ -82,25 +83,23 @@ std::optional<std::string> Verifier<A>::damage(const gguf::Source& file,
     done = end;
     return zero;
   };
-  const auto text = [&](const auto&... parts) {
-    return join(file.path(), ": ", parts..., "; pack the model again");
+  const auto not_zero = [&](const std::string& where) {
+    return join(file.path(), ": damaged: bytes ", where, " are not zero; pack the model again");
   };
-  for (const auto& [offset, tensor, part] : gguf::parts_in_order(tensors, source)) {
-    if (!between(offset)) return text("damaged: bytes before tensor '", tensor->name, "' are not zero");
+  for (const gguf::PlacedPart& part : gguf::parts_in_order(tensors, source)) {
+    if (!between(part.offset)) return not_zero(join("before tensor '", escaped(part.tensor->name), "'"));
     io::Checksum sum;
-    done = offset + tensor->part_bytes();
-    for_each_piece(reader, offset, done, [&](std::span<const std::byte> bytes) { sum.add(bytes); });
-    if (sum.value() != tensor->checksums[part])
-      return text("tensor '", tensor->name, "'",
-                  tensor->parts > 1 ? join(", part ", part, " of ", tensor->parts, ",") : "",
-                  " is damaged: its bytes are not those of the checksum in the manifest");
+    done = part.offset + part.tensor->part_bytes();
+    for_each_piece(reader, part.offset, done, [&](std::span<const std::byte> bytes) { sum.add(bytes); });
+    if (sum.value() != part.tensor->checksums[part.part]) return part.damage_text(file.path());
   }
-  if (!between(file.size())) return text("damaged: bytes at its end are not zero");
+  if (!between(file.size())) return not_zero("at its end");
   return std::nullopt;
 }
 
-/// Reads all of a packed directory that was opened, which has compared manifest, metadata and lengths. Raises ErrorCode::file for the
-/// first damage, naming file and tensor; usage for another document. Cost: one pass over the files, 2 MiB.
+/// Reads all files of an open packed directory; opening has compared manifest and sizes. Raises
+/// ErrorCode::file for the first damage, naming file and tensor; usage for another document. Cost: one pass
+/// over the files, 2 MiB.
 template <mica::Allocator A>
 void verify(const gguf::Document& document, A allocator, OnBytes on_bytes = {}, LogSink log = {}) {
   MICA_CHECK(document.packed(), usage, document.path(),

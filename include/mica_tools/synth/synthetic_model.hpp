@@ -13,6 +13,7 @@
 #include "mica/io/free_space.hpp"
 #include "mica_tools/encode/encode.hpp"
 #include "mica_tools/quantize/mix.hpp"
+#include "mica_tools/synth/header_only.hpp"
 #include "mica_tools/synth/shape.hpp"
 
 #include <algorithm>
@@ -20,7 +21,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -277,9 +277,7 @@ inline std::uint64_t SyntheticModel::file_bytes() const {
 inline gguf::Document SyntheticModel::document() const {
   gguf::Writer writer = header();
   add_tensors(writer);
-  std::string name = join(shape_.name, " ", info(recipe_).name);
-  auto bytes = std::make_unique<gguf::HeaderOnly>(writer.header());
-  return gguf::open(gguf::Source(std::move(name), writer.size_bytes(), std::move(bytes)));
+  return gguf::header_only(join(shape_.name, " ", info(recipe_).name), writer);
 }
 
 template <Executor E>

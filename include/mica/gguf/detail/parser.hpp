@@ -10,7 +10,6 @@
 #pragma once
 
 #include "mica/base/bits.hpp"
-#include "mica/gguf/detail/header_buffer.hpp"
 #include "mica/gguf/metadata.hpp"
 #include "mica/gguf/span_reader.hpp"
 #include "mica/gguf/tensor_info.hpp"
@@ -19,6 +18,8 @@
 
 namespace mica::gguf::detail {
 
+/// More than any header that is honest: the largest vocabularies make headers of some 30 MB.
+inline constexpr std::uint64_t max_header_bytes = std::uint64_t{256} << 20;
 inline constexpr std::uint64_t max_pairs = 1 << 18;
 inline constexpr std::uint64_t max_tensors = 1 << 16;
 inline constexpr int max_nesting = 8;  // of arrays in arrays
