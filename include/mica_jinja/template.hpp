@@ -50,7 +50,7 @@ inline Template Template::parse(std::string_view source, const Limits& limits) {
   const std::string text = detail::normalized(source);
   if (const auto bad = detail::find_invalid(text)) {
     const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
-    detail::syntax_error(static_cast<std::size_t>(lines) + 1, join("byte ", *bad, " is not UTF-8"));
+    detail::syntax_error(static_cast<std::size_t>(lines) + 1, detail::join("byte ", *bad, " is not UTF-8"));
   }
   detail::TokenStream tokens(detail::Lexer(text).run(), limits);
   return Template(detail::StatementParser(tokens).whole_template(), limits);

@@ -5,18 +5,19 @@
 // and logs here.
 #pragma once
 
-#include "mica/base/error.hpp"
+#include "mica_jinja/detail/words.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace mica::jinja {
 
 /// Everything that parsing or rendering a template can throw.
-class TemplateError : public Error {
+class TemplateError : public std::runtime_error {
  public:
   static constexpr std::size_t shown_bytes = 512;
 
@@ -28,11 +29,11 @@ class TemplateError : public Error {
     raised,       ///< the template itself called raise_exception(); detail() is its message
   };
 
-  TemplateError(Cause cause, std::string detail, std::size_t line = 0)
-      : Error(code_of(cause), sentence(cause, detail, line)),
+  TemplateError(Cause cause, std::string reason, std::size_t line = 0)
+      : std::runtime_error(sentence(cause, reason, line)),
         cause_(cause),
         line_(line),
-        detail_(std::move(detail)) {}
+        detail_(std::move(reason)) {}
 
   [[nodiscard]] Cause cause() const noexcept { return cause_; }
   /// Line of the template, counted from 1; 0 where no line is to blame.
@@ -42,30 +43,18 @@ class TemplateError : public Error {
   [[nodiscard]] const std::string& detail() const noexcept { return detail_; }
 
  private:
-  static ErrorCode code_of(Cause cause) noexcept {
-    switch (cause) {
-      case Cause::syntax:
-        return ErrorCode::file;
-      case Cause::unsupported:
-        return ErrorCode::unsupported;
-      case Cause::limit:
-        return ErrorCode::limit;
-      default:
-        return ErrorCode::failed;
-    }
-  }
-
-  static std::string sentence(Cause cause, const std::string& detail, std::size_t line) {
-    const std::string safe = shown(detail);
-    if (cause == Cause::raised) return join("the chat template refuses: ", safe);
-    return line == 0 ? join("chat template: ", safe) : join("chat template, line ", line, ": ", safe);
+  static std::string sentence(Cause cause, const std::string& reason, std::size_t line) {
+    const std::string safe = shown(reason);
+    if (cause == Cause::raised) return detail::join("the chat template refuses: ", safe);
+    return line == 0 ? detail::join("chat template: ", safe)
+                     : detail::join("chat template, line ", line, ": ", safe);
   }
 
   /// Text that is safe already stays as it is: parts of it may have been escaped before.
-  static std::string shown(const std::string& detail) {
+  static std::string shown(const std::string& reason) {
     const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
-    const bool safe = detail.size() <= shown_bytes && std::all_of(detail.begin(), detail.end(), plain);
-    return safe ? detail : escaped(detail, shown_bytes);
+    const bool safe = reason.size() <= shown_bytes && std::all_of(reason.begin(), reason.end(), plain);
+    return safe ? reason : detail::escaped(reason, shown_bytes);
   }
 
   Cause cause_;

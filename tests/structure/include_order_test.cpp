@@ -13,7 +13,7 @@
 namespace {
 
 const std::vector<std::vector<std::string>> floors = {
-    {"base", "mica_jinja"},
+    {"mica_jinja", "base"},
     {"io", "budget", "alloc", "exec"},
     {"format", "tensor", "gguf"},
     {"kernel"},
@@ -69,6 +69,20 @@ TEST_CASE("no header includes a room above it or to its right") {
   }
 }
 
+TEST_CASE("chat templates need nothing of mica, and two of its headers alone include them") {
+  for (const auto& file : mica::test::library_files()) {
+    const bool inside = mica::test::room_of(file.name) == "mica_jinja";
+    const bool door = file.name == "mica/text/chat.hpp" || file.name == "mica/text/json_value.hpp";
+    for (const auto& included : file.includes()) {
+      CAPTURE(file.name);
+      CAPTURE(included);
+      if (inside)
+        CHECK((included.starts_with("mica_jinja/") || included.find_first_of("./") == included.npos));
+      if (included.starts_with("mica_jinja/")) CHECK((inside || door));
+    }
+  }
+}
+
 TEST_CASE("no header of a room includes the umbrella") {
   for (const auto& file : mica::test::library_files()) {
     if (mica::test::room_of(file.name).empty()) continue;
@@ -76,6 +90,7 @@ TEST_CASE("no header of a room includes the umbrella") {
       CAPTURE(file.name);
       CHECK(included != "mica/mica.hpp");
       CHECK(included != "mica_tools/tools.hpp");
+      CHECK(included != "mica_jinja/jinja.hpp");
     }
   }
 }

@@ -20,10 +20,10 @@
 namespace {
 
 using mica::jinja::CivilTime;
-using mica::jinja::TemplateError;
 using mica::jinja::Value;
 using mica::text::ChatFormat;
 using mica::text::ChatHints;
+using mica::text::ChatTemplateError;
 using mica::text::ChatVariables;
 using mica::text::Message;
 using mica::text::value_of_json;
@@ -39,9 +39,9 @@ std::string outcome(const ChatFormat& format, const Json& file, const Json& test
   try {
     return format.render(value_of_json(test["messages"]), test["add_generation_prompt"].get<bool>(),
                          variables);
-  } catch (const TemplateError& error) {
-    if (error.cause() != TemplateError::Cause::raised) throw;
-    return "TemplateError: " + error.detail();
+  } catch (const ChatTemplateError& error) {
+    if (error.error().cause() != mica::jinja::TemplateError::Cause::raised) throw;
+    return "TemplateError: " + error.error().detail();
   }
 }
 
@@ -108,7 +108,29 @@ TEST_CASE("JSON keeps the order of its keys and its kinds of numbers") {
         R"({"b": 1, "a": [1.0, -2, true, null, "x"], "c": {"z": 1.8446744073709552e+19}})");
   Json deep = Json::array();
   for (int i = 0; i < 100; ++i) deep = Json::array({deep});
-  CHECK_THROWS_AS((void)value_of_json(deep), TemplateError);
+  CHECK_THROWS_WITH_AS((void)value_of_json(deep), "chat template: JSON nests deeper than 64", mica::Error);
+  Json deepest = 1;
+  for (std::uint32_t i = 0; i < mica::jinja::max_container_depth; ++i) deepest = Json::array({deepest});
+  CHECK(value_of_json(deepest).is(mica::jinja::Kind::sequence));
+  CHECK_THROWS_AS((void)value_of_json(Json::array({deepest})), mica::Error);
+}
+
+TEST_CASE("an error of the template engine is one of mica, with its text and its own code") {
+  const auto error_of = [](std::string_view source) {
+    try {
+      (void)ChatFormat::from_template(source, "", "").render(talk);
+    } catch (const mica::Error& error) {
+      return error;
+    }
+    return mica::Error(mica::ErrorCode::usage, "no error");
+  };
+  CHECK(error_of("{{ 1").code() == mica::ErrorCode::file);
+  CHECK(error_of("{% include 'x' %}").code() == mica::ErrorCode::unsupported);
+  CHECK(error_of("{{ 'a' * 10000000000 }}").code() == mica::ErrorCode::limit);
+  CHECK(error_of("\n{{ x.y }}").code() == mica::ErrorCode::failed);
+  CHECK(error_of("\n{{ x.y }}").message() == "chat template, line 2: 'x' is undefined");
+  CHECK(error_of("{{ raise_exception('No.') }}").code() == mica::ErrorCode::failed);
+  CHECK(error_of("{{ raise_exception('No.') }}").message() == "the chat template refuses: No.");
 }
 
 TEST_CASE("the built-in formats write what their models were trained on") {

@@ -217,7 +217,6 @@ TEST_CASE("text that is no template is refused when it is parsed") {
     const auto error = error_of(source);
     REQUIRE(error);
     CHECK(error->cause() == Cause::syntax);
-    CHECK(error->code() == mica::ErrorCode::file);
   }
 }
 
@@ -227,7 +226,7 @@ TEST_CASE("what is not supported is named") {
     CAPTURE(source);
     const auto error = error_of(source);
     REQUIRE(error);
-    CHECK(error->code() == mica::ErrorCode::unsupported);
+    CHECK(error->cause() == Cause::unsupported);
   }
 }
 
@@ -253,7 +252,7 @@ TEST_CASE("no template writes to a terminal by way of its errors") {
   const auto says = [](const std::string& source) {
     const auto error = error_of(source);
     REQUIRE(error);
-    return error->message();
+    return std::string(error->what());
   };
   CHECK(says("{{ raise_exception('\\x1b]0;owned\\x07 \\\\ end') }}") ==
         "the chat template refuses: \\x1b]0;owned\\x07 \\x5c end");

@@ -40,10 +40,36 @@ struct ChatVariables {
   std::optional<jinja::CivilTime> now = {};  ///< for strftime_now; without it, the local time
 };
 
+/// What a template could not do, as an error of mica with the same text; error() has cause, line and detail.
+class ChatTemplateError : public Error {
+ public:
+  explicit ChatTemplateError(jinja::TemplateError error)
+      : Error(code_of(error.cause()), error.what()), error_(std::move(error)) {}
+
+  [[nodiscard]] const jinja::TemplateError& error() const noexcept { return error_; }
+
+ private:
+  static ErrorCode code_of(jinja::TemplateError::Cause cause) noexcept {
+    using Cause = jinja::TemplateError::Cause;
+    switch (cause) {
+      case Cause::syntax:
+        return ErrorCode::file;
+      case Cause::unsupported:
+        return ErrorCode::unsupported;
+      case Cause::limit:
+        return ErrorCode::limit;
+      default:
+        return ErrorCode::failed;
+    }
+  }
+
+  jinja::TemplateError error_;
+};
+
 /// A way to write conversations. Immutable: any number of threads may render with one object.
 class ChatFormat {
  public:
-  /// The model's own template. Throws TemplateError when it cannot be parsed.
+  /// The model's own template. Throws ChatTemplateError when it cannot be parsed.
   static ChatFormat from_template(std::string_view source, std::string bos, std::string eos,
                                   const jinja::Limits& limits = {});
 
@@ -55,7 +81,7 @@ class ChatFormat {
   /// Never throws because of the file; note() describes the choice and its reason.
   static ChatFormat detect(const ChatHints& hints);
 
-  /// The conversation as text. Throws TemplateError when the template refuses it or reaches a limit.
+  /// The conversation as text. Throws ChatTemplateError when the template refuses it or reaches a limit.
   [[nodiscard]] std::string render(std::span<const Message> messages, bool add_generation_prompt = true,
                                    const ChatVariables& variables = {}) const;
 
@@ -124,7 +150,11 @@ inline std::vector<Message> plain_messages(const jinja::Value& messages) {
 inline ChatFormat ChatFormat::from_template(std::string_view source, std::string bos, std::string eos,
                                             const jinja::Limits& limits) {
   ChatFormat format(std::move(bos), std::move(eos));
-  format.template_ = jinja::Template::parse(source, limits);
+  try {
+    format.template_ = jinja::Template::parse(source, limits);
+  } catch (const jinja::TemplateError& error) {
+    throw ChatTemplateError(error);
+  }
   return format;
 }
 
@@ -146,7 +176,7 @@ inline ChatFormat ChatFormat::detect(const ChatHints& hints) {
   if (hints.chat_template && !hints.chat_template->empty()) {
     try {
       return from_template(*hints.chat_template, hints.bos, hints.eos);
-    } catch (const jinja::TemplateError& error) {
+    } catch (const ChatTemplateError& error) {
       why = join("the file's chat template cannot be used (", error.what(), ")");
     }
   }
@@ -178,7 +208,11 @@ inline std::string ChatFormat::render_template(const jinja::Value& messages, boo
                                    {"documents", nullptr}, {"add_generation_prompt", add_generation_prompt},
                                    {"bos_token", bos_},    {"eos_token", eos_}};
   globals.insert(globals.end(), variables.others.begin(), variables.others.end());
-  return template_->render(jinja::Value::mapping(std::move(globals)), variables.now);
+  try {
+    return template_->render(jinja::Value::mapping(std::move(globals)), variables.now);
+  } catch (const jinja::TemplateError& error) {
+    throw ChatTemplateError(error);
+  }
 }
 
 inline std::string ChatFormat::stop() const {

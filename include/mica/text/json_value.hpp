@@ -4,6 +4,7 @@
 // it in one .cpp of a program. Take nlohmann::ordered_json: templates show the order of keys.
 #pragma once
 
+#include "mica/base/error.hpp"
 #include "mica_jinja/value.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,8 +22,8 @@ namespace detail {
 template <class Json>
 jinja::Value value_of_json(const Json& json, std::size_t depth) {
   using Type = nlohmann::json::value_t;
-  if (depth > jinja::max_container_depth) {
-    jinja::detail::exceed("JSON nests deeper than ", jinja::max_container_depth);
+  if (json.is_structured() && depth == jinja::max_container_depth) {  // one more could not become a value
+    raise(ErrorCode::limit, "chat template: JSON nests deeper than ", jinja::max_container_depth);
   }
   switch (json.type()) {
     case Type::boolean:
@@ -58,7 +59,7 @@ jinja::Value value_of_json(const Json& json, std::size_t depth) {
 
 }  // namespace detail
 
-/// The document as a value for a template. Throws TemplateError when it nests deeper than values may.
+/// The document as a value for a template. Throws Error when it nests deeper than values may.
 /// Limit: integers above the 63rd bit become floats.
 template <class Json>
 [[nodiscard]] jinja::Value value_of_json(const Json& json) {

@@ -3,8 +3,8 @@
 // The tokens of one template, read one after the other, and the sentences for those that do not fit.
 #pragma once
 
-#include "mica/base/error.hpp"
 #include "mica_jinja/detail/lexer.hpp"
+#include "mica_jinja/detail/words.hpp"
 #include "mica_jinja/limits.hpp"
 
 #include <cstddef>
