@@ -27,14 +27,11 @@ struct CivilTime {
   /// Reads "2025-01-15", "2025-01-15T12:34" or "2025-01-15T12:34:56"; empty when it is none of these.
   static std::optional<CivilTime> parse(std::string_view text);
 
-  /// Days since the first of January, from 0.
-  [[nodiscard]] int day_of_year() const;
   /// 0 is Sunday.
   [[nodiscard]] int weekday() const;
 
-  /// Follows strftime in the C locale for %a %A %b %B %c %d %D %e %F %H %I %j %m %M %p %S %T %u %w %x %X %y
-  /// %Y %n %t %%,
-  /// with "-" after the percent sign for no padding; anything else stays as it is written.
+  /// Follows strftime in the C locale for %A %a %B %b %d %H %I %M %m %p %S %Y %y %%, with "-" after the
+  /// percent sign for no padding; anything else stays as it is written.
   [[nodiscard]] std::string format(std::string_view pattern) const;
 };
 
@@ -53,62 +50,32 @@ inline constexpr std::array<std::string_view, 7> day_names = {"Sunday",   "Monda
   return days[static_cast<std::size_t>(month - 1)] + (month == 2 && is_leap(year) ? 1 : 0);
 }
 
-[[nodiscard]] inline std::string padded(int value, std::size_t width, char pad) {
-  std::string digits = std::to_string(value);
-  if (pad != '\0' && digits.size() < width) digits.insert(0, width - digits.size(), pad);
-  return digits;
+[[nodiscard]] inline std::string two_digits(int value, bool bare) {
+  return (bare || value > 9 ? "" : "0") + std::to_string(value);
 }
 
-/// A conversion that stands for several others.
-[[nodiscard]] inline std::string_view compound(char letter) {
-  switch (letter) {
-    case 'c':
-      return "%a %b %e %H:%M:%S %Y";
-    case 'D':
-    case 'x':
-      return "%m/%d/%y";
-    case 'F':
-      return "%Y-%m-%d";
-    case 'T':
-    case 'X':
-      return "%H:%M:%S";
-    case 'R':
-      return "%H:%M";
-    default:
-      return "";
-  }
-}
-
-[[nodiscard]] inline std::optional<std::string> convert(const CivilTime& time, char letter, char pad) {
+[[nodiscard]] inline std::optional<std::string> convert(const CivilTime& time, char letter, bool bare) {
   const auto day_name = day_names[static_cast<std::size_t>(time.weekday())];
   const auto month_name = month_names[static_cast<std::size_t>(time.month - 1)];
   switch (letter) {
     case 'Y':
       return std::to_string(time.year);
     case 'y':
-      return padded(time.year % 100, 2, pad);
+      return two_digits(time.year % 100, bare);
     case 'm':
-      return padded(time.month, 2, pad);
+      return two_digits(time.month, bare);
     case 'd':
-      return padded(time.day, 2, pad);
-    case 'e':
-      return padded(time.day, 2, pad == '\0' ? '\0' : ' ');
+      return two_digits(time.day, bare);
     case 'H':
-      return padded(time.hour, 2, pad);
+      return two_digits(time.hour, bare);
     case 'I':
-      return padded((time.hour + 11) % 12 + 1, 2, pad);
+      return two_digits((time.hour + 11) % 12 + 1, bare);
     case 'M':
-      return padded(time.minute, 2, pad);
+      return two_digits(time.minute, bare);
     case 'S':
-      return padded(time.second, 2, pad);
-    case 'j':
-      return padded(time.day_of_year() + 1, 3, pad);
+      return two_digits(time.second, bare);
     case 'p':
       return std::string(time.hour < 12 ? "AM" : "PM");
-    case 'u':
-      return std::to_string((time.weekday() + 6) % 7 + 1);
-    case 'w':
-      return std::to_string(time.weekday());
     case 'A':
       return std::string(day_name);
     case 'a':
@@ -116,12 +83,7 @@ inline constexpr std::array<std::string_view, 7> day_names = {"Sunday",   "Monda
     case 'B':
       return std::string(month_name);
     case 'b':
-    case 'h':
       return std::string(month_name.substr(0, 3));
-    case 'n':
-      return std::string("\n");
-    case 't':
-      return std::string("\t");
     case '%':
       return std::string("%");
     default:
@@ -161,15 +123,11 @@ inline std::optional<CivilTime> CivilTime::parse(std::string_view text) {
   return time;
 }
 
-inline int CivilTime::day_of_year() const {
-  int days = day - 1;
-  for (int m = 1; m < month; ++m) days += detail::days_in(year, m);
-  return days;
-}
-
 inline int CivilTime::weekday() const {
   const int before = year - 1;  // the first of January of the year 1 was a Monday
-  return (1 + before * 365 + before / 4 - before / 100 + before / 400 + day_of_year()) % 7;
+  int days = before * 365 + before / 4 - before / 100 + before / 400 + day;
+  for (int m = 1; m < month; ++m) days += detail::days_in(year, m);
+  return days % 7;
 }
 
 inline std::string CivilTime::format(std::string_view pattern) const {
@@ -180,10 +138,7 @@ inline std::string CivilTime::format(std::string_view pattern) const {
     if (bare) ++letter;
     if (pattern[i] != '%' || letter >= pattern.size()) {
       out.push_back(pattern[i]);
-    } else if (const auto parts = detail::compound(pattern[letter]); !parts.empty()) {
-      out += format(parts);
-      i = letter;
-    } else if (const auto text = detail::convert(*this, pattern[letter], bare ? '\0' : '0')) {
+    } else if (const auto text = detail::convert(*this, pattern[letter], bare)) {
       out += *text;
       i = letter;
     } else {

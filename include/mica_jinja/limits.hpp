@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one template may cost. A template comes out of a file that anybody can write, so parsing and rendering
-// are bounded by these numbers and by nothing else; every default is far above what the templates of real
-// models need.
+// What one template may cost. A template comes out of a file of unknown origin, so parsing and rendering are
+// bounded by these numbers alone; every default is far above what the templates of real models need.
 #pragma once
 
 #include <cstddef>

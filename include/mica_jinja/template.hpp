@@ -15,6 +15,8 @@
 #include "mica_jinja/template_error.hpp"
 #include "mica_jinja/value.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>

@@ -27,11 +27,9 @@ enum class Kind : std::uint8_t {
   real,
   string,
   sequence,  ///< list, tuple, and what Python makes generators and views of
-  range,
   mapping,
   name_space,  ///< namespace(...), the one thing that can be changed
   loop,        ///< the variable `loop`
-  cycler,      ///< cycler(...)
   callable,
 };
 

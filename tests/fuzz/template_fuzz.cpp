@@ -10,7 +10,6 @@
 //   sN, N bytes      a string        lN, N values     a list       pN, N values   a tuple
 //   kN, 2N values    a mapping       any other byte   none         (N: a byte, its low four bits count)
 
-#include "mica/base/error.hpp"
 #include "mica_jinja/template.hpp"
 
 #include <algorithm>

@@ -94,17 +94,19 @@ TEST_CASE("long chains are no nesting") {
 TEST_CASE("no string or list grows beyond its limit") {
   check_cause(
       Cause::limit,
-      {"{{ 'a' * 10**9 }}", "{{ 'a' * 10**18 }}", "{{ [0] * 10**9 }}", "{{ big * 4000000 }}",
-       "{{ 'a'.center(10**12) }}", "{{ 'a'.zfill(10**12) }}", "{{ 'a\nb'|indent(10**10) }}",
-       "{{ '%99999999999d' % 1 }}", "{{ '{:99999999999}'.format(1) }}", "{{ '%.999999999f' % 1.0 }}",
-       "{{ [1]|tojson(indent=10**10) }}", "{{ [1]|batch(10**12, 0)|list }}", "{{ [1]|slice(10**12)|list }}",
-       "{{ big.replace('a', 'b' * 1000) }}", "{{ big.join(range(100000)|map('string')) }}",
-       grow + "{% set ns.s = ns.s ~ ns.s %}{% endfor %}", grow + "{% set ns.x = ns.x + ns.x %}{% endfor %}",
+      {"{{ 'a' * 1000000000 }}", "{{ 'a' * 1000000000000000000 }}", "{{ big * 4000000 }}",
+       "{{ 'a\nb'|indent(10000000000) }}", "{{ [1]|tojson(indent=10000000000) }}",
+       "{{ '%s%s%s%s%s%s%s%s%s'|format(big, big, big, big, big, "
+       "big, "
+       "big, big, big) }}",
+       "{{ '{0}{0}{0}{0}{0}{0}{0}{0}{0}'.format(big) }}", "{{ big.replace('a', 'b' * 1000) }}",
+       "{{ big.join(range(100000)|map('string')) }}", grow + "{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+       grow + "{% set ns.x = ns.x + ns.x %}{% endfor %}",
        "{% for i in range(100000) %}{{ 'a' * 1000 }}{% endfor %}"});
 }
 
 TEST_CASE("work on long strings is counted by their length") {
-  check_cause(Cause::limit, {"{{ big.find('a' * 500000 ~ 'b') }}", "{{ ('a' * 500000 ~ 'b') in big }}",
+  check_cause(Cause::limit, {"{{ big.split('a' * 500000 ~ 'b') }}", "{{ ('a' * 500000 ~ 'b') in big }}",
                              "{% for i in range(100000) %}{{ big|length }}{% endfor %}",
                              "{% for i in range(100000) %}{{ big|int }}{% endfor %}",
                              "{% for i in range(100000) %}{{ {'a': 1}[big] }}{% endfor %}"});
@@ -121,20 +123,18 @@ TEST_CASE("nothing can be put into itself") {
   check_cause(Cause::evaluation,
               {"{% set ns = namespace() %}{% set ns.x = ns %}",
                "{% set ns = namespace() %}{% set ns.x = [{'a': (ns,)}] %}",
-               "{% set ns = namespace() %}{% set ns.x = [ns].index %}",
+               "{% set ns = namespace() %}{% set ns.x = {'a': ns}.get %}",
                "{% set ns = namespace() %}{% for i in [ns] %}{% set ns.x = loop %}{% endfor %}",
-               "{% set ns = namespace() %}{% set ns.x = cycler(ns) %}", "{% set l = [] %}{{ l.append(l) }}",
-               "{% set m = {} %}{{ m.update({'a': m}) }}"});
+               "{% set l = [] %}{{ l.append(l) }}", "{% set m = {} %}{{ m.update({'a': m}) }}"});
 }
 
 TEST_CASE("integers that do not fit are refused, never wrapped") {
-  check_cause(Cause::evaluation, {"{{ 9223372036854775807 + 1 }}", "{{ -9223372036854775807 - 2 }}",
-                                  "{{ 3037000500 * 3037000500 }}", "{{ 10 ** 10 ** 10 }}",
-                                  "{{ (-9223372036854775807 - 1) // -1 }}",
-                                  "{{ (-9223372036854775807 - 1)|abs }}", "{{ -(-9223372036854775807 - 1) }}",
-                                  "{{ 1 // 0 }}", "{{ 1 % 0 }}", "{{ 1 / 0 }}", "{{ 0 ** -1 }}"});
+  check_cause(Cause::evaluation,
+              {"{{ 9223372036854775807 + 1 }}", "{{ -9223372036854775807 - 2 }}",
+               "{{ 3037000500 * 3037000500 }}", "{{ (-9223372036854775807 - 1) // -1 }}",
+               "{{ -(-9223372036854775807 - 1) }}", "{{ 1 // 0 }}", "{{ 1 % 0 }}", "{{ 1 / 0 }}"});
   CHECK(Template::parse("{{ (-9223372036854775807 - 1) % -1 }}").render({}) == "0");
-  CHECK(Template::parse("{{ 'abc'[-9223372036854775807 - 1::9223372036854775807] }}").render({}) == "a");
+  CHECK(Template::parse("{{ [1, 2][-9223372036854775807 - 1::9223372036854775807] }}").render({}) == "[1]");
 }
 
 TEST_CASE("operations that make no sense are refused") {
@@ -166,7 +166,11 @@ TEST_CASE("operations that make no sense are refused") {
                                   "{% set nope.x = 1 %}",
                                   "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}",
                                   "{% macro m(a) %}{% endmacro %}{{ m(z=2) }}",
-                                  "{{ '%s %s' % 'x' }}",
+                                  "{{ '%s %s'|format('x') }}",
+                                  "{{ '%5d'|format(1) }}",
+                                  "{{ '{:5}'.format(1) }}",
+                                  "{{ 'abc'[::-1] }}",
+                                  "{{ [1, 2] < [1, 3] }}",
                                   "{{ '{}'.format() }}",
                                   "{{ 'a'|indent(first=1, nope=2) }}",
                                   "{{ range(1, 2, 0) }}",
@@ -203,12 +207,16 @@ TEST_CASE("text that is no template is refused when it is parsed") {
                              "{{ a is }}",
                              "{{ 1 ? 2 }}",
                              "{{ $ }}",
-                             "{{ 007 }}",
                              "{{ {1} }}",
                              "{{ [1 2] }}",
                              "{% call x %}{% endcall %}",
                              "{{ x = 1 }}",
                              "{{ '\\x4' }}",
+                             "{{ '\\101' }}",
+                             "{{ 1e5 }}",
+                             "{{ 0x1f }}",
+                             "{{ m(**{'a': 1}) }}",
+                             "{{ 2 ** 3 }}",
                              "{{ f(a=1, 2) }}",
                              "\xFF",
                              "{{ '\xC3' }}",
@@ -221,8 +229,9 @@ TEST_CASE("text that is no template is refused when it is parsed") {
 }
 
 TEST_CASE("what is not supported is named") {
-  for (const char* source : {"{% include 'x' %}", "{% import 'x' as y %}", "{% extends 'x' %}",
-                             "{% do f() %}", "{% for i in x recursive %}{% endfor %}"}) {
+  for (const char* source :
+       {"{% include 'x' %}", "{% import 'x' as y %}", "{% extends 'x' %}", "{% do f() %}",
+        "{% with a = 1 %}{% endwith %}", "{% for i in x recursive %}{% endfor %}"}) {
     CAPTURE(source);
     const auto error = error_of(source);
     REQUIRE(error);
@@ -258,17 +267,21 @@ TEST_CASE("no template writes to a terminal by way of its errors") {
         "the chat template refuses: \\x1b]0;owned\\x07 \\x5c end");
   CHECK(says("{{ raise_exception('roles must alternate (\\\\user)') }}") ==
         "the chat template refuses: roles must alternate (\\user)");
-  CHECK(says("{{ range(**{'\\x1b[2J': 1}) }}").find('\x1b') == std::string::npos);
-  CHECK(says("{{ dict(1, 2, **{'\\x9b': 1}) }}").find('\xc2') == std::string::npos);
-  CHECK(says("{{ 'a'.upper(**{'\\x1b[2J\\n': 1}) }}").find_first_of("\x1b\n") == std::string::npos);
-  CHECK(says("{% macro m() %}{% endmacro %}{{ m(**{'\\x1b[2J': 1}) }}") ==
-        "chat template, line 1: 'm' knows no argument '\\x1b[2J'");
-  CHECK(says("{{ '%\\x1b' % 1 }}") == "chat template, line 1: format '\\x1b' is not known for numbers");
+  CHECK(says("{{ ['a']|map('\\x1b[2J\\n')|list }}").find_first_of("\x1b\n") == std::string::npos);
+  CHECK(says("{{ ['a']|select('\\x1b[2J')|list }}") == "chat template, line 1: there is no test '\\x1b[2J'");
+  CHECK(says("{{ range(\xc2\x9b=1) }}").find('\xc2') == std::string::npos);
+  CHECK(says("{{ 1|tojson(\xc2\x9b=1) }}").find('\xc2') == std::string::npos);
+  CHECK(says("{{ 'a'|trim(\xc2\x9b=1) }}") ==
+        "chat template, line 1: 'strip' knows no argument '\\xc2\\x9b'");
+  CHECK(says("{% macro m() %}{% endmacro %}{{ m(\xc2\x9b=1) }}") ==
+        "chat template, line 1: 'm' knows no argument '\\xc2\\x9b'");
+  CHECK(says("{{ '%\\x1b'|format(1) }}") ==
+        "chat template, line 1: '%\\x1b' is not supported; formats are %s, %d and %%");
+  CHECK(says("{{ '{\\x1b}'.format(1) }}") == "chat template, line 1: format() was not given '\\x1b'");
   CHECK(says("\n{{ 1 \x1b }}").find('\x1b') == std::string::npos);
   CHECK(says("{{ {}['\\x1b'].x }}").find('\x1b') == std::string::npos);
-  for (const char* longest :
-       {"{{ raise_exception(big) }}", "{{ x[big].y }}", "{{ dict(**{big: 1}).upper(**{big: 2}) }}",
-        "{% macro m() %}{% endmacro %}{{ m(**{big: 1}) }}"}) {
+  for (const char* longest : {"{{ raise_exception(big) }}", "{{ x[big].y }}", "{{ {}[big].y }}",
+                              "{{ ['a']|map(big)|list }}", "{{ ('%' ~ big)|format(1) }}"}) {
     CAPTURE(longest);
     CHECK(says(longest).size() < TemplateError::shown_bytes + 100);
   }

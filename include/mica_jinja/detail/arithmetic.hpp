@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators + - * / // % ** and unary minus. Integers have 64 bits and never wrap: a result that does not
+// The operators + - * / // % and unary minus. Integers have 64 bits and never wrap: a result that does not
 // fit is an error that says so, here and in filters. Limits and widths are no results: they reach as far as
 // their text does.
 #pragma once
 
 #include "mica_jinja/detail/comparison.hpp"
-#include "mica_jinja/detail/format.hpp"
 #include "mica_jinja/detail/meter.hpp"
 #include "mica_jinja/detail/object.hpp"
 #include "mica_jinja/template_error.hpp"
@@ -22,19 +21,10 @@
 
 namespace mica::jinja::detail {
 
-enum class Operator : std::uint8_t {
-  add,
-  subtract,
-  multiply,
-  divide,
-  floor_divide,
-  modulo,
-  power,
-  concatenate
-};
+enum class Operator : std::uint8_t { add, subtract, multiply, divide, floor_divide, modulo, concatenate };
 
 [[nodiscard]] inline std::string_view spelling(Operator op) {
-  static constexpr std::string_view signs[] = {"+", "-", "*", "/", "//", "%", "**", "~"};
+  static constexpr std::string_view signs[] = {"+", "-", "*", "/", "//", "%", "~"};
   return signs[static_cast<std::size_t>(op)];
 }
 
@@ -52,33 +42,12 @@ enum class Operator : std::uint8_t {
   return checked(Operator::subtract, 0, value);
 }
 
-/// -size or size, the inverse of magnitude().
-[[nodiscard]] inline std::int64_t with_magnitude(std::uint64_t size, bool negative) {
-  constexpr std::uint64_t highest = ~std::uint64_t{0} >> 1;
-  if (size > highest + (negative ? 1 : 0)) fail("an integer does not fit into 64 bits");
-  return static_cast<std::int64_t>(negative ? std::uint64_t{0} - size : size);
-}
-
-[[nodiscard]] inline Value power(std::int64_t base, std::int64_t exponent) {
-  if (exponent < 0) {
-    if (base == 0) fail("zero to a negative power");
-    return std::pow(static_cast<double>(base), static_cast<double>(exponent));
-  }
-  if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
-  if (base == -1) return exponent % 2 == 0 ? 1 : -1;
-  std::int64_t result = 1;
-  for (; exponent > 0; --exponent) result = checked(Operator::multiply, result, base);
-  return result;
-}
-
 [[nodiscard]] inline Value whole_arithmetic(Operator op, std::int64_t a, std::int64_t b) {
   switch (op) {
     case Operator::add:
     case Operator::subtract:
     case Operator::multiply:
       return checked(op, a, b);
-    case Operator::power:
-      return power(a, b);
     default:
       break;
   }
@@ -99,9 +68,6 @@ enum class Operator : std::uint8_t {
       return a - b;
     case Operator::multiply:
       return a * b;
-    case Operator::power:
-      if (a == 0 && b < 0) fail("zero to a negative power");
-      return std::pow(a, b);
     default:
       break;
   }
@@ -119,25 +85,13 @@ enum class Operator : std::uint8_t {
   return make_sequence(a.as<Sequence>().form, std::move(items));
 }
 
-[[nodiscard]] inline Value repeated(const Value& value, std::int64_t times, Meter& meter) {
-  const auto count = static_cast<std::uint64_t>(times < 0 ? 0 : times);
-  if (value.is(Kind::string)) {
-    meter.repeated_bytes(value.text().size(), count);
-    std::string out;
-    if (value.text().empty()) return out;
-    out.reserve(value.text().size() * count);
-    for (std::uint64_t i = 0; i < count; ++i) out.append(value.text());
-    return out;
-  }
-  meter.repeated_items(value.items().size(), count);
-  std::vector<Value> out;
-  if (value.items().empty()) return make_sequence(value.as<Sequence>().form, std::move(out));
-  for (std::uint64_t i = 0; i < count; ++i) out.insert(out.end(), value.items().begin(), value.items().end());
-  return make_sequence(value.as<Sequence>().form, std::move(out));
-}
-
-[[nodiscard]] inline bool is_row(const Value& value) {
-  return value.is(Kind::sequence) && value.as<Sequence>().form <= Form::tuple;
+[[nodiscard]] inline std::string repeated(std::string_view text, std::int64_t times, Meter& meter) {
+  const auto count = text.empty() || times < 0 ? 0 : static_cast<std::uint64_t>(times);
+  meter.repeated_bytes(text.size(), count);
+  std::string out;
+  out.reserve(text.size() * count);
+  for (std::uint64_t i = 0; i < count; ++i) out.append(text);
+  return out;
 }
 
 [[nodiscard]] inline Value calculate(Operator op, const Value& a, const Value& b, Meter& meter) {
@@ -151,11 +105,10 @@ enum class Operator : std::uint8_t {
   }
   if (op == Operator::add && is_row(a) && is_row(b) && type_name(a) == type_name(b))
     return joined_rows(a, b, meter);
-  if (op == Operator::multiply && (a.is(Kind::string) || is_row(a)) && is_whole(b))
-    return repeated(a, whole(b), meter);
-  if (op == Operator::multiply && (b.is(Kind::string) || is_row(b)) && is_whole(a))
-    return repeated(b, whole(a), meter);
-  if (op == Operator::modulo && a.is(Kind::string)) return percent_format(a.text(), b, meter);
+  if (op == Operator::multiply && a.is(Kind::string) && is_whole(b))
+    return repeated(a.text(), whole(b), meter);
+  if (op == Operator::multiply && b.is(Kind::string) && is_whole(a))
+    return repeated(b.text(), whole(a), meter);
   if (a.is(Kind::undefined)) refuse_undefined(a);
   if (b.is(Kind::undefined)) refuse_undefined(b);
   fail("'", spelling(op), "' does not take '", type_name(a), "' and '", type_name(b), "'");

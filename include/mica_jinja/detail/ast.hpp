@@ -7,7 +7,6 @@
 #include "mica_jinja/detail/arithmetic.hpp"
 #include "mica_jinja/value.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -60,8 +59,7 @@ struct CallArguments {
   };
   std::vector<ExpressionPtr> positional;
   std::vector<Keyword> keyword;
-  ExpressionPtr more_positional;  ///< *row
-  ExpressionPtr more_keyword;     ///< **mapping
+  ExpressionPtr more;  ///< *row
 };
 
 /// One step of a path.
@@ -223,8 +221,8 @@ struct Assignment final : Statement {
 /// {% set x %}...{% endset %} and {% filter f %}...{% endfilter %}
 struct Capture final : Statement {
   using Statement::Statement;
-  Target target;  ///< of a block assignment
-  std::vector<Link> filters;
+  Target target;              ///< of a block assignment
+  std::vector<Link> filters;  ///< of a filter block
   Block body;
 };
 
@@ -237,9 +235,6 @@ struct Procedure {
   Value name;
   std::vector<Parameter> parameters;
   Block body;
-  bool takes_rest = false;      ///< the body mentions varargs
-  bool takes_keywords = false;  ///< kwargs
-  bool takes_caller = false;    ///< caller
 };
 
 struct MacroStatement final : Statement {
@@ -253,10 +248,9 @@ struct CallBlock final : Statement {
   ExpressionPtr call;  ///< a path that ends in a call
 };
 
-/// {% with a = 1 %} and {% generation %}: a block with names of its own.
+/// {% generation %}: a block with names of its own.
 struct ScopeBlock final : Statement {
   explicit ScopeBlock(std::uint32_t at) : Statement(Kind::scope, at) {}
-  std::vector<std::pair<Target, ExpressionPtr>> bindings;
   Block body;
 };
 

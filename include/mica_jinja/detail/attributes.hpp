@@ -4,7 +4,6 @@
 // a list or mapping in Python (append, pop, update ...) are undefined, as in Jinja's immutable sandbox.
 #pragma once
 
-#include "mica_jinja/detail/arguments.hpp"
 #include "mica_jinja/detail/callable.hpp"
 #include "mica_jinja/detail/lookup.hpp"
 #include "mica_jinja/detail/state.hpp"
@@ -12,12 +11,9 @@
 #include "mica_jinja/value.hpp"
 
 #include <algorithm>
-#include <cstddef>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -33,23 +29,13 @@ namespace mica::jinja::detail {
   return out;
 }
 
-inline Value items_method(Engine& engine, const Value& self, const Arguments& arguments) {
-  arguments.expect_none("items");
-  return make_sequence(Form::items_view, pairs(self, engine.meter()));
-}
-
-inline Value keys_method(Engine& engine, const Value& self, const Arguments& arguments) {
-  arguments.expect_none("keys");
-  return make_sequence(Form::keys_view, keys(self, engine.meter()).copy(engine.meter()));
-}
-
-inline Value values_method(Engine& engine, const Value& self, const Arguments& arguments) {
-  arguments.expect_none("values");
+template <Form form>
+Value view_method(Engine& engine, const Value& self, const Arguments&) {
+  if constexpr (form == Form::items_view) return make_sequence(form, pairs(self, engine.meter()));
   engine.meter().items(self.entries().size());
   std::vector<Value> out;
-  out.reserve(self.entries().size());
-  for (const auto& entry : self.entries()) out.push_back(entry.second);
-  return make_sequence(Form::values_view, std::move(out));
+  for (const auto& [key, value] : self.entries()) out.push_back(form == Form::keys_view ? key : value);
+  return make_sequence(form, std::move(out));
 }
 
 inline Value get_method(Engine&, const Value& self, const Arguments& arguments) {
@@ -60,94 +46,15 @@ inline Value get_method(Engine&, const Value& self, const Arguments& arguments) 
   return fallback == nullptr ? Value(nullptr) : *fallback;
 }
 
-/// copy() of what never changes.
-inline Value itself(Engine&, const Value& self, const Arguments& arguments) {
-  arguments.expect_none("copy");
-  return self;
-}
-
-inline Value row_index_method(Engine& engine, const Value& self, const Arguments& arguments) {
-  const auto [wanted] = arguments.bind("index", {"value"});
-  if (wanted == nullptr) fail("'index' lacks an argument");
-  for (std::size_t i = 0; i < self.items().size(); ++i) {
-    if (equal(self.items()[i], *wanted, engine.meter())) return static_cast<std::int64_t>(i);
-  }
-  fail("'index' did not find the value");
-}
-
-inline Value row_count_method(Engine& engine, const Value& self, const Arguments& arguments) {
-  const auto [wanted] = arguments.bind("count", {"value"});
-  if (wanted == nullptr) fail("'count' lacks an argument");
-  std::int64_t count = 0;
-  for (const Value& item : self.items()) count += equal(item, *wanted, engine.meter()) ? 1 : 0;
-  return count;
-}
-
-inline Value loop_cycle_method(Engine&, const Value& self, const Arguments& arguments) {
-  if (arguments.positional.empty()) fail("'cycle' lacks an argument");
-  return arguments.positional[self.as<Loop>().index0 % arguments.positional.size()];
-}
-
-inline Value loop_changed_method(Engine& engine, const Value& self, const Arguments& arguments) {
-  const auto& loop = self.as<Loop>();
-  const auto& now = arguments.positional;
-  const bool same =
-      loop.seen && std::equal(now.begin(), now.end(), loop.last_seen.begin(), loop.last_seen.end(),
-                              [&](const Value& a, const Value& b) { return equal(a, b, engine.meter()); });
-  for (const Value& value : now) {
-    if (value.object() != nullptr && value.object()->has_state)
-      fail("'changed' cannot keep a namespace or a loop");
-  }
-  loop.seen = true;
-  loop.last_seen = now;
-  return !same;
-}
-
-inline Value cycler_next_method(Engine&, const Value& self, const Arguments& arguments) {
-  arguments.expect_none("next");
-  const auto& cycler = self.as<Cycler>();
-  const std::size_t at = cycler.at;
-  cycler.at = (at + 1) % cycler.items.size();
-  return cycler.items[at];
-}
-
-inline Value cycler_reset_method(Engine&, const Value& self, const Arguments& arguments) {
-  arguments.expect_none("reset");
-  self.as<Cycler>().at = 0;
-  return nullptr;
-}
-
-inline constexpr NamedOperation mapping_methods[] = {{"copy", itself},
-                                                     {"get", get_method},
-                                                     {"items", items_method},
-                                                     {"keys", keys_method},
-                                                     {"values", values_method}};
-inline constexpr NamedOperation list_methods[] = {
-    {"copy", itself}, {"count", row_count_method}, {"index", row_index_method}};
-inline constexpr NamedOperation tuple_methods[] = {{"count", row_count_method}, {"index", row_index_method}};
-inline constexpr NamedOperation loop_methods[] = {{"changed", loop_changed_method},
-                                                  {"cycle", loop_cycle_method}};
-inline constexpr NamedOperation cycler_methods[] = {{"next", cycler_next_method},
-                                                    {"reset", cycler_reset_method}};
+inline constexpr NamedOperation mapping_methods[] = {
+    {"get", get_method},
+    {"items", view_method<Form::items_view>, no_arguments},
+    {"keys", view_method<Form::keys_view>, no_arguments},
+    {"values", view_method<Form::values_view>, no_arguments}};
 
 [[nodiscard]] inline std::span<const NamedOperation> methods_of(const Value& value) {
-  switch (value.kind()) {
-    case Kind::string:
-      return string_methods;
-    case Kind::mapping:
-      return mapping_methods;
-    case Kind::loop:
-      return loop_methods;
-    case Kind::cycler:
-      return cycler_methods;
-    case Kind::sequence:
-      break;
-    default:
-      return {};
-  }
-  const Form form = value.as<Sequence>().form;
-  if (form == Form::list) return list_methods;
-  if (form == Form::tuple) return tuple_methods;
+  if (value.is(Kind::string)) return string_methods;
+  if (value.is(Kind::mapping)) return mapping_methods;
   return {};
 }
 
@@ -175,7 +82,6 @@ inline constexpr NamedOperation cycler_methods[] = {{"next", cycler_next_method}
         join("'", name, "' would change the ", type_name(value), ", which templates may not do"));
   }
   if (value.is(Kind::loop)) return loop_field(value.as<Loop>(), name);
-  if (value.is(Kind::cycler) && name == "current") return value.as<Cycler>().items[value.as<Cycler>().at];
   if (!value.is(Kind::name_space)) return std::nullopt;
   const Value* found = value.as<NameSpace>().attributes.find(key);
   return found == nullptr ? std::nullopt : std::optional(*found);

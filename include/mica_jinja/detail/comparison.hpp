@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mica::jinja::detail {
@@ -32,8 +33,6 @@ namespace mica::jinja::detail {
       return !value.text().empty();
     case Kind::sequence:
       return value.as<Sequence>().form == Form::generator || !value.items().empty();
-    case Kind::range:
-      return value.as<Range>().count > 0;
     case Kind::mapping:
       return !value.entries().empty();
     default:
@@ -60,10 +59,6 @@ namespace mica::jinja::detail {
   });
 }
 
-[[nodiscard]] inline bool equal_ranges(const Range& a, const Range& b) {
-  return a.count == b.count && (a.count == 0 || (a.start == b.start && (a.count == 1 || a.step == b.step)));
-}
-
 [[nodiscard]] inline bool equal(const Value& a, const Value& b, Meter& meter) {
   meter.expression();
   if (a.is_number() && b.is_number())
@@ -78,8 +73,6 @@ namespace mica::jinja::detail {
       return a.text() == b.text();
     case Kind::mapping:
       return equal_mappings(a, b, meter);
-    case Kind::range:
-      return equal_ranges(a.as<Range>(), b.as<Range>());
     case Kind::sequence:
       break;
     default:
@@ -90,7 +83,7 @@ namespace mica::jinja::detail {
                     [&](const Value& x, const Value& y) { return equal(x, y, meter); });
 }
 
-/// a < b; fails for values that have no order.
+/// a < b for numbers and strings; anything else has no order.
 [[nodiscard]] inline bool less(const Value& a, const Value& b, Meter& meter) {
   meter.expression();
   if (a.is_number() && b.is_number())
@@ -101,14 +94,7 @@ namespace mica::jinja::detail {
   }
   if (a.is(Kind::undefined)) refuse_undefined(a);
   if (b.is(Kind::undefined)) refuse_undefined(b);
-  const bool rows = a.is(Kind::sequence) && b.is(Kind::sequence) &&
-                    a.as<Sequence>().form == b.as<Sequence>().form && a.as<Sequence>().form <= Form::tuple;
-  if (!rows) fail("'", type_name(a), "' and '", type_name(b), "' have no order");
-  const std::size_t common = std::min(a.items().size(), b.items().size());
-  for (std::size_t i = 0; i < common; ++i) {
-    if (!equal(a.items()[i], b.items()[i], meter)) return less(a.items()[i], b.items()[i], meter);
-  }
-  return a.items().size() < b.items().size();
+  fail("'", type_name(a), "' and '", type_name(b), "' have no order");
 }
 
 /// item in container
@@ -123,11 +109,9 @@ namespace mica::jinja::detail {
     if (!hashable(item)) fail("'", type_name(item), "' cannot be the key of a mapping");
     return container.as<Mapping>().find(item) != nullptr;
   }
-  const Items items = items_of(container, meter);
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (equal(items[i], item, meter)) return true;
-  }
-  return false;
+  const Value row = items_of(container, meter);
+  return std::any_of(row.items().begin(), row.items().end(),
+                     [&](const Value& each) { return equal(each, item, meter); });
 }
 
 /// A value and the key that it is sorted by.

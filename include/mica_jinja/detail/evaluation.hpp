@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -50,8 +49,7 @@ inline Value Interpreter::evaluate(const Expression& expression) {
 inline Value Interpreter::name(const Name& name) const {
   if (const Value* value = scope_->find(name.name)) return *value;
   for (const NamedFunction& function : functions) {
-    if (function.name == name.name.text())
-      return Value(std::make_shared<const Function>(function.name, function.body));
+    if (function.name == name.name.text()) return Value(std::make_shared<const Function>(function.body));
   }
   return Value::undefined(join("'", name.name.text(), "' is undefined"));
 }
@@ -105,10 +103,10 @@ inline Value Interpreter::call(const Value& callee, const Arguments& arguments) 
 inline Value Interpreter::filter(std::string_view name, const Value& input, const Arguments& arguments) {
   meter().step();
   for (const NamedOperation& operation : text_filters) {
-    if (operation.name == name) return operation.body(*this, input, arguments);
+    if (operation.name == name) return operation(*this, input, arguments);
   }
   for (const NamedOperation& operation : row_filters) {
-    if (operation.name == name) return operation.body(*this, input, arguments);
+    if (operation.name == name) return operation(*this, input, arguments);
   }
   fail("there is no filter '", escaped(name), "'");
 }
@@ -116,7 +114,7 @@ inline Value Interpreter::filter(std::string_view name, const Value& input, cons
 inline bool Interpreter::test(std::string_view name, const Value& input, const Arguments& arguments) {
   meter().step();
   for (const NamedOperation& operation : predicates) {
-    if (operation.name == name) return truth(operation.body(*this, input, arguments));
+    if (operation.name == name) return truth(operation(*this, input, arguments));
   }
   fail("there is no test '", escaped(name), "'");
 }
@@ -206,17 +204,10 @@ inline Arguments Interpreter::arguments(const CallArguments& list) {
   Arguments given;
   for (const auto& value : list.positional) given.positional.push_back(evaluate(*value));
   for (const auto& [name, value] : list.keyword) given.keyword.emplace_back(name, evaluate(*value));
-  if (list.more_positional != nullptr) {
-    std::vector<Value> more = items_of(evaluate(*list.more_positional), meter()).copy(meter());
-    given.positional.insert(given.positional.end(), more.begin(), more.end());
-  }
-  if (list.more_keyword == nullptr) return given;
-  const Value more = evaluate(*list.more_keyword);
-  if (!more.is(Kind::mapping)) fail("behind ** stands a mapping, not '", type_name(more), "'");
-  meter().entries(more.entries().size());
-  for (const auto& [name, value] : more.entries()) {
-    if (!name.is(Kind::string)) fail("names of arguments are strings");
-    given.keyword.emplace_back(name, value);
+  if (list.more != nullptr) {
+    const Value more = items_of(evaluate(*list.more), meter());
+    meter().items(more.items().size());
+    given.positional.insert(given.positional.end(), more.items().begin(), more.items().end());
   }
   return given;
 }

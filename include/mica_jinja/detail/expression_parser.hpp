@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Expressions, from the operator that binds least to the one that binds most:
-// x if y else z, or, and, not, comparisons and `in`, + -, ~, * / // %, **, sign, then .name [index] (call)
+// x if y else z, or, and, not, comparisons and `in`, + -, ~, * / // %, sign, then .name [index] (call)
 // |filter is test.
 #pragma once
 
@@ -11,13 +11,13 @@
 #include "mica_jinja/detail/string_literal.hpp"
 #include "mica_jinja/detail/token_stream.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace mica::jinja::detail {
 
@@ -29,16 +29,12 @@ class ExpressionParser {
   [[nodiscard]] ExpressionPtr expression(bool with_condition = true) {
     const TokenStream::Level level(*tokens_);
     ExpressionPtr value = logic(false);
-    // A second `if` without an `else` in between wraps the first; nobody writes more than a few.
-    for (int wraps = 0; with_condition && tokens_->at_name("if"); ++wraps) {
-      if (wraps == 8) tokens_->unexpected("the end of a conditional expression");
-      auto choice = std::make_unique<Conditional>(tokens_->next().line);
-      choice->then = std::move(value);
-      choice->test = logic(false);
-      if (tokens_->skip_name("else")) choice->otherwise = expression();
-      value = std::move(choice);
-    }
-    return value;
+    if (!with_condition || !tokens_->at_name("if")) return value;
+    auto choice = std::make_unique<Conditional>(tokens_->next().line);
+    choice->then = std::move(value);
+    choice->test = logic(false);
+    if (tokens_->skip_name("else")) choice->otherwise = expression();
+    return choice;
   }
 
   /// An expression, or several with commas between them, which make a tuple.
@@ -51,21 +47,13 @@ class ExpressionParser {
     return tuple;
   }
 
-  /// |f|g(x), as a filter block begins; `first_pipe` tells whether there is a pipe before the first name.
-  [[nodiscard]] std::vector<Link> filters(bool first_pipe) {
+  /// f|g(x), as a filter block begins.
+  [[nodiscard]] std::vector<Link> filters() {
     std::vector<Link> links;
-    if (!first_pipe) links.push_back(filter());
-    while (tokens_->skip_sign("|")) links.push_back(filter());
+    do links.push_back(filter());
+    while (tokens_->skip_sign("|"));
     return links;
   }
-
-  /// Names with a meaning of their own inside a macro that were met since the last call.
-  struct Mentions {
-    bool varargs = false;
-    bool kwargs = false;
-    bool caller = false;
-  };
-  [[nodiscard]] Mentions exchange_mentions(Mentions mentions) { return std::exchange(mentions_, mentions); }
 
  private:
   [[nodiscard]] bool starts_expression() const {
@@ -135,7 +123,7 @@ class ExpressionParser {
     } signs[] = {{"+", 0, Operator::add},         {"-", 0, Operator::subtract},
                  {"~", 1, Operator::concatenate}, {"*", 2, Operator::multiply},
                  {"/", 2, Operator::divide},      {"//", 2, Operator::floor_divide},
-                 {"%", 2, Operator::modulo},      {"**", 3, Operator::power}};
+                 {"%", 2, Operator::modulo}};
     for (const auto& entry : signs) {
       if (entry.rank == rank && tokens_->skip_sign(entry.sign)) return entry.op;
     }
@@ -143,7 +131,7 @@ class ExpressionParser {
   }
 
   [[nodiscard]] ExpressionPtr chain(int rank) {
-    const auto part = [&] { return rank == 3 ? path(true) : chain(rank + 1); };
+    const auto part = [&] { return rank == 2 ? path(true) : chain(rank + 1); };
     ExpressionPtr first = part();
     auto op = operator_of(rank);
     if (!op) return first;
@@ -211,53 +199,19 @@ class ExpressionParser {
     return link;
   }
 
-  /// name.with.dots
-  [[nodiscard]] std::string dotted_name() {
-    std::string name = tokens_->expect_any_name();
-    while (tokens_->skip_sign(".")) name.append(".").append(tokens_->expect_any_name());
-    return name;
-  }
-
   [[nodiscard]] Link filter() {
     Link link = make_link(Link::Kind::filter);
-    link.name = dotted_name();
+    link.name = tokens_->expect_any_name();
     if (tokens_->at_sign("(")) link.arguments = call_arguments();
     return link;
   }
 
-  [[nodiscard]] bool starts_operand() const {
-    if (tokens_->at_name("else") || tokens_->at_name("or") || tokens_->at_name("and")) return false;
-    switch (tokens_->current().kind) {
-      case Token::Kind::name:
-      case Token::Kind::string:
-      case Token::Kind::integer:
-      case Token::Kind::real:
-        return true;
-      default:
-        return tokens_->at_sign("[") || tokens_->at_sign("{");
-    }
-  }
-
-  /// Behind `is`: a name, and its argument with or without brackets.
+  /// Behind `is`: a name, with arguments in brackets.
   [[nodiscard]] Link test() {
     Link link = make_link(tokens_->skip_name("not") ? Link::Kind::negated_test : Link::Kind::test);
-    link.name = dotted_name();
-    if (tokens_->at_sign("(")) {
-      link.arguments = call_arguments();
-    } else if (starts_operand()) {
-      if (tokens_->at_name("is")) tokens_->unexpected("something other than a second test");
-      const TokenStream::Level level(*tokens_);
-      link.arguments.positional.push_back(plain_path());
-    }
+    link.name = tokens_->expect_any_name();
+    if (tokens_->at_sign("(")) link.arguments = call_arguments();
     return link;
-  }
-
-  /// A value with its attributes, places and calls, but no filters.
-  [[nodiscard]] ExpressionPtr plain_path() {
-    const std::uint32_t line = tokens_->line();
-    auto path = std::make_unique<Path>(line, primary());
-    while (auto link = postfix()) path->links.push_back(std::move(*link));
-    return path;
   }
 
   /// Behind an opening bracket: an index, or first:last:step.
@@ -273,17 +227,8 @@ class ExpressionParser {
       link.parts.push_back(bound());
     }
     if (link.kind == Link::Kind::slice) link.parts.resize(3);
-    if (link.kind == Link::Kind::subscript && tokens_->at_sign(","))
-      link.parts[0] = rest_of_tuple(std::move(link.parts[0]));
     tokens_->expect_sign("]");
     return link;
-  }
-
-  [[nodiscard]] ExpressionPtr rest_of_tuple(ExpressionPtr first) {
-    auto tuple = std::make_unique<RowDisplay>(first->line, true);
-    tuple->items.push_back(std::move(first));
-    while (tokens_->skip_sign(",")) tuple->items.push_back(expression());
-    return tuple;
   }
 
   [[nodiscard]] CallArguments call_arguments() {
@@ -300,19 +245,15 @@ class ExpressionParser {
   void call_argument(CallArguments& arguments) {
     const bool named = tokens_->at(Token::Kind::name) && tokens_->following().kind == Token::Kind::sign &&
                        tokens_->following().text == "=";
-    if (arguments.more_keyword != nullptr) tokens_->unexpected("')' behind **");
-    if (tokens_->skip_sign("**")) {
-      arguments.more_keyword = expression();
-    } else if (tokens_->at_sign("*") && arguments.more_positional == nullptr) {
+    if (tokens_->at_sign("*") && arguments.more == nullptr) {
       tokens_->next();
-      arguments.more_positional = expression();
+      arguments.more = expression();
     } else if (named) {
       Value name(tokens_->next().text);
       tokens_->next();
       arguments.keyword.push_back({std::move(name), expression()});
     } else {
-      if (!arguments.keyword.empty() || arguments.more_positional != nullptr)
-        tokens_->unexpected("a named argument");
+      if (!arguments.keyword.empty() || arguments.more != nullptr) tokens_->unexpected("a named argument");
       arguments.positional.push_back(expression());
     }
   }
@@ -342,9 +283,6 @@ class ExpressionParser {
     if (text == "true" || text == "True") return std::make_unique<Constant>(token.line, true);
     if (text == "false" || text == "False") return std::make_unique<Constant>(token.line, false);
     if (text == "none" || text == "None") return std::make_unique<Constant>(token.line, nullptr);
-    mentions_.varargs = mentions_.varargs || text == "varargs";
-    mentions_.kwargs = mentions_.kwargs || text == "kwargs";
-    mentions_.caller = mentions_.caller || text == "caller";
     return std::make_unique<Name>(token.line, text);
   }
 
@@ -359,8 +297,7 @@ class ExpressionParser {
   [[nodiscard]] ExpressionPtr number() {
     const Token token = tokens_->next();
     if (token.kind == Token::Kind::integer) {
-      if (const auto value = parse_integer(token.text, 0))
-        return std::make_unique<Constant>(token.line, *value);
+      if (const auto value = parse_integer(token.text)) return std::make_unique<Constant>(token.line, *value);
     } else if (const auto value = parse_real(token.text)) {
       return std::make_unique<Constant>(token.line, *value);
     }
@@ -397,7 +334,6 @@ class ExpressionParser {
   }
 
   TokenStream* tokens_;
-  Mentions mentions_;
 };
 
 }  // namespace mica::jinja::detail

@@ -3,10 +3,7 @@
 // The functions that every template knows without being given them: range, namespace, raise_exception ...
 #pragma once
 
-#include "mica_jinja/detail/arguments.hpp"
 #include "mica_jinja/detail/callable.hpp"
-#include "mica_jinja/detail/comparison.hpp"
-#include "mica_jinja/detail/iteration.hpp"
 #include "mica_jinja/detail/printing.hpp"
 #include "mica_jinja/detail/state.hpp"
 #include "mica_jinja/detail/string_methods.hpp"
@@ -14,8 +11,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,6 +29,7 @@ namespace mica::jinja::detail {
   return (high - low - 1) / stride + 1;
 }
 
+/// A list of numbers, made at once.
 inline Value range_function(Engine& engine, const Arguments& arguments) {
   if (!arguments.keyword.empty() || arguments.positional.empty() || arguments.positional.size() > 3) {
     fail("'range' takes one to three numbers");
@@ -46,24 +44,23 @@ inline Value range_function(Engine& engine, const Arguments& arguments) {
   const std::uint64_t length = range_length(start, stop, step);
   const auto most = static_cast<std::uint64_t>(engine.limits().range_items);
   if (length > most) exceed("a range of ", length, " numbers; at most ", most, " are allowed");
-  return Value(std::make_shared<const Range>(start, stop, step, static_cast<std::int64_t>(length)));
+  engine.meter().items(static_cast<std::size_t>(length));
+  std::vector<Value> out;
+  for (std::uint64_t i = 0; i < length; ++i) {  // i * step may not fit: unsigned numbers wrap
+    out.emplace_back(
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(start) + i * static_cast<std::uint64_t>(step)));
+  }
+  return Value::list(std::move(out));
 }
 
-/// Entries of mappings and pairs, then keyword arguments: what dict() and namespace() start from.
+/// Entries of one mapping, then keyword arguments: what dict() and namespace() start from.
 [[nodiscard]] inline Value::Entries entries_from(Engine& engine, const Arguments& arguments) {
-  if (arguments.positional.size() > 1) fail("at most one mapping is taken");
   Value::Entries entries;
-  if (!arguments.positional.empty() && arguments.positional[0].is(Kind::mapping)) {
-    engine.meter().entries(arguments.positional[0].entries().size());
-    entries = arguments.positional[0].entries();
-  } else if (!arguments.positional.empty()) {
-    const Items items = items_of(arguments.positional[0], engine.meter());
-    engine.meter().entries(items.size());
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      const Items pair = items_of(items[i], engine.meter());
-      if (pair.size() != 2) fail("a mapping is made of pairs, not of ", pair.size(), " items");
-      entries.emplace_back(pair[0], pair[1]);
-    }
+  if (!arguments.positional.empty()) {
+    const Value& first = arguments.positional[0];
+    if (arguments.positional.size() > 1 || !first.is(Kind::mapping)) fail("one mapping is taken, and names");
+    engine.meter().entries(first.entries().size());
+    entries = first.entries();
   }
   engine.meter().entries(arguments.keyword.size());
   entries.insert(entries.end(), arguments.keyword.begin(), arguments.keyword.end());
@@ -99,16 +96,6 @@ inline Value strftime_function(Engine& engine, const Arguments& arguments) {
   return engine.now().format(pattern);
 }
 
-inline Value cycler_function(Engine&, const Arguments& arguments) {
-  if (arguments.positional.empty() || !arguments.keyword.empty()) fail("'cycler' wants at least one value");
-  return Value(std::make_shared<const Cycler>(arguments.positional));
-}
-
-inline Value joiner_function(Engine&, const Arguments& arguments) {
-  const auto [separator] = arguments.bind("joiner", {"sep"});
-  return Value(std::make_shared<const Joiner>(separator == nullptr ? Value(", ") : *separator));
-}
-
 struct NamedFunction {
   std::string_view name;
   Function::Body body;
@@ -116,8 +103,7 @@ struct NamedFunction {
 
 inline constexpr NamedFunction functions[] = {
     {"range", range_function},           {"namespace", namespace_function},   {"dict", dict_function},
-    {"raise_exception", raise_function}, {"strftime_now", strftime_function}, {"cycler", cycler_function},
-    {"joiner", joiner_function},
+    {"raise_exception", raise_function}, {"strftime_now", strftime_function},
 };
 
 }  // namespace mica::jinja::detail

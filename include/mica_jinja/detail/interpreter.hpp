@@ -11,11 +11,11 @@
 #include "mica_jinja/detail/predicates.hpp"
 #include "mica_jinja/detail/printing.hpp"
 #include "mica_jinja/detail/row_filters.hpp"
-#include "mica_jinja/detail/scope.hpp"
 #include "mica_jinja/detail/state.hpp"
 #include "mica_jinja/detail/text_filters.hpp"
 #include "mica_jinja/value.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,7 +48,6 @@ class Interpreter final : public Engine {
   /// Line of the template that was reached last.
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
 
-  Value call(const Value& callee, const Arguments& arguments) override;
   Value filter(std::string_view name, const Value& input, const Arguments& arguments) override;
   bool test(std::string_view name, const Value& input, const Arguments& arguments) override;
 
@@ -72,13 +71,14 @@ class Interpreter final : public Engine {
   Value row(const RowDisplay& display);
   Value mapping(const MappingDisplay& display);
   Arguments arguments(const CallArguments& list);
+  Value call(const Value& callee, const Arguments& arguments);
 
   // Statements
   Flow execute(const Block& block);
   Flow execute(const Statement& statement);
   Flow choice(const Choice& choice);
   Flow loop(const ForLoop& loop);
-  Items kept(const ForLoop& loop, const Items& items);
+  Value kept(const ForLoop& loop, const Value& row);
   Flow capture(const Capture& capture);
   Flow scoped(const ScopeBlock& block);
   void define(const Procedure& procedure);
@@ -87,7 +87,6 @@ class Interpreter final : public Engine {
   void assign_attribute(const Target& target, const Value& value);
   Value invoke(const Macro& macro, const Arguments& arguments);
   void bind(const Procedure& procedure, const Arguments& arguments);
-  void bind_unnamed(const Procedure& procedure, const Arguments& arguments);
   Value fallback(const Procedure::Parameter& parameter);
   std::string captured(const Block& block, Flow& flow);
   void print(const Value& value);
@@ -139,9 +138,6 @@ struct Interpreter::Macro final : Callable {
 
   Value call(Engine& engine, const Arguments& arguments) const override {
     return static_cast<Interpreter&>(engine).invoke(*this, arguments);
-  }
-  [[nodiscard]] std::string description() const override {
-    return join("<Macro '", procedure->name.text(), "'>");
   }
 
   const Procedure* procedure;
@@ -214,23 +210,24 @@ inline Interpreter::Flow Interpreter::choice(const Choice& choice) {
 }
 
 /// The items that pass the loop's `if`, all looked at before the first turn.
-inline Items Interpreter::kept(const ForLoop& loop, const Items& items) {
+inline Value Interpreter::kept(const ForLoop& loop, const Value& row) {
   const InnerScope inner(*this);
   std::vector<Value> out;
-  for (std::size_t i = 0; i < items.size(); ++i) {
+  for (const Value& item : row.items()) {
     meter().step();
-    assign(loop.target, items[i]);
-    if (truth(evaluate(*loop.filter))) out.push_back(items[i]);
+    assign(loop.target, item);
+    if (truth(evaluate(*loop.filter))) out.push_back(item);
   }
-  return Items(std::move(out));
+  return Value::list(std::move(out));
 }
 
 inline Interpreter::Flow Interpreter::loop(const ForLoop& loop) {
-  Items items = items_of(evaluate(*loop.items), meter());
-  if (loop.filter != nullptr) items = kept(loop, items);
+  Value row = items_of(evaluate(*loop.items), meter());
+  if (loop.filter != nullptr) row = kept(loop, row);
+  const std::vector<Value>& items = row.items();
   const InnerScope inner(*this);
   bool finished_a_turn = false;
-  const auto state = std::make_shared<const Loop>(items);
+  const auto state = std::make_shared<const Loop>(row);
   for (std::size_t i = 0; i < items.size(); ++i) {
     meter().step();
     scope_->clear();  // what a turn sets is gone in the next one
@@ -273,17 +270,15 @@ inline Interpreter::Flow Interpreter::capture(const Capture& capture) {
 }
 
 inline Interpreter::Flow Interpreter::scoped(const ScopeBlock& block) {
-  std::vector<Value> values;  // all are read before any name is set
-  for (const auto& binding : block.bindings) values.push_back(evaluate(*binding.second));
   const InnerScope inner(*this);
-  for (std::size_t i = 0; i < values.size(); ++i) assign(block.bindings[i].first, values[i]);
   return execute(block.body);
 }
 
 inline void Interpreter::assign(const Target& target, const Value& value) {
   if (target.attribute.is(Kind::string)) return assign_attribute(target, value);
   if (!target.is_tuple) return scope_->set(target.name, value);
-  const Items items = items_of(value, meter());
+  const Value row = items_of(value, meter());
+  const std::vector<Value>& items = row.items();
   if (items.size() != target.parts.size()) {
     fail(items.size(), " values cannot be spread over ", target.parts.size(), " names");
   }
@@ -325,10 +320,12 @@ inline Value Interpreter::invoke(const Macro& macro, const Arguments& arguments)
   return captured(macro.procedure->body, flow);
 }
 
-/// Sets the parameters of a macro, and varargs, kwargs and caller where its body mentions them.
+/// Sets the parameters of a macro, and `caller` for one that a call block calls.
 inline void Interpreter::bind(const Procedure& procedure, const Arguments& arguments) {
   const auto& parameters = procedure.parameters;
-  const std::size_t taken = std::min(parameters.size(), arguments.positional.size());
+  const std::size_t taken = arguments.positional.size();
+  if (taken > parameters.size())
+    fail("'", procedure.name.text(), "' takes at most ", parameters.size(), " arguments");
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Value* named = arguments.find(parameters[i].name.text());
     if (named != nullptr && i < taken) {
@@ -338,41 +335,18 @@ inline void Interpreter::bind(const Procedure& procedure, const Arguments& argum
                                     : named != nullptr ? *named
                                                        : fallback(parameters[i]));
   }
-  if (arguments.positional.size() > taken && !procedure.takes_rest) {
-    fail("'", procedure.name.text(), "' takes at most ", parameters.size(), " arguments");
+  for (const auto& given : arguments.keyword) {
+    const auto same = [&given](const auto& parameter) { return parameter.name.text() == given.first.text(); };
+    if (std::any_of(parameters.begin(), parameters.end(), same)) continue;
+    if (given.first.text() != "caller")
+      fail("'", procedure.name.text(), "' knows no argument '", given.first.text(), "'");
+    scope_->set(given.first, given.second);
   }
-  const auto rest = arguments.positional.begin() + static_cast<std::ptrdiff_t>(taken);
-  if (procedure.takes_rest) scope_->set("varargs", Value::tuple({rest, arguments.positional.end()}));
-  bind_unnamed(procedure, arguments);
 }
 
 inline Value Interpreter::fallback(const Procedure::Parameter& parameter) {
   if (parameter.fallback != nullptr) return evaluate(*parameter.fallback);
   return Value::undefined(join("the parameter '", parameter.name.text(), "' was not given"));
-}
-
-/// Keyword arguments that are no parameters.
-inline void Interpreter::bind_unnamed(const Procedure& procedure, const Arguments& arguments) {
-  const auto is_parameter = [&procedure](std::string_view name) {
-    for (const auto& parameter : procedure.parameters) {
-      if (parameter.name.text() == name) return true;
-    }
-    return false;
-  };
-  const bool wants_caller = procedure.takes_caller && !is_parameter("caller");
-  if (wants_caller) scope_->set("caller", Value::undefined("the macro was not called by a call block"));
-  Value::Entries others;
-  for (const auto& [name, value] : arguments.keyword) {
-    if (is_parameter(name.text())) continue;
-    if (wants_caller && name.text() == "caller") {
-      scope_->set(name, value);
-    } else if (procedure.takes_keywords) {
-      others.emplace_back(name, value);
-    } else {
-      fail("'", procedure.name.text(), "' knows no argument '", name.text(), "'");
-    }
-  }
-  if (procedure.takes_keywords) scope_->set("kwargs", Value::mapping(std::move(others)));
 }
 
 }  // namespace mica::jinja::detail

@@ -4,7 +4,6 @@
 // own filter with its HTML escapes.
 #pragma once
 
-#include "mica_jinja/detail/comparison.hpp"
 #include "mica_jinja/detail/meter.hpp"
 #include "mica_jinja/detail/number_text.hpp"
 #include "mica_jinja/detail/object.hpp"
@@ -26,7 +25,6 @@ namespace mica::jinja::detail {
 /// The arguments of json.dumps.
 struct JsonStyle {
   bool ascii = false;
-  bool sorted = false;
   std::optional<std::string> indent;  ///< one level of it; without it everything is on one line
   std::string between_items = ", ";
   std::string after_key = ": ";
@@ -57,7 +55,7 @@ class JsonWriter {
         string(value.text());
         break;
       case Kind::mapping:
-        return mapping(value);
+        return mapping(value.entries());
       case Kind::sequence:
         if (value.as<Sequence>().form <= Form::tuple) return row(value.items());
         [[fallthrough]];
@@ -88,30 +86,12 @@ class JsonWriter {
   }
 
   void character(CodePoint point, std::string_view bytes) {
-    switch (point.value) {
-      case '"':
-        out_ += "\\\"";
-        return;
-      case '\\':
-        out_ += "\\\\";
-        return;
-      case '\n':
-        out_ += "\\n";
-        return;
-      case '\r':
-        out_ += "\\r";
-        return;
-      case '\t':
-        out_ += "\\t";
-        return;
-      case '\b':
-        out_ += "\\b";
-        return;
-      case '\f':
-        out_ += "\\f";
-        return;
-      default:
-        break;
+    static constexpr std::string_view escapes = "\"\\\n\r\t\b\f";
+    static constexpr std::string_view letters = "\"\\nrtbf";
+    const std::size_t at = escapes.find(bytes);
+    if (at != std::string_view::npos) {
+      out_ += {'\\', letters[at]};
+      return;
     }
     const char32_t c = point.value;
     if (c >= 0x20 && (!style_->ascii || c < 0x7F)) {
@@ -162,28 +142,12 @@ class JsonWriter {
     enclose('[', ']', items.size(), [&](std::size_t i) { write(items[i]); });
   }
 
-  void mapping(const Value& value) {
-    if (style_->sorted) return pairs(in_order(value.entries()));
-    pairs(value.entries());
-  }
-
-  void pairs(const Value::Entries& entries) {
+  void mapping(const Value::Entries& entries) {
     enclose('{', '}', entries.size(), [&](std::size_t i) {
       key(entries[i].first);
       out_ += style_->after_key;
       write(entries[i].second);
     });
-  }
-
-  [[nodiscard]] Value::Entries in_order(const Value::Entries& entries) {
-    meter_->entries(2 * entries.size());
-    std::vector<Keyed> rows;
-    for (const auto& [key, value] : entries) rows.push_back({key, Value::tuple({key, value})});
-    Value::Entries sorted;
-    for (const Value& pair : sorted_values(std::move(rows), false, *meter_)) {
-      sorted.emplace_back(pair.items()[0], pair.items()[1]);
-    }
-    return sorted;
   }
 
   const JsonStyle* style_;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mica::jinja::detail {
@@ -224,38 +225,21 @@ class Lexer {
     take(Token::Kind::name, length);
   }
 
-  /// Digits and underscores, as many as there are from `at`.
+  /// Digits, as many as there are from `at`.
   [[nodiscard]] std::size_t digits(std::size_t at) const {
     const std::string_view text = rest();
-    while (at < text.size() && (is_digit_char(text[at]) || text[at] == '_')) ++at;
+    while (at < text.size() && is_digit_char(text[at])) ++at;
     return at;
   }
 
   void number() {
     const std::string_view text = rest();
-    const auto digit_at = [text](std::size_t at) { return at < text.size() && is_digit_char(text[at]); };
-    if (text.size() > 2 && text[0] == '0' &&
-        std::string_view("xXoObB").find(text[1]) != std::string_view::npos) {
-      const std::size_t end = text.find_first_not_of("0123456789abcdefABCDEF_", 2);
-      return take(Token::Kind::integer, std::min(end, text.size()));
-    }
-    std::size_t length = digits(0);
-    const bool after_dot =
-        !tokens_.empty() && tokens_.back().text == "." && at_ > 0 && source_[at_ - 1] == '.';
-    if (after_dot) return take(Token::Kind::integer, length);
-    Token::Kind kind = Token::Kind::integer;
-    if (length < text.size() && text[length] == '.' && digit_at(length + 1)) {
-      kind = Token::Kind::real;
-      length = digits(length + 1);
-    }
-    if (length < text.size() && (text[length] == 'e' || text[length] == 'E')) {
-      const bool has_sign = length + 1 < text.size() && (text[length + 1] == '+' || text[length + 1] == '-');
-      if (digit_at(length + (has_sign ? 2 : 1))) {
-        kind = Token::Kind::real;
-        length = digits(length + (has_sign ? 2 : 1));
-      }
-    }
-    take(kind, length);
+    const std::size_t whole = digits(0);
+    const bool is_place =
+        !tokens_.empty() && tokens_.back().text == "." && source_[at_ - 1] == '.';  // row.0.1
+    const bool is_real =
+        !is_place && whole + 1 < text.size() && text[whole] == '.' && is_digit_char(text[whole + 1]);
+    take(is_real ? Token::Kind::real : Token::Kind::integer, is_real ? digits(whole + 1) : whole);
   }
 
   void string(char quote) {
@@ -270,7 +254,7 @@ class Lexer {
   }
 
   void sign(std::string& open) {
-    static constexpr std::string_view pairs[] = {"//", "**", "==", "!=", "<=", ">="};
+    static constexpr std::string_view pairs[] = {"//", "==", "!=", "<=", ">="};
     for (const std::string_view pair : pairs) {
       if (rest().starts_with(pair)) return take(Token::Kind::sign, 2);
     }

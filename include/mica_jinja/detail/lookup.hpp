@@ -5,7 +5,6 @@
 #pragma once
 
 #include "mica_jinja/detail/comparison.hpp"
-#include "mica_jinja/detail/iteration.hpp"
 #include "mica_jinja/detail/meter.hpp"
 #include "mica_jinja/detail/object.hpp"
 #include "mica_jinja/detail/state.hpp"
@@ -45,18 +44,15 @@ namespace mica::jinja::detail {
 /// value[index] for the values and indices that Python has it for.
 [[nodiscard]] inline std::optional<Value> item_at(const Value& value, const Value& index, Meter& meter) {
   if (index.is(Kind::string)) meter.bytes(index.text().size());
-  if (index.is(Kind::sequence)) meter.items(index.items().size());
   if (value.is(Kind::mapping)) {
     const Value* found = hashable(index) ? value.as<Mapping>().find(index) : nullptr;
     return found == nullptr ? std::nullopt : std::optional(*found);
   }
   if (!is_whole(index)) return std::nullopt;
   if (value.is(Kind::string)) return character_at(value.text(), whole(index), meter);
-  const bool row = value.is(Kind::sequence) && value.as<Sequence>().form <= Form::tuple;
-  if (!row && !value.is(Kind::range)) return std::nullopt;
-  const Items items(value);
-  const auto at = place(whole(index), items.size());
-  return at ? std::optional(items[*at]) : std::nullopt;
+  if (!is_row(value)) return std::nullopt;
+  const auto at = place(whole(index), value.items().size());
+  return at ? std::optional(value.items()[*at]) : std::nullopt;
 }
 
 /// Three optional numbers of a slice, and what they select out of `size` items.
@@ -100,42 +96,36 @@ struct SliceBounds {
   return bounds;
 }
 
+/// Limit: the step is 1.
 [[nodiscard]] inline std::string text_slice(std::string_view text, const Value& first, const Value& last,
                                             const Value& step, Meter& meter) {
+  if (slice_number(step).value_or(1) != 1) fail("a string is sliced with the step 1 alone");
   meter.characters(text.size());
   const SliceBounds bounds = slice_bounds(first, last, step, count_code_points(text));
   if (bounds.count == 0) return {};
-  if (bounds.step == 1) {
-    text.remove_prefix(offset_of(text, bounds.at(0)));
-    return std::string(text.substr(0, offset_of(text, bounds.count)));
-  }
-  meter.items(text.size());
-  std::vector<std::string_view> points;
-  each_code_point(text, [&points](CodePoint, std::string_view bytes) { points.push_back(bytes); });
-  std::string out;
-  for (std::size_t i = 0; i < bounds.count; ++i) out.append(points[bounds.at(i)]);
-  return out;
+  text.remove_prefix(offset_of(text, bounds.at(0)));
+  return std::string(text.substr(0, offset_of(text, bounds.count)));
 }
 
 /// value[first:last:step]
 [[nodiscard]] inline Value slice_of(const Value& value, const Value& first, const Value& last,
                                     const Value& step, Meter& meter) {
   if (value.is(Kind::string)) return text_slice(value.text(), first, last, step, meter);
-  const bool row = value.is(Kind::sequence) && value.as<Sequence>().form <= Form::tuple;
-  if (!row && !value.is(Kind::range)) fail("'", type_name(value), "' cannot be sliced");
-  const Items items(value);
+  if (!is_row(value)) fail("'", type_name(value), "' cannot be sliced");
+  const std::vector<Value>& items = value.items();
   const SliceBounds bounds = slice_bounds(first, last, step, items.size());
   meter.items(bounds.count);
   std::vector<Value> out;
   out.reserve(bounds.count);
   for (std::size_t i = 0; i < bounds.count; ++i) out.push_back(items[bounds.at(i)]);
-  return make_sequence(row ? value.as<Sequence>().form : Form::list, std::move(out));
+  return make_sequence(value.as<Sequence>().form, std::move(out));
 }
 
 /// loop.<name> for everything that is not a method.
 [[nodiscard]] inline std::optional<Value> loop_field(const Loop& loop, std::string_view name) {
   const auto number = [](std::size_t n) { return Value(static_cast<std::int64_t>(n)); };
-  const std::size_t size = loop.items.size();
+  const std::vector<Value>& items = loop.row.items();
+  const std::size_t size = items.size();
   if (name == "index") return number(loop.index0 + 1);
   if (name == "index0") return number(loop.index0);
   if (name == "revindex") return number(size - loop.index0);
@@ -143,13 +133,11 @@ struct SliceBounds {
   if (name == "first") return Value(loop.index0 == 0);
   if (name == "last") return Value(loop.index0 + 1 == size);
   if (name == "length") return number(size);
-  if (name == "depth") return number(1);  // only recursive loops, which are not here, go deeper
-  if (name == "depth0") return number(0);
   if (name == "previtem") {
-    return loop.index0 == 0 ? Value::undefined("there is no previous item") : loop.items[loop.index0 - 1];
+    return loop.index0 == 0 ? Value::undefined("there is no previous item") : items[loop.index0 - 1];
   }
   if (name == "nextitem") {
-    return loop.index0 + 1 == size ? Value::undefined("there is no next item") : loop.items[loop.index0 + 1];
+    return loop.index0 + 1 == size ? Value::undefined("there is no next item") : items[loop.index0 + 1];
   }
   return std::nullopt;
 }

@@ -27,7 +27,6 @@ class Meter {
   void step() { spend(quarters); }
   void expression() { spend(1); }
   void items(std::size_t count) { spend(count); }
-  void repeated_items(std::size_t size, std::uint64_t count) { spend(saturated(size, count)); }
   void entries(std::size_t count) { spend(saturated(count, quarters)); }
 
   /// Charges for a string of `count` bytes that is about to be made.

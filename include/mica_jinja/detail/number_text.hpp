@@ -8,19 +8,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 
 namespace mica::jinja::detail {
-
-/// |value|, which for the lowest integer is one more than the highest.
-[[nodiscard]] constexpr std::uint64_t magnitude(std::int64_t value) noexcept {
-  const auto bits = static_cast<std::uint64_t>(value);
-  return value < 0 ? std::uint64_t{0} - bits : bits;
-}
 
 /// Shortest digits that read back as the same number, laid out as Python's repr(float) does.
 [[nodiscard]] inline std::string real_text(double value) {
@@ -53,64 +46,25 @@ namespace mica::jinja::detail {
   return out;
 }
 
-/// Digits with single underscores between them become digits alone; anything else is refused.
-[[nodiscard]] inline std::optional<std::string> without_underscores(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '_') {
-      out.push_back(text[i]);
-    } else if (i == 0 || i + 1 == text.size() || text[i - 1] == '_') {
-      return std::nullopt;
-    }
-  }
-  return out;
-}
-
-/// Reads an integer with sign, as int(text, base) does but for the white space; base 0 reads the prefix.
-/// Empty when it is no integer or does not fit into 64 bits.
-[[nodiscard]] inline std::optional<std::int64_t> parse_integer(std::string_view text, int base = 10) {
-  const bool negative = text.starts_with('-');
-  if (negative || text.starts_with('+')) text.remove_prefix(1);
-  const auto prefixed = [&](char letter, int radix) {
-    if ((base != 0 && base != radix) || text.size() < 3 || text[0] != '0' || (text[1] | 32) != letter)
-      return false;
-    text.remove_prefix(text[2] == '_' ? 3 : 2);
-    base = radix;
-    return true;
-  };
-  if (!prefixed('x', 16) && !prefixed('o', 8) && !prefixed('b', 2) && base == 0) {
-    if (text.size() > 1 && text[0] == '0' && text.find_first_not_of("0_") != std::string_view::npos)
-      return std::nullopt;
-    base = 10;
-  }
-  const auto digits = without_underscores(text);
-  if (!digits || digits->empty() || digits->front() == '-') return std::nullopt;
+/// Reads decimal digits with a sign; empty when that is no integer or does not fit into 64 bits.
+[[nodiscard]] inline std::optional<std::int64_t> parse_integer(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   std::int64_t value = 0;
-  const std::string signed_digits = negative ? "-" + *digits : *digits;
-  const char* last = signed_digits.data() + signed_digits.size();
-  const auto [end, error] = std::from_chars(signed_digits.data(), last, value, base);
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
   if (error != std::errc{} || end != last) return std::nullopt;
   return value;
 }
 
-/// Reads a number as float(text) does but for the white space.
+/// Reads a number as float(text) does, but for white space, underscores and what is out of range.
 [[nodiscard]] inline std::optional<double> parse_real(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
-  const auto digits = without_underscores(text);
-  if (!digits || digits->empty() || digits->front() == '-') return std::nullopt;
+  if (text.starts_with('-')) return std::nullopt;
   double value = 0;
-  const char* last = digits->data() + digits->size();
-  const auto [end, error] = std::from_chars(digits->data(), last, value);
-  if (end != last || error == std::errc::invalid_argument) return std::nullopt;
-  // from_chars leaves the value alone when it is out of range: too small has a negative exponent, too large
-  // has none.
-  if (error == std::errc::result_out_of_range) {
-    const std::size_t mark = digits->find_first_of("eE");
-    const bool tiny =
-        mark == std::string::npos ? digits->front() == '0' : digits->compare(mark + 1, 1, "-") == 0;
-    value = tiny ? 0.0 : std::numeric_limits<double>::infinity();
-  }
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (end != last || error != std::errc{}) return std::nullopt;
   return negative ? -value : value;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The objects behind strings, sequences and ranges, and the members of Value that look into them.
+// The objects behind strings and sequences, and the members of Value that look into them.
 #pragma once
 
 #include "mica_jinja/template_error.hpp"
@@ -53,23 +53,6 @@ struct Sequence final : Object {
   mutable bool spent = false;  ///< a generator gives its items once
 };
 
-/// Numbers that are computed on access: range(100000) costs nothing.
-struct Range final : Object {
-  Range(std::int64_t range_start, std::int64_t range_stop, std::int64_t range_step, std::int64_t range_count)
-      : Object(Kind::range), start(range_start), stop(range_stop), step(range_step), count(range_count) {}
-
-  /// The number at an index below `count`. It fits, but index * step may not: unsigned numbers wrap.
-  [[nodiscard]] std::int64_t at(std::int64_t index) const noexcept {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
-                                     static_cast<std::uint64_t>(index) * static_cast<std::uint64_t>(step));
-  }
-
-  std::int64_t start;
-  std::int64_t stop;
-  std::int64_t step;
-  std::int64_t count;  ///< of numbers; the maker of the range checks it against Limits::range_items
-};
-
 [[nodiscard]] inline double number_of(const Value& value) {
   switch (value.kind()) {
     case Kind::boolean:
@@ -100,16 +83,12 @@ struct Range final : Object {
       return "str";
     case Kind::sequence:
       return forms[static_cast<std::size_t>(value.as<Sequence>().form)];
-    case Kind::range:
-      return "range";
     case Kind::mapping:
       return "dict";
     case Kind::name_space:
       return "Namespace";
     case Kind::loop:
       return "LoopContext";
-    case Kind::cycler:
-      return "Cycler";
     case Kind::callable:
       return "function";
   }
@@ -119,6 +98,11 @@ struct Range final : Object {
 /// Fails with the reason that the undefined value carries.
 [[noreturn]] inline void refuse_undefined(const Value& value) {
   fail(value.object() == nullptr ? std::string("the value is undefined") : value.as<Text>().bytes);
+}
+
+/// A list or tuple, which has places.
+[[nodiscard]] inline bool is_row(const Value& value) {
+  return value.is(Kind::sequence) && value.as<Sequence>().form <= Form::tuple;
 }
 
 [[nodiscard]] inline Value make_sequence(Form form, std::vector<Value> items) {

@@ -3,11 +3,9 @@
 // str() and repr(): how values look when a template prints them, or prints a list or mapping that holds them.
 #pragma once
 
-#include "mica_jinja/detail/callable.hpp"
 #include "mica_jinja/detail/meter.hpp"
 #include "mica_jinja/detail/number_text.hpp"
 #include "mica_jinja/detail/object.hpp"
-#include "mica_jinja/detail/state.hpp"
 #include "mica_jinja/detail/unicode.hpp"
 #include "mica_jinja/value.hpp"
 
@@ -17,6 +15,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace mica::jinja::detail {
 
@@ -42,21 +41,12 @@ inline void append_quoted(std::string& out, std::string_view text) {
   const char32_t quote = apostrophe ? '"' : '\'';
   out.push_back(static_cast<char>(quote));
   each_code_point(text, [&](CodePoint point, std::string_view bytes) {
-    switch (point.value) {
-      case '\n':
-        out += "\\n";
-        return;
-      case '\r':
-        out += "\\r";
-        return;
-      case '\t':
-        out += "\\t";
-        return;
-      case '\\':
-        out += "\\\\";
-        return;
-      default:
-        break;
+    static constexpr std::string_view escapes = "\n\r\t\\";
+    static constexpr std::string_view letters = "nrt\\";
+    const std::size_t at = escapes.find(bytes);
+    if (at != std::string_view::npos) {
+      out += {'\\', letters[at]};
+      return;
     }
     if (point.value == quote) out.push_back('\\');
     if (!point.valid || !is_printable(point.value)) return append_escape(out, point.value);
@@ -107,22 +97,10 @@ class Printer {
         break;
       case Kind::sequence:
         return sequence(value.as<Sequence>());
-      case Kind::range:
-        range(value.as<Range>());
-        break;
       case Kind::mapping:
         return mapping(value.entries());
-      case Kind::name_space:
-        return name_space(value.as<NameSpace>());
-      case Kind::loop:
-        out_ += "<LoopContext>";
-        break;
-      case Kind::cycler:
-        out_ += "<Cycler>";
-        break;
-      case Kind::callable:
-        out_ += value.as<Callable>().description();
-        break;
+      default:
+        out_.append("<").append(type_name(value)).append(">");
     }
     grown(before);
   }
@@ -162,28 +140,6 @@ class Printer {
       repr(entries[i].second);
     }
     out_ += "}";
-  }
-
-  void range(const Range& range) {
-    out_ += "range(";
-    append_integer(out_, range.start);
-    out_ += ", ";
-    append_integer(out_, range.stop);
-    if (range.step != 1) append_integer(out_.append(", "), range.step);
-    out_ += ")";
-  }
-
-  void name_space(const NameSpace& space) {
-    out_ += "<Namespace {";
-    bool first = true;
-    for (const auto& [name, value] : space.attributes.entries()) {
-      if (!first) out_ += ", ";
-      first = false;
-      append_quoted(out_, name.text());
-      out_ += ": ";
-      repr(value);
-    }
-    out_ += "}>";
   }
 
   Meter* meter_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text, outputs and tags: if, for, set, macro, call, filter, with, generation, break and continue.
+// Text, outputs and tags: if, for, set, macro, call, filter, generation, break and continue.
 #pragma once
 
 #include "mica_jinja/detail/ast.hpp"
@@ -16,7 +16,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace mica::jinja::detail {
 
@@ -89,11 +88,10 @@ class StatementParser {
     if (name == "macro") return macro();
     if (name == "call") return call_block();
     if (name == "filter") return filter_block();
-    if (name == "with") return with();
     if (name == "generation") return generation();
     if (name == "break" || name == "continue") return jump();
     for (const std::string_view other :
-         {"include", "import", "from", "extends", "block", "autoescape", "do", "trans"}) {
+         {"include", "import", "from", "extends", "block", "autoescape", "do", "trans", "with"}) {
       if (name != other) continue;
       throw TemplateError(TemplateError::Cause::unsupported, join("the tag '", name, "' is not supported"),
                           line);
@@ -186,14 +184,13 @@ class StatementParser {
     }
     auto capture = std::make_unique<Capture>(Statement::Kind::block_assignment, line);
     capture->target = std::move(written);
-    capture->filters = expressions_.filters(true);
     capture->body = body_until("endset");
     return capture;
   }
 
   [[nodiscard]] std::unique_ptr<Statement> filter_block() {
     auto capture = std::make_unique<Capture>(Statement::Kind::filter_block, tokens_->next().line);
-    capture->filters = expressions_.filters(false);
+    capture->filters = expressions_.filters();
     capture->body = body_until("endfilter");
     return capture;
   }
@@ -217,14 +214,9 @@ class StatementParser {
   }
 
   void procedure_body(Procedure& procedure, std::string_view end) {
-    const auto outer = expressions_.exchange_mentions({});
     const std::size_t outer_loops = std::exchange(loops_, 0);
     procedure.body = body_until(end);
     loops_ = outer_loops;
-    const auto inner = expressions_.exchange_mentions(outer);
-    procedure.takes_rest = inner.varargs;
-    procedure.takes_keywords = inner.kwargs;
-    procedure.takes_caller = inner.caller;
   }
 
   [[nodiscard]] std::unique_ptr<Statement> macro() {
@@ -245,18 +237,6 @@ class StatementParser {
     if (!is_call) tokens_->unexpected("a call of a macro");
     procedure_body(block->caller, "endcall");
     return block;
-  }
-
-  [[nodiscard]] std::unique_ptr<Statement> with() {
-    auto scope = std::make_unique<ScopeBlock>(tokens_->next().line);
-    while (!tokens_->at(Token::Kind::block_end)) {
-      if (!scope->bindings.empty()) tokens_->expect_sign(",");
-      Target name = single_target();
-      tokens_->expect_sign("=");
-      scope->bindings.emplace_back(std::move(name), expressions_.expression());
-    }
-    scope->body = body_until("endwith");
-    return scope;
   }
 
   /// Marks what the model writes, for training; it renders as its body.

@@ -7,13 +7,13 @@
 #include "mica_jinja/detail/unicode.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace mica::jinja::detail {
 
-/// Reads the escapes of one literal. Halves of a surrogate pair become the character they mean.
+/// Reads the escapes of one literal: a letter, or \x, \u and \U with two, four and eight hexadecimal digits.
 class StringLiteral {
  public:
   /// The token's text, with its quotes.
@@ -40,48 +40,32 @@ class StringLiteral {
     if (known != std::string_view::npos) {
       out_.push_back(meanings[known]);
     } else if (letter == 'x') {
-      put(digits(2, 16));
+      put(digits(2));
     } else if (letter == 'u') {
-      put(digits(4, 16));
+      put(digits(4));
     } else if (letter == 'U') {
-      put(digits(8, 16));
-    } else if (letter >= '0' && letter <= '7') {
-      --at_;
-      put(octal());
-    } else if (letter == 'N') {
-      syntax_error(line_, "characters by name (\\N{...}) are not known");
+      put(digits(8));
+    } else if (letter == 'N' || (letter >= '0' && letter <= '7')) {
+      syntax_error(line_, join("the escape '\\", letter, "' is not supported"));
     } else if (letter != '\n') {
       out_.push_back('\\');
       out_.push_back(letter);
     }
   }
 
-  [[nodiscard]] char32_t digits(std::size_t count, char32_t base) {
+  [[nodiscard]] char32_t digits(std::size_t count) {
     char32_t value = 0;
     for (; count > 0; --count, ++at_) {
+      const char c = at_ < text_.size() ? text_[at_] : '\0';
       const std::size_t digit =
-          at_ < text_.size() ? std::string_view("0123456789abcdef").find(low(text_[at_])) : 16;
-      if (digit >= base) syntax_error(line_, "an escape in this string lacks digits");
-      value = value * base + static_cast<char32_t>(digit);
+          std::string_view("0123456789abcdef").find(c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c);
+      if (digit == std::string_view::npos) syntax_error(line_, "an escape in this string lacks digits");
+      value = value * 16 + static_cast<char32_t>(digit);
     }
     return value;
   }
-
-  [[nodiscard]] char32_t octal() {
-    char32_t value = 0;
-    for (int i = 0; i < 3 && at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '7'; ++i)
-      value = value * 8 + digits(1, 8);
-    return value;
-  }
-
-  [[nodiscard]] static char low(char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; }
 
   void put(char32_t value) {
-    if (value >= 0xD800 && value < 0xDC00 && text_.substr(at_).starts_with("\\u")) {
-      at_ += 2;
-      const char32_t second = digits(4, 16);
-      if (second >= 0xDC00 && second < 0xE000) value = 0x10000 + ((value - 0xD800) << 10) + (second - 0xDC00);
-    }
     if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
       syntax_error(line_, "an escape in this string is no character");
     append_code_point(out_, value);

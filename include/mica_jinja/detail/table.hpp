@@ -7,43 +7,33 @@
 #include "mica_jinja/template_error.hpp"
 #include "mica_jinja/value.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace mica::jinja::detail {
 
-/// Whether the value can be a key. Limit: a tuple only when no list or tuple is in it, so that looking at a key takes
-/// no longer than the key has items.
+/// Whether the value can be a key. Limit: tuples cannot.
 [[nodiscard]] inline bool hashable(const Value& key) {
-  if (key.is(Kind::mapping)) return false;
-  return !key.is(Kind::sequence) || (key.as<Sequence>().form == Form::tuple && key.object()->depth == 1);
+  return !key.is(Kind::mapping) && !key.is(Kind::sequence);
 }
 
-/// Whether two keys are the same key. Tuples are compared item by item; their depth is bounded.
+/// Whether two keys are the same key.
 [[nodiscard]] inline bool same_key(const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) {
     if (a.is(Kind::integer) && b.is(Kind::integer)) return a.integer() == b.integer();
     return number_of(a) == number_of(b);
   }
   if (a.kind() != b.kind()) return false;
-  if (a.object() == b.object()) return true;  // shared, and both `none`
-  if (a.is(Kind::string)) return a.text() == b.text();
-  if (!a.is(Kind::sequence) || a.items().size() != b.items().size()) return false;
-  return std::equal(a.items().begin(), a.items().end(), b.items().begin(), same_key);
+  return a.object() == b.object() || (a.is(Kind::string) && a.text() == b.text());  // shared, and both `none`
 }
 
 [[nodiscard]] inline std::size_t hash_key(const Value& key) {
   if (key.is(Kind::string)) return std::hash<std::string_view>{}(key.text());
-  if (key.is_number()) return std::hash<double>{}(number_of(key));
-  if (!key.is(Kind::sequence)) return std::hash<const void*>{}(key.object());
-  std::size_t hash = key.items().size();
-  for (const Value& item : key.items()) hash = hash * 31 + hash_key(item);
-  return hash;
+  return key.is_number() ? std::hash<double>{}(number_of(key)) : std::hash<const void*>{}(key.object());
 }
 
 /// An ordered table; finding costs the same however long it is. As with a Value, a temporary has no views.

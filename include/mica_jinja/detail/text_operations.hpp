@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Splitting, replacing, stripping and aligning of text, shared by the methods of strings and by filters.
+// Stripping, splitting, replacing and formatting of text, shared by the methods of strings and by filters.
+// Limit: formats know %s, %d, {}, {0} and {name}, without widths and decimals.
 #pragma once
 
+#include "mica_jinja/detail/callable.hpp"
+#include "mica_jinja/detail/comparison.hpp"
 #include "mica_jinja/detail/meter.hpp"
+#include "mica_jinja/detail/number_text.hpp"
+#include "mica_jinja/detail/printing.hpp"
 #include "mica_jinja/detail/unicode.hpp"
-#include "mica_jinja/template_error.hpp"
 #include "mica_jinja/value.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,21 +70,6 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
   return parts;
 }
 
-/// The same from the end.
-[[nodiscard]] inline std::vector<Value> split_back(std::string_view text, std::string_view separator,
-                                                   std::int64_t limit, Meter& meter) {
-  meter.search(text.size(), separator.size());
-  std::vector<Value> parts;
-  for (std::uint64_t left = times(limit); left != 0; --left) {
-    const std::size_t at = text.rfind(separator);
-    if (at == std::string_view::npos) break;
-    add_part(parts, text.substr(at + separator.size()), meter);
-    text = text.substr(0, at);
-  }
-  add_part(parts, text, meter);
-  return {parts.rbegin(), parts.rend()};
-}
-
 /// Bytes up to the first white space.
 [[nodiscard]] inline std::size_t word_length(std::string_view text) {
   std::size_t at = 0;
@@ -103,21 +93,6 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
     --left;
   }
   return parts;
-}
-
-/// text.rsplit() with a limit: words from the end, the rest in one piece at the front.
-[[nodiscard]] inline std::vector<Value> words_back(std::string_view text, std::int64_t limit, Meter& meter) {
-  meter.characters(text.size());
-  std::vector<Value> parts;
-  std::uint64_t left = times(limit);
-  for (text = stripped(text, Side::right); !text.empty(); text = stripped(text, Side::right)) {
-    const std::string_view rest =
-        left == 0 ? std::string_view() : drop_back(text, [](char32_t c) { return !is_space(c); });
-    add_part(parts, text.substr(rest.size()), meter);
-    text = rest;
-    --left;
-  }
-  return {parts.rbegin(), parts.rend()};
 }
 
 /// Length of the line break at `at`: that of str.splitlines(), 0 where there is none.
@@ -175,36 +150,70 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
   return out;
 }
 
-/// Index in code points, or -1.
-[[nodiscard]] inline std::int64_t index_in(std::string_view text, std::size_t byte) {
-  return byte == std::string_view::npos ? -1
-                                        : static_cast<std::int64_t>(count_code_points(text.substr(0, byte)));
-}
-
-[[nodiscard]] inline std::int64_t count_in(std::string_view text, std::string_view part) {
-  if (part.empty()) return static_cast<std::int64_t>(count_code_points(text)) + 1;
-  std::int64_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size()))
-    ++count;
-  return count;
-}
-
-/// Fills up to `width` code points; what does not divide evenly goes where Python's str.center puts it.
-[[nodiscard]] inline std::string padded_text(std::string_view text, std::int64_t width, std::string_view fill,
-                                             Side text_side, Meter& meter) {
-  meter.characters(text.size());
-  const auto length = static_cast<std::int64_t>(count_code_points(text));
-  if (width <= length) return std::string(text);
-  const auto room = static_cast<std::uint64_t>(width - length);
-  meter.repeated_bytes(fill.size(), room);
-  const bool odd_left = (room & 1) != 0 && (width & 1) != 0;
-  const std::uint64_t left = text_side == Side::left    ? 0
-                             : text_side == Side::right ? room
-                                                        : room / 2 + (odd_left ? 1 : 0);
+/// %s, %d and %%, each with the value that is next.
+[[nodiscard]] inline std::string percent_format(std::string_view text, const std::vector<Value>& values,
+                                                Meter& meter) {
   std::string out;
-  for (std::uint64_t i = 0; i < left; ++i) out.append(fill);
-  out.append(text);
-  for (std::uint64_t i = left; i < room; ++i) out.append(fill);
+  std::size_t used = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '%') {
+      out.push_back(text[at]);
+      continue;
+    }
+    const char type = ++at < text.size() ? text[at] : '\0';
+    if (type != '%' && type != 's' && type != 'd')
+      fail("'%", escaped(text.substr(at, 1)), "' is not supported; formats are %s, %d and %%");
+    if (type != '%' && used == values.size()) fail("too few values for the format");
+    if (type == 'd' && !is_whole(values[used]))
+      fail("'%d' wants an integer, not '", type_name(values[used]), "'");
+    out += type == '%'   ? "%"
+           : type == 'd' ? std::to_string(whole(values[used]))
+                         : text_of(values[used], meter);
+    used += type == '%' ? 0 : 1;
+    meter.check_length(out.size());
+  }
+  if (used != values.size()) fail("not all values were used by the format");
+  meter.bytes(out.size());
+  return out;
+}
+
+/// The value that "{0}", "{name}" or "{}" means; `next` counts the empty ones.
+[[nodiscard]] inline const Value& chosen_field(std::string_view name, const Arguments& arguments,
+                                               std::size_t& next) {
+  const auto index = name.empty() ? std::optional(static_cast<std::int64_t>(next++)) : parse_integer(name);
+  if (!index) {
+    const Value* found = arguments.find(name);
+    if (found == nullptr) fail("format() was not given '", escaped(name), "'");
+    return *found;
+  }
+  if (*index < 0 || static_cast<std::size_t>(*index) >= arguments.positional.size()) {
+    fail("format() was not given a value number ", *index);
+  }
+  return arguments.positional[static_cast<std::size_t>(*index)];
+}
+
+/// text.format(...)
+[[nodiscard]] inline std::string brace_format(std::string_view text, const Arguments& arguments,
+                                              Meter& meter) {
+  std::string out;
+  std::size_t next = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at++];
+    const bool doubled = at < text.size() && text[at] == c;
+    if (c != '{' && c != '}') {
+      out.push_back(c);
+    } else if (doubled) {
+      out.push_back(c);
+      ++at;
+    } else {
+      const std::size_t close = text.find('}', at);
+      if (c == '}' || close == std::string_view::npos) fail("format() found a single '", c, "'");
+      out += text_of(chosen_field(text.substr(at, close - at), arguments, next), meter);
+      at = close + 1;
+    }
+    meter.check_length(out.size());
+  }
+  meter.bytes(out.size());
   return out;
 }
 

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UTF-8 as Python's str sees it: lengths, indices and slices count code points. No locale and no tables;
-// letter case is known for Latin, Greek and Cyrillic. A byte that belongs to no valid sequence counts as one
-// code point. Limit: other alphabets keep their case, and letters whose case changes their length (as in "ß")
-// keep it too.
+// UTF-8 as Python's str sees it: lengths, indices and slices count code points, and so does a byte that
+// belongs to no valid sequence. No locale and no tables. Limit: letters outside of ASCII keep their case.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace mica::jinja::detail {
 
@@ -97,54 +95,8 @@ void each_code_point(std::string_view text, Visit visit) {
          c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-/// Alphabets whose capitals stand directly before their small letters: even, odd, even, odd ...
-[[nodiscard]] inline bool in_pairs_from_even(char32_t c) {
-  return (c >= 0x100 && c <= 0x12F) || (c >= 0x132 && c <= 0x137) || (c >= 0x14A && c <= 0x177) ||
-         (c >= 0x460 && c <= 0x481) || (c >= 0x48A && c <= 0x4BF) || (c >= 0x4D0 && c <= 0x52F) ||
-         (c >= 0x1E00 && c <= 0x1E95) || (c >= 0x1EA0 && c <= 0x1EFF);
-}
-
-/// ... or odd, even, odd, even.
-[[nodiscard]] inline bool in_pairs_from_odd(char32_t c) {
-  return (c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E) || (c >= 0x4C1 && c <= 0x4CE);
-}
-
-[[nodiscard]] inline char32_t lower(char32_t c) {
-  if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
-  if (c >= 0xC0 && c <= 0xDE) return c == 0xD7 ? c : c + 32;
-  if ((c >= 0x391 && c <= 0x3A9 && c != 0x3A2) || (c >= 0x410 && c <= 0x42F)) return c + 32;
-  if (c >= 0x400 && c <= 0x40F) return c + 80;
-  if (c == 0x178) return 0xFF;
-  if (in_pairs_from_even(c)) return c | 1;
-  if (in_pairs_from_odd(c)) return c + (c & 1);
-  return c;
-}
-
-[[nodiscard]] inline char32_t upper(char32_t c) {
-  if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
-  if (c == 0xB5) return 0x39C;
-  if (c >= 0xE0 && c <= 0xFE) return c == 0xF7 ? c : c - 32;
-  if (c == 0xFF) return 0x178;
-  if (c == 0x131) return 'I';
-  if (c == 0x3C2) return 0x3A3;
-  if ((c >= 0x3B1 && c <= 0x3C9) || (c >= 0x430 && c <= 0x44F)) return c - 32;
-  if (c >= 0x450 && c <= 0x45F) return c - 80;
-  if (in_pairs_from_even(c)) return c & ~char32_t{1};
-  if (in_pairs_from_odd(c)) return c - 1 + (c & 1);
-  return c;
-}
-
-[[nodiscard]] inline bool is_cased(char32_t c) { return lower(c) != c || upper(c) != c; }
-
-[[nodiscard]] inline bool is_digit(char32_t c) { return c >= '0' && c <= '9'; }
-
-/// Letters of the alphabets above, and everything from U+0100 on that is no white space or punctuation block.
-[[nodiscard]] inline bool is_letter(char32_t c) {
-  if (c < 0x100) return is_cased(c) || c == 0xAA || c == 0xB5 || c == 0xBA || c == 0xDF;
-  return !is_space(c) && !(c >= 0x2000 && c <= 0x2BFF) && !(c >= 0x3000 && c <= 0x3004) &&
-         !(c >= 0x3008 && c <= 0x3030) && !(c >= 0xE000 && c <= 0xF8FF) && !(c >= 0xFE10 && c <= 0xFE6F) &&
-         !(c >= 0xFF00 && c <= 0xFF20) && c < 0x1F000;
-}
+[[nodiscard]] inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+[[nodiscard]] inline char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
 
 /// What repr() shows as an escape. Limit: code points that Unicode has not assigned are taken for printable.
 [[nodiscard]] inline bool is_printable(char32_t c) {
@@ -154,37 +106,43 @@ void each_code_point(std::string_view text, Visit visit) {
          !(c >= 0xE000 && c <= 0xF8FF) && c != 0xFEFF && !(c >= 0xFFF0 && c <= 0xFFFB);
 }
 
-/// Applies `change` to each code point; bytes that are not UTF-8 stay as they are.
-template <class Change>
-[[nodiscard]] std::string map_code_points(std::string_view text, Change change) {
-  std::string out;
-  out.reserve(text.size());
-  each_code_point(text, [&](CodePoint point, std::string_view bytes) {
-    if (point.valid) {
-      append_code_point(out, change(point.value));
-    } else {
-      out.append(bytes);
-    }
-  });
-  return out;
+[[nodiscard]] inline std::string lower(std::string text) {
+  for (char& c : text) c = lower(c);
+  return text;
 }
 
-[[nodiscard]] inline std::string lower(std::string_view text) {
-  return map_code_points(text, [](char32_t c) { return lower(c); });
-}
-
-[[nodiscard]] inline std::string upper(std::string_view text) {
-  return map_code_points(text, [](char32_t c) { return upper(c); });
+[[nodiscard]] inline std::string upper(std::string text) {
+  for (char& c : text) c = upper(c);
+  return text;
 }
 
 /// First letter upper, the others lower.
-[[nodiscard]] inline std::string capitalized(std::string_view text) {
-  bool first = true;
-  return map_code_points(text, [&first](char32_t c) {
-    const bool head = first;
-    first = false;
-    return head ? upper(c) : lower(c);
-  });
+[[nodiscard]] inline std::string capitalized(std::string text) {
+  text = lower(std::move(text));
+  if (!text.empty()) text[0] = upper(text[0]);
+  return text;
+}
+
+/// A capital after each character that ends a word, and at the front.
+template <bool (*ends_word)(char)>
+[[nodiscard]] std::string titled(std::string text) {
+  bool inside = false;
+  for (char& c : text) {
+    const bool ends = ends_word(c);
+    c = inside ? lower(c) : upper(c);
+    inside = !ends;
+  }
+  return text;
+}
+
+/// For str.title(): everything but letters, for which all bytes above ASCII are taken.
+[[nodiscard]] inline bool is_no_letter(char c) {
+  return static_cast<unsigned char>(c) < 0x80 && lower(c) == upper(c);
+}
+
+/// For the filter `title`: white space, dashes and open brackets.
+[[nodiscard]] inline bool is_gap(char c) {
+  return c == ' ' || (c >= 0x09 && c <= 0x0D) || std::string_view("-({[<").find(c) != std::string_view::npos;
 }
 
 /// The text without the code points at its front for which `drop` holds.

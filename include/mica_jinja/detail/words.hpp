@@ -28,8 +28,8 @@ template <class... Parts>
   return out;
 }
 
-/// Safe for a terminal and a log: control bytes, backslashes and bytes above 0x7E become \xNN; at most `limit`
-/// bytes are shown.
+/// Safe for a terminal and a log: control bytes, backslashes and bytes above 0x7E become \xNN; at most
+/// `limit` bytes are shown.
 [[nodiscard]] inline std::string escaped(std::string_view text, std::size_t limit = 80) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out;
