@@ -72,8 +72,8 @@ template <class G>
 struct FileForm {
   using type = G;
 };
-template <class F, class L>
-struct FileForm<tensor::Packed<F, L>> {
+template <class F>
+struct FileForm<tensor::Packed<F>> {
   using type = F;
 };
 
@@ -106,8 +106,8 @@ struct Bench {
     std::vector<typename F::Block> copy(panel);
     for (std::size_t i = 0; i < blocks.size(); i += panel) {
       std::copy_n(blocks.data() + i, panel, copy.data());
-      tensor::pack<tensor::Rows16>(tensor::Matrix<F>(copy.data(), tensor::Rows16::rows, cols),
-                                   reinterpret_cast<std::byte*>(blocks.data() + i));
+      tensor::pack(tensor::Matrix<F>(copy.data(), tensor::Rows16::rows, cols),
+                   reinterpret_cast<std::byte*>(blocks.data() + i));
     }
   }
   template <class K>

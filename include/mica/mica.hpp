@@ -131,11 +131,10 @@
 
 // tensor: matrices whose format is known when the file is
 #include "mica/tensor/any_matrix.hpp"
-#include "mica/tensor/coded.hpp"
-#include "mica/tensor/coded_panel.hpp"
-#include "mica/tensor/layout.hpp"
 #include "mica/tensor/matrix.hpp"
 #include "mica/tensor/packed.hpp"
+#include "mica/tensor/packed12.hpp"
+#include "mica/tensor/packed12_panel.hpp"
 #include "mica/tensor/packing.hpp"
 #include "mica/tensor/rows16.hpp"
 

@@ -45,17 +45,16 @@ struct Product {
   template <class K>
   std::vector<float> run_packed(std::size_t first, std::size_t last, bool add) {
     Guarded<typename F::Block> packed(blocks.size());
-    tensor::pack<tensor::Rows16>(tensor::Matrix<F>(blocks.data(), rows, cols),
-                                 reinterpret_cast<std::byte*>(packed.data()));
+    tensor::pack(tensor::Matrix<F>(blocks.data(), rows, cols), reinterpret_cast<std::byte*>(packed.data()));
     return run_with<K, tensor::Packed<F>>({packed.data(), rows, cols}, first, last, add);
   }
   /// The same with coded rows; empty where they cannot be coded.
   template <class K>
-  std::vector<float> run_coded(std::size_t first, std::size_t last, bool add) {
-    Guarded<std::byte> coded(tensor::coded_bytes(rows, cols));
-    if (!tensor::code(tensor::Matrix<F>(blocks.data(), rows, cols), coded.data())) return {};
+  std::vector<float> run_packed12(std::size_t first, std::size_t last, bool add) {
+    Guarded<std::byte> coded(tensor::packed12_bytes(rows, cols));
+    if (!tensor::pack12(tensor::Matrix<F>(blocks.data(), rows, cols), coded.data())) return {};
     const auto* const data = reinterpret_cast<const typename F::Block*>(coded.data());
-    return run_with<K, tensor::Coded<F>>({data, rows, cols}, first, last, add);
+    return run_with<K, tensor::Packed12<F>>({data, rows, cols}, first, last, add);
   }
   template <class K, class G>
   std::vector<float> run_with(tensor::Matrix<G> w, std::size_t first, std::size_t last, bool add) {

@@ -139,14 +139,15 @@ TEST_CASE("resident weights pack the matrices that may be packed, in panels that
   }
   budget::Ledger ledger;
   const paging::Resident<A> pager({document, table, 1}, A(ledger, Account::weights), {});
-  const paging::Resident<A, tensor::FileRows> plain({document, table, 1}, A(ledger, Account::weights), {});
+  const paging::Resident<A, paging::Layout::file> plain({document, table, 1}, A(ledger, Account::weights),
+                                                        {});
   CHECK(pager.packed(0));
   CHECK_FALSE(pager.packed(1));
   CHECK_FALSE(pager.packed(2));
   CHECK_FALSE(plain.packed(0));
   std::vector<std::byte> expected(content.size());
   const auto* const blocks = reinterpret_cast<const format::Q4_0::Block*>(content.data());
-  tensor::pack<tensor::Rows16>(tensor::Matrix<format::Q4_0>(blocks, rows, cols), expected.data());
+  tensor::pack(tensor::Matrix<format::Q4_0>(blocks, rows, cols), expected.data());
   CHECK(std::memcmp(pager.data(0), expected.data(), expected.size()) == 0);
   CHECK(std::memcmp(pager.data(1), content.data(), content.size()) == 0);
   CHECK(std::memcmp(plain.data(0), content.data(), content.size()) == 0);
@@ -176,14 +177,15 @@ TEST_CASE("resident weights code the floats of 16 bits that lose nothing, and re
   }
   budget::Ledger ledger;
   const paging::Resident<A> pager({document, table, 1}, A(ledger, Account::weights), {});
-  const paging::Resident<A, tensor::FileRows> plain({document, table, 1}, A(ledger, Account::weights), {});
+  const paging::Resident<A, paging::Layout::file> plain({document, table, 1}, A(ledger, Account::weights),
+                                                        {});
   CHECK(pager.packed(0));
   CHECK_FALSE(pager.packed(1));
   CHECK_FALSE(plain.packed(0));
   CHECK(std::memcmp(pager.data(1), halves.data(), halves.size()) == 0);
   CHECK(std::memcmp(plain.data(0), rounded.data(), rounded.size()) == 0);
-  const tensor::Matrix<tensor::Coded<format::F16>> coded(reinterpret_cast<const Half*>(pager.data(0)), rows,
-                                                         cols);
+  const tensor::Matrix<tensor::Packed12<format::F16>> coded(reinterpret_cast<const Half*>(pager.data(0)),
+                                                            rows, cols);
   std::size_t wrong = 0;
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t k = 0; k < cols; ++k) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One property of every packed layout, of weights and of KV tiles: what is packed comes back bit for bit, every
-// byte of the size that the layout states is written, none beyond it, every bit of the source has exactly one
-// place, and the size is the one that plans count.
+// One property of every packed layout, of weights and of KV tiles: what is packed comes back bit for bit,
+// every byte of the size that the layout states is written, none beyond it, every bit of the source has
+// exactly one place, and the size is the one that plans count.
 
 #include "mica/base/rng.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/kv/aging.hpp"
-#include "mica/tensor/coded.hpp"
+#include "mica/tensor/packed12.hpp"
 #include "mica/tensor/packing.hpp"
 
 #include <doctest/doctest.h>
@@ -116,8 +116,7 @@ Layout rows16(std::size_t rows, std::size_t blocks, CounterRng& rng) {
   const std::size_t cols = blocks * F::block_size, bytes = rows * blocks * sizeof(Block);
   Layout out{std::string(F::name), random_bytes(bytes, rng), Bytes(bytes, 0xFF), bytes, bytes, 0, {}, {}};
   out.pack = [=](const std::uint8_t* source, std::byte* packed) {
-    tensor::pack<tensor::Rows16>(tensor::Matrix<F>(reinterpret_cast<const Block*>(source), rows, cols),
-                                 packed);
+    tensor::pack(tensor::Matrix<F>(reinterpret_cast<const Block*>(source), rows, cols), packed);
     return true;
   };
   out.unpack = [=](const std::byte* packed, std::uint8_t* source) {
@@ -137,7 +136,7 @@ Layout coded(std::size_t rows, std::size_t cols, int first_high, CounterRng& rng
   constexpr bool half = std::is_same_v<Block, Half>;
   const std::size_t n = rows * cols, file = n * sizeof(Block);
   Layout out{
-      std::string(F::name), Bytes(file), Bytes(file), tensor::coded_bytes(rows, cols), file, file, {}, {}};
+      std::string(F::name), Bytes(file), Bytes(file), tensor::packed12_bytes(rows, cols), file, file, {}, {}};
   // As BF16: sign, seven bits of the exponent, low byte. F16: three bits less before it, three behind it.
   const auto put = [&](std::size_t i, unsigned high, unsigned low) {
     const unsigned exponent = high % 8 + 3;
@@ -156,10 +155,10 @@ Layout coded(std::size_t rows, std::size_t cols, int first_high, CounterRng& rng
   }
   for (const std::size_t i : {std::size_t{3}, n / 2, n - 1}) put(i, half ? 11 : 77, 5);
   out.pack = [=](const std::uint8_t* source, std::byte* packed) {
-    return tensor::code(tensor::Matrix<F>(reinterpret_cast<const Block*>(source), rows, cols), packed);
+    return tensor::pack12(tensor::Matrix<F>(reinterpret_cast<const Block*>(source), rows, cols), packed);
   };
   out.unpack = [=](const std::byte* packed, std::uint8_t* source) {
-    const tensor::Matrix<tensor::Coded<F>> w(reinterpret_cast<const Block*>(packed), rows, cols);
+    const tensor::Matrix<tensor::Packed12<F>> w(reinterpret_cast<const Block*>(packed), rows, cols);
     for (std::size_t i = 0; i < n; ++i) {
       const Block block = w.block(i / cols, i % cols);
       std::memcpy(source + 2 * i, &block, 2);

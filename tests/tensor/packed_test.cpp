@@ -33,7 +33,7 @@ struct Both {
     CounterRng rng(11);
     auto* const at = reinterpret_cast<unsigned char*>(file.data());
     for (std::size_t i = 0; i < bytes.size(); ++i) at[i] = static_cast<unsigned char>(rng.next());
-    tensor::pack<tensor::Rows16>(tensor::Matrix<F>(file.data(), rows, cols()), bytes.data());
+    tensor::pack(tensor::Matrix<F>(file.data(), rows, cols()), bytes.data());
   }
   [[nodiscard]] const typename F::Block* packed() const {
     return reinterpret_cast<const typename F::Block*>(bytes.data());

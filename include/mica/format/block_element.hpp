@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weight formats of four and five bits as KV elements: 32 dimensions of one token share a scale, and a minimum where the
-// format has one, found by the search that also writes weights (format/encode/). b counts blocks of 32 dimensions; the
-// last one is filled up where a head is no multiple of 32 wide.
+// Weight formats of four and five bits as KV elements: 32 dimensions of one token share a scale, and a
+// minimum where the format has one, found by the search that also writes weights (format/encode/). b counts
+// blocks of 32 dimensions; the last one is filled up where a head is no multiple of 32 wide.
 //
-//   keys     | codes [b][4 octets][16 tokens][4 bytes] | fifth bits [b][16] u32 | scales [b][16] f16 | minima [b][16] f16 |
-//            byte j of an octet holds dimension j in its low nibble and dimension j + 4 in its high nibble;
-//            bit g of byte c of the fifth bits belongs to dimension 4 g + c
-//   values   | codes [b][16 tokens][16 bytes] | fifth bits [b][16] u32 | scales [b][16] f16 | minima [b][16] f16 |
-//            codes and fifth bits of a token as in a block of the file format
+//   | codes [b][256 bytes] | fifth bits [b][16] u32 | scales [b][16] f16 | minima [b][16] f16 |
 //
-// No byte belongs to two tokens. Formats of four bits have no fifth bits, formats without minima no minima; the scales of Q4_S
-// are a byte and the shifts.
+// Codes and fifth bits of values are as in a block of the file format. Of keys, byte j of eight dimensions
+// holds dimensions j and j + 4, and bit g of byte c of the fifth bits belongs to dimension 4 g + c.
+//
+// No byte belongs to two tokens. Formats of four bits have no fifth bits, formats without minima no minima;
+// the scales of Q4_S are a byte and the shifts.
 #pragma once
 
-#include "mica/base/bits.hpp"
 #include "mica/format/concept.hpp"
 #include "mica/format/detail/fifth_bits.hpp"
+#include "mica/format/detail/kv_parts.hpp"
 #include "mica/format/encode/iq4_nl.hpp"
 #include "mica/format/encode/q4_0.hpp"
 #include "mica/format/encode/q4_1.hpp"
@@ -48,9 +47,9 @@ inline constexpr auto element_name = [] {
 
 }  // namespace detail
 
-/// Blocks of F as keys and values, with heads rotated (format/rotation.hpp) before they are stored, or as they are.
+/// Blocks of F as keys and values, of heads that are rotated before (format/rotation.hpp), or as they are.
 template <class F, bool rotates>
-struct BlockElement {
+struct BlockElement : detail::KvParts<BlockElement<F, rotates>> {
   using Format = F;
   using Block = typename F::Block;
   static constexpr bool rotated = rotates;
@@ -60,24 +59,17 @@ struct BlockElement {
   static constexpr bool five_bits = requires(Block block) { block.high; };
   static constexpr bool has_minima = requires(Block block) { block.m; };
 
-  // Required by KvElement
-  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
+  // Required by KvParts
+  using Keys = CodeTiling<Tiling<tile_tokens, Columns<0, 8>, Rows<>, Columns<4>>, Columns<2, 4>>;
+  using Values = CodeTiling<Tiling<tile_tokens, Columns<0, 32>, Rows<>, Columns<16>>, Columns<2, 16>>;
+  template <class Part>
+  static std::size_t tile_bytes(std::size_t head_dim) noexcept {
     return blocks(head_dim) * tile_tokens * sizeof(Block);
   }
-  static std::size_t value_tile_bytes(std::size_t head_dim) noexcept { return key_tile_bytes(head_dim); }
-  static void store_key(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
-    store<true>(tile, slot, head_dim, head);
-  }
-  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
-                          const float* head) noexcept {
-    store<false>(tile, slot, head_dim, head);
-  }
-  static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
-    load<true>(tile, slot, head_dim, out);
-  }
-  static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
-    load<false>(tile, slot, head_dim, out);
-  }
+  template <class Part>
+  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
+  template <class Part>
+  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
 
   // Specific to blocks: where what lies
   [[nodiscard]] static constexpr std::size_t blocks(std::size_t head_dim) noexcept {
@@ -104,25 +96,21 @@ struct BlockElement {
     return scales(tile, head_dim, blocks(head_dim) + b);
   }
   /// Block b of one token, as it would lie in a file.
-  [[nodiscard]] static Block key_block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                       std::size_t b) noexcept;
-  [[nodiscard]] static Block value_block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                         std::size_t b) noexcept;
+  template <class Part>
+  [[nodiscard]] static Block block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                   std::size_t b) noexcept;
+  template <class Part>
+  static void set_block(std::byte* tile, std::size_t slot, std::size_t head_dim, std::size_t b,
+                        const Block& block) noexcept;
 
  private:
   static constexpr std::size_t code_bytes = tile_tokens * 16;
 
-  template <bool keys>
-  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
-  template <bool keys>
-  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
   static void encode(const float* values, std::size_t count, Block& block) noexcept;
-  [[nodiscard]] static Block numbers_of(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                        std::size_t b) noexcept;
 };
 
-/// `count` numbers, and the first ones again up to 32. What F16 could not hold makes the scale no number, so that it
-/// cannot hide behind small codes.
+/// `count` numbers, and the first ones again up to 32. What F16 could not hold makes the scale no number, so
+/// that it cannot hide behind small codes.
 template <class F, bool rotates>
 void BlockElement<F, rotates>::encode(const float* values, std::size_t count, Block& block) noexcept {
   static constexpr auto equal = [] {
@@ -146,7 +134,41 @@ void BlockElement<F, rotates>::encode(const float* values, std::size_t count, Bl
 }
 
 template <class F, bool rotates>
-template <bool keys>
+template <class Part>
+void BlockElement<F, rotates>::set_block(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                         std::size_t b, const Block& block) noexcept {
+  for (std::size_t i = 0; i < block_size; ++i)
+    Part::set(tile, slot, b * block_size + i, block.nibbles[i % 16] >> (i < 16 ? 0 : 4) & 15);
+  if constexpr (five_bits) {
+    std::uint32_t high;
+    std::memcpy(&high, block.high, 4);
+    const_cast<std::uint32_t*>(fifth_bits(tile, head_dim, b))[slot] =
+        std::is_same_v<Part, Keys> ? detail::pack_fifth_bits(high) : high;
+  }
+  const_cast<Half*>(scales(tile, head_dim, b))[slot] = block.d;
+  if constexpr (has_minima) const_cast<Half*>(minima(tile, head_dim, b))[slot] = block.m;
+}
+
+template <class F, bool rotates>
+template <class Part>
+auto BlockElement<F, rotates>::block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                     std::size_t b) noexcept -> Block {
+  Block block;
+  const auto code = [&](std::size_t i) { return Part::get(tile, slot, b * block_size + i); };
+  for (std::size_t i = 0; i < 16; ++i)
+    block.nibbles[i] = static_cast<std::uint8_t>(code(i) | code(i + 16) << 4);
+  if constexpr (five_bits) {
+    std::uint32_t high = fifth_bits(tile, head_dim, b)[slot];
+    if constexpr (std::is_same_v<Part, Keys>) high = detail::unpack_fifth_bits(high);
+    std::memcpy(block.high, &high, 4);
+  }
+  block.d = scales(tile, head_dim, b)[slot];
+  if constexpr (has_minima) block.m = minima(tile, head_dim, b)[slot];
+  return block;
+}
+
+template <class F, bool rotates>
+template <class Part>
 void BlockElement<F, rotates>::store(std::byte* tile, std::size_t slot, std::size_t head_dim,
                                      const float* head) noexcept {
   float turned[max_rotated];
@@ -157,70 +179,17 @@ void BlockElement<F, rotates>::store(std::byte* tile, std::size_t slot, std::siz
   for (std::size_t b = 0; b < blocks(head_dim); ++b) {
     Block block;
     encode(head + b * block_size, std::min(block_size, head_dim - b * block_size), block);
-    auto* const codes = reinterpret_cast<std::uint8_t*>(tile) + b * code_bytes;
-    const auto low = [&](std::size_t i) { return block.nibbles[i % 16] >> (i < 16 ? 0 : 4) & 15; };
-    for (std::size_t i = 0; i < 16; ++i) {
-      if constexpr (keys) {
-        const std::size_t dimension = i / 4 * 8 + i % 4;
-        codes[(i / 4 * tile_tokens + slot) * 4 + i % 4] =
-            static_cast<std::uint8_t>(low(dimension) | low(dimension + 4) << 4);
-      } else {
-        codes[slot * 16 + i] = block.nibbles[i];
-      }
-    }
-    if constexpr (five_bits) {
-      std::uint32_t high;
-      std::memcpy(&high, block.high, 4);
-      const_cast<std::uint32_t*>(fifth_bits(tile, head_dim, b))[slot] =
-          keys ? detail::pack_fifth_bits(high) : high;
-    }
-    const_cast<Half*>(scales(tile, head_dim, b))[slot] = block.d;
-    if constexpr (has_minima) const_cast<Half*>(minima(tile, head_dim, b))[slot] = block.m;
+    set_block<Part>(tile, slot, head_dim, b, block);
   }
 }
 
 template <class F, bool rotates>
-auto BlockElement<F, rotates>::numbers_of(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                          std::size_t b) noexcept -> Block {
-  Block block;
-  block.d = scales(tile, head_dim, b)[slot];
-  if constexpr (has_minima) block.m = minima(tile, head_dim, b)[slot];
-  return block;
-}
-
-template <class F, bool rotates>
-auto BlockElement<F, rotates>::key_block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                         std::size_t b) noexcept -> Block {
-  Block block = numbers_of(tile, slot, head_dim, b);
-  const auto* const all = reinterpret_cast<const std::uint8_t*>(codes(tile, b));
-  const auto low = [&](std::size_t i) {
-    return all[(i / 8 * tile_tokens + slot) * 4 + i % 4] >> (i % 8 < 4 ? 0 : 4) & 15;
-  };
-  for (std::size_t i = 0; i < 16; ++i)
-    block.nibbles[i] = static_cast<std::uint8_t>(low(i) | low(i + 16) << 4);
-  if constexpr (five_bits) {
-    const std::uint32_t high = detail::unpack_fifth_bits(fifth_bits(tile, head_dim, b)[slot]);
-    std::memcpy(block.high, &high, 4);
-  }
-  return block;
-}
-
-template <class F, bool rotates>
-auto BlockElement<F, rotates>::value_block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                           std::size_t b) noexcept -> Block {
-  Block block = numbers_of(tile, slot, head_dim, b);
-  std::memcpy(block.nibbles, codes(tile, b) + slot * 16, 16);
-  if constexpr (five_bits) std::memcpy(block.high, fifth_bits(tile, head_dim, b) + slot, 4);
-  return block;
-}
-
-template <class F, bool rotates>
-template <bool keys>
+template <class Part>
 void BlockElement<F, rotates>::load(const std::byte* tile, std::size_t slot, std::size_t head_dim,
                                     float* out) noexcept {
   float numbers[block_size];
   for (std::size_t b = 0; b < blocks(head_dim); ++b) {
-    F::decode(keys ? key_block(tile, slot, head_dim, b) : value_block(tile, slot, head_dim, b), numbers);
+    F::decode(block<Part>(tile, slot, head_dim, b), numbers);
     std::copy_n(numbers, std::min(block_size, head_dim - b * block_size), out + b * block_size);
   }
   if constexpr (rotates) rotate(out, head_dim, out);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// F32, F16 and BF16: a block is one number. As KV elements their tiles are
-//
-//   keys     [head_dim][16 tokens]
-//   values   [16 tokens][head_dim]
+// F32, F16 and BF16: a block is one number. In KV tiles, one dimension of the keys of 16 tokens lies
+// together, and all dimensions of a token's value.
 #pragma once
 
-#include "mica/base/bits.hpp"
 #include "mica/format/concept.hpp"
+#include "mica/format/detail/kv_parts.hpp"
 
 #include <cstring>
 
@@ -25,7 +23,7 @@ inline void narrow(float x, Bfloat& out) noexcept { out = to_bfloat(x); }
 
 /// What the three float formats share; T is the number as it lies in memory.
 template <class T>
-struct FloatFormat {
+struct FloatFormat : KvParts<FloatFormat<T>> {
   using Block = T;
   static constexpr std::size_t block_size = 1;
   static constexpr Arithmetic arithmetic = Arithmetic::real;
@@ -34,28 +32,22 @@ struct FloatFormat {
   static void decode(const Block& block, float* values) noexcept { *values = widen(block); }
   static void encode(const float* values, Block& block) noexcept { narrow(*values, block); }
 
-  // Required by KvElement
-  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
-    return head_dim * tile_tokens * sizeof(T);
+  // Required by KvParts
+  using Keys = Tiling<tile_tokens, Columns<>, Rows<>>;
+  using Values = Tiling<tile_tokens, Rows<>, Columns<>>;
+  template <class Part>
+  static std::size_t tile_bytes(std::size_t head_dim) noexcept {
+    return Part::size(head_dim) * sizeof(T);
   }
-  static std::size_t value_tile_bytes(std::size_t head_dim) noexcept { return key_tile_bytes(head_dim); }
-
-  static void store_key(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
-    T* const keys = reinterpret_cast<T*>(tile);  // (head_dim, 16)
-    for (std::size_t i = 0; i < head_dim; ++i) narrow(head[i], keys[i * tile_tokens + slot]);
+  template <class Part>
+  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+    T* const numbers = reinterpret_cast<T*>(tile);
+    for (std::size_t i = 0; i < head_dim; ++i) narrow(head[i], numbers[Part::place(slot, i, head_dim)]);
   }
-  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
-                          const float* head) noexcept {
-    T* const values = reinterpret_cast<T*>(tile) + slot * head_dim;  // (16, head_dim)
-    for (std::size_t i = 0; i < head_dim; ++i) narrow(head[i], values[i]);
-  }
-  static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
-    const T* const keys = reinterpret_cast<const T*>(tile);
-    for (std::size_t i = 0; i < head_dim; ++i) out[i] = widen(keys[i * tile_tokens + slot]);
-  }
-  static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
-    const T* const values = reinterpret_cast<const T*>(tile) + slot * head_dim;
-    for (std::size_t i = 0; i < head_dim; ++i) out[i] = widen(values[i]);
+  template <class Part>
+  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+    const T* const numbers = reinterpret_cast<const T*>(tile);
+    for (std::size_t i = 0; i < head_dim; ++i) out[i] = widen(numbers[Part::place(slot, i, head_dim)]);
   }
 };
 

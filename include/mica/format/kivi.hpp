@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys and values that are encoded a tile at a time: keys with a scale and a zero for each channel over the sixteen tokens,
-// values with a scale and a zero for 32 numbers of one token (Z. Liu et al., KIVI, 2024). Large keys sit in the same
-// channels of all tokens, so that a channel's own scale costs the others nothing. Two and four bits a code (format/kivi_group.hpp).
+// Keys and values that are encoded a tile at a time: keys with a scale and a zero for each channel over the
+// sixteen tokens, values with a scale and a zero for 32 numbers of one token (Z. Liu et al., KIVI, 2024).
+// Large keys sit in the same channels of all tokens, so that a channel's own scale costs the others nothing.
+// Two and four bits a code (format/kivi_group.hpp).
 //
-//   keys     | planes [p][16 tokens] bytes | spans [channel] |      byte t of plane p holds channels p * n to p * n + n - 1
-//            of token t, the first one in its lowest bits; n = 8 / bits
-//   values   | blocks [b][16 tokens][16 bytes] | spans [group of 32][16 tokens] |      byte i of a block of 16 n numbers
-//            holds numbers i, i + 16, ..., the first one in its lowest bits
+//   keys     | codes: planes of sixteen bytes, of 8 / bits neighbouring channels | spans [channel] |
+//   values   | codes: blocks of sixteen bytes, of every sixteenth number | spans [group of 32][16 tokens] |
 //
 // Spans of keys are filled up to a multiple of sixteen, values to a whole block.
 #pragma once
 
-#include "mica/base/bits.hpp"
 #include "mica/format/kivi_group.hpp"
-
-#include <cstddef>
+#include "mica/format/tiling.hpp"
 
 namespace mica::format {
 
@@ -27,14 +24,16 @@ struct Kivi {
   static constexpr std::size_t group_size = 32;             // numbers of a value that share a span
   static constexpr std::size_t block_size = 16 * per_byte;  // numbers of a value in sixteen bytes
   static constexpr std::size_t groups_per_block = block_size / group_size;
+  using Keys = CodeTiling<Tiling<tile_tokens, Columns<0, per_byte>, Rows<>>, Columns<per_byte>>;
+  using Values =
+      CodeTiling<Tiling<tile_tokens, Columns<0, block_size>, Rows<>, Columns<16>>, Columns<per_byte, 16>>;
 
   // Required by KvTileElement
   static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
-    return round_up<std::size_t>(planes(head_dim) * tile_tokens + round_up<std::size_t>(head_dim, 16) * 2,
-                                 32);
+    return round_up<std::size_t>(Keys::bytes(head_dim) + round_up<std::size_t>(head_dim, 16) * 2, 32);
   }
   static std::size_t value_tile_bytes(std::size_t head_dim) noexcept {
-    return blocks(head_dim) * tile_tokens * (16 + groups_per_block * sizeof(KiviSpan));
+    return Values::bytes(head_dim) + blocks(head_dim) * groups_per_block * tile_tokens * sizeof(KiviSpan);
   }
   static void store_keys(std::byte* tile, std::size_t head_dim, const float* heads) noexcept;
   static void store_values(std::byte* tile, std::size_t head_dim, const float* heads) noexcept;
@@ -50,27 +49,12 @@ struct Kivi {
   }
   /// Spans of the channels of a tile of keys.
   [[nodiscard]] static const KiviSpan* key_spans(const std::byte* tile, std::size_t head_dim) noexcept {
-    return reinterpret_cast<const KiviSpan*>(tile + planes(head_dim) * tile_tokens);
+    return reinterpret_cast<const KiviSpan*>(tile + Keys::bytes(head_dim));
   }
   /// Spans of a group of a tile of values, (16).
   [[nodiscard]] static const KiviSpan* value_spans(const std::byte* tile, std::size_t head_dim,
                                                    std::size_t group) noexcept {
-    return reinterpret_cast<const KiviSpan*>(tile + blocks(head_dim) * tile_tokens * 16) +
-           group * tile_tokens;
-  }
-  [[nodiscard]] static int key_code(const std::byte* tile, std::size_t slot, std::size_t channel) noexcept {
-    return code_in(tile[channel / per_byte * tile_tokens + slot], channel % per_byte);
-  }
-  [[nodiscard]] static int value_code(const std::byte* tile, std::size_t slot, std::size_t i) noexcept {
-    return code_in(tile[(i / block_size * tile_tokens + slot) * 16 + i % 16], i % block_size / 16);
-  }
-
- private:
-  [[nodiscard]] static int code_in(std::byte byte, std::size_t place) noexcept {
-    return std::to_integer<int>(byte) >> (static_cast<int>(place) * bits) & Group::code_max;
-  }
-  [[nodiscard]] static std::byte shifted(std::uint8_t code, std::size_t place) noexcept {
-    return static_cast<std::byte>(code << (static_cast<int>(place) * bits));
+    return reinterpret_cast<const KiviSpan*>(tile + Values::bytes(head_dim)) + group * tile_tokens;
   }
 };
 
@@ -86,9 +70,7 @@ void Kivi<bits>::store_keys(std::byte* tile, std::size_t head_dim, const float* 
     std::uint8_t codes[tile_tokens];
     for (std::size_t slot = 0; slot < tile_tokens; ++slot) values[slot] = heads[slot * head_dim + channel];
     spans[channel] = Group::encode(values, tile_tokens, codes);
-    std::byte* const plane = tile + channel / per_byte * tile_tokens;
-    for (std::size_t slot = 0; slot < tile_tokens; ++slot)
-      plane[slot] |= shifted(codes[slot], channel % per_byte);
+    for (std::size_t slot = 0; slot < tile_tokens; ++slot) Keys::set(tile, slot, channel, codes[slot]);
   }
 }
 
@@ -104,9 +86,7 @@ void Kivi<bits>::store_values(std::byte* tile, std::size_t head_dim, const float
       std::uint8_t codes[group_size];
       for (std::size_t i = 0; i < group_size; ++i) values[i] = heads[slot * head_dim + first + i % count];
       spans[slot] = Group::encode(values, group_size, codes);
-      std::byte* const block = tile + (first / block_size * tile_tokens + slot) * 16;
-      for (std::size_t i = 0; i < count; ++i)
-        block[i % 16] |= shifted(codes[i], (first + i) % block_size / 16);
+      for (std::size_t i = 0; i < count; ++i) Values::set(tile, slot, first + i, codes[i]);
     }
   }
 }
@@ -115,7 +95,7 @@ template <int bits>
 void Kivi<bits>::load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim,
                           float* out) noexcept {
   const KiviSpan* const spans = key_spans(tile, head_dim);
-  for (std::size_t i = 0; i < head_dim; ++i) out[i] = Group::value(spans[i], key_code(tile, slot, i));
+  for (std::size_t i = 0; i < head_dim; ++i) out[i] = Group::value(spans[i], Keys::get(tile, slot, i));
 }
 
 template <int bits>
@@ -123,7 +103,7 @@ void Kivi<bits>::load_value(const std::byte* tile, std::size_t slot, std::size_t
                             float* out) noexcept {
   for (std::size_t i = 0; i < head_dim; ++i) {
     const KiviSpan span = value_spans(tile, head_dim, i / group_size)[slot];
-    out[i] = Group::value(span, value_code(tile, slot, i));
+    out[i] = Group::value(span, Values::get(tile, slot, i));
   }
 }
 

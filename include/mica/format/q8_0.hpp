@@ -3,15 +3,14 @@
 // Q8_0: 32 signed bytes and one half-precision scale.
 //
 //   weights   block of 34 bytes:  | d (f16) | 32 x int8 |              value = d * code
-//   keys      one scale per token: | [head_dim / 4][16 tokens][4] int8 | 16 x f16 |
-//   values    one scale per token: | [16 tokens / 4][head_dim][4] int8 | 16 x f16 |
+//   tiles     one scale per token:  | 16 x head_dim int8 | 16 x f16 |
 //
-// A tile's head_dim is padded to a multiple of four with zero codes. Both hold what a sum runs over in fours: dimensions of keys,
-// tokens of values.
+// A tile's head_dim is padded to a multiple of four with zero codes. What a sum runs over lies in fours:
+// dimensions of keys, tokens of values.
 #pragma once
 
-#include "mica/base/bits.hpp"
 #include "mica/format/concept.hpp"
+#include "mica/format/detail/kv_parts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +18,7 @@
 
 namespace mica::format {
 
-struct Q8_0 {
+struct Q8_0 : detail::KvParts<Q8_0> {
   static constexpr Id id = Id::Q8_0;
   static constexpr std::string_view name = "Q8_0";
   static constexpr std::size_t block_size = 32;
@@ -45,16 +44,17 @@ struct Q8_0 {
   static constexpr std::size_t codes_at = 2;
   static constexpr std::size_t code_bytes = 32;
 
-  // Required by KvElement
-  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
-    return padded(head_dim) * tile_tokens + 32;
+  // Required by KvParts
+  using Keys = Tiling<tile_tokens, Columns<0, 4>, Rows<>, Columns<4>>;
+  using Values = Tiling<tile_tokens, Rows<0, 4>, Columns<>, Rows<4>>;
+  template <class Part>
+  static std::size_t tile_bytes(std::size_t head_dim) noexcept {
+    return Part::size(padded(head_dim)) + tile_tokens * sizeof(Half);
   }
-  static std::size_t value_tile_bytes(std::size_t head_dim) noexcept { return key_tile_bytes(head_dim); }
-  static void store_key(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
-  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
-                          const float* head) noexcept;
-  static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
-  static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
+  template <class Part>
+  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
+  template <class Part>
+  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
 
   // Specific to Q8_0
   /// head_dim as it lies in a tile.
@@ -63,15 +63,13 @@ struct Q8_0 {
   }
   /// The 16 scales of a tile.
   static const Half* scales(const std::byte* tile, std::size_t head_dim) noexcept {
-    return reinterpret_cast<const Half*>(tile + padded(head_dim) * tile_tokens);
+    return reinterpret_cast<const Half*>(tile + Keys::size(padded(head_dim)));
   }
-  /// Where dimension i of a token's key lies in its tile.
-  static constexpr std::size_t key_at(std::size_t slot, std::size_t i) noexcept {
-    return (i / 4 * tile_tokens + slot) * 4 + i % 4;
-  }
-  /// Where dimension i of a token's value lies in its tile.
-  static constexpr std::size_t value_at(std::size_t slot, std::size_t i, std::size_t head_dim) noexcept {
-    return (slot / 4 * padded(head_dim) + i) * 4 + slot % 4;
+  /// The code of dimension i of a token, in the keys or values of a tile.
+  template <class Part>
+  static std::int8_t code(const std::byte* tile, std::size_t slot, std::size_t i,
+                          std::size_t head_dim) noexcept {
+    return static_cast<std::int8_t>(tile[Part::place(slot, i, padded(head_dim))]);
   }
 
  private:
@@ -79,12 +77,6 @@ struct Q8_0 {
   /// cannot hide behind small integers.
   static Half scale_of(std::size_t head_dim, const float* head) noexcept;
   static std::int8_t code_of(float value, float inverse) noexcept;
-  /// Of a key or a value; at(i): where the code of dimension i lies.
-  template <class At>
-  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head,
-                    At at) noexcept;
-  template <class At>
-  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out, At at) noexcept;
 };
 
 inline void Q8_0::decode(const Block& block, float* values) noexcept {
@@ -127,41 +119,21 @@ inline std::int8_t Q8_0::code_of(float value, float inverse) noexcept {
   return code == code ? static_cast<std::int8_t>(code) : std::int8_t{0};
 }
 
-template <class At>
-void Q8_0::store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head, At at) noexcept {
+template <class Part>
+void Q8_0::store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
   const Half d = scale_of(head_dim, head);
   const float inverse = to_float(d) != 0 ? 1.0f / to_float(d) : 0.0f;
-  std::int8_t* const codes = reinterpret_cast<std::int8_t*>(tile);
+  auto* const codes = reinterpret_cast<std::int8_t*>(tile);
   for (std::size_t i = 0; i < padded(head_dim); ++i)
-    codes[at(i)] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
+    codes[Part::place(slot, i, padded(head_dim))] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
   const_cast<Half*>(scales(tile, head_dim))[slot] = d;
 }
 
-template <class At>
-void Q8_0::load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out, At at) noexcept {
+template <class Part>
+void Q8_0::load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
   const float d = to_float(scales(tile, head_dim)[slot]);
-  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
-  for (std::size_t i = 0; i < head_dim; ++i) out[i] = d * static_cast<float>(codes[at(i)]);
-}
-
-inline void Q8_0::store_key(std::byte* tile, std::size_t slot, std::size_t head_dim,
-                            const float* head) noexcept {
-  store(tile, slot, head_dim, head, [=](std::size_t i) { return key_at(slot, i); });
-}
-
-inline void Q8_0::store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
-                              const float* head) noexcept {
-  store(tile, slot, head_dim, head, [=](std::size_t i) { return value_at(slot, i, head_dim); });
-}
-
-inline void Q8_0::load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                           float* out) noexcept {
-  load(tile, slot, head_dim, out, [=](std::size_t i) { return key_at(slot, i); });
-}
-
-inline void Q8_0::load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                             float* out) noexcept {
-  load(tile, slot, head_dim, out, [=](std::size_t i) { return value_at(slot, i, head_dim); });
+  for (std::size_t i = 0; i < head_dim; ++i)
+    out[i] = d * static_cast<float>(code<Part>(tile, slot, i, head_dim));
 }
 
 static_assert(sizeof(Q8_0::Block) == 34 && EncodableFormat<Q8_0> && IntegerFormat<Q8_0> && KvElement<Q8_0>);

@@ -27,7 +27,7 @@
 
 #include "mica/base/matrix_view.hpp"
 #include "mica/kernel/quantize.hpp"
-#include "mica/tensor/coded.hpp"
+#include "mica/tensor/packed12.hpp"
 
 namespace mica::kernel {
 

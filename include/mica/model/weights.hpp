@@ -60,7 +60,7 @@ class Weights {
                  escaped(names_[i]),
                  "' lies packed, and this pager serves rows of files alone; use paging::AnyPager, Resident, "
                  "Streamed, or "
-                 "Mapped with tensor::Rows16");
+                 "Mapped with paging::Layout::packed");
     }
   }
   /// The name of a tensor of the table.
@@ -68,8 +68,8 @@ class Weights {
   /// The tensor as a matrix, at the address that its pager gives.
   [[nodiscard]] static tensor::AnyMatrix<List> matrix(const TensorRef& ref, const std::byte* data,
                                                       bool packed) noexcept {
-    const bool coded = packed && tensor::is_codable(ref.id);
-    const std::size_t offset = coded ? tensor::coded_bytes(ref.first_row, ref.cols) : ref.byte_offset();
+    const bool packed12 = packed && tensor::is_packable12(ref.id);
+    const std::size_t offset = packed12 ? tensor::packed12_bytes(ref.first_row, ref.cols) : ref.byte_offset();
     return {ref.id, data + offset, ref.rows, ref.cols, packed};
   }
 

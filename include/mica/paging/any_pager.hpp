@@ -18,10 +18,10 @@ namespace mica::paging {
 
 /// The pagers that a name on a command line can choose.
 template <mica::Allocator A>
-using Pagers = TypeList<Mapped<A, io::MapAdvice::lazy, tensor::Rows16>,
-                        Mapped<A, io::MapAdvice::sequential, tensor::Rows16>,
-                        Mapped<A, io::MapAdvice::populate, tensor::Rows16>,
-                        Mapped<A, io::MapAdvice::locked, tensor::Rows16>, Resident<A>, Streamed<A>>;
+using Pagers = TypeList<Mapped<A, io::MapAdvice::lazy, Layout::packed>,
+                        Mapped<A, io::MapAdvice::sequential, Layout::packed>,
+                        Mapped<A, io::MapAdvice::populate, Layout::packed>,
+                        Mapped<A, io::MapAdvice::locked, Layout::packed>, Resident<A>, Streamed<A>>;
 
 template <mica::Allocator A = alloc::Huge>
 class AnyPager {

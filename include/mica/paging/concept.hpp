@@ -19,6 +19,9 @@ namespace mica {
 
 namespace paging {
 
+/// How a pager lays out the rows of matrices: all as in the file, or packed where that is possible (tensor/packing.hpp).
+enum class Layout : std::uint8_t { file, packed };
+
 /// Where one tensor lies on disk, and the group it is used with. One whose rows may be packed (tensor/rows16.hpp) says
 /// what it is: a matrix that only products read, in slices of whole panels.
 struct Extent {

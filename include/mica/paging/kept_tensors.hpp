@@ -16,10 +16,10 @@
 namespace mica::paging {
 
 /// Blocks of 2 MiB and more lie on huge pages, where the allocator has them. One thread.
-template <mica::Allocator A, class Layout>
+template <mica::Allocator A, Layout layout>
 class KeptTensors {
  public:
-  using Block = Resident<A, Layout>;
+  using Block = Resident<A, layout>;
   static constexpr bool packs = Block::packs;
   /// What reading a set takes beside it, unless sixteen rows of a matrix are larger than Block::panels_bytes.
   static constexpr std::size_t reading_bytes = Block::bounce_bytes + Block::panels_bytes;
@@ -56,7 +56,7 @@ class KeptTensors {
   std::vector<Place> places_;                 // by tensor
 };
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void KeptTensors<A, L>::keep(std::size_t set, std::span<const std::size_t> tensors) {
   if (tensors.empty()) return;
   std::vector<Extent> extents;

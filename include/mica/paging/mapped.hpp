@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights where the operating system puts them: the file is mapped and its pages come when they are touched. Opens at
-// once, shares memory between processes, and leaves to the system what stays. All bytes are booked, since a run touches
-// them all. Rows lie as in the file, packed where that is a packed directory; checksums are not looked at.
+// Weights where the operating system puts them: the file is mapped and its pages come when they are touched.
+// Opens at once, shares memory between processes, and leaves to the system what stays. All bytes are booked,
+// since a run touches them all. Rows lie as in the file, packed where that is a packed directory; checksums
+// are not looked at.
 #pragma once
 
 #include "mica/alloc/booking.hpp"
@@ -11,7 +12,6 @@
 #include "mica/base/assert.hpp"
 #include "mica/io/map.hpp"
 #include "mica/paging/concept.hpp"
-#include "mica/tensor/layout.hpp"
 
 #include <string_view>
 #include <vector>
@@ -35,17 +35,18 @@ namespace detail {
 
 }  // namespace detail
 
-/// Layout: tensor::FileRows knows no packed rows and costs no code for them; tensor::Rows16 serves packed directories too.
+/// Layout::file knows no packed rows and costs no code for them; Layout::packed serves packed directories
+/// too.
 template <mica::Allocator A = alloc::Huge, io::MapAdvice Advice = io::MapAdvice::lazy,
-          class Layout = tensor::FileRows>
+          Layout layout = Layout::file>
 class Mapped {
  public:
   // Required by Pager
   using Allocator = A;
   template <mica::Allocator B>
-  using Rebind = Mapped<B, Advice, Layout>;
+  using Rebind = Mapped<B, Advice, layout>;
   static constexpr std::string_view name = detail::mapped_name(Advice);
-  static constexpr bool packs = PackLayout<Layout>;
+  static constexpr bool packs = layout == Layout::packed;
 
   Mapped(const Table& table, A allocator, LogSink log);
   [[nodiscard]] bool acquire(std::size_t /*group*/) noexcept { return true; }
@@ -61,7 +62,7 @@ class Mapped {
   alloc::Booking booking_;
 };
 
-template <mica::Allocator A, io::MapAdvice Advice, class L>
+template <mica::Allocator A, io::MapAdvice Advice, Layout L>
 Mapped<A, Advice, L>::Mapped(const Table& table, A allocator, LogSink log) {
   std::uint64_t bytes = 0;
   for (const Extent& tensor : table.tensors) bytes += tensor.bytes;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All weights in memory of our own: read once by direct I/O in large blocks into huge pages, past the page cache, so
-// that they are in memory once and nobody reclaims them behind our back. Matrices are packed on the way, some panels at a
-// time, so that there is never a second copy; those of a packed directory come as they are, and are checked. Floats of 16
-// bits are coded (tensor/coded.hpp) where their numbers allow it; the memory that this leaves is never touched.
+// All weights in memory of our own: read once by direct I/O in large blocks into huge pages, past the page
+// cache, so that they are in memory once and nobody reclaims them behind our back. Matrices are packed on the
+// way, some panels at a time, so that there is never a second copy; those of a packed directory come as they
+// are, and are checked. Floats of 16 bits are packed in twelve (tensor/packed12.hpp) where their numbers
+// allow it; the memory that this leaves is never touched.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -24,21 +25,21 @@
 
 namespace mica::paging {
 
-/// Layout: tensor::Rows16 packs what can be packed and codes what can be coded, tensor::FileRows leaves every row as it is.
-template <mica::Allocator A = alloc::Huge, class Layout = tensor::Rows16>
+/// Layout::packed packs what can be packed, Layout::file leaves every row as it is.
+template <mica::Allocator A = alloc::Huge, Layout layout = Layout::packed>
 class Resident {
  public:
-  /// The most that is read through memory of ours, and the panels that are read before they are packed, unless one
-  /// panel has more. Small models take less of both.
+  /// The most that is read through memory of ours, and the panels that are read before they are packed,
+  /// unless one panel has more. Small models take less of both.
   static constexpr std::size_t bounce_bytes = std::size_t{2} << 20;
   static constexpr std::size_t panels_bytes = std::size_t{1} << 20;
 
   // Required by Pager
   using Allocator = A;
   template <mica::Allocator B>
-  using Rebind = Resident<B, Layout>;
+  using Rebind = Resident<B, layout>;
   static constexpr std::string_view name = "resident";
-  static constexpr bool packs = PackLayout<Layout>;
+  static constexpr bool packs = layout == Layout::packed;
 
   Resident(const Table& table, A allocator, LogSink log);
   [[nodiscard]] bool acquire(std::size_t /*group*/) noexcept { return true; }
@@ -59,21 +60,20 @@ class Resident {
   void read(const Table& table, A allocator, LogSink log);
   static void read_packed(const Extent& tensor, const Source& source, std::span<std::byte> to,
                           std::span<std::byte> panels);
-  /// False where the tensor cannot be coded and has not been read.
-  [[nodiscard]] static bool read_coded(const Table& table, const Extent& tensor, const Source& source,
-                                       std::span<std::byte> to, std::span<std::byte> panels);
+  /// False where the numbers of the tensor do not allow it, which then has not been read.
+  [[nodiscard]] static bool read_packed12(const Table& table, const Extent& tensor, const Source& source,
+                                          std::span<std::byte> to, std::span<std::byte> panels);
   static void read_checked(const Table& table, const Extent& tensor, const Source& source,
                            std::span<std::byte> to);
 
   [[nodiscard]] static bool can_pack(const Extent& tensor) noexcept {
-    if constexpr (packs) return tensor::can_pack<Layout>(tensor.format, tensor.rows);
-    return false;
+    return packs && tensor::can_pack(tensor.format, tensor.rows);
   }
-  [[nodiscard]] static bool may_code(const Extent& tensor) noexcept {
-    return packs && tensor::can_code(tensor.format, tensor.rows, tensor.cols);
+  [[nodiscard]] static bool may_pack12(const Extent& tensor) noexcept {
+    return packs && tensor::can_pack12(tensor.format, tensor.rows, tensor.cols);
   }
   [[nodiscard]] static std::size_t panel_bytes(const Extent& tensor) noexcept {
-    return tensor.rows == 0 ? 0 : static_cast<std::size_t>(tensor.bytes / tensor.rows * Layout::rows);
+    return tensor.rows == 0 ? 0 : static_cast<std::size_t>(tensor.bytes / tensor.rows * tensor::Rows16::rows);
   }
 
   alloc::Buffer<std::byte, A> weights_;
@@ -82,7 +82,7 @@ class Resident {
   std::vector<bool> packed_;            // by tensor
 };
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 Resident<A, L>::Resident(const Table& table, A allocator, LogSink log)
     : weights_(alloc::for_account(allocator, budget::Account::weights)) {
   const std::uint64_t bytes = lay_out(table);
@@ -95,7 +95,7 @@ Resident<A, L>::Resident(const Table& table, A allocator, LogSink log)
   read(table, allocator, log);
 }
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 std::uint64_t Resident<A, L>::lay_out(const Table& table) {
   std::uint64_t end = 0;
   for (const Extent& tensor : table.tensors) {
@@ -105,14 +105,14 @@ std::uint64_t Resident<A, L>::lay_out(const Table& table) {
   return end;
 }
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
   std::size_t largest = 0, panels_at_once = 0;
   for (std::size_t i = 0; i < table.tensors.size(); ++i) {
     const Extent& tensor = table.tensors[i];
     const auto bytes = static_cast<std::size_t>(tensor.bytes);
     largest = std::max(largest, bytes);
-    if ((packed_[i] && !tensor.packed) || may_code(tensor))
+    if ((packed_[i] && !tensor.packed) || may_pack12(tensor))
       panels_at_once = std::max({panels_at_once, std::min(panels_bytes, bytes), panel_bytes(tensor)});
   }
   const std::size_t through = std::min(
@@ -137,7 +137,7 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
         const std::span<std::byte> to = weights_.span().subspan(offsets_[i], tensor.bytes);
         if (packed_[i] && !tensor.packed) {
           read_packed(tensor, read_at, to, panels->span());
-        } else if (may_code(tensor) && read_coded(table, tensor, read_at, to, panels->span())) {
+        } else if (may_pack12(tensor) && read_packed12(table, tensor, read_at, to, panels->span())) {
           packed_[i] = true;
         } else {
           read_checked(table, tensor, read_at, to);
@@ -147,7 +147,7 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
   }
 }
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Resident<A, L>::read_packed(const Extent& tensor, const Source& source, std::span<std::byte> to,
                                  std::span<std::byte> panels) {
   if constexpr (packs) {
@@ -155,14 +155,14 @@ void Resident<A, L>::read_packed(const Extent& tensor, const Source& source, std
     for (std::size_t done = 0; done < to.size(); done += step) {
       const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
       source(tensor.offset + done, part);
-      tensor::pack_rows<L>(tensor.format, part, static_cast<std::size_t>(tensor.cols), to.data() + done);
+      tensor::pack_rows(tensor.format, part, static_cast<std::size_t>(tensor.cols), to.data() + done);
     }
   }
 }
 
-template <mica::Allocator A, class L>
-bool Resident<A, L>::read_coded(const Table& table, const Extent& tensor, const Source& source,
-                                std::span<std::byte> to, std::span<std::byte> panels) {
+template <mica::Allocator A, Layout L>
+bool Resident<A, L>::read_packed12(const Table& table, const Extent& tensor, const Source& source,
+                                   std::span<std::byte> to, std::span<std::byte> panels) {
   const auto cols = static_cast<std::size_t>(tensor.cols);
   const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
   std::optional<io::Checksum> sum;
@@ -172,15 +172,15 @@ bool Resident<A, L>::read_coded(const Table& table, const Extent& tensor, const 
     const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
     source(tensor.offset + done, part);
     if (sum) sum->add(part);
-    if (!tensor::code_rows(tensor.format, part, cols, at)) return false;
-    at += tensor::coded_bytes(part.size() / panel * L::rows, cols);
+    if (!tensor::pack12_rows(tensor.format, part, cols, at)) return false;
+    at += tensor::packed12_bytes(part.size() / panel * tensor::Rows16::rows, cols);
   }
   MICA_CHECK(!sum || sum->value() == tensor.checksum, file, damage_text(table.document, tensor));
   return true;
 }
 
 /// As it lies in the file; the sum is taken while the bytes are in the processor's cache.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Resident<A, L>::read_checked(const Table& table, const Extent& tensor, const Source& source,
                                   std::span<std::byte> to) {
   if (!tensor.checked) return source(tensor.offset, to);

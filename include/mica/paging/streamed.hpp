@@ -31,17 +31,17 @@
 
 namespace mica::paging {
 
-template <mica::Allocator A = alloc::Huge, class Layout = tensor::Rows16>
+template <mica::Allocator A = alloc::Huge, Layout layout = Layout::packed>
 class Streamed {
  public:
   // Required by Pager
   using Allocator = A;
   template <mica::Allocator B>
-  using Rebind = Streamed<B, Layout>;
+  using Rebind = Streamed<B, layout>;
   static constexpr std::string_view name = "streamed";
-  static constexpr bool packs = KeptTensors<A, Layout>::packs;
+  static constexpr bool packs = KeptTensors<A, layout>::packs;
   /// What resize() takes beside what it leaves, while it reads (KeptTensors).
-  static constexpr std::size_t reading_bytes = KeptTensors<A, Layout>::reading_bytes;
+  static constexpr std::size_t reading_bytes = KeptTensors<A, layout>::reading_bytes;
 
   Streamed(const Table& table, A allocator, LogSink log) : Streamed(table, allocator, log, 0) {}
   [[nodiscard]] bool acquire(std::size_t group) noexcept;
@@ -134,7 +134,7 @@ class Streamed {
   std::vector<std::vector<std::size_t>> sets_;
   std::uint64_t rows_bytes_ = 0;  // of the set of rows, which stays when all else does
   Residency residency_;           // by place
-  KeptTensors<A, Layout> kept_;
+  KeptTensors<A, layout> kept_;
   std::vector<const std::byte*> data_;    // by tensor
   std::vector<const std::byte*> mapped_;  // by tensor
   std::vector<io::Mapping> mappings_;     // by source
@@ -145,7 +145,7 @@ class Streamed {
   std::size_t next_ = 0;  // place of the group to be read next
 };
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes)
     : table_(table),
       allocator_(allocator),
@@ -170,7 +170,7 @@ Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint
 }
 
 /// What a step uses as a whole: layers, then the head, whose matrix may be that of the embedding. Of a model in memory, nothing.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::find_groups() {
   sets_.resize(2);
   if (table_.document.sources().front().in_memory()) return;
@@ -208,7 +208,7 @@ void Streamed<A, L>::find_groups() {
 }
 
 /// Places for experts: those of a layer at least, and where all layers and the head fit beside them, what is left.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 std::size_t Streamed<A, L>::expert_places(std::uint64_t bytes) const noexcept {
   if (place_bytes_ == 0) return 0;
   std::uint64_t others = 0;
@@ -220,7 +220,7 @@ std::size_t Streamed<A, L>::expert_places(std::uint64_t bytes) const noexcept {
 }
 
 /// Answers the bytes for layers, head and ring.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 std::uint64_t Streamed<A, L>::make_experts(std::uint64_t bytes) {
   const std::size_t places = expert_places(bytes);
   if (places == 0) return bytes;
@@ -229,14 +229,14 @@ std::uint64_t Streamed<A, L>::make_experts(std::uint64_t bytes) {
   return bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
 }
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 Residency Streamed<A, L>::choose(std::uint64_t bytes) const {
   Residency chosen = choose_residency(sizes_, bytes);
   chosen.rows_stay = chosen.streamed_bytes == 0 && chosen.bytes() + rows_bytes_ <= bytes;
   return chosen;
 }
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::make_ring(std::uint64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   if (ring_) return ring_->resize(size);
@@ -244,7 +244,7 @@ void Streamed<A, L>::make_ring(std::uint64_t bytes) {
                 log_);
 }
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::keep(std::size_t set) {
   kept_.keep(set, sets_[set]);
   if constexpr (!A::dry) {
@@ -253,7 +253,7 @@ void Streamed<A, L>::keep(std::size_t set) {
 }
 
 /// Tensors that lie close together are read together.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::add_stretches(Group& group, std::vector<std::size_t> tensors) {
   constexpr std::size_t block = GroupReader::alignment;
   constexpr std::size_t gap = 16 * block;  // cheaper to read than a request more
@@ -277,7 +277,7 @@ void Streamed<A, L>::add_stretches(Group& group, std::vector<std::size_t> tensor
 }
 
 /// Rows that are mapped: nobody would look at their checksums later.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::check_mapped() const {
   std::vector<bool> read(table_.tensors.size());
   for (const Group& group : groups_) {
@@ -291,7 +291,7 @@ void Streamed<A, L>::check_mapped() const {
 }
 
 /// Whether a group that was read is what was written; looks once.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::check(Group& group, const std::byte* at) noexcept {
   if (group.intact) return true;
   for (const Part& part : group.parts) {
@@ -307,7 +307,7 @@ bool Streamed<A, L>::check(Group& group, const std::byte* at) noexcept {
 }
 
 /// Where tensors are that are not kept, and not read as a whole.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::map() {
   std::vector<std::span<const std::byte>> sources;
   for (const gguf::Source& source : table_.document.sources()) {
@@ -323,7 +323,7 @@ void Streamed<A, L>::map() {
   }
 }
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::acquire(std::size_t group) noexcept {
   if (A::dry) return true;
   if (group > head_ && experts_) {
@@ -360,7 +360,7 @@ bool Streamed<A, L>::acquire(std::size_t group) noexcept {
   return true;
 }
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::release(std::size_t group) noexcept {
   if (A::dry) return;
   if (group > head_ && experts_) return experts_->release(group - head_ - 1);
@@ -374,7 +374,7 @@ void Streamed<A, L>::release(std::size_t group) noexcept {
 }
 
 /// Rows that were touched leave memory, and the page cache.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::forget_rows() noexcept {
   for (const auto& [file, tensor] : rows_) {
     if (kept_.has_tensor(tensor)) continue;
@@ -385,7 +385,7 @@ void Streamed<A, L>::forget_rows() noexcept {
 }
 
 /// Begins to read the group that is used next, if there is room.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::read_ahead() noexcept {
   if (A::dry || !ring_ || residency_.streamed_bytes == 0) return;
   while (!streams(order_[next_])) next_ = (next_ + 1) % order_.size();

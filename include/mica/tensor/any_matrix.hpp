@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A weight matrix whose format was read from a file: one of a closed list, visited once per matrix product. A pager may
-// have packed it (tensor/rows16.hpp).
+// A weight matrix whose format was read from a file: one of a closed list, visited once per matrix product. A
+// pager may have packed it (tensor/rows16.hpp).
 #pragma once
 
 #include "mica/base/visit.hpp"
-#include "mica/tensor/coded.hpp"
+#include "mica/tensor/packed12.hpp"
 
 namespace mica::tensor {
 
@@ -19,9 +19,9 @@ template <PackableFormat F>
 requires(!is_packed<F>) struct PackedForm<F> {
   using type = TypeList<Packed<F>>;
 };
-template <CodableFormat F>
+template <Packable12Format F>
 struct PackedForm<F> {
-  using type = TypeList<Coded<F>>;
+  using type = TypeList<Packed12<F>>;
 };
 
 template <class List, class... Fs>
@@ -36,18 +36,19 @@ struct AndPacked<List, TypeList<First, Rest...>>
 
 }  // namespace detail
 
-/// The formats of a list and their packed or coded forms: what a matrix may be once a pager has changed some.
+/// The formats of a list and their packed forms: what a matrix may be once a pager has packed some.
 template <class List>
 using AndPacked = typename detail::AndPacked<List, List>::type;
 
-/// (rows, cols) weights in one format of List. An empty one (no rows) stands for a tensor that a model does not have.
+/// (rows, cols) weights in one format of List. An empty one (no rows) stands for a tensor that a model does
+/// not have.
 template <class List>
 class AnyMatrix {
  public:
   AnyMatrix() noexcept = default;
 
-  /// `id` must be in the list: the door that reads the file checks it. A packed matrix, or a coded one,
-  /// needs that form of its format there (AndPacked).
+  /// `id` must be in the list: the door that reads the file checks it. A packed matrix
+  /// needs the packed form of its format there (AndPacked).
   AnyMatrix(format::Id id, const std::byte* data, std::size_t rows, std::size_t cols,
             bool packed = false) noexcept
       : id_(id), packed_(packed), data_(data), rows_(rows), cols_(cols) {}

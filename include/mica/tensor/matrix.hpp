@@ -10,7 +10,8 @@
 
 namespace mica::tensor {
 
-/// (rows, cols) weights in format F; cols is a multiple of F::block_size, rows follow each other without gaps.
+/// (rows, cols) weights in format F; cols is a multiple of F::block_size, rows follow each other without
+/// gaps.
 template <WeightFormat F>
 class Matrix {
  public:

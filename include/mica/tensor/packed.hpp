@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A matrix whose rows are packed: Matrix<Packed<Q4_K>> beside Matrix<Q4_K>. Packed<F> is F to everybody who asks about
-// blocks; only who walks over memory sees the difference.
+// A matrix whose rows are packed: Matrix<Packed<Q4_K>> beside Matrix<Q4_K>. The blocks of Packed<F> are those
+// of F; they lie elsewhere.
 #pragma once
 
 #include "mica/tensor/matrix.hpp"
@@ -9,23 +9,22 @@
 
 namespace mica::tensor {
 
-/// Format F in layout L.
-template <PackableFormat F, PackLayout L = Rows16>
+/// Format F in panels of Rows16.
+template <PackableFormat F>
 struct Packed : F {
   using File = F;
-  using Layout = L;
 };
 
 template <class F>
 inline constexpr bool is_packed = false;
-template <class F, class L>
-inline constexpr bool is_packed<Packed<F, L>> = true;
+template <class F>
+inline constexpr bool is_packed<Packed<F>> = true;
 
-/// (rows, cols) weights: panels of L::rows rows, then the rows that are left, in the layout of the file.
-template <PackableFormat F, PackLayout L>
-class Matrix<Packed<F, L>> {
+/// (rows, cols) weights: panels, then the rows that are left, in the layout of the file.
+template <PackableFormat F>
+class Matrix<Packed<F>> {
  public:
-  using Format = Packed<F, L>;
+  using Format = Packed<F>;
   using Block = typename F::Block;
 
   constexpr Matrix() noexcept = default;
@@ -39,23 +38,23 @@ class Matrix<Packed<F, L>> {
   [[nodiscard]] constexpr std::size_t blocks_per_row() const noexcept { return cols_ / F::block_size; }
   [[nodiscard]] Block block(std::size_t r, std::size_t b) const noexcept {
     if (r >= packed_rows()) return tail().block(r - packed_rows(), b);
-    return L::template block<F>(panel(r / L::rows), blocks_per_row(), r % L::rows, b);
+    return Rows16::block<F>(panel(r / Rows16::rows), blocks_per_row(), r % Rows16::rows, b);
   }
   void decode_row(std::size_t r, float* values) const noexcept {
     for (std::size_t b = 0; b < blocks_per_row(); ++b) F::decode(block(r, b), values + b * F::block_size);
   }
 
   // Specific to packed matrices
-  [[nodiscard]] constexpr std::size_t packed_rows() const noexcept { return rows_ - rows_ % L::rows; }
+  [[nodiscard]] constexpr std::size_t packed_rows() const noexcept { return rows_ - rows_ % Rows16::rows; }
   [[nodiscard]] constexpr std::size_t panel_bytes() const noexcept {
-    return L::rows * blocks_per_row() * sizeof(Block);
+    return Rows16::rows * blocks_per_row() * sizeof(Block);
   }
   [[nodiscard]] constexpr const std::byte* panel(std::size_t p) const noexcept {
     return data_ + p * panel_bytes();
   }
   /// The rows from packed_rows() on.
   [[nodiscard]] Matrix<F> tail() const noexcept {
-    const std::byte* const first = panel(packed_rows() / L::rows);
+    const std::byte* const first = panel(packed_rows() / Rows16::rows);
     return {reinterpret_cast<const Block*>(first), rows_ - packed_rows(), cols_};
   }
 
@@ -66,11 +65,12 @@ class Matrix<Packed<F, L>> {
 };
 
 /// Packs (rows, cols) weights, panel by panel; `to` has as many bytes and does not overlap `from`.
-template <PackLayout L, PackableFormat F>
+template <PackableFormat F>
 void pack(const Matrix<F>& from, std::byte* to) noexcept {
   const std::size_t n = from.blocks_per_row(), row_bytes = n * sizeof(typename F::Block);
   std::size_t r = 0;
-  for (; r + L::rows <= from.rows(); r += L::rows) L::template pack<F>(from.row(r), n, to + r * row_bytes);
+  for (; r + Rows16::rows <= from.rows(); r += Rows16::rows)
+    Rows16::pack<F>(from.row(r), n, to + r * row_bytes);
   if (r < from.rows()) std::memcpy(to + r * row_bytes, from.row(r), (from.rows() - r) * row_bytes);
 }
 

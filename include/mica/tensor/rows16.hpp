@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows16: sixteen rows lie together, word by word, so that the lanes of a vector are rows and memory is read in one
-// stream. With 16 rows of n blocks,
+// Rows16: sixteen rows lie together, word by word, so that the lanes of a vector are rows and memory is read
+// in one stream. It is a permutation: a packed matrix has the bytes of the file's, and any block can be had
+// back. Rows beyond the last whole panel keep the layout of the file. With 16 rows of n blocks,
 //
-//   panel:    | stretch | stretch | ... |      a stretch is so many blocks that it is whole cache lines and 256 values
+//   panel:    | stretch | stretch | ... |    a stretch has whole cache lines and 256 values of a row or more
 //   stretch:  | codes of block 0 | codes of block 1 | ... | scales of block 0 | scales of block 1 | ... |
-//   codes:    | word 0 of rows 0..15 | word 1 of rows 0..15 | ...        64 bytes each: four neighbouring k of 16 rows,
-//                                                                       two nibbles or four pairs of bits deep
-//   scales:   | unit 0 of rows 0..15 | unit 1 of rows 0..15 | ...        what is not codes, in words of four bytes, then
-//                                                                       two, then one
+//   codes:    | word 0 of rows 0..15 | word 1 of rows 0..15 | ...    64 bytes each: four neighbouring k of 16
+//                                                                    rows, two nibbles or four bit pairs deep
+//   scales:   | unit 0 of rows 0..15 | unit 1 of rows 0..15 | ...    what is not codes, in words of 4 bytes,
+//                                                                    then two, then one
 //
-// The last stretch of a panel may have fewer blocks. Where sizes are odd (Q6_K with an odd number of blocks) every second
-// panel begins in the middle of a line; nothing depends on it but a little time.
+// The last stretch of a panel may have fewer blocks. Where sizes are odd (Q6_K with an odd number of blocks)
+// every second panel begins in the middle of a line; nothing depends on it but a little time.
 #pragma once
 
-#include "mica/tensor/layout.hpp"
+#include "mica/format/concept.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -23,16 +24,16 @@
 namespace mica::tensor {
 
 struct Rows16 {
-  // Required by PackLayout
-  static constexpr std::string_view name = "rows16";
   static constexpr std::size_t rows = 16;
+
+  /// Packs sixteen rows of n blocks, the first of which are at `first`; `panel` does not overlap them.
   template <PackableFormat F>
   static void pack(const typename F::Block* first, std::size_t n, std::byte* panel) noexcept;
+  /// Block b of a row, as in the file.
   template <PackableFormat F>
   [[nodiscard]] static typename F::Block block(const std::byte* panel, std::size_t n, std::size_t row,
                                                std::size_t b) noexcept;
 
-  // Specific to Rows16
   /// Bytes of a block that are not codes.
   template <PackableFormat F>
   static constexpr std::size_t scale_bytes = sizeof(typename F::Block) - F::code_bytes;
@@ -126,7 +127,5 @@ typename F::Block Rows16::block(const std::byte* panel, std::size_t n, std::size
   std::memcpy(to + tail_at, scales + F::codes_at, sizeof(block) - tail_at);
   return block;
 }
-
-static_assert(PackLayout<Rows16>);
 
 }  // namespace mica::tensor

@@ -74,7 +74,7 @@ void attention_values(const AttentionArgs& a) noexcept {
 
 }  // namespace mica::kernel::highway
 
-/// Puts the products of a format, of a format and its packed or coded rows, or the attention of a KV element, into this translation unit.
+/// Puts the products of a format, of a format and its packed rows, or the attention of a KV element, into this translation unit.
 #define MICA_INSTANTIATE_MATMUL(F) \
   template void mica::kernel::highway::matmul<F>(const mica::kernel::MatmulArgs<F>&) noexcept;
 #define MICA_INSTANTIATE_PACKED(F) \
@@ -82,7 +82,7 @@ void attention_values(const AttentionArgs& a) noexcept {
   MICA_INSTANTIATE_MATMUL(mica::tensor::Packed<F>)
 #define MICA_INSTANTIATE_CODED(F) \
   MICA_INSTANTIATE_MATMUL(F)      \
-  MICA_INSTANTIATE_MATMUL(mica::tensor::Coded<F>)
+  MICA_INSTANTIATE_MATMUL(mica::tensor::Packed12<F>)
 #define MICA_INSTANTIATE_ATTENTION(E)                                                                    \
   template void mica::kernel::highway::attention_scores<E>(const mica::kernel::AttentionArgs&) noexcept; \
   template void mica::kernel::highway::attention_values<E>(const mica::kernel::AttentionArgs&) noexcept;

@@ -44,7 +44,7 @@
 #include "mica/kernel/highway/recurrent-inl.hpp"
 
 // Products with floats, after the codecs that they use.
-#include "mica/kernel/highway/coded-inl.hpp"
+#include "mica/kernel/highway/packed12-inl.hpp"
 
 // Codecs of the user, after everything they may use.
 #ifdef MICA_USER_CODECS_INL
@@ -80,8 +80,8 @@ HWY_INLINE void matmul_by_layout(const Args& a) {
 
 template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) {
-  if constexpr (tensor::is_coded<F>) {
-    matmul_coded(a);
+  if constexpr (tensor::is_packed12<F>) {
+    matmul_packed12(a);
   } else if constexpr (F::arithmetic == format::Arithmetic::real) {
     if constexpr (can_be_fast8<F>) {
       if (is_fast8(a)) return matmul_real_fast8(a);

@@ -63,9 +63,9 @@ inline void attention_scores<format::Q8_0>(const AttentionArgs& a) noexcept {
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
       const std::byte* const tile = a.tiles[j / format::tile_tokens];
       const std::size_t slot = j % format::tile_tokens;
-      const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
       std::int32_t sum = 0;
-      for (std::size_t i = 0; i < a.head_dim; ++i) sum += q.code[i] * codes[Q8_0::key_at(slot, i)];
+      for (std::size_t i = 0; i < a.head_dim; ++i)
+        sum += q.code[i] * Q8_0::code<Q8_0::Keys>(tile, slot, i, a.head_dim);
       a.p[r][j] = (static_cast<float>(sum) * scale) * to_float(Q8_0::scales(tile, a.head_dim)[slot]);
     }
   }
@@ -92,7 +92,8 @@ void attention_scores(const AttentionArgs& a) noexcept {
       const auto add = [&](bool minima) {
         for (std::size_t b = 0; b < E::blocks(a.head_dim); ++b) {
           const std::size_t slot = j % format::tile_tokens, first = b * E::block_size;
-          E::Format::take_apart(E::key_block(a.tiles[j / format::tile_tokens], slot, a.head_dim, b), key);
+          const std::byte* const tile = a.tiles[j / format::tile_tokens];
+          E::Format::take_apart(E::template block<typename E::Keys>(tile, slot, a.head_dim, b), key);
           std::int32_t sum = 0;
           for (std::size_t i = first; i < std::min(first + E::block_size, a.head_dim); ++i) {
             sum += q.code[i] * (minima ? 1 : key.code[i - first]);
@@ -123,7 +124,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
       }
       float c = 0;
       for (std::size_t i = 0; i < a.head_dim; ++i) {
-        c = std::fma(folded[i], static_cast<float>(E::key_code(tile, j % format::tile_tokens, i)), c);
+        c = std::fma(folded[i], static_cast<float>(E::Keys::get(tile, j % format::tile_tokens, i)), c);
       }
       a.p[r][j] = (c + minima.tree()) * a.scale;
     }
@@ -192,8 +193,8 @@ inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
     for (std::size_t i = 0; i < a.head_dim; ++i) {
       std::int32_t sum = 0;
       for (std::size_t j = first; j < last; ++j) {
-        const auto* const codes = reinterpret_cast<const std::int8_t*>(values(j));
-        sum += w.code[j - first] * codes[Q8_0::value_at(j % format::tile_tokens, i, a.head_dim)];
+        const std::size_t slot = j % format::tile_tokens;
+        sum += w.code[j - first] * Q8_0::code<Q8_0::Values>(values(j), slot, i, a.head_dim);
       }
       a.out[r][i] = std::fma(static_cast<float>(sum), w.scale, a.out[r][i]);
     }
@@ -214,7 +215,8 @@ void attention_values(const AttentionArgs& a) noexcept {
       Chains minima;
       for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
         const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
-        E::Format::take_apart(E::value_block(tile, j % format::tile_tokens, a.head_dim, b), value);
+        const std::size_t slot = j % format::tile_tokens;
+        E::Format::take_apart(E::template block<typename E::Values>(tile, slot, a.head_dim, b), value);
         const float weight = a.p[r][j] * value.d;
         for (std::size_t i = 0; i < count; ++i) {
           out[first + i] = std::fma(weight, static_cast<float>(value.code[i]), out[first + i]);
@@ -247,7 +249,7 @@ void attention_values(const AttentionArgs& a) noexcept {
         const format::KiviSpan span = E::value_spans(tile, a.head_dim, first / E::group_size)[slot];
         const float weight = a.p[r][j] * (span.factor() * E::Group::step);
         for (std::size_t i = first; i < last; ++i) {
-          out[i] = std::fma(weight, static_cast<float>(E::value_code(tile, slot, i)), out[i]);
+          out[i] = std::fma(weight, static_cast<float>(E::Values::get(tile, slot, i)), out[i]);
         }
         minima.add(j, a.p[r][j] * span.minimum());
       }

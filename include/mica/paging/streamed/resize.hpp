@@ -14,7 +14,7 @@
 
 namespace mica::paging {
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 WeightRoom Streamed<A, L>::room() const noexcept {
   if (sizes_.empty()) return {};
   std::uint64_t all = 0;
@@ -25,7 +25,7 @@ WeightRoom Streamed<A, L>::room() const noexcept {
           told_, all + rows_bytes_ + experts * place_bytes_ + reading_bytes};
 }
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::drop(std::size_t set) noexcept {
   if (!kept_.has(set)) return;
   kept_.drop(set, sets_[set]);
@@ -33,7 +33,7 @@ void Streamed<A, L>::drop(std::size_t set) noexcept {
 }
 
 /// Reads what shall stay and is not there; false where something could not be had, and nothing behind it was tried.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::keep_chosen(const Residency& chosen) {
   try {
     for (std::size_t place = 0; place < order_.size(); ++place) {
@@ -48,7 +48,7 @@ bool Streamed<A, L>::keep_chosen(const Residency& chosen) {
 }
 
 /// A ring for what does not stay; where it has no room beside what does, less stays.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 void Streamed<A, L>::settle(Residency chosen, std::uint64_t bytes) {
   for (std::size_t place = 0;; ++place) {
     const bool none = chosen.staying_bytes == 0;
@@ -72,7 +72,7 @@ void Streamed<A, L>::settle(Residency chosen, std::uint64_t bytes) {
 }
 
 /// Experts are forgotten, and read again when they are chosen. False where there are fewer places than that.
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::set_places(std::size_t places) {
   for (const std::size_t n : {places, expert_places(0)}) {
     try {
@@ -85,7 +85,7 @@ bool Streamed<A, L>::set_places(std::size_t places) {
   return false;
 }
 
-template <mica::Allocator A, class L>
+template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::resize(std::uint64_t bytes) {
   if (sizes_.empty() || A::dry) return false;
   told_ = bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with coded rows against the specification with the file's: every bit, every target.
+// Products with rows packed in twelve bits against the specification with the file's: every bit, every target.
 
 #include "kernel/formats.hpp"
 #include "kernel/product.hpp"
@@ -31,13 +31,13 @@ void check_coded(test::Product<F>& product, std::size_t first, std::size_t last,
   test::for_each_target([&] {
     INFO(F::name << ' ' << product.rows << " x " << product.cols << ", tokens " << product.x.n << ", rows "
                  << first << " to " << last);
-    const std::vector<float> actual = product.template run_coded<kernel::Highway>(first, last, add);
+    const std::vector<float> actual = product.template run_packed12<kernel::Highway>(first, last, add);
     REQUIRE(actual.size() == expected.size());
     CHECK(test::differences(expected.data(), actual.data(), expected.size()) == 0);
   });
 }
 
-TEST_CASE_TEMPLATE("products with coded rows equal those with the file's", F, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE("products with rows packed in twelve bits equal those with the file's", F, format::F16, format::BF16) {
   CounterRng rng(1);
   for (const std::size_t cols : {64u, 128u, 1088u, 2176u}) {
     for (const std::size_t tokens : {1u, 2u, 3u, 4u, 5u, 7u, 17u, 41u}) {
@@ -50,7 +50,7 @@ TEST_CASE_TEMPLATE("products with coded rows equal those with the file's", F, fo
   }
 }
 
-TEST_CASE_TEMPLATE("a slice of coded rows writes its own outputs only, and adds when asked", F, format::F16,
+TEST_CASE_TEMPLATE("a slice of rows packed in twelve bits writes its own outputs only, and adds when asked", F, format::F16,
                    format::BF16) {
   CounterRng rng(2);
   for (const std::size_t tokens : {1u, 3u, 19u}) {
@@ -64,7 +64,7 @@ TEST_CASE_TEMPLATE("a slice of coded rows writes its own outputs only, and adds 
   }
 }
 
-TEST_CASE_TEMPLATE("requantised products with coded rows equal those with the file's", F, format::F16,
+TEST_CASE_TEMPLATE("requantised products with rows packed in twelve bits equal those with the file's", F, format::F16,
                    format::BF16) {
   CounterRng rng(3);
   for (const std::size_t tokens : {17u, 97u}) {
@@ -76,15 +76,15 @@ TEST_CASE_TEMPLATE("requantised products with coded rows equal those with the fi
   }
 }
 
-TEST_CASE("the kernels without code for coded rows take them as the file's") {
+TEST_CASE("the kernels without code for rows packed in twelve bits take them as the file's") {
   CounterRng rng(4);
   test::Product<format::F16> product(19, 128, 3, rng);
   fill_rounded(product, rng, 300);
   const std::vector<float> expected = product.run<kernel::Scalar>(0, 19, false),
-                           scalar = product.run_coded<kernel::Scalar>(0, 19, false);
+                           scalar = product.run_packed12<kernel::Scalar>(0, 19, false);
   CHECK((scalar == expected));
 #ifdef MICA_HAS_XSIMD
-  const std::vector<float> xsimd = product.run_coded<kernel::Xsimd>(0, 19, false);
+  const std::vector<float> xsimd = product.run_packed12<kernel::Xsimd>(0, 19, false);
   CHECK((xsimd == expected));
 #endif
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products with coded rows (tensor/coded_panel.hpp). A table of sixteen bytes turns codes into high bytes, which meet
-// their low bytes; what that gives are floats without their lower halves, sixteen values of k to a chain as in real-inl.hpp.
+// Per target: products with floats of 16 bits that are packed in twelve (tensor/packed12_panel.hpp). A table
+// of sixteen bytes turns codes into high bytes, which meet their low bytes; the results are floats without
+// their lower halves, sixteen values of k to a chain as in real-inl.hpp.
 //
 //   few tokens     four rows at a time go from memory to the chains, one stream per panel
-//   many tokens    sixteen rows become floats on the stack, some of k at a time, and the rest is as in real-inl.hpp
+//   many tokens    sixteen rows become floats on the stack, some of k at a time, then as in real-inl.hpp
 
-#if defined(MICA_KERNEL_HIGHWAY_CODED_INL_HPP) == defined(HWY_TARGET_TOGGLE)
-#ifdef MICA_KERNEL_HIGHWAY_CODED_INL_HPP
-#undef MICA_KERNEL_HIGHWAY_CODED_INL_HPP
+#if defined(MICA_KERNEL_HIGHWAY_PACKED12_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MICA_KERNEL_HIGHWAY_PACKED12_INL_HPP
+#undef MICA_KERNEL_HIGHWAY_PACKED12_INL_HPP
 #else
-#define MICA_KERNEL_HIGHWAY_CODED_INL_HPP
+#define MICA_KERNEL_HIGHWAY_PACKED12_INL_HPP
 #endif
 
 #include "mica/kernel/highway/fast8_real-inl.hpp"
@@ -22,12 +23,12 @@ namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 
-using tensor::CodedPanel;
-static_assert(CodedPanel::rows == panel_rows);
+using tensor::Packed12Panel;
+static_assert(Packed12Panel::rows == panel_rows);
 
 /// High bytes of one step of a quad.
 struct StepBytes {
-  alignas(64) std::uint8_t high[CodedPanel::quad_rows][CodedPanel::step];
+  alignas(64) std::uint8_t high[Packed12Panel::quad_rows][Packed12Panel::step];
 };
 
 /// Calls f(std::integral_constant<std::size_t, r>()) for the rows of a quad.
@@ -41,26 +42,29 @@ HWY_INLINE void for_quad_rows(const F& f) {
 
 /// A table of sixteen bytes in every block of a vector.
 HWY_INLINE VU8 listed_bytes(const std::byte* panel) {
-  return hn::LoadDup128(DU8(), reinterpret_cast<const CodedPanel::Head*>(panel)->high);
+  return hn::LoadDup128(DU8(), reinterpret_cast<const Packed12Panel::Head*>(panel)->high);
 }
 
 /// Bytes [p * 4 * lanes, ...) of row r of a step, by the table alone.
 template <std::size_t r>
 HWY_INLINE VU8 high_bytes(const std::uint8_t* step, std::size_t p, VU8 table) {
-  const VU8 codes = hn::LoadU(DU8(), step + CodedPanel::codes_at + r / 2 * CodedPanel::step + p * 4 * lanes);
+  const VU8 codes =
+      hn::LoadU(DU8(), step + Packed12Panel::codes_at + r / 2 * Packed12Panel::step + p * 4 * lanes);
   return hn::TableLookupBytes(table, nibble<r % 2 != 0>(codes));
 }
 
-/// All high bytes of a step, mended. Functions that are no templates would be compiled in every unit: Mends is CodedPanel's.
-template <class Mends>
-HWY_NOINLINE void mend_step(const std::uint8_t* step, VU8 table, const Mends& mends, StepBytes& out) {
+/// All high bytes of a step, those of outliers too. Functions that are no templates would be compiled in
+/// every unit: Outliers is Packed12Panel's.
+template <class Outliers>
+HWY_NOINLINE void restore_step(const std::uint8_t* step, VU8 table, const Outliers& outliers,
+                               StepBytes& out) {
   for (std::size_t p = 0; p < parts; ++p) {
     for_quad_rows([&](auto r) HWY_ATTR {
       hn::StoreU(high_bytes<decltype(r)::value>(step, p, table), DU8(), out.high[r] + p * 4 * lanes);
     });
   }
-  for (const auto* mend = mends.begin; mend != mends.end; ++mend)
-    out.high[mend->row()][mend->place()] = mend->high();
+  for (const auto* outlier = outliers.begin; outlier != outliers.end; ++outlier)
+    out.high[outlier->row()][outlier->place()] = outlier->high();
 }
 
 /// Values [16 i + p * lanes, 16 i + (p + 1) * lanes) of a step in w[i], from the bytes of part p.
@@ -78,12 +82,12 @@ HWY_INLINE void join_bytes(VU8 low, VU8 high, VF (&w)[4]) {
 /// Row r of a step, whose high bytes are known.
 template <std::size_t r>
 HWY_INLINE void step_values(const std::uint8_t* step, std::size_t p, VU8 high, VF (&w)[4]) {
-  join_bytes(hn::LoadU(DU8(), step + r * CodedPanel::step + p * 4 * lanes), high, w);
+  join_bytes(hn::LoadU(DU8(), step + r * Packed12Panel::step + p * 4 * lanes), high, w);
 }
 
 /// The spans of ahead-inl.hpp, in steps from the beginning of a matrix.
-struct CodedWalk {
-  static constexpr std::size_t span = least_span / CodedPanel::step_bytes + 1;
+struct Packed12Walk {
+  static constexpr std::size_t span = least_span / Packed12Panel::step_bytes + 1;
 
   const std::uint8_t* data;
   std::size_t steps;  // of all panels
@@ -91,35 +95,35 @@ struct CodedWalk {
   /// Steps from number `at` on that one Ahead serves, half a step further for each.
   [[nodiscard]] HWY_INLINE static std::size_t together(std::size_t at) { return 2 * span - at % (2 * span); }
   [[nodiscard]] HWY_INLINE Ahead ahead_of(std::size_t at) const {
-    return Ahead::of(data, at * CodedPanel::step_bytes, steps * CodedPanel::step_bytes,
-                     span * CodedPanel::step_bytes);
+    return Ahead::of(data, at * Packed12Panel::step_bytes, steps * Packed12Panel::step_bytes,
+                     span * Packed12Panel::step_bytes);
   }
 };
 
 /// Asks for the part of what a step has that falls to row r of four, a line at a time.
 template <std::size_t r>
 HWY_INLINE void ask_for_row(const Ahead& ahead) {
-  constexpr std::size_t lines = CodedPanel::step_bytes / 64;
+  constexpr std::size_t lines = Packed12Panel::step_bytes / 64;
   stay_here();
   MICA_UNROLL
-  for (std::size_t line = lines * r / CodedPanel::quad_rows; line < lines * (r + 1) / CodedPanel::quad_rows;
-       ++line)
+  for (std::size_t line = lines * r / Packed12Panel::quad_rows;
+       line < lines * (r + 1) / Packed12Panel::quad_rows; ++line)
     prefetch(ahead.place[line % 2], line / 2 * 64);
 }
 
 /// The next step's places.
 HWY_INLINE void go_on(Ahead& ahead) {
-  for (const std::uint8_t*& place : ahead.place) place += CodedPanel::step_bytes / 2;
+  for (const std::uint8_t*& place : ahead.place) place += Packed12Panel::step_bytes / 2;
 }
 
 /// Tokens that meet the rows as they come from memory: their chains fill the registers.
-inline constexpr std::size_t coded_few_tokens = parts == 1 ? 4 : 1;
+inline constexpr std::size_t packed12_few_tokens = parts == 1 ? 4 : 1;
 
 template <std::size_t tokens>
-using QuadChains = VF[tokens][CodedPanel::quad_rows][parts];
+using QuadChains = VF[tokens][Packed12Panel::quad_rows][parts];
 
 /// Four rows of a step times 64 activations of every token, from value k on.
-template <bool mended, std::size_t tokens>
+template <bool has_outliers, std::size_t tokens>
 HWY_INLINE void extend_quad(const std::uint8_t* step, VU8 table, const StepBytes& bytes, const Ahead& ahead,
                             const float* const* x, std::size_t k, QuadChains<tokens>& c) {
   MICA_UNROLL
@@ -128,7 +132,7 @@ HWY_INLINE void extend_quad(const std::uint8_t* step, VU8 table, const StepBytes
       constexpr std::size_t r = decltype(row)::value;
       if (p == 0) ask_for_row<r>(ahead);
       VU8 high;
-      if constexpr (mended) {
+      if constexpr (has_outliers) {
         high = hn::Load(DU8(), bytes.high[r] + p * 4 * lanes);
       } else {
         high = high_bytes<r>(step, p, table);
@@ -147,12 +151,13 @@ HWY_INLINE void extend_quad(const std::uint8_t* step, VU8 table, const StepBytes
 
 /// The chains of one quad, from nothing. `at`: its first step.
 template <std::size_t tokens>
-HWY_NOINLINE void quad_chains(const CodedWalk& walk, std::size_t at, const std::byte* panel, std::size_t quad,
-                              std::size_t cols, const float* const* activations, RowChains* chains) {
+HWY_NOINLINE void quad_chains(const Packed12Walk& walk, std::size_t at, const std::byte* panel,
+                              std::size_t quad, std::size_t cols, const float* const* activations,
+                              RowChains* chains) {
   const VU8 table = listed_bytes(panel);
-  const std::uint8_t* w = walk.data + at * CodedPanel::step_bytes;
-  const std::size_t steps = cols / CodedPanel::step;
-  auto mends = CodedPanel::mends(panel, quad);
+  const std::uint8_t* w = walk.data + at * Packed12Panel::step_bytes;
+  const std::size_t steps = cols / Packed12Panel::step;
+  auto outliers = Packed12Panel::outliers(panel, quad);
   const float* x[tokens];
   QuadChains<tokens> c;
   MICA_UNROLL
@@ -168,23 +173,23 @@ HWY_NOINLINE void quad_chains(const CodedWalk& walk, std::size_t at, const std::
   for (std::size_t s = 0; s < steps;) {
     Ahead ahead = walk.ahead_of(at + s);
     const std::size_t end = HWY_MIN(steps, s + walk.together(at + s));
-    const std::size_t stop = mends.begin == mends.end ? end : HWY_MIN(end, mends.begin->step());
-    for (; s < stop; ++s, w += CodedPanel::step_bytes, go_on(ahead))
-      extend_quad<false, tokens>(w, table, bytes, ahead, x, s * CodedPanel::step, c);
+    const std::size_t stop = outliers.begin == outliers.end ? end : HWY_MIN(end, outliers.begin->step());
+    for (; s < stop; ++s, w += Packed12Panel::step_bytes, go_on(ahead))
+      extend_quad<false, tokens>(w, table, bytes, ahead, x, s * Packed12Panel::step, c);
     if (s == end) continue;
-    const auto* const first = mends.begin;
-    while (mends.begin != mends.end && mends.begin->step() == s) ++mends.begin;
-    mend_step(w, table, CodedPanel::Mends{first, mends.begin}, bytes);
-    extend_quad<true, tokens>(w, table, bytes, ahead, x, s * CodedPanel::step, c);
-    ++s, w += CodedPanel::step_bytes;
+    const auto* const first = outliers.begin;
+    while (outliers.begin != outliers.end && outliers.begin->step() == s) ++outliers.begin;
+    restore_step(w, table, Packed12Panel::Outliers{first, outliers.begin}, bytes);
+    extend_quad<true, tokens>(w, table, bytes, ahead, x, s * Packed12Panel::step, c);
+    ++s, w += Packed12Panel::step_bytes;
   }
   MICA_UNROLL
   for (std::size_t t = 0; t < tokens; ++t) {
     MICA_UNROLL
-    for (std::size_t r = 0; r < CodedPanel::quad_rows; ++r) {
+    for (std::size_t r = 0; r < Packed12Panel::quad_rows; ++r) {
       MICA_UNROLL
       for (std::size_t p = 0; p < parts; ++p)
-        hn::Store(c[t][r][p], DF(), chains[t].c[quad * CodedPanel::quad_rows + r] + p * lanes);
+        hn::Store(c[t][r][p], DF(), chains[t].c[quad * Packed12Panel::quad_rows + r] + p * lanes);
     }
   }
 }
@@ -198,49 +203,51 @@ HWY_INLINE void finish_panel(const MatmulArgs<C>& a, std::size_t p, std::size_t 
   write_panel(a, p, token, products);
 }
 
-/// All tokens, at most coded_few_tokens, and rows [a.first, end).
+/// All tokens, at most packed12_few_tokens, and rows [a.first, end).
 template <std::size_t tokens, class C>
-HWY_NOINLINE void matmul_coded_once(const MatmulArgs<C>& a, std::size_t end) {
-  const std::size_t cols = a.w.cols(), steps = CodedPanel::quad_steps(cols, CodedPanel::quads);
-  const CodedWalk walk{reinterpret_cast<const std::uint8_t*>(a.w.panel(0)),
-                       a.w.packed_rows() / panel_rows * steps};
+HWY_NOINLINE void matmul_packed12_once(const MatmulArgs<C>& a, std::size_t end) {
+  const std::size_t cols = a.w.cols(), steps = Packed12Panel::quad_steps(cols, Packed12Panel::quads);
+  const Packed12Walk walk{reinterpret_cast<const std::uint8_t*>(a.w.panel(0)),
+                          a.w.packed_rows() / panel_rows * steps};
   const float* x[tokens];
   for (std::size_t t = 0; t < tokens; ++t) x[t] = a.x.values[t].data();
   for (std::size_t p = a.first / panel_rows; p * panel_rows < end; ++p) {
     const std::byte* const panel = a.w.panel(p);
-    prefetch(panel, CodedPanel::bytes(cols));  // the next one's head
-    for (std::size_t s = 0; s < CodedPanel::head_steps(cols); ++s) {
+    prefetch(panel, Packed12Panel::bytes(cols));  // the next one's head
+    for (std::size_t s = 0; s < Packed12Panel::head_steps(cols); ++s) {
       const Ahead ahead = walk.ahead_of(p * steps + s);
       for_quad_rows([&](auto r) HWY_ATTR { ask_for_row<decltype(r)::value>(ahead); });
     }
     RowChains chains[tokens];
-    for (std::size_t quad = 0; quad < CodedPanel::quads; ++quad)
-      quad_chains<tokens>(walk, p * steps + CodedPanel::quad_steps(cols, quad), panel, quad, cols, x, chains);
+    for (std::size_t quad = 0; quad < Packed12Panel::quads; ++quad)
+      quad_chains<tokens>(walk, p * steps + Packed12Panel::quad_steps(cols, quad), panel, quad, cols, x,
+                          chains);
     for (std::size_t t = 0; t < tokens; ++t) finish_panel(a, p, t, chains[t]);
   }
 }
 
 /// Some values of all rows of a panel, in whole steps.
-struct CodedRun {
+struct Packed12Run {
   const std::byte* panel;
   std::size_t cols, k, n;
 
   [[nodiscard]] HWY_INLINE const std::uint8_t* steps_of(std::size_t quad) const {
-    return reinterpret_cast<const std::uint8_t*>(panel) + CodedPanel::quad_at(cols, quad) +
-           k / CodedPanel::step * CodedPanel::step_bytes;
+    return reinterpret_cast<const std::uint8_t*>(panel) + Packed12Panel::quad_at(cols, quad) +
+           k / Packed12Panel::step * Packed12Panel::step_bytes;
   }
 };
 
 /// Row r of a run goes to out + r * stride. What lies as `next` is asked for.
 template <std::size_t stride>
-HWY_NOINLINE void decode_run(const CodedRun& run, const CodedRun& next, float* out) {
+HWY_NOINLINE void decode_run(const Packed12Run& run, const Packed12Run& next, float* out) {
   const VU8 table = listed_bytes(run.panel);
-  const std::size_t first = run.k / CodedPanel::step, steps = run.n / CodedPanel::step;
-  for (std::size_t quad = 0; quad < CodedPanel::quads; ++quad) {
+  const std::size_t first = run.k / Packed12Panel::step, steps = run.n / Packed12Panel::step;
+  for (std::size_t quad = 0; quad < Packed12Panel::quads; ++quad) {
     const std::uint8_t *step = run.steps_of(quad), *ask = next.steps_of(quad);
-    float* const rows = out + quad * CodedPanel::quad_rows * stride;
-    for (std::size_t s = 0; s < steps; ++s, step += CodedPanel::step_bytes, ask += CodedPanel::step_bytes) {
-      for (std::size_t line = 0; line < CodedPanel::step_bytes; line += 64) prefetch(ask, line);
+    float* const rows = out + quad * Packed12Panel::quad_rows * stride;
+    for (std::size_t s = 0; s < steps;
+         ++s, step += Packed12Panel::step_bytes, ask += Packed12Panel::step_bytes) {
+      for (std::size_t line = 0; line < Packed12Panel::step_bytes; line += 64) prefetch(ask, line);
       for_quad_rows([&](auto row) HWY_ATTR {
         constexpr std::size_t r = decltype(row)::value;
         MICA_UNROLL
@@ -249,17 +256,17 @@ HWY_NOINLINE void decode_run(const CodedRun& run, const CodedRun& next, float* o
           step_values<r>(step, p, high_bytes<r>(step, p, table), w);
           MICA_UNROLL
           for (std::size_t i = 0; i < 4; ++i)
-            hn::StoreU(w[i], DF(), rows + r * stride + s * CodedPanel::step + 16 * i + p * lanes);
+            hn::StoreU(w[i], DF(), rows + r * stride + s * Packed12Panel::step + 16 * i + p * lanes);
         }
       });
     }
-    const auto [begin, end] = CodedPanel::mends(run.panel, quad, first, first + steps);
-    for (const auto* mend = begin; mend != end; ++mend) {
-      float& value = rows[mend->row() * stride + (mend->step() - first) * CodedPanel::step +
-                          CodedPanel::value(mend->place())];
+    const auto [begin, end] = Packed12Panel::outliers(run.panel, quad, first, first + steps);
+    for (const auto* outlier = begin; outlier != end; ++outlier) {
+      float& value = rows[outlier->row() * stride + (outlier->step() - first) * Packed12Panel::step +
+                          Packed12Panel::value(outlier->place())];
       std::uint32_t bits;
       hwy::CopyBytes<4>(&value, &bits);
-      bits = (bits & 0x00FF0000u) | static_cast<std::uint32_t>(mend->high()) << 24;
+      bits = (bits & 0x00FF0000u) | static_cast<std::uint32_t>(outlier->high()) << 24;
       hwy::CopyBytes<4>(&bits, &value);
     }
   }
@@ -267,8 +274,8 @@ HWY_NOINLINE void decode_run(const CodedRun& run, const CodedRun& next, float* o
 
 /// Up to real_block tokens, beginning at `token`, and rows [a.first, end).
 template <class C>
-HWY_NOINLINE void matmul_coded_block(const MatmulArgs<C>& a, std::size_t end, std::size_t token,
-                                     std::size_t n) {
+HWY_NOINLINE void matmul_packed12_block(const MatmulArgs<C>& a, std::size_t end, std::size_t token,
+                                        std::size_t n) {
   RowChains chains[real_block + 1];  // one more: the last tile asks for what is behind its chains
   alignas(64) float values[panel_rows][real_run];
   const float* rows[panel_rows];
@@ -279,7 +286,7 @@ HWY_NOINLINE void matmul_coded_block(const MatmulArgs<C>& a, std::size_t end, st
     std::fill_n(&chains[0].c[0][0], n * panel_rows * 16, 0.0f);
     for (std::size_t k = 0, run = 0; k < cols; k += run) {
       run = HWY_MIN(cols - k, real_run);
-      const CodedRun now{a.w.panel(p), cols, k, run};
+      const Packed12Run now{a.w.panel(p), cols, k, run};
       const bool last = k + run == cols;
       decode_run<real_run>(now, {last ? a.w.panel(p + 1) : a.w.panel(p), cols, last ? 0 : k + run, run},
                            values[0]);
@@ -295,10 +302,10 @@ HWY_NOINLINE void matmul_coded_block(const MatmulArgs<C>& a, std::size_t end, st
 
 /// Many tokens by kernel/fast8.hpp.
 template <class C>
-void matmul_coded_fast8(const MatmulArgs<C>& a, std::size_t end) {
+void matmul_packed12_fast8(const MatmulArgs<C>& a, std::size_t end) {
   const auto fill = [&](std::size_t p, std::size_t b, std::size_t, Panel<EightBits>& panel) HWY_ATTR {
     alignas(64) float values[panel_rows][fast8_group];
-    const CodedRun run{a.w.panel(p), a.w.cols(), b * fast8_group, fast8_group};
+    const Packed12Run run{a.w.panel(p), a.w.cols(), b * fast8_group, fast8_group};
     decode_run<fast8_group>(run, {run.panel, run.cols, run.k + run.n, run.n}, values[0]);
     round_panel([&](std::size_t r) { return values[r]; }, panel);
   };
@@ -306,26 +313,26 @@ void matmul_coded_fast8(const MatmulArgs<C>& a, std::size_t end) {
 }
 
 template <class C>
-void matmul_coded(const MatmulArgs<C>& a) {
+void matmul_packed12(const MatmulArgs<C>& a) {
   using F = typename C::File;
-  const std::size_t n = a.y.rows(), coded = a.w.packed_rows(), end = HWY_MIN(a.last, coded);
-  if (a.last > coded) {  // the rows that no panel holds
-    const std::size_t first = HWY_MAX(a.first, coded) - coded;
-    const MatmulArgs<F> tail{a.w.tail(),     a.x,  a.y.cols(coded, a.w.rows() - coded), first,
-                             a.last - coded, a.add};
+  const std::size_t n = a.y.rows(), packed = a.w.packed_rows(), end = HWY_MIN(a.last, packed);
+  if (a.last > packed) {  // the rows that no panel holds
+    const std::size_t first = HWY_MAX(a.first, packed) - packed;
+    const MatmulArgs<F> tail{a.w.tail(),      a.x,  a.y.cols(packed, a.w.rows() - packed), first,
+                             a.last - packed, a.add};
     is_fast8(a) ? matmul_real_fast8(tail) : matmul_real(tail);
   }
   if (a.first >= end) return;
-  if (is_fast8(a)) return matmul_coded_fast8(a, end);
-  if (n == 1) return matmul_coded_once<1>(a, end);
-  if constexpr (coded_few_tokens == 4) {
-    if (n == 2) return matmul_coded_once<2>(a, end);
-    if (n == 3) return matmul_coded_once<3>(a, end);
-    if (n == 4) return matmul_coded_once<4>(a, end);
+  if (is_fast8(a)) return matmul_packed12_fast8(a, end);
+  if (n == 1) return matmul_packed12_once<1>(a, end);
+  if constexpr (packed12_few_tokens == 4) {
+    if (n == 2) return matmul_packed12_once<2>(a, end);
+    if (n == 3) return matmul_packed12_once<3>(a, end);
+    if (n == 4) return matmul_packed12_once<4>(a, end);
   }
   for (std::size_t t = 0, tokens = 0; t < n; t += tokens) {
     tokens = even_part(n - t, real_block);
-    matmul_coded_block(a, end, t, tokens);
+    matmul_packed12_block(a, end, t, tokens);
   }
 }
 

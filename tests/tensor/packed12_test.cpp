@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/tensor/coded.hpp"
+#include "mica/tensor/packed12.hpp"
 
 #include "mica/base/rng.hpp"
 #include "mica/tensor/packing.hpp"
@@ -17,7 +17,7 @@
 namespace mica::test {
 namespace {
 
-using tensor::CodedPanel;
+using tensor::Packed12Panel;
 
 /// About normal, rounded to BF16.
 template <class F>
@@ -41,14 +41,14 @@ std::vector<typename F::Block> weights(std::size_t rows, std::size_t cols) {
 template <class F>
 std::optional<std::vector<std::byte>> coded(const std::vector<typename F::Block>& file, std::size_t cols) {
   const std::size_t rows = file.size() / cols;
-  std::vector<std::byte> out(tensor::coded_bytes(rows, cols));
-  if (!tensor::code(tensor::Matrix<F>(file.data(), rows, cols), out.data())) return std::nullopt;
+  std::vector<std::byte> out(tensor::packed12_bytes(rows, cols));
+  if (!tensor::pack12(tensor::Matrix<F>(file.data(), rows, cols), out.data())) return std::nullopt;
   return out;
 }
 
 template <class F>
-tensor::Matrix<tensor::Coded<F>> matrix(const std::vector<std::byte>& bytes, std::size_t rows,
-                                        std::size_t cols) {
+tensor::Matrix<tensor::Packed12<F>> matrix(const std::vector<std::byte>& bytes, std::size_t rows,
+                                           std::size_t cols) {
   return {reinterpret_cast<const typename F::Block*>(bytes.data()), rows, cols};
 }
 
@@ -74,10 +74,10 @@ std::size_t lost(const std::vector<typename F::Block>& file, std::size_t cols) {
   return wrong;
 }
 
-std::uint32_t mends_of(const std::vector<std::byte>& bytes) {
-  CodedPanel::Head head;
+std::uint32_t outliers_of(const std::vector<std::byte>& bytes) {
+  Packed12Panel::Head head;
   std::memcpy(&head, bytes.data(), sizeof(head));
-  return head.end[CodedPanel::quads - 1];
+  return head.end[Packed12Panel::quads - 1];
 }
 
 }  // namespace
@@ -93,18 +93,19 @@ TEST_CASE("coded rows take three quarters of the file's bytes, and never more") 
     for (const std::size_t cols : {64u, 128u, 2048u, 28672u}) {
       CAPTURE(rows);
       CAPTURE(cols);
-      CHECK(tensor::coded_bytes(rows, cols) <= 2 * rows * cols);
+      CHECK(tensor::packed12_bytes(rows, cols) <= 2 * rows * cols);
     }
   }
-  CHECK(static_cast<double>(tensor::coded_bytes(4096, 4096)) < 0.76 * 2 * 4096 * 4096);
+  CHECK(static_cast<double>(tensor::packed12_bytes(4096, 4096)) < 0.76 * 2 * 4096 * 4096);
 }
 
 TEST_CASE("a value of a step has one place, and neighbours in a vector lie as vectors take them apart") {
-  for (std::size_t k = 0; k < CodedPanel::step; ++k) CHECK(CodedPanel::value(CodedPanel::place(k)) == k);
-  CHECK(CodedPanel::place(1) == 2);
-  CHECK(CodedPanel::place(4) == 16);
-  CHECK(CodedPanel::place(16) == 1);
-  CHECK(CodedPanel::place(32) == 8);
+  for (std::size_t k = 0; k < Packed12Panel::step; ++k)
+    CHECK(Packed12Panel::value(Packed12Panel::place(k)) == k);
+  CHECK(Packed12Panel::place(1) == 2);
+  CHECK(Packed12Panel::place(4) == 16);
+  CHECK(Packed12Panel::place(16) == 1);
+  CHECK(Packed12Panel::place(32) == 8);
 }
 
 TEST_CASE_TEMPLATE("weights unlike the others are mended, also many in one step", F, format::F16,
@@ -118,7 +119,7 @@ TEST_CASE_TEMPLATE("weights unlike the others are mended, also many in one step"
   }
   const auto bytes = coded<F>(file, cols);
   REQUIRE(bytes);
-  CHECK(mends_of(*bytes) >= 6);
+  CHECK(outliers_of(*bytes) >= 6);
   CHECK(lost<F>(file, cols) == 0);
 }
 
@@ -159,14 +160,14 @@ TEST_CASE("rows with too many numbers unlike the others are not coded") {
 }
 
 TEST_CASE("which matrices may be coded is known before they are read") {
-  CHECK(tensor::can_code(format::Id::F16, 16, 64));
-  CHECK(tensor::can_code(format::Id::BF16, 17, 4096));
-  CHECK_FALSE(tensor::can_code(format::Id::F32, 16, 64));
-  CHECK_FALSE(tensor::can_code(format::Id::Q8_0, 16, 64));
-  CHECK_FALSE(tensor::can_code(format::Id::F16, 15, 64));
-  CHECK_FALSE(tensor::can_code(format::Id::F16, 16, 96));
-  CHECK_FALSE(tensor::can_code(format::Id::F16, 16, std::uint64_t{1} << 40));
-  CHECK_FALSE(tensor::can_code(format::Id::F16, 0, 64));
+  CHECK(tensor::can_pack12(format::Id::F16, 16, 64));
+  CHECK(tensor::can_pack12(format::Id::BF16, 17, 4096));
+  CHECK_FALSE(tensor::can_pack12(format::Id::F32, 16, 64));
+  CHECK_FALSE(tensor::can_pack12(format::Id::Q8_0, 16, 64));
+  CHECK_FALSE(tensor::can_pack12(format::Id::F16, 15, 64));
+  CHECK_FALSE(tensor::can_pack12(format::Id::F16, 16, 96));
+  CHECK_FALSE(tensor::can_pack12(format::Id::F16, 16, std::uint64_t{1} << 40));
+  CHECK_FALSE(tensor::can_pack12(format::Id::F16, 0, 64));
 }
 
 }  // namespace mica::test

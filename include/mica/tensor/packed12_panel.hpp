@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Floats of 16 bits in twelve, where nothing is lost by it. As BF16, which F16 weights can be written as when their model was
-// published in BF16, few high bytes occur: sign and exponent of the weights of some rows, eight powers of four and their
-// negatives. A panel lists the sixteen that occur most; a weight is its low byte and a code of four bits. What the list
-// lacks, about one weight in ten thousand, is mended one by one. With 16 rows of k values,
+// Floats of 16 bits in twelve, where nothing is lost by it. As BF16, which F16 weights can be written as when
+// their model was published in BF16, few high bytes occur: sign and exponent of the weights of some rows,
+// eight powers of four and their negatives. A panel lists the sixteen that occur most; a weight is its low
+// byte and a code of four bits. Weights whose high byte is not listed, about one in ten thousand, are
+// outliers, which have a list of their own. With 16 rows of k values,
 //
-//   panel:    | head | mends | quad 0 | quad 1 | quad 2 | quad 3 |     head and mends fill whole steps
-//   head:     | sixteen high bytes | where the mends of each quad end: 4 x 4 bytes | unused |
-//   mend:     step << 16 | row << 14 | place << 8 | high byte          4 bytes, in order, those of quad 0 first
+//   panel:    | header | outliers | quad 0 | quad 1 | quad 2 | quad 3 |  header and outliers fill whole steps
+//   header:   | sixteen high bytes | where the outliers of each quad end: 4 x 4 bytes | unused |
+//   outlier:  step << 16 | row << 14 | place << 8 | high byte       4 bytes, in order, those of quad 0 first
 //   quad:     | step | step | ... |                                    four rows; a step is 64 values
 //   step:     | low bytes of row 0 | 1 | 2 | 3 | codes of rows 0 and 1 | of rows 2 and 3 |     64 bytes each
 //
-// The bytes of a row of a step lie as vectors take them apart: value 16 i + j at place 16 (j / 4) + 8 (i / 2) + 2 (j % 4) + i % 2.
-// Whether rows can be coded is known when they are read; coded, they never take more bytes than in the file.
+// The bytes of a row of a step lie as vectors unpack them. Whether rows can be packed is known when they are
+// read; packed, they never take more bytes than in the file.
 #pragma once
 
 #include "mica/base/bits.hpp"
 #include "mica/base/half.hpp"
+#include "mica/format/tiling.hpp"
 #include "mica/tensor/packed.hpp"
 
 #include <algorithm>
@@ -28,11 +30,11 @@
 
 namespace mica {
 
-/// A format of single floats of 16 bits: rows of it can be coded, if their numbers allow it.
+/// A format of single floats of 16 bits: rows of it can be packed in twelve, if their numbers allow it.
 template <class F>
-concept CodableFormat = WeightFormat<F> &&(F::block_size == 1) && !tensor::is_packed<F> &&
-                        (std::is_same_v<typename F::Block, Half> ||
-                         std::is_same_v<typename F::Block, Bfloat>);
+concept Packable12Format = WeightFormat<F> &&(F::block_size == 1) && !tensor::is_packed<F> &&
+                           (std::is_same_v<typename F::Block, Half> ||
+                            std::is_same_v<typename F::Block, Bfloat>);
 
 namespace tensor {
 
@@ -45,19 +47,20 @@ namespace tensor {
 
 namespace detail {
 
-constexpr std::size_t coded_place(std::size_t k) noexcept {
-  return 16 * (k % 16 / 4) + 8 * (k / 32) + 2 * (k % 4) + k / 16 % 2;
-}
-inline constexpr std::array<std::uint8_t, 64> coded_values = [] {
-  std::array<std::uint8_t, 64> values{};
-  for (std::size_t k = 0; k < values.size(); ++k) values[coded_place(k)] = static_cast<std::uint8_t>(k);
+/// Columns of a row of a step.
+using StepPlaces = format::Tiling<1, format::Columns<4, 4>, format::Columns<2, 32>, format::Columns<4>,
+                                  format::Columns<2, 16>>;
+inline constexpr std::array<std::uint8_t, StepPlaces::size()> step_values = [] {
+  std::array<std::uint8_t, StepPlaces::size()> values{};
+  for (std::size_t k = 0; k < values.size(); ++k)
+    values[StepPlaces::place(0, k)] = static_cast<std::uint8_t>(k);
   return values;
 }();
 
 }  // namespace detail
 
 /// Where the parts of a panel of 16 rows lie, and what they say.
-struct CodedPanel {
+struct Packed12Panel {
   static constexpr std::size_t rows = 16;
   static constexpr std::size_t quad_rows = 4;
   static constexpr std::size_t quads = rows / quad_rows;
@@ -77,12 +80,13 @@ struct CodedPanel {
   [[nodiscard]] static constexpr bool fits(std::size_t cols) noexcept {
     return cols != 0 && cols % step == 0 && cols <= max_cols;
   }
-  /// Head and mends have the bytes of so many steps, one mend in 512 weights and what is left of the last step.
+  /// Steps whose bytes the header and the outliers take: one outlier in 512 weights, and what is left of the
+  /// last step.
   [[nodiscard]] static constexpr std::size_t head_steps(std::size_t cols) noexcept {
     return ceil_div(head_bytes + rows * cols / 512 * sizeof(std::uint32_t), step_bytes);
   }
-  /// The most mends of a panel; those with more are not worth coding.
-  [[nodiscard]] static constexpr std::size_t most_mends(std::size_t cols) noexcept {
+  /// Outliers of a panel at most; with more it is not worth packing.
+  [[nodiscard]] static constexpr std::size_t max_outliers(std::size_t cols) noexcept {
     return (head_steps(cols) * step_bytes - head_bytes) / sizeof(std::uint32_t);
   }
   /// Where a quad begins in a panel, in steps; quad_steps(cols, quads) is all of it.
@@ -95,17 +99,19 @@ struct CodedPanel {
   [[nodiscard]] static constexpr std::size_t bytes(std::size_t cols) noexcept { return quad_at(cols, quads); }
 
   /// Where value k of a step lies among its row's 64 bytes, and the way back.
-  [[nodiscard]] static constexpr std::size_t place(std::size_t k) noexcept { return detail::coded_place(k); }
+  [[nodiscard]] static constexpr std::size_t place(std::size_t k) noexcept {
+    return detail::StepPlaces::place(0, k);
+  }
   [[nodiscard]] static constexpr std::size_t value(std::size_t place) noexcept {
-    return detail::coded_values[place];
+    return detail::step_values[place];
   }
 
   /// A weight whose high byte is not in the list.
-  struct Mend {
+  struct Outlier {
     std::uint32_t bits;
 
-    static constexpr Mend of(std::size_t step, std::size_t row, std::size_t place,
-                             std::uint8_t high) noexcept {
+    static constexpr Outlier of(std::size_t step, std::size_t row, std::size_t place,
+                                std::uint8_t high) noexcept {
       return {static_cast<std::uint32_t>(step << 16 | row << 14 | place << 8 | high)};
     }
     [[nodiscard]] constexpr std::size_t step() const noexcept { return bits >> 16; }
@@ -114,31 +120,31 @@ struct CodedPanel {
     [[nodiscard]] constexpr std::uint8_t high() const noexcept { return bits & 255; }
   };
 
-  /// What a weight without its high byte, or with a wrong one, becomes.
-  [[nodiscard]] static constexpr std::uint16_t mended(std::uint16_t bits, const Mend& mend) noexcept {
-    return static_cast<std::uint16_t>(mend.high() << 8 | (bits & 255));
+  /// A weight with the high byte that its outlier has.
+  [[nodiscard]] static constexpr std::uint16_t restored(std::uint16_t bits, const Outlier& outlier) noexcept {
+    return static_cast<std::uint16_t>(outlier.high() << 8 | (bits & 255));
   }
 
-  struct Mends {
-    const Mend* begin;
-    const Mend* end;
+  struct Outliers {
+    const Outlier* begin;
+    const Outlier* end;
   };
-  /// The mends of a quad.
-  [[nodiscard]] static Mends mends(const std::byte* panel, std::size_t quad) noexcept {
+  /// The outliers of a quad.
+  [[nodiscard]] static Outliers outliers(const std::byte* panel, std::size_t quad) noexcept {
     const Head& head = *reinterpret_cast<const Head*>(panel);
-    const auto* const all = reinterpret_cast<const Mend*>(panel + head_bytes);
+    const auto* const all = reinterpret_cast<const Outlier*>(panel + head_bytes);
     return {all + (quad == 0 ? 0 : head.end[quad - 1]), all + head.end[quad]};
   }
   /// Those of its steps [first, last).
-  [[nodiscard]] static Mends mends(const std::byte* panel, std::size_t quad, std::size_t first,
-                                   std::size_t last) noexcept {
-    const auto [begin, end] = mends(panel, quad);
-    const auto before = [](const Mend& mend, std::size_t n) { return mend.step() < n; };
-    const Mend* const from = std::lower_bound(begin, end, first, before);
+  [[nodiscard]] static Outliers outliers(const std::byte* panel, std::size_t quad, std::size_t first,
+                                         std::size_t last) noexcept {
+    const auto [begin, end] = outliers(panel, quad);
+    const auto before = [](const Outlier& outlier, std::size_t n) { return outlier.step() < n; };
+    const Outlier* const from = std::lower_bound(begin, end, first, before);
     return {from, std::lower_bound(from, end, last, before)};
   }
 
-  /// Value k of a row, without mends.
+  /// Value k of a row, by the list alone.
   [[nodiscard]] static std::uint16_t listed(const std::byte* panel, std::size_t cols, std::size_t row,
                                             std::size_t k) noexcept {
     const auto* const at =
@@ -152,16 +158,17 @@ struct CodedPanel {
   [[nodiscard]] static Bfloat bfloat(const std::byte* panel, std::size_t cols, std::size_t row,
                                      std::size_t k) noexcept {
     std::uint16_t bits = listed(panel, cols, row, k);
-    const auto [begin, end] = mends(panel, row / quad_rows, k / step, k / step + 1);
-    for (const Mend* mend = begin; mend != end; ++mend) {
-      if (mend->row() == row % quad_rows && mend->place() == place(k % step)) bits = mended(bits, *mend);
+    const auto [begin, end] = outliers(panel, row / quad_rows, k / step, k / step + 1);
+    for (const Outlier* outlier = begin; outlier != end; ++outlier) {
+      if (outlier->row() == row % quad_rows && outlier->place() == place(k % step))
+        bits = restored(bits, *outlier);
     }
     return {bits};
   }
 
-  /// Codes 16 rows of `cols` values, which fit; false where that loses something or takes too many mends.
-  template <CodableFormat F>
-  [[nodiscard]] static bool code(const typename F::Block* first, std::size_t cols, std::byte* panel) noexcept;
+  /// Packs 16 rows of `cols` values, which fit; false where that loses something or takes too many outliers.
+  template <Packable12Format F>
+  [[nodiscard]] static bool pack(const typename F::Block* first, std::size_t cols, std::byte* panel) noexcept;
 
  private:
   using Bits = std::uint16_t[step];
@@ -194,16 +201,16 @@ struct CodedPanel {
   }
   template <class T>
   [[nodiscard]] static bool list(const T* first, std::size_t cols, Head& head, Codes& codes) noexcept;
-  /// Codes a step of two rows; whether all high bytes are in the list.
-  [[nodiscard]] static bool code_step(const Bits& even, const Bits& odd, const Codes& codes,
+  /// Packs a step of two rows; whether all high bytes are in the list.
+  [[nodiscard]] static bool pack_step(const Bits& even, const Bits& odd, const Codes& codes,
                                       std::uint8_t* even_low, std::uint8_t* odd_low,
                                       std::uint8_t* both) noexcept;
 };
 
-/// The sixteen high bytes that occur most, as every fourth step tells. Small weights of a bell are a quarter as many as those
-/// four times as large, which counts where few are met.
+/// The sixteen high bytes that occur most, as every fourth step tells. Small weights of a bell are a quarter
+/// as many as those four times as large, which counts where few are met.
 template <class T>
-bool CodedPanel::list(const T* first, std::size_t cols, Head& head, Codes& codes) noexcept {
+bool Packed12Panel::list(const T* first, std::size_t cols, Head& head, Codes& codes) noexcept {
   std::uint32_t counts[4][256] = {};
   Bits bits;
   for (std::size_t r = 0; r < rows; ++r) {
@@ -229,9 +236,9 @@ bool CodedPanel::list(const T* first, std::size_t cols, Head& head, Codes& codes
   return true;
 }
 
-inline bool CodedPanel::code_step(const Bits& even, const Bits& odd, const Codes& codes,
-                                  std::uint8_t* even_low, std::uint8_t* odd_low,
-                                  std::uint8_t* both) noexcept {
+inline bool Packed12Panel::pack_step(const Bits& even, const Bits& odd, const Codes& codes,
+                                     std::uint8_t* even_low, std::uint8_t* odd_low,
+                                     std::uint8_t* both) noexcept {
   std::uint32_t unlisted = 0;
   for (std::size_t i = 0; i < step; ++i) {
     const std::uint32_t a = even[value(i)], b = odd[value(i)];
@@ -244,12 +251,12 @@ inline bool CodedPanel::code_step(const Bits& even, const Bits& odd, const Codes
   return (unlisted & no_code) == 0;
 }
 
-template <CodableFormat F>
-bool CodedPanel::code(const typename F::Block* first, std::size_t cols, std::byte* panel) noexcept {
+template <Packable12Format F>
+bool Packed12Panel::pack(const typename F::Block* first, std::size_t cols, std::byte* panel) noexcept {
   Head head{};
   Codes codes;
   if (!list(first, cols, head, codes)) return false;
-  auto* const mends = reinterpret_cast<Mend*>(panel + head_bytes);
+  auto* const outliers = reinterpret_cast<Outlier*>(panel + head_bytes);
   auto* at = reinterpret_cast<std::uint8_t*>(panel) + quad_at(cols, 0);
   std::uint32_t n = 0;
   Bits bits[quad_rows];
@@ -260,18 +267,18 @@ bool CodedPanel::code(const typename F::Block* first, std::size_t cols, std::byt
       }
       bool listed = true;
       for (std::size_t r = 0; r < quad_rows; r += 2)
-        listed &= code_step(bits[r], bits[r + 1], codes, at + r * step, at + (r + 1) * step,
+        listed &= pack_step(bits[r], bits[r + 1], codes, at + r * step, at + (r + 1) * step,
                             at + codes_at + r / 2 * step);
       for (std::size_t i = 0; !listed && i < quad_rows * step; ++i) {
         const auto high = static_cast<std::uint8_t>(bits[i / step][value(i % step)] >> 8);
         if (codes[high] != no_code) continue;
-        if (n == most_mends(cols)) return false;
-        mends[n++] = Mend::of(s, i / step, i % step, high);
+        if (n == max_outliers(cols)) return false;
+        outliers[n++] = Outlier::of(s, i / step, i % step, high);
       }
     }
     head.end[quad] = n;
   }
-  std::memset(mends + n, 0, (most_mends(cols) - n) * sizeof(Mend));
+  std::memset(outliers + n, 0, (max_outliers(cols) - n) * sizeof(Outlier));
   std::memcpy(panel, &head, sizeof(head));
   return true;
 }

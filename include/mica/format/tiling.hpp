@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// In which order the numbers of some rows and columns lie in memory: a list of digits of row and column, from
+// the one that changes least often to the one that changes from each number to the next.
+//
+//   Tiling<16, Columns<0, 4>, Rows<>, Columns<4>>      four neighbouring columns of each of sixteen rows
+//
+// Packing, unpacking and sizes follow from it; tests/tensor/layouts_test.cpp checks them by one property.
+#pragma once
+
+#include "mica/base/bits.hpp"
+
+#include <cstddef>
+
+namespace mica::format {
+
+/// The digit index / step % n of a row or column; n = 0 stands for all that step leaves: index / step.
+template <bool of_columns, std::size_t n, std::size_t step>
+struct Digit {
+  [[nodiscard]] static constexpr std::size_t count(std::size_t rows, std::size_t columns) noexcept {
+    return n != 0 ? n : ceil_div(of_columns ? columns : rows, step);
+  }
+  [[nodiscard]] static constexpr std::size_t of(std::size_t row, std::size_t column) noexcept {
+    const std::size_t all = (of_columns ? column : row) / step;
+    return n != 0 ? all % n : all;
+  }
+};
+template <std::size_t n = 0, std::size_t step = 1>
+using Rows = Digit<false, n, step>;
+template <std::size_t n = 0, std::size_t step = 1>
+using Columns = Digit<true, n, step>;
+
+/// `columns` may be left out of places where the digit with all columns comes first.
+template <std::size_t rows, class... Digits>
+struct Tiling {
+  /// Numbers of a tile, with those that fill it up.
+  [[nodiscard]] static constexpr std::size_t size(std::size_t columns = 0) noexcept {
+    return (Digits::count(rows, columns) * ...);
+  }
+  [[nodiscard]] static constexpr std::size_t place(std::size_t row, std::size_t column,
+                                                   std::size_t columns = 0) noexcept {
+    std::size_t place = 0;
+    ((place = place * Digits::count(rows, columns) + Digits::of(row, column)), ...);
+    return place;
+  }
+};
+
+/// Codes that share bytes, which lie as Bytes says. Digit counts the codes of a byte, from its lowest bits
+/// on.
+template <class Bytes, class Digit>
+struct CodeTiling {
+  static constexpr int bits = 8 / static_cast<int>(Digit::count(0, 0)), max = (1 << bits) - 1;
+
+  [[nodiscard]] static constexpr std::size_t bytes(std::size_t columns = 0) noexcept {
+    return Bytes::size(columns);
+  }
+  [[nodiscard]] static int get(const std::byte* tile, std::size_t row, std::size_t column) noexcept {
+    return std::to_integer<int>(tile[Bytes::place(row, column)]) >> shift(row, column) & max;
+  }
+  static void set(std::byte* tile, std::size_t row, std::size_t column, int code) noexcept {
+    std::byte& byte = tile[Bytes::place(row, column)];
+    byte &= static_cast<std::byte>(~(max << shift(row, column)));
+    byte |= static_cast<std::byte>(code << shift(row, column));
+  }
+
+ private:
+  [[nodiscard]] static constexpr int shift(std::size_t row, std::size_t column) noexcept {
+    return static_cast<int>(Digit::of(row, column)) * bits;
+  }
+};
+
+}  // namespace mica::format
