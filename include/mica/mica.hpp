@@ -126,6 +126,7 @@
 #include "mica/format/q6_k.hpp"
 #include "mica/format/q8_0.hpp"
 #include "mica/format/rotation.hpp"
+#include "mica/format/tiling.hpp"
 #include "mica/format/tq1_0.hpp"
 #include "mica/format/tq2_0.hpp"
 

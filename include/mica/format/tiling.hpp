@@ -45,11 +45,10 @@ struct Tiling {
   }
 };
 
-/// Codes that share bytes, which lie as Bytes says. Digit counts the codes of a byte, from its lowest bits
-/// on.
-template <class Bytes, class Digit>
+/// Codes that share bytes, which lie as Bytes says. InByte counts the codes of a byte from its low bits on.
+template <class Bytes, class InByte>
 struct CodeTiling {
-  static constexpr int bits = 8 / static_cast<int>(Digit::count(0, 0)), max = (1 << bits) - 1;
+  static constexpr int bits = 8 / static_cast<int>(InByte::count(0, 0)), max = (1 << bits) - 1;
 
   [[nodiscard]] static constexpr std::size_t bytes(std::size_t columns = 0) noexcept {
     return Bytes::size(columns);
@@ -65,7 +64,7 @@ struct CodeTiling {
 
  private:
   [[nodiscard]] static constexpr int shift(std::size_t row, std::size_t column) noexcept {
-    return static_cast<int>(Digit::of(row, column)) * bits;
+    return static_cast<int>(InByte::of(row, column)) * bits;
   }
 };
 
