@@ -26,7 +26,7 @@ void fill_rounded(test::Product<F>& product, CounterRng& rng, std::size_t odd) {
 }
 
 template <class F>
-void check_coded(test::Product<F>& product, std::size_t first, std::size_t last, bool add) {
+void check_packed(test::Product<F>& product, std::size_t first, std::size_t last, bool add) {
   const std::vector<float> expected = product.template run<kernel::Scalar>(first, last, add);
   test::for_each_target([&] {
     INFO(F::name << ' ' << product.rows << " x " << product.cols << ", tokens " << product.x.n << ", rows "
@@ -37,42 +37,43 @@ void check_coded(test::Product<F>& product, std::size_t first, std::size_t last,
   });
 }
 
-TEST_CASE_TEMPLATE("products with rows packed in twelve bits equal those with the file's", F, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE("products with rows packed in twelve bits equal those with the file's", F, format::F16,
+                   format::BF16) {
   CounterRng rng(1);
   for (const std::size_t cols : {64u, 128u, 1088u, 2176u}) {
     for (const std::size_t tokens : {1u, 2u, 3u, 4u, 5u, 7u, 17u, 41u}) {
       for (const std::size_t odd : {700u, 100000u}) {
         test::Product<F> product(35, cols, tokens, rng);
         fill_rounded(product, rng, odd);
-        check_coded(product, 0, 35, false);
+        check_packed(product, 0, 35, false);
       }
     }
   }
 }
 
-TEST_CASE_TEMPLATE("a slice of rows packed in twelve bits writes its own outputs only, and adds when asked", F, format::F16,
-                   format::BF16) {
+TEST_CASE_TEMPLATE("a slice of rows packed in twelve bits writes its own outputs only, and adds when asked",
+                   F, format::F16, format::BF16) {
   CounterRng rng(2);
   for (const std::size_t tokens : {1u, 3u, 19u}) {
     test::Product<F> product(69, 192, tokens, rng);
     fill_rounded(product, rng, 500);
-    check_coded(product, 0, 0, false);
-    check_coded(product, 5, 6, true);
-    check_coded(product, 3, 66, true);
-    check_coded(product, 16, 32, false);
-    check_coded(product, 64, 69, true);
+    check_packed(product, 0, 0, false);
+    check_packed(product, 5, 6, true);
+    check_packed(product, 3, 66, true);
+    check_packed(product, 16, 32, false);
+    check_packed(product, 64, 69, true);
   }
 }
 
-TEST_CASE_TEMPLATE("requantised products with rows packed in twelve bits equal those with the file's", F, format::F16,
-                   format::BF16) {
+TEST_CASE_TEMPLATE("requantised products with rows packed in twelve bits equal those with the file's", F,
+                   format::F16, format::BF16) {
   CounterRng rng(3);
   for (const std::size_t tokens : {17u, 97u}) {
     test::Product<F> product(37, 768, tokens, rng);
     fill_rounded(product, rng, 500);
     product.use_fast8();
-    check_coded(product, 0, 37, false);
-    check_coded(product, 5, 36, true);
+    check_packed(product, 0, 37, false);
+    check_packed(product, 5, 36, true);
   }
 }
 

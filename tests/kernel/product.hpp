@@ -48,12 +48,12 @@ struct Product {
     tensor::pack(tensor::Matrix<F>(blocks.data(), rows, cols), reinterpret_cast<std::byte*>(packed.data()));
     return run_with<K, tensor::Packed<F>>({packed.data(), rows, cols}, first, last, add);
   }
-  /// The same with coded rows; empty where they cannot be coded.
+  /// The same with rows packed in twelve bits; empty where they cannot be.
   template <class K>
   std::vector<float> run_packed12(std::size_t first, std::size_t last, bool add) {
-    Guarded<std::byte> coded(tensor::packed12_bytes(rows, cols));
-    if (!tensor::pack12(tensor::Matrix<F>(blocks.data(), rows, cols), coded.data())) return {};
-    const auto* const data = reinterpret_cast<const typename F::Block*>(coded.data());
+    Guarded<std::byte> packed(tensor::packed12_bytes(rows, cols));
+    if (!tensor::pack12(tensor::Matrix<F>(blocks.data(), rows, cols), packed.data())) return {};
+    const auto* const data = reinterpret_cast<const typename F::Block*>(packed.data());
     return run_with<K, tensor::Packed12<F>>({data, rows, cols}, first, last, add);
   }
   template <class K, class G>

@@ -164,7 +164,7 @@ TEST_CASE("resident weights code the floats of 16 bits that lose nothing, and re
   }
   gguf::Writer writer(8);
   writer.set("general.architecture", "none");
-  writer.add("coded", format::Id::F16, {cols, rows}, [&](const gguf::Sink& sink) { sink(rounded); });
+  writer.add("packed", format::Id::F16, {cols, rows}, [&](const gguf::Sink& sink) { sink(rounded); });
   writer.add("odd in its last panel", format::Id::F16, {cols, rows},
              [&](const gguf::Sink& sink) { sink(halves); });
   const std::vector<std::byte> bytes = writer.bytes();
@@ -184,12 +184,12 @@ TEST_CASE("resident weights code the floats of 16 bits that lose nothing, and re
   CHECK_FALSE(plain.packed(0));
   CHECK(std::memcmp(pager.data(1), halves.data(), halves.size()) == 0);
   CHECK(std::memcmp(plain.data(0), rounded.data(), rounded.size()) == 0);
-  const tensor::Matrix<tensor::Packed12<format::F16>> coded(reinterpret_cast<const Half*>(pager.data(0)),
-                                                            rows, cols);
+  const tensor::Matrix<tensor::Packed12<format::F16>> packed(reinterpret_cast<const Half*>(pager.data(0)),
+                                                             rows, cols);
   std::size_t wrong = 0;
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t k = 0; k < cols; ++k) {
-      const Half half = coded.block(r, k);
+      const Half half = packed.block(r, k);
       wrong += std::memcmp(&half, rounded.data() + 2 * (r * cols + k), 2) != 0 ? 1 : 0;
     }
   }

@@ -131,7 +131,7 @@ Layout rows16(std::size_t rows, std::size_t blocks, CounterRng& rng) {
 
 /// Weights of sixteen high bytes, all of which have all low bytes, and some others.
 template <class F>
-Layout coded(std::size_t rows, std::size_t cols, int first_high, CounterRng& rng) {
+Layout packed12(std::size_t rows, std::size_t cols, int first_high, CounterRng& rng) {
   using Block = typename F::Block;
   constexpr bool half = std::is_same_v<Block, Half>;
   const std::size_t n = rows * cols, file = n * sizeof(Block);
@@ -272,6 +272,68 @@ Layout kivi(bool keys, std::size_t head_dim, CounterRng& rng) {
   return out;
 }
 
+/// Source: numbers (16, head_dim), none of them infinite.
+template <class E>
+Layout floats(bool keys, std::size_t head_dim, CounterRng& rng) {
+  constexpr std::size_t width = sizeof(typename E::Block);
+  Layout out = tile_part<E>(keys, head_dim, 16 * head_dim * width);
+  out.source = random_bytes(out.source.size(), rng);
+  for (std::size_t i = 0; i < out.source.size(); ++i) {
+    out.free[i] = i % width == width - 1 ? 0xBF : 0xFF;
+    out.source[i] &= out.free[i];
+  }
+  out.pack = [=](const std::uint8_t* source, std::byte* packed) {
+    std::vector<float> head(head_dim);
+    for (std::size_t i = 0; i < 16 * head_dim; ++i) {
+      typename E::Block number;
+      std::memcpy(&number, source + i * width, width);
+      E::decode(number, &head[i % head_dim]);
+      if (i % head_dim != head_dim - 1) continue;
+      keys ? E::store_key(packed, i / head_dim, head_dim, head.data())
+           : E::store_value(packed, i / head_dim, head_dim, head.data());
+    }
+    return true;
+  };
+  out.unpack = [=](const std::byte* packed, std::uint8_t* source) {
+    std::vector<float> head(head_dim);
+    for (std::size_t i = 0; i < 16 * head_dim; ++i) {
+      if (i % head_dim == 0) {
+        keys ? E::load_key(packed, i / head_dim, head_dim, head.data())
+             : E::load_value(packed, i / head_dim, head_dim, head.data());
+      }
+      typename E::Block number;
+      E::encode(&head[i % head_dim], number);
+      std::memcpy(source + i * width, &number, width);
+    }
+  };
+  return out;
+}
+
+/// Source: blocks (16, blocks of a head) of the file format, of any bits.
+template <class E, class Part>
+Layout blocks(std::size_t head_dim, CounterRng& rng) {
+  using Block = typename E::Block;
+  const std::size_t n = E::blocks(head_dim);
+  Layout out = tile_part<E>(std::is_same_v<Part, typename E::Keys>, head_dim, 16 * n * sizeof(Block));
+  out.source = random_bytes(out.source.size(), rng);
+  out.free = Bytes(out.source.size(), 0xFF);
+  out.pack = [=](const std::uint8_t* source, std::byte* packed) {
+    for (std::size_t i = 0; i < 16 * n; ++i) {
+      Block block;
+      std::memcpy(&block, source + i * sizeof(Block), sizeof(Block));
+      E::template set_block<Part>(packed, i / n, head_dim, i % n, block);
+    }
+    return true;
+  };
+  out.unpack = [=](const std::byte* packed, std::uint8_t* source) {
+    for (std::size_t i = 0; i < 16 * n; ++i) {
+      const Block block = E::template block<Part>(packed, i / n, head_dim, i % n);
+      std::memcpy(source + i * sizeof(Block), &block, sizeof(Block));
+    }
+  };
+  return out;
+}
+
 TEST_CASE("sixteen rows of every format that can be packed") {
   CounterRng rng(1);
   format::All::for_each([&](auto type) {
@@ -285,10 +347,26 @@ TEST_CASE("sixteen rows of every format that can be packed") {
 
 TEST_CASE("floats of 16 bits in twelve") {
   CounterRng rng(2);
-  for (int high = 0; high < 256; high += 16) check_layout(coded<format::BF16>(16, 256, high, rng));
-  check_layout(coded<format::BF16>(35, 320, 60, rng));
-  check_layout(coded<format::F16>(16, 256, 0, rng));
-  check_layout(coded<format::F16>(33, 64, 0, rng));
+  for (int high = 0; high < 256; high += 16) check_layout(packed12<format::BF16>(16, 256, high, rng));
+  check_layout(packed12<format::BF16>(35, 320, 60, rng));
+  check_layout(packed12<format::F16>(16, 256, 0, rng));
+  check_layout(packed12<format::F16>(33, 64, 0, rng));
+}
+
+TEST_CASE_TEMPLATE("tiles of floats", E, format::F32, format::F16, format::BF16) {
+  CounterRng rng(5);
+  for (const bool keys : {true, false}) {
+    for (const std::size_t head_dim : {2u, 67u}) check_layout(floats<E>(keys, head_dim, rng));
+  }
+}
+
+TEST_CASE_TEMPLATE("tiles of blocks with four and five bits a number", E, format::Plain<format::Q4_0>,
+                   format::Plain<format::Q5_0>, format::Rotated<format::Q5_1>) {
+  CounterRng rng(6);
+  for (const std::size_t head_dim : {32u, 80u}) {
+    check_layout(blocks<E, typename E::Keys>(head_dim, rng));
+    check_layout(blocks<E, typename E::Values>(head_dim, rng));
+  }
 }
 
 TEST_CASE("tiles of signed bytes") {

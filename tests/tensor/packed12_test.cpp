@@ -37,9 +37,9 @@ std::vector<typename F::Block> weights(std::size_t rows, std::size_t cols) {
   return all;
 }
 
-/// The bytes of coded rows; empty where they cannot be coded.
+/// The bytes of rows packed in twelve bits; empty where they cannot be.
 template <class F>
-std::optional<std::vector<std::byte>> coded(const std::vector<typename F::Block>& file, std::size_t cols) {
+std::optional<std::vector<std::byte>> packed(const std::vector<typename F::Block>& file, std::size_t cols) {
   const std::size_t rows = file.size() / cols;
   std::vector<std::byte> out(tensor::packed12_bytes(rows, cols));
   if (!tensor::pack12(tensor::Matrix<F>(file.data(), rows, cols), out.data())) return std::nullopt;
@@ -56,7 +56,7 @@ tensor::Matrix<tensor::Packed12<F>> matrix(const std::vector<std::byte>& bytes, 
 template <class F>
 std::size_t lost(const std::vector<typename F::Block>& file, std::size_t cols) {
   const std::size_t rows = file.size() / cols;
-  const auto bytes = coded<F>(file, cols);
+  const auto bytes = packed<F>(file, cols);
   REQUIRE(bytes);
   const auto w = matrix<F>(*bytes, rows, cols);
   std::size_t wrong = 0;
@@ -82,13 +82,13 @@ std::uint32_t outliers_of(const std::vector<std::byte>& bytes) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("coded rows give every weight back, bit for bit", F, format::F16, format::BF16) {
+TEST_CASE_TEMPLATE("rows in twelve bits give every weight back, bit for bit", F, format::F16, format::BF16) {
   for (const std::size_t rows : {1u, 15u, 16u, 17u, 35u}) {
     for (const std::size_t cols : {64u, 128u, 320u}) CHECK(lost<F>(weights<F>(rows, cols), cols) == 0);
   }
 }
 
-TEST_CASE("coded rows take three quarters of the file's bytes, and never more") {
+TEST_CASE("packed rows take three quarters of the file's bytes, and never more") {
   for (const std::size_t rows : {16u, 17u, 4096u}) {
     for (const std::size_t cols : {64u, 128u, 2048u, 28672u}) {
       CAPTURE(rows);
@@ -108,7 +108,7 @@ TEST_CASE("a value of a step has one place, and neighbours in a vector lie as ve
   CHECK(Packed12Panel::place(32) == 8);
 }
 
-TEST_CASE_TEMPLATE("weights unlike the others are mended, also many in one step", F, format::F16,
+TEST_CASE_TEMPLATE("weights unlike the others are outliers, also many in one step", F, format::F16,
                    format::BF16) {
   constexpr std::size_t cols = 1024;
   auto file = weights<F>(16, cols);
@@ -117,7 +117,7 @@ TEST_CASE_TEMPLATE("weights unlike the others are mended, also many in one step"
     const float far = (at % 2 == 0 ? 1.5f : -1.25f) * (at < 1002 ? 1024.0f : 0x1p-14f);
     F::encode(&far, file[at]);
   }
-  const auto bytes = coded<F>(file, cols);
+  const auto bytes = packed<F>(file, cols);
   REQUIRE(bytes);
   CHECK(outliers_of(*bytes) >= 6);
   CHECK(lost<F>(file, cols) == 0);
@@ -138,28 +138,28 @@ TEST_CASE("what is not finite comes back in BF16, and keeps F16 as it is") {
   for (const int bits : {0x7C00, 0xFC00, 0x7E00, 0x7C08}) {
     auto halves = weights<format::F16>(16, 64);
     halves[77] = {static_cast<std::uint16_t>(bits)};
-    CHECK_FALSE(coded<format::F16>(halves, 64));
+    CHECK_FALSE(packed<format::F16>(halves, 64));
   }
 }
 
-TEST_CASE("F16 numbers with more digits than BF16 has are not coded") {
+TEST_CASE("F16 numbers with more digits than BF16 has are not packed") {
   for (const std::size_t at : {0u, 63u, 64u, 15u * 256 + 255}) {
     auto file = weights<format::F16>(16, 256);
     file[at] = to_half(1.0f + 0x1p-10f);
-    CHECK_FALSE(coded<format::F16>(file, 256));
+    CHECK_FALSE(packed<format::F16>(file, 256));
     file[at] = {0x0201};  // 513 * 2^-24
-    CHECK_FALSE(coded<format::F16>(file, 256));
+    CHECK_FALSE(packed<format::F16>(file, 256));
   }
 }
 
-TEST_CASE("rows with too many numbers unlike the others are not coded") {
+TEST_CASE("rows with too many numbers unlike the others are not packed") {
   CounterRng rng(3);
   std::vector<Bfloat> file(16 * 256);
   for (Bfloat& each : file) each = {static_cast<std::uint16_t>(rng.next())};
-  CHECK_FALSE(coded<format::BF16>(file, 256));
+  CHECK_FALSE(packed<format::BF16>(file, 256));
 }
 
-TEST_CASE("which matrices may be coded is known before they are read") {
+TEST_CASE("which matrices may be packed is known before they are read") {
   CHECK(tensor::can_pack12(format::Id::F16, 16, 64));
   CHECK(tensor::can_pack12(format::Id::BF16, 17, 4096));
   CHECK_FALSE(tensor::can_pack12(format::Id::F32, 16, 64));
