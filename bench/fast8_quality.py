@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What rounding weights to eight bits (--kernels fast8) costs: perplexity of both kernels, and their divergence.
+"""What rounding weights to eight bits (--kernels fast8) costs: perplexity of both kernels, and their
+divergence.
 
-usage: bench/fast8_quality.py --mica build/release/mica MODEL.gguf -f TEXT [--formats Q4_K_M,...] [-c 256] [--folder DIR] [--json FILE]
+usage: bench/fast8_quality.py --mica build/release/mica MODEL.gguf -f TEXT [--formats Q4_K_M,...] [-c 256]
+                              [--folder DIR] [--json FILE]
 
-mica quantises MODEL (of F32 or F16) into --folder. Exact kernels write the logits of the text, and fast8 is compared with them:
-the Kullback-Leibler divergence stands beside that of the exact kernels from MODEL itself, which is what the format costs.
+mica quantises MODEL (of F32 or F16) into --folder. Exact kernels write the logits of the text, and fast8 is
+compared with them: the Kullback-Leibler divergence stands beside that of the exact kernels from MODEL itself,
+which is what the format costs.
 """
 import argparse
 import json
@@ -18,7 +21,8 @@ FORMATS = "F16,BF16,Q8_0,Q6_K,Q5_K_M,Q4_K_M,Q4_0,IQ4_XS,Q3_K_M,Q2_K"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("-f", "--text", required=True)
     parser.add_argument("--mica", default="build/release/mica")
@@ -31,7 +35,8 @@ def main():
     options = parser.parse_args()
     mica = shlex.split(options.mica)
     options.folder.mkdir(parents=True, exist_ok=True)
-    common = ["-f", options.text, "-c", options.context, "--chunks", options.chunks, "-t", options.threads, "--json", "-q"]
+    common = ["-f", options.text, "-c", options.context, "--chunks", options.chunks, "-t", options.threads,
+              "--json", "-q"]
 
     def measure(file, kernels, *more):
         return json.loads(run([*mica, "perplexity", str(file), "--kernels", kernels, *common, *more]))
@@ -39,7 +44,8 @@ def main():
     original, exact_logits = str(options.folder / "original.logits"), str(options.folder / "exact.logits")
     measure(options.model, "exact", "--kl-divergence-base", original)
     results = []
-    print("| format | perplexity, exact | fast8 | fast8 / exact - 1 | KL, exact from original | KL, fast8 from exact |\n"
+    print("| format | perplexity, exact | fast8 | fast8 / exact - 1 | KL, exact from original | KL, fast8 "
+          "from exact |\n"
           "|---|---|---|---|---|---|")
     for name in options.formats.split(","):
         file = options.folder / f"{name}.gguf"
@@ -50,10 +56,12 @@ def main():
         row = {"format": name, "exact": exact["ppl"], "fast8": fast8["ppl"],
                "format_kl": format_kl["kl"], "fast8_kl": fast8["kl"]}
         results.append(row)
-        print(f"| {name} | {row['exact']:.3f} | {row['fast8']:.3f} | {row['fast8'] / row['exact'] - 1:+.5f} | "
+        print(f"| {name} | {row['exact']:.3f} | {row['fast8']:.3f} | {row['fast8'] / row['exact'] - 1:+.5f} "
+              f"| "
               f"{row['format_kl']:.6f} | {row['fast8_kl']:.6f} |", flush=True)
     if options.json:
-        options.json.write_text(json.dumps({"model": pathlib.Path(options.model).name, "n_ctx": options.context,
+        options.json.write_text(json.dumps({"model": pathlib.Path(options.model).name,
+                                            "n_ctx": options.context,
                                             "results": results}, indent=1) + "\n")
 
 

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What elements of keys and values do to one model: bytes per token, perplexity, and KL against keys and values in F32.
+"""What elements of keys and values do to one model: bytes per token, perplexity, and KL against keys and
+values in F32.
 
-usage: bench/kv_elements.py MODEL.gguf -f TEXT [--mica build/release/mica] [-c 256] [--chunks N] [--pairs F16,Q8_0/Q4_0,KIVI2@32,...]
+usage: bench/kv_elements.py MODEL.gguf -f TEXT [--mica build/release/mica] [-c 256] [--chunks N]
+                            [--pairs F16,Q8_0/Q4_0,KIVI2@32,...]
                             [--json bench/results/NAME.json]
 
-A pair is the element of the keys and that of the values; one name is both. KIVI2@32 keeps the last 32 tokens in F16. Bytes per token are those
-of old tokens; what recent ones take beside them does not grow with the text.
+A pair is the element of the keys and that of the values; one name is both. KIVI2@32 keeps the last 32 tokens
+in F16. Bytes per token are those of old tokens; what recent ones take beside them does not grow with the
+text.
 """
 import argparse
 import json
@@ -16,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 
-PAIRS = "F32,F16,BF16,Q8_0,Q5_1,Q5_0,Q4_1,Q4_0,IQ4_NL,Q8_0/Q4_0,KIVI4@32,KIVI2@32,Q5_1_ROTATED,Q4_1_ROTATED,Q4_0_PLAIN,IQ4_NL_ROTATED"
+PAIRS = "F32,F16,BF16,Q8_0,Q5_1,Q5_0,Q4_1,Q4_0,IQ4_NL,Q8_0/Q4_0,KIVI4@32,KIVI2@32," \
+    "Q5_1_ROTATED,Q4_1_ROTATED,Q4_0_PLAIN,IQ4_NL_ROTATED"
 
 
 def run(words):
@@ -65,7 +69,8 @@ def main():
         base = f"{folder}/base"
         run([*mica, "perplexity", options.model, "-f", options.text, "-ctk", "f32", "-ctv", "f32",
              "--kl-divergence-base", base, *common])
-        print("| keys | values | bytes per token | perplexity | +/- | KL | top token the same, % |\n|---|---|---|---|---|---|---|")
+        print("| keys | values | bytes per token | perplexity | +/- | KL | top token the same, % "
+              "|\n|---|---|---|---|---|---|---|")
         for pair in options.pairs.split(","):
             names, _, recent = pair.partition("@")
             keys, _, values = names.partition("/")
@@ -77,10 +82,13 @@ def main():
             plan = run([*mica, "plan", options.model, "-c", str(options.context), "--json", *types])
             seen = run([*mica, "perplexity", options.model, "--kl-divergence", "--kl-divergence-base", base,
                         *types, *common])
-            results.append({"keys": names.partition("/")[0], "values": values, "bytes_per_token": plan["kv_bytes_per_token"],
-                            "recent": int(recent or 0), "ppl": seen["ppl"], "ppl_se": seen["ppl_se"], "kl": seen["kl"], "kl_se": seen["kl_se"],
+            results.append({"keys": names.partition("/")[0], "values": values,
+                            "bytes_per_token": plan["kv_bytes_per_token"],
+                            "recent": int(recent or 0), "ppl": seen["ppl"], "ppl_se": seen["ppl_se"],
+                            "kl": seen["kl"], "kl_se": seen["kl_se"],
                             "same_top": seen["same_top"]})
-            print(f"| {keys} | {values} | {plan['kv_bytes_per_token']:,} | {seen['ppl']:.3f} | {seen['ppl_se']:.3f} "
+            print(f"| {keys} | {values} | {plan['kv_bytes_per_token']:,} | {seen['ppl']:.3f} | "
+                  f"{seen['ppl_se']:.3f} "
                   f"| {seen['kl']:.2g} | {100 * seen['same_top']:.1f} |", flush=True)
     if options.json:
         write(options, "kv_elements.py", f" --pairs {options.pairs}", "elements", results)

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What keys and values of few bits lose on exact weights, by mica and by another engine, over thousands of rows.
+"""What keys and values of few bits lose on exact weights, by mica and by another engine, over thousands of
+rows.
 
-usage: bench/kv_error.py MODEL.gguf... -f TEXT --peer llama-perplexity [--mica build/release/mica] [--elements Q8_0,Q4_0,Q4_S/Q4_0]
+usage: bench/kv_error.py MODEL.gguf... -f TEXT --peer llama-perplexity [--mica build/release/mica]
+                         [--elements Q8_0,Q4_0,Q4_S/Q4_0]
                          [-c 512] [--chunks 100] [--folder DIR] [--peer-folder DIR] [--json bench/results/NAME.json]
 
-Each model becomes a file of F32, in --folder, which both programs read. The peer with keys and values in F32, without flash attention, is
-the witness; against its logits stand both programs with each element, the peer with flash attention, and mica in F32 to show how
-near the two are otherwise. An element is one name, or mica's and the peer's. --peer may be several words, such as
-"chroot DIR llama-perplexity"; --peer-folder is --folder as the peer sees it.
+Each model becomes a file of F32, in --folder, which both programs read. The peer with keys and values in F32,
+without flash attention, is the witness; against its logits stand both programs with each element, the peer
+with flash attention, and mica in F32 to show how near the two are otherwise. An element is one name, or
+mica's and the peer's. --peer may be several words, such as "chroot DIR llama-perplexity"; --peer-folder is
+--folder as the peer sees it.
 
-Rows are the second halves of windows. A row's KL is computed here from the logits that both programs write, so that medians are of rows and
-intervals of ratios are of resampled windows (95 %), the same for both. A router's near tie, decided otherwise, moves single rows
-by units: rows of more than 30 times the median KL, far rows, are counted apart, and so is the part of all KL that they make.
+Rows are the second halves of windows. A row's KL is computed here from the logits that both programs write,
+so that medians are of rows and intervals of ratios are of resampled windows (95 %), the same for both. A
+router's near tie, decided otherwise, moves single rows by units: rows of more than 30 times the median KL,
+far rows, are counted apart, and so is the part of all KL that they make.
 """
 import argparse
 import array
@@ -64,8 +68,9 @@ class Logits:
 
 
 def compare(base, weights, whole, other):
-    """KL, squared error of logits, and whether the top is the same, of one row. Logarithms are normalised again, since 16 bits
-    are not: what rounding does to them is of second order then. A shift of all logits is no error."""
+    """KL, squared error of logits, and whether the top is the same, of one row. Logarithms are normalised
+    again, since 16 bits are not: what rounding does to them is of second order then. A shift of all logits is
+    no error."""
     (codes, values), (other_codes, other_values) = base, other
     moved = list(map(operator.sub, other_values, values))
     kl = math.log(sum(map(math.exp, other_values)) / whole) - dot(weights, moved) / whole
@@ -100,8 +105,10 @@ def figures(windows):
     rows = [row for window in windows for row in window]
     kl = sorted(row[0] for row in rows)
     far = kl[bisect.bisect(kl, FAR * median(kl)):]
-    return {"rows": len(rows), "kl": sum(kl) / len(kl), "kl_median": median(kl), "rms": math.sqrt(sum(row[1] for row in rows) / len(rows)),
-            "same_top": sum(row[2] for row in rows) / len(rows), "far_rows": len(far), "far_part_of_kl": sum(far) / sum(kl)}
+    return {"rows": len(rows), "kl": sum(kl) / len(kl), "kl_median": median(kl),
+            "rms": math.sqrt(sum(row[1] for row in rows) / len(rows)),
+            "same_top": sum(row[2] for row in rows) / len(rows), "far_rows": len(far),
+            "far_part_of_kl": sum(far) / sum(kl)}
 
 
 class Resampled:
@@ -123,7 +130,8 @@ class Resampled:
 
 
 def ratios(ours, theirs):
-    """Of each figure: ours by theirs, and the ends of the interval that holds 95 % of the resampled ratios."""
+    """Of each figure: ours by theirs, and the ends of the interval that holds 95 % of the resampled
+    ratios."""
     mine, other, rng = Resampled(ours), Resampled(theirs), random.Random(1)
     drawn = []
     for _ in range(RESAMPLES):
@@ -145,7 +153,8 @@ class Programs:
         self.options, self.name = options, pathlib.Path(model).name.split(".")[0]
         self.seen = options.peer_folder or options.folder
         self.mica, self.peer = shlex.split(options.mica), shlex.split(options.peer)
-        self.common = ["-c", str(options.context), "--chunks", str(options.chunks), "-t", str(options.threads)]
+        self.common = ["-c", str(options.context), "--chunks", str(options.chunks), "-t",
+                       str(options.threads)]
         self.file = options.folder / f"{self.name}.gguf"
         run([*self.mica, "quantize", model, str(self.file), "F32", "--allow-requantize", "-q"])
 
@@ -156,20 +165,23 @@ class Programs:
     def ours(self, element):
         """The file of mica's logits."""
         out = self.options.folder / f"{self.name}.mica.{element}"
-        run([*self.mica, "perplexity", str(self.file), "-f", str(self.options.text), "-q", *self.types(element),
+        run([*self.mica, "perplexity", str(self.file), "-f", str(self.options.text), "-q",
+             *self.types(element),
              "--kl-divergence-base", str(out), *self.common])
         return out
 
     def theirs(self, element, flash):
         """The file of the peer's logits; a window a batch, and so a sequence by itself."""
         out = f"{self.name}.peer.{element}"
-        run([*self.peer, "-m", str(self.seen / self.file.name), "-f", str(self.seen / "text.txt"), "-b", str(self.options.context),
+        run([*self.peer, "-m", str(self.seen / self.file.name), "-f", str(self.seen / "text.txt"), "-b",
+             str(self.options.context),
              "-fa", flash, *self.types(element), "--kl-divergence-base", str(self.seen / out), *self.common])
         return self.options.folder / out
 
     def bytes_per_token(self, element):
         """What mica's keys and values take."""
-        plan = run([*self.mica, "plan", str(self.file), "-c", str(self.options.context), "--json", *self.types(element)])
+        plan = run([*self.mica, "plan", str(self.file), "-c", str(self.options.context), "--json",
+                    *self.types(element)])
         return json.loads(plan)["kv_bytes_per_token"]
 
 
@@ -178,7 +190,8 @@ def measure(options, model):
     both = Programs(options, model)
     witness = both.theirs("F32", "off")
     paths = {f"mica {one}": both.ours(one) for one in ["F32", *(mine for mine, _ in options.elements)]}
-    paths |= {f"peer {one}": both.theirs(one, "on") for one in dict.fromkeys(other for _, other in options.elements)}
+    paths |= {f"peer {one}": both.theirs(one, "on") for one in dict.fromkeys(other for _,
+                                                                             other in options.elements)}
     rows = rows_of(witness, paths)
     results = [{"model": both.name, "element": "F32", "mica": figures(rows["mica F32"])}]
     for mine, other in options.elements:
@@ -203,7 +216,8 @@ def line(result):
     figures_of = [result[who] for who in ("mica", "peer") if who in result]
     top = " / ".join(f"{100 * one['same_top']:.1f}" for one in figures_of)
     far = " / ".join(f"{one['far_rows']} ({100 * one['far_part_of_kl']:.0f} %)" for one in figures_of)
-    return (f"| {result['model']} | {result['element']} | {cells(result, 'kl_median', '.2e')} | {cells(result, 'kl', '.2e')} "
+    return (f"| {result['model']} | {result['element']} | {cells(result, 'kl_median', '.2e')} | "
+            f"{cells(result, 'kl', '.2e')} "
             f"| {cells(result, 'rms', '.3g')} | {top} | {far} |")
 
 
@@ -216,13 +230,15 @@ def write(options, results):
     """The figures so far, with the command that repeats them."""
     pairs = ",".join(f"{mine}/{other}" for mine, other in options.elements)
     rows = ",\n".join("  " + json.dumps(result) for result in results)
-    head = {"command": f"bench/kv_error.py MODEL... -f TEXT -c {options.context} --chunks {options.chunks} --elements {pairs}",
+    head = {"command": f"bench/kv_error.py MODEL... -f TEXT -c {options.context} --chunks {options.chunks} "
+                       f"--elements {pairs}",
             "text": options.text.name, "note": options.note}
     options.json.write_text(json.dumps(head)[:-1] + f', "results": [\n{rows}\n]}}\n')
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
     parser.add_argument("-f", "--text", required=True, type=pathlib.Path)
     parser.add_argument("--mica", default="build/release/mica")
@@ -233,13 +249,15 @@ def main():
     parser.add_argument("-t", "--threads", type=int, default=2)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("build/kv-error"))
     parser.add_argument("--peer-folder", type=pathlib.Path)
-    parser.add_argument("--note", default="", help="what a reader of the JSON should know, such as the peer's version")
+    parser.add_argument("--note", default="", help="what a reader of the JSON should know, such as the "
+                                                   "peer's version")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(options.text, options.folder / "text.txt")
     results = []
-    print("| model | element | median KL, mica / peer | ratio | mean KL | ratio | rms | ratio | same top, % | far rows (part of KL) |\n"
+    print("| model | element | median KL, mica / peer | ratio | mean KL | ratio | rms | ratio | same top, % "
+          "| far rows (part of KL) |\n"
           "|---|---|---|---|---|---|---|---|---|---|")
     for model in options.models:
         for result in measure(options, model):

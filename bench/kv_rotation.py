@@ -6,13 +6,13 @@ usage: bench/kv_rotation.py MODEL.gguf -f TEXT [--mica build/release/mica] [-c 5
                             [--formats Q5_1,Q4_0] [--parts both,keys,values] [-t 1] [--folder DIR]
                             [--json bench/results/NAME.json]
 
-The text is cut into as many equal parts as there are windows, and each part gives its first window; the second
-half of a window counts. For each format the same windows are read with F_ROTATED and F_PLAIN, and KL is to keys
-and values in F32. A part is what has the element: both, or keys or values alone beside F16.
+The text is cut into as many equal parts as there are windows, and each part gives its first window; the
+second half of a window counts. For each format the same windows are read with F_ROTATED and F_PLAIN, and KL
+is to keys and values in F32. A part is what has the element: both, or keys or values alone beside F16.
 
-The ratio is the mean KL of rotated by that of plain; its interval holds 95 % of the ratios of resampled windows.
-A ratio whose interval lies below 1 speaks for the rotation, one above 1 for plain, else it is open. Medians are
-means of the windows' medians. With --json, a file that is there already keeps its other models.
+The ratio is the mean KL of rotated by that of plain; its interval holds 95 % of the ratios of resampled
+windows. A ratio whose interval lies below 1 speaks for the rotation, one above 1 for plain, else it is open.
+Medians are means of the windows' medians. With --json, a file that is there already keeps its other models.
 """
 import argparse
 import json
@@ -87,7 +87,8 @@ def measure(options):
                     for form in FORMS:
                         rows = seen.setdefault((part, name, form), Rows())
                         rows.add(run([*mica, "perplexity", options.model, "--kl-divergence",
-                                      "--kl-divergence-base", base, *types_of(part, f"{name}_{form}"), *common]))
+                                      "--kl-divergence-base", base, *types_of(part, f"{name}_{form}"),
+                                      *common]))
     return seen
 
 
@@ -132,7 +133,8 @@ def write(options, results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("-f", "--text", required=True, type=pathlib.Path)
     parser.add_argument("--mica", default="build/release/mica")
@@ -141,14 +143,17 @@ def main():
     parser.add_argument("--formats", default=FORMATS)
     parser.add_argument("--parts", default="both")
     parser.add_argument("-t", "--threads", type=int, default=1)
-    parser.add_argument("--folder", help="for base logits: half a context by two bytes a token of the vocabulary")
+    parser.add_argument("--folder", help="for base logits: half a context by two bytes a token of the "
+                                         "vocabulary")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     results = results_of(options, measure(options))
-    print("| element | part | mean KL, rotated | plain | ratio | median KL, rotated | plain | ratio | less |\n"
+    print("| element | part | mean KL, rotated | plain | ratio | median KL, rotated | plain | ratio | less "
+          "|\n"
           + "|---" * 9 + "|")
     for row in results:
-        print(f"| {row['format']} | {row['part']} | {cell(row, 'kl')} | {cell(row, 'kl_median')} | {row['less']} |")
+        print(f"| {row['format']} | {row['part']} | {cell(row, 'kl')} | {cell(row, 'kl_median')} | "
+              f"{row['less']} |")
     if options.json:
         write(options, results)
 

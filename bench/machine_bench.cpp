@@ -2,9 +2,9 @@
 //
 // usage: machine_bench [THREADS]
 //
-// The limits of the machine that whole models are held against, with 1, 2, ... THREADS threads at once (2 if not given):
-// reading memory on huge pages, each thread a part of its own, the dot of bytes, and float multiply-adds. Wall-clock time,
-// the best of nine runs; one object of JSON on stdout.
+// The limits of the machine that whole models are held against, with 1, 2, ... THREADS threads at once (2 if
+// not given): reading memory on huge pages, each thread a part of its own, the dot of bytes, and float
+// multiply-adds. Wall-clock time, the best of nine runs; one object of JSON on stdout.
 
 #define MICA_USER_CODECS_INL "kernel/peak-inl.hpp"
 #include "kernel/measure.hpp"

@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs mica under hard limits of memory: does it keep its budget, and what does that cost?
 
-usage: bench/memory.py MODEL BUDGET... [--tokens 16] [--prompt 64] [--context 512] [--rounds 1] [--unlimited] [--peer COMMAND] [--json FILE]
+usage: bench/memory.py MODEL BUDGET... [--tokens 16] [--prompt 64] [--context 512] [--rounds 1] [--unlimited]
+                       [--peer COMMAND] [--json FILE]
                        [-- OPTIONS...]
 
-For each budget (1GiB, 800MiB) a cgroup is made whose limit is the budget and 5 %, without swap, page cache included, and mica complete runs in it
-with --memory BUDGET, as somebody would call it: what gives way is its choice, and is shown. MODEL is a file that mica synth wrote; tokens are drawn nearly at
-random, so that experts differ from one to the next, and the file is taken out of the page cache before each run. The disk is measured
-before and after by mica doctor: reads of the same file in order, past the page cache. --unlimited runs the same without a budget and a cgroup, in turns with the
-other. --peer runs a command in the same cgroup ({model} stands for the file), such as llama-bench in a chroot, and prints what it says. OPTIONS go to
-every run of mica. Needs root and a memory controller, v1 or v2.
+For each budget (1GiB, 800MiB) a cgroup is made whose limit is the budget and 5 %, without swap, page cache
+included, and mica complete runs in it with --memory BUDGET, as somebody would call it: what gives way is its
+choice, and is shown. MODEL is a file that mica synth wrote; tokens are drawn nearly at random, so that
+experts differ from one to the next, and the file is taken out of the page cache before each run. The disk is
+measured before and after by mica doctor: reads of the same file in order, past the page cache. --unlimited
+runs the same without a budget and a cgroup, in turns with the other. --peer runs a command in the same cgroup
+({model} stands for the file), such as llama-bench in a chroot, and prints what it says. OPTIONS go to every
+run of mica. Needs root and a memory controller, v1 or v2.
 """
 import argparse
 import json
@@ -46,7 +49,8 @@ class Cage:
         self.path.mkdir(exist_ok=True)
         self.write("memory.limit_in_bytes" if self.v1 else "memory.max", limit)
         try:
-            self.write("memory.memsw.limit_in_bytes" if self.v1 else "memory.swap.max", limit if self.v1 else 0)
+            self.write("memory.memsw.limit_in_bytes" if self.v1 else "memory.swap.max", limit if self.v1
+                       else 0)
         except OSError:
             pass  # no accounting of swap: there is none
 
@@ -63,10 +67,12 @@ class Cage:
     def facts(self):
         if self.v1:
             kills = re.search(r"oom_kill (\d+)", self.read("memory.oom_control"))
-            return {"peak_bytes": int(self.read("memory.max_usage_in_bytes")), "times_at_limit": int(self.read("memory.failcnt")),
+            return {"peak_bytes": int(self.read("memory.max_usage_in_bytes")),
+                    "times_at_limit": int(self.read("memory.failcnt")),
                     "oom_kills": int(kills.group(1)) if kills else 0}
         events = dict(line.split() for line in self.read("memory.events").splitlines())
-        return {"peak_bytes": int(self.read("memory.peak")), "times_at_limit": int(events["max"]), "oom_kills": int(events["oom_kill"])}
+        return {"peak_bytes": int(self.read("memory.peak")), "times_at_limit": int(events["max"]),
+                "oom_kills": int(events["oom_kill"])}
 
     def remove(self):
         for _ in range(50):
@@ -94,27 +100,35 @@ def checked(done, command):
 def disk_rate(model):
     """Bytes per second of direct reads in order."""
     command = [MICA, "doctor", model, "--json"]
-    return json.loads(checked(subprocess.run(command, capture_output=True, text=True), command).stdout)["disk_in_order"]
+    return json.loads(checked(subprocess.run(command, capture_output=True, text=True),
+                              command).stdout)["disk_in_order"]
 
 
 def speeds(done, command):
     """What a run says of itself."""
     said = json.loads(checked(done, command).stdout)
     timings, answer = said["timings"], said["stats"]["answer"]
-    steps = timings["predicted_n"] - 1 - timings.get("draft_n_accepted", 0)  # the first token comes with the prompt
-    return {"prompt": timings["prompt_per_second"], "tokens": (timings["predicted_n"] - 1) / answer["ms"] * 1e3,
-            "tokens_per_step": (timings["predicted_n"] - 1) / steps, "bytes_per_step": answer["read_bytes"] / steps,
-            "bytes_per_second": answer["read_bytes"] / answer["ms"] * 1e3, "waited": answer["wait_ms"] / answer["ms"],
+    steps = timings["predicted_n"] - 1 - timings.get("draft_n_accepted",
+                                                     0)  # the first token comes with the prompt
+    return {"prompt": timings["prompt_per_second"],
+            "tokens": (timings["predicted_n"] - 1) / answer["ms"] * 1e3,
+            "tokens_per_step": (timings["predicted_n"] - 1) / steps,
+            "bytes_per_step": answer["read_bytes"] / steps,
+            "bytes_per_second": answer["read_bytes"] / answer["ms"] * 1e3,
+            "waited": answer["wait_ms"] / answer["ms"],
             "expert_hits": answer["expert_hits"], "expert_misses": answer["expert_misses"],
-            "gave_way": next((line.partition("to fit ")[2] for line in done.stderr.splitlines() if "to fit " in line), "")}
+            "gave_way": next((line.partition("to fit ")[2] for line in done.stderr.splitlines()
+                              if "to fit " in line), "")}
 
 
 def median_of(runs):
-    return {key: value if isinstance(value, str) else statistics.median(run[key] for run in runs) for key, value in runs[0].items()}
+    return {key: value if isinstance(value, str) else statistics.median(run[key] for run in runs) for key,
+            value in runs[0].items()}
 
 
 def measure(options, budget, prompt):
-    run = [MICA, "complete", options.model, "-f", prompt, "-n", str(options.tokens + 1), "--ignore-eos", "-c", str(options.context),
+    run = [MICA, "complete", options.model, "-f", prompt, "-n", str(options.tokens + 1), "--ignore-eos", "-c",
+           str(options.context),
            "--json", "--stats"] + DRAW + options.mica
     limit = int(bytes_of(budget) * 1.05)
     disk, limited, unlimited = [disk_rate(options.model)], [], []
@@ -132,13 +146,15 @@ def measure(options, budget, prompt):
     result["part_of_disk"] = result["speeds"]["bytes_per_second"] / result["disk_bytes_per_second"]
     if unlimited:
         result["unlimited"] = median_of(unlimited)
-        result["part_of_unlimited"] = {key: result["speeds"][key] / result["unlimited"][key] for key in ("prompt", "tokens")}
+        result["part_of_unlimited"] = {key: result["speeds"][key] / result["unlimited"][key]
+                                       for key in ("prompt", "tokens")}
     if options.peer:
         cage = Cage(limit)
         command = shlex.split(options.peer.format(model=options.model))
         drop(options.model)
         done = cage.run(command)
-        result["peer"] = {"command": options.peer, "exit_code": done.returncode, "said": done.stdout[-600:], **cage.facts()}
+        result["peer"] = {"command": options.peer, "exit_code": done.returncode, "said": done.stdout[-600:],
+                          **cage.facts()}
         cage.remove()
     return result
 
@@ -146,14 +162,17 @@ def measure(options, budget, prompt):
 def row(budget, r):
     """Of the table."""
     s = r["speeds"]
-    unlimited = "".join(f" {r['part_of_unlimited'][key]:.2f} |" for key in ("prompt", "tokens")) if "unlimited" in r else " | |"
+    unlimited = "".join(f" {r['part_of_unlimited'][key]:.2f} |" for key in ("prompt",
+                                                                            "tokens")) if "unlimited" in r else " | |"
     read = f"{s['bytes_per_step'] / 2**20:,.0f} MiB | {r['part_of_disk']:.2f}" if s["bytes_per_step"] else "nothing | "
-    return (f"| {budget} | {r['peak_bytes'] / 2**20:,.0f} MiB | {r['times_at_limit']} | {s['prompt']:.1f} t/s | {s['tokens']:.2f} t/s |"
+    return (f"| {budget} | {r['peak_bytes'] / 2**20:,.0f} MiB | {r['times_at_limit']} | {s['prompt']:.1f} "
+            f"t/s | {s['tokens']:.2f} t/s |"
             f"{unlimited} {s['tokens_per_step']:.2f} | {read} | {s['gave_way']} |")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("budgets", nargs="+")
     parser.add_argument("--tokens", type=int, default=16)
@@ -168,7 +187,8 @@ def main():
     options = parser.parse_args(arguments[:at])
     options.mica = arguments[at + 1:]
     quiet, results = peers.Stolen(), []
-    print("| budget | peak of the cgroup | times at the limit | prompt | tokens | prompt, of unlimited | tokens, of unlimited | tokens a step | "
+    print("| budget | peak of the cgroup | times at the limit | prompt | tokens | prompt, of unlimited | "
+          "tokens, of unlimited | tokens a step | "
           "read for each step | of the disk's speed | what gave way |")
     print("|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as prompt:
@@ -181,11 +201,13 @@ def main():
             if r["oom_kills"]:
                 print(f"killed {r['oom_kills']} times")
             if "peer" in r:
-                print(f"peer: exit code {r['peer']['exit_code']}, killed {r['peer']['oom_kills']} times\n{r['peer']['said']}")
+                print(f"peer: exit code {r['peer']['exit_code']}, killed {r['peer']['oom_kills']} "
+                      f"times\n{r['peer']['said']}")
     others, steal = quiet.end()
     print(f"cores of others {others:.2f}, stolen {steal:.2f}")
     if options.json:
-        options.json.write_text(json.dumps({"machine": peers.cpu_name(), "command": "bench/memory.py " + shlex.join(sys.argv[1:]),
+        options.json.write_text(json.dumps({"machine": peers.cpu_name(), "command": "bench/memory.py "
+                                            + shlex.join(sys.argv[1:]),
                                             "model": pathlib.Path(options.model).name, "results": results,
                                             "cores_of_others": round(others, 3)}, indent=1) + "\n")
 

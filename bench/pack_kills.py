@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills mica pack at random moments: what is left must be nothing, a directory that says it is unfinished, or a whole one.
+"""Kills mica pack at random moments: what is left must be nothing, a directory that says it is unfinished, or
+a whole one.
 
 usage: bench/pack_kills.py MODEL [--kills 200] [--seed 1] [--folder DIR]
 
-Each time a packer is started on an empty folder, or on what the kills before have left, and killed (SIGKILL) after a random part of the time that a run takes. Then
-mica pack --verify must say 0 (whole) or 3 (unfinished, by that word), and a run that is not killed must end with the same bytes as the
-first one. DIR needs room for the model twice.
+Each time a packer is started on an empty folder, or on what the kills before have left, and killed (SIGKILL)
+after a random part of the time that a run takes. Then mica pack --verify must say 0 (whole) or 3 (unfinished,
+by that word), and a run that is not killed must end with the same bytes as the first one. DIR needs room for
+the model twice.
 """
 import argparse
 import hashlib
@@ -39,7 +41,8 @@ def kill_one(model, folder, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
@@ -61,13 +64,15 @@ def main():
             if not folder.is_dir() or not any(not p.name.endswith(".part") for p in folder.iterdir()):
                 left["nothing"] += 1
             else:
-                verified = subprocess.run([MICA, "pack", str(folder), "--verify"], capture_output=True, text=True)
+                verified = subprocess.run([MICA, "pack", str(folder), "--verify"], capture_output=True,
+                                          text=True)
                 if verified.returncode == 0:
                     left["whole"] += 1
                 elif verified.returncode == 3 and "packing was not finished" in verified.stderr:
                     left["unfinished"] += 1
                 else:
-                    sys.exit(f"kill {kill} (exit {code}) left a directory of which mica says {verified.returncode}: {verified.stderr}")
+                    sys.exit(f"kill {kill} (exit {code}) left a directory of which mica says "
+                             f"{verified.returncode}: {verified.stderr}")
             if rng.random() < 0.5:  # else the next packer goes on from here, and is killed too
                 if (ran := pack(args.model, folder)).returncode != 0:
                     sys.exit(f"after kill {kill} packing failed: {ran.stderr}")

@@ -4,8 +4,9 @@
 
 usage: bench/packed.py MODEL.gguf DIR BUDGET... [--tokens 8] [--prompt 64] [--context 512] [--turns 3] [--json FILE]
 
-For each budget (3GiB, 800MiB) mica bench --weights streamed --memory BUDGET runs on the file and on the directory, in turns, and then with mapped and resident weights
-without a budget where the budget is "all". Prints medians of tokens per second and their ratio, directory to file.
+For each budget (3GiB, 800MiB) mica bench --weights streamed --memory BUDGET runs on the file and on the
+directory, in turns, and then with mapped and resident weights without a budget where the budget is "all".
+Prints medians of tokens per second and their ratio, directory to file.
 """
 import argparse
 import json
@@ -19,7 +20,8 @@ MICA = str(ROOT / "build/release/mica")
 
 
 def speeds(model, how, args):
-    command = [MICA, "bench", model, "-p", str(args.prompt), "-n", str(args.tokens), "-r", "1", "-c", str(args.context),
+    command = [MICA, "bench", model, "-p", str(args.prompt), "-n", str(args.tokens), "-r", "1", "-c",
+               str(args.context),
                "-o", "json", "-q"] + how
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode != 0:
@@ -37,12 +39,14 @@ def compare(how, args):
         a, b = (statistics.median(x[test] for x in found[kind]) for kind in ("file", "packed"))
         row[test] = {"file": a, "packed": b, "ratio": b / a,
                      "turns": [y[test] / x[test] for x, y in zip(found["file"], found["packed"])]}
-        print(f"{row['how']:40} {test:6} file {a:9.3f} t/s   packed {b:9.3f} t/s   ratio {b / a:.3f}", flush=True)
+        print(f"{row['how']:40} {test:6} file {a:9.3f} t/s   packed {b:9.3f} t/s   ratio {b / a:.3f}",
+              flush=True)
     return row
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("packed")
     parser.add_argument("budgets", nargs="+")

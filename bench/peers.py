@@ -6,17 +6,19 @@ usage: bench/peers.py MODEL.gguf... --peer NAME=COMMAND [--peer NAME=COMMAND]...
                       [--mica "build/release/mica"] [-p 512] [-n 64] [-d 0,8192] [-ctk q8_0] [-ctv q8_0] [-t 1,2]
                       [--rounds 5] [--limits build/release/bench/machine_bench] [--json bench/results/NAME.json]
 
-A peer is any command that takes llama-bench's flags and prints its JSON; COMMAND may be several words, such as
-"chroot DIR llama-bench". --see names the folder in which that peer finds the models; without it, the path is the same.
-Peers get -fa 1 as soon as the cache is not F16 or the depth is not 0, and -fa 0 otherwise (--fa 0|1 chooses).
+A peer is any command that takes llama-bench's flags and prints its JSON; COMMAND may be several words, such
+as "chroot DIR llama-bench". --see names the folder in which that peer finds the models; without it, the path
+is the same. Peers get -fa 1 as soon as the cache is not F16 or the depth is not 0, and -fa 0 otherwise (--fa
+0|1 chooses).
 
-Each round runs every program once for one test, in an order that turns from round to round, so that a change of the
-machine's speed meets all. What counts is the ratio of mica to the FASTER peer of a round, and its median.
+Each round runs every program once for one test, in an order that turns from round to round, so that a change
+of the machine's speed meets all. What counts is the ratio of mica to the FASTER peer of a round, and its
+median.
 
-Beside the peers stands the machine, measured in the same rounds: decode as part of reading memory (weights that a token uses,
-keys and values at that depth, all once, over the bandwidth of that many threads), prefill as part of the dot of bytes.
-The load of other programs and stolen time of each test are in the report: a round with more than --busy cores of either is
-done again, and a test with more than 0.05 is not worth much.
+Beside the peers stands the machine, measured in the same rounds: decode as part of reading memory (weights
+that a token uses, keys and values at that depth, all once, over the bandwidth of that many threads), prefill
+as part of the dot of bytes. The load of other programs and stolen time of each test are in the report: a
+round with more than --busy cores of either is done again, and a test with more than 0.05 is not worth much.
 """
 import argparse
 import json
@@ -44,7 +46,8 @@ def numbers(text):
 
 
 class Stolen:
-    """Cores that others used while something ran: processor time of the machine that is not our children's."""
+    """Cores that others used while something ran: processor time of the machine that is not our
+    children's."""
 
     def __init__(self):
         self.begin, self.before, self.own = time.monotonic(), self.read(), self.children()
@@ -61,7 +64,8 @@ class Stolen:
         except OSError:
             return None
         user, nice, system, _idle, _wait, irq, softirq, steal = fields
-        return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"), steal / os.sysconf("SC_CLK_TCK")
+        return (user + nice + system + irq
+                + softirq) / os.sysconf("SC_CLK_TCK"), steal / os.sysconf("SC_CLK_TCK")
 
     def end(self):
         """(cores of other programs, cores of other machines)"""
@@ -86,9 +90,12 @@ class Engine:
 
     def run(self, model, test):
         """The first object of JSON that the engine prints for one run of a test."""
-        path = model if self.is_mica or self.folder is None else str(pathlib.Path(self.folder) / pathlib.Path(model).name)
+        path = model
+        if not self.is_mica and self.folder is not None:
+            path = str(pathlib.Path(self.folder) / pathlib.Path(model).name)
         words = [*self.command, "-m", path, "-p", str(test["tokens"] if test["kind"] == "prefill" else 0),
-                 "-n", str(test["tokens"] if test["kind"] == "decode" else 0), "-t", str(test["threads"]), "-r", "1", "-o", "json",
+                 "-n", str(test["tokens"] if test["kind"] == "decode" else 0), "-t", str(test["threads"]),
+                 "-r", "1", "-o", "json",
                  "-ctk", test["type_k"], "-ctv", test["type_v"]]
         if test["depth"]:
             words += ["-d", str(test["depth"])]
@@ -126,8 +133,10 @@ def tests_of(options):
         for threads in options.threads:
             for kind, tokens in (("prefill", options.prefill), ("decode", options.decode)):
                 if tokens:
-                    flash = options.fa if options.fa is not None else int(depth > 0 or options.type_k != "f16")
-                    yield {"kind": kind, "tokens": tokens, "depth": depth, "threads": threads, "type_k": options.type_k,
+                    flash = options.fa if options.fa is not None else int(depth > 0
+                                                                          or options.type_k != "f16")
+                    yield {"kind": kind, "tokens": tokens, "depth": depth, "threads": threads,
+                           "type_k": options.type_k,
                            "type_v": options.type_v, "flash": flash}
 
 
@@ -139,7 +148,8 @@ def one_round(engines, model, test, turn):
 
 
 def measure(engines, model, test, rounds, busy):
-    """Rounds that were disturbed are done again, as long as no more of those come together than were asked for."""
+    """Rounds that were disturbed are done again, as long as no more of those come together than were asked
+    for."""
     kept, disturbed = [], []
     while len(kept) < rounds:
         said, cores = one_round(engines, model, test, len(kept) + len(disturbed))
@@ -147,11 +157,15 @@ def measure(engines, model, test, rounds, busy):
             disturbed.append(cores)
         else:
             kept.append((said, cores))
-    speeds = {engine.name: [said[engine.name]["avg_ts"] for said, _ in kept] for engine in engines if engine.name != Machine.name}
+    speeds = {engine.name: [said[engine.name]["avg_ts"] for said, _ in kept] for engine in engines
+              if engine.name != Machine.name}
     ours = kept[0][0]["mica"]
-    result = {**test, "model": pathlib.Path(model).name, "speeds": speeds, "token_bytes": ours.get("token_bytes", 0),
-              "token_macs": ours.get("token_macs", 0), "cores_of_others": round(max(cores[0] for _, cores in kept), 3),
-              "cores_stolen": round(max(cores[1] for _, cores in kept), 3), "rounds_disturbed": len(disturbed)}
+    result = {**test, "model": pathlib.Path(model).name, "speeds": speeds,
+              "token_bytes": ours.get("token_bytes", 0),
+              "token_macs": ours.get("token_macs", 0), "cores_of_others": round(max(cores[0] for _,
+                                                                                    cores in kept), 3),
+              "cores_stolen": round(max(cores[1] for _, cores in kept), 3),
+              "rounds_disturbed": len(disturbed)}
     peers = [name for name in speeds if name != "mica"]
     if peers:
         faster = [max(speeds[name][i] for name in peers) for i in range(rounds)]
@@ -169,12 +183,14 @@ def add_parts(result, limits):
         return
     result["limits"] = [limit["read_gbs" if is_decode else "dot_gmacs"] for limit in limits]
     result["limit"] = statistics.median(result["limits"])
-    result["part"] = {name: statistics.median(speed * unit / 1e9 / limit for speed, limit in zip(all_, result["limits"]))
+    result["part"] = {name: statistics.median(speed * unit / 1e9 / limit for speed, limit in zip(all_,
+                                                                                                 result["limits"]))
                       for name, all_ in result["speeds"].items()}
 
 
 def table(results):
-    lines = ["| model | test | mica t/s | peers t/s | mica / faster peer (least, most) | part of the machine: mica; peers |",
+    lines = ["| model | test | mica t/s | peers t/s | mica / faster peer (least, most) | part of the "
+             "machine: mica; peers |",
              "|---|---|---|---|---|---|"]
     for r in results:
         peers = [name for name in r["speeds"] if name != "mica"]
@@ -183,19 +199,22 @@ def table(results):
         ratio = f"{r['ratio_median']:.2f} ({min(r['ratios']):.2f}, {max(r['ratios']):.2f})" if peers else ""
         part = r.get("part")
         parts = f"{part['mica']:.2f}; " + ", ".join(f"{part[name]:.2f}" for name in peers) if part else ""
-        lines.append(f"| {r['model']} | {test} | {statistics.median(r['speeds']['mica']):.2f} | {speeds} | {ratio} | {parts} |")
+        lines.append(f"| {r['model']} | {test} | {statistics.median(r['speeds']['mica']):.2f} | {speeds} | "
+                     f"{ratio} | {parts} |")
     return "\n".join(lines)
 
 
 def cpu_name():
     try:
-        return next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
+        return next(line.split(":")[1].strip() for line in open("/proc/cpuinfo")
+                    if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--mica", default=str(ROOT / "build/release/mica"))
     parser.add_argument("--peer", type=named, action="append", default=[])
@@ -208,9 +227,11 @@ def main():
     parser.add_argument("-ctv", "--type-v", default="f16")
     parser.add_argument("--fa", type=int, choices=(0, 1))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--busy", type=float, default=0.2, help="cores of others or stolen with which a round is done again")
+    parser.add_argument("--busy", type=float, default=0.2, help="cores of others or stolen with which a "
+                                                                "round is done again")
     parser.add_argument("--limits", default=str(ROOT / "build/release/bench/machine_bench"))
-    parser.add_argument("--note", default="", help="what a reader of the JSON should know, such as versions of the peers")
+    parser.add_argument("--note", default="", help="what a reader of the JSON should know, such as versions "
+                                                   "of the peers")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     engines = engines_of(options) + machine_of(options)
@@ -221,14 +242,18 @@ def main():
             result = measure(engines, model, test, options.rounds, options.busy)
             results.append(result)
             busy = result["cores_of_others"], result["cores_stolen"]
-            said = ", ".join(f"{name} {statistics.median(all_):.2f}" for name, all_ in result["speeds"].items())
-            print(f"{result['model']} {test['kind']} at {test['depth']}: {said}; cores of others {busy[0]:.2f}, stolen {busy[1]:.2f}"
-                  + (f"; {result['rounds_disturbed']} rounds done again" if result["rounds_disturbed"] else "")
+            said = ", ".join(f"{name} {statistics.median(all_):.2f}" for name,
+                             all_ in result["speeds"].items())
+            print(f"{result['model']} {test['kind']} at {test['depth']}: {said}; cores of others "
+                  f"{busy[0]:.2f}, stolen {busy[1]:.2f}"
+                  + (f"; {result['rounds_disturbed']} rounds done again" if result["rounds_disturbed"]
+                     else "")
                   + ("  NOT QUIET" if max(busy) > 0.05 else ""), file=sys.stderr, flush=True)
     print(table(results))
     if options.json:
         options.json.write_text(json.dumps({
-            "machine": cpu_name(), "command": shlex.join(["bench/peers.py", *sys.argv[1:]]), "note": options.note,
+            "machine": cpu_name(), "command": shlex.join(["bench/peers.py", *sys.argv[1:]]),
+                                            "note": options.note,
             "load_before": load, "results": results}, indent=1) + "\n")
 
 

@@ -3,10 +3,12 @@
 """Perplexity of one model in several formats, by mica and by another engine on the same files.
 
 usage: bench/perplexity.py --mica build/release/mica --peer llama-perplexity MODEL.gguf -f TEXT
-                           [--formats F16,Q8_0,...] [-c 256] [--folder DIR] [--peer-folder DIR] [--json bench/results/NAME.json]
+                           [--formats F16,Q8_0,...] [-c 256] [--folder DIR] [--peer-folder DIR]
+                           [--json bench/results/NAME.json]
 
-mica quantises MODEL (of F32 or F16) into --folder; both programs then read the files that it wrote and the text. --peer may
-be several words, such as "chroot DIR llama-perplexity"; --peer-folder is --folder as the peer sees it.
+mica quantises MODEL (of F32 or F16) into --folder; both programs then read the files that it wrote and the
+text. --peer may be several words, such as "chroot DIR llama-perplexity"; --peer-folder is --folder as the
+peer sees it.
 """
 import argparse
 import json
@@ -29,7 +31,8 @@ def run(words):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("-f", "--text", required=True, type=pathlib.Path)
     parser.add_argument("--mica", default="build/release/mica")
@@ -51,17 +54,21 @@ def main():
     for name in options.formats.split(","):
         file = options.folder / f"{name}.gguf"
         run([*mica, "quantize", options.model, str(file), name, "-q"])
-        ours = json.loads(run([*mica, "perplexity", str(file), "-f", str(options.text), "--json", "-q", *common]))
+        ours = json.loads(run([*mica, "perplexity", str(file), "-f", str(options.text), "--json", "-q",
+                               *common]))
         said = run([*peer, "-m", str(seen / file.name), "-f", str(seen / "text.txt"), *common])
         theirs = re.search(r"Final estimate: PPL = ([0-9.]+) \+/- ([0-9.]+)", said)
         if not theirs:
             sys.exit(f"the peer gave no final estimate for {name}: {said[-500:]}")
-        results.append({"format": name, "bytes": file.stat().st_size, "mica": ours["ppl"], "mica_se": ours["se"],
+        results.append({"format": name, "bytes": file.stat().st_size, "mica": ours["ppl"],
+                        "mica_se": ours["se"],
                         "peer": float(theirs[1]), "peer_se": float(theirs[2])})
-        print(f"| {name} | {file.stat().st_size} | {ours['ppl']:.4f} +/- {ours['se']:.4f} | {theirs[1]} +/- {theirs[2]} | "
+        print(f"| {name} | {file.stat().st_size} | {ours['ppl']:.4f} +/- {ours['se']:.4f} | {theirs[1]} +/- "
+              f"{theirs[2]} | "
               f"{ours['ppl'] / float(theirs[1]) - 1:+.5f} |", flush=True)
     if options.json:
-        options.json.write_text(json.dumps({"model": pathlib.Path(options.model).name, "text": options.text.name,
+        options.json.write_text(json.dumps({"model": pathlib.Path(options.model).name,
+                                            "text": options.text.name,
                                             "n_ctx": options.context, "results": results}, indent=1) + "\n")
 
 

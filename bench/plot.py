@@ -4,10 +4,10 @@
 
 usage: bench/plot.py [--results bench/results] [--out docs/figures]
 
-Reads what bench/peers.py, bench/neighbour.py and bench/size/measure.py wrote and draws what it finds: decode.svg and
-prefill.svg (mica and its peers, the faster peer being 1), roofline.svg (parts of what the machine can do), depth.svg (decode with
-a full context), threads.svg (one thread to two), size.svg. A figure without data is not written. Colours follow the reader's
-light or dark page.
+Reads what bench/peers.py, bench/neighbour.py and bench/size/measure.py wrote and draws what it finds:
+decode.svg and prefill.svg (mica and its peers, the faster peer being 1), roofline.svg (parts of what the
+machine can do), depth.svg (decode with a full context), threads.svg (one thread to two), size.svg. A figure
+without data is not written. Colours follow the reader's light or dark page.
 """
 import argparse
 import html
@@ -17,7 +17,8 @@ import statistics
 
 STYLE = """
   svg { font: 13px ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
-  .ink { fill: #1f2328; } .soft { fill: #59636e; } .grid { stroke: #d1d9e0; stroke-width: 1; } .one { stroke: #59636e; stroke-width: 1.5; }
+  .ink { fill: #1f2328; } .soft { fill: #59636e; } .grid { stroke: #d1d9e0; stroke-width: 1; }
+  .one { stroke: #59636e; stroke-width: 1.5; }
   .title { font-size: 16px; font-weight: 600; } .small { font-size: 11.5px; } .strong { font-weight: 600; }
   .c0 { fill: #0a7d6c; } .c1 { fill: #8c959f; } .c2 { fill: #c0c8d0; } .c3 { fill: #d8a657; }
   @media (prefers-color-scheme: dark) {
@@ -35,10 +36,12 @@ class Canvas:
         self.pieces, self.title, self.description = [], title, description
 
     def text(self, x, y, words, classes="ink", anchor="start"):
-        self.pieces.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{classes}" text-anchor="{anchor}">{html.escape(str(words))}</text>')
+        self.pieces.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{classes}" '
+                           f'text-anchor="{anchor}">{html.escape(str(words))}</text>')
 
     def bar(self, x, y, width, height, classes):
-        self.pieces.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="{height}" rx="2.5" class="{classes}"/>')
+        self.pieces.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="{height}" '
+                           f'rx="2.5" class="{classes}"/>')
 
     def dot(self, x, y, classes):
         self.pieces.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="{classes}"/>')
@@ -48,7 +51,8 @@ class Canvas:
 
     def write(self, path, height):
         body = "\n  ".join(self.pieces)
-        path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-12 -6 {WIDTH + 24} {height + 10:.0f}" width="{WIDTH + 24}" '
+        path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" '
+                        f'viewBox="-12 -6 {WIDTH + 24} {height + 10:.0f}" width="{WIDTH + 24}" '
                         f'height="{height + 10:.0f}" role="img" aria-label="{html.escape(self.title)}">\n  <title>'
                         f'{html.escape(self.title)}</title>\n  <desc>{html.escape(self.description)}</desc>\n  '
                         f'<style>{STYLE}  </style>\n  {body}\n</svg>\n')
@@ -67,12 +71,13 @@ def number(value):
 
 
 def grouped_bars(path, title, unit, groups, names, mark=None):
-    """Horizontal bars. groups: (label, second label, {name: (value, text)}); names in the order of colours; mark: a value that is
-    a limit or a yardstick."""
+    """Horizontal bars. groups: (label, second label, {name: (value, text)}); names in the order of colours;
+    mark: a value that is a limit or a yardstick."""
     groups = [g for g in groups if g[2]]
     if not groups:
         return
-    canvas = Canvas(title, "; ".join(f"{a} {b}: " + ", ".join(f"{n} {v[1]}" for n, v in bars.items()) for a, b, bars in groups))
+    canvas = Canvas(title, "; ".join(f"{a} {b}: " + ", ".join(f"{n} {v[1]}" for n, v in bars.items()) for a,
+                                     b, bars in groups))
     canvas.text(0, 18, title, "ink title")
     x = 0
     for i, name in enumerate(names):
@@ -98,7 +103,8 @@ def grouped_bars(path, title, unit, groups, names, mark=None):
         for name, (value, text) in bars.items():
             canvas.bar(LEFT, y, value * scale, BAR, f"c{names.index(name)}")
             first = name == names[0]
-            canvas.text(LEFT + value * scale + 6, y + BAR - 3.5, text, "ink small strong" if first else "soft small")
+            canvas.text(LEFT + value * scale + 6, y + BAR - 3.5, text, "ink small strong" if first
+                        else "soft small")
             y += BAR + 2
         y += GAP
     if mark is not None:
@@ -148,20 +154,23 @@ def draw_peers(files, out):
             middle = {name: statistics.median(all_) for name, all_ in r["speeds"].items()}
             faster = max(v for name, v in middle.items() if name != "mica")
             groups.append((model_name(r["model"]), f"{r['tokens']} tokens; {r['where']}",
-                           {name: (v / faster, f"{number(v)} t/s" if name != "mica" else f"{number(v)} t/s, {v / faster:.2f} x")
+                           {name: (v / faster, f"{number(v)} t/s" if name != "mica"
+                                   else f"{number(v)} t/s, {v / faster:.2f} x")
                             for name, v in middle.items()}))
         title = "Writing (decode)" if kind == "decode" else "Reading a prompt (prefill)"
-        grouped_bars(out / f"{kind}.svg", f"{title}: mica beside its peers", "speed, the faster peer being 1", groups,
+        grouped_bars(out / f"{kind}.svg", f"{title}: mica beside its peers", "speed, the faster peer being 1",
+                     groups,
                      engines_in(found), mark=1)
 
 
 def dot_rows(path, title, sections, names):
-    """A dot for each engine, a line for each row. sections: (heading, [(label, {name: value})]); names in the order of colours. Values of
-    the first name stand at the right. 1 is a yardstick: values may pass it."""
+    """A dot for each engine, a line for each row. sections: (heading, [(label, {name: value})]); names in the
+    order of colours. Values of the first name stand at the right. 1 is a yardstick: values may pass it."""
     rows = [row for _, section in sections for row in section]
     if not rows:
         return
-    canvas = Canvas(title, "; ".join(f"{heading}: {label}: " + ", ".join(f"{n} {v:.0%}" for n, v in values.items())
+    canvas = Canvas(title, "; ".join(f"{heading}: {label}: " + ", ".join(f"{n} {v:.0%}" for n,
+                                                                         v in values.items())
                                      for heading, section in sections for label, values in section))
     canvas.text(0, 18, title, "ink title")
     x = 0
@@ -193,16 +202,18 @@ def dot_rows(path, title, sections, names):
 
 
 def draw_roofline(files, out):
-    """Yardsticks are plain loops, measured in the same rounds: reads of memory in order, products of vectors (of bytes; of floats for
-    F16). The matrix unit of a processor passes the second."""
+    """Yardsticks are plain loops, measured in the same rounds: reads of memory in order, products of vectors
+    (of bytes; of floats for F16). The matrix unit of a processor passes the second."""
     found = [r for r in tests(files) if "part" in r and r["depth"] == 0]
     sections = {}
     for r in found:
-        kind = "decode, 1: memory as plain loops read it" if r["kind"] == "decode" else "prefill, 1: products of vectors as plain loops do them"
+        kind = ("decode, 1: memory as plain loops read it" if r["kind"] == "decode"
+                else "prefill, 1: products of vectors as plain loops do them")
         label = f"{model_name(r['model'])}{', 1 thread' if r['threads'] == 1 else ''}"
         sections.setdefault((r["kind"], r["where"], kind), []).append((label, r["part"]))
     dot_rows(out / "roofline.svg", "Part of what plain loops reach on the same machine",
-             [(f"{where}; {kind}", rows) for (_, where, kind), rows in sorted(sections.items())], engines_in(found))
+             [(f"{where}; {kind}", rows) for (_, where, kind), rows in sorted(sections.items())],
+             engines_in(found))
 
 
 def draw_depth(files, out):
@@ -216,9 +227,11 @@ def draw_depth(files, out):
             at_start = statistics.median(start["speeds"][name]) if start and name in start["speeds"] else None
             if at_start:
                 kept[name] = (statistics.median(all_) / at_start,
-                              f"{statistics.median(all_) / at_start:.0%}, {number(statistics.median(all_))} t/s")
+                              f"{statistics.median(all_) / at_start:.0%}, {number(statistics.median(all_))} "
+                              f"t/s")
         groups.append((model_name(r["model"]), f"{r['depth']} tokens before, {r['type_k']}", kept))
-    grouped_bars(out / "depth.svg", "Writing after a long text", "part of the speed at the beginning", groups, engines_in(found), mark=1)
+    grouped_bars(out / "depth.svg", "Writing after a long text", "part of the speed at the beginning", groups,
+                 engines_in(found), mark=1)
 
 
 def draw_threads(files, out):
@@ -231,8 +244,10 @@ def draw_threads(files, out):
             continue
         gains = {name: statistics.median(all_) / statistics.median(one["speeds"][name])
                  for name, all_ in r["speeds"].items() if name in one["speeds"]}
-        groups.append((model_name(r["model"]), r["kind"], {name: (gain, f"{gain:.2f} x") for name, gain in gains.items()}))
-    grouped_bars(out / "threads.svg", "From one thread to two", "speed with two threads, one thread being 1", groups,
+        groups.append((model_name(r["model"]), r["kind"], {name: (gain, f"{gain:.2f} x") for name,
+                                                           gain in gains.items()}))
+    grouped_bars(out / "threads.svg", "From one thread to two", "speed with two threads, one thread being 1",
+                 groups,
                  engines_in(found), mark=2)
 
 
@@ -241,14 +256,17 @@ def draw_size(files, out):
         if not document.get("peers"):
             continue
         peer = sum(document["peers"].values())
-        bars = [("mica, lesson 5", "Llama, Q4_K_M, one KV policy", {"mica": (document["program_bytes"] / 2**20,
-                                                                        f"{document['program_bytes'] / 2**20:.2f} MiB")}),
-                ("llama.cpp", "its CPU libraries, one variant", {"llama.cpp": (peer / 2**20, f"{peer / 2**20:.2f} MiB")})]
+        bars = [("mica, lesson 5", "Llama, Q4_K_M, one KV policy",
+                 {"mica": (document["program_bytes"] / 2**20,
+                           f"{document['program_bytes'] / 2**20:.2f} MiB")}),
+                ("llama.cpp", "its CPU libraries, one variant",
+                 {"llama.cpp": (peer / 2**20, f"{peer / 2**20:.2f} MiB")})]
         grouped_bars(out / "size.svg", "Bytes of program code, stripped", "MiB", bars, ["mica", "llama.cpp"])
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     root = pathlib.Path(__file__).resolve().parents[1]
     parser.add_argument("--results", type=pathlib.Path, default=root / "bench/results")
     parser.add_argument("--out", type=pathlib.Path, default=root / "docs/figures")

@@ -13,7 +13,8 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER ${triple}-gcc)
 set(CMAKE_CXX_COMPILER ${triple}-g++)
 
-# Arm's libraries lie beside those of this machine, in folders of their own, or in build/deps-aarch64; headers serve both.
+# Arm's libraries lie beside those of this machine, in folders of their own, or in build/deps-aarch64; headers
+# serve both.
 set(CMAKE_LIBRARY_ARCHITECTURE ${triple})
 set(unpacked ${CMAKE_CURRENT_LIST_DIR}/../build/deps-aarch64/usr)
 set(ENV{PKG_CONFIG_LIBDIR} ${unpacked}/lib/${triple}/pkgconfig:/usr/lib/${triple}/pkgconfig)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a team of threads costs and keeps: an empty run; how much faster n workers are than one; and the part of that
-// speed that is left while other processes are busy on the same cores. The tasks are like those of a step, about 3 us each:
-// arithmetic in registers, as prefill is bound by it, or reading memory, as decode is.
+// What a team of threads costs and keeps: an empty run; how much faster n workers are than one; and the part
+// of that speed that is left while other processes are busy on the same cores. The tasks are like those of a
+// step, about 3 us each: arithmetic in registers, as prefill is bound by it, or reading memory, as decode is.
 //
 //   team_bench [workers] [milliseconds of one figure]
 #include "mica/exec/team.hpp"

@@ -2,9 +2,10 @@
 //
 // usage: kv_element_bench [--json FILE]
 //
-// Every KV element, heads of 64: bits per number, the rms error of normal numbers relative to their rms, the same where one
-// number of every head is 20 times larger, and microseconds that one thread takes to store a key, best and median of half
-// a second. Elements that store whole tiles have a row for keys and one for values; microseconds are those of one token.
+// Every KV element, heads of 64: bits per number, the rms error of normal numbers relative to their rms, the
+// same where one number of every head is 20 times larger, and microseconds that one thread takes to store a
+// key, best and median of half a second. Elements that store whole tiles have a row for keys and one for
+// values; microseconds are those of one token.
 
 #include "kernel/measure.hpp"
 #include "mica/base/rng.hpp"

@@ -2,14 +2,14 @@
 //
 // usage: attention_bench [ELEMENT] [--json FILE]
 //
-// One thread, heads of 128. Each result is compared with the specification first. Two tables, best and median of half a
-// second:
+// One thread, heads of 128. Each result is compared with the specification first. Two tables, best and median
+// of half a second:
 //
-//   kernels    one chunk of 256 tokens that lies in the cache, for 1 query row (a head of its own), 4 (a group that shares a
-//              KV head) and 64 (sixteen tokens of such a group): GMAC/s of scores and of values, millions of exponentials
-//              per second in the softmax. The limit of floats is the rate of multiply-adds.
-//   contexts   the chunks of a context one after the other, as a step reads them: KV heads whose keys and values come from
-//              memory, GB/s of them and GMAC/s of all. The limit is reading, or what the kernels reach.
+//   kernels    one chunk of 256 tokens that lies in the cache, for 1 query row (a head of its own), 4 (a head
+//              group) and 64 (sixteen tokens of a head group): GMAC/s of scores and of values, millions of
+//              exponentials per second in the softmax. The limit of floats is the rate of multiply-adds.
+//   contexts   the chunks of a context one after the other, as a step reads them: KV heads whose keys and
+//              values come from memory, GB/s of them and GMAC/s of all. The limit is reading, or the kernels.
 
 #define MICA_USER_CODECS_INL "kernel/peak-inl.hpp"
 #include "kernel/measure.hpp"
@@ -180,7 +180,8 @@ void measure_contexts(Bench<E>& bench, std::FILE* json) {
   for (const std::size_t rows : std::initializer_list<std::size_t>{4, max_rows}) {
     for (const std::size_t context : std::initializer_list<std::size_t>{256, 1024, 8192}) {
       const std::size_t tiles = context / 16, heads = bench.tile_count / tiles;
-      // As many heads as the caches let go of before they come round again; one head after the other is one measurement.
+      // As many heads as the caches let go of before they come round again; one head after the other is one
+      // measurement.
       std::size_t head = 0;
       constexpr std::size_t at_once = 16;
       const auto t = bench::time([&] {

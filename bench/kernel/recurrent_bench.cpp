@@ -2,11 +2,12 @@
 //
 // usage: recurrent_bench [--json FILE]
 //
-// One thread, one layer with a delta rule as large models have it: width 2,048, 32 value heads of 128 x 128, 8,192 channels
-// through a convolution of four taps, projections 2,048 -> 12,288 and 4,096 -> 2,048 in Q4_K. Each result is compared with
-// the specification first. Microseconds of a layer per token, for one token with states and weights that come from memory,
-// and for 16 and 512 tokens. The limit of the rule is reading and writing the state at the speed of reading (one token), or
-// four float operations per number of the state and token at the rate of multiply-adds. Best and median of half a second.
+// One thread, one layer with a delta rule as large models have it: width 2,048, 32 value heads of 128 x 128,
+// 8,192 channels through a convolution of four taps, projections 2,048 -> 12,288 and 4,096 -> 2,048 in Q4_K.
+// Each result is compared with the specification first. Microseconds of a layer per token, for one token with
+// states and weights that come from memory, and for 16 and 512 tokens. The limit of the rule is reading and
+// writing the state at the speed of reading (one token), or four float operations per number of the state and
+// token at the rate of multiply-adds. Best and median of half a second.
 
 #define MICA_USER_CODECS_INL "kernel/peak-inl.hpp"
 #include "kernel/measure.hpp"

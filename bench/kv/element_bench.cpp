@@ -2,11 +2,12 @@
 //
 // usage: element_bench [--json FILE]
 //
-// How fast a token's attention reads each KV element, beside F16: layers of 8 KV heads of 128 with groups of 4 heads, as many of them as
-// no cache of the machine holds, for 4,096 and 16,384 tokens, one thread. Elements are the same for keys and values; those that only old
-// tokens can have leave the last tile in F16. An element and F16
-// take turns, so that whatever else the machine does falls on both; the median of fifteen ratios is given, and the half between
-// quartiles, in processor time. Before,
+// How fast a token's attention reads each KV element, beside F16: layers of 8 KV heads of 128 with groups of
+// 4 heads, as many of them as no cache of the machine holds, for 4,096 and 16,384 tokens, one thread.
+// Elements are the same for keys and values; those that only old tokens can have leave the last tile in F16.
+// An element and F16
+// take turns, so that whatever else the machine does falls on both; the median of fifteen ratios is given,
+// and the half between quartiles, in processor time. Before,
 // the answer is compared bit by bit with that of the specification.
 #include "kernel/measure.hpp"
 #include "mica/base/rng.hpp"

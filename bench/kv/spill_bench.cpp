@@ -2,14 +2,16 @@
 //
 // usage: spill_bench MODEL.gguf [TOKENS] [--json FILE]
 //
-// What a long context costs when most of it lies in a file: a Llama (mica synth llama-1b Q4_K_M FILE) with TOKENS (32,256) of
-// 32,768 tokens in its caches writes some more, once with all keys and values in memory and once with kv::Spilled, an eighth of the
-// context and two layers' old pages in memory. The prompt is not computed: its tiles are written. Tokens are computed in full.
+// What a long context costs when most of it lies in a file: a Llama (mica synth llama-1b Q4_K_M FILE) with
+// TOKENS (32,256) of 32,768 tokens in its caches writes some more, once with all keys and values in memory
+// and once with kv::Spilled, an eighth of the context and two layers' old pages in memory. The prompt is not
+// computed: its tiles are written. Tokens are computed in full.
 //
 //   resident   tokens per second with kv::Segmented
 //   spilled    the same with kv::Spilled, in turns with the other; answers are compared bit for bit
-//   disk       bytes per second with which the same file system gives blocks of the size of a layer's old pages, nothing else running in
-//              between; (bytes in the file) / (bytes per second) is the least that a token takes
+//   disk       bytes per second with which the same file system gives blocks of the size of a layer's old pages,
+//              nothing else running in between; (bytes in the file) / (bytes per second) is the minimum of a
+//              token's time
 #include "mica/alloc/budgeted.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/base/rng.hpp"

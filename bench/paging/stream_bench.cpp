@@ -2,9 +2,10 @@
 //
 // usage: stream_bench MODEL BUDGET_MIB [--json FILE]
 //
-// How near streamed weights come to the disk, without a model that computes: groups of a file pass through paging::Streamed as in the
-// steps of a run, in turns with reads of the same file in order past the page cache, 4 MiB each, 16 under way (io::DiskProbe). The bytes that arrive
-// are compared with the file's before anything is timed.
+// How near streamed weights come to the disk, without a model that computes: groups of a file pass through
+// paging::Streamed as in the steps of a run, in turns with reads of the same file in order past the page
+// cache, 4 MiB each, 16 under way (io::DiskProbe). The bytes that arrive are compared with the file's before
+// anything is timed.
 //
 //   pager      bytes per second of Streamed, and the part of one core that reading them takes
 //   in order   the same of plain reads
@@ -68,7 +69,8 @@ void step(paging::Streamed<>& pager, std::size_t head, Use use) {
   }
 }
 
-/// Whether what arrives is what lies in the file: the first and last bytes of each tensor that is not packed on the way.
+/// Whether what arrives is what lies in the file: the first and last bytes of each tensor that is not packed
+/// on the way.
 void compare(paging::Streamed<>& pager, const gguf::Document& document,
              std::span<const paging::Extent> extents, std::size_t head) {
   step(pager, head, [&](std::size_t group) {

@@ -4,12 +4,12 @@
 
     bench/plan/measure.py PROGRAM MODEL... [--rounds 3] [--json FILE]
 
-For each model and configuration: `mica plan --json`, then a run that fills the context. The last configuration streams weights from the file, with
-three quarters of what the first one needs. Printed are the planned peak,
-the measured peak resident memory (the median of the rounds: which pages of program and libraries are resident changes from run to run by half
-a MiB), the difference, and the bytes that the process would have to be booked with for a
-difference of zero. Mapped weights count in whole, though a run touches only the rows of the embedding that it needs.
-Standard library only."""
+For each model and configuration: `mica plan --json`, then a run that fills the context. The last
+configuration streams weights from the file, with three quarters of what the first one needs. Printed are the
+planned peak, the measured peak resident memory (the median of the rounds: which pages of program and
+libraries are resident changes from run to run by half a MiB), the difference, and the bytes that the process
+would have to be booked with for a difference of zero. Mapped weights count in whole, though a run touches
+only the rows of the embedding that it needs. Standard library only."""
 import argparse
 import json
 import os
@@ -34,8 +34,8 @@ def planned(program, model, flags):
 
 
 def measured(program, model, tokens, flags):
-    """Peak resident bytes of a run that reads `tokens` tokens, as the run itself says: wait4() would add this script,
-    whose memory a child has until it becomes the program."""
+    """Peak resident bytes of a run that reads `tokens` tokens, as the run itself says: wait4() would add this
+    script, whose memory a child has until it becomes the program."""
     argv = [program, "bench", model, "-p", str(tokens), "-n", "0", "-r", "1", "-o", "json", *flags]
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode != 0:
@@ -44,7 +44,8 @@ def measured(program, model, tokens, flags):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("models", nargs="+")
     parser.add_argument("--json", help="write the rows to this file")
@@ -52,14 +53,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     rows = []
-    print(f"{'model':20} {'flags':66} {'n_ctx':>6} {'planned':>9} {'measured':>9} {'off':>7} {'process':>8}   (MiB)")
+    print(f"{'model':20} {'flags':66} {'n_ctx':>6} {'planned':>9} {'measured':>9} {'off':>7} {'process':>8} "
+          f"  (MiB)")
     for model in args.models:
         for n_ctx in map(int, args.contexts.split(",")):
             whole = planned(args.program, model, ["-c", str(n_ctx)])["peak_bytes"]
             for flags in CONFIGURATIONS:
-                flags = [f"{whole * 3 // 4}" if flag == "three quarters" else flag for flag in flags] + ["-c", str(n_ctx)]
+                flags = [f"{whole * 3 // 4}" if flag == "three quarters" else flag for flag in flags] + ["-c",
+                                                                                                         str(n_ctx)]
                 plan = planned(args.program, model, flags)
-                peak = statistics.median(measured(args.program, model, n_ctx, flags) for _ in range(args.rounds))
+                peak = statistics.median(measured(args.program, model, n_ctx, flags)
+                                         for _ in range(args.rounds))
                 row = {
                     "model": os.path.basename(model),
                     "flags": " ".join(flags),
@@ -73,7 +77,8 @@ def main():
                 rows.append(row)
                 mib = 1 << 20
                 print(
-                    f"{row['model'][:20]:20} {row['flags'][:66]:66} {n_ctx:6} {row['planned_bytes'] / mib:9.1f} "
+                    f"{row['model'][:20]:20} {row['flags'][:66]:66} {n_ctx:6} "
+                    f"{row['planned_bytes'] / mib:9.1f} "
                     f"{peak / mib:9.1f} {100 * row['difference']:+6.1f}% {row['process_bytes'] / mib:8.1f}",
                     flush=True,
                 )

@@ -4,8 +4,9 @@
 
 usage: bench/plan/speeds.py MODEL... [--streamed MODEL:BUDGET...] [--rounds 3] [--json FILE]
 
-The machine is measured anew (mica doctor --measure, of the disk too), into a cache folder of this script's own, so that no earlier run corrects
-anything. Then, in turns, each model reads 512 tokens and writes 32 at a depth of 0 and of 2,048 tokens; streamed ones write 4. Medians of the rounds.
+The machine is measured anew (mica doctor --measure, of the disk too), into a cache folder of this script's
+own, so that no earlier run corrects anything. Then, in turns, each model reads 512 tokens and writes 32 at a
+depth of 0 and of 2,048 tokens; streamed ones write 4. Medians of the rounds.
 """
 import argparse
 import json
@@ -32,23 +33,27 @@ def run(environment, *words):
 
 def bench(environment, model, budget):
     if budget:
-        words = ["-p", "0", "-n", "4", "-d", "0", "-r", "1", "-c", "512", "--chunk", "64", "--weights", "streamed", "--memory", budget]
+        words = ["-p", "0", "-n", "4", "-d", "0", "-r", "1", "-c", "512", "--chunk", "64", "--weights",
+                 "streamed", "--memory", budget]
     else:
         words = ["-p", "512", "-n", "32", "-d", "0,2048", "-r", "1"]
     for row in run(environment, "bench", model, *words, "-o", "json"):
-        name = f"{'read' if row['n_prompt'] else 'write'} at {row['n_depth']}" + (f", streamed in {budget}" if budget else "")
+        name = f"{'read' if row['n_prompt'] else 'write'} at {row['n_depth']}" + (f", streamed in {budget}"
+                                                                                  if budget else "")
         yield name, row["foretold_ts"], row["avg_ts"]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--streamed", nargs="*", default=[])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     quiet, results = peers.Stolen(), []
-    subjects = [(model, None) for model in options.models] + [tuple(each.rsplit(":", 1)) for each in options.streamed]
+    subjects = [(model, None) for model in options.models] + [tuple(each.rsplit(":", 1))
+                                                              for each in options.streamed]
     found = {}
     for _ in range(options.rounds):
         with tempfile.TemporaryDirectory() as cache:
@@ -63,13 +68,16 @@ def main():
     for (model, name), pairs in found.items():
         foretold, measured = (statistics.median(column) for column in zip(*pairs))
         ratio = statistics.median(f / m for f, m in pairs)
-        results.append({"model": model, "what": name, "foretold": foretold, "found": measured, "ratio": ratio})
+        results.append({"model": model, "what": name, "foretold": foretold, "found": measured,
+                        "ratio": ratio})
         print(f"| {model} | {name} | {foretold:.2f} | {measured:.2f} | {ratio:.2f} |")
     others, steal = quiet.end()
     print(f"cores of others {others:.2f}, stolen {steal:.2f}")
     if options.json:
-        options.json.write_text(json.dumps({"machine": peers.cpu_name(), "command": "bench/plan/speeds.py " + shlex.join(sys.argv[1:]),
-                                            "results": results, "cores_of_others": round(others, 3)}, indent=1) + "\n")
+        options.json.write_text(json.dumps({"machine": peers.cpu_name(), "command": "bench/plan/speeds.py "
+                                            + shlex.join(sys.argv[1:]),
+                                            "results": results, "cores_of_others": round(others, 3)},
+                                           indent=1) + "\n")
 
 
 if __name__ == "__main__":

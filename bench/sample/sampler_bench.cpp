@@ -2,9 +2,9 @@
 //
 // usage: sampler_bench [--json FILE]
 //
-// One thread: microseconds from a row of logits to a token, vocabularies of 128,256 and 262,144, for the usual settings,
-// the check for finite numbers among them. Before it is timed, what top-k keeps is compared with a sort of everything.
-// Best and median of half a second.
+// One thread: microseconds from a row of logits to a token, vocabularies of 128,256 and 262,144, for the
+// usual settings, the check for finite numbers among them. Before it is timed, what top-k keeps is compared
+// with a sort of everything. Best and median of half a second.
 
 #include "kernel/measure.hpp"
 #include "mica/base/finite.hpp"

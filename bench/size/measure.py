@@ -5,10 +5,11 @@
 usage: bench/size/measure.py [--program build/release/examples/example_05_small] [--symbols FILE] [--peer FILE...]
                              [--json bench/results/size.json]
 
-The program is lesson 5: one family, one recipe of weights, one KV policy, with tokenizer and file reader. Its size is that of
-the stripped file. --peer names the libraries that do the same elsewhere, such as libllama.so, libggml.so, libggml-base.so and
-ONE of the libggml-cpu-*.so: a distribution installs one for each kind of processor, and a run loads one. They count as they
-are installed, stripped too. --symbols is the same program linked without -s: its symbols are counted by parts.
+The program is lesson 5: one family, one recipe of weights, one KV policy, with tokenizer and file reader. Its
+size is that of the stripped file. --peer names the libraries that do the same elsewhere, such as libllama.so,
+libggml.so, libggml-base.so and ONE of the libggml-cpu-*.so: a distribution installs one for each kind of
+processor, and a run loads one. They count as they are installed, stripped too. --symbols is the same program
+linked without -s: its symbols are counted by parts.
 """
 import argparse
 import json
@@ -21,7 +22,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = [  # the first that is found in a demangled name
-    ("vector kernels, products", r"kernel::highway::.*N_\w+::.*(matmul|product|Codec|integer|real_|tile|panel)"),
+    ("vector kernels, products",
+     r"kernel::highway::.*N_\w+::.*(matmul|product|Codec|integer|real_|tile|panel)"),
     ("vector kernels, attention", r"kernel::highway::.*N_\w+::.*attention"),
     ("vector kernels, the rest", r"kernel::highway::.*N_\w+::"),
     ("kernels, other", r"mica::kernel::"),
@@ -42,7 +44,8 @@ def stripped_size(path):
 
 def parts_of(path):
     """Bytes of symbols by part, from nm."""
-    text = subprocess.run(["nm", "-CS", "--defined-only", str(path)], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(["nm", "-CS", "--defined-only", str(path)], check=True, capture_output=True,
+                          text=True).stdout
     sums = {}
     for line in text.splitlines():
         found = re.match(r"[0-9a-f]+ ([0-9a-f]+) (\w) (.*)", line)
@@ -54,8 +57,10 @@ def parts_of(path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/examples/example_05_small")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path,
+                        default=ROOT / "build/release/examples/example_05_small")
     parser.add_argument("--symbols", type=pathlib.Path)
     parser.add_argument("--peer", type=pathlib.Path, nargs="*", default=[])
     parser.add_argument("--note", default="")
@@ -70,7 +75,8 @@ def main():
         result["ratio"] = result["program_bytes"] / all_
         for name, size in result["peers"].items():
             print(f"  {name}: {size:,}")
-        print(f"the peer's together: {all_:,} bytes; part {result['ratio']:.3f}, that is 1/{1 / result['ratio']:.1f}")
+        print(f"the peer's together: {all_:,} bytes; part {result['ratio']:.3f}, that is "
+              f"1/{1 / result['ratio']:.1f}")
     if options.symbols:
         result["parts"] = parts_of(options.symbols)
         for name, size in result["parts"].items():

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What makes it small, in the order of what it saves. The kernels are compiled here, for fewer instruction sets than in the
-# library: the one left out is AVX-512 with a little more, and its code is the same. Without the second form of AVX2 for
-# machines with AVX-VNNI these run what all machines with AVX2 run. What is no kernel is compiled for size.
-# Every function has a section of its own, so that the linker leaves out what nobody calls. There are no names of symbols.
+# What makes it small, in the order of what it saves. The kernels are compiled here, for fewer instruction
+# sets than in the library: the one left out is AVX-512 with a little more, and its code is the same. Without
+# the second form of AVX2 for machines with AVX-VNNI these run what all machines with AVX2 run. What is no
+# kernel is compiled for size. Every function has a section of its own, so that the linker leaves out what
+# nobody calls. There are no names of symbols.
 
 file(GLOB units CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/mica/kernel/highway/units/*.cpp")
 list(FILTER units INCLUDE REGEX "/(matmul_k|matmul_real|attention_real|elementwise)[a-z_]*\\.cpp$")

@@ -4,9 +4,10 @@
 //
 //   06_batch [MODEL.gguf]
 //
-// Writing a token reads every weight once, whether for one text or for eight: texts that step together cost little more
-// than one. Here beginnings wait in a queue; three at a time write, and when one is done the next takes its place, in the
-// middle of what the others are doing. Each has a sampler of its own, and gets the text that it would get alone.
+// Writing a token reads every weight once, whether for one text or for eight: texts that step together cost
+// little more than one. Here beginnings wait in a queue; three at a time write, and when one is done the next
+// takes its place, in the middle of what the others are doing. Each has a sampler of its own, and gets the
+// text that it would get alone.
 
 #include "mica/runtime/batch.hpp"
 #include "mica/runtime/complete.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A KV element of your own: bytes with an exponent, as graphics processors keep keys and values (the form E4M3: 1 sign, 4 exponent,
-// 3 fraction bits; OCP 8-bit Floating Point Specification, 2023). No scales: a tile is 16 rows of head_dim bytes.
+// A KV element of your own: bytes with an exponent, as graphics processors keep keys and values (the form
+// E4M3: 1 sign, 4 exponent, 3 fraction bits; OCP 8-bit Floating Point Specification, 2023). No scales: a tile
+// is 16 rows of head_dim bytes.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -34,7 +35,8 @@ struct F8 {
     load_key(tile, slot, head_dim, out);
   }
 
-  /// Rounds to nearest even. What is not finite, or rounds to more than 448, becomes the code of NaN: it shows.
+  /// Rounds to nearest even. What is not finite, or rounds to more than 448, becomes the code of NaN: it
+  /// shows.
   static std::byte encode(float value) noexcept {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), sign = bits >> 31 << 7;
     const float magnitude = std::fabs(value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A KV storage of your own: tiles in a file that is mapped into memory. The system keeps in memory what it has room for and what
-// is read often, so a cache larger than memory gets slower and does not fail:
+// A KV storage of your own: tiles in a file that is mapped into memory. The system keeps in memory what it
+// has room for and what is read often, so a cache larger than memory gets slower and does not fail:
 //
 //   file and addresses   | tokens 0-255 of all layers and heads | tokens 256-511 | ...      256 tokens at a time
 //

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lesson 7 (07_own_kv [MODEL.gguf]): a KV storage and a KV element that the library does not have, each in one file:
-// file_tiles.hpp keeps tiles in a mapped file, f8.hpp makes bytes of numbers. The storage changes where keys and values lie, so
-// the answer stays the same to the last bit; the element rounds them. tests/archetype/own_kv_test.cpp checks both with what
-// the library checks its own with: include those two headers of tests/ for yours.
+// Lesson 7 (07_own_kv [MODEL.gguf]): a KV storage and a KV element that the library does not have, each in
+// one file: file_tiles.hpp keeps tiles in a mapped file, f8.hpp makes bytes of numbers. The storage changes
+// where keys and values lie, so the answer stays the same to the last bit; the element rounds them.
+// tests/archetype/own_kv_test.cpp checks both with what the library checks its own with: include those two
+// headers of tests/ for yours.
 
 #include "f8.hpp"
 #include "file_tiles.hpp"

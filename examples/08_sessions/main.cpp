@@ -4,9 +4,10 @@
 //
 //   08_sessions [MODEL.gguf]
 //
-// A session can be written to a file: its tokens, what the model remembers of them, and beside it the state of the sampler.
-// Another process opens it and goes on as if nothing had happened, without reading the text again. Here "the other process" is
-// a second part of this program, which shares nothing with the first one but the name of the file.
+// A session can be written to a file: its tokens, what the model remembers of them, and beside it the state
+// of the sampler. Another process opens it and goes on as if nothing had happened, without reading the text
+// again. Here "the other process" is a second part of this program, which shares nothing with the first one
+// but the name of the file.
 
 #include "mica/runtime/complete.hpp"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file of any family in memory, made key by key and tensor by tensor of random F32 numbers, and what every family's tests do
-// with one: run it in steps of any size and compare its logits with those of a reference (arch/reference.hpp).
+// A file of any family in memory, made key by key and tensor by tensor of random F32 numbers, and what every
+// family's tests do with one: run it in steps of any size and compare its logits with those of a reference
+// (arch/reference.hpp).
 
 #pragma once
 
@@ -186,8 +187,8 @@ void check_neighbours(FamilyFile& file, std::span<const text::TokenId> ids) {
   }
 }
 
-/// The logits are those expected, the same bits for steps of any size and beside any neighbours, and a dry run takes the
-/// file.
+/// The logits are those expected, the same bits for steps of any size and beside any neighbours, and a dry
+/// run takes the file.
 template <class Family>
 void check_family(FamilyFile& file, std::span<const text::TokenId> ids,
                   const std::vector<std::vector<double>>& expected, double tolerance = 1e-4) {

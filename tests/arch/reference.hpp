@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pieces of a model in double precision, straight from their formulas and for all positions at once. It shares no code with
-// the blocks: families' tests put it together in their own way and compare logits.
+// The pieces of a model in double precision, straight from their formulas and for all positions at once. It
+// shares no code with the blocks: families' tests put it together in their own way and compare logits.
 
 #pragma once
 
@@ -212,7 +212,8 @@ inline Rows logits(const FamilyFile& file, const Rows& x, double scale = 1, doub
   return out;
 }
 
-/// The sum of the `used` best experts of layer i, weighted by softmax(scores); their weights sum to 1 where normalized.
+/// The sum of the `used` best experts of layer i, weighted by softmax(scores); their weights sum to 1 where
+/// normalized.
 template <class Act>
 Row experts(const FamilyFile& file, std::size_t i, const Row& x, Row scores, std::size_t used,
             bool normalized, Act act, const Numbers* factors = nullptr) {

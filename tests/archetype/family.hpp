@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A family of one's own, on top of what families share: Llama whose embeddings are scaled, and whose every other layer sees
-// a window.
+// A family of one's own, on top of what families share: Llama whose embeddings are scaled, and whose every
+// other layer sees a window.
 
 #pragma once
 

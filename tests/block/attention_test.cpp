@@ -154,7 +154,8 @@ struct Sequence {
     }
   }
 
-  /// The same by blocks, `step` tokens at a time. A layer that reads the keys of another one runs after one that stores them.
+  /// The same by blocks, `step` tokens at a time. A layer that reads the keys of another one runs after one
+  /// that stores them.
   template <class Storage, class E>
   [[nodiscard]] std::vector<float> attend(E& executor, std::size_t step) const {
     const kv::LayerShape shape{layer.kv_heads, kv::tile_bytes(Floats(), layer.head_dim)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The residual stream after each layer that the kit has, one file per architecture: which layer is wrong, when logits are.
+// The residual stream after each layer that the kit has, one file per architecture: which layer is wrong,
+// when logits are.
 
 #include "shared.hpp"
 

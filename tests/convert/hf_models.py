@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes hf_models.json: what tiny models of every family look like when transformers saves them, and what they answer.
+"""Makes hf_models.json: what tiny models of every family look like when transformers saves them, and what
+they answer.
 
     python3 hf_models.py [FOLDER]      needs torch and transformers 5; FOLDER keeps the models
 
-Of each model: its config, the names and shapes of its tensors (# stands for a layer, whose numbers follow), and some
-logits after 24 tokens. Values follow from names (see `values`), so that nobody has to keep them.
+Of each model: its config, the names and shapes of its tensors (# stands for a layer, whose numbers follow),
+and some logits after 24 tokens. Values follow from names (see `values`), so that nobody has to keep them.
 """
 
 import json
@@ -55,7 +56,8 @@ def models():
     yield "qwen2_moe", t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(
         **BASE, **MOE, shared_expert_intermediate_size=96, norm_topk_prob=False)
     yield "qwen3", t.Qwen3ForCausalLM, t.Qwen3Config(**BASE, head_dim=32, tie_word_embeddings=False)
-    yield "qwen3_moe", t.Qwen3MoeForCausalLM, t.Qwen3MoeConfig(**BASE, **MOE, head_dim=32, norm_topk_prob=True)
+    yield "qwen3_moe", t.Qwen3MoeForCausalLM, t.Qwen3MoeConfig(**BASE, **MOE, head_dim=32,
+                                                               norm_topk_prob=True)
     yield "qwen3_next", t.Qwen3NextForCausalLM, t.Qwen3NextConfig(
         **FOUR, **MOE, **DELTA, shared_expert_intermediate_size=32)
     yield "qwen3_5", Qwen3_5ForCausalLM, Qwen3_5TextConfig(**FOUR, **DELTA)
@@ -64,29 +66,38 @@ def models():
     yield "phi3", t.Phi3ForCausalLM, t.Phi3Config(
         **BASE, original_max_position_embeddings=128, pad_token_id=0, rope_parameters=LONGROPE)
     yield "gemma", t.GemmaForCausalLM, t.GemmaConfig(**BASE, head_dim=32)
-    yield "gemma2", t.Gemma2ForCausalLM, t.Gemma2Config(**BASE, head_dim=32, sliding_window=16, query_pre_attn_scalar=32)
+    yield "gemma2", t.Gemma2ForCausalLM, t.Gemma2Config(**BASE, head_dim=32, sliding_window=16,
+                                                        query_pre_attn_scalar=32)
     yield "gemma3", t.Gemma3ForCausalLM, t.Gemma3TextConfig(
         **dict(BASE, num_hidden_layers=7), head_dim=32, sliding_window=16, query_pre_attn_scalar=32)
     yield "gemma3n", t.Gemma3nForCausalLM, t.Gemma3nTextConfig(
-        **FOUR, head_dim=32, sliding_window=16, vocab_size_per_layer_input=290, hidden_size_per_layer_input=16,
+        **FOUR, head_dim=32, sliding_window=16, vocab_size_per_layer_input=290,
+                                                               hidden_size_per_layer_input=16,
         num_kv_shared_layers=1, laurel_rank=8, activation_sparsity_pattern=[0.95, 0.95, 0.0, 0.0],
         layer_types=[W, F, W, F])
     yield "gemma4", Gemma4ForCausalLM, Gemma4TextConfig(
         **SIX, head_dim=32, global_head_dim=64, sliding_window=16, vocab_size_per_layer_input=300,
-        hidden_size_per_layer_input=16, num_kv_shared_layers=2, use_double_wide_mlp=True, layer_types=[W, W, W, F, W, F])
+        hidden_size_per_layer_input=16, num_kv_shared_layers=2, use_double_wide_mlp=True, layer_types=[W, W,
+                                                                                                       W, F,
+                                                                                                       W, F])
     yield "gemma4-experts", Gemma4ForCausalLM, Gemma4TextConfig(
-        **SIX, head_dim=32, global_head_dim=64, sliding_window=16, hidden_size_per_layer_input=0, num_kv_shared_layers=0,
-        enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=32, attention_k_eq_v=True,
+        **SIX, head_dim=32, global_head_dim=64, sliding_window=16, hidden_size_per_layer_input=0,
+                                                                num_kv_shared_layers=0,
+        enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=32,
+                                                                attention_k_eq_v=True,
         num_global_key_value_heads=1)
     yield "gpt_oss", t.GptOssForCausalLM, t.GptOssConfig(
-        **BASE, head_dim=32, num_local_experts=4, num_experts_per_tok=2, sliding_window=16, rope_parameters=YARN)
+        **BASE, head_dim=32, num_local_experts=4, num_experts_per_tok=2, sliding_window=16,
+                                                         rope_parameters=YARN)
     yield "llama4", t.Llama4ForCausalLM, t.Llama4TextConfig(
-        **dict(FOUR, intermediate_size=64), intermediate_size_mlp=128, num_local_experts=4, num_experts_per_tok=1,
+        **dict(FOUR, intermediate_size=64), intermediate_size_mlp=128, num_local_experts=4,
+                                                            num_experts_per_tok=1,
         interleave_moe_layer_step=2, head_dim=16, attention_chunk_size=256)
 
 
 def values(name, shape):
-    """Uniform around 0, or around 1 in norms; the width is a power of two that fits the rows. Exact in F32."""
+    """Uniform around 0, or around 1 in norms; the width is a power of two that fits the rows. Exact in
+    F32."""
     seed = 2166136261
     for c in name.encode():
         seed = (seed ^ c) * 16777619 % 2**32
@@ -104,7 +115,8 @@ NOT_SHOWN = {"transformers_version", "initializer_range", "architectures", "dtyp
 
 
 def shown_config(config):
-    return {k: v for k, v in config.items() if v is not None and k not in NOT_SHOWN and not k.endswith("token_id")}
+    return {k: v for k, v in config.items() if v is not None and k not in NOT_SHOWN
+            and not k.endswith("token_id")}
 
 
 def shown_tensors(tensors):
@@ -136,7 +148,8 @@ def main():
     for name, kind, config in models():
         model = describe(root / name, kind, config)
         rows = ",\n  ".join(json.dumps(row) for row in model["tensors"])
-        texts.append(f'"{name}": {{"config": {json.dumps(model["config"])},\n "logits": {json.dumps(model["logits"])},\n'
+        texts.append(f'"{name}": {{"config": {json.dumps(model["config"])},\n'
+                     f' "logits": {json.dumps(model["logits"])},\n'
                      f' "tensors": [\n  {rows}]}}')
     out = pathlib.Path(__file__).with_name("hf_models.json")
     out.write_text("{\n" + ",\n".join(texts) + "\n}\n")

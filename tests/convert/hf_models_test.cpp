@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiny models of every family as the library that defines them saves them (hf_models.py): every tensor must find its place,
-// and the converted model must give the logits of the original.
+// Tiny models of every family as the library that defines them saves them (hf_models.py): every tensor must
+// find its place, and the converted model must give the logits of the original.
 
 #include "convert/hf_folder.hpp"
 #include "mica/arch/any_of.hpp"

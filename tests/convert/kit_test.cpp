@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models of the conformance kit, taken back to the folders that they could have come from and converted again: every key
-// and every number must return.
+// Models of the conformance kit, taken back to the folders that they could have come from and converted
+// again: every key and every number must return.
 
 #include "convert/kit_folder.hpp"
 #include "convert/kit_vocabulary.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pacing against machines that a test simulates: a thermal mass, counters of energy, files below a root of our own.
+// Pacing against machines that a test simulates: a thermal mass, counters of energy, files below a root of
+// our own.
 
 #include "mica/exec/pacer.hpp"
 
@@ -65,7 +66,8 @@ struct Machine {
   }
 };
 
-/// Runs pieces of work of 20 ms for some time, rests as the pacer says, and calls after(seconds worked, seconds passed) each time.
+/// Runs pieces of work of 20 ms for some time, rests as the pacer says, and calls after(seconds worked,
+/// seconds passed) each time.
 template <class After>
 double run(Pacer& pacer, Pacer::Time& now, double seconds, After after) {
   const auto end =

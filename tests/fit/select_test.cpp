@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which way of running a model is chosen. What is needed is worked out here by hand, from block sizes and shapes, and the four
-// examples of llmfit's page on fit levels are held against it.
+// Which way of running a model is chosen. What is needed is worked out here by hand, from block sizes and
+// shapes, and the four examples of llmfit's page on fit levels are held against it.
 
 #include "mica_tools/fit/select.hpp"
 
@@ -19,7 +19,8 @@ using fit::Fit, fit::Level, fit::Mode;
 
 constexpr double margin = 512.0 * 1024 * 1024;
 
-/// Keys and values in F16 of 32 layers with 8 heads of 128, for so many tokens: 2 * 32 * 8 * 128 * 2 bytes each.
+/// Keys and values in F16 of 32 layers with 8 heads of 128, for so many tokens: 2 * 32 * 8 * 128 * 2 bytes
+/// each.
 double llama_kv(double tokens) { return 131072 * tokens; }
 
 /// Llama 3.1 8B in Q8_0: 34 bytes for 32 weights, but norms in F32: (2 * 32 + 1) * 4096 of them.
@@ -82,7 +83,8 @@ TEST_CASE("example 1: a card of 24 GiB and Qwen2.5-Coder-14B, perfect in the bes
   CHECK(fit.level == Level::perfect);
   CHECK(fit.quantisation == "Q8_0");
   CHECK(fit.setting.element == "F16");
-  // 14.77 B weights * 34 / 32, 48 layers * 2 * 8 heads * 128 * 2 bytes * 8,192 tokens, the margin: 17.8 GB, 69 % of 24 GiB.
+  // 14.77 B weights * 34 / 32, 48 layers * 2 * 8 heads * 128 * 2 bytes * 8,192 tokens, the margin: 17.8 GB,
+  // 69 % of 24 GiB.
   CHECK(static_cast<double>(fit.need.vram) ==
         doctest::Approx(14770033664.0 * 34 / 32 + 196608.0 * 8192 + margin).epsilon(0.002));
   const double part = fit::utilisation(fit.need, fit.available);
@@ -95,8 +97,9 @@ TEST_CASE(
   const Fit fit = fit_of("mixtral-8x7b", machine(32, 8));
   CHECK(fit.mode == Mode::moe_offload);
   CHECK(fit.level == Level::good);  // the best that this mode can be
-  // The page splits 12.9 B of 46.7 B weights. Of 32 layers with 8 experts of 3 * 4096 * 14336 weights each, 2 are used, so
-  // six eighths of the experts are elsewhere. It leaves keys and values out, which take a GiB; with them fewer bits fit.
+  // The page splits 12.9 B of 46.7 B weights. Of 32 layers with 8 experts of 3 * 4096 * 14336 weights each, 2
+  // are used, so six eighths of the experts are elsewhere. It leaves keys and values out, which take a GiB;
+  // with them fewer bits fit.
   fit::Candidate mixtral = candidate("mixtral-8x7b");
   const fit::Parts parameters = mixtral.parameters();
   CHECK(parameters.experts == 32.0 * 8 * 3 * 4096 * 14336);
@@ -111,8 +114,8 @@ TEST_CASE(
 }
 
 TEST_CASE("example 3: a card of 6 GiB, 16 GiB of memory and Llama 3.1 8B, which does fit on the card") {
-  // The page says CPU+GPU. Its own steps try every quantisation on the card first, and Q3_K_M fits there by its own numbers:
-  // 8.03 * 0.48 + 1.0 + 0.5 = 5.4 "GB". So the card has it.
+  // The page says CPU+GPU. Its own steps try every quantisation on the card first, and Q3_K_M fits there by
+  // its own numbers: 8.03 * 0.48 + 1.0 + 0.5 = 5.4 "GB". So the card has it.
   const Fit fit = fit_of("llama-8b", machine(16, 6));
   CHECK(fit.mode == Mode::gpu);
   CHECK(fit.quantisation == "Q3_K_M");
@@ -129,7 +132,8 @@ TEST_CASE("example 3: a card of 6 GiB, 16 GiB of memory and Llama 3.1 8B, which 
 }
 
 TEST_CASE("example 4: a card of 4 GiB, 8 GiB of memory and Llama 3.1 70B, too tight but for the disk") {
-  // The page says that it does not run: 70.6 B weights in Q2_K are 26 GB. mica streams what does not fit, at the disk's speed.
+  // The page says that it does not run: 70.6 B weights in Q2_K are 26 GB. mica streams what does not fit, at
+  // the disk's speed.
   const fit::Machine small = machine(8, 4);
   const Fit fit = fit_of("llama-70b", small);
   CHECK(fit.mode == Mode::streamed);
@@ -244,7 +248,8 @@ TEST_CASE("what the maker gives in four bits is taken as it is") {
 }
 
 TEST_CASE("experts that are streamed are read as chance has it") {
-  // gpt-oss 20B: 24 layers, 32 experts of which 4 are used. With nothing cached a token reads an eighth of them.
+  // gpt-oss 20B: 24 layers, 32 experts of which 4 are used. With nothing cached a token reads an eighth of
+  // them.
   fit::Machine small = machine(3);
   const Fit fit = fit_of("gpt-oss-20b", small);
   REQUIRE(fit.mode == Mode::streamed);
@@ -277,7 +282,8 @@ TEST_CASE("a file is judged as it is, by what it says of itself") {
 }
 
 TEST_CASE("which models of nine billion weights fit in 6 GB") {
-  // The page's table in plans: 6 GiB, of which 200 MiB are the system's, weights in Q4_K_M. Its verdicts by context are F16, INT8.
+  // The page's table in plans: 6 GiB, of which 200 MiB are the system's, weights in Q4_K_M. Its verdicts by
+  // context are F16, INT8.
   struct Case {
     std::string_view name;
     std::size_t n_ctx;
@@ -307,7 +313,8 @@ TEST_CASE("which models of nine billion weights fit in 6 GB") {
     table += "\n";
   }
   publish_table("fit.md", "six", table);
-  // Llama's 4.9 GB of weights are 4.6 GiB: the page adds GB and MiB. Gemma lacks 30 MiB, and at 2,048 tokens Q8_0 takes 8.5 bits.
+  // Llama's 4.9 GB of weights are 4.6 GiB: the page adds GB and MiB. Gemma lacks 30 MiB, and at 2,048 tokens
+  // Q8_0 takes 8.5 bits.
   CHECK(corrected == "llama-8b 8192 F16; gemma2-9b 1024 F16; gemma2-9b 2048 Q8_0; ");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles with a scale for each channel: where bytes lie, and what the codes lose, beside the plain formula in doubles.
+// Tiles with a scale for each channel: where bytes lie, and what the codes lose, beside the plain formula in
+// doubles.
 
 #include "mica/format/kivi.hpp"
 
@@ -14,8 +15,8 @@ namespace {
 
 #define MICA_KIVI format::KIVI4, format::KIVI2
 
-/// Rounding to even steps between the least and the greatest number of a group, with a scale and a minimum in full: the sum of
-/// squared errors of numbers[first], numbers[first + stride], ...
+/// Rounding to even steps between the least and the greatest number of a group, with a scale and a minimum in
+/// full: the sum of squared errors of numbers[first], numbers[first + stride], ...
 double plain_error(const std::vector<float>& numbers, std::size_t first, std::size_t stride, std::size_t n,
                    int code_max) {
   double low = 1e30, high = -1e30, sum = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products by kernel/fast8.hpp: the vector kernels against the specification, and the specification against exact products.
+// Products by kernel/fast8.hpp: the vector kernels against the specification, and the specification against
+// exact products.
 
 #include "mica/kernel/fast8.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The causal convolution and the delta rule: vectors against the specification, the specification against double
-// precision, and several calls against one.
+// The causal convolution and the delta rule: vectors against the specification, the specification against
+// double precision, and several calls against one.
 
 #include "kernel/strided.hpp"
 #include "kernel/targets.hpp"
@@ -235,9 +235,10 @@ TEST_CASE("outputs may take the place of values") {
   for (std::size_t t = 0; t < 6; ++t) CHECK(test::differences(&v.at(t, 0), &apart.out.at(t, 0), 40) == 0);
 }
 
-/// Column j in double precision, with a bound for what floats may be off. While keys have length 1 and the gates are in
-/// [0, 1], the map from state to state does not lengthen a column, so that errors add up and do not grow. A token adds, in
-/// roundings of the column's length: 1 for the decay, k_dim / 4 + 2 for r, 2 for u and 1 for the update.
+/// Column j in double precision, with a bound for what floats may be off. While keys have length 1 and the
+/// gates are in [0, 1], the map from state to state does not lengthen a column, so that errors add up and do
+/// not grow. A token adds, in roundings of the column's length: 1 for the decay, k_dim / 4 + 2 for r, 2 for u
+/// and 1 for the update.
 struct Column {
   std::vector<double> s;
   double error = 0;

@@ -8,7 +8,8 @@
 
 namespace mica::test {
 
-/// (rows, cols) of noise, `gap` numbers between rows; gaps are compared too, so that a kernel that writes there is seen.
+/// (rows, cols) of noise, `gap` numbers between rows; gaps are compared too, so that a kernel that writes
+/// there is seen.
 struct Strided {
   Guarded<float> numbers;
   std::size_t rows, cols, stride;

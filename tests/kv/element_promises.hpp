@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What format/concept.hpp and docs/policies/kv-element.md promise of a KV element, as checks for any: those of the library, and
-// yours. In a test case of doctest:
+// What format/concept.hpp and docs/policies/kv-element.md promise of a KV element, as checks for any: those
+// of the library, and yours. In a test case of doctest:
 //
 //   check_element<MyElement>([](float x) { return std::fabs(x) * 0x1p-4f; });     the most that a number may change
 //
@@ -27,8 +27,8 @@ inline std::vector<float> random_head(std::size_t head_dim, CounterRng& rng) {
   return head;
 }
 
-/// A tile gives back what was stored, for every slot and any width of head. tolerance(x): the largest difference that the
-/// element may make of x, in a head whose largest magnitude is 4.
+/// A tile gives back what was stored, for every slot and any width of head. tolerance(x): the largest
+/// difference that the element may make of x, in a head whose largest magnitude is 4.
 template <KvElement E, class Tolerance>
 void check_stored(Tolerance&& tolerance) {
   CounterRng rng(3);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kv/concept.hpp promises of a storage, as checks for any: those of the library, and yours. In a test case of doctest:
+// What kv/concept.hpp promises of a storage, as checks for any: those of the library, and yours. In a test
+// case of doctest:
 //
 //   check_storage<MyStorage<mica::alloc::Aligned>>();
 //
@@ -104,7 +105,8 @@ void check_limit() {
   check_tiles(storage, 100);
 }
 
-/// Takes a storage through all its context in steps of all sizes; visit(tiles): where those of the layer with a window lie.
+/// Takes a storage through all its context in steps of all sizes; visit(tiles): where those of the layer with
+/// a window lie.
 template <KvStorage Storage, class F>
 void walk_window(Storage& storage, std::span<const kv::LayerShape> shapes, F&& visit) {
   const std::size_t step = shapes[1].step;

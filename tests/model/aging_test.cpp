@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys and values that change with age: the same bits however a text is cut and wherever tiles lie, honest rewinds, every byte
-// booked, and fewer bits lose more.
+// Keys and values that change with age: the same bits however a text is cut and wherever tiles lie, honest
+// rewinds, every byte booked, and fewer bits lose more.
 
 #include "archetype/kv_element.hpp"
 #include "archetype/kv_storage.hpp"
@@ -224,8 +224,8 @@ TEST_CASE("the plan of elements that age is what they take, and that is less tha
     CHECK(ledger.used() == 0);
     return ledger.peaks()[budget::Account::kv];
   };
-  // Two layers of two heads of 64: keys of three bits and values of two and a half, rounded to cache lines; a ring of 79 + 63
-  // tokens and two part tiles in F16.
+  // Two layers of two heads of 64: keys of three bits and values of two and a half, rounded to cache lines; a
+  // ring of 79 + 63 tokens and two part tiles in F16.
   const std::size_t old = 384 + 320, ring = (79 + 63 + 30) / 16 * std::size_t{2 * 16 * 64 * 2};
   for (const char* storage : {"segmented", "contiguous", "reserved", "paged", "spilled"}) {
     CAPTURE(storage);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache that forgets gives the answers of attention that does not see what was forgotten, the same bits for steps of any size,
-// threads and storages, and never takes more memory than it may.
+// A cache that forgets gives the answers of attention that does not see what was forgotten, the same bits for
+// steps of any size, threads and storages, and never takes more memory than it may.
 
 #include "arch/reference.hpp"
 #include "archetype/kv_storage.hpp"
@@ -49,7 +49,8 @@ FamilyFile sharp_file() {
   return file;
 }
 
-/// The tiles that are held while the 64 tokens before position 64 (i + 1) run, and what their queries look at.
+/// The tiles that are held while the 64 tokens before position 64 (i + 1) run, and what their queries look
+/// at.
 using Sets = std::vector<std::set<std::size_t>>;
 using Shares = std::vector<double>;  // by tile
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models on a KV storage or a KV element, any: those of the library, and yours. Where keys and values lie changes no bit of an
-// answer; how they are rounded does, but not with chunks, threads, kernels and storages. In a test case of doctest:
+// Models on a KV storage or a KV element, any: those of the library, and yours. Where keys and values lie
+// changes no bit of an answer; how they are rounded does, but not with chunks, threads, kernels and storages.
+// In a test case of doctest:
 //
 //   check_same_bits_on<MyStorage<>>();      check_same_bits_with<MyElement>();
 //
-// Weights are random numbers: a family with all tokens in all layers, one with windows and shared keys, and one with recurrent layers.
+// Weights are random numbers: a family with all tokens in all layers, one with windows and shared keys, and
+// one with recurrent layers.
 
 #pragma once
 

@@ -44,9 +44,9 @@ std::vector<float> feed(Model& model, typename Model::Cache& cache, std::span<co
   return out;
 }
 
-/// Feeds each text to a cache of its own, all in shared steps: text i joins in step i, and takes sizes[(step + i) % size]
-/// tokens of every step until it ends. Answers the logits after each token, by text. Steps and rows of logits must have
-/// room for one such round.
+/// Feeds each text to a cache of its own, all in shared steps: text i joins in step i, and takes sizes[(step
+/// + i) % size] tokens of every step until it ends. Answers the logits after each token, by text. Steps and
+/// rows of logits must have room for one such round.
 template <class Model>
 std::vector<std::vector<float>> feed_together(Model& model,
                                               const std::vector<std::vector<text::TokenId>>& texts,

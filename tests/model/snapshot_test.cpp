@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A session that was saved goes on in another process as if nothing had happened: on every family, from every storage to every
-// other one, with other steps, and with a text that changed.
+// A session that was saved goes on in another process as if nothing had happened: on every family, from every
+// storage to every other one, with other steps, and with a text that changed.
 
 #include "io/temporary_folder.hpp"
 #include "mica/alloc/aligned.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models whose weights pass through a ring give the bits of those whose weights stay, however much of them stays, from a file and from
-// a packed folder.
+// Models whose weights pass through a ring give the bits of those whose weights stay, however much of them
+// stays, from a file and from a packed folder.
 
 #include "io/temporary_folder.hpp"
 #include "mica/alloc/aligned.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hybrid of random numbers in memory, as Qwen 3.5 files have them: layers that keep a state, layers that attend through
-// a gate, and feed-forward blocks that are dense or mixtures of experts. A recipe always gives the same bytes.
+// A hybrid of random numbers in memory, as Qwen 3.5 files have them: layers that keep a state, layers that
+// attend through a gate, and feed-forward blocks that are dense or mixtures of experts. A recipe always gives
+// the same bytes.
 
 #pragma once
 

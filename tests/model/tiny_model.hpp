@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Llama of random numbers in memory: what tests open, break on purpose and run. A recipe always gives the same
-// bytes.
+// A Llama of random numbers in memory: what tests open, break on purpose and run. A recipe always gives the
+// same bytes.
 
 #pragma once
 
@@ -63,8 +63,8 @@ inline float gaussian(CounterRng& rng) {
   return static_cast<float>(sum);
 }
 
-/// Random bytes with scales that keep the values finite and about `deviation` wide, where the block has such a scale; else
-/// the first ones whose values are small.
+/// Random bytes with scales that keep the values finite and about `deviation` wide, where the block has such
+/// a scale; else the first ones whose values are small.
 template <WeightFormat F>
 typename F::Block random_block(CounterRng& rng, float deviation) {
   typename F::Block block;

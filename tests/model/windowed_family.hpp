@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Llama some of whose layers look through a window, or read the keys and values of others: what a file of the tiny model's
-// makes when the family says so.
+// A Llama some of whose layers look through a window, or read the keys and values of others: what a file of
+// the tiny model's makes when the family says so.
 
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace mica::test {
 
-/// Layer 0 looks through a window of so many tokens, layer 1 at everything, layer 2 through a wider window; layer 3 reads the
-/// keys of layer 0, and sees more of them than layer 0 itself.
+/// Layer 0 looks through a window of so many tokens, layer 1 at everything, layer 2 through a wider window;
+/// layer 3 reads the keys of layer 0, and sees more of them than layer 0 itself.
 template <std::size_t Window>
 struct Windowed {
   static constexpr std::string_view name = "llama";

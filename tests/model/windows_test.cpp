@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers with a window hold the tokens that can still be seen and no more; the answers are those of a cache that keeps all.
+// Layers with a window hold the tokens that can still be seen and no more; the answers are those of a cache
+// that keeps all.
 
 #include "archetype/kv_storage.hpp"
 #include "mica/alloc/budgeted.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Experts are those of the file, stay while there is room, and are forgotten in the order in which they were used.
+// Experts are those of the file, stay while there is room, and are forgotten in the order in which they were
+// used.
 
 #include "mica/paging/expert_cache.hpp"
 
@@ -24,7 +25,8 @@ using Cache = paging::ExpertCache<A>;
 
 constexpr std::size_t block = 4096, experts = 9, place = 3 * block;
 
-/// A file of nine experts of two parts each: a block here, and one or two far behind. The last ends in the middle of a block.
+/// A file of nine experts of two parts each: a block here, and one or two far behind. The last ends in the
+/// middle of a block.
 struct File {
   TemporaryFolder folder;
   std::vector<std::byte> bytes = [] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights that pass through a ring are those of the file, in whatever order groups are asked for, and a file that cannot be
-// read is an answer.
+// Weights that pass through a ring are those of the file, in whatever order groups are asked for, and a file
+// that cannot be read is an answer.
 
 #include "mica/paging/streamed.hpp"
 
@@ -28,7 +28,8 @@ using Streamed = paging::Streamed<A>;
 
 constexpr std::size_t layers = 7, head = layers + 1;
 
-/// A file of an embedding, layers of three tensors, and a head; sizes fit no block, and one layer is larger than a request.
+/// A file of an embedding, layers of three tensors, and a head; sizes fit no block, and one layer is larger
+/// than a request.
 std::vector<std::byte> model_bytes() {
   gguf::Writer writer(32);
   writer.set("general.architecture", "none");

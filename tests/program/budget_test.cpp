@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One number for memory: the smaller one of what is asked for and what limits leave; what a plan allows runs, and what it refuses is
-// told with numbers that add up and with the smallest budget that runs.
+// One number for memory: the smaller one of what is asked for and what limits leave; what a plan allows runs,
+// and what it refuses is told with numbers that add up and with the smallest budget that runs.
 
 #include "program/memory_cage.hpp"
 #include "program/program.hpp"
@@ -52,7 +52,8 @@ std::optional<Size> size_at(const std::string& text, std::size_t at) {
   return std::nullopt;
 }
 
-/// Whether the parts of "needs X, budget Y (weights A, kv B at N tokens, ...)" are X, as far as they are rounded.
+/// Whether the parts of "needs X, budget Y (weights A, kv B at N tokens, ...)" are X, as far as they are
+/// rounded.
 bool adds_up(const std::string& sentence) {
   const std::size_t needs = sentence.find("needs "), open = sentence.find('(', needs),
                     close = sentence.find(')', open);

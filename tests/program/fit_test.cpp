@@ -52,8 +52,9 @@ TEST_CASE("a small machine is ranked: rows as worked out by hand") {
     before = row["score"];
     last_group = group;
   }
-  // Qwen2.5 0.5B: quality 30, the others full: 30 * .45 + 30 + 15 + 10. It has 494,032,768 weights; Q8_0 takes 34 bytes for 32 of
-  // them but for norms and biases; 12,288 bytes a token of keys and values; half the context is filled; the embedding is the head.
+  // Qwen2.5 0.5B: quality 30, the others full: 30 * .45 + 30 + 15 + 10. It has 494,032,768 weights; Q8_0
+  // takes 34 bytes for 32 of them but for norms and biases; 12,288 bytes a token of keys and values; half the
+  // context is filled; the embedding is the head.
   const Json& small = row_of(answer, "qwen2-0.5b");
   CHECK(small["score"] == 68.5);
   CHECK(small["quantisation"] == "Q8_0");
@@ -150,7 +151,8 @@ TEST_CASE("a machine is described by a file, and flags win") {
     return folder.path("machine.json");
   };
   const std::string good = file(
-      R"({"ram": "64G", "vram": 25769803776, "cores": 8, "bandwidth": "80G", "vram_bandwidth": "1008GB/s", "disk": 3000000000})");
+      R"({"ram": "64G", "vram": 25769803776, "cores": 8, "bandwidth": "80G", )"
+      R"("vram_bandwidth": "1008GB/s", "disk": 3000000000})");
   const Json machine = fit_json({"llama-8b", "--machine", good})["machine"];
   CHECK(machine["ram_bytes"] == 68719476736);
   CHECK(machine["vram_bytes"] == 25769803776);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A neighbour that needs memory gets it from a model that runs, nobody is killed, and the text is the same; a processor that shall stay
-// cool, or rest.
+// A neighbour that needs memory gets it from a model that runs, nobody is killed, and the text is the same; a
+// processor that shall stay cool, or rest.
 
 #include "program/memory_cage.hpp"
 #include "program/program.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A control group of version 1 or 2 with a hard limit of memory, where a test may make one, and a neighbour that wants memory in it.
+// A control group of version 1 or 2 with a hard limit of memory, where a test may make one, and a neighbour
+// that wants memory in it.
 
 #pragma once
 

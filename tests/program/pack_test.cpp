@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mica pack, and packed folders in every verb that takes a model: the same bytes out, whatever kills the packer, and memory that
-// processes share.
+// mica pack, and packed folders in every verb that takes a model: the same bytes out, whatever kills the
+// packer, and memory that processes share.
 
 #include "program/program.hpp"
 
@@ -53,7 +53,8 @@ std::uint64_t planned(const std::string& model, const std::string& key) {
   return child;
 }
 
-/// A line of /proc/PID/smaps_rollup in bytes, summed over mappings of the whole process; empty where it cannot be read.
+/// A line of /proc/PID/smaps_rollup in bytes, summed over mappings of the whole process; empty where it
+/// cannot be read.
 std::optional<std::uint64_t> memory_line(::pid_t process, const std::string& name) {
   std::ifstream in("/proc/" + std::to_string(process) + "/smaps_rollup");
   for (std::string line; std::getline(in, line);) {

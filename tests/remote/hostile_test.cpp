@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Servers that lie, stall, loop and change their minds: each ends with one error that names the file, what was found and the way
-// out, soon, and without the bytes that were not wanted.
+// Servers that lie, stall, loop and change their minds: each ends with one error that names the file, what
+// was found and the way out, soon, and without the bytes that were not wanted.
 
 #include "remote/web_models.hpp"
 #include "shared.hpp"

@@ -35,8 +35,8 @@ inline WebFile web_shard(std::uint16_t number, std::uint16_t count = 3) {
   return WebFile(writer.bytes());
 }
 
-/// What a server has of a 70B model of some 42 GB: the header, with a vocabulary of so many tokens and the pairs that a byte-level BPE
-/// merges, which make most of a header, and a size.
+/// What a server has of a 70B model of some 42 GB: the header, with a vocabulary of so many tokens and the
+/// pairs that a byte-level BPE merges, which make most of a header, and a size.
 inline WebFile large_file(std::size_t n_vocab, std::size_t merges) {
   HollowModel model = hollow_model("llama-70b", quantize::Recipe::Q4_K_M, n_vocab, merges);
   return {std::move(model.header), model.size};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A web server for tests, on a socket and a thread of its own: it says byte for byte what a test wants, keeps what it was asked,
-// and counts what it sent. Nothing in it knows how to be right; files are served by serve().
+// A web server for tests, on a socket and a thread of its own: it says byte for byte what a test wants, keeps
+// what it was asked, and counts what it sent. Nothing in it knows how to be right; files are served by
+// serve().
 
 #pragma once
 

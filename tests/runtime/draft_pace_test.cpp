@@ -14,7 +14,8 @@ using Price = std::function<double(std::size_t)>;
 
 constexpr std::size_t tokens = 2000;
 
-/// Steps that a text takes, in steps without drafts, when `right` of the drafts of every step are so, as far as there are any.
+/// Steps that a text takes, in steps without drafts, when `right` of the drafts of every step are so, as far
+/// as there are any.
 double steps(std::size_t right, const Price& price, std::size_t most = 8) {
   DraftPace pace;
   double all = 0;

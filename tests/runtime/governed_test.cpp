@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that gives way while it runs, and has everything back, with the same bits: on a machine whose files a test writes.
+// A model that gives way while it runs, and has everything back, with the same bits: on a machine whose files
+// a test writes.
 
 #include "mica/runtime/governed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiny models that generate: one that sees everything, one with windows, one with experts and a state. Their ids are those of
-// byte_tokenizer().
+// Tiny models that generate: one that sees everything, one with windows, one with experts and a state. Their
+// ids are those of byte_tokenizer().
 
 #pragma once
 
