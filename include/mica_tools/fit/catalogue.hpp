@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The models that `mica fit` ranks: shapes of arch/shapes.hpp with the licence and the place of the published
-// configuration. A model whose shape is another's is an alias.
+// The models that `mica fit` ranks: shapes of mica_tools/synth/shapes.hpp with the licence and the place of
+// the published configuration. A model whose shape is another's is an alias.
 #pragma once
 
 #include "mica/base/assert.hpp"
