@@ -12,7 +12,7 @@
 namespace mica::test {
 
 /// Never has anything.
-struct Refusing {
+struct Refusing : alloc::Unbooked<Refusing> {
   static constexpr bool dry = false;
   std::byte* allocate(std::size_t, std::size_t) noexcept { return nullptr; }
   void deallocate(std::byte*, std::size_t) noexcept {}
@@ -29,7 +29,7 @@ struct Diary {
 };
 
 /// The heap, with a diary.
-class Noting {
+class Noting : public alloc::Unbooked<Noting> {
  public:
   static constexpr bool dry = false;
   explicit Noting(Diary& diary) noexcept : diary_(&diary) {}

@@ -47,7 +47,7 @@ TEST_CASE("a refusal below gives the booking back") {
 TEST_CASE("one budgeted allocator serves several accounts of one ledger") {
   Ledger ledger(1000);
   const Budgeted<mica::alloc::Huge> weights(ledger, Account::weights);
-  const auto kv = mica::alloc::for_account(weights, Account::kv);
+  const auto kv = weights.book_as(Account::kv);
   auto a = Buffer<char, Budgeted<mica::alloc::Huge>>::make(weights, 300);
   auto b = Buffer<char, Budgeted<mica::alloc::Huge>>::make(kv, 200);
   REQUIRE(a);
@@ -57,7 +57,7 @@ TEST_CASE("one budgeted allocator serves several accounts of one ledger") {
 }
 
 TEST_CASE("an allocator that books nothing is its own answer for every account") {
-  Aligned heap = mica::alloc::for_account(Aligned{}, Account::kv);
+  Aligned heap = Aligned{}.book_as(Account::kv);
   std::byte* const block = heap.allocate(10, 16);
   REQUIRE(block != nullptr);
   heap.deallocate(block, 10);

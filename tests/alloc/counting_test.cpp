@@ -43,7 +43,7 @@ TEST_CASE("counting refuses where the real thing would") {
 
 TEST_CASE("a counting allocator changes accounts") {
   Ledger ledger(100);
-  Counting state = mica::alloc::for_account(Counting(ledger, Account::kv), Account::state);
+  Counting state = Counting(ledger, Account::kv).book_as(Account::state);
   CHECK(state.account() == Account::state);
   CHECK(state.allocate(10, 1) != nullptr);
   CHECK(ledger.used(Account::state) == 10);

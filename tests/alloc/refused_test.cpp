@@ -13,7 +13,7 @@ namespace mica::test {
 namespace {
 
 /// Has no memory at all.
-struct Empty {
+struct Empty : alloc::Unbooked<Empty> {
   static constexpr bool dry = false;
   [[nodiscard]] std::byte* allocate(std::size_t /*bytes*/, std::size_t /*alignment*/) noexcept {
     return nullptr;

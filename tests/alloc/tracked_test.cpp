@@ -45,7 +45,7 @@ TEST_CASE("decorators nest, and the account reaches the one that books") {
   Statistics statistics;
   using Inner = mica::alloc::Budgeted<Aligned>;
   const Tracked<Inner> kv(statistics, Inner(ledger, mica::budget::Account::kv));
-  const auto logits = mica::alloc::for_account(kv, mica::budget::Account::logits);
+  const auto logits = kv.book_as(mica::budget::Account::logits);
   auto buffer = Buffer<float, Tracked<Inner>>::make(logits, 10);
   REQUIRE(buffer);
   CHECK(ledger.used(mica::budget::Account::logits) == 40);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least Allocator: no default constructor, no books, nothing that the concept does not ask for.
+// The minimal Allocator: no default constructor, no books, nothing that the concept does not ask for.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace mica::archetype {
 
 /// The heap, counting the blocks that are alive.
-class Allocator {
+class Allocator : public alloc::Unbooked<Allocator> {
  public:
   explicit Allocator(std::size_t& blocks) noexcept : blocks_(&blocks) {}
 

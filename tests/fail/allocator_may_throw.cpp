@@ -5,7 +5,7 @@
 #include "mica/arch/llama.hpp"
 #include "mica/model/transformer.hpp"
 
-struct Mine {
+struct Mine : mica::alloc::Unbooked<Mine> {
   static constexpr bool dry = false;
 #ifdef MICA_FAIL
   std::byte* allocate(std::size_t bytes, std::size_t) { return new std::byte[bytes]; }

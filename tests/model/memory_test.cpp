@@ -66,7 +66,7 @@ struct Meter {
 };
 
 /// The heap, until it has had enough.
-class Refusing {
+class Refusing : public alloc::Unbooked<Refusing> {
  public:
   explicit Refusing(Meter& meter) noexcept : meter_(&meter) {}
 

@@ -11,7 +11,7 @@
 namespace mica::alloc {
 
 /// Blocks of the C library's heap. Stateless; safe from any thread.
-class Aligned {
+class Aligned : public Unbooked<Aligned> {
  public:
   // Required by Allocator
   static constexpr bool dry = false;

@@ -63,7 +63,7 @@ class Arena {
 
 /// The allocator of an arena. Giving a block back does nothing: its bytes return with reset() or rewind().
 template <Allocator A>
-class Arena<A>::Handle {
+class Arena<A>::Handle : public Unbooked<Handle> {
  public:
   explicit Handle(Arena& arena) noexcept : arena_(&arena) {}
 

@@ -34,7 +34,7 @@ class Booking {
   [[nodiscard]] static std::optional<Booking> make(const A& allocator, budget::Account account,
                                                    std::uint64_t bytes) noexcept {
     Booking booking;
-    booking.ledger_ = ledger_of(allocator);
+    booking.ledger_ = allocator.ledger();
     booking.account_ = account;
     booking.bytes_ = bytes;
     if (booking.ledger_ != nullptr && !booking.ledger_->book(account, bytes)) {

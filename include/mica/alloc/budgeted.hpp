@@ -39,14 +39,13 @@ class Budgeted {
     ledger_->release(account_, bytes);
   }
 
-  // Specific to Budgeted
-  [[nodiscard]] budget::Ledger& ledger() const noexcept { return *ledger_; }
-  [[nodiscard]] budget::Account account() const noexcept { return account_; }
-
-  friend budget::Ledger* ledger_of(const Budgeted& allocator) noexcept { return allocator.ledger_; }
-  friend Budgeted rebooked(const Budgeted& allocator, budget::Account account) noexcept {
-    return Budgeted(*allocator.ledger_, account, allocator.inner_);
+  [[nodiscard]] budget::Ledger* ledger() const noexcept { return ledger_; }
+  [[nodiscard]] Budgeted book_as(budget::Account account) const noexcept {
+    return Budgeted(*ledger_, account, inner_);
   }
+
+  // Specific to Budgeted
+  [[nodiscard]] budget::Account account() const noexcept { return account_; }
 
  private:
   A inner_;

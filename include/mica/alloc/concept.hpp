@@ -16,14 +16,20 @@ namespace mica {
 /// Hands out and takes back blocks of bytes.
 /// allocate(bytes, alignment): bytes > 0, alignment a power of two; null when there is no more, never an exception.
 /// deallocate(block, bytes): exactly the block and the bytes that were asked for, through any copy of the handle.
-/// dry: it does the books of an allocation but its blocks are addresses that nobody may touch.
+/// ledger(): the ledger that it books into; null when it keeps no books.
+/// book_as(account): a copy that books to that account, so that one handle serves weights, KV and scratch.
+/// dry: it does the books of an allocation but its blocks are addresses that nothing may touch.
+/// An allocator without books inherits ledger and book_as from alloc::Unbooked.
 // clang-format off
 template <class A>
 concept Allocator = std::is_nothrow_copy_constructible_v<A> && std::is_nothrow_copy_assignable_v<A> &&
-    requires(A a, std::byte* block, std::size_t bytes, std::size_t alignment) {
+    requires(A a, const A& handle, std::byte* block, std::size_t bytes, std::size_t alignment,
+             budget::Account account) {
   { std::bool_constant<A::dry>::value } -> std::convertible_to<bool>;
   { a.allocate(bytes, alignment) } noexcept -> std::same_as<std::byte*>;
   { a.deallocate(block, bytes) } noexcept -> std::same_as<void>;
+  { handle.ledger() } noexcept -> std::same_as<budget::Ledger*>;
+  { handle.book_as(account) } noexcept -> std::same_as<A>;
 };
 // clang-format on
 
@@ -32,25 +38,14 @@ namespace alloc {
 /// A pair of cache lines, and no less than the widest vector: what a buffer is aligned to unless it asks otherwise.
 inline constexpr std::size_t default_alignment = 128;
 
-// What follows answers for allocators that keep no books. One that does overloads both as friends.
-
-/// The ledger an allocator books into; null when it keeps no books.
-template <Allocator A>
-[[nodiscard]] budget::Ledger* ledger_of(const A&) noexcept {
-  return nullptr;
-}
-
-/// What for_account() asks.
-template <Allocator A>
-[[nodiscard]] A rebooked(const A& allocator, budget::Account) noexcept {
-  return allocator;
-}
-
-/// The same allocator, booking to another account if it books at all: one handle serves weights, KV and scratch.
-template <Allocator A>
-[[nodiscard]] A for_account(const A& allocator, budget::Account account) noexcept {
-  return rebooked(allocator, account);
-}
+/// The base of an allocator A that keeps no books.
+template <class A>
+class Unbooked {
+ public:
+  // Required by Allocator
+  [[nodiscard]] budget::Ledger* ledger() const noexcept { return nullptr; }
+  [[nodiscard]] A book_as(budget::Account /*account*/) const noexcept { return static_cast<const A&>(*this); }
+};
 
 }  // namespace alloc
 }  // namespace mica

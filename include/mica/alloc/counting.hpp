@@ -29,14 +29,13 @@ class Counting {
 
   void deallocate(std::byte* /*block*/, std::size_t bytes) noexcept { ledger_->release(account_, bytes); }
 
-  // Specific to Counting
-  [[nodiscard]] budget::Ledger& ledger() const noexcept { return *ledger_; }
-  [[nodiscard]] budget::Account account() const noexcept { return account_; }
-
-  friend budget::Ledger* ledger_of(const Counting& allocator) noexcept { return allocator.ledger_; }
-  friend Counting rebooked(const Counting& allocator, budget::Account account) noexcept {
-    return Counting(*allocator.ledger_, account);
+  [[nodiscard]] budget::Ledger* ledger() const noexcept { return ledger_; }
+  [[nodiscard]] Counting book_as(budget::Account account) const noexcept {
+    return Counting(*ledger_, account);
   }
+
+  // Specific to Counting
+  [[nodiscard]] budget::Account account() const noexcept { return account_; }
 
  private:
   /// Its one bit is the highest, so it is aligned to everything.

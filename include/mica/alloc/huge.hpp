@@ -18,7 +18,7 @@ namespace mica::alloc {
 /// Anonymous mappings, zeroed, advised to use huge pages. Stateless; safe from any thread.
 /// Blocks of 2 MiB and more start on a 2 MiB boundary, unless the address space is too tight for that: then they are
 /// plain pages. A block takes whole pages, so up to one page (4 KiB on x86-64) more than was asked.
-class Huge {
+class Huge : public Unbooked<Huge> {
  public:
   static constexpr std::size_t huge_page = std::size_t{2} << 20;
 

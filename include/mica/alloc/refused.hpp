@@ -17,7 +17,7 @@ namespace mica::alloc {
 /// refusal, before any bytes are released.
 template <Allocator A>
 [[nodiscard]] std::string refused(const A& allocator, std::uint64_t bytes) {
-  const budget::Ledger* const ledger = ledger_of(allocator);
+  const budget::Ledger* const ledger = allocator.ledger();
   if (ledger == nullptr) return "were refused by the allocator";
   if (bytes <= ledger->left()) return "were refused by the system";
   return join("do not fit the memory budget of ", ledger->limit(), " bytes, of which ", ledger->left(),

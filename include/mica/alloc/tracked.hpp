@@ -34,13 +34,13 @@ class Tracked {
     statistics_->record_deallocation(bytes);
   }
 
+  [[nodiscard]] budget::Ledger* ledger() const noexcept { return inner_.ledger(); }
+  [[nodiscard]] Tracked book_as(budget::Account account) const noexcept {
+    return Tracked(*statistics_, inner_.book_as(account));
+  }
+
   // Specific to Tracked
   [[nodiscard]] const Statistics& statistics() const noexcept { return *statistics_; }
-
-  friend budget::Ledger* ledger_of(const Tracked& allocator) noexcept { return ledger_of(allocator.inner_); }
-  friend Tracked rebooked(const Tracked& allocator, budget::Account account) noexcept {
-    return Tracked(*allocator.statistics_, for_account(allocator.inner_, account));
-  }
 
  private:
   A inner_;

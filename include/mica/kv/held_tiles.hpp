@@ -79,7 +79,7 @@ class HeldTiles {
  private:
   template <class T>
   [[nodiscard]] static alloc::Buffer<T, A> take(A allocator, std::size_t n) {
-    auto buffer = alloc::Buffer<T, A>::make(alloc::for_account(allocator, budget::Account::kv), n);
+    auto buffer = alloc::Buffer<T, A>::make(allocator.book_as(budget::Account::kv), n);
     MICA_CHECK(buffer, budget, "kv: ", n * sizeof(T), " bytes for the table of what is held ",
                alloc::refused(allocator, n * sizeof(T)));
     return std::move(*buffer);

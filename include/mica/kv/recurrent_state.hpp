@@ -104,9 +104,9 @@ class RecurrentState {
   [[nodiscard]] static alloc::Buffer<float, A> take(A allocator, budget::Account account, std::size_t floats,
                                                     std::size_t copies) {
     const auto all = checked_mul(floats, copies);
-    auto memory = all ? alloc::Buffer<float, A>::make(alloc::for_account(allocator, account),
-                                                      static_cast<std::size_t>(*all))
-                      : std::nullopt;
+    auto memory =
+        all ? alloc::Buffer<float, A>::make(allocator.book_as(account), static_cast<std::size_t>(*all))
+            : std::nullopt;
     MICA_CHECK(memory, budget, budget::name(account), ": ", copies, " x ", floats,
                " numbers of a recurrent state ",
                alloc::refused(allocator, all.value_or(floats) * sizeof(float)), "; use fewer checkpoints");

@@ -219,7 +219,7 @@ bool Spilled<A>::make_buffers(std::size_t pages) noexcept {
     if (old.bytes && old.bytes->size() >= bytes) continue;
     forget_old();
     const std::size_t most = max_pages_ * most_bytes_, wanted = std::min(most, bytes + bytes / 2);
-    const A allocator = alloc::for_account(allocator_, budget::Account::io_buffers);
+    const A allocator = allocator_.book_as(budget::Account::io_buffers);
     old.bytes.reset();  // first, so that both are never there at once
     old.bytes = Bytes::make(allocator, wanted, io::SpillFile::alignment);
     if (!old.bytes) old.bytes = Bytes::make(allocator, bytes, io::SpillFile::alignment);

@@ -102,7 +102,7 @@ class Activations {
   template <class T>
   [[nodiscard]] alloc::Buffer<T, A> take(std::size_t n,
                                          budget::Account account = budget::Account::activations) {
-    auto buffer = alloc::Buffer<T, A>::make(alloc::for_account(allocator_, account), n);
+    auto buffer = alloc::Buffer<T, A>::make(allocator_.book_as(account), n);
     MICA_CHECK(buffer, budget, budget::name(account), ": ", n * sizeof(T), " bytes for steps of ", chunk_,
                " tokens ", alloc::refused(allocator_, n * sizeof(T)), "; use a smaller chunk");
     return std::move(*buffer);
@@ -187,7 +187,7 @@ namespace detail {
 template <Allocator A>
 Activations<A>::Activations(const arch::Config& config, std::size_t chunk, std::size_t logits_rows,
                             std::size_t workers, bool fast8, A allocator)
-    : allocator_(alloc::for_account(allocator, budget::Account::activations)),
+    : allocator_(allocator.book_as(budget::Account::activations)),
       chunk_(chunk),
       fast8_(fast8),
       w_(config),

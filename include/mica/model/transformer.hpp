@@ -327,7 +327,7 @@ template <class F, class P>
 auto BasicTransformer<F, P>::make_looks() const -> alloc::Buffer<float, Allocator> {
   const std::size_t heads = config_.most([](const auto& layer) { return layer.heads; });
   const std::size_t rows = keep_ == 0 || !eviction_.watches() ? 0 : kv::eviction_step * heads;
-  const Allocator allocator = alloc::for_account(allocator_, budget::Account::activations);
+  const Allocator allocator = allocator_.book_as(budget::Account::activations);
   auto looks = alloc::Buffer<float, Allocator>::make(allocator, rows * looks_width());
   MICA_CHECK(looks, budget, "activations: ", rows * looks_width() * sizeof(float),
              " bytes for watching attention ",
@@ -406,7 +406,7 @@ template <class F, class P>
 template <class MakeStorage>
 auto BasicTransformer<F, P>::make_cache(MakeStorage make) const -> Cache {
   std::vector<kv::LayerShape> shape = kv_shape();
-  const Allocator allocator = alloc::for_account(allocator_, budget::Account::kv);
+  const Allocator allocator = allocator_.book_as(budget::Account::kv);
   return {detail::make_with<Storage>(make, allocator, std::span<const kv::LayerShape>(shape), n_ctx_),
           {allocator, state_at_.back(), checkpoints_},
           {allocator, keep_, eviction_.watches()},

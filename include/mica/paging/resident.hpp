@@ -84,7 +84,7 @@ class Resident {
 
 template <mica::Allocator A, Layout L>
 Resident<A, L>::Resident(const Table& table, A allocator, LogSink log)
-    : weights_(alloc::for_account(allocator, budget::Account::weights)) {
+    : weights_(allocator.book_as(budget::Account::weights)) {
   const std::uint64_t bytes = lay_out(table);
   auto weights = alloc::Buffer<std::byte, A>::make(weights_.allocator(), bytes);
   MICA_CHECK(weights, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
@@ -117,7 +117,7 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
   }
   const std::size_t through = std::min(
       bounce_bytes, round_up(largest, io::DirectReader::alignment) + io::DirectReader::least_bounce_bytes);
-  const A io = alloc::for_account(allocator, budget::Account::io_buffers);
+  const A io = allocator.book_as(budget::Account::io_buffers);
   auto bounce = alloc::Buffer<std::byte, A>::make(io, through, io::DirectReader::alignment);
   auto panels = alloc::Buffer<std::byte, A>::make(io, panels_at_once);
   MICA_CHECK(bounce && panels, budget, "reading weights: ", through + panels_at_once, " bytes of buffers ",

@@ -153,7 +153,7 @@ Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint
       head_(table.head_group()),
       groups_(table.groups),
       place_(head_ + 1, nowhere),
-      kept_(table, head_ + 3, alloc::for_account(allocator, budget::Account::weights), log),
+      kept_(table, head_ + 3, allocator.book_as(budget::Account::weights), log),
       data_(table.tensors.size()),
       mapped_(table.tensors.size()),
       told_(bytes) {
@@ -224,8 +224,8 @@ template <mica::Allocator A, Layout L>
 std::uint64_t Streamed<A, L>::make_experts(std::uint64_t bytes) {
   const std::size_t places = expert_places(bytes);
   if (places == 0) return bytes;
-  experts_.emplace(alloc::for_account(allocator_, budget::Account::weights), groups_.size() - head_ - 1,
-                   place_bytes_, places, table_.document.sources(), log_);
+  experts_.emplace(allocator_.book_as(budget::Account::weights), groups_.size() - head_ - 1, place_bytes_,
+                   places, table_.document.sources(), log_);
   return bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
 }
 
@@ -240,8 +240,7 @@ template <mica::Allocator A, Layout L>
 void Streamed<A, L>::make_ring(std::uint64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   if (ring_) return ring_->resize(size);
-  ring_.emplace(alloc::for_account(allocator_, budget::Account::io_buffers), size, table_.document.sources(),
-                log_);
+  ring_.emplace(allocator_.book_as(budget::Account::io_buffers), size, table_.document.sources(), log_);
 }
 
 template <mica::Allocator A, Layout L>
@@ -287,7 +286,7 @@ void Streamed<A, L>::check_mapped() const {
   for (std::size_t i = 0; i < table_.tensors.size(); ++i) {
     if (!read[i] && !kept_.has_tensor(i)) others.push_back(i);
   }
-  check_extents(table_, others, alloc::for_account(allocator_, budget::Account::io_buffers), log_);
+  check_extents(table_, others, allocator_.book_as(budget::Account::io_buffers), log_);
 }
 
 /// Whether a group that was read is what was written; looks once.

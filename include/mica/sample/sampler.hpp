@@ -72,13 +72,13 @@ Sampler<A>::Sampler(const SamplerOptions& options, std::size_t vocab, A allocato
     : options_(options),
       penalties_({options.repeat_last_n, options.repeat_penalty, options.frequency_penalty,
                   options.presence_penalty},
-                 alloc::for_account(allocator, budget::Account::logits)),
+                 allocator.book_as(budget::Account::logits)),
       top_k_(options.top_k),
       top_p_(options.top_p),
       min_p_(options.min_p),
       temperature_(options.temperature <= 0.0f ? 1.0f : options.temperature),
       dist_(options.seed),
-      storage_(take(alloc::for_account(allocator, budget::Account::logits), vocab)) {}
+      storage_(take(allocator.book_as(budget::Account::logits), vocab)) {}
 
 template <Allocator A>
 std::optional<TokenId> Sampler<A>::sample(std::span<const float> logits) noexcept {

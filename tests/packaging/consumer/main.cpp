@@ -10,7 +10,7 @@
 
 #include <cstdio>
 
-struct Capped {
+struct Capped : mica::alloc::Unbooked<Capped> {
   static constexpr bool dry = false;
   std::byte* allocate(std::size_t bytes, std::size_t alignment) noexcept {
     return bytes <= 4096 ? mica::alloc::Aligned{}.allocate(bytes, alignment) : nullptr;
