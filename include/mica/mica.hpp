@@ -50,6 +50,7 @@
 #include "mica/alloc/address_space.hpp"
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/arena.hpp"
+#include "mica/alloc/backed.hpp"
 #include "mica/alloc/booking.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/buffer.hpp"

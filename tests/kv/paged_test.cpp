@@ -151,18 +151,27 @@ TEST_CASE("pages that the budget refuses leave everything as it was") {
   CHECK(a.reserve(61));
 }
 
-TEST_CASE("a paged storage run dry books the same and shares nothing") {
+TEST_CASE("a paged storage run dry books the same, of sequences that share pages too") {
   budget::Ledger dry, wet;
   using Counted = kv::Paged<alloc::Counting>;
   const alloc::Counting counting(dry, Account::kv);
   Counted counted(counting, layers, 1000), other(counting, layers, 1000);
-  Booked storage = booked(wet);
+  Booked storage = booked(wet), real_other = booked(wet);
   for (const std::size_t tokens : {1u, 100u, 1000u}) {
     REQUIRE(counted.reserve(tokens));
     REQUIRE(storage.reserve(tokens));
     CHECK(dry.used() == wet.used());
   }
-  CHECK(other.adopt(counted, 100) == 0);
+  CHECK(other.adopt(counted, 100) == 100);
+  CHECK(real_other.adopt(storage, 100) == 100);
+  CHECK(dry.used() == wet.used());
+  REQUIRE((other.reserve(200) && real_other.reserve(200)));
+  CHECK(dry.used() == wet.used());
+  counted.shrink(0);
+  storage.shrink(0);
+  CHECK(dry.used() == wet.used());
+  other.shrink(0);
+  CHECK(dry.used() == 0);
 }
 
 }  // namespace mica::test

@@ -18,7 +18,7 @@
 namespace mica::alloc {
 
 /// An uninitialised array of T from an allocator; move-only, given back when it dies.
-/// With a dry allocator it has a size and an address, and nobody may read or write its elements.
+/// With a dry allocator it has a size and an address, but no elements: span() is empty.
 template <class T, Allocator A>
 class Buffer {
   static_assert(
@@ -46,24 +46,22 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer() { give_back(); }
 
-  /// Whether elements may be touched: false for allocators that only do the books.
-  [[nodiscard]] static constexpr bool usable() noexcept { return !A::dry; }
-
   [[nodiscard]] T* data() noexcept { return data_; }
   [[nodiscard]] const T* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
 
-  [[nodiscard]] std::span<T> span() noexcept { return {data_, size_}; }
-  [[nodiscard]] std::span<const T> span() const noexcept { return {data_, size_}; }
+  /// The elements that may be touched.
+  [[nodiscard]] std::span<T> span() noexcept { return {data_, touchable<A>(size_)}; }
+  [[nodiscard]] std::span<const T> span() const noexcept { return {data_, touchable<A>(size_)}; }
 
   [[nodiscard]] T& operator[](std::size_t i) noexcept {
-    MICA_ASSERT(usable() && i < size_);
+    MICA_ASSERT(i < span().size());
     return data_[i];
   }
   [[nodiscard]] const T& operator[](std::size_t i) const noexcept {
-    MICA_ASSERT(usable() && i < size_);
+    MICA_ASSERT(i < span().size());
     return data_[i];
   }
 

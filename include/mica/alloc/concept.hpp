@@ -38,6 +38,12 @@ namespace alloc {
 /// A pair of cache lines, and no less than the widest vector: what a buffer is aligned to unless it asks otherwise.
 inline constexpr std::size_t default_alignment = 128;
 
+/// Of `n` bytes or elements in a block of A, those that may be touched: all, or none where A is dry.
+template <Allocator A>
+[[nodiscard]] constexpr std::size_t touchable(std::size_t n) noexcept {
+  return A::dry ? 0 : n;
+}
+
 /// The base of an allocator A that keeps no books.
 template <class A>
 class Unbooked {

@@ -9,6 +9,7 @@
 // What has been written to the file and not changed since is not written again.
 #pragma once
 
+#include "mica/alloc/backed.hpp"
 #include "mica/alloc/concept.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
@@ -46,7 +47,6 @@ class FiledPages {
  public:
   using Allocator = A;
   using Page = FiledPage*;
-  static constexpr bool dry = A::dry;
   [[nodiscard]] static std::byte* data(Page page) noexcept { return page->data; }
 
   /// bytes > 0; a page takes whole blocks of the file. folder: io/spill_file.hpp.
@@ -61,13 +61,13 @@ class FiledPages {
   /// A page of zeros with one owner that uses it, so that nothing of a former owner is in it; null when the allocator refuses.
   [[nodiscard]] Page acquire() noexcept {
     const Page page = take();
-    if (!dry && page != nullptr) std::memset(page->data, 0, bytes_);
+    if (page != nullptr) std::memset(page->data, 0, alloc::touchable<A>(bytes_));
     return page;
   }
   /// The same with the bytes of another page, which is in memory.
   [[nodiscard]] Page copy(Page from) noexcept {
     const Page page = take();
-    if (!dry && page != nullptr) std::memcpy(page->data, from->data, bytes_);
+    if (page != nullptr) std::memcpy(page->data, from->data, alloc::touchable<A>(bytes_));
     return page;
   }
   /// One more owner, who uses it. It is in memory.
@@ -75,17 +75,11 @@ class FiledPages {
     ++page->owners;
     ++page->users;
   }
-  [[nodiscard]] bool shared(Page page) const noexcept {
-    if constexpr (dry) return false;
-    return page->owners > 1;
-  }
+  [[nodiscard]] bool shared(Page page) const noexcept { return page->owners > 1; }
   /// Its only owner is about to write.
-  void touch(Page page) noexcept {
-    if constexpr (!dry) page->filed = false;
-  }
+  void touch(Page page) noexcept { page->filed = false; }
   /// One owner less, who used it; memory and slot go back with the last.
   void release(Page page) noexcept {
-    if constexpr (dry) return give_back(page);
     MICA_ASSERT(page->owners > 0 && page->users > 0);
     --page->users;
     if (--page->owners > 0) {
@@ -97,7 +91,7 @@ class FiledPages {
     give_back(page);
   }
 
-  /// Puts what the page has into the file as well; false, and nothing changed: it cannot be written.
+  /// Puts what the page has into the file as well; false, and nothing changed: it cannot be written, or is of a plan.
   [[nodiscard]] bool file(Page page) noexcept;
   /// An owner does not need it in memory; a page that nobody needs, and that is filed, leaves.
   void leave(Page page) noexcept {
@@ -138,11 +132,7 @@ class FiledPages {
   [[nodiscard]] Page take() noexcept;
   void empty(Page page) noexcept { allocator_.deallocate(std::exchange(page->data, nullptr), bytes_); }
   void give_back(Page page) noexcept {
-    if constexpr (dry) {
-      allocator_.deallocate(reinterpret_cast<std::byte*>(page), bytes_);
-    } else {
-      if (page->data != nullptr) empty(page);
-    }
+    if (page->data != nullptr) empty(page);
     handles_->give_back(page);
   }
   [[nodiscard]] bool find_slot(Page page) noexcept;
@@ -159,7 +149,6 @@ auto FiledPages<A>::take() noexcept -> Page {
   if (!handles_->take(page)) return nullptr;
   std::byte* const data = allocator_.allocate(bytes_, io::SpillFile::alignment);
   if (data == nullptr) return handles_->give_back(page), nullptr;
-  if constexpr (dry) return reinterpret_cast<Page>(data);  // an address, and nothing there
   page->data = data;
   return page;
 }
@@ -167,19 +156,17 @@ auto FiledPages<A>::take() noexcept -> Page {
 template <Allocator A>
 bool FiledPages<A>::Handles::take(Page& page) noexcept {
   if (live == room) {
-    std::byte* const block = allocator.allocate(block_bytes, alloc::default_alignment);
+    std::byte* const block =
+        alloc::allocate_backed(allocator, block_bytes, alloc::default_alignment, block_bytes);
     if (block == nullptr) return false;
-    if constexpr (!dry) {
-      ::new (block) std::byte*(blocks);
-      for (std::size_t i = 1; i <= per_block; ++i) {
-        free = ::new (block + i * bytes) FiledPage{.data = reinterpret_cast<std::byte*>(free)};
-      }
+    ::new (block) std::byte*(blocks);
+    for (std::size_t i = 1; i <= per_block; ++i) {
+      free = ::new (block + i * bytes) FiledPage{.data = reinterpret_cast<std::byte*>(free)};
     }
     blocks = block;
     room += per_block;
   }
   ++live;
-  if constexpr (dry) return true;
   page = free;
   free = reinterpret_cast<FiledPage*>(page->data);
   *page = FiledPage();
@@ -188,15 +175,13 @@ bool FiledPages<A>::Handles::take(Page& page) noexcept {
 
 template <Allocator A>
 void FiledPages<A>::Handles::give_back(Page page) noexcept {
-  if constexpr (!dry) {
-    page->data = reinterpret_cast<std::byte*>(free);
-    free = page;
-  }
+  page->data = reinterpret_cast<std::byte*>(free);
+  free = page;
   if (--live > 0) return;
   for (; room > 0; room -= per_block) {
     std::byte* const block = blocks;
-    if constexpr (!dry) blocks = *std::launder(reinterpret_cast<std::byte**>(block));
-    allocator.deallocate(block, block_bytes);
+    blocks = *std::launder(reinterpret_cast<std::byte**>(block));
+    alloc::deallocate_backed(allocator, block, block_bytes, block_bytes);
   }
   free = nullptr;
 }
@@ -220,6 +205,7 @@ bool FiledPages<A>::find_slot(Page page) noexcept try {
 template <Allocator A>
 bool FiledPages<A>::file(Page page) noexcept {
   if (page->filed) return true;
+  if (alloc::touchable<A>(bytes_) == 0) return false;
   if (!file_->file) file_->file = io::SpillFile::make(file_->folder);
   if (!file_->file || !find_slot(page)) return false;
   page->filed = file_->file->write(page->slot * bytes_, {page->data, bytes_});

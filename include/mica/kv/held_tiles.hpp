@@ -33,11 +33,11 @@ class HeldTiles {
  public:
   /// keep: tokens held at most, a multiple of 64; 0: all, and nothing is booked. Raises ErrorCode::budget when the allocator refuses.
   HeldTiles(A allocator, std::size_t keep, bool watches)
-      : most_(keep / format::tile_tokens),
-        tiles_(take<std::uint32_t>(allocator, most_)),
-        places_(take<std::uint32_t>(allocator, most_)),
-        rows_(take<float>(allocator, watches ? eviction_step * most_ : 0)),
-        sums_(take<float>(allocator, watches ? (borders() + 1) * most_ : 0)) {
+      : tiles_(take<std::uint32_t>(allocator, keep / format::tile_tokens)),
+        places_(take<std::uint32_t>(allocator, tiles_.size())),
+        rows_(take<float>(allocator, watches ? eviction_step * tiles_.size() : 0)),
+        sums_(take<float>(allocator, watches ? (keep / eviction_step + 1) * tiles_.size() : 0)),
+        most_(tiles_.span().size()) {
     rewind(0);
   }
 
@@ -92,15 +92,15 @@ class HeldTiles {
   void sum_up(float fade, std::size_t pos) noexcept;
   void forget(std::size_t index, std::size_t pos) noexcept;
 
-  std::size_t most_;  // tiles
-  std::size_t size_ = 0;
-  std::size_t gone_ = 0;                    // tiles
-  std::size_t forgot_at_ = 0;               // position of the last time that something went
-  std::size_t summed_ = 0;                  // position up to which rows are summed up
   alloc::Buffer<std::uint32_t, A> tiles_;   // (most)
   alloc::Buffer<std::uint32_t, A> places_;  // (most)
   alloc::Buffer<float, A> rows_;            // (64, most)
   alloc::Buffer<float, A> sums_;            // (borders + 1, most)
+  std::size_t most_;                        // tiles; 0 in a plan, which holds none
+  std::size_t size_ = 0;
+  std::size_t gone_ = 0;       // tiles
+  std::size_t forgot_at_ = 0;  // position of the last time that something went
+  std::size_t summed_ = 0;     // position up to which rows are summed up
 };
 
 template <Allocator A>
@@ -155,7 +155,7 @@ void HeldTiles<A>::forget(std::size_t index, std::size_t pos) noexcept {
 
 template <Allocator A>
 void HeldTiles<A>::rewind(std::size_t count) noexcept {
-  if (!bounded() || A::dry) return;
+  if (!bounded()) return;
   if (count == 0) {
     gone_ = forgot_at_ = 0;
     std::iota(places_.span().begin(), places_.span().end(), std::uint32_t{0});
@@ -167,7 +167,7 @@ void HeldTiles<A>::rewind(std::size_t count) noexcept {
 
 template <Allocator A>
 bool HeldTiles<A>::begin(std::size_t count) noexcept {
-  if (!bounded() || A::dry) return true;
+  if (!bounded()) return true;
   if (watches() || count > most_ * format::tile_tokens) return false;
   rewind(0);
   std::iota(tiles_.span().begin(), tiles_.span().end(), std::uint32_t{0});
@@ -178,7 +178,7 @@ bool HeldTiles<A>::begin(std::size_t count) noexcept {
 template <Allocator A>
 void HeldTiles<A>::adopt(const HeldTiles& other, std::size_t count) noexcept {
   MICA_ASSERT(size_ == 0 && other.gone_ == 0);
-  if (!bounded() || A::dry) return;
+  if (!bounded()) return;
   std::copy_n(other.tiles_.data(), most_, tiles_.data());
   std::copy_n(other.rows_.data(), rows_.size(), rows_.data());
   std::copy_n(other.sums_.data(), sums_.size(), sums_.data());

@@ -5,6 +5,7 @@
 //   | bytes of the page ...................... | owners |
 #pragma once
 
+#include "mica/alloc/backed.hpp"
 #include "mica/alloc/concept.hpp"
 #include "mica/base/assert.hpp"
 
@@ -21,7 +22,6 @@ class Pages {
  public:
   using Allocator = A;
   using Page = std::byte*;
-  static constexpr bool dry = A::dry;
   [[nodiscard]] static std::byte* data(Page page) noexcept { return page; }
 
   /// bytes > 0, a multiple of 64.
@@ -32,38 +32,33 @@ class Pages {
   /// A page of zeros with one owner, so that nothing of a former owner is in it; null when the allocator refuses.
   [[nodiscard]] std::byte* acquire() noexcept {
     std::byte* const page = take();
-    if (!A::dry && page != nullptr) std::memset(page, 0, bytes_);
+    if (page != nullptr) std::memset(page, 0, alloc::touchable<A>(bytes_));
     return page;
   }
   /// The same with the bytes of another page.
   [[nodiscard]] std::byte* copy(const std::byte* from) noexcept {
     std::byte* const page = take();
-    if (!A::dry && page != nullptr) std::memcpy(page, from, bytes_);
+    if (page != nullptr) std::memcpy(page, from, alloc::touchable<A>(bytes_));
     return page;
   }
-  /// One more owner. Not for dry pages, which have one.
+  /// One more owner.
   void share(std::byte* page) noexcept { ++owners(page); }
-  [[nodiscard]] bool shared(std::byte* page) const noexcept {
-    if constexpr (A::dry) return false;
-    return owners(page) > 1;
-  }
+  [[nodiscard]] bool shared(std::byte* page) const noexcept { return owners(page) > 1; }
   /// Its only owner is about to write.
   void touch(std::byte* /*page*/) noexcept {}
   /// One owner less; memory goes back with the last.
   void release(std::byte* page) noexcept {
-    if constexpr (!A::dry) {
-      MICA_ASSERT(owners(page) > 0);
-      if (--owners(page) > 0) return;
-    }
-    allocator_.deallocate(page, bytes_ + footer);
+    MICA_ASSERT(owners(page) > 0);
+    if (--owners(page) == 0) alloc::deallocate_backed(allocator_, page, bytes_ + footer, footer);
   }
 
  private:
   static constexpr std::size_t footer = 64;
 
   [[nodiscard]] std::byte* take() noexcept {
-    std::byte* const page = allocator_.allocate(bytes_ + footer, alloc::default_alignment);
-    if (!A::dry && page != nullptr) ::new (page + bytes_) std::size_t(1);
+    std::byte* const page =
+        alloc::allocate_backed(allocator_, bytes_ + footer, alloc::default_alignment, footer);
+    if (page != nullptr) ::new (page + bytes_) std::size_t(1);
     return page;
   }
   [[nodiscard]] std::size_t& owners(std::byte* page) const noexcept {

@@ -158,7 +158,6 @@ void PageTables<Keeper>::shrink(std::size_t tokens) noexcept {
 template <class Keeper>
 std::size_t PageTables<Keeper>::adopt(const PageTables& other, std::size_t tokens) noexcept {
   MICA_ASSERT(capacity_ == 0 && tokens <= other.capacity_ && tables_.size() == other.tables_.size());
-  if constexpr (Keeper::dry) return 0;
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     if (tables_[t].adopt(other.tables_[t], tokens)) continue;
     shrink(0);

@@ -54,7 +54,7 @@ class RecurrentState {
   /// Keeps a copy of the state as that after `tokens` tokens; when all places are taken, the copy of the fewest tokens goes.
   void save(std::size_t tokens) noexcept {
     const std::span<float> place = make_copy(tokens);
-    if constexpr (!A::dry) std::copy_n(state_.data(), place.size(), place.data());
+    if (!place.empty()) std::ranges::copy(state_.span(), place.data());
   }
   /// The same for a copy that the caller fills; empty where there are no places.
   [[nodiscard]] std::span<float> make_copy(std::size_t tokens) noexcept {
@@ -128,12 +128,8 @@ class RecurrentState {
     }
     return best;
   }
-  void copy_from(const float* from) noexcept {
-    if constexpr (!A::dry) std::copy_n(from, size(), state_.data());
-  }
-  void clear() noexcept {
-    if constexpr (!A::dry) std::fill_n(state_.data(), size(), 0.0f);
-  }
+  void copy_from(const float* from) noexcept { std::copy_n(from, state_.span().size(), state_.data()); }
+  void clear() noexcept { std::ranges::fill(state_.span(), 0.0f); }
 
   alloc::Buffer<float, A> state_;
   alloc::Buffer<float, A> memory_;  // (checkpoints, floats)

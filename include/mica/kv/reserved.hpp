@@ -68,6 +68,9 @@ class Reserved {
     }
     return bytes;
   }
+  /// f(offset, bytes) for the bytes of each head that hold tokens [from, to); false, and no more calls, when one says no.
+  template <class F>
+  bool for_each_head(std::size_t from, std::size_t to, F f) const noexcept;
   [[nodiscard]] bool commit(std::size_t tokens) noexcept;
   void give_back(std::size_t to, std::size_t from) noexcept;
 
@@ -104,38 +107,39 @@ bool Reserved<A>::reserve(std::size_t tokens) noexcept {
 }
 
 template <mica::Allocator A>
-bool Reserved<A>::commit(std::size_t tokens) noexcept {
-  if (!A::dry && space_.size() == 0) {
-    auto space = alloc::AddressSpace::make(space_bytes_);
-    if (!space) return false;
-    space_ = std::move(*space);
-  }
-  if (!booking_.resize(bytes(tokens))) return false;
-  const std::size_t before = std::exchange(capacity_, tokens);
-  if constexpr (A::dry) return true;
-  const std::size_t from = ceil_div(before, format::tile_tokens), to = ceil_div(tokens, format::tile_tokens);
+template <class F>
+bool Reserved<A>::for_each_head(std::size_t from, std::size_t to, F f) const noexcept {
   for (const Layer& layer : layers_) {
-    const std::size_t first = layer.committed(from), size = layer.committed(to) - first;
+    const std::size_t first = layer.committed(ceil_div(from, format::tile_tokens));
+    const std::size_t end = layer.committed(ceil_div(to, format::tile_tokens));
     for (std::size_t head = 0; head < layer.kv_heads; ++head) {
-      if (space_.commit(layer.offset + head * layer.head_bytes + first, size)) continue;
-      give_back(before, tokens);
-      return false;
+      if (!f(layer.offset + head * layer.head_bytes + first, alloc::touchable<A>(end - first))) return false;
     }
   }
   return true;
 }
 
 template <mica::Allocator A>
-void Reserved<A>::give_back(std::size_t to, std::size_t from) noexcept {
-  if constexpr (!A::dry) {
-    for (const Layer& layer : layers_) {
-      const std::size_t first = layer.committed(ceil_div(to, format::tile_tokens));
-      const std::size_t end = layer.committed(ceil_div(from, format::tile_tokens));
-      for (std::size_t head = 0; head < layer.kv_heads; ++head) {
-        space_.give_back(layer.offset + head * layer.head_bytes + first, end - first);
-      }
-    }
+bool Reserved<A>::commit(std::size_t tokens) noexcept {
+  if (space_.size() == 0) {
+    auto space = alloc::AddressSpace::make(alloc::touchable<A>(space_bytes_));
+    if (!space) return false;
+    space_ = std::move(*space);
   }
+  if (!booking_.resize(bytes(tokens))) return false;
+  const std::size_t before = std::exchange(capacity_, tokens);
+  const auto committed = [this](std::size_t offset, std::size_t size) { return space_.commit(offset, size); };
+  if (for_each_head(before, tokens, committed)) return true;
+  give_back(before, tokens);
+  return false;
+}
+
+template <mica::Allocator A>
+void Reserved<A>::give_back(std::size_t to, std::size_t from) noexcept {
+  for_each_head(to, from, [this](std::size_t offset, std::size_t size) {
+    space_.give_back(offset, size);
+    return true;
+  });
   capacity_ = to;
   static_cast<void>(booking_.resize(bytes(to)));  // smaller, so granted
 }

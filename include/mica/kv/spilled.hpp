@@ -107,9 +107,9 @@ class Spilled {
   bool reload_ = false;                      // page begin_ is in the file, and half of it will be written
   std::vector<std::optional<Bytes>> pages_;  // by page % size
   std::array<Old, 2> old_;
-  std::size_t current_ = 0;  // of them, what is read; the other one is for what comes next
-  SpillFailure failure_;     // why the last reserve() was refused
-  std::optional<io::SpillFile> file_;
+  std::size_t current_ = 0;            // of them, what is read; the other one is for what comes next
+  SpillFailure failure_;               // why the last reserve() was refused
+  std::optional<io::SpillFile> file_;  // none where all pages stay in memory, or in a plan
 };
 
 namespace detail {
@@ -144,7 +144,7 @@ Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t
   }
   const std::size_t least = ceil_div(step, page_tokens) + 1;  // a step may begin in the middle of a page
   pages_.resize(std::max(resident / page_tokens, least));
-  if (A::dry || page_bytes_ == 0 || max_pages_ <= pages_.size()) return;
+  if (alloc::touchable<A>(page_bytes_) == 0 || max_pages_ <= pages_.size()) return;
   int error = 0;
   file_ = io::SpillFile::make(failure_.folder, &error);
   MICA_CHECK(file_, file, text({failure_.folder, error}));
@@ -178,16 +178,14 @@ bool Spilled<A>::add_page() noexcept {
 template <class A>
 bool Spilled<A>::spill() noexcept {
   if (!make_buffers(begin_ + 1)) return false;
-  if constexpr (!A::dry) {
-    forget_old();
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const Layer& layer = layers_[l];
-      if (layer.windowed) continue;
-      const auto bytes = std::as_const(*place(begin_)).span().subspan(layer.offset, layer.page_bytes);
-      if (file_->write(at(l, begin_), bytes)) continue;
-      failure_.error = errno;
-      return false;
-    }
+  forget_old();
+  for (std::size_t l = 0; l < layers_.size() && file_; ++l) {
+    const Layer& layer = layers_[l];
+    if (layer.windowed) continue;
+    const auto bytes = std::as_const(*place(begin_)).span().subspan(layer.offset, layer.page_bytes);
+    if (file_->write(at(l, begin_), bytes)) continue;
+    failure_.error = errno;
+    return false;
   }
   ++begin_;
   return true;
@@ -199,12 +197,10 @@ bool Spilled<A>::reload() noexcept {
   std::optional<Bytes>& place = this->place(begin_);
   if (!place) place = Bytes::make(allocator_, page_bytes_, io::SpillFile::alignment);
   if (!place) return false;
-  if constexpr (!A::dry) {
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const Layer& layer = layers_[l];
-      if (layer.windowed) continue;
-      if (!file_->read(at(l, begin_), place->span().subspan(layer.offset, layer.page_bytes))) return false;
-    }
+  for (std::size_t l = 0; l < layers_.size() && file_; ++l) {
+    const Layer& layer = layers_[l];
+    if (layer.windowed) continue;
+    if (!file_->read(at(l, begin_), place->span().subspan(layer.offset, layer.page_bytes))) return false;
   }
   end_ = begin_ + 1;
   reload_ = false;
@@ -260,7 +256,7 @@ Run Spilled<A>::run(std::size_t layer, std::size_t head, std::size_t tile) const
 template <class A>
 bool Spilled<A>::fetch(std::size_t layer) noexcept {
   const Layer& l = layers_[layer];
-  if (A::dry || l.windowed || begin_ == 0) return true;
+  if (!file_ || l.windowed || begin_ == 0) return true;
   if (!file_->finish_read()) old_[1 - current_].layer = none;
   if (old_[current_].layer == layer) return true;
   current_ = 1 - current_;
@@ -274,7 +270,7 @@ bool Spilled<A>::fetch(std::size_t layer) noexcept {
 
 template <class A>
 void Spilled<A>::prefetch(std::size_t layer) noexcept {
-  if (A::dry || layers_[layer].windowed || begin_ == 0) return;
+  if (!file_ || layers_[layer].windowed || begin_ == 0) return;
   Old& next = old_[1 - current_];
   if (old_[current_].layer == layer || next.layer == layer) return;
   file_->begin_read(at(layer, 0), next.bytes->span().first(begin_ * layers_[layer].page_bytes));

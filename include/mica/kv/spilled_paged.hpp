@@ -63,7 +63,7 @@ class Spilled<Paged<A>> : public PageTables<FiledPages<A>> {
 /// All pages that nobody else uses are written first, then they leave: a file that is full loses nothing.
 template <mica::Allocator A>
 bool Spilled<Paged<A>>::park() noexcept {
-  if (A::dry || parked_ || Base::capacity() == 0) return parked_;
+  if (parked_ || Base::capacity() == 0) return parked_;
   bool filed = true;
   Base::for_each_page(0, [&](Keeper& keeper, Page page) {
     if (filed && page->users == 1) filed = keeper.file(page);

@@ -454,7 +454,7 @@ model::StepStatus BasicTransformer<F, P>::why_refused([[maybe_unused]] const Cac
 template <class F, class P>
 auto BasicTransformer<F, P>::next_parts(std::span<const Part> parts, std::size_t done) noexcept
     -> std::span<const Part> {
-  if constexpr (dry || !Eviction::forgets) return parts;
+  if constexpr (!Eviction::forgets) return parts;
   now_.clear();
   std::size_t end = 0;  // rows of the step
   for (const Part& part : parts) {
@@ -488,7 +488,7 @@ model::PartsStatus BasicTransformer<F, P>::step(std::span<const Part> parts) noe
     }
     for (const auto& [cache, tokens] : now) {
       cache->tokens += tokens.size();
-      if (!dry && tokens.size() > 1) cache->state.save(cache->tokens);
+      if (tokens.size() > 1) cache->state.save(cache->tokens);
     }
     done += rows(now);
   }
@@ -499,11 +499,14 @@ model::PartsStatus BasicTransformer<F, P>::step(std::span<const Part> parts) noe
 /// All layers; false when something could not be read.
 template <class F, class P>
 bool BasicTransformer<F, P>::run(std::span<const Part> parts, std::size_t first_row) noexcept {
-  if constexpr (dry) return true;
-  auto forward = this->forward(parts, first_row);
-  bool read = embed(forward, parts);
-  for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(forward, i);
-  return read;
+  if constexpr (dry) {
+    return true;
+  } else {
+    auto forward = this->forward(parts, first_row);
+    bool read = embed(forward, parts);
+    for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(forward, i);
+    return read;
+  }
 }
 
 /// The first rows of a step are taken back that will not end.
@@ -597,7 +600,8 @@ void BasicTransformer<F, P>::finish_logits(MatrixView<float> logits) noexcept {
 /// The former scratch goes first, so that both are never there at once; it has room again where the new one has none.
 template <class F, class P>
 bool BasicTransformer<F, P>::set_chunk(std::size_t tokens) {
-  const std::size_t before = chunk(), rows = dry || last_step_ > tokens ? 0 : last_step_;
+  const std::size_t before = chunk(),
+                    rows = last_step_ > tokens ? 0 : alloc::touchable<Allocator>(last_step_);
   MICA_ASSERT(tokens > 0 && tokens <= most_chunk_);
   if (tokens == before) return true;
   if (rows != last_step_) ++step_count_;
@@ -621,8 +625,9 @@ bool BasicTransformer<F, P>::set_chunk(std::size_t tokens) {
 
 template <class F, class P>
 std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::TokenId token) noexcept {
+  static_assert(!dry, "a plan has no outputs");
   const std::size_t layers = config_.layers.size();
-  if (dry || cache.tokens == 0) return layers;
+  if (cache.tokens == 0) return layers;
   cache.tokens -= 1;  // the tile of the token stays, and gets the same content again
   cache.held.make_room(eviction_, cache.tokens, 1);
   const auto x = activations_->residual(1, config_.width);

@@ -52,19 +52,18 @@ void check_extents(const Table& table, std::span<const std::size_t> which, A all
   auto buffer = alloc::Buffer<std::byte, A>::make(allocator, piece + through, block);
   MICA_CHECK(buffer, budget, "checking weights: ", piece + through, " bytes of a buffer ",
              alloc::refused(allocator, piece + through));
-  if constexpr (!A::dry) {
-    for (const std::size_t i : which) {
-      const Extent& e = table.tensors[i];
-      if (!e.checked) continue;
-      const io::DirectReader reader(*table.document.sources()[e.source].file(), log);
-      io::Checksum sum;
-      for (std::uint64_t done = 0; done < e.bytes; done += piece) {
-        const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(piece, e.bytes - done));
-        reader.read(e.offset + done, buffer->span().first(n), buffer->span().subspan(piece));
-        sum.add(buffer->span().first(n));
-      }
-      MICA_CHECK(sum.value() == e.checksum, file, damage_text(table.document, e));
+  const std::span<const gguf::Source> sources = readable<A>(table.document);
+  for (const std::size_t i : which) {
+    const Extent& e = table.tensors[i];
+    if (!e.checked || sources.empty()) continue;
+    const io::DirectReader reader(*sources[e.source].file(), log);
+    io::Checksum sum;
+    for (std::uint64_t done = 0; done < e.bytes; done += piece) {
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(piece, e.bytes - done));
+      reader.read(e.offset + done, buffer->span().first(n), buffer->span().subspan(piece));
+      sum.add(buffer->span().first(n));
     }
+    MICA_CHECK(sum.value() == e.checksum, file, damage_text(table.document, e));
   }
 }
 

@@ -48,6 +48,12 @@ struct Table {
   [[nodiscard]] std::size_t head_group() const noexcept { return head == 0 ? groups - 1 : head; }
 };
 
+/// The files that a pager with this allocator reads: none in a plan.
+template <mica::Allocator A>
+[[nodiscard]] std::span<const gguf::Source> readable(const gguf::Document& document) noexcept {
+  return document.sources().first(alloc::touchable<A>(document.sources().size()));
+}
+
 /// What a pager can be told to hold, in bytes: with fewer than the least it could not work, with more than the most it would hold no more.
 /// All 0: it cannot be told.
 struct WeightRoom {

@@ -78,10 +78,7 @@ class ExpertCache {
 template <mica::Allocator A>
 ExpertCache<A>::ExpertCache(A allocator, std::size_t experts, std::size_t place_bytes, std::size_t places,
                             std::span<const gguf::Source> sources, LogSink log)
-    : memory_(allocator),
-      place_bytes_(place_bytes),
-      reader_(A::dry ? std::span<const gguf::Source>() : sources, log),
-      place_of_(experts, none) {
+    : memory_(allocator), place_bytes_(place_bytes), reader_(sources, log), place_of_(experts, none) {
   resize(places);
 }
 

@@ -71,15 +71,14 @@ Mapped<A, Advice, L>::Mapped(const Table& table, A allocator, LogSink log) {
              "; use a larger budget or a smaller quantisation");
   booking_ = std::move(*booking);
   std::vector<std::span<const std::byte>> sources;
-  for (std::size_t i = 0; i < table.document.sources().size() && !A::dry; ++i) {
-    const gguf::Source& source = table.document.sources()[i];
+  for (const gguf::Source& source : readable<A>(table.document)) {
     if (source.file() != nullptr) mappings_.emplace_back(*source.file(), Advice, log);
     sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
   }
   for (const Extent& tensor : table.tensors) packed_.push_back(tensor.packed);
   data_.reserve(table.tensors.size());
   for (const Extent& tensor : table.tensors) {
-    data_.push_back(A::dry ? nullptr : sources[tensor.source].data() + tensor.offset);
+    data_.push_back(sources.empty() ? nullptr : sources[tensor.source].data() + tensor.offset);
   }
 }
 

@@ -70,7 +70,7 @@ class ReadRing {
 
 template <mica::Allocator A>
 ReadRing<A>::ReadRing(A allocator, std::size_t bytes, std::span<const gguf::Source> sources, LogSink log)
-    : memory_(allocator), reader_(A::dry ? std::span<const gguf::Source>() : sources, log) {
+    : memory_(allocator), reader_(sources, log) {
   resize(bytes);
 }
 

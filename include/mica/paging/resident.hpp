@@ -91,7 +91,7 @@ Resident<A, L>::Resident(const Table& table, A allocator, LogSink log)
              "; use a larger budget or a smaller quantisation");
   weights_ = std::move(*weights);
   for (const Extent& tensor : table.tensors) packed_.push_back(packs && (tensor.packed || can_pack(tensor)));
-  for (const std::uint64_t offset : offsets_) data_.push_back(A::dry ? nullptr : weights_.data() + offset);
+  data_.resize(table.tensors.size());
   read(table, allocator, log);
 }
 
@@ -122,26 +122,26 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
   auto panels = alloc::Buffer<std::byte, A>::make(io, panels_at_once);
   MICA_CHECK(bounce && panels, budget, "reading weights: ", through + panels_at_once, " bytes of buffers ",
              alloc::refused(allocator, bounce ? panels_at_once : through));
-  if constexpr (!A::dry) {
-    for (std::size_t s = 0; s < table.document.sources().size(); ++s) {
-      const gguf::Source& source = table.document.sources()[s];
-      source.require_weights();
-      std::optional<io::DirectReader> reader;
-      if (source.file() != nullptr) reader.emplace(*source.file(), log);
-      const Source read_at = [&](std::uint64_t offset, std::span<std::byte> to) {
-        reader ? reader->read(offset, to, bounce->span()) : source.read_at(offset, to);
-      };
-      for (std::size_t i = 0; i < table.tensors.size(); ++i) {
-        const Extent& tensor = table.tensors[i];
-        if (tensor.source != s) continue;
-        const std::span<std::byte> to = weights_.span().subspan(offsets_[i], tensor.bytes);
-        if (packed_[i] && !tensor.packed) {
-          read_packed(tensor, read_at, to, panels->span());
-        } else if (may_pack12(tensor) && read_packed12(table, tensor, read_at, to, panels->span())) {
-          packed_[i] = true;
-        } else {
-          read_checked(table, tensor, read_at, to);
-        }
+  const std::span<const gguf::Source> sources = readable<A>(table.document);
+  for (std::size_t s = 0; s < sources.size(); ++s) {
+    const gguf::Source& source = sources[s];
+    source.require_weights();
+    std::optional<io::DirectReader> reader;
+    if (source.file() != nullptr) reader.emplace(*source.file(), log);
+    const Source read_at = [&](std::uint64_t offset, std::span<std::byte> to) {
+      reader ? reader->read(offset, to, bounce->span()) : source.read_at(offset, to);
+    };
+    for (std::size_t i = 0; i < table.tensors.size(); ++i) {
+      const Extent& tensor = table.tensors[i];
+      if (tensor.source != s) continue;
+      const std::span<std::byte> to = weights_.span().subspan(offsets_[i], tensor.bytes);
+      data_[i] = to.data();
+      if (packed_[i] && !tensor.packed) {
+        read_packed(tensor, read_at, to, panels->span());
+      } else if (may_pack12(tensor) && read_packed12(table, tensor, read_at, to, panels->span())) {
+        packed_[i] = true;
+      } else {
+        read_checked(table, tensor, read_at, to);
       }
     }
   }

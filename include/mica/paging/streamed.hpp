@@ -159,7 +159,7 @@ Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint
       told_(bytes) {
   find_groups();
   residency_ = choose(make_experts(bytes));
-  if constexpr (!A::dry) map();
+  map();
   keep(always_set());
   for (std::size_t place = 0; place < order_.size(); ++place) {
     if (residency_.stays[place]) keep(place);
@@ -225,7 +225,7 @@ std::uint64_t Streamed<A, L>::make_experts(std::uint64_t bytes) {
   const std::size_t places = expert_places(bytes);
   if (places == 0) return bytes;
   experts_.emplace(allocator_.book_as(budget::Account::weights), groups_.size() - head_ - 1, place_bytes_,
-                   places, table_.document.sources(), log_);
+                   places, readable<A>(table_.document), log_);
   return bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
 }
 
@@ -240,15 +240,13 @@ template <mica::Allocator A, Layout L>
 void Streamed<A, L>::make_ring(std::uint64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   if (ring_) return ring_->resize(size);
-  ring_.emplace(allocator_.book_as(budget::Account::io_buffers), size, table_.document.sources(), log_);
+  ring_.emplace(allocator_.book_as(budget::Account::io_buffers), size, readable<A>(table_.document), log_);
 }
 
 template <mica::Allocator A, Layout L>
 void Streamed<A, L>::keep(std::size_t set) {
   kept_.keep(set, sets_[set]);
-  if constexpr (!A::dry) {
-    for (const std::size_t tensor : sets_[set]) data_[tensor] = kept_.data(tensor);
-  }
+  for (const std::size_t tensor : sets_[set]) data_[tensor] = kept_.data(tensor);
 }
 
 /// Tensors that lie close together are read together.
@@ -309,11 +307,11 @@ bool Streamed<A, L>::check(Group& group, const std::byte* at) noexcept {
 template <mica::Allocator A, Layout L>
 void Streamed<A, L>::map() {
   std::vector<std::span<const std::byte>> sources;
-  for (const gguf::Source& source : table_.document.sources()) {
+  for (const gguf::Source& source : readable<A>(table_.document)) {
     if (source.file() != nullptr) mappings_.emplace_back(*source.file(), io::MapAdvice::scattered, log_);
     sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
   }
-  for (std::size_t i = 0; i < table_.tensors.size(); ++i) {
+  for (std::size_t i = 0; i < table_.tensors.size() && !sources.empty(); ++i) {
     const Extent& tensor = table_.tensors[i];
     mapped_[i] = sources[tensor.source].data() + tensor.offset;
     data_[i] = mapped_[i];
@@ -324,7 +322,6 @@ void Streamed<A, L>::map() {
 
 template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::acquire(std::size_t group) noexcept {
-  if (A::dry) return true;
   if (group > head_ && experts_) {
     const std::byte* const at = experts_->acquire(group - head_ - 1, groups_[group].stretches);
     if (at == nullptr) return false;
@@ -361,7 +358,6 @@ bool Streamed<A, L>::acquire(std::size_t group) noexcept {
 
 template <mica::Allocator A, Layout L>
 void Streamed<A, L>::release(std::size_t group) noexcept {
-  if (A::dry) return;
   if (group > head_ && experts_) return experts_->release(group - head_ - 1);
   if (group == head_) head_used_ = false;
   if (group == 0) forget_rows();
@@ -386,7 +382,7 @@ void Streamed<A, L>::forget_rows() noexcept {
 /// Begins to read the group that is used next, if there is room.
 template <mica::Allocator A, Layout L>
 void Streamed<A, L>::read_ahead() noexcept {
-  if (A::dry || !ring_ || residency_.streamed_bytes == 0) return;
+  if (!ring_ || residency_.streamed_bytes == 0) return;
   while (!streams(order_[next_])) next_ = (next_ + 1) % order_.size();
   const std::size_t group = order_[next_];
   if (ring_->has(group) || !ring_->begin(group, groups_[group].stretches)) return;

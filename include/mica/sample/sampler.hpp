@@ -82,7 +82,7 @@ Sampler<A>::Sampler(const SamplerOptions& options, std::size_t vocab, A allocato
 
 template <Allocator A>
 std::optional<TokenId> Sampler<A>::sample(std::span<const float> logits) noexcept {
-  MICA_ASSERT(storage_.usable());
+  MICA_ASSERT(storage_.span().size() == storage_.size());
   Candidates candidates(storage_.span());
   if (!fill(candidates, logits)) return std::nullopt;
   penalties_.apply(candidates);

@@ -87,7 +87,7 @@ bool Streamed<A, L>::set_places(std::size_t places) {
 
 template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::resize(std::uint64_t bytes) {
-  if (sizes_.empty() || A::dry) return false;
+  if (sizes_.empty()) return false;
   told_ = bytes;
   const std::size_t places = expert_places(bytes);
   const std::uint64_t left = bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
