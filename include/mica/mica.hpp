@@ -336,6 +336,7 @@
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/batch.hpp"
 #include "mica/runtime/complete.hpp"
+#include "mica/runtime/concept.hpp"
 #include "mica/runtime/draft_pace.hpp"
 #include "mica/runtime/drafter.hpp"
 #include "mica/runtime/generate.hpp"

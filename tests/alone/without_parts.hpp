@@ -28,9 +28,9 @@ inline std::vector<float> logits_of(const gguf::Document& document, const std::s
   exec::Team team(1);
   exec::Paced<exec::Team> paced(team);
   budget::Ledger ledger;
-  AnyModel model = detail::make_any_model<arch::All>(document, paced, ledger, options);
-  auto cache = model.make_cache();
-  return feed(model, cache, ids, model.chunk());
+  const auto model = detail::make_any_model<arch::All>(document, paced, ledger, options);
+  auto cache = model->make_cache();
+  return feed(*model, cache, ids, model->chunk());
 }
 
 }  // namespace mica::test

@@ -8,6 +8,7 @@
 #include "mica/alloc/budgeted.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/kv/any_storage.hpp"
+#include "mica/runtime/any_model.hpp"
 #include "mica/runtime/session.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_hybrid.hpp"
@@ -48,17 +49,16 @@ struct Opened {
 };
 
 template <class Family>
-AnyModel open_as(const gguf::Document& document, exec::Team& team, const Opened& how) {
+std::unique_ptr<AnyModel> open_as(const gguf::Document& document, exec::Team& team, const Opened& how) {
   using T = Named<Family>;
   const ModelOptions options{
       .n_ctx = how.n_ctx, .chunk = how.chunk, .logits_rows = 1, .checkpoints = 2, .log = {}};
-  return AnyModel::of<T>(
-      [&] { return T(document, team, options, {.elements = Elements(how.keys, how.values)}); },
-      [name = how.storage](const T& model) {
-        return model.make_cache([&](auto a, std::span<const kv::LayerShape> layers, std::size_t n) {
-          return kv::AnyStorage<>(a, layers, n, name);
-        });
-      });
+  const auto storage = [name = how.storage](auto a, std::span<const kv::LayerShape> layers, std::size_t n) {
+    return kv::AnyStorage<>(a, layers, n, name);
+  };
+  return AnyModel::of<T>([&] {
+    return T(document, team, options, {.elements = Elements(how.keys, how.values), .storage = storage});
+  });
 }
 
 /// The logits after these tokens.
@@ -103,7 +103,7 @@ void go_on_everywhere(const gguf::Document& document, std::string_view keys = "f
     auto from = open_as<Family>(document, team, {.storage = storages[i], .keys = keys, .values = values});
     auto to = open_as<Family>(document, team,
                               {.chunk = 23, .storage = storages[i + 1], .keys = keys, .values = values});
-    go_on(from, to);
+    go_on(*from, *to);
   }
 }
 
@@ -117,11 +117,11 @@ void change_text(const gguf::Document& document, std::string_view storage = "seg
   auto long_steps = open_as<Family>(document, team, {.chunk = 300, .storage = storage});
   const Ids ids = random_ids(310, 67), other = random_ids(30, 67, 9);
   {
-    Session<AnyModel> session(model);
+    Session<AnyModel> session(*model);
     REQUIRE(session.feed(ids) == StepStatus::ok);
     session.save(path);
   }
-  for (AnyModel* resumes : {&model, &long_steps}) {
+  for (AnyModel* resumes : {model.get(), long_steps.get()}) {
     for (const std::size_t kept : {309u, 300u, 299u, 250u, 130u, 16u, 1u, 0u}) {
       CAPTURE(kept);
       auto opened = Session<AnyModel>::open(*resumes, path);
@@ -154,13 +154,14 @@ struct Saved {
     CHECK(error.code() == ErrorCode::file);
     return error.message();
   }
-  [[nodiscard]] AnyModel model_with(const Opened& how) {
+  [[nodiscard]] std::unique_ptr<AnyModel> model_with(const Opened& how) {
     return open_as<arch::Llama>(tiny.document(), team, how);
   }
 
   TinyModel tiny{Recipe{}};
   exec::Team team{1};
-  AnyModel model = model_with({});
+  std::unique_ptr<AnyModel> made = model_with({});
+  AnyModel& model = *made;
   TemporaryFolder folder;
   std::string path = folder.path("session");
 };
@@ -217,10 +218,10 @@ TEST_CASE("what a common beginning leaves unread stays unread, and nothing is co
   exec::Team team(1);
   auto model = open_as<Hybrids>(tiny.document(), team, {});
   const TemporaryFolder folder;
-  Session<AnyModel> session(model);
+  Session<AnyModel> session(*model);
   REQUIRE(session.feed(random_ids(200, 67)) == StepStatus::ok);
   session.save(folder.path("session"));
-  auto opened = Session<AnyModel>::open(model, folder.path("session"));
+  auto opened = Session<AnyModel>::open(*model, folder.path("session"));
   opened.rewind(195);
   const TokenId id = 1;
   REQUIRE(opened.feed({&id, 1}) == StepStatus::ok);
@@ -300,8 +301,8 @@ TEST_CASE("files that were cut, that grew, or are something else are refused bef
 
 TEST_CASE("a session of another model, of other elements or longer than the context is refused") {
   Saved saved;
-  const auto refused = [&](AnyModel model) {
-    return test::refusal([&] { return Session<AnyModel>::open(model, saved.path); });
+  const auto refused = [&](const std::unique_ptr<AnyModel>& model) {
+    return test::refusal([&] { return Session<AnyModel>::open(*model, saved.path); });
   };
   const TinyModel stranger({.seed = 2}), deeper({.layers = 3});
   for (const TinyModel* other : {&stranger, &deeper}) {
@@ -313,7 +314,7 @@ TEST_CASE("a session of another model, of other elements or longer than the cont
   CHECK(mentions(refused(saved.model_with({.values = "kivi2"})), "values in F16; this one has F16:KIVI2"));
   CHECK(mentions(refused(saved.model_with({.n_ctx = 80})), "90 tokens; the context has room for 80"));
   auto same = saved.model_with({.chunk = 8, .n_ctx = 95});
-  CHECK(Session<AnyModel>::open(same, saved.path).tokens().size() == 90);
+  CHECK(Session<AnyModel>::open(*same, saved.path).tokens().size() == 90);
 }
 
 TEST_CASE("a bare name of a block format in a file means rotated heads") {
@@ -324,17 +325,17 @@ TEST_CASE("a bare name of a block format in a file means rotated heads") {
   auto rotated =
       open_as<arch::Llama>(tiny.document(), team, {.keys = "q4_0_rotated", .values = "q4_0_rotated"});
   {
-    Session<AnyModel> session(rotated);
+    Session<AnyModel> session(*rotated);
     REQUIRE(session.feed(random_ids(90, 67)) == StepStatus::ok);
     session.save(path);
   }
   CHECK(kv::SnapshotReader(path).info().keys == "Q4_0_ROTATED");
   write_with_names(path, bare, "Q4_0");
-  auto whole = Session<AnyModel>::open(rotated, path), opened = Session<AnyModel>::open(rotated, bare);
+  auto whole = Session<AnyModel>::open(*rotated, path), opened = Session<AnyModel>::open(*rotated, bare);
   const Ids next = random_ids(5, 67, 3);
   CHECK(same_bits(logits_after(opened, next), logits_after(whole, next)));
   auto other = open_as<arch::Llama>(tiny.document(), team, {.keys = "q8_0", .values = "q4_0_rotated"});
-  CHECK(mentions(test::refusal([&] { return Session<AnyModel>::open(other, bare); }),
+  CHECK(mentions(test::refusal([&] { return Session<AnyModel>::open(*other, bare); }),
                  "keys in Q4_0_ROTATED; this one has Q8_0"));
 }
 
@@ -368,13 +369,11 @@ TEST_CASE("without memory for the tiles nothing is lost, and a second try finds 
   using T = Named<arch::Llama>::With<WithAllocator<A>>;
   Saved saved;
   budget::Ledger ledger;
-  auto model = AnyModel::of<T>(
-      [&] {
-        return T(saved.tiny.document(), saved.team, {.n_ctx = 700},
-                 {.allocator = A(ledger, budget::Account::weights)});
-      },
-      [](const T& t) { return t.make_cache(); });
-  auto opened = Session<AnyModel>::open(model, saved.path);
+  const auto model = AnyModel::of<T>([&] {
+    return T(saved.tiny.document(), saved.team, {.n_ctx = 700},
+             {.allocator = A(ledger, budget::Account::weights)});
+  });
+  auto opened = Session<AnyModel>::open(*model, saved.path);
   const std::uint64_t rest = ledger.left() - 100;
   REQUIRE(ledger.book(budget::Account::process, rest));
   const TokenId id = 1;

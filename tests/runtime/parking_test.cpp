@@ -6,6 +6,7 @@
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/kv/any_storage.hpp"
+#include "mica/runtime/any_model.hpp"
 #include "mica/runtime/idle_sessions.hpp"
 #include "model/kv_same_bits.hpp"
 
@@ -131,15 +132,12 @@ TEST_CASE("a storage chosen by name parks where it can, and says so where it can
   for (const std::string_view name : {"spilled-paged", "paged", "segmented"}) {
     CAPTURE(name);
     using Model = Transformer<arch::Llama, WithKv<kv::AnyStorage<>>>;
-    AnyModel model =
-        AnyModel::of<Model>([&] { return Model(tiny.document(), executor, options); },
-                            [&](const Model& of) {
-                              return of.make_cache([&](auto allocator, std::span<const kv::LayerShape> layers,
-                                                       std::size_t n_ctx) {
-                                return kv::AnyStorage<>(allocator, layers, n_ctx, name);
-                              });
-                            });
-    Session<AnyModel> session(model), other(model);
+    const auto storage = [&](auto allocator, std::span<const kv::LayerShape> layers, std::size_t n_ctx) {
+      return kv::AnyStorage<>(allocator, layers, n_ctx, name);
+    };
+    const auto model =
+        AnyModel::of<Model>([&] { return Model(tiny.document(), executor, options, {.storage = storage}); });
+    Session session(*model), other(*model);
     const auto ids = random_ids(100, 67);
     REQUIRE(session.feed(ids) == ok);
     CHECK(session.park() == (name == "spilled-paged"));

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "mica/runtime/any_model.hpp"
+#include "mica/runtime/concept.hpp"
 #include "mica/text/spm.hpp"
 #include "text/small_vocabulary.hpp"
 
@@ -38,12 +38,9 @@ inline text::Spm byte_tokenizer() {
 }
 
 /// After n tokens, token script[n - 1] is the most likely one; after the script, EOS.
-class ScriptedModel {
+class ScriptedModel : public runtime::Unsaved {
  public:
-  struct Cache {
-    std::size_t tokens = 0;
-    std::size_t rewind(std::size_t count) noexcept { return tokens = count; }
-  };
+  using Cache = runtime::PlainCache;
 
   ScriptedModel(std::size_t prompt_tokens, std::string_view answer, std::size_t n_ctx = 100,
                 std::size_t logits_rows = 1)
@@ -67,6 +64,13 @@ class ScriptedModel {
     cache.tokens += tokens.size();
     ++steps;
     return model::StepStatus::ok;
+  }
+  model::PartsStatus step(std::span<const model::Part<Cache>> parts) noexcept {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const model::StepStatus status = step(*parts[i].cache, parts[i].tokens);
+      if (status != model::StepStatus::ok) return {status, i};
+    }
+    return {};
   }
   [[nodiscard]] std::uint64_t step_count() const noexcept { return steps; }
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept {

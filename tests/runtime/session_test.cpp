@@ -5,6 +5,7 @@
 #include "io/temporary_folder.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/exec/inline.hpp"
+#include "mica/runtime/any_model.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/together.hpp"
 #include "model/run_model.hpp"
@@ -100,11 +101,10 @@ TEST_CASE("a flag stops between chunks and keeps what is done") {
 
 TEST_CASE("a session on a model of any type computes what one on the type computes") {
   Fixture f;
-  AnyModel any = AnyModel::of<Plain>(
-      [&] {
-        return Plain(f.tiny.document(), f.executor, {.n_ctx = 64, .chunk = 5, .logits_rows = 4, .log = {}});
-      },
-      [](const Plain& model) { return model.make_cache(); });
+  const auto hidden = AnyModel::of<Plain>([&] {
+    return Plain(f.tiny.document(), f.executor, {.n_ctx = 64, .chunk = 5, .logits_rows = 4, .log = {}});
+  });
+  AnyModel& any = *hidden;
   CHECK(any.n_ctx() == 64);
   CHECK(any.weight_bytes() == f.model.weight_bytes());
   Session<AnyModel> erased(any);

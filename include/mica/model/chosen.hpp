@@ -37,20 +37,16 @@ template <class T>
   const auto pager = [&](const paging::Table& table, typename T::Allocator a, LogSink log) {
     return typename T::Pager(table, a, log, choice.weights, choice.weights_bytes);
   };
+  const auto storage = [kv = choice.kv](typename T::Allocator a, std::span<const kv::LayerShape> layers,
+                                        std::size_t n_ctx) {
+    return typename T::Storage(a, layers, n_ctx, kv);
+  };
   return T(document, executor, options,
            {.allocator = allocator,
             .elements = kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v, choice.cache_recent),
             .pager = pager,
-            .eviction = kv::AnyEviction(choice.evict)});
-}
-
-/// Makes its cache.
-template <class T>
-[[nodiscard]] typename T::Cache make_chosen_cache(const T& transformer, const Choice& choice) {
-  return transformer.make_cache(
-      [&](typename T::Allocator a, std::span<const kv::LayerShape> layers, std::size_t n_ctx) {
-        return typename T::Storage(a, layers, n_ctx, choice.kv);
-      });
+            .eviction = kv::AnyEviction(choice.evict),
+            .storage = storage});
 }
 
 }  // namespace mica::model

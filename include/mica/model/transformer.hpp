@@ -77,6 +77,10 @@ class BasicTransformer {
   template <class... More>
   using With = typename detail::TransformerOf<Family, Policies, More...>::type;
 
+  /// Makes the storage of a cache; an empty one makes Storage(allocator, layers, n_ctx).
+  using MakeStorage =
+      std::function<Storage(Allocator allocator, std::span<const kv::LayerShape> layers, std::size_t n_ctx)>;
+
   /// The objects that a model is made of: its policies with what they refer to and their numbers.
   struct Parts {
     Allocator allocator = Allocator();
@@ -84,6 +88,7 @@ class BasicTransformer {
     /// Makes the pager; without one it is Pager(table, allocator, log).
     std::function<Pager(const paging::Table& table, Allocator allocator, LogSink log)> pager = {};
     Eviction eviction = Eviction();
+    MakeStorage storage = {};
   };
 
   /// Whether this is a plan: everything is booked, nothing is read or computed.
@@ -131,9 +136,10 @@ class BasicTransformer {
   /// Bytes of keys and values of the layers with a window, in a storage that keeps no more of them, at the full context.
   [[nodiscard]] std::size_t kv_window_bytes() const;
 
-  /// An empty cache. make(allocator, layers, n_ctx): makes the storage; by default Storage's own constructor.
-  template <class MakeStorage = std::nullptr_t>
-  [[nodiscard]] Cache make_cache(MakeStorage make = {}) const;
+  /// An empty cache.
+  [[nodiscard]] Cache make_cache() const { return make_cache(make_storage_); }
+  /// The same with another storage than that of Parts.
+  [[nodiscard]] Cache make_cache(const MakeStorage& make) const;
 
   /// Runs tokens [1, chunk()] at positions cache.tokens, ... and takes them into the cache. Ids are below n_vocab.
   /// After read_failed a recurrent state is that of a checkpoint: tokens from cache.tokens on must be run again.
@@ -211,6 +217,7 @@ class BasicTransformer {
   Allocator allocator_;
   Elements elements_;
   Eviction eviction_;
+  MakeStorage make_storage_;
   std::vector<std::uint8_t> bounded_;  // by layer: whether it holds so many tokens and forgets others
   std::size_t keep_;                   // how many; 0: no layer does
   model::Weights<Formats> weights_;
@@ -232,15 +239,6 @@ class BasicTransformer {
 };
 
 namespace detail {
-
-template <class Made, class Make, class... Args>
-[[nodiscard]] Made make_with(Make& make, Args&&... args) {
-  if constexpr (std::is_same_v<Make, std::nullptr_t>) {
-    return Made(std::forward<Args>(args)...);
-  } else {
-    return make(std::forward<Args>(args)...);
-  }
-}
 
 [[nodiscard]] inline std::vector<block::RopeFrequencies> rope_frequencies(const arch::Config& config,
                                                                           std::size_t n_ctx) {
@@ -280,6 +278,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       allocator_(parts.allocator),
       elements_(std::move(parts.elements)),
       eviction_(std::move(parts.eviction)),
+      make_storage_(std::move(parts.storage)),
       bounded_(bounded_layers()),
       keep_(std::count(bounded_.begin(), bounded_.end(), 1) == 0
                 ? 0
@@ -403,11 +402,10 @@ std::size_t BasicTransformer<F, P>::kv_window_bytes() const {
 }
 
 template <class F, class P>
-template <class MakeStorage>
-auto BasicTransformer<F, P>::make_cache(MakeStorage make) const -> Cache {
+auto BasicTransformer<F, P>::make_cache(const MakeStorage& make) const -> Cache {
   std::vector<kv::LayerShape> shape = kv_shape();
   const Allocator allocator = allocator_.book_as(budget::Account::kv);
-  return {detail::make_with<Storage>(make, allocator, std::span<const kv::LayerShape>(shape), n_ctx_),
+  return {make ? make(allocator, shape, n_ctx_) : Storage(allocator, shape, n_ctx_),
           {allocator, state_at_.back(), checkpoints_},
           {allocator, keep_, eviction_.watches()},
           std::move(shape)};

@@ -88,7 +88,7 @@ template <class Model>
   const std::size_t others = sequences.tokens == 0 ? tokens : std::min(sequences.tokens, tokens);
   std::vector<typename Model::Cache> caches;
   for (std::size_t i = 0; i < std::max<std::size_t>(sequences.count, 1); ++i) {
-    caches.push_back(model::make_chosen_cache(model, question.choice));
+    caches.push_back(model.make_cache());
     fill(model, caches.back(), i == 0 ? tokens : others);
   }
   return caches;

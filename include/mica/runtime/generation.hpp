@@ -178,9 +178,8 @@ std::size_t Generation<M, T, S, D, O>::draft(std::size_t most) {
   const std::size_t wanted =
       options_.max_tokens == 0 ? most : options_.max_tokens - result_.tokens.size() - 1;
   std::size_t room = std::max<std::size_t>(session_.room(), 1) - 1;
-  if constexpr (ForgettingModel<M>) {  // what a draft would make it forget could not be taken back
-    const std::size_t pos = session_.tokens().size(), step = kv::eviction_step;
-    if (session_.model().kv_keep() != 0) room = std::min(room, step - 1 - pos % step);
+  if (session_.model().kv_keep() != 0) {  // what a draft would make it evict could not be taken back
+    room = std::min(room, kv::eviction_step - 1 - session_.tokens().size() % kv::eviction_step);
   }
   const std::size_t n = std::min({wise, most, wanted, room});
   if (n == 0) return 0;

@@ -23,7 +23,7 @@
 namespace mica {
 
 /// What gives way beside the model, and who hears of it. What is pointed at outlives the Governed.
-template <YieldingModel Model>
+template <ResizableModel Model>
 struct GovernedOptions {
   GovernorOptions governor = {};
   Session<Model>* session = nullptr;  // whose cache gives back what no token uses; null: none
@@ -36,7 +36,7 @@ struct GovernedOptions {
 };
 
 /// One thread, the one that steps.
-template <YieldingModel Model>
+template <ResizableModel Model>
 class Governed {
  public:
   using Clock = std::chrono::steady_clock;
@@ -75,7 +75,7 @@ class Governed {
   bool refused_ = false;  // something of the decision that is followed
 };
 
-template <YieldingModel Model>
+template <ResizableModel Model>
 bool Governed<Model>::operator()(Clock::time_point now) {
   const auto pressure = reader_.look(now);
   if (!pressure) return false;
@@ -94,7 +94,7 @@ bool Governed<Model>::operator()(Clock::time_point now) {
 }
 
 /// What lies between both yields, one after the other.
-template <YieldingModel Model>
+template <ResizableModel Model>
 std::string Governed<Model>::follow(const Decision& decision) {
   std::string done;
   const auto add = [&](const std::string& text) {
@@ -111,7 +111,7 @@ std::string Governed<Model>::follow(const Decision& decision) {
   return done;
 }
 
-template <YieldingModel Model>
+template <ResizableModel Model>
 std::string Governed<Model>::yield_caches() {
   if (options_.session != nullptr) options_.session->trim();
   while (options_.free_memory && options_.free_memory()) {
@@ -119,7 +119,7 @@ std::string Governed<Model>::yield_caches() {
   return "caches give back what nobody uses";
 }
 
-template <YieldingModel Model>
+template <ResizableModel Model>
 std::string Governed<Model>::set_chunk(std::size_t tokens) {
   const std::size_t before = model_.chunk();
   refused_ = !model_.set_chunk(tokens) || refused_;
@@ -127,7 +127,7 @@ std::string Governed<Model>::set_chunk(std::size_t tokens) {
                                   : join("steps of ", before, " -> ", model_.chunk(), " tokens");
 }
 
-template <YieldingModel Model>
+template <ResizableModel Model>
 std::string Governed<Model>::resize_weights(std::uint64_t bytes) {
   const std::uint64_t before = model_.weight_room().held;
   refused_ = !model_.resize_weights(bytes) || refused_;

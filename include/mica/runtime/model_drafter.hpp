@@ -6,6 +6,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/runtime/any_model.hpp"
 #include "mica/runtime/drafter.hpp"
 #include "mica/runtime/session.hpp"
 

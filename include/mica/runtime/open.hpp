@@ -46,8 +46,8 @@ class BasicModel {
   BasicModel(gguf::Document document, const OpenOptions& options)
       : parts_(std::make_unique<Parts>(std::move(document), options)) {}
 
-  [[nodiscard]] AnyModel& transformer() noexcept { return parts_->transformer; }
-  [[nodiscard]] const arch::Config& config() const noexcept { return parts_->transformer.config(); }
+  [[nodiscard]] AnyModel& transformer() noexcept { return *parts_->transformer; }
+  [[nodiscard]] const arch::Config& config() const noexcept { return parts_->transformer->config(); }
   [[nodiscard]] const text::AnyTokenizer& tokenizer() const noexcept { return parts_->tokenizer; }
   [[nodiscard]] const gguf::Document& document() const noexcept { return parts_->document; }
   [[nodiscard]] const budget::Ledger& ledger() const noexcept { return parts_->ledger; }
@@ -58,10 +58,10 @@ class BasicModel {
   }
 
   /// An empty sequence. Sessions of one model take turns.
-  [[nodiscard]] Session<AnyModel> session() { return Session<AnyModel>(parts_->transformer); }
+  [[nodiscard]] Session<AnyModel> session() { return Session<AnyModel>(transformer()); }
   /// The sequence that Session::save() wrote there; raises as Session::open().
   [[nodiscard]] Session<AnyModel> open_session(const std::string& path, SessionNote* note = nullptr) {
-    return Session<AnyModel>::open(parts_->transformer, path, note);
+    return Session<AnyModel>::open(transformer(), path, note);
   }
 
  private:
@@ -78,7 +78,7 @@ class BasicModel {
     exec::Team team;
     std::optional<exec::Pacer> pacer;
     exec::Paced<exec::Team> paced;
-    AnyModel transformer;
+    std::unique_ptr<AnyModel> transformer;
   };
 
   std::unique_ptr<Parts> parts_;
@@ -121,27 +121,20 @@ namespace detail {
 using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
 
 template <class Families>
-[[nodiscard]] AnyModel make_any_model(const gguf::Document& document, exec::Paced<exec::Team>& team,
-                                      budget::Ledger& ledger, const OpenOptions& options) {
-  std::optional<AnyModel> made;
-  ModelOptions numbers;
-  numbers.n_ctx = options.n_ctx;
-  numbers.chunk = options.chunk;
-  numbers.logits_rows = options.logits_rows;
-  numbers.log = options.log;
+[[nodiscard]] std::unique_ptr<AnyModel> make_any_model(const gguf::Document& document,
+                                                       exec::Paced<exec::Team>& team, budget::Ledger& ledger,
+                                                       const OpenOptions& options) {
+  const ModelOptions numbers{
+      .n_ctx = options.n_ctx, .chunk = options.chunk, .logits_rows = options.logits_rows, .log = options.log};
   plan::Question question{numbers, options.choice, team.workers(), 0, 0, options.sequences};
   const std::uint64_t left = ledger.left();
   const std::uint64_t process = plan::process_bytes(document);  // booked already, and part of every plan
   plan::give_weights_room<Families>(document, question, left + std::min(process, ~left));
-  const model::Choice& choice = question.choice;
   using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Paced<exec::Team>>;
-  made = AnyModel::of<T>(
-      [&] {
-        return model::make_chosen<T>(document, team, numbers,
-                                     ProgramAllocator(ledger, budget::Account::weights), choice);
-      },
-      [choice](const T& transformer) { return model::make_chosen_cache(transformer, choice); });
-  return *std::move(made);
+  return AnyModel::of<T>([&] {
+    return model::make_chosen<T>(document, team, numbers, ProgramAllocator(ledger, budget::Account::weights),
+                                 question.choice);
+  });
 }
 
 /// The budget of a model, in bytes. A warning says if it is less than requested.
@@ -174,9 +167,9 @@ BasicModel<Families>::Parts::Parts(gguf::Document file, const OpenOptions& optio
       pacer(options.pace ? std::optional<exec::Pacer>(std::in_place, *options.pace) : std::nullopt),
       paced(team, pacer ? &*pacer : nullptr),
       transformer(detail::make_any_model<Families>(document, paced, ledger, options)) {
-  MICA_CHECK(tokenizer.vocabulary().size() <= transformer.config().n_vocab, file, document.path(),
+  MICA_CHECK(tokenizer.vocabulary().size() <= transformer->config().n_vocab, file, document.path(),
              ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(),
-             " tokens; token_embd.weight has rows for ", transformer.config().n_vocab);
+             " tokens; token_embd.weight has rows for ", transformer->config().n_vocab);
 }
 
 }  // namespace mica

@@ -116,14 +116,11 @@ auto PrefixTree<Model>::walk(std::span<const TokenId> tokens) const -> Walk {
 
 /// A cache that begins as another one; none without memory, or where that has gone on too far.
 template <StepModel Model>
-auto PrefixTree<Model>::cache_of([[maybe_unused]] const Cache& other,
-                                 [[maybe_unused]] std::size_t count) const -> std::optional<Cache> {
-  if constexpr (SharingModel<Model>) {
-    try {
-      Cache cache = model_->make_cache();
-      if (cache.adopt(other, count) == count) return cache;
-    } catch (const Error&) {  // no memory for a recurrent state
-    }
+auto PrefixTree<Model>::cache_of(const Cache& other, std::size_t count) const -> std::optional<Cache> {
+  try {
+    Cache cache = model_->make_cache();
+    if (cache.adopt(other, count) == count) return cache;
+  } catch (const Error&) {  // no memory for a recurrent state
   }
   return std::nullopt;
 }

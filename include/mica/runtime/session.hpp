@@ -8,8 +8,9 @@
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/base/finite.hpp"
-#include "mica/runtime/any_model.hpp"
+#include "mica/runtime/concept.hpp"
 #include "mica/runtime/session_note.hpp"
+#include "mica/text/token_id.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -39,14 +40,13 @@ class Session {
   /// left until then. note: what was saved beside it.
   /// Raises ErrorCode::file for a file that is damaged or no saved session; usage for one of another model or of other elements;
   /// limit when the context has too few tokens.
-  [[nodiscard]] static Session open(Model& model, const std::string& path,
-                                    SessionNote* note = nullptr) requires SavingModel<Model>;
+  [[nodiscard]] static Session open(Model& model, const std::string& path, SessionNote* note = nullptr);
   /// Reads now what save() needs from the model's file, so that save() works when the file was cut or removed
   /// in between. Raises as gguf::fingerprint().
-  void prepare_save() requires SavingModel<Model> { static_cast<void>(model_->describe(cache_)); }
+  void prepare_save() { static_cast<void>(model_->describe(cache_)); }
   /// Writes the session to a file, whole or not at all: the former one stays until the new one is there.
   /// Raises ErrorCode::file where it cannot be written; failed when the disk is full; unsupported without xxHash.
-  void save(const std::string& path, const SessionNote& note = {}) requires SavingModel<Model>;
+  void save(const std::string& path, const SessionNote& note = {});
 
   /// The tokens so far.
   [[nodiscard]] std::span<const text::TokenId> tokens() const noexcept { return tokens_; }
@@ -130,14 +130,11 @@ class Session {
     return adopt(other.cache_, std::span(other.tokens_).first(std::min(count, other.cache_.tokens)));
   }
   /// The same from a cache of the model that begins with these tokens.
-  std::size_t adopt([[maybe_unused]] const typename Model::Cache& cache,
-                    [[maybe_unused]] std::span<const text::TokenId> tokens) {
+  std::size_t adopt(const typename Model::Cache& cache, std::span<const text::TokenId> tokens) {
     MICA_ASSERT(tokens_.empty());
-    if constexpr (SharingModel<Model>) {
-      const std::size_t had = cache_.adopt(cache, tokens.size());
-      tokens_.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(had));
-    }
-    return tokens_.size();
+    const std::size_t had = cache_.adopt(cache, tokens.size());
+    tokens_.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(had));
+    return had;
   }
 
   /// Tokens whose keys and values are there; the others would be run again.
@@ -145,14 +142,9 @@ class Session {
   [[nodiscard]] const typename Model::Cache& cache() const noexcept { return cache_; }
   /// Lets the cache leave memory for a file until the next feed(), where the storage has one (kv::Spilled<kv::Paged<>>); answers
   /// whether. logits() needs that feed() first.
-  [[nodiscard]] bool park() noexcept {
-    if constexpr (ParkingModel<Model>) return cache_.park();
-    return false;
-  }
+  [[nodiscard]] bool park() noexcept { return cache_.park(); }
   /// Gives memory of the cache back that no token uses yet; between two feeds.
-  void trim() noexcept {
-    if constexpr (YieldingModel<Model>) cache_.trim();
-  }
+  void trim() noexcept { cache_.trim(); }
   /// Gives the memory of the cache back, and stays what it is: the next feed() runs all tokens again.
   void drop() noexcept {
     cache_.rewind(0);
@@ -164,7 +156,7 @@ class Session {
 
   /// Brings back what the cache has lost: from the file that the session was opened from, or by running tokens again.
   [[nodiscard]] model::StepStatus replay();
-  [[nodiscard]] model::StepStatus load_saved() requires SavingModel<Model>;
+  [[nodiscard]] model::StepStatus load_saved();
   /// The cache took these tokens; the first of them is row `first_row` of the step.
   void took(std::span<const text::TokenId> tokens, std::size_t first_row) {
     chunk_begin_ = tokens_.size();
@@ -186,8 +178,7 @@ class Session {
 };
 
 template <StepModel Model>
-Session<Model> Session<Model>::open(Model& model, const std::string& path,
-                                    SessionNote* note) requires SavingModel<Model> {
+Session<Model> Session<Model>::open(Model& model, const std::string& path, SessionNote* note) {
   auto saved = std::make_unique<kv::SnapshotReader>(path);
   model.check_saved(*saved);
   const kv::SnapshotInfo& info = saved->info();
@@ -204,7 +195,7 @@ Session<Model> Session<Model>::open(Model& model, const std::string& path,
 }
 
 template <StepModel Model>
-void Session<Model>::save(const std::string& path, const SessionNote& note) requires SavingModel<Model> {
+void Session<Model>::save(const std::string& path, const SessionNote& note) {
   MICA_CHECK(load_saved() == model::StepStatus::ok, budget,
              "no memory to read the saved session that is to be saved again");
   kv::SnapshotInfo info = model_->describe(cache_);
@@ -217,7 +208,7 @@ void Session<Model>::save(const std::string& path, const SessionNote& note) requ
 
 /// Without memory the file stays for another try; after an error it does not.
 template <StepModel Model>
-model::StepStatus Session<Model>::load_saved() requires SavingModel<Model> {
+model::StepStatus Session<Model>::load_saved() {
   if (saved_ == nullptr) return model::StepStatus::ok;
   auto saved = std::move(saved_);
   const auto count = std::min<std::size_t>(tokens_.size(), saved->info().cached);
@@ -255,10 +246,8 @@ model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> token
 
 template <StepModel Model>
 model::StepStatus Session<Model>::replay() {
-  if constexpr (SavingModel<Model>) {
-    const model::StepStatus loaded = load_saved();
-    if (loaded != model::StepStatus::ok) return loaded;
-  }
+  const model::StepStatus loaded = load_saved();
+  if (loaded != model::StepStatus::ok) return loaded;
   while (cache_.tokens < tokens_.size()) {
     const std::size_t n = std::min(tokens_.size() - cache_.tokens, model_->chunk());
     const model::StepStatus status = model_->step(cache_, std::span(tokens_).subspan(cache_.tokens, n));

@@ -15,8 +15,6 @@ namespace mica {
 /// Feeds several sessions at once. One thread at a time.
 template <StepModel Model>
 class Together {
-  static_assert(BatchModel<Model>, "mica::Together: the model needs a step over parts (mica::BatchModel)");
-
  public:
   /// Tokens that a session is to take.
   struct Feed {

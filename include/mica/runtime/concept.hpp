@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What sessions need of a model: BasicTransformer has it, and AnyModel, which hides its type.
+#pragma once
+
+#include "mica/arch/config.hpp"
+#include "mica/base/error.hpp"
+#include "mica/base/matrix_view.hpp"
+#include "mica/base/token_id.hpp"
+#include "mica/kv/snapshot_reader.hpp"
+#include "mica/kv/snapshot_writer.hpp"
+#include "mica/model/part.hpp"
+#include "mica/model/step_status.hpp"
+#include "mica/paging/concept.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace mica {
+
+/// A model that keeps sequences, each in a cache. Without files it inherits saving from runtime::Unsaved, without shared pages
+/// and parking its caches inherit from runtime::PlainCache.
+// clang-format off
+template <class M>
+concept SequenceStore = requires(const M& model, typename M::Cache& cache, const typename M::Cache& other, std::size_t count,
+                                 kv::SnapshotWriter& out, const kv::SnapshotReader& in) {
+  { model.make_cache() } -> std::same_as<typename M::Cache>;
+  { model.kv_keep() } noexcept -> std::same_as<std::size_t>;               // tokens that a cache holds at most; 0: all
+  { cache.tokens } -> std::convertible_to<std::size_t>;
+  { cache.rewind(count) } noexcept -> std::same_as<std::size_t>;           // tokens that it still holds
+  { cache.adopt(other, count) } noexcept -> std::same_as<std::size_t>;     // tokens that it has of another one; 0: none are shared
+  { cache.park() } noexcept -> std::same_as<bool>;                         // whether it left memory for a file
+  { cache.trim() } noexcept;                                               // memory that no token uses yet goes back
+  { model.describe(other) } -> std::same_as<kv::SnapshotInfo>;             // a file of it, but for tokens and note
+  { model.save(cache, out) };
+  { model.check_saved(in) };                                               // raises where the file is of another model
+  { model.load(cache, in, count) } -> std::same_as<model::StepStatus>;
+};
+
+/// A model that runs tokens of one sequence, or of several in one step, and computes logits after them.
+template <class M>
+concept StepModel = SequenceStore<M> && requires(M& model, const M& constant, typename M::Cache& cache, TokenId token,
+                                                 std::span<const TokenId> tokens, std::span<const std::size_t> rows,
+                                                 std::span<const model::Part<typename M::Cache>> parts) {
+  { constant.config() } noexcept -> std::same_as<const arch::Config&>;
+  { constant.n_ctx() } noexcept -> std::same_as<std::size_t>;
+  { constant.chunk() } noexcept -> std::same_as<std::size_t>;
+  { constant.logits_rows() } noexcept -> std::same_as<std::size_t>;
+  { model.step(cache, tokens) } noexcept -> std::same_as<model::StepStatus>;
+  { model.step(parts) } noexcept -> std::same_as<model::PartsStatus>;
+  { constant.step_count() } noexcept -> std::same_as<std::uint64_t>;       // grows when the last rows are lost
+  { model.logits(rows) } noexcept -> std::same_as<MatrixView<const float>>;
+  { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
+};
+
+/// A model whose weights and scratch give memory back between two steps, for a governor (runtime/governed.hpp).
+template <class M>
+concept ResizableModel = StepModel<M> && requires(M& model, const M& constant, std::uint64_t bytes, std::size_t tokens) {
+  { constant.weight_room() } noexcept -> std::same_as<paging::WeightRoom>;
+  { model.resize_weights(bytes) } -> std::same_as<bool>;
+  { constant.most_chunk() } noexcept -> std::same_as<std::size_t>;
+  { model.set_chunk(tokens) } -> std::same_as<bool>;
+};
+// clang-format on
+
+namespace runtime {
+
+/// The base of a cache that shares nothing, stays in memory and has no memory to give back.
+struct PlainCache {
+  std::size_t tokens = 0;
+
+  // Required by SequenceStore
+  std::size_t rewind(std::size_t count) noexcept { return tokens = count; }
+  std::size_t adopt(const PlainCache& /*other*/, std::size_t /*count*/) noexcept { return 0; }
+  bool park() noexcept { return false; }
+  void trim() noexcept {}
+};
+
+/// The base of a model that keeps all tokens of a sequence and saves none to a file.
+class Unsaved {
+ public:
+  // Required by SequenceStore
+  [[nodiscard]] std::size_t kv_keep() const noexcept { return 0; }
+  template <class Cache>
+  [[nodiscard]] kv::SnapshotInfo describe(const Cache& /*cache*/) const {
+    refuse();
+  }
+  template <class Cache>
+  void save(Cache& /*cache*/, kv::SnapshotWriter& /*out*/) const {
+    refuse();
+  }
+  void check_saved(const kv::SnapshotReader& /*in*/) const { refuse(); }
+  template <class Cache>
+  [[nodiscard]] model::StepStatus load(Cache& /*cache*/, const kv::SnapshotReader& /*in*/,
+                                       std::size_t /*count*/) const {
+    refuse();
+  }
+
+ private:
+  [[noreturn]] static void refuse() {
+    raise(ErrorCode::unsupported, "sessions of this model cannot be saved");
+  }
+};
+
+}  // namespace runtime
+}  // namespace mica
