@@ -91,7 +91,7 @@ class FiledPages {
     give_back(page);
   }
 
-  /// Puts what the page has into the file as well; false, and nothing changed: it cannot be written, or is of a plan.
+  /// Writes the page to the file as well; false, and nothing changed: it cannot be written, or is of a plan.
   [[nodiscard]] bool file(Page page) noexcept;
   /// An owner does not need it in memory; a page that nobody needs, and that is filed, leaves.
   void leave(Page page) noexcept {

@@ -68,7 +68,7 @@ class Reserved {
     }
     return bytes;
   }
-  /// f(offset, bytes) for the bytes of each head that hold tokens [from, to); false, and no more calls, when one says no.
+  /// Calls f(offset, bytes) for the bytes of each head that hold tokens [from, to); false after the first that is.
   template <class F>
   bool for_each_head(std::size_t from, std::size_t to, F f) const noexcept;
   [[nodiscard]] bool commit(std::size_t tokens) noexcept;

@@ -20,44 +20,51 @@
 
 namespace mica {
 
-/// A model that keeps sequences, each in a cache. Without files it inherits saving from runtime::Unsaved, without shared pages
-/// and parking its caches inherit from runtime::PlainCache.
+/// A model that keeps sequences, each in a cache. A model without files inherits runtime::Unsaved; a cache without
+/// shared pages and parking inherits runtime::PlainCache.
+/// kv_keep(): tokens that a cache holds at most; 0: all. rewind(): how many tokens it still holds. adopt(): how many
+/// it has of another one; 0: none are shared. park(): whether it left memory for a file. trim(): memory that no
+/// token uses yet goes back. describe(): a file of it, but for tokens and note. check_saved(): raises where the
+/// file is of another model.
 // clang-format off
 template <class M>
-concept SequenceStore = requires(const M& model, typename M::Cache& cache, const typename M::Cache& other, std::size_t count,
-                                 kv::SnapshotWriter& out, const kv::SnapshotReader& in) {
+concept SequenceStore = requires(const M& model, typename M::Cache& cache, const typename M::Cache& other,
+                                 std::size_t count, kv::SnapshotWriter& out, const kv::SnapshotReader& in) {
   { model.make_cache() } -> std::same_as<typename M::Cache>;
-  { model.kv_keep() } noexcept -> std::same_as<std::size_t>;               // tokens that a cache holds at most; 0: all
+  { model.kv_keep() } noexcept -> std::same_as<std::size_t>;
   { cache.tokens } -> std::convertible_to<std::size_t>;
-  { cache.rewind(count) } noexcept -> std::same_as<std::size_t>;           // tokens that it still holds
-  { cache.adopt(other, count) } noexcept -> std::same_as<std::size_t>;     // tokens that it has of another one; 0: none are shared
-  { cache.park() } noexcept -> std::same_as<bool>;                         // whether it left memory for a file
-  { cache.trim() } noexcept;                                               // memory that no token uses yet goes back
-  { model.describe(other) } -> std::same_as<kv::SnapshotInfo>;             // a file of it, but for tokens and note
+  { cache.rewind(count) } noexcept -> std::same_as<std::size_t>;
+  { cache.adopt(other, count) } noexcept -> std::same_as<std::size_t>;
+  { cache.park() } noexcept -> std::same_as<bool>;
+  { cache.trim() } noexcept;
+  { model.describe(other) } -> std::same_as<kv::SnapshotInfo>;
   { model.save(cache, out) };
-  { model.check_saved(in) };                                               // raises where the file is of another model
+  { model.check_saved(in) };
   { model.load(cache, in, count) } -> std::same_as<model::StepStatus>;
 };
 
 /// A model that runs tokens of one sequence, or of several in one step, and computes logits after them.
+/// step_count(): grows when the hidden states of the last step are lost.
 template <class M>
-concept StepModel = SequenceStore<M> && requires(M& model, const M& constant, typename M::Cache& cache, TokenId token,
-                                                 std::span<const TokenId> tokens, std::span<const std::size_t> rows,
-                                                 std::span<const model::Part<typename M::Cache>> parts) {
+concept StepModel = SequenceStore<M> &&
+    requires(M& model, const M& constant, typename M::Cache& cache, TokenId token,
+             std::span<const TokenId> tokens, std::span<const std::size_t> rows,
+             std::span<const model::Part<typename M::Cache>> parts) {
   { constant.config() } noexcept -> std::same_as<const arch::Config&>;
   { constant.n_ctx() } noexcept -> std::same_as<std::size_t>;
   { constant.chunk() } noexcept -> std::same_as<std::size_t>;
   { constant.logits_rows() } noexcept -> std::same_as<std::size_t>;
   { model.step(cache, tokens) } noexcept -> std::same_as<model::StepStatus>;
   { model.step(parts) } noexcept -> std::same_as<model::PartsStatus>;
-  { constant.step_count() } noexcept -> std::same_as<std::uint64_t>;       // grows when the last rows are lost
+  { constant.step_count() } noexcept -> std::same_as<std::uint64_t>;
   { model.logits(rows) } noexcept -> std::same_as<MatrixView<const float>>;
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
 };
 
 /// A model whose weights and scratch give memory back between two steps, for a governor (runtime/governed.hpp).
 template <class M>
-concept ResizableModel = StepModel<M> && requires(M& model, const M& constant, std::uint64_t bytes, std::size_t tokens) {
+concept ResizableModel = StepModel<M> &&
+    requires(M& model, const M& constant, std::uint64_t bytes, std::size_t tokens) {
   { constant.weight_room() } noexcept -> std::same_as<paging::WeightRoom>;
   { model.resize_weights(bytes) } -> std::same_as<bool>;
   { constant.most_chunk() } noexcept -> std::same_as<std::size_t>;
