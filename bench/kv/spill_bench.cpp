@@ -54,7 +54,7 @@ double median(std::vector<double> values) {
 }
 
 /// A cache of a kind with so many tokens, whose tiles are noise: the same in all kinds.
-Model::Cache filled(const Model& model, std::string_view kind, std::size_t tokens) {
+Model::Cache filled(const Model& model, kv::Choice kind, std::size_t tokens) {
   auto cache = model.make_cache([&](auto allocator, std::span<const kv::LayerShape> layers, std::size_t n) {
     return Model::Storage(allocator, layers, n, kind);
   });
@@ -144,9 +144,9 @@ int main(int argc, char** argv) try {
   const auto kv_bytes = [&] {
     return static_cast<double>(ledger.used(budget::Account::kv) + ledger.used(budget::Account::io_buffers));
   };
-  auto resident = filled(model, "segmented", tokens);
+  auto resident = filled(model, kv::Choice::segmented, tokens);
   const double resident_bytes = kv_bytes();
-  auto spilled = filled(model, "spilled", tokens);
+  auto spilled = filled(model, kv::Choice::spilled, tokens);
   const double in_memory = kv_bytes() - resident_bytes;
   if (write(model, resident) != write(model, spilled)) fail("other bits from the file");
   std::vector<double> whole, parts;

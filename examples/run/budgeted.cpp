@@ -19,8 +19,8 @@ namespace {
 /// "--weights streamed -c 4096": where weights have no room; empty where not even a ring has.
 std::string streamed_way_out(const gguf::Document& document, plan::Question question, std::size_t n_ctx,
                              std::uint64_t budget) {
-  if (question.choice.weights == paging::Streamed<>::name) return {};
-  question.choice.weights = paging::Streamed<>::name;
+  if (question.choice.weights == paging::Choice::streamed) return {};
+  question.choice.weights = paging::Choice::streamed;
   question.choice.weights_bytes = 1;  // the least
   const std::size_t n = plan::longest_context(document, question, n_ctx + format::tile_tokens, budget);
   return n == 0 ? std::string() : join("--weights streamed -c ", n);
@@ -79,12 +79,12 @@ std::uint64_t estimated_tokenizer_bytes(const gguf::Document& document) {
 /// question: of the run, with the bytes of its tokenizer.
 void let_weights_leave(const Options& options, const gguf::Document& document, plan::Question question,
                        OpenOptions& open) {
-  if (options.governor != "on" || options.weights_given || open.choice.weights != paging::Resident<>::name ||
+  if (options.governor != "on" || options.weights_given || open.choice.weights != paging::Choice::resident ||
       document.sources().front().file() == nullptr ||
       arch::AnyOf<arch::All>::config(document).most_experts() != 0)
     return;
   OpenOptions leaving = open;
-  leaving.choice.weights = question.choice.weights = paging::Streamed<>::name;
+  leaving.choice.weights = question.choice.weights = paging::Choice::streamed;
   if (plan_run(document, question).peak_bytes <= budget_of(document, leaving))
     open.choice.weights = leaving.choice.weights;
 }
@@ -93,7 +93,7 @@ void let_weights_leave(const Options& options, const gguf::Document& document, p
 std::optional<plan::Rung> first_rung(const gguf::Document& document, const plan::Question& asked,
                                      const OpenOptions& open, plan::Freedom free) {
   OpenOptions streamed = open;
-  streamed.choice.weights = paging::Streamed<>::name;
+  streamed.choice.weights = paging::Choice::streamed;
   const std::uint64_t budget = budget_of(document, open), less = budget_of(document, streamed);
   if (!free.weights || less == budget) return rung_within(document, asked, budget, free);
   plan::Freedom stay = free;

@@ -18,7 +18,7 @@ OpenOptions how_to_open(const Options& options) {
   open.n_ctx = options.n_ctx != 0 ? options.n_ctx : tokens_without_c;
   open.logits_rows = 1;
   open.memory_bytes.reset();
-  open.choice.weights = "resident";
+  open.choice.weights = paging::Choice::resident;
   return open;
 }
 

@@ -295,7 +295,7 @@ OpenOptions open_options(const Options& o) {
   open.logits_rows = std::max(1 + (o.draft.empty() ? o.drafts.drafts : o.draft_max), o.parallel);
   open.sequences.count = o.parallel;
   open.threads = o.threads;
-  open.choice = o.choice;
+  open.choice = choice_of(o.choice);
   if (!o.pace.empty()) open.pace = exec::Pace::parse(o.pace, "--pace");
   open.memory_bytes = o.memory_bytes;
   open.limits = o.limits;

@@ -4,6 +4,7 @@
 // and never see the parser.
 #pragma once
 
+#include "choice.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open_options.hpp"
 #include "mica/sample/sampler_options.hpp"
@@ -54,7 +55,7 @@ struct Options {
   std::string chat_template_file;
 
   // The model
-  model::Choice choice;
+  ChoiceWords choice;
   bool elements_given = false;  // -ctk or -ctv was given
   bool chunk_given = false;     // for --chunk
   bool weights_given = false;   // for --weights

@@ -90,24 +90,23 @@ std::string speed_json(const std::optional<Foretold>& foretold) {
               ",\"first_token_seconds\":", fixed(first.first_token_seconds, 3), "}");
 }
 
-std::string plan_json(const plan::Plan& plan, const plan::Question& question, std::uint64_t budget, bool fits,
-                      const std::string& more) {
+std::string plan_json(const plan::Plan& plan, const plan::Question& question, const std::string& evict,
+                      std::uint64_t budget, bool fits, const std::string& more) {
   std::string accounts;
   plan.accounts.for_each([&](budget::Account account, std::uint64_t bytes) {
     accounts += join(accounts.empty() ? "" : ",", json_string(budget::name(account)), ":", bytes);
   });
-  return join("{\"peak_bytes\":", plan.peak_bytes, ",\"accounts\":{", accounts, "},\"budget_bytes\":", budget,
-              ",\"fits\":", fits, ",\"n_ctx\":", plan.n_ctx, ",\"n_ctx_train\":", plan.config.n_ctx_train,
-              ",\"kv_bytes_per_token\":", plan.kv_bytes_per_token,
-              ",\"kv_window_bytes\":", plan.kv_window_bytes, ",\"weight_bytes\":", plan.weight_bytes,
-              ",\"streamed_bytes\":", plan.streamed_bytes, more,
-              ",\"architecture\":", json_string(plan.config.arch), ",\"layers\":", plan.config.layers.size(),
-              ",\"parallel\":", question.sequences.count, ",\"threads\":", question.threads,
-              ",\"chunk\":", question.model.chunk, ",\"kv\":", json_string(question.choice.kv),
-              ",\"evict\":", json_string(question.choice.evict),
-              ",\"weights\":", json_string(question.choice.weights),
-              ",\"type_k\":", json_string(question.choice.cache_type_k),
-              ",\"type_v\":", json_string(question.choice.cache_type_v), "}\n");
+  return join(
+      "{\"peak_bytes\":", plan.peak_bytes, ",\"accounts\":{", accounts, "},\"budget_bytes\":", budget,
+      ",\"fits\":", fits, ",\"n_ctx\":", plan.n_ctx, ",\"n_ctx_train\":", plan.config.n_ctx_train,
+      ",\"kv_bytes_per_token\":", plan.kv_bytes_per_token, ",\"kv_window_bytes\":", plan.kv_window_bytes,
+      ",\"weight_bytes\":", plan.weight_bytes, ",\"streamed_bytes\":", plan.streamed_bytes, more,
+      ",\"architecture\":", json_string(plan.config.arch), ",\"layers\":", plan.config.layers.size(),
+      ",\"parallel\":", question.sequences.count, ",\"threads\":", question.threads,
+      ",\"chunk\":", question.model.chunk, ",\"kv\":", json_string(kv::name(question.choice.kv)),
+      ",\"evict\":", json_string(evict), ",\"weights\":", json_string(paging::name(question.choice.weights)),
+      ",\"type_k\":", json_string(question.choice.cache_type_k),
+      ",\"type_v\":", json_string(question.choice.cache_type_v), "}\n");
 }
 
 /// Steps that the disk of a model has time for, each reading what does not stay in memory.
@@ -158,11 +157,11 @@ std::string ways_json(const std::vector<plan::Way>& ways) {
 std::string rung_json(const std::optional<plan::Rung>& rung, const plan::Rung& least) {
   const auto object = [](const plan::Rung& r) {
     const model::Choice& choice = r.question.choice;
-    return join("{\"peak_bytes\":", r.plan.peak_bytes, ",\"n_ctx\":", r.plan.n_ctx,
-                ",\"chunk\":", r.question.model.chunk, ",\"weights\":", json_string(choice.weights),
-                ",\"streamed_bytes\":", r.plan.streamed_bytes,
-                ",\"type_k\":", json_string(choice.cache_type_k),
-                ",\"type_v\":", json_string(choice.cache_type_v), "}");
+    return join(
+        "{\"peak_bytes\":", r.plan.peak_bytes, ",\"n_ctx\":", r.plan.n_ctx,
+        ",\"chunk\":", r.question.model.chunk, ",\"weights\":", json_string(paging::name(choice.weights)),
+        ",\"streamed_bytes\":", r.plan.streamed_bytes, ",\"type_k\":", json_string(choice.cache_type_k),
+        ",\"type_v\":", json_string(choice.cache_type_v), "}");
   };
   return join(rung ? join(",\"run\":", object(*rung)) : std::string(), ",\"least\":", object(least));
 }
@@ -214,7 +213,7 @@ int plan(const Options& options) {
   if (options.solve)
     ways = plan::ways(document, question, options.n_ctx != 0 ? plan.n_ctx : plan.config.n_ctx_train, budget);
   if (options.json) {
-    print(plan_json(plan, question, budget, fits,
+    print(plan_json(plan, question, options.choice.evict, budget, fits,
                     join(",\"expert_read_bytes\":", experts,
                          options.probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
                          speed_json(foretold), options.solve ? ways_json(ways) : "",

@@ -72,9 +72,9 @@ TEST_CASE("weights of every format open without a part, and have the same bits b
     const std::string path = folder.file("model.gguf", TinyModel(recipe).bytes());
     const gguf::Document document = gguf::open(path);
     const auto ids = random_ids(5, 258);
-    const auto expected = logits_of(document, "mapped", ids);
+    const auto expected = logits_of(document, paging::Choice::mapped, ids);
     CHECK(std::all_of(expected.begin(), expected.end(), [](float x) { return std::isfinite(x); }));
-    for (const std::string& pager : pagers) {
+    for (const paging::Choice pager : pagers) {
       CAPTURE(pager);
       CHECK(same_bits(expected, logits_of(document, pager, ids)));
     }
@@ -97,8 +97,8 @@ TEST_CASE("a file of every family that can be synthesised opens, and its logits 
     CHECK(opens_and_runs(write(shape, quantize::Recipe::Q4_K_M)));
     const gguf::Document document = gguf::open(write(shape, quantize::Recipe::F16));
     const auto ids = random_ids(5, shape.n_vocab);
-    const auto expected = logits_of(document, "mapped", ids);
-    for (const std::string& pager : pagers) {
+    const auto expected = logits_of(document, paging::Choice::mapped, ids);
+    for (const paging::Choice pager : pagers) {
       CAPTURE(pager);
       CHECK(same_bits(expected, logits_of(document, pager, ids)));
     }
@@ -156,8 +156,8 @@ TEST_CASE("every file of the kit runs without a part, and a vocabulary that need
     const auto& rows = entry["rows"][0];
     const auto ids = kit.ids(entry, rows["prompt"]);
     REQUIRE(rows["positions"].size() == ids.size());
-    const auto logits = logits_of(document, "mapped", ids, rows["n_ctx"]);
-    for (const std::string& pager : pagers) {
+    const auto logits = logits_of(document, paging::Choice::mapped, ids, rows["n_ctx"]);
+    for (const paging::Choice pager : pagers) {
       CAPTURE(pager);
       CHECK(same_bits(logits, logits_of(document, pager, ids, rows["n_ctx"])));
     }
@@ -290,9 +290,9 @@ TEST_CASE("a family, a policy and a file that are not there are told apart") {
   CHECK(mentions(family, "abacus", "llama"));
   const TinyModel tiny(talking());
   const Error policy =
-      refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.choice = {.kv = "shelved"}}); });
+      refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.choice = {.cache_type_k = "shelved"}}); });
   CHECK(policy.code() == ErrorCode::usage);
-  CHECK(mentions(policy, "shelved", "segmented"));
+  CHECK(mentions(policy, "shelved", "choose one of"));
   CHECK(refusal([] { return open(std::string("nowhere.gguf")); }).code() == ErrorCode::file);
 }
 

@@ -17,10 +17,11 @@
 namespace mica::test {
 
 /// The names of the pagers.
-inline const std::vector<std::string> pagers = {"resident", "mapped", "streamed"};
+inline const std::vector<paging::Choice> pagers = {paging::Choice::resident, paging::Choice::mapped,
+                                                   paging::Choice::streamed};
 
 /// Logits after each of the ids, (ids, n_vocab). Keys and values are F32.
-inline std::vector<float> logits_of(const gguf::Document& document, const std::string& pager,
+inline std::vector<float> logits_of(const gguf::Document& document, paging::Choice pager,
                                     std::span<const text::TokenId> ids, std::size_t n_ctx = 64) {
   OpenOptions options{.n_ctx = n_ctx, .logits_rows = ids.size()};
   options.choice.weights = pager;

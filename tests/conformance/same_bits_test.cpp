@@ -28,8 +28,8 @@ using Model = model::Chosen<arch::AnyOf<arch::All>, alloc::Huge, exec::Team>;
 struct Way {
   std::size_t threads = 1;
   std::size_t chunk = 512;
-  std::string kv = "segmented";
-  std::string weights = "mapped";
+  kv::Choice kv = kv::Choice::segmented;
+  paging::Choice weights = paging::Choice::mapped;
   std::string element = "F16";
   std::uint64_t weights_bytes = 0;
 };
@@ -51,7 +51,7 @@ std::vector<float> run(const std::string& path, const Way& way) {
   choice.cache_type_k = choice.cache_type_v = way.element;
   const ModelOptions options{.n_ctx = 512, .chunk = way.chunk, .logits_rows = 512, .log = {}};
   auto model = model::make_chosen<Model>(document, team, options, {}, choice);
-  auto cache = model::make_chosen_cache(model, choice);
+  auto cache = model.make_cache();
   return feed(model, cache, random_ids(270, model.config().n_vocab), way.chunk);
 }
 
@@ -67,10 +67,12 @@ TEST_CASE("files of the kit give the same bits for any threads, chunk, storage a
     CHECK(same_bits(expected, run(*path, {.chunk = 7})));
     CHECK(same_bits(expected, run(*path, {.threads = 2})));
     CHECK(same_bits(expected, run(*path, {.threads = 3, .chunk = 7})));
-    CHECK(same_bits(expected, run(*path, {.kv = "contiguous"})));
-    CHECK(same_bits(expected, run(*path, {.weights = "resident"})));
-    CHECK(same_bits(expected,
-                    run(*path, {.threads = 2, .chunk = 1, .kv = "contiguous", .weights = "resident"})));
+    CHECK(same_bits(expected, run(*path, {.kv = kv::Choice::contiguous})));
+    CHECK(same_bits(expected, run(*path, {.weights = paging::Choice::resident})));
+    CHECK(same_bits(
+        expected,
+        run(*path,
+            {.threads = 2, .chunk = 1, .kv = kv::Choice::contiguous, .weights = paging::Choice::resident})));
   }
 }
 
@@ -82,7 +84,8 @@ TEST_CASE("every family gives the same bits for steps of 512 tokens, of 7 and of
     const auto expected = run(*path, {});
     CHECK(same_bits(expected, run(*path, {.chunk = 7})));
     CHECK(same_bits(expected, run(*path, {.chunk = 1})));
-    for (const std::string kv : {"contiguous", "reserved", "paged", "spilled"}) {
+    for (const kv::Choice kv :
+         {kv::Choice::contiguous, kv::Choice::reserved, kv::Choice::paged, kv::Choice::spilled}) {
       CAPTURE(kv);
       CHECK(same_bits(expected, run(*path, {.threads = 2, .chunk = 64, .kv = kv})));
     }
@@ -104,12 +107,13 @@ TEST_CASE(
     const auto expected = run(*path, {});
     for (const std::string& from : {std::string(*path), packed}) {
       CAPTURE(from);
-      CHECK(same_bits(expected, run(from, {.weights = "mapped"})));
-      CHECK(same_bits(expected, run(from, {.weights = "resident"})));
+      CHECK(same_bits(expected, run(from, {.weights = paging::Choice::mapped})));
+      CHECK(same_bits(expected, run(from, {.weights = paging::Choice::resident})));
       for (const std::uint64_t bytes :
            {std::uint64_t{1}, source.sources().front().size() / 2, ~std::uint64_t{0} / 2}) {
         CAPTURE(bytes);  // a ring and the least cache of experts; half; everything stays
-        CHECK(same_bits(expected, run(from, {.chunk = 64, .weights = "streamed", .weights_bytes = bytes})));
+        CHECK(same_bits(
+            expected, run(from, {.chunk = 64, .weights = paging::Choice::streamed, .weights_bytes = bytes})));
       }
     }
   }
@@ -126,12 +130,13 @@ TEST_CASE("layers with a window give the bits of a cache that keeps every token"
     exec::Team team(1);
     Whole model(document, team, {.n_ctx = 512, .chunk = 512, .logits_rows = 512, .log = {}},
                 {.pager = [](const paging::Table& table, alloc::Huge a, LogSink log) {
-                  return Whole::Pager(table, a, log, "mapped");
+                  return Whole::Pager(table, a, log, paging::Choice::mapped);
                 }});
     CHECK(model.kv_window_bytes() > 0);
     auto cache = model.make_cache();
     const auto expected = feed(model, cache, random_ids(270, model.config().n_vocab), 512);
-    for (const std::string kv : {"segmented", "contiguous", "reserved", "paged", "spilled"}) {
+    for (const kv::Choice kv : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::reserved,
+                                kv::Choice::paged, kv::Choice::spilled}) {
       CAPTURE(kv);
       CHECK(same_bits(expected, run(*path, {.chunk = 512, .kv = kv})));
       CHECK(same_bits(expected, run(*path, {.threads = 2, .chunk = 7, .kv = kv})));
@@ -161,7 +166,7 @@ TEST_CASE("a model in shards gives the bits of the model in one file") {
   if (!split || !whole) return;
   const auto expected = run(*whole, {});
   CHECK(same_bits(expected, run(*split, {})));
-  CHECK(same_bits(expected, run(*split, {.weights = "resident"})));
+  CHECK(same_bits(expected, run(*split, {.weights = paging::Choice::resident})));
 }
 
 }  // namespace mica::test

@@ -81,24 +81,26 @@ TEST_CASE("a contiguous storage that the budget refuses is as before") {
   CHECK(ledger.used() == 0);
 }
 
-TEST_CASE("a storage is chosen by name, and an unknown name is refused with the known ones") {
-  kv::AnyStorage<A> contiguous(A{}, layers, 700, "contiguous"), segmented(A{}, layers, 700, "segmented");
+TEST_CASE("a storage is chosen at run time, and has the name of its type") {
+  kv::AnyStorage<A> contiguous(A{}, layers, 700, kv::Choice::contiguous),
+      segmented(A{}, layers, 700, kv::Choice::segmented);
   CHECK(contiguous.reserve(1));
   CHECK(segmented.reserve(1));
   CHECK(contiguous.capacity() == 704);
   CHECK(segmented.capacity() == 256);
-  const Error error = refusal([] { return kv::AnyStorage<A>(A{}, layers, 700, "pagd\n"); });
-  CHECK(refusal([] { kv::AnyStorage<A>::check_name("pagd\n"); }).message() == error.message());
-  CHECK_NOTHROW(kv::AnyStorage<A>::check_name("reserved"));
-  CHECK(error.code() == ErrorCode::usage);
-  CHECK(mentions(error, "pagd\\x0a", "segmented, contiguous, reserved, paged, spilled"));
+  for (std::size_t i = 0; i < kv::choice_names().size(); ++i) {
+    const kv::AnyStorage<A> chosen(A{}, layers, 700, static_cast<kv::Choice>(i));
+    CHECK(chosen.capacity() == 0);
+  }
+  CHECK(kv::name(kv::Choice::reserved) == "reserved");
+  CHECK(kv::name(kv::Choice::spilled_paged) == "spilled-paged");
 }
 
 TEST_CASE("a storage refuses a size that no memory has") {
   const std::array<kv::LayerShape, 1> wide = {{{1u << 14, std::size_t{1} << 20}}};
-  kv::AnyStorage<> contiguous({}, wide, std::size_t{1} << 30, "contiguous");
+  kv::AnyStorage<> contiguous({}, wide, std::size_t{1} << 30, kv::Choice::contiguous);
   CHECK_FALSE(contiguous.reserve(1));
-  kv::AnyStorage<> segmented({}, wide, std::size_t{1} << 20, "segmented");
+  kv::AnyStorage<> segmented({}, wide, std::size_t{1} << 20, kv::Choice::segmented);
   CHECK_FALSE(segmented.reserve(std::size_t{1} << 20));
   CHECK(segmented.capacity() == 0);
 }

@@ -31,7 +31,7 @@ using Aged =
 struct Way {
   std::size_t chunk;
   std::size_t threads;
-  std::string_view storage = "segmented";
+  kv::Choice storage = kv::Choice::segmented;
 };
 
 template <class Model, class Tiny>
@@ -49,12 +49,13 @@ std::vector<float> run(const Tiny& tiny, std::span<const TokenId> ids, const kv:
 template <class Model, class Tiny>
 void check_ways(const Tiny& tiny, const kv::AnyElements<>& elements, std::size_t tokens) {
   const auto ids = random_ids(tokens, 67);
-  const auto expected = run<Model>(tiny, ids, elements, {512, 1, "contiguous"});
+  const auto expected = run<Model>(tiny, ids, elements, {512, 1, kv::Choice::contiguous});
   CHECK(std::isfinite(*std::max_element(expected.begin(), expected.end())));
   CHECK_FALSE(same_bits(expected, run<Model>(tiny, ids, kv::AnyElements<>("f16", "f16"), {512, 1})));
-  for (const Way& way : {Way{1, 1}, Way{7, 2}, Way{64, 3}, Way{512, 3}, Way{1, 2, "contiguous"},
-                         Way{7, 1, "reserved"}, Way{64, 2, "reserved"}, Way{1, 1, "paged"},
-                         Way{64, 3, "paged"}, Way{7, 2, "spilled"}, Way{64, 1, "spilled"}}) {
+  for (const Way& way :
+       {Way{1, 1}, Way{7, 2}, Way{64, 3}, Way{512, 3}, Way{1, 2, kv::Choice::contiguous},
+        Way{7, 1, kv::Choice::reserved}, Way{64, 2, kv::Choice::reserved}, Way{1, 1, kv::Choice::paged},
+        Way{64, 3, kv::Choice::paged}, Way{7, 2, kv::Choice::spilled}, Way{64, 1, kv::Choice::spilled}}) {
     CAPTURE(way.storage);
     CAPTURE(way.chunk);
     CAPTURE(way.threads);
@@ -227,11 +228,12 @@ TEST_CASE("the plan of elements that age is what they take, and that is less tha
   // Two layers of two heads of 64: keys of three bits and values of two and a half, rounded to cache lines; a
   // ring of 79 + 63 tokens and two part tiles in F16.
   const std::size_t old = 384 + 320, ring = (79 + 63 + 30) / 16 * std::size_t{2 * 16 * 64 * 2};
-  for (const char* storage : {"segmented", "contiguous", "reserved", "paged", "spilled"}) {
+  for (const kv::Choice storage : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::reserved,
+                                   kv::Choice::paged, kv::Choice::spilled}) {
     CAPTURE(storage);
     const auto plan = kv_bytes(Type<alloc::Counting>{}, "kivi2", storage);
     CHECK(plan == kv_bytes(Type<alloc::Budgeted<alloc::Huge>>{}, "kivi2", storage));
-    if (std::string_view(storage) == "contiguous") {
+    if (storage == kv::Choice::contiguous) {
       CHECK(plan == 4 * (250 * old + ring));
       CHECK(plan * 4 < kv_bytes(Type<alloc::Counting>{}, "f16", storage));
     }

@@ -120,7 +120,7 @@ void check_reference(const kv::AnyEviction& policy, const reference::Rows& expec
 
 /// A cache whose storage is that of a name.
 template <class Model>
-typename Model::Cache cache_of(const Model& model, std::string_view storage) {
+typename Model::Cache cache_of(const Model& model, kv::Choice storage) {
   using S = typename Model::Storage;
   return model.make_cache([&](typename Model::Allocator a, std::span<const kv::LayerShape> layers,
                               std::size_t n_ctx) { return S(a, layers, n_ctx, storage); });
@@ -128,7 +128,7 @@ typename Model::Cache cache_of(const Model& model, std::string_view storage) {
 
 template <class Family>
 std::vector<float> run(const TinyModel& tiny, std::span<const TokenId> ids, std::size_t chunk,
-                       std::size_t threads, std::string_view storage, const kv::AnyEviction& policy) {
+                       std::size_t threads, kv::Choice storage, const kv::AnyEviction& policy) {
   exec::Team team(threads);
   Forgetting<Family> model(tiny.document(), team,
                            {.n_ctx = 2000, .chunk = chunk, .logits_rows = chunk, .log = {}},
@@ -139,13 +139,14 @@ std::vector<float> run(const TinyModel& tiny, std::span<const TokenId> ids, std:
 
 template <class Family>
 void check_bits(const TinyModel& tiny, std::span<const TokenId> ids, const kv::AnyEviction& policy) {
-  const auto expected = run<Family>(tiny, ids, 64, 1, "segmented", policy);
+  const auto expected = run<Family>(tiny, ids, 64, 1, kv::Choice::segmented, policy);
   for (const std::size_t chunk : {1u, 7u, 64u, 512u}) {
     CAPTURE(chunk);
-    CHECK(same_bits(expected, run<Family>(tiny, ids, chunk, 1, "segmented", policy)));
-    CHECK(same_bits(expected, run<Family>(tiny, ids, chunk, 3, "segmented", policy)));
+    CHECK(same_bits(expected, run<Family>(tiny, ids, chunk, 1, kv::Choice::segmented, policy)));
+    CHECK(same_bits(expected, run<Family>(tiny, ids, chunk, 3, kv::Choice::segmented, policy)));
   }
-  for (const char* const storage : {"contiguous", "reserved", "paged", "spilled", "spilled-paged"}) {
+  for (const kv::Choice storage : {kv::Choice::contiguous, kv::Choice::reserved, kv::Choice::paged,
+                                   kv::Choice::spilled, kv::Choice::spilled_paged}) {
     CAPTURE(storage);
     CHECK(same_bits(expected, run<Family>(tiny, ids, 100, 2, storage, policy)));
     CHECK(same_bits(expected, run<Family>(tiny, ids, 1, 1, storage, policy)));
@@ -187,11 +188,11 @@ TEST_CASE("heavy hitters are what queries of all heads and layers looked at most
 TEST_CASE("what is forgotten does not depend on steps, threads or storages") {
   const TinyModel tiny{Recipe{}};
   const auto ids = random_ids(900, 67);
-  const auto whole = run<arch::Llama>(tiny, ids, 512, 1, "segmented", kv::KeepAll{});
+  const auto whole = run<arch::Llama>(tiny, ids, 512, 1, kv::Choice::segmented, kv::KeepAll{});
   for (const char* const words : {"sinks:320", "heavy:320", "heavy:320,64"}) {
     CAPTURE(words);
     check_bits<arch::Llama>(tiny, ids, kv::AnyEviction(words));
-    const auto some = run<arch::Llama>(tiny, ids, 512, 1, "segmented", kv::AnyEviction(words));
+    const auto some = run<arch::Llama>(tiny, ids, 512, 1, kv::Choice::segmented, kv::AnyEviction(words));
     CHECK(same_bits(std::span(whole).first(320 * 67), std::span(some).first(320 * 67)));
     CHECK_FALSE(same_bits(std::span(whole).subspan(320 * 67, 67), std::span(some).subspan(320 * 67, 67)));
   }
@@ -206,7 +207,7 @@ TEST_CASE("a storage that knows of no bounds gives the same answers") {
   Whole model(tiny.document(), executor, options, {.eviction = kv::HeavyHitters(256)});
   auto cache = model.make_cache();
   CHECK(same_bits(feed(model, cache, ids, 64),
-                  run<arch::Llama>(tiny, ids, 64, 1, "segmented", kv::HeavyHitters(256))));
+                  run<arch::Llama>(tiny, ids, 64, 1, kv::Choice::segmented, kv::HeavyHitters(256))));
 }
 
 TEST_CASE("layers with a window keep it, and the others forget") {
@@ -246,7 +247,7 @@ TEST_CASE(
     exec::Team team(1);
     Forgetting<arch::Llama> model(tiny.document(), team, options, {.eviction = kv::AnyEviction(words)});
     const bool watches = kv::AnyEviction(words).watches();
-    for (const char* const storage : {"segmented", "contiguous", "paged"}) {
+    for (const kv::Choice storage : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::paged}) {
       for (const std::size_t had : {200u, 256u, 257u, 330u, 500u}) {
         for (const std::size_t count :
              {0u, 1u, 63u, 64u, 100u, 130u, 191u, 255u, 256u, 319u, 320u, 329u, 448u, 499u}) {
@@ -318,8 +319,8 @@ TEST_CASE("a sequence takes over what another one has read until that forgets so
       for (const std::size_t count : {1u, 64u, 100u, 150u}) {
         CAPTURE(had);
         CAPTURE(count);
-        auto cache = cache_of(model, "paged"), other = cache_of(model, "paged"),
-             fresh = cache_of(model, "paged");
+        auto cache = cache_of(model, kv::Choice::paged), other = cache_of(model, kv::Choice::paged),
+             fresh = cache_of(model, kv::Choice::paged);
         static_cast<void>(feed(model, other, std::span(ids).first(had), 64));
         const std::size_t has = cache.adopt(other, count);
         const bool floored = kv::AnyEviction(words).watches() && count / 64 < (had - 1) / 64;
@@ -342,8 +343,8 @@ TEST_CASE("an endless text stays within the memory of what is kept, as planned")
   using Dry = Forgetting<arch::Llama>::With<WithAllocator<alloc::Counting>>;
   const ModelOptions many{.n_ctx = 3000, .chunk = 64, .logits_rows = 64, .log = {}};
   for (const char* const words : {"sinks:256", "heavy:256"}) {
-    for (const char* const storage :
-         {"segmented", "contiguous", "reserved", "paged", "spilled", "spilled-paged"}) {
+    for (const kv::Choice storage : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::reserved,
+                                     kv::Choice::paged, kv::Choice::spilled, kv::Choice::spilled_paged}) {
       CAPTURE(words);
       CAPTURE(storage);
       budget::Ledger ledger, planned;

@@ -44,7 +44,7 @@ using Named = Transformer<Family, WithWeights<format::F32>, WithKv<kv::AnyStorag
 struct Opened {
   std::size_t chunk = 64;
   std::size_t n_ctx = 700;
-  std::string_view storage = kv::Segmented<>::name;
+  kv::Choice storage = kv::Choice::segmented;
   std::string_view keys = "f16", values = "f16";
 };
 
@@ -96,8 +96,8 @@ template <class Family>
 void go_on_everywhere(const gguf::Document& document, std::string_view keys = "f16",
                       std::string_view values = "f16") {
   exec::Team team(2);
-  constexpr std::string_view storages[] = {"segmented", "contiguous", "reserved",
-                                           "paged",     "spilled",    "segmented"};
+  constexpr kv::Choice storages[] = {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::reserved,
+                                     kv::Choice::paged,     kv::Choice::spilled,    kv::Choice::segmented};
   for (std::size_t i = 0; i + 1 < std::size(storages); ++i) {
     CAPTURE(storages[i]);
     auto from = open_as<Family>(document, team, {.storage = storages[i], .keys = keys, .values = values});
@@ -109,7 +109,7 @@ void go_on_everywhere(const gguf::Document& document, std::string_view keys = "f
 
 /// A text that is the same up to some token, on a session that was opened; and going back afterwards.
 template <class Family>
-void change_text(const gguf::Document& document, std::string_view storage = "segmented") {
+void change_text(const gguf::Document& document, kv::Choice storage = kv::Choice::segmented) {
   const TemporaryFolder folder;
   const std::string path = folder.path("session");
   exec::Team team(1);
@@ -209,7 +209,7 @@ TEST_CASE("a text that changed keeps what is common, and a session that was open
   const TinyHybrid hybrid{HybridRecipe{}};
   change_text<arch::Llama>(dense.document());
   change_text<Windowed<20>>(windows.document());
-  change_text<Windowed<20>>(windows.document(), "paged");
+  change_text<Windowed<20>>(windows.document(), kv::Choice::paged);
   change_text<Hybrids>(hybrid.document());
 }
 

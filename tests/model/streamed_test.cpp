@@ -33,27 +33,27 @@ void compare(std::span<const std::byte> bytes) {
   exec::Team team(2);
   using Paged = typename Model::template With<WithPager<paging::AnyPager<>>, WithExecutor<exec::Team>>;
   const ModelOptions options{.n_ctx = 200, .chunk = 32, .logits_rows = 32, .log = {}};
-  const auto open = [&](const gguf::Document& from, std::string_view pager, std::uint64_t room) {
+  const auto open = [&](const gguf::Document& from, paging::Choice pager, std::uint64_t room) {
     return Paged(from, team, options, {.pager = [&](const paging::Table& table, auto allocator, LogSink log) {
                    return paging::AnyPager<>(table, allocator, log, pager, room);
                  }});
   };
   const auto ids = random_ids(77, 67);
-  Paged whole = open(document, "mapped", 0);
+  Paged whole = open(document, paging::Choice::mapped, 0);
   auto cache = whole.make_cache();
   const auto expected = feed(whole, cache, ids, 32);
   for (const std::uint64_t room :
        {std::uint64_t{1}, bytes.size() / 3, bytes.size() / 2, std::uint64_t{1} << 30}) {
     CAPTURE(room);
     for (const gguf::Document* const from : {&document, &packed}) {
-      Paged model = open(*from, "streamed", room);
+      Paged model = open(*from, paging::Choice::streamed, room);
       auto streamed = model.make_cache();
       CHECK(same_bits(feed(model, streamed, ids, 32), expected));
       auto one_by_one = model.make_cache();
       CHECK(same_bits(feed(model, one_by_one, ids, 1), expected));
     }
   }
-  for (const char* const pager : {"mapped", "resident"}) {
+  for (const paging::Choice pager : {paging::Choice::mapped, paging::Choice::resident}) {
     CAPTURE(pager);
     Paged model = open(packed, pager, 0);
     auto served = model.make_cache();
@@ -63,7 +63,7 @@ void compare(std::span<const std::byte> bytes) {
   CHECK(can == paging::WeightRoom());
   CHECK_FALSE(whole.resize_weights(1));
   for (const gguf::Document* const from : {&document, &packed}) {
-    Paged model = open(*from, "streamed", std::uint64_t{1} << 30);
+    Paged model = open(*from, paging::Choice::streamed, std::uint64_t{1} << 30);
     const std::uint64_t most = model.weight_room().most, least = model.weight_room().least;
     for (const std::uint64_t room : {most, least, (most + least) / 2, most, std::uint64_t{0}}) {
       CAPTURE(room);

@@ -67,7 +67,7 @@ TEST_CASE("keys and values give way first, then weights, and only what is free d
   CHECK(brief->plan.n_ctx > 2000);
   const auto streamed = fit(full - 20000, {false, false, true});
   REQUIRE(streamed);
-  CHECK(streamed->question.choice.weights == "streamed");
+  CHECK(streamed->question.choice.weights == paging::Choice::streamed);
   CHECK(plan::concessions(asked, *streamed).find("read for each step") != std::string::npos);
   CHECK_FALSE(fit(smaller, {false, false, false}));
   CHECK_FALSE(fit(1000, {true, true, true}));
@@ -81,7 +81,7 @@ TEST_CASE("prompts are read in smaller steps before a streamed model's context g
   least.model.chunk = 32;
   least.model.n_ctx = plan::least_tokens;
   least.choice.cache_type_k = least.choice.cache_type_v = "Q8_0";
-  least.choice.weights = "streamed";
+  least.choice.weights = paging::Choice::streamed;
   const auto fit = [&](std::uint64_t budget, bool chunk) {
     return Ladder<>(f.document, asked, budget, {true, true, true, chunk}).first_that_fits();
   };
@@ -147,7 +147,7 @@ TEST_CASE("streamed weights leave memory for the contexts of all sequences") {
     CAPTURE(n);
     Question asked = f.question();
     asked.model.n_ctx = 512;
-    asked.choice.weights = "streamed";
+    asked.choice.weights = paging::Choice::streamed;
     asked.sequences.count = n;
     const std::uint64_t budget = f.peak(asked) + 50'000;
     auto model = open(f.path, {.n_ctx = 512,
@@ -155,7 +155,7 @@ TEST_CASE("streamed weights leave memory for the contexts of all sequences") {
                                .threads = 2,
                                .memory_bytes = budget,
                                .sequences = {.count = n},
-                               .choice = {.weights = "streamed"}});
+                               .choice = {.weights = paging::Choice::streamed}});
     std::vector<Session<AnyModel>> sessions;
     for (std::size_t i = 0; i < n; ++i) {
       sessions.push_back(model.session());

@@ -46,8 +46,8 @@ void plan_equals_run(const gguf::Document& document, std::span<const std::byte> 
 
 TEST_CASE("the plan of a run is what the run books, account by account") {
   const TinyModel tiny(talking());
-  for (const char* kv : {"segmented", "contiguous"}) {
-    for (const char* weights : {"mapped", "resident"}) {
+  for (const kv::Choice kv : {kv::Choice::segmented, kv::Choice::contiguous}) {
+    for (const paging::Choice weights : {paging::Choice::mapped, paging::Choice::resident}) {
       const model::Choice choice{.kv = kv, .weights = weights, .cache_type_k = "Q8_0", .cache_type_v = "F16"};
       CAPTURE(kv);
       CAPTURE(weights);
@@ -63,9 +63,9 @@ TEST_CASE("the plan of a hybrid and of a mixture of experts is what the run book
   for (const HybridRecipe& recipe : {dense, with_experts(dense)}) {
     CAPTURE(recipe.experts);
     const TinyHybrid tiny(recipe);
-    for (const char* weights : {"mapped", "resident"}) {
+    for (const paging::Choice weights : {paging::Choice::mapped, paging::Choice::resident}) {
       CAPTURE(weights);
-      plan_equals_run(tiny.document(), tiny.bytes(), {.kv = "segmented", .weights = weights});
+      plan_equals_run(tiny.document(), tiny.bytes(), {.kv = kv::Choice::segmented, .weights = weights});
     }
     const plan::Plan plan = plan::make_plan(tiny.document(), question(200));
     CHECK(plan.accounts[Account::state] == tiny.state_floats() * sizeof(float));
@@ -75,7 +75,7 @@ TEST_CASE("the plan of a hybrid and of a mixture of experts is what the run book
 
 TEST_CASE("the plan of several sequences is what as many sessions book") {
   const TinyModel tiny(talking());
-  for (const char* kv : {"segmented", "contiguous", "paged"}) {
+  for (const kv::Choice kv : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::paged}) {
     CAPTURE(kv);
     plan::Question asked = question(200, {.kv = kv});
     asked.sequences = {.count = 3, .tokens = 50};
@@ -116,7 +116,7 @@ TEST_CASE("a plan raises what opening would raise") {
 
 TEST_CASE("the longest context fits, and one tile more does not") {
   const TinyModel tiny(talking());
-  const plan::Question asked = question(0, {.kv = "contiguous"});
+  const plan::Question asked = question(0, {.kv = kv::Choice::contiguous});
   plan::Question half = asked;
   half.model.n_ctx = 336;
   const std::uint64_t budget = plan::make_plan(tiny.document(), half).peak_bytes + 100;
@@ -150,7 +150,7 @@ TEST_CASE("ways are plans that hold, from the best to the least, and none could 
     if (way.n_ctx == most) continue;
     plan::Question longer = question(way.n_ctx + format::tile_tokens);
     longer.choice.cache_type_k = longer.choice.cache_type_v = way.element;
-    longer.choice.weights = way.streamed ? "streamed" : "resident";
+    longer.choice.weights = way.streamed ? paging::Choice::streamed : paging::Choice::resident;
     longer.choice.weights_bytes = way.streamed ? 1 : 0;
     CHECK(plan::make_plan(tiny.document(), longer).peak_bytes > room);
   }

@@ -84,7 +84,8 @@ TEST_CASE("without a file, a shape can be planned as its file is, and not run") 
     const gguf::Document file = gguf::open(write(folder, shape, Recipe::Q4_K_M));
     const gguf::Document none = SyntheticModel(shape, Recipe::Q4_K_M).document();
     REQUIRE(none.tensors().size() == file.tensors().size());
-    for (const char* weights : {"mapped", "resident", "streamed"}) {
+    for (const paging::Choice weights :
+         {paging::Choice::mapped, paging::Choice::resident, paging::Choice::streamed}) {
       CAPTURE(weights);
       plan::Question question;
       question.model = {.n_ctx = 64, .chunk = 32, .log = {}};
@@ -92,7 +93,7 @@ TEST_CASE("without a file, a shape can be planned as its file is, and not run") 
       question.tokenizer_bytes = 0;
       const plan::Plan planned = plan::make_plan(none, question), known = plan::make_plan(file, question);
       // Direct reads take whole blocks of 4,096 bytes, so those of layers depend on where the data begins.
-      const std::uint64_t blocks = weights == std::string("streamed") ? 4 * 4096 : 0;
+      const std::uint64_t blocks = weights == paging::Choice::streamed ? 4 * 4096 : 0;
       // What opening takes for a vocabulary is not there without one.
       const auto peak = [](const plan::Plan& plan) {
         return plan.peak_bytes - plan.accounts[budget::Account::process];

@@ -129,7 +129,7 @@ TEST_CASE("a session that waits is saved like any other, and waits no more") {
 TEST_CASE("a storage chosen by name parks where it can, and says so where it cannot") {
   const TinyModel tiny{Recipe{}};
   exec::Inline executor;
-  for (const std::string_view name : {"spilled-paged", "paged", "segmented"}) {
+  for (const kv::Choice name : {kv::Choice::spilled_paged, kv::Choice::paged, kv::Choice::segmented}) {
     CAPTURE(name);
     using Model = Transformer<arch::Llama, WithKv<kv::AnyStorage<>>>;
     const auto storage = [&](auto allocator, std::span<const kv::LayerShape> layers, std::size_t n_ctx) {
@@ -140,7 +140,7 @@ TEST_CASE("a storage chosen by name parks where it can, and says so where it can
     Session session(*model), other(*model);
     const auto ids = random_ids(100, 67);
     REQUIRE(session.feed(ids) == ok);
-    CHECK(session.park() == (name == "spilled-paged"));
+    CHECK(session.park() == (name == kv::Choice::spilled_paged));
     REQUIRE(session.feed(std::span(ids).first(1)) == ok);
     const auto logits = logits_of(session);
     REQUIRE(other.feed(ids) == ok);

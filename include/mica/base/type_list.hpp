@@ -3,7 +3,9 @@
 // Closed lists of types: the formats a program knows, the families it can open.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <string_view>
 #include <type_traits>
 
 namespace mica {
@@ -39,6 +41,12 @@ struct Concat<TypeList<As...>, TypeList<Bs...>> {
 };
 
 }  // namespace detail
+
+/// The names of the types, in the order of the list.
+template <class... Ts>
+[[nodiscard]] constexpr std::array<std::string_view, sizeof...(Ts)> names_of(TypeList<Ts...>) noexcept {
+  return {Ts::name...};
+}
 
 /// The members of A followed by those of B.
 template <class A, class B>

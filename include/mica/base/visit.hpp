@@ -21,6 +21,13 @@ constexpr bool visit_if(TypeList<Ts...>, Is&& is, F&& f) {
   return found;
 }
 
+/// Calls `f(Type<T>{})` for the T at a place of the list; false when the list is shorter.
+template <class... Ts, class F>
+constexpr bool visit_at(TypeList<Ts...> list, std::size_t place, F&& f) {
+  return visit_if(
+      list, [place, i = std::size_t{0}](auto) mutable { return i++ == place; }, static_cast<F&&>(f));
+}
+
 /// Calls `f(Type<T>{})` for the T whose `T::id` equals `id`; false when the list has none.
 template <class List, class Id, class F>
 constexpr bool visit_id(Id id, F&& f) {

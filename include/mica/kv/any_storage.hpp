@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage chosen at run time: one virtual call per run. For programs; a library user names the type he wants.
+// A storage chosen at run time: one virtual call per run. For programs; a library user names the type.
 #pragma once
 
-#include "mica/base/assert.hpp"
 #include "mica/base/visit.hpp"
+#include "mica/kv/choice.hpp"
 #include "mica/kv/contiguous.hpp"
 #include "mica/kv/paged.hpp"
 #include "mica/kv/reserved.hpp"
@@ -17,9 +17,25 @@
 
 namespace mica::kv {
 
-/// The storages that a name on a command line can choose.
+/// The storages that can be chosen, in the order of Choice.
 template <mica::Allocator A>
 using Storages = TypeList<Segmented<A>, Contiguous<A>, Reserved<A>, Paged<A>, Spilled<A>, Spilled<Paged<A>>>;
+
+namespace detail {
+
+inline constexpr auto storage_names = names_of(Storages<alloc::Huge>{});
+static_assert(storage_names[static_cast<std::size_t>(Choice::paged)] == Paged<>::name &&
+              storage_names.back() == storage_names[static_cast<std::size_t>(Choice::spilled_paged)]);
+
+}  // namespace detail
+
+/// Names by Choice.
+[[nodiscard]] constexpr std::span<const std::string_view> choice_names() noexcept {
+  return detail::storage_names;
+}
+[[nodiscard]] constexpr std::string_view name(Choice choice) noexcept {
+  return choice_names()[static_cast<std::size_t>(choice)];
+}
 
 template <mica::Allocator A = alloc::Huge>
 class AnyStorage {
@@ -31,7 +47,7 @@ class AnyStorage {
   static constexpr std::string_view name = "any";
 
   AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
-      : AnyStorage(allocator, layers, max_tokens, Segmented<A>::name) {}
+      : AnyStorage(allocator, layers, max_tokens, Choice::segmented) {}
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept { return storage_->reserve(tokens); }
   void shrink(std::size_t tokens) noexcept { storage_->shrink(tokens); }
   [[nodiscard]] std::size_t capacity() const noexcept { return storage_->capacity(); }
@@ -58,10 +74,7 @@ class AnyStorage {
   [[nodiscard]] bool park() noexcept { return storage_->park(); }
 
   // Specific to AnyStorage
-  /// The storage of that name; an unknown one raises an error that lists the known ones.
-  AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::string_view kind);
-  /// Raises that error where it would come, before anything is loaded.
-  static void check_name(std::string_view kind);
+  AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, Choice choice);
 
  private:
   struct Interface {
@@ -123,26 +136,10 @@ class AnyStorage {
 
 template <mica::Allocator A>
 AnyStorage<A>::AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens,
-                          std::string_view kind) {
-  check_name(kind);
-  static_cast<void>(visit_if(
-      Storages<A>{}, [&](auto type) { return decltype(type)::type::name == kind; },
-      [&](auto type) {
-        storage_ = std::make_unique<Holder<typename decltype(type)::type>>(allocator, layers, max_tokens);
-      }));
-}
-
-template <mica::Allocator A>
-void AnyStorage<A>::check_name(std::string_view kind) {
-  std::string known;
-  const bool found = visit_if(
-      Storages<A>{},
-      [&](auto type) {
-        known.append(known.empty() ? "" : ", ").append(decltype(type)::type::name);
-        return decltype(type)::type::name == kind;
-      },
-      [](auto) {});
-  MICA_CHECK(found, usage, "KV storage '", escaped(kind), "': not known; choose one of ", known);
+                          Choice choice) {
+  visit_at(Storages<A>{}, static_cast<std::size_t>(choice), [&](auto type) {
+    storage_ = std::make_unique<Holder<typename decltype(type)::type>>(allocator, layers, max_tokens);
+  });
 }
 
 static_assert(SharingStorage<AnyStorage<>> && SpillingStorage<AnyStorage<>> && ParkingStorage<AnyStorage<>>);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Transformer of programs: what a command line chooses by name is type-erased, where a virtual call per layer costs
-// nothing; kernels, formats and family stay types. Plans and runs are made from the same words here, so they agree.
+// The Transformer of programs: what is chosen at run time is type-erased, where a virtual call per layer costs
+// nothing; kernels, formats and family stay types. Plans and runs are made from the same choices here.
 #pragma once
 
 #include "mica/kv/any_eviction.hpp"
@@ -15,25 +15,17 @@
 
 namespace mica::model {
 
-/// A Transformer whose KV elements, storage, eviction and pager are chosen by name.
+/// A Transformer whose KV elements, storage, eviction and pager are chosen at run time.
 template <class Family, Allocator A, Executor E>
 using Chosen = Transformer<Family, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
                            WithEviction<kv::AnyEviction>, WithPager<paging::AnyPager<>>, WithAllocator<A>,
                            WithExecutor<E>>;
 
-/// Whether products of many tokens may round weights to eight bits.
-[[nodiscard]] inline bool wants_fast8(const Choice& choice) {
-  MICA_CHECK(choice.kernels == "exact" || choice.kernels == "fast8", usage, "kernels '",
-             escaped(choice.kernels), "': not known; choose one of exact, fast8");
-  return choice.kernels == "fast8";
-}
-
 /// Makes a Chosen transformer. Raises as its constructor, and ErrorCode::usage for names that are not known.
 template <class T>
 [[nodiscard]] T make_chosen(const gguf::Document& document, typename T::Executor& executor,
                             ModelOptions options, typename T::Allocator allocator, const Choice& choice) {
-  T::Storage::check_name(choice.kv);
-  options.fast8 = wants_fast8(choice);
+  options.fast8 = choice.fast8;
   const auto pager = [&](const paging::Table& table, typename T::Allocator a, LogSink log) {
     return typename T::Pager(table, a, log, choice.weights, choice.weights_bytes);
   };
@@ -45,7 +37,7 @@ template <class T>
            {.allocator = allocator,
             .elements = kv::AnyElements<>(choice.cache_type_k, choice.cache_type_v, choice.cache_recent),
             .pager = pager,
-            .eviction = kv::AnyEviction(choice.evict),
+            .eviction = choice.evict,
             .storage = storage});
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mica/base/visit.hpp"
+#include "mica/paging/choice.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/resident.hpp"
 #include "mica/paging/streamed.hpp"
@@ -16,12 +17,28 @@
 
 namespace mica::paging {
 
-/// The pagers that a name on a command line can choose.
+/// The pagers that can be chosen, in the order of Choice.
 template <mica::Allocator A>
 using Pagers = TypeList<Mapped<A, io::MapAdvice::lazy, Layout::packed>,
                         Mapped<A, io::MapAdvice::sequential, Layout::packed>,
                         Mapped<A, io::MapAdvice::populate, Layout::packed>,
                         Mapped<A, io::MapAdvice::locked, Layout::packed>, Resident<A>, Streamed<A>>;
+
+namespace detail {
+
+inline constexpr auto pager_names = names_of(Pagers<alloc::Huge>{});
+static_assert(pager_names[static_cast<std::size_t>(Choice::resident)] == Resident<>::name &&
+              pager_names.back() == pager_names[static_cast<std::size_t>(Choice::streamed)]);
+
+}  // namespace detail
+
+/// Names by Choice.
+[[nodiscard]] constexpr std::span<const std::string_view> choice_names() noexcept {
+  return detail::pager_names;
+}
+[[nodiscard]] constexpr std::string_view name(Choice choice) noexcept {
+  return choice_names()[static_cast<std::size_t>(choice)];
+}
 
 template <mica::Allocator A = alloc::Huge>
 class AnyPager {
@@ -33,7 +50,7 @@ class AnyPager {
   static constexpr std::string_view name = "any";
   static constexpr bool packs = true;
 
-  AnyPager(const Table& table, A allocator, LogSink log) : AnyPager(table, allocator, log, Mapped<A>::name) {}
+  AnyPager(const Table& table, A allocator, LogSink log) : AnyPager(table, allocator, log, Choice::mapped) {}
   [[nodiscard]] bool acquire(std::size_t group) noexcept { return pager_->acquire(group); }
   void release(std::size_t group) noexcept { pager_->release(group); }
   void prefetch(std::size_t group) noexcept { pager_->prefetch(group); }
@@ -51,8 +68,8 @@ class AnyPager {
   [[nodiscard]] WeightRoom room() const noexcept { return pager_->room(); }
 
   // Specific to AnyPager
-  /// The pager of that name; an unknown one raises an error that lists the known ones. bytes: for one that asks (Streamed).
-  AnyPager(const Table& table, A allocator, LogSink log, std::string_view kind, std::uint64_t bytes = 0);
+  /// bytes: for a pager that takes them (Streamed).
+  AnyPager(const Table& table, A allocator, LogSink log, Choice choice, std::uint64_t bytes = 0);
 
  private:
   struct Interface {
@@ -101,24 +118,15 @@ class AnyPager {
 };
 
 template <mica::Allocator A>
-AnyPager<A>::AnyPager(const Table& table, A allocator, LogSink log, std::string_view kind,
-                      std::uint64_t bytes) {
-  std::string known;
-  const bool found = visit_if(
-      Pagers<A>{},
-      [&](auto type) {
-        known.append(known.empty() ? "" : ", ").append(decltype(type)::type::name);
-        return decltype(type)::type::name == kind;
-      },
-      [&](auto type) {
-        using P = typename decltype(type)::type;
-        if constexpr (std::is_constructible_v<P, const Table&, A, LogSink, std::uint64_t>) {
-          pager_ = std::make_unique<Holder<P>>(table, allocator, log, bytes);
-        } else {
-          pager_ = std::make_unique<Holder<P>>(table, allocator, log);
-        }
-      });
-  MICA_CHECK(found, usage, "weights '", escaped(kind), "': not known; choose one of ", known);
+AnyPager<A>::AnyPager(const Table& table, A allocator, LogSink log, Choice choice, std::uint64_t bytes) {
+  visit_at(Pagers<A>{}, static_cast<std::size_t>(choice), [&](auto type) {
+    using P = typename decltype(type)::type;
+    if constexpr (std::is_constructible_v<P, const Table&, A, LogSink, std::uint64_t>) {
+      pager_ = std::make_unique<Holder<P>>(table, allocator, log, bytes);
+    } else {
+      pager_ = std::make_unique<Holder<P>>(table, allocator, log);
+    }
+  });
 }
 
 static_assert(StreamingPager<AnyPager<>> && ResizablePager<AnyPager<>>);

@@ -77,7 +77,7 @@ class Ladder {
     if (free_.context) small.model.n_ctx = format::tile_tokens;
     Rung least = planned(small);
     if (!free_.weights) return least;
-    small.choice.weights = paging::Streamed<>::name;
+    small.choice.weights = paging::Choice::streamed;
     if (free_.chunk) small.model.chunk = std::min(small.model.chunk, least_chunk);
     Rung streamed = planned(std::move(small));
     return streamed.plan.peak_bytes < least.plan.peak_bytes ? std::move(streamed) : std::move(least);
@@ -100,7 +100,7 @@ class Ladder {
   /// With at least `least` and at most `most` tokens of context.
   [[nodiscard]] std::optional<Rung> streamed(Question question, std::size_t chunk, std::size_t least,
                                              std::size_t most) {
-    question.choice.weights = paging::Streamed<>::name;
+    question.choice.weights = paging::Choice::streamed;
     question.model.chunk = chunk;
     if (free_.context) question.model.n_ctx = std::min(most, comfortable_tokens / 2);
     if (auto rung = at(question)) return rung;
@@ -109,7 +109,7 @@ class Ladder {
   /// With the longest context that fits, if that has at least `least` tokens.
   [[nodiscard]] std::optional<Rung> shorter(Question question, std::size_t least, std::size_t most) {
     if (!free_.context) return std::nullopt;
-    if (question.choice.weights == paging::Streamed<>::name) question.choice.weights_bytes = 1;
+    if (question.choice.weights == paging::Choice::streamed) question.choice.weights_bytes = 1;
     const std::size_t n = longest_context<Families>(document_, question, most, budget_);
     if (n < least) return std::nullopt;
     question.model.n_ctx = n;
@@ -139,7 +139,7 @@ class Ladder {
     add(join("keys and values in ", now.cache_type_k));
   }
   if (before.weights != now.weights) {
-    add(join("weights ", now.weights, " (", budget::size_text(rung.plan.streamed_bytes),
+    add(join("weights ", paging::name(now.weights), " (", budget::size_text(rung.plan.streamed_bytes),
              " read for each step)"));
   }
   if (asked.model.chunk != rung.question.model.chunk) {

@@ -51,11 +51,11 @@ template <class Families = arch::All>
 void give_weights_room(const gguf::Document& document, Question& question, std::uint64_t budget_bytes) {
   using budget::Account;
   model::Choice& choice = question.choice;
-  if (choice.weights != paging::Streamed<>::name || choice.weights_bytes != 0) return;
+  if (choice.weights != paging::Choice::streamed || choice.weights_bytes != 0) return;
   const Plan least = make_plan<Families>(document, question);
   question.tokenizer_bytes = least.accounts[Account::tokenizer];
   std::uint64_t weights = least.accounts[Account::weights];
-  if (choice.kv != kv::Spilled<>::name) weights += least.accounts[Account::io_buffers];  // the ring
+  if (choice.kv != kv::Choice::spilled) weights += least.accounts[Account::io_buffers];  // the ring
   const std::uint64_t others = least.peak_bytes - std::min(least.peak_bytes, weights);
   choice.weights_bytes = std::max<std::uint64_t>(budget_bytes - std::min(budget_bytes, others), 1);
 }
@@ -79,7 +79,7 @@ template <class Families = arch::All>
                                     std::uint64_t budget_bytes) {
   std::vector<Way> ways;
   for (const bool streamed : {false, true}) {
-    question.choice.weights = streamed ? paging::Streamed<>::name : paging::Resident<>::name;
+    question.choice.weights = streamed ? paging::Choice::streamed : paging::Choice::resident;
     for (std::size_t i = 0; i < std::size(way_elements); ++i) {
       if (streamed && ways[i].n_ctx >= most / format::tile_tokens * format::tile_tokens)
         continue;  // nothing to gain

@@ -111,7 +111,7 @@ template <class Families = arch::All>
 /// that takes address space, which may have a limit, and no memory.
 [[nodiscard]] inline budget::Ceiling ceiling_of(const gguf::Document& document, const OpenOptions& options) {
   budget::MemoryLimits limits = options.limits ? *options.limits : budget::memory_limits();
-  if (options.choice.weights == paging::Streamed<>::name && limits.address_space != limits.unlimited)
+  if (options.choice.weights == paging::Choice::streamed && limits.address_space != limits.unlimited)
     limits.address_space -= std::min(limits.address_space, file_bytes(document));
   return budget::ceiling_of(options.memory_bytes, limits);
 }

@@ -25,7 +25,7 @@ struct OpenOptions {
   std::optional<std::uint64_t> memory_bytes = {};
   std::optional<budget::MemoryLimits> limits = {};  // read before; empty: read when the model is opened
   plan::Sequences sequences = {};  // open sessions: streamed weights leave memory for the contexts of all
-  model::Choice choice = {};       // KV storage and elements, weights: by name
+  model::Choice choice = {};       // KV storage and elements, eviction, weights
   std::optional<exec::Pace> pace = {};  // a temperature, a power or a part of the time to keep
   LogSink log = {};
 };

@@ -165,7 +165,7 @@ class Candidate {
     question.model.n_ctx = setting.n_ctx;
     question.threads = threads_;
     question.choice.cache_type_k = question.choice.cache_type_v = setting.element;
-    if (setting.streamed) question.choice.weights = paging::Streamed<>::name;
+    if (setting.streamed) question.choice.weights = paging::Choice::streamed;
     question.tokenizer_bytes = tokenizer_bytes_;
     const gguf::Document& header = document(setting.quantisation);
     if (shape_) question.tokenizer_bytes = shape_->n_vocab * tokenizer_bytes_per_token;
