@@ -4,12 +4,14 @@
 // their range: each gives a value or a template error, and the same one every time.
 
 #include "mica_jinja/template.hpp"
+#include "structure/pages.hpp"
 
 #include <doctest/doctest.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <set>
@@ -142,6 +144,27 @@ std::optional<std::vector<Value>> exact_range(Wide start, Wide stop, Wide step, 
 }
 
 }  // namespace
+
+TEST_CASE("the page of templates lists the filters, tests, methods and functions that there are") {
+  const auto listed = [](std::string_view start) {
+    std::set<std::string> words;
+    std::ifstream page(MICA_SOURCE "/docs/templates.md");
+    bool inside = false;
+    for (std::string line; std::getline(page, line);) {
+      inside = !line.empty() && (inside || line.starts_with(start));
+      if (!inside) continue;
+      for (std::string& word : mica::test::code_of(line)) words.insert(std::move(word));
+    }
+    return std::vector<std::string>(words.begin(), words.end());
+  };
+  CHECK(listed("Filters: ") == filter_names());
+  CHECK(listed("Tests: ") == names_of({engine::predicates}));
+  CHECK(listed("Methods of strings: ") == names_of({engine::string_methods}));
+  CHECK(listed("Methods of mappings: ") == names_of({engine::mapping_methods}));
+  std::set<std::string> functions;
+  for (const engine::NamedFunction& function : engine::functions) functions.emplace(function.name);
+  CHECK(listed("Functions: ") == std::vector<std::string>(functions.begin(), functions.end()));
+}
 
 TEST_CASE("every filter gives a value or a template error for every kind of value and of argument") {
   for (const std::string& name : filter_names()) {

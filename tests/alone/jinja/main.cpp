@@ -7,14 +7,14 @@
 #include <cstdio>
 #include <string>
 
+using mica::jinja::Template;
+using mica::jinja::TemplateError;
+using mica::jinja::Value;
+
 int main() {
-  using mica::jinja::Template;
-  using mica::jinja::TemplateError;
-  using mica::jinja::Value;
-  const Value messages = Value::list({Value::mapping({{"role", "user"}, {"content", "Hi"}})});
-  const std::string text =
-      Template::parse("{% for m in messages %}<{{ m.role }}>{{ m['content'] }}{% endfor %}")
-          .render(Value::mapping({{"messages", messages}}));
+  const Template parsed = Template::parse("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}");
+  const Value message = Value::mapping({{"role", "user"}, {"content", "Hi"}});
+  const std::string text = parsed.render(Value::mapping({{"messages", Value::list({message})}}));
   if (text != "<user>Hi") return std::puts(text.c_str()), 1;
   try {
     (void)Template::parse("{{ raise_exception('No.') }}").render({});
