@@ -6,7 +6,7 @@
 //
 //   | codes [b][256 bytes] | fifth bits [b][16] u32 | scales [b][16] f16 | minima [b][16] f16 |
 //
-// Codes and fifth bits of values are as in a block of the file format. Of keys, byte j of eight dimensions
+// Codes and fifth bits of a value are as in a block of the file format. Of keys, byte j of eight dimensions
 // holds dimensions j and j + 4, and bit g of byte c of the fifth bits belongs to dimension 4 g + c.
 //
 // No byte belongs to two tokens. Formats of four bits have no fifth bits, formats without minima no minima;
@@ -105,6 +105,8 @@ struct BlockElement : detail::KvParts<BlockElement<F, rotates>> {
 
  private:
   static constexpr std::size_t code_bytes = tile_tokens * 16;
+  template <class Part>
+  static constexpr bool is_keys = std::is_same_v<Part, Keys>;
 
   static void encode(const float* values, std::size_t count, Block& block) noexcept;
 };
@@ -137,13 +139,17 @@ template <class F, bool rotates>
 template <class Part>
 void BlockElement<F, rotates>::set_block(std::byte* tile, std::size_t slot, std::size_t head_dim,
                                          std::size_t b, const Block& block) noexcept {
-  for (std::size_t i = 0; i < block_size; ++i)
-    Part::set(tile, slot, b * block_size + i, block.nibbles[i % 16] >> (i < 16 ? 0 : 4) & 15);
+  if constexpr (is_keys<Part>) {
+    for (std::size_t i = 0; i < block_size; ++i)
+      Keys::set(tile, slot, b * block_size + i, block.nibbles[i % 16] >> (i < 16 ? 0 : 4) & 15);
+  } else {
+    std::memcpy(tile + Values::place(slot, b * block_size), block.nibbles, 16);
+  }
   if constexpr (five_bits) {
     std::uint32_t high;
     std::memcpy(&high, block.high, 4);
     const_cast<std::uint32_t*>(fifth_bits(tile, head_dim, b))[slot] =
-        std::is_same_v<Part, Keys> ? detail::pack_fifth_bits(high) : high;
+        is_keys<Part> ? detail::pack_fifth_bits(high) : high;
   }
   const_cast<Half*>(scales(tile, head_dim, b))[slot] = block.d;
   if constexpr (has_minima) const_cast<Half*>(minima(tile, head_dim, b))[slot] = block.m;
@@ -154,12 +160,16 @@ template <class Part>
 auto BlockElement<F, rotates>::block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
                                      std::size_t b) noexcept -> Block {
   Block block;
-  const auto code = [&](std::size_t i) { return Part::get(tile, slot, b * block_size + i); };
-  for (std::size_t i = 0; i < 16; ++i)
-    block.nibbles[i] = static_cast<std::uint8_t>(code(i) | code(i + 16) << 4);
+  if constexpr (is_keys<Part>) {
+    const auto code = [&](std::size_t i) { return Keys::get(tile, slot, b * block_size + i); };
+    for (std::size_t i = 0; i < 16; ++i)
+      block.nibbles[i] = static_cast<std::uint8_t>(code(i) | code(i + 16) << 4);
+  } else {
+    std::memcpy(block.nibbles, tile + Values::place(slot, b * block_size), 16);
+  }
   if constexpr (five_bits) {
     std::uint32_t high = fifth_bits(tile, head_dim, b)[slot];
-    if constexpr (std::is_same_v<Part, Keys>) high = detail::unpack_fifth_bits(high);
+    if constexpr (is_keys<Part>) high = detail::unpack_fifth_bits(high);
     std::memcpy(block.high, &high, 4);
   }
   block.d = scales(tile, head_dim, b)[slot];

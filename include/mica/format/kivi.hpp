@@ -30,10 +30,10 @@ struct Kivi {
 
   // Required by KvTileElement
   static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
-    return round_up<std::size_t>(Keys::bytes(head_dim) + round_up<std::size_t>(head_dim, 16) * 2, 32);
+    return round_up<std::size_t>(Keys::size(head_dim) + round_up<std::size_t>(head_dim, 16) * 2, 32);
   }
   static std::size_t value_tile_bytes(std::size_t head_dim) noexcept {
-    return Values::bytes(head_dim) + blocks(head_dim) * groups_per_block * tile_tokens * sizeof(KiviSpan);
+    return Values::size(head_dim) + blocks(head_dim) * groups_per_block * tile_tokens * sizeof(KiviSpan);
   }
   static void store_keys(std::byte* tile, std::size_t head_dim, const float* heads) noexcept;
   static void store_values(std::byte* tile, std::size_t head_dim, const float* heads) noexcept;
@@ -49,12 +49,13 @@ struct Kivi {
   }
   /// Spans of the channels of a tile of keys.
   [[nodiscard]] static const KiviSpan* key_spans(const std::byte* tile, std::size_t head_dim) noexcept {
-    return reinterpret_cast<const KiviSpan*>(tile + Keys::bytes(head_dim));
+    return reinterpret_cast<const KiviSpan*>(tile + Keys::size(head_dim));
   }
   /// Spans of a group of a tile of values, (16).
   [[nodiscard]] static const KiviSpan* value_spans(const std::byte* tile, std::size_t head_dim,
                                                    std::size_t group) noexcept {
-    return reinterpret_cast<const KiviSpan*>(tile + Values::bytes(head_dim)) + group * tile_tokens;
+    return reinterpret_cast<const KiviSpan*>(tile + blocks(head_dim) * tile_tokens * 16) +
+           group * tile_tokens;
   }
 };
 

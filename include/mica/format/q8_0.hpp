@@ -63,13 +63,7 @@ struct Q8_0 : detail::KvParts<Q8_0> {
   }
   /// The 16 scales of a tile.
   static const Half* scales(const std::byte* tile, std::size_t head_dim) noexcept {
-    return reinterpret_cast<const Half*>(tile + Keys::size(padded(head_dim)));
-  }
-  /// The code of dimension i of a token, in the keys or values of a tile.
-  template <class Part>
-  static std::int8_t code(const std::byte* tile, std::size_t slot, std::size_t i,
-                          std::size_t head_dim) noexcept {
-    return static_cast<std::int8_t>(tile[Part::place(slot, i, padded(head_dim))]);
+    return reinterpret_cast<const Half*>(tile + padded(head_dim) * tile_tokens);
   }
 
  private:
@@ -132,8 +126,9 @@ void Q8_0::store(std::byte* tile, std::size_t slot, std::size_t head_dim, const 
 template <class Part>
 void Q8_0::load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
   const float d = to_float(scales(tile, head_dim)[slot]);
+  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
   for (std::size_t i = 0; i < head_dim; ++i)
-    out[i] = d * static_cast<float>(code<Part>(tile, slot, i, head_dim));
+    out[i] = d * static_cast<float>(codes[Part::place(slot, i, padded(head_dim))]);
 }
 
 static_assert(sizeof(Q8_0::Block) == 34 && EncodableFormat<Q8_0> && IntegerFormat<Q8_0> && KvElement<Q8_0>);

@@ -47,12 +47,9 @@ struct Tiling {
 
 /// Codes that share bytes, which lie as Bytes says. InByte counts the codes of a byte from its low bits on.
 template <class Bytes, class InByte>
-struct CodeTiling {
+struct CodeTiling : Bytes {
   static constexpr int bits = 8 / static_cast<int>(InByte::count(0, 0)), max = (1 << bits) - 1;
 
-  [[nodiscard]] static constexpr std::size_t bytes(std::size_t columns = 0) noexcept {
-    return Bytes::size(columns);
-  }
   [[nodiscard]] static int get(const std::byte* tile, std::size_t row, std::size_t column) noexcept {
     return std::to_integer<int>(tile[Bytes::place(row, column)]) >> shift(row, column) & max;
   }

@@ -181,11 +181,11 @@ HWY_INLINE void q8_few_values(const AttentionArgs& a, const SeenTiles& seen, con
   for (std::size_t r = 0; r < rows; ++r) {
     std::fill_n(out[r], a.head_dim, 0);
     for (std::size_t t = 0; t < seen.count; ++t) {
-      const std::byte* const values = a.tiles[seen.tile[t]] + a.value_offset;
+      const auto* const values = reinterpret_cast<const std::int8_t*>(a.tiles[seen.tile[t]] + a.value_offset);
       for (std::size_t slot = 0; slot < 16; ++slot) {
         for (std::size_t i = 0; i < a.head_dim; ++i) {
-          out[r][i] += w[r].code[seen.tile[t] * 16 + slot] *
-                       format::Q8_0::code<format::Q8_0::Values>(values, slot, i, a.head_dim);
+          const std::size_t at = format::Q8_0::Values::place(slot, i, format::Q8_0::padded(a.head_dim));
+          out[r][i] += w[r].code[seen.tile[t] * 16 + slot] * values[at];
         }
       }
     }

@@ -63,9 +63,9 @@ inline void attention_scores<format::Q8_0>(const AttentionArgs& a) noexcept {
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
       const std::byte* const tile = a.tiles[j / format::tile_tokens];
       const std::size_t slot = j % format::tile_tokens;
+      const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
       std::int32_t sum = 0;
-      for (std::size_t i = 0; i < a.head_dim; ++i)
-        sum += q.code[i] * Q8_0::code<Q8_0::Keys>(tile, slot, i, a.head_dim);
+      for (std::size_t i = 0; i < a.head_dim; ++i) sum += q.code[i] * codes[Q8_0::Keys::place(slot, i)];
       a.p[r][j] = (static_cast<float>(sum) * scale) * to_float(Q8_0::scales(tile, a.head_dim)[slot]);
     }
   }
@@ -193,8 +193,9 @@ inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
     for (std::size_t i = 0; i < a.head_dim; ++i) {
       std::int32_t sum = 0;
       for (std::size_t j = first; j < last; ++j) {
-        const std::size_t slot = j % format::tile_tokens;
-        sum += w.code[j - first] * Q8_0::code<Q8_0::Values>(values(j), slot, i, a.head_dim);
+        const auto* const codes = reinterpret_cast<const std::int8_t*>(values(j));
+        sum += w.code[j - first] *
+               codes[Q8_0::Values::place(j % format::tile_tokens, i, Q8_0::padded(a.head_dim))];
       }
       a.out[r][i] = std::fma(static_cast<float>(sum), w.scale, a.out[r][i]);
     }
