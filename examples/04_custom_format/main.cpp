@@ -9,11 +9,11 @@
 // computes with the codes themselves. docs/policies/weights.md has the table of members.
 
 #include "mica/arch/llama.hpp"
-#include "mica/gguf/writer.hpp"
 #include "mica/model/transformer.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/text/spm.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
+#include "mica_tools/encode/gguf_writer.hpp"
 #include "q4_1.hpp"
 
 #include <cstdio>

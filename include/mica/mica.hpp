@@ -158,7 +158,6 @@
 #include "mica/gguf/tensor_info.hpp"
 #include "mica/gguf/value.hpp"
 #include "mica/gguf/value_type.hpp"
-#include "mica/gguf/writer.hpp"
 
 // kernel: who computes; link mica::kernels for the vector backend
 #include "mica/kernel/activation.hpp"

@@ -5,9 +5,10 @@
 // which need one for HTTP (remote/open.hpp).
 #pragma once
 
-// encode: weights in other formats, by a search for each block
+// encode: weights in other formats, by a search for each block, and GGUF files
 #include "mica_tools/encode/encode.hpp"
 #include "mica_tools/encode/float.hpp"
+#include "mica_tools/encode/gguf_writer.hpp"
 #include "mica_tools/encode/iq4_xs.hpp"
 #include "mica_tools/encode/lined_groups.hpp"
 #include "mica_tools/encode/mxfp4.hpp"

@@ -11,8 +11,8 @@
 #include "mica/base/rng.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica/gguf/writer.hpp"
 #include "mica/model/transformer.hpp"
+#include "mica_tools/encode/gguf_writer.hpp"
 #include "model/run_model.hpp"
 
 #include <doctest/doctest.h>

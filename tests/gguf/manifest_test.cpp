@@ -7,7 +7,7 @@
 
 #include "io/temporary_folder.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica/gguf/writer.hpp"
+#include "mica_tools/encode/gguf_writer.hpp"
 #include "mica_tools/pack/manifest_bytes.hpp"
 #include "mica_tools/synth/header_only.hpp"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/gguf/writer.hpp"
-
 #include "gguf/sample_file.hpp"
 #include "mica/gguf/reader.hpp"
+#include "mica_tools/encode/gguf_writer.hpp"
 
 #include <algorithm>
 

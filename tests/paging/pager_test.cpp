@@ -7,10 +7,10 @@
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/counting.hpp"
 #include "mica/alloc/tracked.hpp"
-#include "mica/gguf/writer.hpp"
 #include "mica/paging/any_pager.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/resident.hpp"
+#include "mica_tools/encode/gguf_writer.hpp"
 
 #include <doctest/doctest.h>
 

@@ -4,8 +4,8 @@
 // the tensor.
 #pragma once
 
-#include "mica/gguf/writer.hpp"
 #include "mica_tools/convert/stored_rows.hpp"
+#include "mica_tools/encode/gguf_writer.hpp"
 
 #include <cstddef>
 #include <span>

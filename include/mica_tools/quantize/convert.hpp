@@ -11,8 +11,8 @@
 #include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica/gguf/writer.hpp"
 #include "mica_tools/encode/encode.hpp"
+#include "mica_tools/encode/gguf_writer.hpp"
 #include "mica_tools/quantize/importance.hpp"
 
 #include <algorithm>

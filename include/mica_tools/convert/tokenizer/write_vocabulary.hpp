@@ -3,8 +3,8 @@
 // A vocabulary as the tokenizer.* keys of a GGUF file.
 #pragma once
 
-#include "mica/gguf/writer.hpp"
 #include "mica_tools/convert/tokenizer/vocabulary_data.hpp"
+#include "mica_tools/encode/gguf_writer.hpp"
 
 #include <cstdint>
 #include <optional>
