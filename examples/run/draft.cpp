@@ -3,6 +3,7 @@
 
 #include "budgeted.hpp"
 #include "console.hpp"
+#include "pacing.hpp"
 #include "progress.hpp"
 
 #include <algorithm>
@@ -25,6 +26,7 @@ OpenOptions how_to_open(const Options& options) {
 Model open_draft(const Options& options) {
   OpenOptions how = how_to_open(options);
   how.memory_bytes = draft_bytes(options);
+  how.runs = pacer_of(options);
   const Waiting waiting(options, join("loading ", escaped(options.draft)));
   return open(options.draft, how);
 }

@@ -6,9 +6,11 @@
 #include "draft.hpp"
 #include "input.hpp"
 #include "mica/budget/size.hpp"
+#include "pacing.hpp"
 #include "progress.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace mica::program {
@@ -38,10 +40,12 @@ Model open_model(const Options& options, std::size_t logits_rows, plan::Sequence
   } else if (open.memory_bytes) {
     refuse_what_does_not_fit(document, open);
   }
+  const std::shared_ptr<pace::Pacer> pacer = pacer_of(options);
+  open.runs = pacer;
   const Waiting waiting(options, join("loading ", escaped(document.path())));
   Model model(std::move(document), open);
   if (answers) note_long_context(options, model.transformer().n_ctx(), model.config());
-  if (model.pacer() != nullptr) note(options, join("mica: pace: ", model.pacer()->text()));
+  if (pacer != nullptr) note(options, join("mica: pace: ", pacer->text()));
   return model;
 }
 

@@ -296,7 +296,6 @@ OpenOptions open_options(const Options& o) {
   open.sequences.count = o.parallel;
   open.threads = o.threads;
   open.choice = choice_of(o.choice);
-  if (!o.pace.empty()) open.pace = exec::Pace::parse(o.pace, "--pace");
   open.memory_bytes = o.memory_bytes;
   open.limits = o.limits;
   return open;

@@ -2,11 +2,11 @@
 //
 // Flags of verbs that run a model: which one, with what text, how it is computed, what the answer is.
 #include "mica/budget/size.hpp"
-#include "mica/exec/pacer.hpp"
 #include "mica/kv/any_eviction.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/text/chat_style.hpp"
+#include "mica_tools/pace/pacer.hpp"
 #include "verb_flags.hpp"
 
 #include <algorithm>
@@ -166,7 +166,7 @@ void governor(Flags& flags, Options& o) {
       "rest between layers: 85C keeps the processor's temperature, 15W its power, 50% works half of "
       "the time",
       [](const std::string& text, const std::string& where) {
-        static_cast<void>(exec::Pace::parse(text, where));
+        static_cast<void>(pace::Pace::parse(text, where));
       });
 }
 

@@ -64,14 +64,10 @@
 // exec: threads
 #include "mica/exec/concept.hpp"
 #include "mica/exec/denormals.hpp"
-#include "mica/exec/duty_control.hpp"
 #include "mica/exec/inline.hpp"
-#include "mica/exec/paced.hpp"
-#include "mica/exec/pacer.hpp"
+#include "mica/exec/observed.hpp"
 #include "mica/exec/partition.hpp"
-#include "mica/exec/power_meter.hpp"
 #include "mica/exec/team.hpp"
-#include "mica/exec/thermometer.hpp"
 
 // format: how values are encoded
 #include "mica/format/block_element.hpp"

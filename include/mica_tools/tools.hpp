@@ -66,6 +66,12 @@
 #include "mica_tools/measure/sorted.hpp"
 #include "mica_tools/measure/windows.hpp"
 
+// pace: rests, so that a temperature, a power or a part of the time is kept
+#include "mica_tools/pace/duty_control.hpp"
+#include "mica_tools/pace/pacer.hpp"
+#include "mica_tools/pace/power_meter.hpp"
+#include "mica_tools/pace/thermometer.hpp"
+
 // fit: which models a machine can run, and how well
 #include "mica_tools/fit/candidate.hpp"
 #include "mica_tools/fit/catalogue.hpp"

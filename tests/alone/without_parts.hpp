@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "mica/exec/paced.hpp"
+#include "mica/exec/observed.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/runtime/open.hpp"
 #include "model/run_model.hpp"
@@ -27,9 +27,9 @@ inline std::vector<float> logits_of(const gguf::Document& document, paging::Choi
   options.choice.weights = pager;
   options.choice.cache_type_k = options.choice.cache_type_v = "F32";
   exec::Team team(1);
-  exec::Paced<exec::Team> paced(team);
+  exec::Observed<exec::Team> observed(team);
   budget::Ledger ledger;
-  const auto model = detail::make_any_model<arch::All>(document, paced, ledger, options);
+  const auto model = detail::make_any_model<arch::All>(document, observed, ledger, options);
   auto cache = model->make_cache();
   return feed(*model, cache, ids, model->chunk());
 }

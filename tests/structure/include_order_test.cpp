@@ -21,7 +21,7 @@ const std::vector<std::vector<std::string>> floors = {
     {"block", "arch"},
     {"sample", "text", "model"},
     {"plan", "runtime"},
-    {"encode", "quantize", "synth", "convert", "pack", "remote", "measure", "fit"},
+    {"encode", "quantize", "synth", "convert", "pack", "remote", "measure", "pace", "fit"},
 };
 
 // The rooms in reading order: one may include those before it and itself.

@@ -14,8 +14,7 @@
 #include "mica/budget/ceiling.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
-#include "mica/exec/paced.hpp"
-#include "mica/exec/pacer.hpp"
+#include "mica/exec/observed.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/model/chosen.hpp"
@@ -28,7 +27,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,8 +39,7 @@ namespace mica {
 template <class Families>
 class BasicModel {
  public:
-  /// Raises mica::Error: file, tensor or key, what was found, what is needed; budget when it does not fit; unsupported for a pace without a
-  /// sensor.
+  /// Raises mica::Error: file, tensor or key, what was found, what is needed; budget when it does not fit.
   BasicModel(gguf::Document document, const OpenOptions& options)
       : parts_(std::make_unique<Parts>(std::move(document), options)) {}
 
@@ -52,10 +49,6 @@ class BasicModel {
   [[nodiscard]] const gguf::Document& document() const noexcept { return parts_->document; }
   [[nodiscard]] const budget::Ledger& ledger() const noexcept { return parts_->ledger; }
   [[nodiscard]] std::size_t threads() const noexcept { return parts_->team.workers(); }
-  /// Null without a pace.
-  [[nodiscard]] const exec::Pacer* pacer() const noexcept {
-    return parts_->pacer ? &*parts_->pacer : nullptr;
-  }
 
   /// An empty sequence. Sessions of one model take turns.
   [[nodiscard]] Session<AnyModel> session() { return Session<AnyModel>(transformer()); }
@@ -76,8 +69,8 @@ class BasicModel {
     text::AnyTokenizer tokenizer;
     alloc::Booking vocabulary;
     exec::Team team;
-    std::optional<exec::Pacer> pacer;
-    exec::Paced<exec::Team> paced;
+    std::shared_ptr<exec::RunObserver> runs;
+    exec::Observed<exec::Team> executor;
     std::unique_ptr<AnyModel> transformer;
   };
 
@@ -122,15 +115,15 @@ using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
 
 template <class Families>
 [[nodiscard]] std::unique_ptr<AnyModel> make_any_model(const gguf::Document& document,
-                                                       exec::Paced<exec::Team>& team, budget::Ledger& ledger,
-                                                       const OpenOptions& options) {
+                                                       exec::Observed<exec::Team>& team,
+                                                       budget::Ledger& ledger, const OpenOptions& options) {
   const ModelOptions numbers{
       .n_ctx = options.n_ctx, .chunk = options.chunk, .logits_rows = options.logits_rows, .log = options.log};
   plan::Question question{numbers, options.choice, team.workers(), 0, 0, options.sequences};
   const std::uint64_t left = ledger.left();
   const std::uint64_t process = plan::process_bytes(document);  // booked already, and part of every plan
   plan::give_weights_room<Families>(document, question, left + std::min(process, ~left));
-  using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Paced<exec::Team>>;
+  using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Observed<exec::Team>>;
   return AnyModel::of<T>([&] {
     return model::make_chosen<T>(document, team, numbers, ProgramAllocator(ledger, budget::Account::weights),
                                  question.choice);
@@ -164,9 +157,9 @@ BasicModel<Families>::Parts::Parts(gguf::Document file, const OpenOptions& optio
       tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata(), options.log))),
       vocabulary(detail::book_or_raise(ledger, budget::Account::tokenizer, tokenizer.bytes())),
       team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
-      pacer(options.pace ? std::optional<exec::Pacer>(std::in_place, *options.pace) : std::nullopt),
-      paced(team, pacer ? &*pacer : nullptr),
-      transformer(detail::make_any_model<Families>(document, paced, ledger, options)) {
+      runs(options.runs),
+      executor(team, runs.get()),
+      transformer(detail::make_any_model<Families>(document, executor, ledger, options)) {
   MICA_CHECK(tokenizer.vocabulary().size() <= transformer->config().n_vocab, file, document.path(),
              ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(),
              " tokens; token_embd.weight has rows for ", transformer->config().n_vocab);

@@ -5,12 +5,13 @@
 
 #include "mica/base/log.hpp"
 #include "mica/budget/limits.hpp"
-#include "mica/exec/pacer.hpp"
+#include "mica/exec/observed.hpp"
 #include "mica/model/choice.hpp"
 #include "mica/plan/sequences.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace mica {
@@ -26,7 +27,7 @@ struct OpenOptions {
   std::optional<budget::MemoryLimits> limits = {};  // read before; empty: read when the model is opened
   plan::Sequences sequences = {};  // open sessions: streamed weights leave memory for the contexts of all
   model::Choice choice = {};       // KV storage and elements, eviction, weights
-  std::optional<exec::Pace> pace = {};  // a temperature, a power or a part of the time to keep
+  std::shared_ptr<exec::RunObserver> runs = {};  // observes the runs of the threads, as pace::Pacer does
   LogSink log = {};
 };
 

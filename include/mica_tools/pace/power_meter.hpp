@@ -7,7 +7,7 @@
 
 #include "mica/budget/detail/cgroup.hpp"
 #include "mica/budget/detail/kept_file.hpp"
-#include "mica/exec/detail/sensor_files.hpp"
+#include "mica_tools/pace/detail/sensor_files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mica::exec {
+namespace mica::pace {
 
 /// The power of all packages together. Files stay open. One thread.
 class PowerMeter {
@@ -83,4 +83,4 @@ inline std::string PowerMeter::name() const {
   return detail::with_others(packages_.front().name, packages_.size() - 1);
 }
 
-}  // namespace mica::exec
+}  // namespace mica::pace

@@ -3,10 +3,10 @@
 // Pacing against machines that a test simulates: a thermal mass, counters of energy, files below a root of
 // our own.
 
-#include "mica/exec/pacer.hpp"
+#include "mica_tools/pace/pacer.hpp"
 
 #include "io/temporary_folder.hpp"
-#include "mica/exec/paced.hpp"
+#include "mica/exec/inline.hpp"
 
 #include <doctest/doctest.h>
 
@@ -22,9 +22,9 @@ namespace mica::test {
 namespace {
 
 using namespace std::chrono_literals;
-using exec::DutyControl;
-using exec::Pace;
-using exec::Pacer;
+using pace::DutyControl;
+using pace::Pace;
+using pace::Pacer;
 
 /// A machine with a thermal zone, one that is no processor, and a package of two parts.
 struct Machine {
@@ -185,7 +185,7 @@ TEST_CASE("without a sensor a limit is refused, and files of other words are non
 TEST_CASE("an executor that rests runs every task, and half of the time") {
   exec::Inline executor;
   Pacer pacer(Pace{Pace::Unit::percent, 50}, "/nowhere");
-  exec::Paced paced(executor, &pacer), hurried(executor);
+  exec::Observed paced(executor, &pacer), hurried(executor);
   std::size_t sum = 0;
   hurried.run(3, [&](std::size_t task, std::size_t) noexcept { sum += task; });
   const auto begin = Pacer::Clock::now();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How long to sleep after work, so that a temperature, a power or a part of the time stays below a limit.
-// Rests are sleeps between two runs of an executor (exec/paced.hpp), so that they fall between layers and
+// Rests are sleeps between two runs of an executor (exec/observed.hpp), so that they fall between layers and
 // within them.
 //
 //   85C   the hottest zone of the processor (thermometer.hpp)       PI on the temperature, twice a second
@@ -10,9 +10,10 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/exec/duty_control.hpp"
-#include "mica/exec/power_meter.hpp"
-#include "mica/exec/thermometer.hpp"
+#include "mica/exec/observed.hpp"
+#include "mica_tools/pace/duty_control.hpp"
+#include "mica_tools/pace/power_meter.hpp"
+#include "mica_tools/pace/thermometer.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -22,8 +23,9 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
-namespace mica::exec {
+namespace mica::pace {
 
 /// The limit.
 struct Pace {
@@ -37,10 +39,8 @@ struct Pace {
 };
 
 /// Decides about rests. One thread, the one that steps.
-class Pacer {
+class Pacer final : public exec::RunObserver {
  public:
-  using Clock = std::chrono::steady_clock;
-  using Time = Clock::time_point;
   static constexpr std::chrono::milliseconds every{500};    // measurements
   static constexpr std::chrono::milliseconds shortest{2};   // the minimum sleep; shorter ones are accumulated
   static constexpr std::chrono::milliseconds longest{500};  // the maximum sleep
@@ -49,6 +49,14 @@ class Pacer {
   /// Raises ErrorCode::unsupported where no sensor for it can be read. root: a prefix of /sys, for tests.
   explicit Pacer(const Pace& pace, const std::string& root = "");
 
+  // Required by RunObserver
+  /// Sleeps as long as rest() says.
+  void ran(Time begin, Time end) noexcept override {
+    const Clock::duration rest = this->rest(begin, end);
+    if (rest > Clock::duration::zero()) std::this_thread::sleep_for(rest);
+  }
+
+  // Specific to Pacer
   /// Records work from `begin` to `end`, and returns how long to sleep now, usually 0.
   [[nodiscard]] Clock::duration rest(Time begin, Time end) noexcept;
   /// The duty cycle now.
@@ -138,4 +146,4 @@ inline std::string Pacer::text() const {
       thermometer_.trip() ? join("; the system itself acts at ", number(*thermometer_.trip()), " C") : "");
 }
 
-}  // namespace mica::exec
+}  // namespace mica::pace

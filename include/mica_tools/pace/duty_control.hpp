@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-namespace mica::exec {
+namespace mica::pace {
 
 /// How a controller answers. The defaults are for temperatures, in kelvins: a third of the duty for each ten
 /// that it rises.
@@ -44,4 +44,4 @@ class DutyControl {
   std::optional<double> error_;  // of the last measurement
 };
 
-}  // namespace mica::exec
+}  // namespace mica::pace

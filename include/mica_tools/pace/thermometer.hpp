@@ -6,7 +6,7 @@
 
 #include "mica/budget/detail/cgroup.hpp"
 #include "mica/budget/detail/kept_file.hpp"
-#include "mica/exec/detail/sensor_files.hpp"
+#include "mica_tools/pace/detail/sensor_files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace mica::exec {
+namespace mica::pace {
 
 /// The hottest of some zones: those of the processor where their types name it, else all. Files stay open.
 /// One thread.
@@ -103,4 +103,4 @@ inline std::string Thermometer::name() const {
   return detail::with_others(zones_.front().name, zones_.size() - 1);
 }
 
-}  // namespace mica::exec
+}  // namespace mica::pace

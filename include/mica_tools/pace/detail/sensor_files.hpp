@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mica::exec::detail {
+namespace mica::pace::detail {
 
 /// The names in a folder for which wanted(name) holds, sorted; none where it cannot be read.
 template <class Wanted>
@@ -40,4 +40,4 @@ template <class Wanted>
   return first + (others == 0 ? "" : " and " + std::to_string(others) + " more");
 }
 
-}  // namespace mica::exec::detail
+}  // namespace mica::pace::detail
