@@ -3,20 +3,17 @@
 // usage: growth_bench [STORAGE...] [--json FILE]
 //        growth_bench --beside A B
 //
-// How a cache grows: the shape of a Llama of 8B (32 layers, 8 KV heads of 128, F16), a context of 131,072
-// tokens, filled to 89, 809, 6,409, 25,609 and 40,009 tokens in steps of 512. The tiles are written, the
-// model is not computed: no weights are there, and RSS is that of the cache. One thread attends for a token
-// at a time to all layers.
+// How a cache grows: the shape of a Llama of 8B (32 layers, 8 KV heads of 128, F16), a context of 131,072 tokens, filled to
+// 89, 809, 6,409, 25,609 and 40,009 tokens in steps of 512. The tiles are written, the model is not computed: no weights
+// are there, and RSS is that of the cache. One thread attends for a token at a time to all layers.
 //
 //   levels   bytes booked for keys and values, RSS, and what a token's attention takes
-//   steps    each time the storage takes memory: bytes before and after, the maximum of RSS in between,
-//            attention before and after
+//   steps    each time the storage takes memory: bytes before and after, the most RSS in between, attention before and after
 //
 // --beside: two storages of 25,609 and of 40,009 tokens that attend in turns, and the ratio of their medians.
 //
-// The time is that of the processor, but for the storage `spilled`, which waits for a disk: there it is that
-// of the wall. Every attention is compared with that of the first storage that had as many tokens. In the end
-// rewind(0): what RSS is left over.
+// The time is that of the processor, but for the storage `spilled`, which waits for a disk: there it is that of the wall.
+// Every attention is compared with that of the first storage that had as many tokens. In the end rewind(0): what RSS is left over.
 
 #include "kernel/measure.hpp"
 #include "mica/alloc/budgeted.hpp"
@@ -30,6 +27,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -67,6 +65,15 @@ std::uint64_t take_peak_rss() {
   }
   std::ofstream("/proc/self/clear_refs") << 5;
   return peak << 10;
+}
+
+/// The storage of a name; ends the program where there is none.
+kv::Choice choice_of(std::string_view name) {
+  const auto names = kv::choice_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at != names.end()) return static_cast<kv::Choice>(at - names.begin());
+  std::fprintf(stderr, "no storage '%s'\n", std::string(name).c_str());
+  std::exit(2);
 }
 
 /// A cache, tiles to fill it with, and a token that attends to it.
@@ -231,8 +238,7 @@ void step(Cache& cache, const std::string& kind, std::size_t to, std::size_t* gr
 }
 
 void measure(const std::string& kind, std::FILE* json) {
-  const auto names = kv::choice_names();
-  Cache cache(static_cast<kv::Choice>(std::find(names.begin(), names.end(), kind) - names.begin()));
+  Cache cache(choice_of(kind));
   const std::uint64_t empty = rss();
   std::size_t grown = 0;
   for (const std::size_t until : levels) {
@@ -265,7 +271,7 @@ void fill(Cache& cache, std::size_t tokens) {
 /// Two storages in turns: what else the machine does falls on both.
 void beside(const std::string& a, const std::string& b) {
   constexpr std::size_t turns = 9;
-  Cache first(a), second(b);
+  Cache first(choice_of(a)), second(choice_of(b));
   for (const std::size_t tokens : {levels[3], levels[4]}) {
     fill(first, tokens);
     fill(second, tokens);
@@ -309,12 +315,7 @@ int main(int argc, char** argv) {
       if (name != kinds[0]) kinds.emplace_back(name);
     }
   }
-  for (const std::string& kind : kinds) {
-    const auto names = kv::choice_names();
-    if (std::find(names.begin(), names.end(), kind) != names.end()) continue;
-    std::fprintf(stderr, "no storage '%s'\n", kind.c_str());
-    return 2;
-  }
+  for (const std::string& kind : kinds) static_cast<void>(choice_of(kind));
   if (json != nullptr) {
     std::fprintf(json,
                  "{\"shape\": \"llama-8b: 32 layers, 8 KV heads of 128, F16\", \"n_ctx\": %zu, \"filled\": "

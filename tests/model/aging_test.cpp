@@ -205,7 +205,7 @@ TEST_CASE("sequences that share pages age without knowing of each other") {
 
 TEST_CASE("the plan of elements that age is what they take, and that is less than F16 for a long context") {
   const TinyModel tiny(blocks_of(format::Id::F32));
-  const auto kv_bytes = [&](auto type, std::string_view element, std::string_view storage) {
+  const auto kv_bytes = [&](auto type, std::string_view element, kv::Choice storage) {
     using A = typename decltype(type)::type;
     using Model = Transformer<arch::Llama, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
                               WithAllocator<A>>;
