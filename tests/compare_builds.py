@@ -25,7 +25,7 @@ def logits(program, model, ids, flags):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "logits.f32")
         text = ",".join(str(i) for i in ids)
-        done = subprocess.run([program, "logits", model, "--ids", text, "-o", out] + flags,
+        done = subprocess.run([program, "logits", model, "--ids", text, "--positions", "all", "-o", out] + flags,
                               capture_output=True, text=True)
         if done.returncode != 0:
             return "refused: " + " ".join(done.stderr.split()).replace(folder, "")

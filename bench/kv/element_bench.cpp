@@ -11,7 +11,7 @@
 // the answer is compared bit by bit with that of the specification.
 #include "kernel/measure.hpp"
 #include "mica/base/rng.hpp"
-#include "mica/block/attention.hpp"
+#include "mica/block/attend.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/kernel/highway.hpp"
@@ -120,7 +120,7 @@ class Cache {
   std::size_t tokens_;
   std::size_t layers_;
   kv::Contiguous<> storage_;
-  block::LayerConfig layer_;
+  block::AttentionConfig layer_;
   Elements elements_ = elements();
   exec::Inline executor_;
   std::vector<float> q_ = std::vector<float>(heads * head_dim);

@@ -18,7 +18,7 @@
 #include "kernel/measure.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/base/rng.hpp"
-#include "mica/block/attention.hpp"
+#include "mica/block/attend.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kv/any_storage.hpp"
@@ -152,7 +152,7 @@ class Cache {
   Storage storage_;
   std::size_t tokens_ = 0;
   std::array<std::vector<std::byte>, 61> tiles_;
-  block::LayerConfig layer_;
+  block::AttentionConfig layer_;
   Elements elements_;
   exec::Inline executor_;
   std::vector<float> q_ = std::vector<float>(heads * head_dim);

@@ -60,7 +60,7 @@ Model::Cache filled(const Model& model, kv::Choice kind, std::size_t tokens) {
   });
   CounterRng rng(1);
   std::vector<std::vector<std::byte>> tiles(61);
-  const std::size_t head_dim = model.config().layers[0].head_dim;
+  const std::size_t head_dim = model.config().layers[0].get<block::Attention>().head_dim;
   for (auto& tile : tiles) {
     tile.resize(cache.layers[0].tile_bytes);
     std::vector<float> head(head_dim);

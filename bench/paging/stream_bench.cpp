@@ -94,9 +94,9 @@ int main(int argc, char** argv) try {
       argc > 4 && std::strcmp(argv[3], "--json") == 0 ? std::fopen(argv[4], "w") : nullptr;
   const auto document = gguf::open(argv[1]);
   const arch::Config config = arch::AnyOf<arch::All>::config(document);
-  const model::Weights<format::All> weights(document, config);
+  const model::Weights<format::All, block::All> weights(document, config);
   const std::size_t head = config.layers.size() + 1;
-  paging::Streamed<> pager({document, weights.extents(), weights.groups(), head, config.most_experts()}, {},
+  paging::Streamed<> pager({document, weights.extents(), weights.groups(), head, weights.most_experts()}, {},
                            {}, std::strtoull(argv[2], nullptr, 10) << 20);
   if (pager.streamed_bytes() == 0) fail("nothing is streamed; give a smaller budget");
   compare(pager, document, weights.extents(), head);

@@ -81,7 +81,7 @@ void let_weights_leave(const Options& options, const gguf::Document& document, p
                        OpenOptions& open) {
   if (options.governor != "on" || options.weights_given || open.choice.weights != paging::Choice::resident ||
       document.sources().front().file() == nullptr ||
-      arch::AnyOf<arch::All>::config(document).most_experts() != 0)
+      arch::most_experts(arch::AnyOf<arch::All>::config(document)) != 0)
     return;
   OpenOptions leaving = open;
   leaving.choice.weights = question.choice.weights = paging::Choice::streamed;

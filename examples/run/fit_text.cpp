@@ -145,12 +145,13 @@ struct Attention {
 
 Attention attention_of(const arch::Config& config) {
   Attention all;
-  for (const arch::LayerConfig& layer : config.layers) {
-    if (!layer.attends()) continue;
+  for (const arch::Layer& layer : config.layers) {
+    const auto* const attention = layer.find<block::Attention>();
+    if (attention == nullptr) continue;
     ++all.layers;
-    all.heads = std::max(all.heads, layer.heads);
-    all.kv_heads = std::max(all.kv_heads, layer.kv_heads);
-    all.head_dim = std::max(all.head_dim, layer.head_dim);
+    all.heads = std::max(all.heads, attention->heads);
+    all.kv_heads = std::max(all.kv_heads, attention->kv_heads);
+    all.head_dim = std::max(all.head_dim, attention->head_dim);
   }
   return all;
 }
@@ -164,7 +165,7 @@ std::string llmfit_text(const arch::Config& config, const Fit& fit) {
   std::string why;
   if (a.layers != config.layers.size())
     why = join("; of its ", config.layers.size(), " layers only ", a.layers, " have keys and values");
-  else if (config.most([](const auto& l) { return l.reach_tokens; }) != 0)
+  else if (config.most<block::Attention>([](const auto& a) { return a.reach_tokens; }) != 0)
     why = "; layers with a window keep less";
   return join("  llmfit      ", fixed(b, 2), " x ", fixed(bytes, 2), " + keys and values ", fixed(kv, 2),
               " + 0.5 = ", fixed(rules::llmfit_memory(b, fit.quantisation, kv), 2),

@@ -22,6 +22,8 @@ template <class S>
 struct WithKv;
 template <class E>
 struct WithEviction;
+template <class List>
+struct WithBlocks;
 template <class A>
 struct WithAllocator;
 template <class P>

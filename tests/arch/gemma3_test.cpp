@@ -59,10 +59,10 @@ TEST_CASE("scaling of Gemma 3 is for layers without a window") {
   FamilyFile file = make(4);
   file.set("rope.scaling.type", "linear").set("rope.scaling.factor", 8.0f);
   const arch::Config c = arch::Gemma3::config(file.document());
-  CHECK(c.ropes[c.layers[5].rope].scale == 8);
-  CHECK(c.ropes[c.layers[5].rope].base == 1e6);
-  CHECK(c.ropes[c.layers[0].rope].scale == 1);
-  CHECK(c.ropes[c.layers[0].rope].base == 10000);
+  CHECK(c.ropes[c.layers[5].get<block::Attention>().rope].scale == 8);
+  CHECK(c.ropes[c.layers[5].get<block::Attention>().rope].base == 1e6);
+  CHECK(c.ropes[c.layers[0].get<block::Attention>().rope].scale == 1);
+  CHECK(c.ropes[c.layers[0].get<block::Attention>().rope].base == 10000);
 }
 
 TEST_CASE("a Gemma 3 file with keys that make no sense is refused by name") {

@@ -180,21 +180,21 @@ Rows expected(const FamilyFile& file, std::span<const text::TokenId> ids) {
 TEST_CASE("a Gemma 3n file becomes a config") {
   FamilyFile file = make();
   const arch::Config c = arch::Gemma3n::config(file.document());
-  CHECK(c.streams == streams);
-  CHECK(c.per_layer_width == per_layer);
+  CHECK(c.begin.get<block::AltUp>().streams == streams);
+  CHECK(c.begin.get<block::LayerInputs>().width == per_layer);
   CHECK(c.logit_softcap == 30);
-  CHECK(c.layers[0].reach == block::Reach::window);
-  CHECK(c.layers[0].rope == 1);
+  CHECK(c.layers[0].get<block::Attention>().reach == block::Reach::window);
+  CHECK(c.layers[0].get<block::Attention>().rope == 1);
   CHECK(c.ropes[1].base == 10000);
-  CHECK(c.layers[4].reach == block::Reach::all);
-  CHECK(c.layers[4].rope == 0);
-  CHECK(c.layers[4].kv_source == block::none);
-  CHECK(c.layers[5].kv_source == 3);
-  CHECK(c.layers[6].kv_source == 4);
-  CHECK(c.layers[0].laurel_rank == rank);
-  CHECK(c.layers[0].sparsity == 1.6f);
-  CHECK(c.layers[2].sparsity == 0);
-  CHECK(c.layers[3].sparsity == 0);
+  CHECK(c.layers[4].get<block::Attention>().reach == block::Reach::all);
+  CHECK(c.layers[4].get<block::Attention>().rope == 0);
+  CHECK(c.layers[4].get<block::Attention>().kv_source == block::none);
+  CHECK(c.layers[5].get<block::Attention>().kv_source == 3);
+  CHECK(c.layers[6].get<block::Attention>().kv_source == 4);
+  CHECK(c.layers[0].get<block::Laurel>().rank == rank);
+  CHECK(c.layers[0].get<block::DenseFeedForward>().sparsity == 1.6f);
+  CHECK(c.layers[2].get<block::DenseFeedForward>().sparsity == 0);
+  CHECK(c.layers[3].get<block::DenseFeedForward>().sparsity == 0);
 }
 
 TEST_CASE("Gemma 3n computes what its formulas say") {

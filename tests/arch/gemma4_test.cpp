@@ -88,17 +88,17 @@ Rows expected(const FamilyFile& file, std::span<const text::TokenId> ids) {
 TEST_CASE("a Gemma 4 file with experts becomes a config") {
   FamilyFile file = make();
   const arch::Config c = arch::Gemma4::config(file.document());
-  CHECK(c.layers[0].experts.count == 0);
-  CHECK(c.layers[1].experts.count == experts_count);
-  CHECK(c.layers[1].experts.used == used);
-  CHECK(c.layers[1].experts.ff_width == expert_width);
-  CHECK(c.layers[1].experts.beside_dense);
-  CHECK(c.layers[1].ff_width == ff_width);
-  CHECK_FALSE(c.layers[0].v_from_k);
-  CHECK(c.layers[1].v_from_k);
-  CHECK(c.layers[0].head_dim == 6);
-  CHECK(c.layers[1].head_dim == 10);
-  CHECK(c.layers[2].rope == 1);
+  CHECK_FALSE(c.layers[0].has<block::ExpertsBesideDense>());
+  const auto& beside = c.layers[1].get<block::ExpertsBesideDense>();
+  CHECK(beside.experts.count == experts_count);
+  CHECK(beside.experts.used == used);
+  CHECK(beside.experts.ff_width == expert_width);
+  CHECK(beside.dense.ff_width == ff_width);
+  CHECK_FALSE(c.layers[0].get<block::Attention>().v_from_k);
+  CHECK(c.layers[1].get<block::Attention>().v_from_k);
+  CHECK(c.layers[0].get<block::Attention>().head_dim == 6);
+  CHECK(c.layers[1].get<block::Attention>().head_dim == 10);
+  CHECK(c.layers[2].get<block::Attention>().rope == 1);
   CHECK(c.ropes[1].base == 5000);
   CHECK(c.ropes[1].dims == 6);
 }

@@ -65,7 +65,7 @@ TEST_CASE("a Granite file without its scales is plain") {
   CHECK(c.embedding_scale == 1);
   CHECK(c.residual_scale == 1);
   CHECK(c.logit_scale == 1);
-  CHECK(c.layers[0].attention_scale == 0);
+  CHECK(c.layers[0].get<block::Attention>().attention_scale == 0);
 }
 
 TEST_CASE("scales of Granite that are no positive finite number are refused by name") {

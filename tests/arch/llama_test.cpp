@@ -96,17 +96,17 @@ TEST_CASE("a Llama file becomes a config") {
   CHECK(c.ropes.front().factors.empty());
   CHECK(c.ropes.front().pairs == kernel::RopePairs::adjacent);
   REQUIRE(c.layers.size() == 2);
-  CHECK(c.layers[1].heads == 6);
-  CHECK(c.layers[1].kv_heads == 2);
-  CHECK(c.layers[1].group() == 3);
-  CHECK(c.layers[1].q_width() == 60);
-  CHECK(c.layers[1].kv_width() == 20);
-  CHECK(c.layers[1].ff_width == 70);
-  CHECK(c.most([](const auto& l) { return l.q_width(); }) == 60);
-  CHECK(c.most([](const auto& l) { return l.kv_width(); }) == 20);
-  CHECK(c.most([](const auto& l) { return l.ff_width; }) == 70);
-  CHECK(c.most([](const auto& l) { return l.head_dim; }) == 10);
-  CHECK(c.most([](const auto& l) { return l.group(); }) == 3);
+  CHECK(c.layers[1].get<block::Attention>().heads == 6);
+  CHECK(c.layers[1].get<block::Attention>().kv_heads == 2);
+  CHECK(c.layers[1].get<block::Attention>().group() == 3);
+  CHECK(c.layers[1].get<block::Attention>().q_width() == 60);
+  CHECK(c.layers[1].get<block::Attention>().kv_width() == 20);
+  CHECK(c.layers[1].get<block::DenseFeedForward>().ff_width == 70);
+  CHECK(c.most<block::Attention>([](const auto& l) { return l.q_width(); }) == 60);
+  CHECK(c.most<block::Attention>([](const auto& l) { return l.kv_width(); }) == 20);
+  CHECK(c.most<block::DenseFeedForward>([](const auto& d) { return d.ff_width; }) == 70);
+  CHECK(c.most<block::Attention>([](const auto& l) { return l.head_dim; }) == 10);
+  CHECK(c.most<block::Attention>([](const auto& l) { return l.group(); }) == 3);
 }
 
 TEST_CASE("what a file may leave out has the family's default") {
@@ -116,8 +116,8 @@ TEST_CASE("what a file may leave out has the family's default") {
                     "llama.attention.value_length"};
   const arch::Config c = config(recipe);
   CHECK(c.n_ctx_train == 2048);
-  CHECK(c.layers[0].kv_heads == 6);
-  CHECK(c.layers[0].head_dim == 10);
+  CHECK(c.layers[0].get<block::Attention>().kv_heads == 6);
+  CHECK(c.layers[0].get<block::Attention>().head_dim == 10);
 }
 
 TEST_CASE("heads, KV heads and widths may differ from layer to layer") {
@@ -126,10 +126,10 @@ TEST_CASE("heads, KV heads and widths may differ from layer to layer") {
     writer.set_array("llama.attention.head_count_kv", std::vector<std::uint32_t>{2, 4});
     writer.set_array("llama.feed_forward_length", std::vector<std::uint32_t>{70, 90});
   }));
-  CHECK(c.layers[0].group() == 3);
-  CHECK(c.layers[1].group() == 1);
-  CHECK(c.most([](const auto& l) { return l.ff_width; }) == 90);
-  CHECK(c.most([](const auto& l) { return l.kv_width(); }) == 40);
+  CHECK(c.layers[0].get<block::Attention>().group() == 3);
+  CHECK(c.layers[1].get<block::Attention>().group() == 1);
+  CHECK(c.most<block::DenseFeedForward>([](const auto& d) { return d.ff_width; }) == 90);
+  CHECK(c.most<block::Attention>([](const auto& l) { return l.kv_width(); }) == 40);
 }
 
 TEST_CASE("rope keys are read: base, dimensions, linear scaling, factors") {
@@ -250,12 +250,12 @@ TEST_CASE("a file with experts has no dense block, and uses no more experts than
     writer.set("llama.expert_count", 8u);
     writer.set("llama.expert_used_count", 2u);
   }));
-  CHECK(c.layers[0].ff_width == 0);
-  CHECK(c.layers[0].experts.count == 8);
-  CHECK(c.layers[0].experts.used == 2);
-  CHECK(c.layers[0].experts.ff_width == 70);
-  CHECK(c.layers[0].experts.normalized);
-  CHECK(config(with("llama.expert_count", 0u)).layers[0].experts.count == 0);
+  CHECK_FALSE(c.layers[0].has<block::DenseFeedForward>());
+  CHECK(c.layers[0].get<block::Experts>().count == 8);
+  CHECK(c.layers[0].get<block::Experts>().used == 2);
+  CHECK(c.layers[0].get<block::Experts>().ff_width == 70);
+  CHECK(c.layers[0].get<block::Experts>().normalized);
+  CHECK_FALSE(config(with("llama.expert_count", 0u)).layers[0].has<block::Experts>());
   CHECK(mentions(refused(with("llama.expert_count", 8u)), "llama.expert_used_count", "missing"));
   const Error used = refused(with([](gguf::Writer& writer) {
     writer.set("llama.expert_count", 8u);

@@ -56,9 +56,15 @@ TEST_CASE("Mistral 3 computes what its formulas say") {
 
 TEST_CASE("queries of Mistral 3 grow by the context it was trained for, or not at all") {
   FamilyFile file = make();
-  CHECK(config(file).layers[1].position_step == step);
-  CHECK(config(make().without("rope.scaling.original_context_length")).layers[1].position_step == 64);
-  CHECK(config(make().without("attention.temperature_scale")).layers[1].position_scale == 0);
+  CHECK(config(file).layers[1].get<block::Attention>().position_step == step);
+  CHECK(config(make().without("rope.scaling.original_context_length"))
+            .layers[1]
+            .get<block::Attention>()
+            .position_step == 64);
+  CHECK(config(make().without("attention.temperature_scale"))
+            .layers[1]
+            .get<block::Attention>()
+            .position_scale == 0);
 }
 
 TEST_CASE("a multiplier takes YaRN's growth back") {

@@ -77,11 +77,11 @@ TEST_CASE("the widths of Qwen's experts may follow from that of the dense block"
   FamilyFile file = make();
   file.without("expert_feed_forward_length").without("expert_shared_feed_forward_length");
   const arch::Config c = arch::Qwen2Moe::config(file.document());
-  CHECK(c.layers[0].experts.ff_width == 15);
-  CHECK(c.layers[0].experts.shared_ff_width == 30);
-  CHECK(c.layers[0].experts.shared_gate);
-  CHECK_FALSE(c.layers[0].experts.normalized);
-  CHECK(c.layers[0].ff_width == 0);
+  CHECK(c.layers[0].get<block::Experts>().ff_width == 15);
+  CHECK(c.layers[0].get<block::Experts>().shared_ff_width == 30);
+  CHECK(c.layers[0].get<block::Experts>().shared_gate);
+  CHECK_FALSE(c.layers[0].get<block::Experts>().normalized);
+  CHECK_FALSE(c.layers[0].has<block::DenseFeedForward>());
 }
 
 TEST_CASE("a Qwen 2 file with experts whose keys make no sense is refused by name") {

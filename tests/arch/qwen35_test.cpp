@@ -24,7 +24,8 @@ FamilyFile make(const std::string& family = "qwen35", unsigned layers = 5) {
 /// 'd' for every layer that keeps a state, 'a' for every one that attends.
 std::string mixers(FamilyFile& file) {
   std::string out;
-  for (const auto& layer : arch::Qwen35::config(file.document()).layers) out += layer.attends() ? 'a' : 'd';
+  for (const auto& layer : arch::Qwen35::config(file.document()).layers)
+    out += layer.has<block::Attention>() ? 'a' : 'd';
   return out;
 }
 
@@ -37,17 +38,17 @@ Error refused(FamilyFile& file) {
 TEST_CASE("a Qwen 3.5 file becomes a config") {
   FamilyFile file = make();
   const arch::Config c = arch::Qwen35::config(file.document());
-  const block::DeltaNetConfig& d = c.layers[0].delta_net;
+  const block::DeltaNetConfig& d = c.layers[0].get<block::DeltaNet>();
   CHECK(d.taps == 4);
   CHECK(d.k_heads == 2);
   CHECK(d.v_heads == 4);
   CHECK(d.k_dim == 5);
   CHECK(d.v_dim == 7);
   CHECK_FALSE(d.heads_interleaved);
-  CHECK(c.layers[3].q_gate);
-  CHECK(c.layers[3].head_norm == block::HeadNorm::weighted);
+  CHECK(c.layers[3].get<block::Attention>().q_gate);
+  CHECK(c.layers[3].get<block::Attention>().head_norm == block::HeadNorm::weighted);
   CHECK(c.ropes[0].dims == 4);
-  CHECK(c.ffn_norm == "post_attention_norm");
+  CHECK(c.layers[0].get<block::DenseFeedForward>().norm == "post_attention_norm");
 }
 
 TEST_CASE("which layers keep a state: by interval, or by name") {
@@ -71,11 +72,11 @@ TEST_CASE("a Qwen 3.5 file with experts has one for every token") {
   file.set("expert_count", 6u).set("expert_used_count", 2u).set("expert_feed_forward_length", 12u);
   file.set("expert_shared_feed_forward_length", 14u);
   const arch::Config c = arch::Qwen35Moe::config(file.document());
-  CHECK(c.layers[0].experts.count == 6);
-  CHECK(c.layers[0].experts.normalized);
-  CHECK(c.layers[0].experts.shared_ff_width == 14);
-  CHECK(c.layers[0].experts.shared_gate);
-  CHECK(c.layers[0].ff_width == 0);
+  CHECK(c.layers[0].get<block::Experts>().count == 6);
+  CHECK(c.layers[0].get<block::Experts>().normalized);
+  CHECK(c.layers[0].get<block::Experts>().shared_ff_width == 14);
+  CHECK(c.layers[0].get<block::Experts>().shared_gate);
+  CHECK_FALSE(c.layers[0].has<block::DenseFeedForward>());
 }
 
 TEST_CASE("a hybrid whose keys make no sense is refused by name") {

@@ -6,12 +6,15 @@
 
 #include "mica/arch/concept.hpp"
 #include "mica/arch/tensor_names.hpp"
+#include "mica/block/attention.hpp"
+#include "mica/block/dense_feed_forward.hpp"
 
 namespace mica::archetype {
 
 struct Arch {
   // Required by Arch
   static constexpr std::string_view name = "plain";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
 
   static arch::Config config(const gguf::Document& document) {
     constexpr std::size_t head_dim = 10;
@@ -26,8 +29,9 @@ struct Arch {
     config.ropes.resize(1);
     config.ropes.front().dims = head_dim;
     for (std::size_t i = 0; document.contains(arch::tensor_names::layer(i, "attn_q")); ++i) {
-      config.layers.push_back(
-          {rows(i, "attn_q") / head_dim, rows(i, "attn_k") / head_dim, head_dim, rows(i, "ffn_up")});
+      arch::Layer& layer = config.layers.emplace_back();
+      layer.add<block::Attention>({rows(i, "attn_q") / head_dim, rows(i, "attn_k") / head_dim, head_dim});
+      layer.add<block::DenseFeedForward>({.ff_width = rows(i, "ffn_up")});
     }
     return config;
   }

@@ -53,13 +53,14 @@ std::vector<std::string> fields_of(const std::filesystem::path& file, const std:
 
 }  // namespace
 
-TEST_CASE("every number of a model, a layer and a mixture is on the page of families") {
+TEST_CASE("every number of a model, attention, a delta net and a mixture is on the page of families") {
   const std::filesystem::path root = MICA_SOURCE, configs = root / "include/mica";
   const std::string page = contents(root / "docs/policies/arch.md");
   std::size_t fields = 0;
   for (const std::pair<const char*, const char*>& each : {std::pair("arch/config.hpp", "Config"),
-                                                          {"block/config.hpp", "LayerConfig"},
-                                                          {"block/config.hpp", "ExpertsConfig"}}) {
+                                                          {"block/attention_config.hpp", "AttentionConfig"},
+                                                          {"block/gated_delta.hpp", "DeltaNetConfig"},
+                                                          {"block/routing.hpp", "ExpertsConfig"}}) {
     for (const std::string& field : fields_of(configs / each.first, each.second)) {
       CAPTURE(each.second);
       CAPTURE(field);

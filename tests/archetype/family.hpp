@@ -15,6 +15,7 @@ namespace mica::archetype {
 struct Family {
   // Required by Arch
   static constexpr std::string_view name = "pebble";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
 
   static arch::Config config(const gguf::Document& document) {
     const arch::KeyReader keys(document, name);
@@ -22,8 +23,7 @@ struct Family {
     config.embedding_scale = std::sqrt(static_cast<float>(config.width));
     const std::size_t window = keys.count("attention.sliding_window", 1, arch::max_context);
     for (std::size_t i = 0; i < config.layers.size(); i += 2) {
-      config.layers[i].reach = block::Reach::window;
-      config.layers[i].reach_tokens = window;
+      config.layers[i].get<block::Attention>().look_through_window(window);
     }
     return config;
   }

@@ -4,7 +4,7 @@
 
 #include "mica/alloc/aligned.hpp"
 #include "mica/base/rng.hpp"
-#include "mica/block/attention.hpp"
+#include "mica/block/attend.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"
@@ -30,7 +30,7 @@ std::vector<float> random(std::size_t n, std::uint64_t seed) {
 /// Two KV heads of 20, four query heads, no rotation.
 struct Sequence {
   std::size_t tokens, recent, window;
-  block::LayerConfig layer = {};
+  block::AttentionConfig layer = {};
   std::vector<float> q, k, v;
 
   Sequence(std::size_t n, std::size_t keeps, std::size_t sees) : tokens(n), recent(keeps), window(sees) {

@@ -4,6 +4,7 @@
 
 #include "io/temporary_folder.hpp"
 #include "mica/arch/llama.hpp"
+#include "mica/block/lists.hpp"
 #include "model/tiny_hybrid.hpp"
 #include "model/tiny_model.hpp"
 
@@ -13,8 +14,11 @@ namespace mica::test {
 namespace {
 
 template <class List = format::All>
-model::Weights<List> open(const TinyModel& tiny) {
-  return model::Weights<List>(tiny.document(), arch::Llama::config(tiny.document()));
+using Weights = model::Weights<List, block::All>;
+
+template <class List = format::All>
+Weights<List> open(const TinyModel& tiny) {
+  return Weights<List>(tiny.document(), arch::Llama::config(tiny.document()));
 }
 
 /// The tiny model with one tensor replaced by zeros of another shape or type.
@@ -40,11 +44,13 @@ TEST_CASE("every tensor has a group: embedding, layers, head") {
   REQUIRE(weights.extents().size() == 1 + 2 * 9 + 2);
   CHECK(weights.extents()[weights.token_embd().index].group == 0);
   for (const std::uint32_t i : {0u, 1u}) {
-    CHECK(weights.extents()[weights.layer(i).attn_norm.index].group == i + 1);
-    CHECK(weights.extents()[weights.layer(i).ffn.down.index].group == i + 1);
-    CHECK(weights.layer(i).attn.q.rows == 60);
-    CHECK(weights.layer(i).attn.k.rows == 20);
-    CHECK(weights.layer(i).attn.output.cols == 60);
+    const auto& attention = weights.find<block::Attention>(i)->tensors;
+    const auto& dense = weights.find<block::DenseFeedForward>(i)->tensors;
+    CHECK(weights.extents()[attention.norm.index].group == i + 1);
+    CHECK(weights.extents()[dense.gated.down.index].group == i + 1);
+    CHECK(attention.q.rows == 60);
+    CHECK(attention.k.rows == 20);
+    CHECK(attention.output.cols == 60);
   }
   CHECK(weights.extents()[weights.output_norm().index].group == 3);
   CHECK(weights.extents()[weights.output().index].group == 3);
@@ -67,14 +73,14 @@ TEST_CASE("every expert has an entry and a group of its own, after the head") {
     recipe.fused_experts = fused;
     const TinyHybrid tiny(recipe);
     const auto config = arch::Qwen35Moe::config(tiny.document());
-    const model::Weights<format::All> weights(tiny.document(), config);
+    const Weights<> weights(tiny.document(), config);
     REQUIRE(weights.groups() == 4 + 2 + 4 * 9);
     for (std::size_t i = 0; i < 4; ++i) {
-      const model::ExpertsTensors& t = weights.layer(i).experts;
+      const block::Experts::Tensors& t = weights.find<block::Experts>(i)->tensors;
       CHECK(t.first_group == 6 + i * 9);
       CHECK(weights.extents()[t.router.index].group == i + 1);
       CHECK(weights.extents()[t.shared.down.index].group == i + 1);
-      for (const model::ExpertsRef* ref : {&t.gate, &t.up, &t.down}) {
+      for (const block::ExpertsRef* ref : {&t.gate, &t.up, &t.down}) {
         const std::string_view name = weights.name(ref->first.index);
         const gguf::TensorInfo& whole = tiny.document().tensor(name);
         for (std::size_t e = 0; e < 9; ++e) {

@@ -17,17 +17,17 @@ namespace mica::test {
 template <std::size_t Window>
 struct Windowed {
   static constexpr std::string_view name = "llama";
+  using Blocks = arch::Llama::Blocks;
 
   [[nodiscard]] static arch::Config config(const gguf::Document& document) {
     arch::Config config = arch::Llama::config(document);
     const auto look = [&](std::size_t layer, std::size_t tokens) {
-      config.layers[layer].reach = block::Reach::window;
-      config.layers[layer].reach_tokens = tokens;
+      config.layers[layer].get<block::Attention>().look_through_window(tokens);
     };
     look(0, Window);
     look(2, Window + 37);
     look(3, Window + 5);
-    config.layers[3].kv_source = 0;
+    config.layers[3].get<block::Attention>().kv_source = 0;
     return config;
   }
 };
@@ -37,11 +37,13 @@ static_assert(Arch<Windowed<1>>);
 template <std::size_t Chunk>
 struct Chunked {
   static constexpr std::string_view name = "llama";
+  using Blocks = arch::Llama::Blocks;
 
   [[nodiscard]] static arch::Config config(const gguf::Document& document) {
     arch::Config config = arch::Llama::config(document);
-    config.layers.back().reach = block::Reach::chunk;
-    config.layers.back().reach_tokens = Chunk;
+    block::AttentionConfig& attention = config.layers.back().get<block::Attention>();
+    attention.reach = block::Reach::chunk;
+    attention.reach_tokens = Chunk;
     return config;
   }
 };

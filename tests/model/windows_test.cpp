@@ -70,11 +70,13 @@ TEST_CASE("a cache that keeps windows gives the bits of one that keeps everythin
 TEST_CASE("a layer's window is the widest of those who read it, and none where one of them sees everything") {
   const TinyModel tiny(four_layers);
   arch::Config config = Windowed<20>::config(tiny.document());
-  CHECK(config.kv_window(0) == 25);  // layer 3 reads it
-  CHECK(config.kv_window(1) == 0);
-  CHECK(config.kv_window(2) == 57);
-  config.layers[3].reach = block::Reach::all;
-  CHECK(config.kv_window(0) == 0);
+  const block::StatePlan state = config.state();
+  REQUIRE(state.kv().size() == 3);
+  CHECK(state.kv()[0].window() == 25);  // layer 3 reads it
+  CHECK(state.kv()[1].window() == 0);
+  CHECK(state.kv()[2].window() == 57);
+  config.layers[3].get<block::Attention>().reach = block::Reach::all;
+  CHECK(config.state().kv()[0].window() == 0);
 }
 
 TEST_CASE("the bytes of a cache are those of its windows and of the layers without one") {

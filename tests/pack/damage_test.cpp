@@ -36,14 +36,14 @@ std::optional<std::string> verify(const gguf::Document& document) {
   return std::nullopt;
 }
 
-paging::Table table_of(const model::Weights<format::All>& weights, const arch::Config& config) {
+paging::Table table_of(const model::Weights<format::All, block::All>& weights, const arch::Config& config) {
   return {weights.document(), weights.extents(), weights.groups(), config.layers.size() + 1,
-          config.most_experts()};
+          weights.most_experts()};
 }
 
 std::optional<std::string> load(const gguf::Document& document) {
   const arch::Config config = arch::AnyOf<arch::All>::config(document);
-  const model::Weights<format::All> weights(document, config);
+  const model::Weights<format::All, block::All> weights(document, config);
   budget::Ledger ledger;
   const paging::Resident<A> pager(table_of(weights, config), A(ledger, budget::Account::weights), {});
   return std::nullopt;
@@ -53,7 +53,7 @@ std::optional<std::string> load(const gguf::Document& document) {
 template <std::uint64_t Bytes>
 std::optional<std::string> stream(const gguf::Document& document) {
   const arch::Config config = arch::AnyOf<arch::All>::config(document);
-  const model::Weights<format::All> weights(document, config);
+  const model::Weights<format::All, block::All> weights(document, config);
   budget::Ledger ledger;
   std::string said;
   const LogSink sink{[](void* context, LogLevel level, std::string_view text) {

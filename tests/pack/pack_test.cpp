@@ -64,7 +64,7 @@ TEST_CASE("what is used together lies together, and is packed where a pager pack
     static_cast<void>(model.pack());
     const gguf::Document packed = gguf::open(model.packed);
     const arch::Config config = arch::AnyOf<arch::All>::config(packed);
-    const model::Weights<format::All> weights(packed, config), before(model.source, config);
+    const model::Weights<format::All, block::All> weights(packed, config), before(model.source, config);
     struct Range {
       std::uint32_t source = 0;
       std::uint64_t begin = UINT64_MAX, end = 0, bytes = 0;

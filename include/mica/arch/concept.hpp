@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a family descriptor promises: a name that files use, and a Config made from their metadata.
+// What a family descriptor promises: a name that files use, the blocks of its layers, and a Config made from
+// metadata.
 #pragma once
 
 #include "mica/arch/config.hpp"
@@ -11,11 +12,12 @@
 
 namespace mica {
 
-/// A model family. config() raises mica::Error naming the key that is missing or out of range, or the feature that is
-/// not supported.
+/// A model family. config() raises mica::Error naming the key that is missing or out of range, or the feature
+/// that is not supported.
 // clang-format off
 template <class A>
 concept Arch = requires(const gguf::Document& document) {
+  typename A::Blocks;                                    // a TypeList of what its layers may have (block/concept.hpp)
   { A::name } -> std::convertible_to<std::string_view>;  // general.architecture
   { A::config(document) } -> std::same_as<arch::Config>;
 };

@@ -11,6 +11,7 @@ namespace mica::arch {
 struct Gemma {
   // Required by Arch
   static constexpr std::string_view name = "gemma";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     return read_gemma(KeyReader(document, name), name);

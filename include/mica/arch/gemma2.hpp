@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 2 (`gemma2`): norms on both sides of both blocks, soft caps on scores and logits, a window in every other layer.
+// Gemma 2 (`gemma2`): norms on both sides of both blocks, soft caps on scores and logits, a window in every
+// other layer.
 #pragma once
 
 #include "mica/arch/concept.hpp"
@@ -11,6 +12,7 @@ namespace mica::arch {
 struct Gemma2 {
   // Required by Arch
   static constexpr std::string_view name = "gemma2";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     const KeyReader keys(document, name);
@@ -19,11 +21,11 @@ struct Gemma2 {
     const std::size_t window = keys.count("attention.sliding_window", 1, max_context);
     const std::vector<bool> windows = read_windows(keys, config.layers.size(), 2);
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
-      LayerConfig& layer = config.layers[i];
-      layer.post_norms = true;
-      layer.attention_softcap = static_cast<float>(keys.positive_or("attn_logit_softcapping", 50.0));
-      layer.attention_scale = gemma_attention_scale(config, layer, 46);
-      if (windows[i]) look_through_window(layer, window);
+      add_post_norms(config.layers[i]);
+      block::AttentionConfig& attention = config.layers[i].get<block::Attention>();
+      attention.attention_softcap = static_cast<float>(keys.positive_or("attn_logit_softcapping", 50.0));
+      attention.attention_scale = gemma_attention_scale(config, attention, 46);
+      if (windows[i]) attention.look_through_window(window);
     }
     return config;
   }

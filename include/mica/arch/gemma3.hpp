@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 3 (`gemma3`): norms on both sides of both blocks and on queries and keys; five layers with a window and a rope of
-// their own to one without.
+// Gemma 3 (`gemma3`): norms on both sides of both blocks and on queries and keys; five layers with a window
+// and a rope of their own to one without.
 #pragma once
 
 #include "mica/arch/concept.hpp"
@@ -12,6 +12,7 @@ namespace mica::arch {
 struct Gemma3 {
   // Required by Arch
   static constexpr std::string_view name = "gemma3";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     const KeyReader keys(document, name);
@@ -20,13 +21,13 @@ struct Gemma3 {
     const std::vector<bool> windows = read_windows(keys, config.layers.size(), 6);
     add_window_rope(keys, config, config.ropes.front().dims);
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
-      LayerConfig& layer = config.layers[i];
-      layer.post_norms = true;
-      layer.head_norm = block::HeadNorm::weighted;
-      layer.attention_scale = gemma_attention_scale(config, layer, 62);
+      add_post_norms(config.layers[i]);
+      block::AttentionConfig& attention = config.layers[i].get<block::Attention>();
+      attention.head_norm = block::HeadNorm::weighted;
+      attention.attention_scale = gemma_attention_scale(config, attention, 62);
       if (window == 0 || !windows[i]) continue;
-      look_through_window(layer, window);
-      layer.rope = 1;
+      attention.look_through_window(window);
+      attention.rope = 1;
     }
     return config;
   }

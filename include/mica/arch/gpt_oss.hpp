@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gpt-oss (`gpt-oss`): biases everywhere, a sink per head, a window in every other layer, YaRN, experts with a clamped gate. The
-// norm before the experts has the name that Gemma gives to the norm after attention.
+// gpt-oss (`gpt-oss`): biases everywhere, a sink per head, a window in every other layer, YaRN, experts with
+// a clamped gate. The norm before the experts has the name that Gemma gives to the norm after attention.
 #pragma once
 
 #include "mica/arch/concept.hpp"
-#include "mica/arch/read_keys.hpp"
+#include "mica/arch/read_experts.hpp"
 
 namespace mica::arch {
 
 struct GptOss {
   // Required by Arch
   static constexpr std::string_view name = "gpt-oss";
+  using Blocks = TypeList<block::Attention, block::Experts>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     const KeyReader keys(document, name);
     Config config = read_common(keys, name, kernel::RopePairs::halves);
-    config.ffn_norm = "post_attention_norm";
     const std::size_t window = keys.count("attention.sliding_window", 1, max_context);
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
-      LayerConfig& layer = config.layers[i];
-      layer.qkv_bias = layer.output_bias = layer.expert_bias = layer.sinks = true;
-      layer.gate = kernel::Gate::clamped;
-      layer.experts = read_experts(keys, layer.ff_width);
-      layer.ff_width = 0;
-      if (i % 2 != 0) continue;
-      layer.reach = block::Reach::window;
-      layer.reach_tokens = window;
+      Layer& layer = config.layers[i];
+      block::AttentionConfig& attention = layer.get<block::Attention>();
+      attention.qkv_bias = attention.output_bias = attention.sinks = true;
+      if (i % 2 == 0) attention.look_through_window(window);
+      const std::size_t ff_width = layer.get<block::DenseFeedForward>().ff_width;
+      auto& experts = layer.replace<block::DenseFeedForward, block::Experts>(read_experts(keys, ff_width));
+      experts.bias = true;
+      experts.gate = kernel::Gate::clamped;
+      experts.norm = "post_attention_norm";
     }
     return config;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Granite 3 (`granite`): Llama with four numbers of its own that scale embeddings, residuals, scores and logits.
+// Granite 3 (`granite`): Llama with four numbers of its own that scale embeddings, residuals, scores and
+// logits.
 #pragma once
 
 #include "mica/arch/concept.hpp"
@@ -11,6 +12,7 @@ namespace mica::arch {
 struct Granite {
   // Required by Arch
   static constexpr std::string_view name = "granite";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     const KeyReader keys(document, name);
@@ -20,9 +22,10 @@ struct Granite {
     config.residual_scale = number("residual_scale");
     config.logit_scale = 1 / number("logit_scale");
     const bool rotates = keys.flag_or("rope.scaling.finetuned", true);
-    for (LayerConfig& layer : config.layers) {
-      if (!rotates) layer.rope = block::none;
-      layer.attention_scale = static_cast<float>(keys.positive_or("attention.scale", 0.0));
+    for (Layer& layer : config.layers) {
+      block::AttentionConfig& attention = layer.get<block::Attention>();
+      if (!rotates) attention.rope = block::none;
+      attention.attention_scale = static_cast<float>(keys.positive_or("attention.scale", 0.0));
     }
     return config;
   }

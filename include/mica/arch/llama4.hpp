@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama 4 (`llama4`): three layers in four attend within chunks and rotate, the fourth attends to everything, does not
-// rotate, and lets its queries grow with the position. Experts are weighted before their block, one is used by a token and
-// one by all.
+// Llama 4 (`llama4`): three layers in four attend within chunks and rotate, the fourth attends to everything,
+// does not rotate, and lets its queries grow with the position. Experts are weighted before their block, one
+// is used by a token and one by all.
 #pragma once
 
 #include "mica/arch/concept.hpp"
-#include "mica/arch/read_keys.hpp"
+#include "mica/arch/read_experts.hpp"
 
 namespace mica::arch {
 
 struct Llama4 {
   // Required by Arch
   static constexpr std::string_view name = "llama4";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward, block::Experts>;
 
   /// Tokens of an attention chunk, and of a step in the growth of queries; files do not say them.
   static constexpr std::size_t chunk_tokens = 8192;
@@ -29,29 +30,30 @@ struct Llama4 {
     const bool chunks = keys.count_or("attention.sliding_window", 0, max_context, chunk_tokens) != 0;
     const std::size_t experts = keys.count_or("expert_count", 0, max_experts, 0);
     for (std::size_t i = 0; i < config.layers.size(); ++i) {
-      LayerConfig& layer = config.layers[i];
-      if (experts != experts_without_norm) layer.head_norm = block::HeadNorm::plain_after_rope;
-      if (chunks) place(i, layer);
+      Layer& layer = config.layers[i];
+      block::AttentionConfig& attention = layer.get<block::Attention>();
+      if (experts != experts_without_norm) attention.head_norm = block::HeadNorm::plain_after_rope;
+      if (chunks) place(i, attention);
       if (experts == 0 || step == 0 || (i + 1) % step != 0) continue;
-      layer.experts = read_experts(keys, layer.ff_width);
-      layer.experts.routing = block::Routing::sigmoid;
-      layer.experts.normalized = false;
-      layer.experts.weighted_input = true;
-      layer.experts.shared_ff_width = layer.experts.ff_width;
-      layer.ff_width = 0;
+      const std::size_t ff_width = layer.get<block::DenseFeedForward>().ff_width;
+      auto& chosen = layer.replace<block::DenseFeedForward, block::Experts>(read_experts(keys, ff_width));
+      chosen.routing = block::Routing::sigmoid;
+      chosen.normalized = false;
+      chosen.weighted_input = true;
+      chosen.shared_ff_width = chosen.ff_width;
     }
     return config;
   }
 
  private:
-  static void place(std::size_t i, LayerConfig& layer) {
+  static void place(std::size_t i, block::AttentionConfig& attention) {
     if ((i + 1) % full_interval == 0) {
-      layer.rope = block::none;
-      layer.position_scale = position_scale;
-      layer.position_step = chunk_tokens;
+      attention.rope = block::none;
+      attention.position_scale = position_scale;
+      attention.position_step = chunk_tokens;
     } else {
-      layer.reach = block::Reach::chunk;
-      layer.reach_tokens = chunk_tokens;
+      attention.reach = block::Reach::chunk;
+      attention.reach_tokens = chunk_tokens;
     }
   }
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mistral 3, Ministral 3 (`mistral3`): Llama whose queries grow with the position, in steps of the context that YaRN stretches.
+// Mistral 3, Ministral 3 (`mistral3`): Llama whose queries grow with the position, in steps of the context
+// that YaRN stretches.
 #pragma once
 
 #include "mica/arch/concept.hpp"
@@ -13,6 +14,7 @@ namespace mica::arch {
 struct Mistral3 {
   // Required by Arch
   static constexpr std::string_view name = "mistral3";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     const KeyReader keys(document, name);
@@ -24,10 +26,11 @@ struct Mistral3 {
     if (growth == 0) return config;
     const std::size_t step =
         keys.count_or("rope.scaling.original_context_length", 1, max_context, config.n_ctx_train);
-    for (LayerConfig& layer : config.layers) {
-      layer.position_scale = static_cast<float>(growth);
-      layer.position_offset = 0;
-      layer.position_step = step;
+    for (Layer& layer : config.layers) {
+      block::AttentionConfig& attention = layer.get<block::Attention>();
+      attention.position_scale = static_cast<float>(growth);
+      attention.position_offset = 0;
+      attention.position_step = step;
     }
     return config;
   }

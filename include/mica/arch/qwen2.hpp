@@ -11,6 +11,7 @@ namespace mica::arch {
 struct Qwen2 {
   // Required by Arch
   static constexpr std::string_view name = "qwen2";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     return read_common(KeyReader(document, name), name, kernel::RopePairs::halves);

@@ -11,10 +11,13 @@ namespace mica::arch {
 struct Qwen3 {
   // Required by Arch
   static constexpr std::string_view name = "qwen3";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {
     Config config = read_common(KeyReader(document, name), name, kernel::RopePairs::halves);
-    for (LayerConfig& layer : config.layers) layer.head_norm = block::HeadNorm::weighted;
+    for (Layer& layer : config.layers) {
+      layer.get<block::Attention>().head_norm = block::HeadNorm::weighted;
+    }
     return config;
   }
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the families with gated delta nets share: three layers in four keep a state instead of a cache, the fourth attends
-// through a gate. The norm before the feed-forward block has the name that Gemma gives to the norm after attention.
+// What the families with gated delta nets share: three layers in four keep a state instead of a cache, the
+// fourth attends through a gate. The norm before the feed-forward block has the name that Gemma gives to the
+// norm after attention.
 #pragma once
 
-#include "mica/arch/read_keys.hpp"
+#include "mica/arch/read_experts.hpp"
+#include "mica/block/delta_net.hpp"
 #include "mica/kernel/causal_conv.hpp"
 
 #include <cstddef>
@@ -42,18 +44,16 @@ namespace mica::arch {
 /// A model of such layers, without its experts.
 [[nodiscard]] inline Config read_delta_net_model(const KeyReader& keys, std::string_view arch) {
   Config config = read_common(keys, arch, kernel::RopePairs::halves);
-  config.ffn_norm = "post_attention_norm";
   const block::DeltaNetConfig delta_net = read_delta_net(keys);
   const std::vector<bool> recurrent = read_recurrent_layers(keys, config.layers.size());
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    LayerConfig& layer = config.layers[i];
+    Layer& layer = config.layers[i];
+    layer.get<block::DenseFeedForward>().norm = "post_attention_norm";
     if (recurrent[i]) {
-      layer.mixer = block::Mixer::delta_net;
-      layer.delta_net = delta_net;
-      layer.heads = layer.kv_heads = layer.head_dim = 0;
+      layer.replace<block::Attention, block::DeltaNet>(delta_net);
     } else {
-      layer.head_norm = block::HeadNorm::weighted;
-      layer.q_gate = true;
+      layer.get<block::Attention>().head_norm = block::HeadNorm::weighted;
+      layer.get<block::Attention>().q_gate = true;
     }
   }
   return config;
@@ -61,11 +61,11 @@ namespace mica::arch {
 
 /// Gives every layer experts, and one more for every token through a gate.
 inline void add_gated_experts(const KeyReader& keys, Config& config) {
-  for (LayerConfig& layer : config.layers) {
-    layer.experts = read_experts(keys, 0);
-    layer.experts.shared_ff_width = keys.count_or("expert_shared_feed_forward_length", 0, max_width, 0);
-    layer.experts.shared_gate = layer.experts.shared_ff_width != 0;
-    layer.ff_width = 0;
+  for (Layer& layer : config.layers) {
+    auto& experts = layer.replace<block::DenseFeedForward, block::Experts>(read_experts(keys, 0));
+    experts.shared_ff_width = keys.count_or("expert_shared_feed_forward_length", 0, max_width, 0);
+    experts.shared_gate = experts.shared_ff_width != 0;
+    experts.norm = "post_attention_norm";
   }
 }
 

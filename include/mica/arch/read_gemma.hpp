@@ -17,7 +17,7 @@ namespace mica::arch {
   Config config = read_common(keys, arch, kernel::RopePairs::halves);
   config.embedding_scale = std::sqrt(static_cast<float>(config.width));
   config.logit_softcap = static_cast<float>(keys.positive_or("final_logit_softcapping", 0.0));
-  for (LayerConfig& layer : config.layers) layer.gate = kernel::Gate::gelu;
+  for (Layer& layer : config.layers) layer.get<block::DenseFeedForward>().gate = kernel::Gate::gelu;
   return config;
 }
 
@@ -39,14 +39,14 @@ inline void add_window_rope(const KeyReader& keys, Config& config, std::size_t d
   config.ropes.push_back(rope);
 }
 
-/// Makes a layer read the last `tokens` only.
-inline void look_through_window(LayerConfig& layer, std::size_t tokens) {
-  layer.reach = block::Reach::window;
-  layer.reach_tokens = tokens;
+/// Norms of what both blocks of a layer add.
+inline void add_post_norms(Layer& layer) {
+  layer.get<block::Attention>().post_norm = true;
+  layer.get<block::DenseFeedForward>().post_norm = true;
 }
 
-/// The last `attention.shared_kv_layers` layers read the keys and values of the last layer before them that has a window, or
-/// none, like they.
+/// The last `attention.shared_kv_layers` layers read the keys and values of the last layer before them that
+/// has a window, or none, like they.
 inline void share_keys_and_values(const KeyReader& keys, Config& config, const std::vector<bool>& windows) {
   const std::size_t n = config.layers.size();
   const std::size_t own = n - keys.count_or("attention.shared_kv_layers", 0, n - 1, 0);
@@ -55,15 +55,17 @@ inline void share_keys_and_values(const KeyReader& keys, Config& config, const s
     while (source > 0 && windows[source - 1] != windows[i]) --source;
     MICA_CHECK(source > 0, file, keys.file(), ": key '", keys.key("attention.shared_kv_layers"), "' leaves ",
                own, " layers with keys of their own, none of the kind that layer ", i, " reads");
-    config.layers[i].kv_source = source - 1;
+    config.layers[i].get<block::Attention>().kv_source = source - 1;
   }
 }
 
-/// Scores of the largest model of Gemma 2 and 3 are scaled by the width per head, those of the others by head_dim.
-[[nodiscard]] inline float gemma_attention_scale(const Config& config, const LayerConfig& layer,
+/// Scores of the largest model of Gemma 2 and 3 are scaled by the width per head, those of the others by
+/// head_dim.
+[[nodiscard]] inline float gemma_attention_scale(const Config& config,
+                                                 const block::AttentionConfig& attention,
                                                  std::size_t layers_of_largest) {
   const std::size_t per_head =
-      config.layers.size() == layers_of_largest ? config.width / layer.heads : layer.head_dim;
+      config.layers.size() == layers_of_largest ? config.width / attention.heads : attention.head_dim;
   return 1.0f / std::sqrt(static_cast<float>(per_head));
 }
 

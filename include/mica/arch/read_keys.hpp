@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The keys that every family shares, read with their ranges. A value out of range is refused by key, number found and
-// numbers allowed.
+// The keys that every family shares, read with their ranges. A value out of range is refused by key, number
+// found and numbers allowed.
 #pragma once
 
 #include "mica/arch/config.hpp"
 #include "mica/arch/tensor_names.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/block/attention.hpp"
+#include "mica/block/dense_feed_forward.hpp"
 #include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/kernel/attention.hpp"
@@ -66,7 +68,8 @@ class KeyReader {
     require_positive(name, found);
     return found;
   }
-  /// One flag per layer, given as an array, as one flag, or as a number p: every p-th layer is false. Empty without a key.
+  /// One flag per layer, given as an array, as one flag, or as a number p: every p-th layer is false. Empty
+  /// without a key.
   [[nodiscard]] std::optional<std::vector<bool>> pattern(std::string_view name, std::size_t layers) const;
   [[nodiscard]] bool flag_or(std::string_view name, bool otherwise) const {
     return document_.metadata().get<bool>(key(name)).value_or(otherwise);
@@ -119,8 +122,9 @@ inline constexpr std::size_t max_context = std::size_t{1} << 30;
   return n - keys.count_or("nextn_predict_layers", 0, n - 1, 0);
 }
 
-/// Numbers of attention heads and their width in one layer. `suffix` chooses the keys of window layers, "_swa".
-inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig& layer,
+/// Numbers of attention heads and their width in one layer. `suffix` chooses the keys of window layers,
+/// "_swa".
+inline void read_head_dim(const KeyReader& keys, std::size_t width, block::AttentionConfig& layer,
                           std::string_view suffix = "") {
   const std::string key_length = join("attention.key_length", suffix);
   const std::string value_length = join("attention.value_length", suffix);
@@ -140,8 +144,8 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
              "; this family does not support that");
 }
 
-/// Heads, KV heads, head_dim and feed-forward width of every layer.
-[[nodiscard]] inline std::vector<LayerConfig> read_layers(const KeyReader& keys, std::size_t width) {
+/// Attention with its heads and a dense feed-forward block with its width in every layer.
+[[nodiscard]] inline std::vector<Layer> read_layers(const KeyReader& keys, std::size_t width) {
   const std::size_t n = read_layer_count(keys);
   const std::size_t all = keys.count("block_count", 1, max_layers);  // arrays name every block
   const auto heads = keys.counts("attention.head_count", all, 1, max_heads);
@@ -149,13 +153,13 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
   const bool sparse = keys.count_or("expert_count", 0, max_experts, 0) != 0;
   const auto ff_width = sparse ? keys.counts_or("feed_forward_length", all, 0, max_width, 0)
                                : keys.counts("feed_forward_length", all, 1, max_width);
-  std::vector<LayerConfig> layers(n);
+  std::vector<Layer> layers(n);
   for (std::size_t i = 0; i < n; ++i) {
-    LayerConfig& layer = layers[i];
-    layer.heads = heads[i];
-    layer.kv_heads = kv_heads[i] == 0 ? heads[i] : kv_heads[i];
-    layer.ff_width = ff_width[i];
-    read_head_dim(keys, width, layer);
+    block::AttentionConfig& attention = layers[i].add<block::Attention>();
+    attention.heads = heads[i];
+    attention.kv_heads = kv_heads[i] == 0 ? heads[i] : kv_heads[i];
+    read_head_dim(keys, width, attention);
+    layers[i].add<block::DenseFeedForward>({.ff_width = ff_width[i]});
   }
   return layers;
 }
@@ -230,28 +234,18 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, LayerConfig&
   return rope;
 }
 
-/// A mixture of experts with the keys that all families share. ff_width: where the file does not say.
-[[nodiscard]] inline block::ExpertsConfig read_experts(const KeyReader& keys, std::size_t ff_width) {
-  block::ExpertsConfig experts;
-  experts.count = keys.count("expert_count", 1, max_experts);
-  experts.used = keys.count("expert_used_count", 1, experts.count);
-  experts.ff_width = keys.count_or("expert_feed_forward_length", 1, max_width, ff_width);
-  MICA_CHECK(experts.ff_width >= 1, file, keys.file(), ": key '", keys.key("expert_feed_forward_length"),
-             "' is missing; needed: a whole number from 1 to ", max_width);
-  return experts;
-}
-
 /// Whether layer i has a tensor of that whole name, "attn_q.bias".
 [[nodiscard]] inline bool has_tensor(const gguf::Document& document, std::size_t i, std::string_view part) {
   return document.find(tensor_names::layer_plain(i, part)) != nullptr;
 }
 
 /// Biases are optional in every family: a file that has them means them.
-inline void read_biases(const gguf::Document& document, std::vector<LayerConfig>& layers) {
+inline void read_biases(const gguf::Document& document, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    layers[i].qkv_bias = has_tensor(document, i, "attn_q.bias") || has_tensor(document, i, "attn_qkv.bias");
-    layers[i].output_bias = has_tensor(document, i, "attn_output.bias");
-    layers[i].ff_bias = has_tensor(document, i, "ffn_up.bias");
+    block::AttentionConfig& attention = layers[i].get<block::Attention>();
+    attention.qkv_bias = has_tensor(document, i, "attn_q.bias") || has_tensor(document, i, "attn_qkv.bias");
+    attention.output_bias = has_tensor(document, i, "attn_output.bias");
+    layers[i].get<block::DenseFeedForward>().bias = has_tensor(document, i, "ffn_up.bias");
   }
 }
 
@@ -267,7 +261,8 @@ inline void read_biases(const gguf::Document& document, std::vector<LayerConfig>
   config.layers = read_layers(keys, config.width);
   read_biases(keys.document(), config.layers);
   config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_rms_epsilon"));
-  config.ropes = {read_rope(keys, config.layers.front().head_dim, config.n_ctx_train, pairs)};
+  config.ropes = {
+      read_rope(keys, config.layers.front().get<block::Attention>().head_dim, config.n_ctx_train, pairs)};
   return config;
 }
 

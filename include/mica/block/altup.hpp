@@ -1,106 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Alternating updates (arXiv 2301.13310) as Gemma 3n has them. A token has several residual streams; the blocks of a layer
-// work on the first, x. Before them a layer predicts all streams, after them it corrects all by what they changed:
-//
-//   predict:  s_i += sum of p[i, j] s_j over j         p = P m, from x before the blocks; x = s_0
-//   correct:  s_i += (1 + c[i]) (x - s_0)              c = C m, from x after them; x = s_0
-//             m = tanh(router . RMSNorm(x) / width)
-//
-// The streams of a token lie one after the other, [s_0 | s_1 | ...]; x is s_0 but for the time in between.
+// The block of several residual streams (block/streams.hpp). It stands in four places of a model: it splits
+// the stream when a step begins, predicts before the other blocks of a layer, corrects after them, and merges
+// at the end.
 #pragma once
 
-#include "mica/block/norm.hpp"
-#include "mica/kernel/activation.hpp"
+#include "mica/block/concept.hpp"
+#include "mica/block/linear.hpp"
+#include "mica/block/streams.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
-#include <span>
+#include <cstdint>
 
 namespace mica::block {
 
-inline constexpr std::size_t max_streams = 8;
+struct AltUp : Stateless {
+  enum class Part : std::uint8_t { split, predict, correct, merge };
 
-/// m = tanh(m / width), in place.
-template <Executor E>
-void modalities(E& executor, MatrixView<float> m, std::size_t width) noexcept {  // (n, streams)
-  const float scale = 1.0f / static_cast<float>(width);
-  executor.run(m.rows(), [&](std::size_t row, std::size_t) noexcept {
-    for (float& v : m[row]) v = kernel::tanh(v * scale);
-  });
-}
-
-/// Predicts every stream, (n, count * width), from all of them by p, (n, count * count); the first one is taken from x, and
-/// given to it. At most max_streams of them.
-template <Executor E>
-void predict_streams(E& executor, MatrixView<float> x, MatrixView<float> streams,
-                     MatrixView<const float> p) noexcept {
-  const std::size_t width = x.cols(), count = streams.cols() / width;
-  executor.run(x.rows(), [&](std::size_t row, std::size_t) noexcept {
-    float* const s = streams[row].data();
-    std::copy_n(x[row].data(), width, s);
-    std::array<float, max_streams> old;
-    for (std::size_t k = 0; k < width; ++k) {
-      for (std::size_t j = 0; j < count; ++j) old[j] = s[j * width + k];
-      for (std::size_t i = 0; i < count; ++i) {
-        float sum = 0;
-        for (std::size_t j = 0; j < count; ++j) sum += p[row][i * count + j] * old[j];
-        s[i * width + k] += sum;
-      }
+  // Required by Block
+  static constexpr std::string_view name = "altup";
+  struct Config {
+    Part part = Part::predict;
+    std::size_t streams = 2;  // of a token, the first among them
+  };
+  struct Tensors {
+    TensorRef proj;                 // ((streams - 1) * width, width): of split and merge
+    TensorRef router, router_norm;  // (streams, width), (width): of predict and correct
+    TensorRef coefficients;         // (streams * streams, streams) or (streams, streams)
+  };
+  struct Buffers {
+    MatrixView<float> streams;       // (n, streams * width)
+    MatrixView<float> merged;        // (n, width)
+    MatrixView<float> modalities;    // (n, streams)
+    MatrixView<float> coefficients;  // (n, streams * streams) or (n, streams)
+  };
+  [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
+    const std::size_t width = files.width(), rest = (c.streams - 1) * width, n = c.streams;
+    Tensors t;
+    if (c.part == Part::split) t.proj = files.matrix("altup_proj.weight", rest, width);
+    if (c.part == Part::merge) t.proj = files.matrix("altup_unembd_proj.weight", rest, width);
+    if (t.proj.present()) return t;
+    const bool predicts = c.part == Part::predict;
+    t.router = files.matrix("altup_router.weight", n, width);
+    t.router_norm = files.norm("altup_router_norm.weight");
+    t.coefficients = predicts ? files.matrix("altup_predict_coef.weight", n * n, n)
+                              : files.matrix("altup_correct_coef.weight", n, n);
+    return t;
+  }
+  [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) {
+    const std::size_t width = scratch.sizes().width;
+    Buffers b;
+    b.streams = scratch.kept(&streams_key, c.streams * width);
+    if (c.part == Part::merge) b.merged = scratch.rows(width);
+    if (c.part == Part::split || c.part == Part::merge) return b;
+    b.modalities = scratch.rows(c.streams);
+    b.coefficients = scratch.rows(c.part == Part::predict ? c.streams * c.streams : c.streams);
+    return b;
+  }
+  template <class Step>
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept {
+    Scratch scratch = step.scratch();
+    const Buffers b = buffers(scratch, c);
+    if (c.part == Part::split) split(step, t, b.streams);
+    if (c.part == Part::predict) {
+      predict_streams(step.executor(), step.residual(), b.streams, coefficients(step, t, b));
     }
-    std::copy_n(s, width, x[row].data());
-  });
-}
-
-/// Corrects every stream by x - s_0 and c, (n, count), and gives the first one to x.
-template <Executor E>
-void correct_streams(E& executor, MatrixView<float> x, MatrixView<float> streams,
-                     MatrixView<const float> c) noexcept {
-  const std::size_t width = x.cols(), count = streams.cols() / width;
-  executor.run(x.rows(), [&](std::size_t row, std::size_t) noexcept {
-    float* const s = streams[row].data();
-    for (std::size_t k = 0; k < width; ++k) x[row][k] -= s[k];
-    for (std::size_t i = 0; i < count; ++i) {
-      const float weight = 1 + c[row][i];
-      for (std::size_t k = 0; k < width; ++k) s[i * width + k] += weight * x[row][k];
+    if (c.part == Part::correct) {
+      correct_streams(step.executor(), step.residual(), b.streams, coefficients(step, t, b));
     }
-    std::copy_n(s, width, x[row].data());
-  });
-}
+    if (c.part == Part::merge) merge(step, t, b);
+    return true;
+  }
 
-/// Every stream but the first += RMSNorm(scratch) * norm.
-template <Kernels K, Executor E>
-void join_streams(E& executor, const Branch& b, MatrixView<float> streams) noexcept {
-  const std::size_t width = b.scratch.cols();
-  executor.run(b.scratch.rows(), [&](std::size_t row, std::size_t) noexcept {
-    K::rms_norm(kernel::RmsNormArgs{b.scratch, b.norm, b.epsilon, b.scratch, row, row + 1});
+ private:
+  /// The other streams begin as projections of the first, as long as it is.
+  template <class Step>
+  static void split(Step& step, const Tensors& t, MatrixView<float> streams) noexcept {
+    const std::size_t width = step.width();
+    step.project(step.residual(), t.proj, streams.cols(width, streams.cols() - width), false);
     for (std::size_t first = width; first < streams.cols(); first += width) {
-      K::add(kernel::AddArgs{b.scratch, streams.cols(first, width), 1, row, row + 1});
+      match_magnitude(step.executor(), step.residual(), streams.cols(first, width));
     }
-  });
-}
-
-namespace detail {
-
-/// The mean of squares of a row.
-[[nodiscard]] inline double mean_square(std::span<const float> x) noexcept {
-  double sum = 0;
-  for (const float v : x) sum += static_cast<double>(v) * static_cast<double>(v);
-  return sum / static_cast<double>(x.size());
-}
-
-}  // namespace detail
-
-/// Gives every row of x the length of the row of `like`; a shorter one than sqrt(1e-5 width) counts as that long.
-template <Executor E>
-void match_magnitude(E& executor, MatrixView<const float> like, MatrixView<float> x) noexcept {  // (n, width)
-  executor.run(x.rows(), [&](std::size_t row, std::size_t) noexcept {
-    const double wanted = detail::mean_square(like[row]), found = detail::mean_square(x[row]);
-    const auto factor = static_cast<float>(std::sqrt(wanted / (found < 1e-5 ? 1e-5 : found)));
-    for (float& v : x[row]) v *= factor;
-  });
-}
+  }
+  /// The tensor of coefficients times m, which the router makes of the residual stream.
+  template <class Step>
+  [[nodiscard]] static MatrixView<float> coefficients(Step& step, const Tensors& t,
+                                                      const Buffers& b) noexcept {
+    using Product = typename Step::Product;
+    const auto router = step.matrix(t.router);
+    const auto x = step.norm(t.router_norm, needs_codes(router));
+    step.observe(t.router, x.values);
+    project<typename Step::Kernels>(step.executor(), x, std::array{Product{router, b.modalities}});
+    modalities(step.executor(), b.modalities, step.width());
+    step.project(b.modalities, t.coefficients, b.coefficients, false);
+    return b.coefficients;
+  }
+  /// residual = the mean of the streams, the others projected and as long as the first.
+  template <class Step>
+  static void merge(Step& step, const Tensors& t, const Buffers& b) noexcept {
+    using Kernels = typename Step::Kernels;
+    const std::size_t width = step.width(), streams = b.streams.cols() / width;
+    for (std::size_t s = 1; s < streams; ++s) {
+      step.project(b.streams.cols(s * width, width), t.proj.slice((s - 1) * width, width), b.merged, false);
+      match_magnitude(step.executor(), b.streams.cols(0, width), b.merged);
+      step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
+        Kernels::add(kernel::AddArgs{b.merged, step.residual(), 1, row, row + 1});
+      });
+    }
+    step.scale(step.residual(), 1.0f / static_cast<float>(streams));
+  }
+};
+static_assert(Block<AltUp>);
 
 }  // namespace mica::block

@@ -1,260 +1,254 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of one layer: rotate queries and keys, put keys and values into the cache, and attend chunk by chunk. The
-// unit of work is one KV head and a block of tokens, so that keys and values are read once for all query heads that
-// share them. Where that leaves workers idle over a long context, the unit is one chunk of it, and the chunks of a head
-// are merged afterwards in their order: the same operations, so the same bits. Kernels: kernel/attention.hpp.
+// The block of attention: queries, keys and values of the normed residual stream, attention over what the
+// sequence keeps (block/attend.hpp), and the output. Keys and values are its own or those of a layer before
+// it.
 #pragma once
 
-#include "mica/base/bits.hpp"
-#include "mica/block/attention_reader.hpp"
-#include "mica/block/attention_store.hpp"
-#include "mica/exec/concept.hpp"
+#include "mica/block/attend.hpp"
+#include "mica/block/concept.hpp"
+#include "mica/block/linear.hpp"
+#include "mica/block/looks.hpp"
+#include "mica/block/norm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
-#include <limits>
-#include <type_traits>
+#include <span>
 
 namespace mica::block {
 
-/// The state of rows before the first chunk. A sink is a token with the score of its head and a value of zeros.
-template <class Context>
-void begin_state(const Context& c, std::size_t kv_head, const kernel::AttentionState& state) noexcept {
-  const std::size_t group = c.layer.group();
-  for (std::size_t r = 0; r < state.out.rows(); ++r) {
-    state.max[r] =
-        c.layer.sinks ? c.sinks[kv_head * group + r % group] : -std::numeric_limits<float>::infinity();
-    state.sum[r] = 1;
-    if (c.layer.sinks) std::fill(state.out[r].begin(), state.out[r].end(), 0.0f);
-  }
-}
-
-/// Takes the result of one KV head to its place and applies the gate.
-template <Kernels K, class Context>
-void finish_head(const Context& c, std::size_t kv_head, std::size_t first, std::size_t last,
-                 MatrixView<const float> rows) noexcept {
-  const std::size_t d = c.layer.head_dim, group = c.layer.group();
-  for (std::size_t r = 0; r < rows.rows(); ++r) {
-    std::copy_n(rows[r].data(), d, c.out[first + r / group].data() + (kv_head * group + r % group) * d);
-  }
-  if (!c.layer.q_gate) return;
-  for (std::size_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    const auto out = c.out.cols(head * d, d);  // (n, head_dim)
-    K::gated(kernel::GatedArgs{kernel::Gate::sigmoid, c.gate(head), out, out, first, last});
-  }
-}
-
-/// One chunk in one form: the kernels that read tiles, and what they ask for.
-template <Kernels K, KvElements Elements>
-struct ChunkForm {
-  const Elements& elements;
-  kernel::AttentionArgs args;
-
-  void scores() const noexcept {
-    elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
-  }
-  void values() const noexcept {
-    elements.visit_values([&](auto e) { K::template attention_values<typename decltype(e)::type>(args); });
-  }
-};
-
-/// A chunk of which some rows see old tiles: scores of both forms stand side by side, values of recent tokens are added to
-/// those of old ones. The operations of a row are those of one element, in the same order.
-template <Kernels K, class Context, class Old, class Recent>
-void attend_aged_chunk(const ChunkReader<Context>& reader, std::size_t chunk, const Old& old,
-                       const Recent& recent, const AttentionScratch& s) noexcept {
-  reader.see(chunk, Age::old, s.visible);
-  old.scores();
-  reader.see(chunk, Age::recent, s.visible);
-  recent.scores();
-  reader.see(chunk, Age::any, s.visible);
-  K::attention_softmax(recent.args);
-  reader.see(chunk, Age::old, s.visible);
-  old.values();
-  reader.see(chunk, Age::recent, s.visible);
-  recent.values();
-  reader.see(chunk, Age::any, s.visible);
-}
-
-/// One chunk: the results of its rows, and what merging them asks for.
-template <Kernels K, class Context>
-kernel::AttentionArgs attend_chunk(const ChunkReader<Context>& reader, std::size_t chunk,
-                                   const ChunkTiles& tiles, const ChunkTiles& ahead,
-                                   const AttentionScratch& s, const kernel::AttentionState& result) noexcept {
-  const Context& c = reader.c;
-  const auto form = [&]<class Elements>(const Elements& elements, const TileAddresses& at,
-                                        const TileAddresses& next) -> ChunkForm<K, Elements> {
-    return {elements,
-            {.tiles = at.data(),
-             .value_offset = kv::key_bytes(elements, c.layer.head_dim),
-             .head_dim = c.layer.head_dim,
-             .scale = c.scale(),
-             .q = s.q,
-             .visible = s.visible,
-             .p = s.p,
-             .max = result.max,
-             .sum = result.sum,
-             .out = result.out,
-             .softcap = c.layer.attention_softcap,
-             .ahead = next.data()}};
+struct Attention {
+  // Required by Block
+  static constexpr std::string_view name = "attention";
+  using Config = AttentionConfig;
+  /// Fused tensors are cut into rows.
+  struct Tensors {
+    TensorRef norm;                                 // (width)
+    TensorRef q, k, v;                              // (heads * q_stride, width), (kv_width, width) x 2
+    TensorRef output;                               // (width, q_width)
+    TensorRef q_bias, k_bias, v_bias, output_bias;  // one number per row
+    TensorRef q_norm, k_norm;                       // (head_dim)
+    TensorRef sinks;                                // (heads)
+    TensorRef post_norm;                            // (width)
   };
-  auto recent = form(c.elements, tiles.recent, ahead.recent);
-  if constexpr (ChunkReader<Context>::aging) {
-    if (reader.sees_old(chunk)) {
-      recent.args.adds = true;
-      attend_aged_chunk<K>(reader, chunk, form(c.elements.old(), tiles.old, ahead.old), recent, s);
-      return recent.args;
+  struct Buffers {
+    MatrixView<float> queries;       // (n, heads * q_stride)
+    MatrixView<float> keys, values;  // (n, kv_width)
+    MatrixView<float> attended;      // (n, q_width)
+    MatrixView<float> workers;       // (workers, AttentionScratch::floats)
+  };
+  [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c);
+  [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept;
+  static void plan(StatePlan& state, const Config& c);
+  template <class Step>
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept;
+
+ private:
+  static void bind_biases(TensorBinder& files, const Config& c, Tensors& t);
+  template <class Step>
+  [[nodiscard]] static bool fetch(Step& step) noexcept;
+  template <class Step>
+  static void project_heads(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
+  template <class Step>
+  [[nodiscard]] static auto context(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                                    std::size_t part) noexcept;
+  template <class Step>
+  static void attend_parts(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
+  template <class Step>
+  static void attend_watched(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                             std::size_t part) noexcept;
+};
+static_assert(Block<Attention>);
+
+inline Attention::Tensors Attention::bind(TensorBinder& files, const Config& c) {
+  const std::size_t q = c.heads * c.q_stride(), kv = c.kv_width(), width = files.width();
+  Tensors t;
+  t.norm = files.norm("attn_norm.weight");
+  if (c.stores_kv() && !files.has("attn_q.weight") && files.has("attn_qkv.weight")) {
+    const TensorRef fused = files.matrix("attn_qkv.weight", q + 2 * kv, width);
+    t.q = files.slice(fused, 0, q);
+    t.k = files.slice(fused, q, kv);
+    t.v = files.slice(fused, q + kv, kv);
+  } else {
+    t.q = files.matrix("attn_q.weight", q, width);
+    if (c.stores_kv()) {
+      t.k = files.matrix("attn_k.weight", kv, width);
+      if (!c.v_from_k) t.v = files.matrix("attn_v.weight", kv, width);
     }
   }
-  reader.see(chunk, Age::any, s.visible);
-  recent.scores();
-  K::attention_softmax(recent.args);
-  if (c.looks.rows() != 0) note_looks(reader, chunk, recent.args);
-  recent.values();
-  return recent.args;
+  t.output = files.matrix("attn_output.weight", width, c.q_width());
+  bind_biases(files, c, t);
+  if (c.head_norm == HeadNorm::weighted) {
+    t.q_norm = files.vector("attn_q_norm.weight", c.head_dim);
+    if (c.stores_kv()) t.k_norm = files.vector("attn_k_norm.weight", c.head_dim);
+  }
+  if (c.sinks) t.sinks = files.vector("attn_sinks.weight", c.heads);
+  if (c.post_norm) t.post_norm = files.norm("post_attention_norm.weight");
+  return t;
 }
 
-/// Attention of one KV head for tokens whose keys and values are stored.
-template <Kernels K, class Context>
-void attend_head(const Context& c, const HeadTokens& of, float* memory) noexcept {
-  const ChunkReader<Context> reader{c, of};
-  const AttentionScratch s(memory, reader.rows(), c.layer.head_dim);
-  const kernel::AttentionState now{s.max, s.sum, s.out}, state{s.state_max, s.state_sum, s.state};
-  reader.queries(s.q);
-  begin_state(c, of.kv_head, state);
-  auto tiles = reader.tiles(reader.first_chunk());
-  for (std::size_t chunk = reader.first_chunk(); chunk < reader.end_chunk(); ++chunk) {
-    const auto ahead = reader.tiles_after(chunk);
-    const auto args = attend_chunk<K>(reader, chunk, tiles, ahead, s, now);
-    K::attention_merge(args, state);
-    tiles = ahead;
+inline void Attention::bind_biases(TensorBinder& files, const Config& c, Tensors& t) {
+  const std::size_t q = c.heads * c.q_stride(), kv = c.kv_width();
+  if (c.qkv_bias && !files.has("attn_q.bias") && files.has("attn_qkv.bias")) {
+    const TensorRef fused = files.vector("attn_qkv.bias", q + 2 * kv);
+    t.q_bias = {fused.index, fused.id, q, 1, 0};
+    t.k_bias = {fused.index, fused.id, kv, 1, q};
+    t.v_bias = {fused.index, fused.id, kv, 1, q + kv};
+  } else if (c.qkv_bias) {
+    t.q_bias = files.vector("attn_q.bias", q);
+    t.k_bias = files.vector("attn_k.bias", kv);
+    t.v_bias = files.vector("attn_v.bias", kv);
   }
-  K::attention_finish(state);
-  finish_head<K>(c, of.kv_head, of.first, of.last, s.state);
+  if (c.output_bias) t.output_bias = files.vector("attn_output.bias", files.width());
 }
 
-/// How the work of one block of tokens is cut where heads are fewer than workers, or do not divide evenly among them.
-/// Results of chunks wait in what the scratch of the workers holds beside that of so few rows.
-struct ContextSplit {
-  std::size_t chunks = 0;  // of each KV head at a time; 0: heads stay whole
+inline Attention::Buffers Attention::buffers(Scratch& scratch, const Config& c) noexcept {
+  scratch.input(c.q_width());
+  scratch.branch(c.post_norm);
+  Buffers b;
+  b.queries = scratch.rows(c.heads * c.q_stride());
+  if (c.stores_kv()) {
+    b.keys = scratch.rows(c.kv_width());
+    b.values = scratch.rows(c.kv_width());
+  }
+  b.attended = scratch.rows(c.q_width());
+  b.workers = scratch.rows(scratch.sizes().workers, AttentionScratch::floats(c.group(), c.head_dim));
+  return b;
+}
 
-  /// Numbers of a result of so many rows: out, max and sum.
-  [[nodiscard]] static constexpr std::size_t result_floats(std::size_t rows, std::size_t head_dim) noexcept {
-    return round_up<std::size_t>(rows * (head_dim + 2), 16);
-  }
-  /// Results that the scratch of one worker holds behind its own part.
-  [[nodiscard]] static std::size_t results(const LayerConfig& layer, std::size_t rows) noexcept {
-    const std::size_t d = layer.head_dim, all = AttentionScratch::floats(layer.group(), d);
-    const std::size_t own = AttentionScratch::floats_for(rows, d);
-    return own < all ? (all - own) / result_floats(rows, d) : 0;
-  }
-  /// A step of `rows` rows a KV head that sees `chunks` chunks. Each of the runs that are more costs about as much as the
-  /// work of one chunk, so a short context is never split.
-  [[nodiscard]] static ContextSplit of(const LayerConfig& layer, std::size_t rows, std::size_t chunks,
-                                       std::size_t workers) noexcept {
-    const std::size_t heads = layer.kv_heads, room = workers * results(layer, rows) / heads;
-    if (workers == 1 || room < 2) return {};
-    const std::size_t each = std::min(chunks, room - 1);  // and the state
-    const std::size_t rounds = ceil_div(chunks, each);
-    const std::size_t split = ceil_div(heads * chunks, workers) + 3 * rounds + 1;
-    return {split < ceil_div(heads, workers) * chunks ? each : 0};
-  }
-};
+inline void Attention::plan(StatePlan& state, const Config& c) {
+  if (c.stores_kv()) state.store_kv(c.kv_heads, c.head_dim);
+  state.read_kv(c.kv_source, c.reach, c.reach_tokens);
+}
 
-/// Attention of all heads for tokens that one block holds, chunk by chunk.
-template <Kernels K, Executor E, class Context, class Scratch>
-void attend_chunks(E& executor, const Context& c, const ContextSplit& split, Scratch&& scratch) noexcept {
-  const std::size_t n = c.q.rows(), heads = c.layer.kv_heads, d = c.layer.head_dim;
-  const std::size_t rows = n * c.layer.group(), own = AttentionScratch::floats_for(rows, d);
-  const auto result = [&](std::size_t index) -> kernel::AttentionState {
-    const std::size_t each = ContextSplit::result_floats(rows, d), workers = executor.workers();
-    float* const at = scratch(index % workers) + own + index / workers * each;
-    return {at + rows * d, at + rows * (d + 1), {at, rows, d}};
-  };
-  executor.run(heads, [&](std::size_t head, std::size_t) noexcept {
-    store_whole_head<K>(c, head);
-    begin_state(c, head, result(head));
-  });
-  const ChunkReader<Context> any{c, {0, 0, n}};
-  for (std::size_t first = any.first_chunk(); first < any.end_chunk(); first += split.chunks) {
-    const std::size_t count = std::min(split.chunks, any.end_chunk() - first);
-    executor.run(heads * count, [&](std::size_t task, std::size_t worker) noexcept {
-      const ChunkReader<Context> reader{c, {task / count, 0, n}};
-      const AttentionScratch s(scratch(worker), rows, d);
-      const std::size_t chunk = first + task % count;
-      reader.queries(s.q);
-      attend_chunk<K>(reader, chunk, reader.tiles(chunk), reader.tiles_after(chunk), s, result(heads + task));
-    });
-    executor.run(heads, [&](std::size_t head, std::size_t worker) noexcept {
-      const ChunkReader<Context> reader{c, {head, 0, n}};
-      const AttentionScratch s(scratch(worker), rows, d);
-      const kernel::AttentionState state = result(head);
-      for (std::size_t i = 0; i < count; ++i) {
-        const kernel::AttentionState now = result(heads + head * count + i);
-        reader.see(first + i, Age::any, s.visible);
-        kernel::AttentionArgs args;
-        args.head_dim = d;
-        args.q = s.q;  // as many rows
-        args.visible = s.visible;
-        args.max = now.max;
-        args.sum = now.sum;
-        args.out = now.out;
-        K::attention_merge(args, state);
+template <class Step>
+bool Attention::run(Step& step, const Config& c, const Tensors& t) noexcept {
+  if (!fetch(step)) return false;
+  Scratch scratch = step.scratch();
+  const Buffers b = buffers(scratch, c);
+  project_heads(step, c, t, b);
+  attend_parts(step, c, t, b);
+  const Branch branch = step.branch(t.post_norm);
+  step.project(b.attended, t.output, branch.target(), branch.direct(), step.vector(t.output_bias));
+  step.join(branch);
+  return true;
+}
+
+/// Brings keys and values that are not in memory, and announces those of the next block that reads some; of
+/// the first one at the end.
+template <class Step>
+bool Attention::fetch([[maybe_unused]] Step& step) noexcept {
+  if constexpr (SpillingStorage<typename Step::Storage>) {
+    const auto& cache = step.cache();
+    const auto each = [&](std::size_t kv, auto&& f) {
+      for (const auto& part : step.parts()) {
+        if (!f(part.cache->storage, kv)) return false;
+        if (cache.old_layer[kv] != none && !f(part.cache->storage, cache.old_layer[kv])) return false;
       }
-      if (first + count < any.end_chunk()) return;
-      K::attention_finish(state);
-      finish_head<K>(c, head, 0, n, state.out);
-    });
+      return true;
+    };
+    if (!each(step.place().kv, [](auto& storage, std::size_t layer) { return storage.fetch(layer); }))
+      return false;
+    const std::size_t next = cache.readers[(step.place().reader + 1) % cache.readers.size()];
+    each(next, [](auto& storage, std::size_t layer) { return storage.prefetch(layer), true; });
   }
+  return true;
 }
 
-/// Attention of all heads. `scratch(worker)` gives a worker its AttentionScratch memory.
-template <Kernels K, Executor E, class Context, class Scratch>
-void attend(E& executor, const Context& c, Scratch&& scratch) noexcept {
-  const std::size_t n = c.q.rows(), kv_heads = c.layer.kv_heads;
-  const std::size_t block = std::max<std::size_t>(1, attention_rows / c.layer.group());  // tokens
-  const std::size_t blocks = ceil_div(n, block);
-  if (blocks == 1) {
-    const ChunkReader<Context> any{c, {0, 0, n}};
-    const auto split =
-        ContextSplit::of(c.layer, any.rows(), any.end_chunk() - any.first_chunk(), executor.workers());
-    if (split.chunks != 0) return attend_chunks<K>(executor, c, split, scratch);
-    executor.run(kv_heads, [&](std::size_t head, std::size_t worker) noexcept {
-      store_whole_head<K>(c, head);  // a head needs only what it stores itself
-      attend_head<K>(c, {head, 0, n}, scratch(worker));
-    });
+template <class Step>
+void Attention::project_heads(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
+  using Kernels = typename Step::Kernels;
+  using Product = typename Step::Product;
+  const auto wq = step.matrix(t.q), wk = step.matrix(t.k), wv = step.matrix(t.v);
+  const auto x = step.norm(t.norm, step.wants_codes(wq, wk, wv));
+  std::array<Product, 3> products{Product{wq, b.queries, false, step.vector(t.q_bias)}};
+  std::size_t count = 1;
+  step.observe(t.q, x.values);
+  if (c.stores_kv()) {
+    products[count++] = {wk, b.keys, false, step.vector(t.k_bias)};
+    step.observe(t.k, x.values);
+  }
+  if (c.stores_kv() && !c.v_from_k) {
+    products[count++] = {wv, b.values, false, step.vector(t.v_bias)};
+    step.observe(t.v, x.values);
+  }
+  project<Kernels>(step.executor(), x, std::span<const Product>(products).first(count));
+  if (!c.stores_kv() || !c.v_from_k) return;
+  step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
+    std::copy(b.keys[row].begin(), b.keys[row].end(), b.values[row].begin());
+  });
+}
+
+template <class Step>
+auto Attention::context(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                        std::size_t part) noexcept {
+  const auto rows = step.rows_of(part);
+  const auto own = [rows](auto all) { return all.rows() == 0 ? all : all.rows(rows.first, rows.count); };
+  const auto& cache = step.cache();
+  const std::size_t kv = step.place().kv;
+  auto& sequence = *step.parts()[part].cache;
+  AttentionContext<typename Step::Elements, typename Step::Storage> context{.layer = c,
+                                                                            .cache_layer = kv,
+                                                                            .old_layer = cache.old_layer[kv],
+                                                                            .pos = sequence.tokens,
+                                                                            .epsilon = step.epsilon(),
+                                                                            .q = own(b.queries),
+                                                                            .k = own(b.keys),
+                                                                            .v = own(b.values),
+                                                                            .out = own(b.attended),
+                                                                            .q_norm = step.vector(t.q_norm),
+                                                                            .k_norm = step.vector(t.k_norm),
+                                                                            .sinks = step.vector(t.sinks),
+                                                                            .elements = step.elements(),
+                                                                            .cache = sequence.storage};
+  if (cache.bounded[kv] != 0) {
+    const auto& held = sequence.held;
+    context.gone = held.gone();
+    context.pos -= context.gone;
+    context.places = held.places();
+  }
+  if (c.rotates()) {
+    const auto angles = step.angles(c.rope);
+    context.cos = own(angles.cos);
+    context.sin = own(angles.sin);
+    context.pairs = angles.pairs;
+  }
+  return context;
+}
+
+/// Each part attends to its own cache: all of them in one run where each has one token.
+template <class Step>
+void Attention::attend_parts(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
+  using Kernels = typename Step::Kernels;
+  const auto memory = [&](std::size_t worker) { return b.workers[worker].data(); };
+  const std::size_t parts = step.parts().size();
+  if (!step.cache().looks.empty() && step.cache().bounded[step.place().kv] != 0) {
+    for (std::size_t part = 0; part < parts; ++part) attend_watched(step, c, t, b, part);
     return;
   }
-  // Later tokens see more: the first block is followed by the last one, the second by the last but one.
-  const auto tokens = [=](std::size_t task) -> HeadTokens {
-    const std::size_t i = task % blocks, at = (i % 2 == 0 ? i / 2 : blocks - 1 - i / 2) * block;
-    return {task / blocks, at, std::min(at + block, n)};
-  };
-  executor.run(kv_heads * blocks, [&](std::size_t task, std::size_t) noexcept {
-    const HeadTokens of = tokens(task);
-    store_head<K>(c, of.kv_head, of.first, of.last);
-  });
-  if (const FullTiles full = tiles_to_age(c); full.count() != 0) {  // their tokens are of several blocks
-    executor.run(kv_heads * full.count(), [&](std::size_t task, std::size_t) noexcept {
-      const std::size_t tile = full.first + task % full.count();
-      age_tiles(c, task / full.count(), {tile, tile + 1});
-    });
+  if (parts > 1 && step.rows() == parts) {
+    const auto of = [&](std::size_t part) { return context(step, c, t, b, part); };
+    attend_each<Kernels>(step.executor(), parts, c.kv_heads, of, memory);
+    return;
   }
-  executor.run(kv_heads * blocks, [&](std::size_t task, std::size_t worker) noexcept {
-    attend_head<K>(c, tokens(task), scratch(worker));
-  });
+  for (std::size_t part = 0; part < parts; ++part) {
+    attend<Kernels>(step.executor(), context(step, c, t, b, part), memory);
+  }
 }
 
-/// Attention of one token of each of several sequences, in one run. context(i): the AttentionContext of sequence i, whose
-/// matrices have one row.
-template <Kernels K, Executor E, class ContextOf, class Scratch>
-void attend_each(E& executor, std::size_t sequences, std::size_t kv_heads, ContextOf&& context,
-                 Scratch&& scratch) noexcept {
-  executor.run(kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
-    const auto c = context(task % sequences);  // neighbours in a worker's share are of unlike lengths
-    store_whole_head<K>(c, task / sequences);
-    attend_head<K>(c, {task / sequences, 0, 1}, scratch(worker));
+/// And adds up what its queries look at.
+template <class Step>
+void Attention::attend_watched(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                               std::size_t part) noexcept {
+  auto& sequence = *step.parts()[part].cache;
+  auto watched = context(step, c, t, b, part);
+  watched.looks = {step.cache().looks.data(), watched.q.rows() * c.heads, step.cache().looks_width};
+  attend<typename Step::Kernels>(step.executor(), watched,
+                                 [&](std::size_t worker) { return b.workers[worker].data(); });
+  add_shares(step.executor(), watched.looks, c.heads, [&](std::size_t token) {
+    const std::size_t seen = ceil_div(watched.pos + token + 1, format::tile_tokens);
+    return sequence.held.mass(sequence.tokens + token).first(seen);
   });
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/base/bits.hpp"
-#include "mica/block/config.hpp"
+#include "mica/block/attention_config.hpp"
 #include "mica/kernel/concept.hpp"
 #include "mica/kv/aging.hpp"
 #include "mica/kv/concept.hpp"
@@ -68,11 +68,11 @@ struct AttentionScratch {
 
 static_assert(sizeof(kernel::Visible) == sizeof(float));
 
-/// What attention of one layer works on. Token t of the step stands at position pos + t. A head's query is `q_stride`
-/// numbers after that of the head before; with LayerConfig::q_gate its gate lies between them.
+/// What attention of one layer works on. Token t of the step stands at position pos + t. A head's query is
+/// `q_stride` numbers after that of the head before; with AttentionConfig::q_gate its gate lies between them.
 template <KvElements Elements, KvStorage Storage>
 struct AttentionContext {
-  const LayerConfig& layer;
+  const AttentionConfig& layer;
   std::size_t cache_layer = 0;  // of the storage
   std::size_t old_layer =
       none;               // of the storage, with the old form of the same tokens; none: they do not age
@@ -85,7 +85,7 @@ struct AttentionContext {
   MatrixView<float> out;  // (n, heads * head_dim)
   const float* q_norm = nullptr;     // (head_dim)
   const float* k_norm = nullptr;     // (head_dim)
-  const float* sinks = nullptr;      // (heads), with LayerConfig::sinks
+  const float* sinks = nullptr;      // (heads), with AttentionConfig::sinks
   MatrixView<const float> cos = {};  // (n, dims / 2), of a layer that rotates
   MatrixView<const float> sin = {};  // (n, dims / 2)
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;

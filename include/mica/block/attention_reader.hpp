@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tiles of the cache the tokens of a unit of work see, chunk by chunk, and in which form: recent or old.
+// Which tiles of the cache the tokens of a unit of work see, chunk by chunk, and in which form: recent or
+// old.
 #pragma once
 
 #include "mica/block/attention_context.hpp"
@@ -85,7 +86,8 @@ struct ChunkReader {
     }
     return tiles;
   }
-  /// The tiles read after a chunk: those of the next one, or the first of the next head where one unit has all tokens.
+  /// The tiles read after a chunk: those of the next one, or the first of the next head where one unit has
+  /// all tokens.
   [[nodiscard]] ChunkTiles tiles_after(std::size_t chunk) const noexcept {
     if (chunk + 1 < end_chunk()) return tiles(chunk + 1);
     if (of.kv_head + 1 == c.layer.kv_heads || of.last - of.first < c.q.rows()) return {};
@@ -117,7 +119,7 @@ struct ChunkReader {
 template <class Context>
 void note_looks(const ChunkReader<Context>& reader, std::size_t chunk,
                 const kernel::AttentionArgs& args) noexcept {
-  const LayerConfig& layer = reader.c.layer;
+  const AttentionConfig& layer = reader.c.layer;
   for (std::size_t r = 0; r < reader.rows(); ++r) {
     const std::size_t head = reader.of.kv_head * layer.group() + r % layer.group();
     const std::size_t token = reader.of.first + r / layer.group();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to queries, keys and values of a step before anybody attends: norms, rotation, and their way into the cache, where
-// full tiles may become old ones (kv/aging.hpp).
+// What happens to queries, keys and values of a step before anybody attends: norms, rotation, and their way
+// into the cache, where full tiles may become old ones (kv/aging.hpp).
 #pragma once
 
 #include "mica/block/attention_context.hpp"
@@ -17,7 +17,7 @@ namespace mica::block {
 template <Kernels K, class Context>
 void turn_head(const Context& c, MatrixView<float> x, const float* weight, std::size_t first,
                std::size_t last) noexcept {
-  const LayerConfig& layer = c.layer;
+  const AttentionConfig& layer = c.layer;
   if (layer.head_norm == HeadNorm::weighted) {
     K::rms_norm(kernel::RmsNormArgs{x, weight, c.epsilon, x, first, last});
   }
@@ -28,7 +28,7 @@ void turn_head(const Context& c, MatrixView<float> x, const float* weight, std::
   }
 }
 
-/// Queries at far positions grow (LayerConfig::position_scale).
+/// Queries at far positions grow (AttentionConfig::position_scale).
 template <class Context>
 void scale_by_position(const Context& c, MatrixView<float> q, std::size_t first, std::size_t last) noexcept {
   for (std::size_t t = first; t < last; ++t) {

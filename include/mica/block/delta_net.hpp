@@ -1,119 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gated delta net of Qwen3-Next and Qwen3.5 (Yang et al., arXiv 2412.06464): a token mixer with a state of fixed size
-// instead of a cache. Of one layer, for each token:
-//
-//   [q, k, v] = silu(convolution over the last `taps` tokens of x W_qkv)
-//   q, k      = L2 norm per head, q / sqrt(k_dim)
-//   decay     = exp(A softplus(alpha + dt)),  beta = sigmoid(b)
-//   S         = decay S + k (beta (v - S' k))',  o = S' q              per value head, kernel/delta_rule.hpp
-//   out       = RMSNorm(o) * silu(z)
-//
-// Every token goes through the same operations in the same order wherever a step begins: a prefill in chunks of any size
-// gives the bits of token by token.
+// The block of a gated delta net (block/gated_delta.hpp): a token mixer with a state of fixed size instead of
+// keys and values. What a sequence keeps: the last inputs of the convolution, then the state of each head.
 #pragma once
 
-#include "mica/base/bits.hpp"
-#include "mica/block/config.hpp"
-#include "mica/exec/concept.hpp"
-#include "mica/kernel/concept.hpp"
+#include "mica/block/concept.hpp"
+#include "mica/block/gated_delta.hpp"
+#include "mica/block/linear.hpp"
+#include "mica/block/norm.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstddef>
 
 namespace mica::block {
 
-/// Where one layer's state lies.
-struct DeltaNetState {
-  MatrixView<float> conv;   // (taps - 1, channels): the last inputs of the convolution
-  MatrixView<float> heads;  // (v_heads * k_dim, v_dim): S of each value head
-};
-
-/// The tokens of one sequence: rows [first, first + n) of a context, and the state that they go into.
-struct DeltaNetPart {
-  DeltaNetState state;
-  std::size_t first = 0;
-  std::size_t n = 0;
-};
-
-/// What a delta net of one layer works on; the rows may be of several sequences.
-struct DeltaNetContext {
-  const DeltaNetConfig& config;
-  float epsilon = 0;
-  MatrixView<float> mixed;             // (n, channels): x W_qkv
-  MatrixView<float> convolved;         // (n, channels): q, k, v
-  MatrixView<float> gate;              // (n, v_width): z
-  MatrixView<float> alpha;             // (n, v_heads): becomes decay
-  MatrixView<float> beta;              // (n, v_heads): becomes sigmoid of itself
-  MatrixView<float> out;               // (n, v_width)
-  const float* conv_weight = nullptr;  // (channels, taps)
-  const float* a = nullptr;            // (v_heads), negative
-  const float* dt = nullptr;           // (v_heads)
-  const float* norm = nullptr;         // (v_dim)
-};
-
-/// Channels of the convolution, and columns of a head's state, in one task.
-inline constexpr std::size_t delta_channels = 256;
-inline constexpr std::size_t delta_columns = 64;
-
-/// Tokens [first, last): L2 norms of queries and keys; decay and beta.
-template <Kernels K>
-void prepare_delta_net(const DeltaNetContext& c, std::size_t first, std::size_t last) noexcept {
-  const DeltaNetConfig& d = c.config;
-  const float q_scale = 1.0f / std::sqrt(static_cast<float>(d.k_dim));
-  for (std::size_t head = 0; head < 2 * d.k_heads; ++head) {  // queries, then keys
-    const auto x = c.convolved.cols(head * d.k_dim, d.k_dim);
-    K::l2_norm(kernel::L2NormArgs{x, c.epsilon, head < d.k_heads ? q_scale : 1.0f, x, first, last});
+struct DeltaNet {
+  // Required by Block
+  static constexpr std::string_view name = "delta net";
+  using Config = DeltaNetConfig;
+  struct Tensors {
+    TensorRef norm;         // (width)
+    TensorRef qkv;          // (channels, width)
+    TensorRef gate;         // (v_width, width)
+    TensorRef alpha, beta;  // (v_heads, width)
+    TensorRef fused_gates;  // (2 * v_heads, width), in place of both
+    TensorRef conv;         // (channels, taps)
+    TensorRef a, dt;        // (v_heads)
+    TensorRef head_norm;    // (v_dim)
+    TensorRef output;       // (width, v_width)
+    TensorRef post_norm;    // (width)
+  };
+  struct Buffers {
+    MatrixView<float> mixed,
+        convolved;                // (n, channels): queries, keys and values before and after the convolution
+    MatrixView<float> gate, out;  // (n, v_width)
+    MatrixView<float> fused_gates;  // (n, 2 * v_heads)
+    MatrixView<float> alpha, beta;  // (n, v_heads), side by side
+  };
+  [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c);
+  [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept;
+  static void plan(StatePlan& state, const Config& c) {
+    state.keep_floats((c.taps - 1) * c.channels() + c.k_dim * c.v_width());
   }
-  for (std::size_t t = first; t < last; ++t) {
-    for (std::size_t head = 0; head < d.v_heads; ++head) {
-      c.alpha[t][head] = kernel::exp(c.a[head] * kernel::softplus(c.alpha[t][head] + c.dt[head]));
-      c.beta[t][head] = kernel::sigmoid(c.beta[t][head]);
-    }
+  template <class Step>
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept;
+
+ private:
+  template <class Step>
+  static void project_inputs(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
+  static void split_gates(const Config& c, const Buffers& b) noexcept;
+};
+static_assert(Block<DeltaNet>);
+
+inline DeltaNet::Tensors DeltaNet::bind(TensorBinder& files, const Config& c) {
+  const std::size_t width = files.width();
+  Tensors t;
+  t.norm = files.norm("attn_norm.weight");
+  t.qkv = files.matrix("attn_qkv.weight", c.channels(), width);
+  t.gate = files.matrix("attn_gate.weight", c.v_width(), width);
+  if (c.fused_gates) {
+    t.fused_gates = files.rows("ssm_ba.weight", 2 * c.v_heads, width);
+  } else {
+    t.alpha = files.rows("ssm_alpha.weight", c.v_heads, width);
+    t.beta = files.rows("ssm_beta.weight", c.v_heads, width);
+  }
+  t.conv = files.vector("ssm_conv1d.weight", c.channels() * c.taps);
+  t.a = files.vector("ssm_a", c.v_heads);
+  t.dt = files.vector("ssm_dt.bias", c.v_heads);
+  t.head_norm = files.vector("ssm_norm.weight", c.v_dim);
+  t.output = files.matrix("ssm_out.weight", width, c.v_width());
+  if (c.post_norm) t.post_norm = files.norm("post_attention_norm.weight");
+  return t;
+}
+
+inline DeltaNet::Buffers DeltaNet::buffers(Scratch& scratch, const Config& c) noexcept {
+  scratch.input(c.v_width());
+  scratch.branch(c.post_norm);
+  Buffers b;
+  b.mixed = scratch.rows(c.channels());
+  b.convolved = scratch.rows(c.channels());
+  b.gate = scratch.rows(c.v_width());
+  b.out = scratch.rows(c.v_width());
+  if (c.fused_gates) b.fused_gates = scratch.rows(2 * c.v_heads);
+  const auto gates = scratch.rows(2 * c.v_heads);
+  b.alpha = gates.cols(0, c.v_heads);
+  b.beta = gates.cols(c.v_heads, c.v_heads);
+  return b;
+}
+
+template <class Step>
+bool DeltaNet::run(Step& step, const Config& c, const Tensors& t) noexcept {
+  Scratch scratch = step.scratch();
+  const Buffers b = buffers(scratch, c);
+  project_inputs(step, c, t, b);
+  const DeltaNetContext context{.config = c,
+                                .epsilon = step.epsilon(),
+                                .mixed = b.mixed,
+                                .convolved = b.convolved,
+                                .gate = b.gate,
+                                .alpha = b.alpha,
+                                .beta = b.beta,
+                                .out = b.out,
+                                .conv_weight = step.vector(t.conv),
+                                .a = step.vector(t.a),
+                                .dt = step.vector(t.dt),
+                                .norm = step.vector(t.head_norm)};
+  delta_net<typename Step::Kernels>(step.executor(), context, step.parts().size(), [&](std::size_t part) {
+    float* const state = step.floats(part);
+    const MatrixView<float> conv(state, c.taps - 1, c.channels());
+    const MatrixView<float> heads(state + (c.taps - 1) * c.channels(), c.v_heads * c.k_dim, c.v_dim);
+    const auto rows = step.rows_of(part);
+    return DeltaNetPart{{conv, heads}, rows.first, rows.count};
+  });
+  const Branch branch = step.branch(t.post_norm);
+  step.project(b.out, t.output, branch.target(), branch.direct());
+  step.join(branch);
+  return true;
+}
+
+/// Gates decide what a state keeps for all tokens to come: they are few, and not rounded.
+template <class Step>
+void DeltaNet::project_inputs(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
+  using Kernels = typename Step::Kernels;
+  using Product = typename Step::Product;
+  const auto qkv = step.matrix(t.qkv), gate = step.matrix(t.gate);
+  const auto x = step.norm(t.norm, step.wants_codes(qkv, gate));
+  for (const TensorRef& ref : {t.qkv, t.gate, t.fused_gates, t.alpha, t.beta}) step.observe(ref, x.values);
+  const auto in_floats = [&](const TensorRef& ref, MatrixView<float> y) {
+    return Product{step.matrix(ref), y, false, nullptr, true};
+  };
+  if (c.fused_gates) {
+    project<Kernels>(
+        step.executor(), x,
+        std::array{Product{qkv, b.mixed}, Product{gate, b.gate}, in_floats(t.fused_gates, b.fused_gates)});
+    split_gates(c, b);
+  } else {
+    project<Kernels>(step.executor(), x,
+                     std::array{Product{qkv, b.mixed}, Product{gate, b.gate}, in_floats(t.alpha, b.alpha),
+                                in_floats(t.beta, b.beta)});
   }
 }
 
-/// Columns [first, last) of one value head.
-template <Kernels K>
-void run_delta_rule(const DeltaNetContext& c, const DeltaNetPart& part, std::size_t head, std::size_t first,
-                    std::size_t last) noexcept {
-  const DeltaNetConfig& d = c.config;
-  const std::size_t key = d.key_head(head) * d.k_dim;
-  const MatrixView<float> x = c.convolved.rows(part.first, part.n);
-  const std::size_t gate = part.first * c.alpha.stride() + head;
-  K::delta_rule(kernel::DeltaRuleArgs{
-      x.cols(key, d.k_dim), x.cols(d.k_width() + key, d.k_dim),
-      x.cols(2 * d.k_width() + head * d.v_dim, d.v_dim), c.alpha.data() + gate, c.beta.data() + gate,
-      c.alpha.stride(), part.state.heads.rows(head * d.k_dim, d.k_dim),
-      c.out.rows(part.first, part.n).cols(head * d.v_dim, d.v_dim), first, last});
-}
-
-/// Fills out and takes the tokens of each sequence into its state. part(i): the DeltaNetPart of sequence i.
-template <Kernels K, Executor E, class PartOf>
-void delta_net(E& executor, const DeltaNetContext& c, std::size_t parts, PartOf&& part) noexcept {
-  const DeltaNetConfig& d = c.config;
-  const std::size_t n = c.mixed.rows();
-  executor.run(ceil_div(d.channels(), delta_channels) * parts, [&](std::size_t task, std::size_t) noexcept {
-    const DeltaNetPart p = part(task % parts);
-    const std::size_t first = task / parts * delta_channels;
-    K::causal_conv(kernel::CausalConvArgs{c.mixed.rows(p.first, p.n), c.conv_weight, d.taps, p.state.conv,
-                                          c.convolved.rows(p.first, p.n), first,
-                                          std::min(first + delta_channels, d.channels())});
-  });
-  executor.run(n, [&](std::size_t t, std::size_t) noexcept { prepare_delta_net<K>(c, t, t + 1); });
-  const std::size_t strips = ceil_div(d.v_dim, delta_columns);
-  executor.run(d.v_heads * strips * parts, [&](std::size_t task, std::size_t) noexcept {
-    const std::size_t strip = task / parts, first = strip % strips * delta_columns;
-    run_delta_rule<K>(c, part(task % parts), strip / strips, first, std::min(first + delta_columns, d.v_dim));
-  });
-  executor.run(n, [&](std::size_t t, std::size_t) noexcept {
-    for (std::size_t head = 0; head < d.v_heads; ++head) {
-      const auto out = c.out.cols(head * d.v_dim, d.v_dim);
-      K::rms_norm(kernel::RmsNormArgs{out, c.norm, c.epsilon, out, t, t + 1});
+/// Of each key head: beta of its value heads, then alpha of them.
+inline void DeltaNet::split_gates(const Config& c, const Buffers& b) noexcept {
+  const std::size_t share = c.v_heads / c.k_heads;
+  for (std::size_t row = 0; row < b.alpha.rows(); ++row) {
+    for (std::size_t head = 0; head < c.v_heads; ++head) {
+      const std::size_t at = head / share * 2 * share + head % share;
+      b.beta[row][head] = b.fused_gates[row][at];
+      b.alpha[row][head] = b.fused_gates[row][at + share];
     }
-    K::gated(kernel::GatedArgs{kernel::Gate::silu, c.gate, c.out, c.out, t, t + 1});
-  });
+  }
 }
 
 }  // namespace mica::block

@@ -1,217 +1,228 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mixture of experts: every token goes through the few feed-forward blocks that the router chose for it. Rows are
-// gathered by expert, so that an expert's weights are read once for all its tokens; as many experts as the scratch has rows
-// for go through one run together.
+// The block of a mixture of experts: the router, the experts that it chose (block/run_experts.hpp), and the
+// one that every token uses. Experts are groups of the pager: a step holds those that its tokens chose.
 #pragma once
 
-#include "mica/block/feed_forward.hpp"
-#include "mica/block/routing.hpp"
+#include "mica/block/dense_feed_forward.hpp"
+#include "mica/block/run_experts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <string_view>
 
 namespace mica::block {
 
-/// The weights of one expert.
-template <class List>
-struct Expert {
-  tensor::AnyMatrix<List> gate;      // (ff_width, width)
-  tensor::AnyMatrix<List> up;        // (ff_width, width)
-  tensor::AnyMatrix<List> down;      // (width, ff_width)
-  const float* gate_bias = nullptr;  // (ff_width), or null
-  const float* up_bias = nullptr;    // (ff_width), or null
-  const float* down_bias = nullptr;  // (width), or null
-};
-
-/// Scratch of a mixture for `capacity` rows at a time; capacity >= the tokens of a step and >= used.
-struct ExpertScratch {
-  std::size_t capacity = 0;
-  ExpertRows rows;
-  MatrixView<float> values;            // (capacity, width): gathered inputs, then outputs
-  MatrixView<float> gate_out;          // (capacity, ff_width)
-  MatrixView<float> up_out;            // (capacity, ff_width)
-  kernel::QuantizedRows input_codes;   // (capacity, width)
-  kernel::QuantizedRows hidden_codes;  // (capacity, ff_width); may lie where input_codes lie
-};
-
-/// One mixture for the tokens of a step. Source: expert(e) answers its Expert; acquire(e) and release(e) stand around its
-/// use, and acquire says no when it could not be read; prefetch(e) comes before, for all that are acquired together. inputs(e, rows) and hidden(e, rows) see what goes into its products.
-template <class Source>
-struct ExpertsContext {
-  const ExpertsConfig& config;
-  kernel::Gate gate = kernel::Gate::silu;
-  kernel::Input x;                // (n, width); with codes when quantized_input
-  bool quantized_input = false;   // gates or ups read codes
-  bool quantized_hidden = false;  // downs do
-  bool observed = false;          // inputs() and hidden() want to be called
-  ExpertScratch scratch;          // its rows are sorted
-  Source& source;
-  MatrixView<float> y;  // (n, width)
-};
-
-namespace detail {
-
-/// A row of codes becomes row `to_row` of the gathered ones, its scales multiplied by `factor`.
-inline void copy_codes(const kernel::QuantizedRows& from, std::size_t row, const kernel::QuantizedRows& to,
-                       std::size_t to_row, float factor) noexcept {
-  const std::size_t cols = from.cols;
-  std::copy_n(from.row_codes(row), cols, to.codes + to_row * cols);
-  std::copy_n(from.row_sums(row), cols / 16, to.sums + to_row * (cols / 16));
-  std::transform(from.row_scales(row), from.row_scales(row) + cols / 32, to.scales + to_row * (cols / 32),
-                 [factor](float scale) { return scale * factor; });
-}
-
-/// Rows [first, first + count) of those that were made.
-[[nodiscard]] inline kernel::QuantizedRows codes_from(const kernel::QuantizedRows& all, std::size_t first,
-                                                      std::size_t count) noexcept {
-  if (all.rows == 0) return {};
-  return {all.codes + first * all.cols,
-          all.scales + first * (all.cols / 32),
-          all.sums + first * (all.cols / 16),
-          count,
-          all.cols,
-          all.fast8};
-}
-
-/// Experts [first, last), whose rows fit the scratch.
-template <Kernels K, class List, Executor E, class Source>
-class ExpertBatch {
- public:
-  using Context = ExpertsContext<Source>;
-
-  /// The batch that begins with expert `first`.
-  ExpertBatch(E& executor, const Context& context, std::size_t first) noexcept
-      : executor_(executor), c_(context), s_(context.scratch), first_(first), last_(first) {
-    const auto begin = s_.rows.begin;
-    while (last_ < c_.config.count && begin[last_ + 1] - begin[first_] <= s_.capacity) ++last_;
-    first_row_ = begin[first_];
-    rows_ = begin[last_] - first_row_;
+struct Experts : Stateless {
+  // Required by Block
+  static constexpr std::string_view name = "experts";
+  using Config = ExpertsConfig;
+  struct Tensors {
+    TensorRef norm;                           // (width)
+    TensorRef router, router_bias;            // (count, width), (count)
+    TensorRef router_scale;                   // (width)
+    ExpertsRef gate, up, down;                // per expert as GatedTensors
+    TensorRef gate_bias, up_bias, down_bias;  // (count, ff_width) x 2, (count, width)
+    TensorRef weight_scale;                   // (count)
+    GatedTensors shared;
+    TensorRef shared_router;      // (1, width)
+    TensorRef post_norm;          // (width)
+    std::size_t first_group = 0;  // of the pager, for expert 0
+  };
+  struct Buffers {
+    MatrixView<float> scores;  // (n, count)
+    ExpertScratch chosen;
+    // The expert of all tokens comes after the chosen ones, and lies where they lay.
+    GatedBuffers shared;
+    MatrixView<float> shared_gate, shared_out;  // (n, 1), (n, width)
+  };
+  [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
+    const TensorRef norm = files.norm(join(c.norm, ".weight"));
+    Tensors t = bind_experts(files, c);
+    t.norm = norm;
+    if (c.post_norm) t.post_norm = files.norm("post_ffw_norm.weight");
+    return t;
   }
+  [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept;
+  template <class Step>
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept;
 
-  [[nodiscard]] std::size_t last() const noexcept { return last_; }
+  // Specific to Experts: what a block around it calls
 
-  /// False when an expert could not be read; then none is held.
-  [[nodiscard]] bool run() noexcept {
-    if (rows_ == 0) return true;
-    if (!acquire()) return false;
-    gather();
-    if (c_.observed)
-      each([this](std::size_t e, auto at) { c_.source.inputs(e, s_.values.rows(at, rows_of(e))); });
-    project(2 * ceil_div(c_.config.ff_width, slice_rows), [this](auto... a) { project_in(a...); });
-    activate();
-    if (c_.observed)
-      each([this](std::size_t e, auto at) { c_.source.hidden(e, s_.gate_out.rows(at, rows_of(e))); });
-    project(ceil_div(c_.y.cols(), slice_rows), [this](auto... a) { project_out(a...); });
-    add();
-    release(last_);
-    return true;
-  }
+  /// All tensors but the norms.
+  [[nodiscard]] static Tensors bind_experts(TensorBinder& files, const Config& c);
+  /// Chooses the experts of every token; x: what the router reads, with the codes of the step where it wants
+  /// them.
+  template <class Step>
+  static void route(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                    MatrixView<const float> x) noexcept;
+  /// y += the experts that route() chose. False when one could not be read.
+  template <class Step>
+  [[nodiscard]] static bool run_chosen(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                                       const kernel::Input& x, MatrixView<float> y) noexcept;
 
  private:
-  [[nodiscard]] std::size_t rows_of(std::size_t e) const noexcept {
-    return s_.rows.begin[e + 1] - s_.rows.begin[e];
-  }
-  /// f(expert, first row in the scratch) for those that have rows.
-  template <class F>
-  void each(F&& f) noexcept {
-    for (std::size_t e = first_; e < last_; ++e) {
-      if (rows_of(e) != 0) f(e, s_.rows.begin[e] - first_row_);
-    }
-  }
-  [[nodiscard]] bool acquire() noexcept {
-    for (std::size_t e = first_; e < last_; ++e) {
-      if (rows_of(e) != 0) c_.source.prefetch(e);
-    }
-    for (std::size_t e = first_; e < last_; ++e) {
-      if (rows_of(e) == 0 || c_.source.acquire(e)) continue;
-      release(e);
-      return false;
-    }
-    return true;
-  }
-  void release(std::size_t end) noexcept {
-    for (std::size_t e = first_; e < end; ++e) {
-      if (rows_of(e) != 0) c_.source.release(e);
-    }
-  }
+  template <class Step>
+  struct Source;
+  template <class Step>
+  static void run_shared(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                         const kernel::Input& x, MatrixView<float> y) noexcept;
+};
+static_assert(Block<Experts>);
 
-  void gather() noexcept {
-    executor_.run(rows_, [this](std::size_t i, std::size_t) noexcept {
-      const std::size_t token = s_.rows.token[first_row_ + i];
-      const float factor = c_.config.weighted_input ? s_.rows.weight[first_row_ + i] : 1.0f;
-      const auto x = c_.x.values[token];
-      std::transform(x.begin(), x.end(), s_.values[i].begin(), [factor](float v) { return v * factor; });
-      if (c_.quantized_input) copy_codes(c_.x.codes, token, s_.input_codes, i, factor);
-    });
+inline Experts::Tensors Experts::bind_experts(TensorBinder& files, const Config& c) {
+  const std::size_t width = files.width(), ff = c.ff_width;
+  Tensors t;
+  t.first_group = files.add_experts(c.count);
+  t.router = files.matrix("ffn_gate_inp.weight", c.count, width);
+  if (files.has("ffn_gate_up_exps.weight")) {  // one tensor: of each expert the gate, then what it gates
+    const ExpertsRef fused = files.experts("ffn_gate_up_exps.weight", c.count, 2 * ff, width, t.first_group);
+    for (std::size_t e = 1; e < c.count; ++e) static_cast<void>(files.slice(fused.expert(e), ff, ff));
+    t.gate.first = files.slice(fused.first, 0, ff);
+    t.up.first = files.slice(fused.first, ff, ff);
+  } else {
+    t.gate = files.experts("ffn_gate_exps.weight", c.count, ff, width, t.first_group);
+    t.up = files.experts("ffn_up_exps.weight", c.count, ff, width, t.first_group);
   }
+  t.down = files.experts("ffn_down_exps.weight", c.count, width, ff, t.first_group);
+  if (c.bias) {
+    t.router_bias = files.vector("ffn_gate_inp.bias", c.count);
+    t.gate_bias = files.vector("ffn_gate_exps.bias", c.count * ff);
+    t.up_bias = files.vector("ffn_up_exps.bias", c.count * ff);
+    t.down_bias = files.vector("ffn_down_exps.bias", c.count * width);
+  }
+  if (c.scaled_router) {
+    t.router_scale = files.norm("ffn_gate_inp.scale");
+    t.weight_scale = files.vector("ffn_down_exps.scale", c.count);
+  }
+  if (c.shared_ff_width == 0) return t;
+  t.shared.gate = files.matrix("ffn_gate_shexp.weight", c.shared_ff_width, width);
+  t.shared.up = files.matrix("ffn_up_shexp.weight", c.shared_ff_width, width);
+  t.shared.down = files.matrix("ffn_down_shexp.weight", width, c.shared_ff_width);
+  if (c.shared_gate) t.shared_router = files.matrix("ffn_gate_inp_shexp.weight", 1, width);
+  return t;
+}
 
-  /// f(weights, first row in the scratch, rows, slice) for every slice of every expert that has rows.
-  template <class F>
-  void project(std::size_t slices, F&& f) noexcept {
-    executor_.run((last_ - first_) * slices, [&](std::size_t task, std::size_t) noexcept {
-      const std::size_t e = first_ + task / slices;
-      if (rows_of(e) == 0) return;
-      f(c_.source.expert(e), s_.rows.begin[e] - first_row_, rows_of(e), task % slices);
-    });
-  }
-  void project_in(const Expert<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
-    const bool up = slice % 2 == 1;
-    const Product<List> product{up ? w.up : w.gate, (up ? s_.up_out : s_.gate_out).rows(first, n), false,
-                                up ? w.up_bias : w.gate_bias};
-    const kernel::Input x{s_.values.rows(first, n),
-                          codes_from(kernel::codes_if(c_.quantized_input, s_.input_codes), first, n)};
-    const std::size_t row = slice / 2 * slice_rows;
-    project_slice<K>(x, product, row, std::min(row + slice_rows, c_.config.ff_width));
-  }
-  void project_out(const Expert<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
-    const Product<List> product{w.down, s_.values.rows(first, n), false, w.down_bias};
-    const kernel::Input x{s_.gate_out.rows(first, n),
-                          codes_from(kernel::codes_if(c_.quantized_hidden, s_.hidden_codes), first, n)};
-    const std::size_t row = slice * slice_rows;
-    project_slice<K>(x, product, row, std::min(row + slice_rows, c_.y.cols()));
-  }
+inline Experts::Buffers Experts::buffers(Scratch& scratch, const Config& c) noexcept {
+  scratch.branch(c.post_norm);
+  const std::size_t width = scratch.sizes().width, capacity = std::max(scratch.sizes().chunk, c.used);
+  Buffers b;
+  b.scores = scratch.rows(c.count);
+  const std::size_t tokens = b.scores.rows(), rows = tokens * c.used;
+  ExpertScratch& s = b.chosen;
+  s.capacity = capacity;
+  s.rows.choices = scratch.items<Choice>(rows);
+  s.rows.begin = scratch.items<std::uint32_t>(c.count + 1);
+  s.rows.token = scratch.items<std::uint32_t>(rows);
+  s.rows.weight = scratch.items<float>(rows);
+  const std::size_t after_routing = scratch.at();
+  s.values = scratch.rows(capacity, width);
+  s.gate_out = scratch.rows(capacity, c.ff_width);
+  s.up_out = scratch.rows(capacity, c.ff_width);
+  const CodeBuffer codes = scratch.codes(capacity, std::max(width, c.ff_width));
+  s.input_codes = codes.rows(capacity, width);
+  s.hidden_codes = codes.rows(capacity, c.ff_width);
+  if (c.shared_ff_width == 0) return b;
+  scratch.back_to(after_routing);
+  b.shared = GatedBuffers::of(scratch, c.shared_ff_width);
+  if (!c.shared_gate) return b;
+  b.shared_gate = scratch.rows(1);
+  b.shared_out = scratch.rows(width);
+  return b;
+}
 
-  void activate() noexcept {
-    executor_.run(rows_, [this](std::size_t i, std::size_t) noexcept {
-      K::gated(kernel::GatedArgs{c_.gate, s_.gate_out, s_.up_out, s_.gate_out, i, i + 1});
-      if (c_.quantized_hidden) K::quantize(kernel::QuantizeArgs{s_.gate_out, s_.hidden_codes, i, i + 1});
-    });
-  }
+template <class Step>
+bool Experts::run(Step& step, const Config& c, const Tensors& t) noexcept {
+  Scratch scratch = step.scratch();
+  const Buffers b = buffers(scratch, c);
+  const Branch branch = step.branch(t.post_norm);
+  const auto x =
+      step.norm(t.norm, needs_codes(step.matrix(t.router), step.matrix(t.shared_router)) ||
+                            step.wants_codes(step.matrix(t.gate.first), step.matrix(t.up.first),
+                                             step.matrix(t.shared.gate), step.matrix(t.shared.up)));
+  if (!branch.direct()) step.fill_with_zeros(branch.scratch);
+  route(step, c, t, b, x.values);
+  if (!run_chosen(step, c, t, b, x, branch.target())) return false;
+  if (c.shared_ff_width != 0) run_shared(step, c, t, b, x, branch.target());
+  step.join(branch);
+  return true;
+}
 
-  void add() noexcept {
-    executor_.run(c_.y.rows(), [this](std::size_t token, std::size_t) noexcept {
-      for (const Choice& choice : s_.rows.choices.subspan(token * c_.config.used, c_.config.used)) {
-        if (choice.row < first_row_ || choice.row >= first_row_ + rows_) continue;
-        const float weight = c_.config.weighted_input ? 1.0f : choice.weight;
-        K::add(
-            kernel::AddArgs{s_.values.rows(choice.row - first_row_, 1), c_.y.rows(token, 1), weight, 0, 1});
-      }
-    });
-  }
+template <class Step>
+void Experts::route(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                    MatrixView<const float> x) noexcept {
+  using Product = typename Step::Product;
+  const auto router = step.matrix(t.router);
+  step.observe(t.router, x);
+  project<typename Step::Kernels>(step.executor(), unrounded({x, step.codes(x.cols())}, router),
+                                  std::array{Product{router, b.scores, false, step.vector(t.router_bias)}});
+  const float* const scale = step.vector(t.weight_scale);
+  ExpertRows rows = b.chosen.rows;
+  step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
+    choose_experts(c, b.scores[row], scale, rows.choices.subspan(row * c.used, c.used));
+  });
+  rows.sort(c.used);
+}
 
-  E& executor_;
-  const Context& c_;
-  const ExpertScratch& s_;
-  std::size_t first_;
-  std::size_t last_;
-  std::size_t first_row_ = 0;
-  std::size_t rows_ = 0;
+/// Hands out the experts of one layer, and shows their inputs to the observer.
+template <class Step>
+struct Experts::Source {
+  Step& step;
+  const Config& config;
+  const Tensors& t;
+
+  [[nodiscard]] bool acquire(std::size_t e) noexcept { return step.pager().acquire(t.first_group + e); }
+  void prefetch(std::size_t e) noexcept { step.pager().prefetch(t.first_group + e); }
+  void release(std::size_t e) noexcept { step.pager().release(t.first_group + e); }
+  [[nodiscard]] Expert<typename Step::Formats> expert(std::size_t e) noexcept {
+    const auto bias = [&](const TensorRef& ref, std::size_t n) {
+      const float* const all = step.vector(ref);
+      return all == nullptr ? nullptr : all + e * n;
+    };
+    return {step.matrix(t.gate.expert(e)),    step.matrix(t.up.expert(e)),
+            step.matrix(t.down.expert(e)),    bias(t.gate_bias, config.ff_width),
+            bias(t.up_bias, config.ff_width), bias(t.down_bias, step.width())};
+  }
+  void inputs(std::size_t e, MatrixView<const float> rows) noexcept {
+    step.observe(t.gate.first, rows, e);
+    step.observe(t.up.first, rows, e);
+  }
+  void hidden(std::size_t e, MatrixView<const float> rows) noexcept { step.observe(t.down.first, rows, e); }
 };
 
-}  // namespace detail
+template <class Step>
+bool Experts::run_chosen(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                         const kernel::Input& x, MatrixView<float> y) noexcept {
+  Source<Step> source{step, c, t};
+  const ExpertsContext<Source<Step>> context{
+      .config = c,
+      .gate = c.gate,
+      .x = x,
+      .quantized_input = step.wants_codes(step.matrix(t.gate.first), step.matrix(t.up.first)),
+      .quantized_hidden = step.wants_codes(step.matrix(t.down.first)),
+      .observed = Step::observed,
+      .scratch = b.chosen,
+      .source = source,
+      .y = y};
+  return run_experts<typename Step::Kernels, typename Step::Formats>(step.executor(), context);
+}
 
-/// y += sum over a token's experts of weight * FFN(x). False when an expert could not be read.
-template <Kernels K, class List, Executor E, class Source>
-[[nodiscard]] bool run_experts(E& executor, const ExpertsContext<Source>& context) noexcept {
-  for (std::size_t first = 0; first < context.config.count;) {
-    detail::ExpertBatch<K, List, E, Source> batch(executor, context, first);
-    if (!batch.run()) return false;
-    first = batch.last();
-  }
-  return true;
+/// y += the expert that every token uses, by its gate where it has one.
+template <class Step>
+void Experts::run_shared(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                         const kernel::Input& x, MatrixView<float> y) noexcept {
+  using Kernels = typename Step::Kernels;
+  using Product = typename Step::Product;
+  if (!c.shared_gate) return run_gated(step, t.shared, c.gate, 0, b.shared, x, y, true);
+  step.observe(t.shared_router, x.values);
+  const auto router = step.matrix(t.shared_router);
+  project<Kernels>(step.executor(), unrounded(x, router), std::array{Product{router, b.shared_gate}});
+  run_gated(step, t.shared, c.gate, 0, b.shared, x, b.shared_out, false);
+  step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
+    Kernels::add(kernel::AddArgs{b.shared_out, y, kernel::sigmoid(b.shared_gate[row][0]), row, row + 1});
+  });
 }
 
 }  // namespace mica::block

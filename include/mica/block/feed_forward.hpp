@@ -17,7 +17,7 @@ struct FeedForward {
   tensor::AnyMatrix<List> up;    // (ff_width, width)
   tensor::AnyMatrix<List> down;  // (width, ff_width)
   kernel::Gate kind = kernel::Gate::silu;
-  float sparsity = 0;                  // LayerConfig::sparsity
+  float sparsity = 0;                  // deviations above the mean (keep_large)
   MatrixView<float> gate_out;          // (n, ff_width)
   MatrixView<float> up_out;            // (n, ff_width)
   kernel::QuantizedRows hidden_codes;  // (n, ff_width)
@@ -26,7 +26,8 @@ struct FeedForward {
   const float* down_bias = nullptr;    // (width), or null
 };
 
-/// Gaussian top-k (Gemma 3n): x = max(x - (mean + deviations * deviation), 0), statistics of the row in double.
+/// Gaussian top-k (Gemma 3n): x = max(x - (mean + deviations * deviation), 0), statistics of the row in
+/// double.
 inline void keep_large(std::span<float> x, float deviations) noexcept {
   double sum = 0, squares = 0;
   for (const float v : x) sum += static_cast<double>(v);
@@ -37,7 +38,8 @@ inline void keep_large(std::span<float> x, float deviations) noexcept {
   for (float& v : x) v = v > cutoff ? v - cutoff : (v <= cutoff ? 0.0f : v);  // NaN stays
 }
 
-/// gate_out = act(gate(x)) * up(x), and its codes. The codes of x may lie where hidden_codes lie: they are done with by then.
+/// gate_out = act(gate(x)) * up(x), and its codes. The codes of x may lie where hidden_codes lie: they are
+/// done with by then.
 template <Kernels K, Executor E, class List>
 void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Input& x) noexcept {
   project<K>(executor, x,

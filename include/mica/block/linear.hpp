@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of a step, shared by the workers. Products go through one run together, so that a layer waits as seldom
-// as possible.
+// Matrix products of a step, shared by the workers. Products go through one run together, so that a layer
+// waits as seldom as possible.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -21,8 +21,8 @@ namespace mica::block {
 /// Rows of a weight matrix in one task: enough to hide the call, few enough to share evenly.
 inline constexpr std::size_t slice_rows = 64;
 
-/// The same for products of n tokens with `rows` rows together: many tokens take up to four times as many, which share
-/// the preparation of the tokens, as long as every worker gets eight tasks.
+/// The same for products of n tokens with `rows` rows together: many tokens take up to four times as many,
+/// which share the preparation of the tokens, as long as every worker gets eight tasks.
 [[nodiscard]] constexpr std::size_t rows_of_task(std::size_t n, std::size_t rows,
                                                  std::size_t workers) noexcept {
   std::size_t slice = slice_rows;
@@ -101,8 +101,8 @@ template <class List, class... More>
   return integer || (needs_codes(more) || ...);
 }
 
-/// Whether products of activations like x with any of the matrices read codes: those that need them, and those with floats of
-/// 16 bits that follow kernel/fast8.hpp.
+/// Whether products of activations like x with any of the matrices read codes: those that need them, and
+/// those with floats of 16 bits that follow kernel/fast8.hpp.
 template <class List, class... More>
 [[nodiscard]] bool wants_codes(const kernel::QuantizedRows& x, const tensor::AnyMatrix<List>& w,
                                const More&... more) noexcept {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much attention queries give to tiles, for eviction policies that want to know. While a query attends chunk by chunk, what it
-// gives is known up to the largest score of the chunk; the shares come when all chunks were seen:
+// How much attention queries give to tiles, for eviction policies that want to know. While a query attends
+// chunk by chunk, what it gives is known up to the largest score of the chunk; the shares come when all
+// chunks were seen:
 //
 //   | e of tile 0 | tile 1 | ... | tile 15 | tile 16 | ... |     m of chunk 0 | chunk 1 | ...
 //
@@ -61,7 +62,8 @@ class Looks {
   std::span<float> m_;  // (chunks)
 };
 
-/// Adds what the heads of each token looked at, head by head. looks: (n * heads, width); shares(token): of the tiles that it saw.
+/// Adds what the heads of each token looked at, head by head. looks: (n * heads, width); shares(token): of
+/// the tiles that it saw.
 template <Executor E, class Shares>
 void add_shares(E& executor, MatrixView<float> looks, std::size_t heads, Shares&& shares) noexcept {
   executor.run(looks.rows() / heads, [&](std::size_t token, std::size_t) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ways in which activations become the input of a product, and in which the output of a block goes back into the
-// residual stream. Rows are shared by the workers; codes are made only when a consumer wants them.
+// The ways in which activations become the input of a product, and in which the output of a block goes back
+// into the residual stream. Rows are shared by the workers; codes are made only when a consumer wants them.
 #pragma once
 
 #include "mica/exec/concept.hpp"
@@ -34,7 +34,8 @@ kernel::Input quantize(E& executor, MatrixView<const float> x, kernel::Quantized
   return {x, kernel::codes_if(quantized, codes)};
 }
 
-/// Where a block leaves its output: in the residual stream at once, or in scratch that is normed and scaled first.
+/// Where a block leaves its output: in the residual stream at once, or in scratch that is normed and scaled
+/// first.
 struct Branch {
   MatrixView<float> residual;   // (n, width)
   MatrixView<float> scratch;    // (n, width)

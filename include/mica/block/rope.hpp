@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The angles of rotary embedding. Frequencies and angles are computed in double, so that large positions lose nothing;
-// tables hold floats for the positions of one step.
+// The angles of rotary embedding. Frequencies and angles are computed in double, so that large positions lose
+// nothing; tables hold floats for the positions of one step.
 //
 // YaRN (arXiv 2309.00071, equations 17-23) with factor s, from pair `low` to pair `high`:
 //   pair(turns) = dims * ln(original_context / (turns * 2 pi)) / (2 ln base)
@@ -11,7 +11,7 @@
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
-#include "mica/block/config.hpp"
+#include "mica/block/rope_config.hpp"
 
 #include <algorithm>
 #include <cmath>

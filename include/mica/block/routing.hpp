@@ -1,24 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which experts a token uses, and with what weight: from the router's logits to a list of (expert, weight) per token, and
-// from there to rows sorted by expert.
+// Which experts a token uses, and with what weight: from the router's logits to a list of (expert, weight)
+// per token, and from there to rows sorted by expert.
 //
 //   tokens            0: {1, 3}   1: {0, 3}   2: {1, 2}
 //   rows by expert    | 0: 1 | 1: 0 2 | 2: 2 | 3: 0 1 |      begin = {0, 1, 3, 4, 6}
 //
-// A token's experts are kept in ascending order, and their outputs are added in it: nothing depends on what other tokens of
-// a step choose.
+// A token's experts are kept in ascending order, and their outputs are added in it: nothing depends on what
+// other tokens of a step choose.
 #pragma once
 
-#include "mica/block/config.hpp"
 #include "mica/kernel/activation.hpp"
+#include "mica/kernel/gated.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace mica::block {
+
+/// How the router's logits become weights.
+enum class Routing : std::uint8_t { softmax, sigmoid };
+
+/// A mixture of experts.
+struct ExpertsConfig {
+  std::size_t count = 0;
+  std::size_t used = 0;  // by a token
+  std::size_t ff_width = 0;
+  Routing routing = Routing::softmax;
+  bool normalized = true;           // the weights of the chosen ones are made to sum to 1
+  bool weighted_input = false;      // the weight multiplies what goes into an expert, not what comes out
+  bool scaled_router = false;       // the router reads RMSNorm(residual) * scale / sqrt(width) (Gemma 4)
+  std::size_t shared_ff_width = 0;  // of the expert that every token uses; 0: none
+  bool shared_gate = false;         // its output is multiplied by sigmoid(gate . x)
+  kernel::Gate gate = kernel::Gate::silu;
+  bool bias = false;                   // router and experts have biases (gpt-oss)
+  bool post_norm = false;              // the output is normed before it is added
+  std::string_view norm = "ffn_norm";  // name of the norm before it
+};
 
 /// One expert that a token uses.
 struct Choice {
@@ -27,7 +48,8 @@ struct Choice {
   std::uint32_t row = 0;  // among the rows sorted by expert
 };
 
-/// Logits of one token become probabilities in place: softmax over all experts, or the logistic function of each.
+/// Logits of one token become probabilities in place: softmax over all experts, or the logistic function of
+/// each.
 inline void router_scores(Routing routing, std::span<float> logits) noexcept {
   if (routing == Routing::sigmoid) {
     for (float& x : logits) x = kernel::sigmoid(x);
@@ -40,8 +62,9 @@ inline void router_scores(Routing routing, std::span<float> logits) noexcept {
   for (float& x : logits) x = static_cast<float>(static_cast<double>(x) / sum);
 }
 
-/// Chooses the experts of one token; of equal scores the lower expert. `logits` is used up. scale: (count) factors of the
-/// experts' weights, or null. Not-a-number scores choose the first experts and keep a weight that is none.
+/// Chooses the experts of one token; of equal scores the lower expert. `logits` is used up. scale: (count)
+/// factors of the experts' weights, or null. Not-a-number scores choose the first experts and keep a weight
+/// that is none.
 inline void choose_experts(const ExpertsConfig& experts, std::span<float> logits, const float* scale,
                            std::span<Choice> choices) noexcept {
   router_scores(experts.routing, logits);
@@ -62,7 +85,8 @@ inline void choose_experts(const ExpertsConfig& experts, std::span<float> logits
   std::sort(choices.begin(), choices.end(), [](Choice a, Choice b) { return a.expert < b.expert; });
 }
 
-/// One row for each choice of each token, sorted by expert, then by token. Arrays that belong to somebody else.
+/// One row for each choice of each token, sorted by expert, then by token. Arrays that belong to somebody
+/// else.
 struct ExpertRows {
   std::span<Choice> choices;       // (n * used), by token
   std::span<std::uint32_t> begin;  // (count + 1): the first row of each expert

@@ -14,6 +14,7 @@
 #include "mica/alloc/huge.hpp"
 #include "mica/arch/concept.hpp"
 #include "mica/base/type_list.hpp"
+#include "mica/block/concept.hpp"
 #include "mica/exec/concept.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/format/lists.hpp"
@@ -32,7 +33,7 @@
 
 namespace mica {
 
-/// What a Transformer is made of where no policy is named.
+/// What a Transformer is made of where no policy is named. Its Blocks are those of the family.
 struct DefaultPolicies {
   using Weights = format::All;         // the formats that its weights may have
   using KvElement = format::F16;       // how keys and values are encoded
@@ -51,6 +52,7 @@ struct Weights;
 struct KvElement;
 struct KvStorage;
 struct Eviction;
+struct Blocks;
 struct Allocator;
 struct Pager;
 struct Kernels;
@@ -88,6 +90,9 @@ template <class S>
 struct WithKv : detail::PolicyOf<axis::KvStorage, S> {};
 template <class E>
 struct WithEviction : detail::PolicyOf<axis::Eviction, E> {};
+/// The blocks that layers may have, a TypeList: a shorter one is a smaller program, a longer one has blocks of one's own.
+template <class List>
+struct WithBlocks : detail::PolicyOf<axis::Blocks, List> {};
 template <class A>
 struct WithAllocator : detail::PolicyOf<axis::Allocator, A> {};
 template <class P>
@@ -101,13 +106,14 @@ struct WithObserver : detail::PolicyOf<axis::Observer, O> {};
 
 /// The policies of a Transformer, one place for each axis: equal choices are one type, in whatever order they were made. Written
 /// by Transformer<Family, With...>, not by hand. Storage and pager are those over the allocator.
-template <class WeightsList, class KvElementType, class KvStorageType, class EvictionType,
+template <class WeightsList, class KvElementType, class KvStorageType, class EvictionType, class BlockList,
           class AllocatorType, class PagerType, class KernelsType, class ExecutorType, class ObserverType>
 struct PolicySet {
   using Weights = WeightsList;
   using KvElement = KvElementType;
   using KvStorage = KvStorageType;
   using Eviction = EvictionType;
+  using Blocks = BlockList;
   using Allocator = AllocatorType;
   using Pager = PagerType;
   using Kernels = KernelsType;
@@ -163,14 +169,15 @@ struct ChangedPolicies {
   template <class AxisTag, class Default>
   using Chosen = typename ChosenType<AxisTag, Default, With...>::type;
   using Allocator = Chosen<axis::Allocator, typename Base::Allocator>;
-  using type = PolicySet<Chosen<axis::Weights, typename Base::Weights>,
-                         kv::ElementsOf<Chosen<axis::KvElement, typename Base::KvElement>>,
-                         typename Rebound<Chosen<axis::KvStorage, typename Base::KvStorage>, Allocator>::type,
-                         Chosen<axis::Eviction, typename Base::Eviction>, Allocator,
-                         typename Rebound<Chosen<axis::Pager, typename Base::Pager>, Allocator>::type,
-                         Chosen<axis::Kernels, typename Base::Kernels>,
-                         Chosen<axis::Executor, typename Base::Executor>,
-                         Chosen<axis::Observer, typename Base::Observer>>;
+  using type =
+      PolicySet<Chosen<axis::Weights, typename Base::Weights>,
+                kv::ElementsOf<Chosen<axis::KvElement, typename Base::KvElement>>,
+                typename Rebound<Chosen<axis::KvStorage, typename Base::KvStorage>, Allocator>::type,
+                Chosen<axis::Eviction, typename Base::Eviction>, Chosen<axis::Blocks, typename Base::Blocks>,
+                Allocator, typename Rebound<Chosen<axis::Pager, typename Base::Pager>, Allocator>::type,
+                Chosen<axis::Kernels, typename Base::Kernels>,
+                Chosen<axis::Executor, typename Base::Executor>,
+                Chosen<axis::Observer, typename Base::Observer>>;
 };
 
 /// A format that products can be computed with: an integer one must be unpackable into codes.
@@ -183,6 +190,13 @@ template <ComputableFormat... F>
 struct AreFormats<TypeList<F...>> : std::true_type {};
 template <class List>
 concept Formats = AreFormats<List>::value;
+
+template <class List>
+struct AreBlocks : std::false_type {};
+template <Block... B>
+struct AreBlocks<TypeList<B...>> : std::true_type {};
+template <class List>
+concept Blocks = AreBlocks<List>::value;
 
 // One sentence for each axis whose policy does not satisfy its concept; the compiler adds the member that is missing.
 template <class Family>
@@ -206,6 +220,12 @@ struct CheckElement {
 template <class E>
 struct CheckEviction {
   static_assert(Eviction<E>, "mica::Transformer: WithEviction<...> needs a mica::Eviction (kv/eviction.hpp)");
+};
+template <class List>
+struct CheckBlocks {
+  static_assert(
+      Blocks<List>,
+      "mica::Transformer: WithBlocks<...> needs a mica::TypeList of mica::Block (block/concept.hpp)");
 };
 template <class K>
 struct CheckKernels {
@@ -248,6 +268,7 @@ struct CheckEach : CheckWeights<typename P::Weights>,
                    CheckElement<typename P::KvElement>,
                    CheckStorage<typename P::KvStorage, typename P::Allocator>,
                    CheckEviction<typename P::Eviction>,
+                   CheckBlocks<typename P::Blocks>,
                    CheckAllocator<typename P::Allocator>,
                    CheckPager<typename P::Pager, typename P::Allocator>,
                    CheckKernels<typename P::Kernels>,
@@ -265,14 +286,15 @@ template <class Family, class Base, class... With>
 requires(!(Policy<With> && ...)) struct PolicyErrors<Family, Base, With...> {
   static_assert((Policy<With> && ...),
                 "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
-                "WithKvElement, WithKv, WithEviction, WithAllocator, WithPager, WithKernels, WithExecutor, "
-                "WithObserver (model/policies.hpp)");
+                "WithKvElement, WithKv, WithEviction, WithBlocks, WithAllocator, WithPager, WithKernels, "
+                "WithExecutor, WithObserver (model/policies.hpp)");
 };
 
 template <class P>
-concept GoodPolicies = Formats<typename P::Weights> && Allocator<typename P::Allocator> &&
-    KvElements<typename P::KvElement> && KvStorageFor<typename P::KvStorage, typename P::Allocator> &&
-    Eviction<typename P::Eviction> && PagerFor<typename P::Pager, typename P::Allocator> &&
+concept GoodPolicies =
+    Formats<typename P::Weights> && Allocator<typename P::Allocator> && KvElements<typename P::KvElement> &&
+    KvStorageFor<typename P::KvStorage, typename P::Allocator> && Eviction<typename P::Eviction> &&
+    Blocks<typename P::Blocks> && PagerFor<typename P::Pager, typename P::Allocator> &&
     Kernels<typename P::Kernels> && Executor<typename P::Executor> && Observer<typename P::Observer>;
 
 /// What a matrix of the model may be: in the formats of its file, and packed where the pager packs.
@@ -308,11 +330,21 @@ requires(
   using type = BasicTransformer<Family, typename ChangedPolicies<Base, With...>::type>;
 };
 
+/// The defaults of a family.
+template <class Family>
+struct FamilyPolicies : DefaultPolicies {
+  using Blocks = TypeList<>;
+};
+template <Arch Family>
+struct FamilyPolicies<Family> : DefaultPolicies {
+  using Blocks = typename Family::Blocks;
+};
+
 }  // namespace detail
 
 /// A model of one family with its policies, in any order: Transformer<arch::Llama, WithKv<...>, WithKvElement<...>>.
 /// Two of them with equal choices are one type.
 template <class Family, class... With>
-using Transformer = typename detail::TransformerOf<Family, DefaultPolicies, With...>::type;
+using Transformer = typename detail::TransformerOf<Family, detail::FamilyPolicies<Family>, With...>::type;
 
 }  // namespace mica

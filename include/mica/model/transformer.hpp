@@ -3,13 +3,14 @@
 // A model composed from types. A step runs some tokens through all layers and leaves their hidden states; logits are
 // computed afterwards, for the requested rows. Tokens may be of several sequences, each with its cache.
 //
-//   tokens -> embedding -> [ mixer, feed-forward ] x layers -> hidden (n, width)       model/forward.hpp
+//   tokens -> embedding -> [ block, block, ... ] x layers -> hidden (n, width)         model/forward.hpp
 //                                              logits(rows) -> (rows, n_vocab)
 #pragma once
 
 #include "mica/alloc/concept.hpp"
 #include "mica/alloc/refused.hpp"
 #include "mica/arch/concept.hpp"
+#include "mica/block/attention.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/looks.hpp"
 #include "mica/block/norm.hpp"
@@ -66,6 +67,7 @@ class BasicTransformer {
   using Elements = typename Policies::KvElement;
   using Storage = typename Policies::KvStorage;
   using Eviction = typename Policies::Eviction;
+  using Blocks = typename Policies::Blocks;
   using Pager = typename Policies::Pager;
   using Kernels = typename Policies::Kernels;
   using Executor = typename Policies::Executor;
@@ -180,23 +182,25 @@ class BasicTransformer {
   [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, text::TokenId token) noexcept;
 
  private:
+  using Weights = model::Weights<Formats, Blocks>;
+
+  [[nodiscard]] std::span<const block::KvPlan> kv_plans() const noexcept { return weights_.state().kv(); }
   [[nodiscard]] std::vector<kv::LayerShape> kv_shape() const;
   [[nodiscard]] std::vector<std::uint8_t> bounded_layers() const;
   [[nodiscard]] std::size_t looks_width() const noexcept;
   [[nodiscard]] alloc::Buffer<float, Allocator> make_looks() const;
-  [[nodiscard]] tensor::AnyMatrix<Formats> matrix(const model::TensorRef& ref) const noexcept {
-    return model::Weights<Formats>::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
+  [[nodiscard]] tensor::AnyMatrix<Formats> matrix(const block::TensorRef& ref) const noexcept {
+    return Weights::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
   }
-  [[nodiscard]] const float* vector(const model::TensorRef& ref) const noexcept {
+  [[nodiscard]] const float* vector(const block::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
   [[nodiscard]] static Pager make_pager(const Parts& parts, const paging::Table& table, LogSink log) {
     return parts.pager ? parts.pager(table, parts.allocator, log) : Pager(table, parts.allocator, log);
   }
-  [[nodiscard]] bool ages(std::size_t layer) const;
-  [[nodiscard]] std::vector<std::size_t> kv_index() const;
-  [[nodiscard]] std::vector<std::size_t> old_index() const;
-  [[nodiscard]] std::vector<std::size_t> kv_head_dims() const;
+  [[nodiscard]] bool ages(const block::KvPlan& kv) const;
+  [[nodiscard]] std::vector<std::size_t> old_layers() const;
+  void make_activations(std::size_t chunk);
   [[nodiscard]] kv::SnapshotInfo identity() const;
   [[nodiscard]] model::PartsStatus reserve(std::span<const Part> parts) noexcept;
   [[nodiscard]] model::StepStatus why_refused(const Cache& cache) const noexcept;
@@ -218,15 +222,13 @@ class BasicTransformer {
   Elements elements_;
   Eviction eviction_;
   MakeStorage make_storage_;
-  std::vector<std::uint8_t> bounded_;  // by layer: whether it holds so many tokens and forgets others
-  std::size_t keep_;                   // how many; 0: no layer does
-  model::Weights<Formats> weights_;
+  Weights weights_;
+  std::vector<std::uint8_t> bounded_;  // by KvPlan: whether it holds so many tokens and forgets others
+  std::size_t keep_;                   // how many; 0: none does
   Pager pager_;
   std::vector<block::RopeFrequencies> frequencies_;   // by rope
   mutable std::optional<std::uint64_t> fingerprint_;  // of the document, once it was asked for
-  std::vector<std::size_t> kv_index_;                 // by layer: its place in the storage
-  std::vector<std::size_t> old_index_;                // by layer: the place of its old tiles, or block::none
-  std::vector<std::size_t> state_at_;  // by layer: where its recurrent state begins; and the end
+  std::vector<std::size_t> old_layers_;               // by KvPlan: where its old tiles lie, or block::none
   Observer* observer_ = nullptr;
   std::size_t most_chunk_;
   bool fast8_;
@@ -254,17 +256,6 @@ namespace detail {
   return asked == 0 ? std::min(config.n_ctx_train, model::max_context) : asked;
 }
 
-/// Where each layer's recurrent state begins, and the end: convolution inputs, then heads, in floats.
-[[nodiscard]] inline std::vector<std::size_t> state_offsets(const arch::Config& config) {
-  std::vector<std::size_t> offsets{0};
-  for (const arch::LayerConfig& layer : config.layers) {
-    const block::DeltaNetConfig& d = layer.delta_net;
-    const std::size_t floats = layer.attends() ? 0 : (d.taps - 1) * d.channels() + d.k_dim * d.v_width();
-    offsets.push_back(offsets.back() + floats);
-  }
-  return offsets;
-}
-
 }  // namespace detail
 
 template <class F, class P>
@@ -279,24 +270,22 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       elements_(std::move(parts.elements)),
       eviction_(std::move(parts.eviction)),
       make_storage_(std::move(parts.storage)),
+      weights_(document, config_),
       bounded_(bounded_layers()),
       keep_(std::count(bounded_.begin(), bounded_.end(), 1) == 0
                 ? 0
                 : std::min(eviction_.keep(), round_up(n_ctx_, kv::eviction_step))),
-      weights_(document, config_),
       pager_(make_pager(parts,
                         {document, weights_.extents(), weights_.groups(), config_.layers.size() + 1,
-                         config_.most_experts()},
+                         weights_.most_experts()},
                         options.log)),
       frequencies_(detail::rope_frequencies(config_, n_ctx_)),
-      kv_index_(kv_index()),
-      old_index_(old_index()),
-      state_at_(detail::state_offsets(config_)),
+      old_layers_(old_layers()),
       most_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
       fast8_(options.fast8 || kernel::rounds_weights<Kernels>),
-      activations_(std::in_place, config_, most_chunk_, logits_rows_, executor.workers(), fast8_, allocator_),
       looks_(make_looks()),
       log_(options.log) {
+  make_activations(most_chunk_);
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
   if (Eviction::forgets) now_.reserve(chunk());
   if constexpr (AgingElements<Elements>) {
@@ -305,16 +294,19 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
   }
 }
 
-/// Those whose keys and values are seen whole by all who read them, if the policy forgets anything.
+/// Those that are seen whole by all blocks that read them, if the policy forgets anything.
 template <class F, class P>
 std::vector<std::uint8_t> BasicTransformer<F, P>::bounded_layers() const {
   std::vector<std::uint8_t> bounded;
-  for (std::size_t i = 0; i < config_.layers.size(); ++i) {
-    const arch::LayerConfig& layer = config_.layers[i];
-    const std::size_t source = layer.stores_kv() ? i : layer.kv_source;
-    bounded.push_back(eviction_.keep() != 0 && layer.attends() && config_.kv_seen_whole(source) ? 1 : 0);
-  }
+  for (const block::KvPlan& kv : kv_plans())
+    bounded.push_back(eviction_.keep() != 0 && kv.seen_whole ? 1 : 0);
   return bounded;
+}
+
+template <class F, class P>
+void BasicTransformer<F, P>::make_activations(std::size_t chunk) {
+  const block::StepSizes sizes{chunk, config_.width, executor_->workers(), fast8_};
+  activations_.emplace(config_, sizes, logits_rows_, weights_.scratch(sizes), allocator_);
 }
 
 template <class F, class P>
@@ -324,7 +316,8 @@ std::size_t BasicTransformer<F, P>::looks_width() const noexcept {
 
 template <class F, class P>
 auto BasicTransformer<F, P>::make_looks() const -> alloc::Buffer<float, Allocator> {
-  const std::size_t heads = config_.most([](const auto& layer) { return layer.heads; });
+  const std::size_t heads =
+      config_.most<block::Attention>([](const auto& attention) { return attention.heads; });
   const std::size_t rows = keep_ == 0 || !eviction_.watches() ? 0 : kv::eviction_step * heads;
   const Allocator allocator = allocator_.book_as(budget::Account::activations);
   auto looks = alloc::Buffer<float, Allocator>::make(allocator, rows * looks_width());
@@ -334,30 +327,27 @@ auto BasicTransformer<F, P>::make_looks() const -> alloc::Buffer<float, Allocato
   return std::move(*looks);
 }
 
-/// Whether old tokens of a layer that stores its keys have elements of their own: where it sees more than stays recent.
+/// Whether old tokens have elements of their own: where more is seen than stays recent.
 template <class F, class P>
-bool BasicTransformer<F, P>::ages(std::size_t layer) const {
+bool BasicTransformer<F, P>::ages(const block::KvPlan& kv) const {
   if constexpr (AgingElements<Elements>) {
-    const std::size_t recent = elements_.recent(), window = config_.kv_window(layer);
-    if (recent == 0 || !config_.layers[layer].stores_kv()) return false;
-    return std::min(window == 0 ? n_ctx_ : window, n_ctx_) > recent;
+    const std::size_t recent = elements_.recent(), window = kv.window();
+    return recent != 0 && std::min(window == 0 ? n_ctx_ : window, n_ctx_) > recent;
   }
   return false;
 }
 
-/// Layers in order, then the old tiles of those that age.
+/// Of the blocks in order, then the old tiles of those that age.
 template <class F, class P>
 std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
   std::vector<kv::LayerShape> shape, old;
-  for (std::size_t i = 0; i < config_.layers.size(); ++i) {
-    const arch::LayerConfig& layer = config_.layers[i];
-    if (!layer.stores_kv()) continue;
-    shape.push_back({layer.kv_heads, kv::tile_bytes(elements_, layer.head_dim), config_.kv_window(i),
-                     most_chunk_, bounded_[i] != 0 ? keep_ : 0});
+  for (const block::KvPlan& kv : kv_plans()) {
+    const std::size_t keep = bounded_[shape.size()] != 0 ? keep_ : 0;
+    shape.push_back({kv.kv_heads, kv::tile_bytes(elements_, kv.head_dim), kv.window(), most_chunk_, keep});
     if constexpr (AgingElements<Elements>) {
-      if (!ages(i)) continue;
+      if (!ages(kv)) continue;
       old.push_back(shape.back());
-      old.back().tile_bytes = kv::tile_bytes(elements_.old(), layer.head_dim);
+      old.back().tile_bytes = kv::tile_bytes(elements_.old(), kv.head_dim);
       shape.back().window = kv::recent_window(elements_.recent());
     }
   }
@@ -366,20 +356,11 @@ std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
 }
 
 template <class F, class P>
-std::vector<std::size_t> BasicTransformer<F, P>::kv_index() const {
-  std::vector<std::size_t> index;
-  std::size_t next = 0;
-  for (const arch::LayerConfig& layer : config_.layers) index.push_back(layer.stores_kv() ? next++ : 0);
-  return index;
-}
-
-template <class F, class P>
-std::vector<std::size_t> BasicTransformer<F, P>::old_index() const {
-  std::vector<std::size_t> index;
-  std::size_t next = 0;
-  for (const arch::LayerConfig& layer : config_.layers) next += layer.stores_kv() ? std::size_t{1} : 0;
-  for (std::size_t i = 0; i < config_.layers.size(); ++i) index.push_back(ages(i) ? next++ : block::none);
-  return index;
+std::vector<std::size_t> BasicTransformer<F, P>::old_layers() const {
+  std::vector<std::size_t> layers;
+  std::size_t next = kv_plans().size();
+  for (const block::KvPlan& kv : kv_plans()) layers.push_back(ages(kv) ? next++ : block::none);
+  return layers;
 }
 
 template <class F, class P>
@@ -406,7 +387,7 @@ auto BasicTransformer<F, P>::make_cache(const MakeStorage& make) const -> Cache 
   std::vector<kv::LayerShape> shape = kv_shape();
   const Allocator allocator = allocator_.book_as(budget::Account::kv);
   return {make ? make(allocator, shape, n_ctx_) : Storage(allocator, shape, n_ctx_),
-          {allocator, state_at_.back(), checkpoints_},
+          {allocator, weights_.state().floats(), checkpoints_},
           {allocator, keep_, eviction_.watches()},
           std::move(shape)};
 }
@@ -414,9 +395,11 @@ auto BasicTransformer<F, P>::make_cache(const MakeStorage& make) const -> Cache 
 template <class F, class P>
 auto BasicTransformer<F, P>::forward(std::span<const Part> parts, std::size_t first_row) noexcept
     -> model::Forward<BasicTransformer> {
-  const model::CacheLayout layout{kv_index_, old_index_, state_at_, bounded_, looks_.span(), looks_width()};
-  return {config_,   weights_,  pager_, *executor_, *activations_,
-          elements_, observer_, layout, parts,      first_row};
+  const model::CacheLayout cache{weights_.state().readers(), old_layers_, bounded_, looks_.span(),
+                                 looks_width()};
+  return {weights_, observer_,
+          model::Step<BasicTransformer>(config_, weights_, pager_, *executor_, *activations_, elements_,
+                                        observer_, cache, parts, first_row)};
 }
 
 /// Room for all parts, or for none.
@@ -471,7 +454,7 @@ auto BasicTransformer<F, P>::next_parts(std::span<const Part> parts, std::size_t
 template <class F, class P>
 model::PartsStatus BasicTransformer<F, P>::step(std::span<const Part> parts) noexcept {
   const auto rows = [](std::span<const Part> all) {
-    return model::Forward<BasicTransformer>::rows_before(all, all.size());
+    return model::Step<BasicTransformer>::rows_before(all, all.size());
   };
   const std::size_t n = rows(parts);
   MICA_ASSERT(n > 0 && n <= chunk());
@@ -521,7 +504,7 @@ template <class F, class P>
 bool BasicTransformer<F, P>::embed(model::Forward<BasicTransformer>& forward,
                                    std::span<const Part> parts) noexcept {
   if (!pager_.acquire(0)) return false;
-  forward.embed();
+  const bool read = forward.embed();
   pager_.release(0);
   for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
     std::size_t row = 0;
@@ -532,7 +515,7 @@ bool BasicTransformer<F, P>::embed(model::Forward<BasicTransformer>& forward,
       row += n;
     }
   }
-  return true;
+  return read;
 }
 
 template <class F, class P>
@@ -556,13 +539,13 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
     pager_.release(head);
     return {};
   }
-  const auto hidden = a.residual(last_step_, config_.width);
+  const auto hidden = a.residual(last_step_);
   const auto w = matrix(weights_.output());
   const auto logits = a.logits(n, config_.n_vocab);  // (rows, n_vocab)
   const std::size_t batch = a.chunk();               // rows that the scratch of a step holds
   for (std::size_t done = 0; done < n; done += batch) {
     const std::size_t count = std::min(batch, n - done);
-    const auto x = a.normed(count, config_.width);  // (count, width)
+    const auto x = a.input(count);  // (count, width)
     for (std::size_t r = 0; r < count; ++r) {
       MICA_ASSERT(rows[done + r] < last_step_);
       std::copy_n(hidden[rows[done + r]].data(), config_.width, x[r].data());
@@ -604,19 +587,16 @@ bool BasicTransformer<F, P>::set_chunk(std::size_t tokens) {
   if (tokens == before) return true;
   if (rows != last_step_) ++step_count_;
   std::vector<float> hidden(rows * config_.width);
-  if (rows > 0) std::copy_n(activations_->residual(rows, config_.width).data(), hidden.size(), hidden.data());
+  if (rows > 0) std::copy_n(activations_->residual(rows).data(), hidden.size(), hidden.data());
   activations_.reset();
-  const auto make = [&](std::size_t n) {
-    activations_.emplace(config_, n, logits_rows_, executor_->workers(), fast8_, allocator_);
-  };
   bool made = true;
   try {
-    make(tokens);
+    make_activations(tokens);
   } catch (const Error&) {
     made = false;
-    make(before);
+    make_activations(before);
   }
-  if (rows > 0) std::copy_n(hidden.data(), hidden.size(), activations_->residual(rows, config_.width).data());
+  if (rows > 0) std::copy_n(hidden.data(), hidden.size(), activations_->residual(rows).data());
   last_step_ = rows;
   return made;
 }
@@ -628,7 +608,7 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
   if (cache.tokens == 0) return layers;
   cache.tokens -= 1;  // the tile of the token stays, and gets the same content again
   cache.held.make_room(eviction_, cache.tokens, 1);
-  const auto x = activations_->residual(1, config_.width);
+  const auto x = activations_->residual(1);
   const auto finite = [&] {
     return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); });
   };

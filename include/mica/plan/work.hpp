@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/arch/config.hpp"
+#include "mica/arch/read_experts.hpp"
 #include "mica/arch/tensor_names.hpp"
 #include "mica/format/id.hpp"
 #include "mica/gguf/reader.hpp"
@@ -50,13 +51,12 @@ namespace detail {
 /// The part of a tensor that one token uses: of experts (width, rows, count) those that are chosen.
 [[nodiscard]] inline double part_used(const gguf::TensorInfo& tensor, const arch::Config& config) {
   if (tensor.name.find("_exps.") == std::string::npos) return 1;
-  const double used = static_cast<double>(config.most([](const auto& l) { return l.experts.used; }));
-  const double count = static_cast<double>(config.most([](const auto& l) { return l.experts.count; }));
-  return count == 0 ? 1 : used / count;
+  const double count = static_cast<double>(arch::most_experts(config));
+  return count == 0 ? 1 : static_cast<double>(arch::most_used_experts(config)) / count;
 }
 
 /// Tokens that the one at position `tokens` sees in a layer.
-[[nodiscard]] inline std::size_t seen(const arch::LayerConfig& layer, std::size_t tokens) noexcept {
+[[nodiscard]] inline std::size_t seen(const block::AttentionConfig& layer, std::size_t tokens) noexcept {
   return tokens - std::min(tokens, layer.first_seen(tokens));
 }
 
@@ -89,14 +89,15 @@ namespace detail {
     sum.decode_macs += macs;
     if (!head) sum.prefill_macs += macs;
   }
-  for (const arch::LayerConfig& layer : config.layers) {
-    if (!layer.attends()) continue;
-    const std::size_t all = detail::seen(layer, tokens);
+  for (const arch::Layer& layer : config.layers) {
+    const auto* const attention = layer.find<block::Attention>();
+    if (attention == nullptr) continue;
+    const std::size_t all = detail::seen(*attention, tokens);
     const std::size_t recent = elements.recent() == 0 ? all : std::min(all, elements.recent());
-    const std::size_t bytes = recent * kv::tile_bytes(elements, layer.head_dim) +
-                              (all - recent) * kv::tile_bytes(elements.old(), layer.head_dim);
-    work.kv_bytes += static_cast<double>(layer.kv_heads * bytes) / format::tile_tokens;
-    work.attention_macs += 2.0 * static_cast<double>(all * layer.q_width());
+    const std::size_t bytes = recent * kv::tile_bytes(elements, attention->head_dim) +
+                              (all - recent) * kv::tile_bytes(elements.old(), attention->head_dim);
+    work.kv_bytes += static_cast<double>(attention->kv_heads * bytes) / format::tile_tokens;
+    work.attention_macs += 2.0 * static_cast<double>(all * attention->q_width());
   }
   return work;
 }

@@ -107,7 +107,7 @@ inline std::vector<Mode> Selector::modes(Candidate& candidate) const {
   if (machine_.unified) return {Mode::gpu, Mode::streamed};
   if (machine_.vram_bytes == 0) return {Mode::cpu, Mode::streamed};
   std::vector<Mode> modes = {Mode::gpu};
-  if (candidate.config().most_experts() != 0) modes.push_back(Mode::moe_offload);
+  if (arch::most_experts(candidate.config()) != 0) modes.push_back(Mode::moe_offload);
   if (machine_.vram_bytes > gpu_margin_bytes) modes.push_back(Mode::cpu_gpu);
   modes.insert(modes.end(), {Mode::cpu, Mode::streamed});
   return modes;

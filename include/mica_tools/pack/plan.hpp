@@ -10,6 +10,7 @@
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
 #include "mica/base/bits.hpp"
+#include "mica/block/lists.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/fingerprint.hpp"
@@ -87,7 +88,7 @@ class Planner {
 
   const gguf::Document& document_;
   const arch::Config& config_;
-  model::Weights<format::All> weights_;
+  model::Weights<format::All, block::All> weights_;
   std::vector<std::vector<std::size_t>> groups_;  // extents, by group
   std::map<const gguf::TensorInfo*, bool> placed_;
   Plan plan_;
@@ -101,9 +102,11 @@ inline Plan Planner::plan() {
   lay_out_group(0, "embedding.bin");
   for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) {
     lay_out_group(layer + 1, layer_name(layer, ""));
-    if (const std::size_t count = config_.layers[layer].experts.count; count != 0)
-      lay_out_experts(weights_.layer(layer).experts.first_group, static_cast<std::uint32_t>(count),
-                      layer_name(layer, "-experts"));
+    for (const block::ExpertGroups& experts : weights_.expert_groups()) {
+      if (experts.layer_group == layer + 1)
+        lay_out_experts(experts.first, static_cast<std::uint32_t>(experts.count),
+                        layer_name(layer, "-experts"));
+    }
   }
   lay_out_group(config_.layers.size() + 1, "head.bin");
   lay_out_others();

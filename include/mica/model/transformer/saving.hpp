@@ -14,16 +14,6 @@
 
 namespace mica {
 
-/// By layer of the storage, but for old tiles.
-template <class F, class P>
-std::vector<std::size_t> BasicTransformer<F, P>::kv_head_dims() const {
-  std::vector<std::size_t> dims;
-  for (const arch::LayerConfig& layer : config_.layers) {
-    if (layer.stores_kv()) dims.push_back(layer.head_dim);
-  }
-  return dims;
-}
-
 /// Of an empty cache.
 template <class F, class P>
 kv::SnapshotInfo BasicTransformer<F, P>::identity() const {
@@ -43,7 +33,7 @@ kv::SnapshotInfo BasicTransformer<F, P>::identity() const {
   for (const kv::LayerShape& layer : kv_shape()) {
     info.layers.push_back({layer.kv_heads, layer.tile_bytes, layer.window, 0});
   }
-  info.state_floats = state_at_.back();
+  info.state_floats = weights_.state().floats();
   return info;
 }
 
@@ -56,16 +46,17 @@ kv::SnapshotInfo BasicTransformer<F, P>::describe(const Cache& cache) const {
 
 template <class F, class P>
 void BasicTransformer<F, P>::save(Cache& cache, kv::SnapshotWriter& out) const {
-  const std::vector<std::size_t> head_dims = kv_head_dims();
-  const std::vector<float> zeros(head_dims.empty() ? 0
-                                                   : *std::max_element(head_dims.begin(), head_dims.end()));
+  const std::span<const block::KvPlan> plans = kv_plans();
+  std::size_t widest = 0;
+  for (const block::KvPlan& kv : plans) widest = std::max(widest, kv.head_dim);
+  const std::vector<float> zeros(widest);
   const std::vector<kv::LayerShape> shape = kv_shape();
   const auto clear = [&](std::size_t layer, std::byte* tile, std::size_t slot) {
-    if (layer >= head_dims.size()) {  // an old tile is written when it is full
+    if (layer >= plans.size()) {  // an old tile is written when it is full
       std::fill_n(tile, shape[layer].tile_bytes, std::byte{0});
       return;
     }
-    const std::size_t d = head_dims[layer], value_offset = kv::key_bytes(elements_, d);
+    const std::size_t d = plans[layer].head_dim, value_offset = kv::key_bytes(elements_, d);
     for (; slot < format::tile_tokens; ++slot) {
       elements_.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, zeros.data()); });
       elements_.visit_values(

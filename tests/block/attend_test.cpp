@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/block/attention.hpp"
+#include "mica/block/attend.hpp"
 
 #include "mica/alloc/aligned.hpp"
 #include "mica/base/rng.hpp"
@@ -21,8 +21,8 @@
 namespace mica::test {
 namespace {
 
+using block::AttentionConfig;
 using block::HeadNorm;
-using block::LayerConfig;
 using block::Reach;
 using Floats = kv::Fixed<format::F32>;
 using Contiguous = kv::Contiguous<alloc::Aligned>;
@@ -67,13 +67,13 @@ struct ExactHead {
 
 /// Queries, keys and values of a sequence as projections leave them, and the vectors of the layer.
 struct Sequence {
-  LayerConfig layer;
+  AttentionConfig layer;
   std::size_t tokens;
   block::RopeConfig rope;
   std::vector<float> q, k, v;  // (tokens, heads * q_stride), (tokens, kv_heads * head_dim) twice
   std::vector<float> q_norm, k_norm, sinks;
 
-  Sequence(LayerConfig l, std::size_t n)
+  Sequence(AttentionConfig l, std::size_t n)
       : layer(l),
         tokens(n),
         q(random(n * l.heads * l.q_stride(), 1)),
@@ -161,7 +161,7 @@ struct Sequence {
     const kv::LayerShape shape{layer.kv_heads, kv::tile_bytes(Floats(), layer.head_dim)};
     Storage cache(alloc::Aligned{}, std::span(&shape, 1), tokens);
     REQUIRE(cache.reserve(tokens));
-    LayerConfig source = layer;
+    AttentionConfig source = layer;
     source.kv_source = block::none;
     std::vector<float> queries = q, others = random(q.size(), 9), keys = k, values = v;
     std::vector<float> out(tokens * layer.q_width(), NAN), unused(out.size());
@@ -173,7 +173,7 @@ struct Sequence {
     return out;
   }
   template <class Storage, class E>
-  void run(E& executor, const LayerConfig& of, const Storage& cache, std::size_t pos, std::size_t n,
+  void run(E& executor, const AttentionConfig& of, const Storage& cache, std::size_t pos, std::size_t n,
            std::vector<float>& queries, std::vector<float>& keys, std::vector<float>& values,
            std::vector<float>& out) const {
     const Floats elements;
@@ -209,38 +209,38 @@ struct Sequence {
   }
 };
 
-/// Every kind of attention that a LayerConfig can ask for, alone, and some together.
-std::vector<std::pair<std::string, LayerConfig>> kinds() {
-  std::vector<std::pair<std::string, LayerConfig>> out;
-  const auto add = [&](std::string name, auto&& change, LayerConfig layer = {4, 2, 6, 0}) {
+/// Every kind of attention that a AttentionConfig can ask for, alone, and some together.
+std::vector<std::pair<std::string, AttentionConfig>> kinds() {
+  std::vector<std::pair<std::string, AttentionConfig>> out;
+  const auto add = [&](std::string name, auto&& change, AttentionConfig layer = {4, 2, 6}) {
     change(layer);
     out.emplace_back(std::move(name), layer);
   };
   const auto window = [](std::size_t n) {
-    return [n](LayerConfig& l) { l.reach = Reach::window, l.reach_tokens = n; };
+    return [n](AttentionConfig& l) { l.reach = Reach::window, l.reach_tokens = n; };
   };
   const auto chunk = [](std::size_t n) {
-    return [n](LayerConfig& l) { l.reach = Reach::chunk, l.reach_tokens = n; };
+    return [n](AttentionConfig& l) { l.reach = Reach::chunk, l.reach_tokens = n; };
   };
-  add("plain", [](LayerConfig&) {});
-  add("as many KV heads as heads", [](LayerConfig&) {}, {3, 3, 8, 0});
-  add("one KV head", [](LayerConfig&) {}, {4, 1, 16, 0});
-  add("no rotation", [](LayerConfig& l) { l.rope = block::none; });
+  add("plain", [](AttentionConfig&) {});
+  add("as many KV heads as heads", [](AttentionConfig&) {}, {3, 3, 8});
+  add("one KV head", [](AttentionConfig&) {}, {4, 1, 16});
+  add("no rotation", [](AttentionConfig& l) { l.rope = block::none; });
   for (const std::size_t n : {1u, 5u, 16u, 100u, 256u, 257u, 600u}) add(join("window of ", n), window(n));
   for (const std::size_t n : {1u, 7u, 64u, 255u, 256u, 300u}) add(join("chunks of ", n), chunk(n));
-  add("gate", [](LayerConfig& l) { l.q_gate = true; });
-  add("sinks", [](LayerConfig& l) { l.sinks = true; });
-  add("sinks and a window", [&](LayerConfig& l) { l.sinks = true, window(20)(l); });
-  add("soft cap", [](LayerConfig& l) { l.attention_softcap = 1.5f; });
-  add("scale", [](LayerConfig& l) { l.attention_scale = 0.17f; });
-  add("weighted head norms", [](LayerConfig& l) { l.head_norm = HeadNorm::weighted; });
-  add("plain head norms", [](LayerConfig& l) { l.head_norm = HeadNorm::plain_after_rope; });
+  add("gate", [](AttentionConfig& l) { l.q_gate = true; });
+  add("sinks", [](AttentionConfig& l) { l.sinks = true; });
+  add("sinks and a window", [&](AttentionConfig& l) { l.sinks = true, window(20)(l); });
+  add("soft cap", [](AttentionConfig& l) { l.attention_softcap = 1.5f; });
+  add("scale", [](AttentionConfig& l) { l.attention_scale = 0.17f; });
+  add("weighted head norms", [](AttentionConfig& l) { l.head_norm = HeadNorm::weighted; });
+  add("plain head norms", [](AttentionConfig& l) { l.head_norm = HeadNorm::plain_after_rope; });
   add("plain head norms where nothing rotates",
-      [](LayerConfig& l) { l.head_norm = HeadNorm::plain_after_rope, l.rope = block::none; });
-  add("norm of values", [](LayerConfig& l) { l.v_norm = true; });
-  add("scale by position", [](LayerConfig& l) { l.position_scale = 0.3f, l.position_step = 50; });
-  add("keys of another layer", [](LayerConfig& l) { l.kv_source = 0; });
-  add("all at once", [&](LayerConfig& l) {
+      [](AttentionConfig& l) { l.head_norm = HeadNorm::plain_after_rope, l.rope = block::none; });
+  add("norm of values", [](AttentionConfig& l) { l.v_norm = true; });
+  add("scale by position", [](AttentionConfig& l) { l.position_scale = 0.3f, l.position_step = 50; });
+  add("keys of another layer", [](AttentionConfig& l) { l.kv_source = 0; });
+  add("all at once", [&](AttentionConfig& l) {
     window(77)(l);
     l.q_gate = l.sinks = l.v_norm = true;
     l.attention_softcap = 4;
@@ -258,7 +258,7 @@ std::vector<std::pair<std::string, LayerConfig>> kinds() {
 TEST_CASE("attention by tiles and chunks is attention, of every kind") {
   exec::Inline executor;
   for (const auto& kind : kinds()) {
-    const LayerConfig& layer = kind.second;
+    const AttentionConfig& layer = kind.second;
     CAPTURE(kind.first);
     const Sequence sequence(layer, 530);
     const auto exact = sequence.exact();
@@ -277,7 +277,7 @@ TEST_CASE("attention of every kind gives the same bits for any step, storage and
   exec::Inline executor;
   exec::Team team(3);
   for (const auto& kind : kinds()) {
-    const LayerConfig& layer = kind.second;
+    const AttentionConfig& layer = kind.second;
     CAPTURE(kind.first);
     const Sequence sequence(layer, 530);
     const auto expected = sequence.attend<Contiguous>(executor, 530);
@@ -293,7 +293,7 @@ TEST_CASE("attention of every kind gives the same bits for any step, storage and
 
 TEST_CASE("a group may have more heads than a unit of work has rows") {
   exec::Inline executor;
-  const Sequence sequence({70, 1, 6, 0}, 270);
+  const Sequence sequence({70, 1, 6}, 270);
   const auto expected = sequence.attend<Contiguous>(executor, 270);
   CHECK(sequence.attend<Contiguous>(executor, 37) == expected);
   CHECK(sequence.attend<Segmented>(executor, 1) == expected);
@@ -302,13 +302,13 @@ TEST_CASE("a group may have more heads than a unit of work has rows") {
 /// The last `n` tokens of a sequence, whose others are stored and see nothing but themselves.
 template <class E>
 std::vector<float> last_tokens(E& executor, const Sequence& sequence, std::size_t n) {
-  const LayerConfig& layer = sequence.layer;
+  const AttentionConfig& layer = sequence.layer;
   const kv::LayerShape shape{layer.kv_heads, kv::tile_bytes(Floats(), layer.head_dim)};
   Segmented cache(alloc::Aligned{}, std::span(&shape, 1), sequence.tokens);
   REQUIRE(cache.reserve(sequence.tokens));
   std::vector<float> q = sequence.q, k = sequence.k, v = sequence.v;
   std::vector<float> out(sequence.tokens * layer.q_width(), NAN);
-  LayerConfig near = layer;
+  AttentionConfig near = layer;
   near.reach = Reach::window;
   near.reach_tokens = 1;
   exec::Inline one;
@@ -321,11 +321,10 @@ std::vector<float> last_tokens(E& executor, const Sequence& sequence, std::size_
 TEST_CASE("a long context that is split among workers gives the bits of one that is not") {
   exec::Inline one;
   exec::Team two(2), five(5);
-  std::vector<std::pair<std::string, LayerConfig>> layers = {{"one KV head", {4, 1, 6, 0}},
-                                                             {"heads that do not divide", {6, 3, 4, 0}},
-                                                             {"one head each", {3, 3, 5, 0}}};
-  layers.emplace_back("all at once", LayerConfig{4, 1, 6, 0});
-  LayerConfig& all = layers.back().second;
+  std::vector<std::pair<std::string, AttentionConfig>> layers = {
+      {"one KV head", {4, 1, 6}}, {"heads that do not divide", {6, 3, 4}}, {"one head each", {3, 3, 5}}};
+  layers.emplace_back("all at once", AttentionConfig{4, 1, 6});
+  AttentionConfig& all = layers.back().second;
   all.reach = Reach::window;
   all.reach_tokens = 4400;
   all.q_gate = all.sinks = all.v_norm = true;
@@ -347,7 +346,7 @@ TEST_CASE("a long context that is split among workers gives the bits of one that
 TEST_CASE("a context longer than the scratch is split in rounds") {
   exec::Inline one;
   exec::Team two(2);
-  const LayerConfig layer{48, 1, 4, 0};
+  const AttentionConfig layer{48, 1, 4};
   const std::size_t chunks = 64;
   const std::size_t each = block::ContextSplit::of(layer, 48, chunks, 2).chunks;
   REQUIRE(each > 0);
@@ -358,7 +357,7 @@ TEST_CASE("a context longer than the scratch is split in rounds") {
 
 TEST_CASE("heads are split where workers would wait, and only over a long context") {
   const auto chunks = [](std::size_t kv_heads, std::size_t context, std::size_t workers) {
-    return block::ContextSplit::of(LayerConfig{4 * kv_heads, kv_heads, 128, 0}, 4, context, workers).chunks;
+    return block::ContextSplit::of(AttentionConfig{4 * kv_heads, kv_heads, 128}, 4, context, workers).chunks;
   };
   for (const std::size_t workers : {1u, 2u, 3u, 16u, 64u}) {
     CAPTURE(workers);
@@ -377,7 +376,7 @@ TEST_CASE("heads are split where workers would wait, and only over a long contex
 TEST_CASE("results of chunks lie behind the scratch of their rows and within that of a worker") {
   for (const std::size_t group : {1u, 3u, 8u, 48u, 63u, 64u, 70u}) {
     for (const std::size_t head_dim : {1u, 10u, 64u, 257u, 512u}) {
-      const LayerConfig layer{group, 1, head_dim, 0};
+      const AttentionConfig layer{group, 1, head_dim};
       for (const std::size_t rows : {group, 2 * group}) {
         CAPTURE(rows);
         CAPTURE(head_dim);
@@ -393,14 +392,14 @@ TEST_CASE("results of chunks lie behind the scratch of their rows and within tha
 
 TEST_CASE("keys that are read from another layer give the bits of keys of one's own") {
   exec::Inline executor;
-  LayerConfig layer{6, 2, 6, 0};
+  AttentionConfig layer{6, 2, 6};
   const auto own = Sequence(layer, 300).attend<Contiguous>(executor, 64);
   layer.kv_source = 0;
   CHECK(Sequence(layer, 300).attend<Contiguous>(executor, 64) == own);
 }
 
 TEST_CASE("a token at the end of a window or a chunk sees what it should") {
-  LayerConfig layer{1, 1, 4, 0};
+  AttentionConfig layer{1, 1, 4};
   CHECK(layer.first_seen(1000) == 0);
   layer.reach = Reach::window;
   layer.reach_tokens = 8;

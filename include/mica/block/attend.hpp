@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention of one layer: rotate queries and keys, put keys and values into the cache, and attend chunk by
+// chunk. The unit of work is one KV head and a block of tokens, so that keys and values are read once for all
+// query heads that share them. Where that leaves workers idle over a long context, the unit is one chunk of
+// it, and the chunks of a head are merged afterwards in their order: the same operations, so the same bits.
+// Kernels: kernel/attention.hpp.
+#pragma once
+
+#include "mica/base/bits.hpp"
+#include "mica/block/attention_reader.hpp"
+#include "mica/block/attention_store.hpp"
+#include "mica/exec/concept.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+
+namespace mica::block {
+
+/// The state of rows before the first chunk. A sink is a token with the score of its head and a value of
+/// zeros.
+template <class Context>
+void begin_state(const Context& c, std::size_t kv_head, const kernel::AttentionState& state) noexcept {
+  const std::size_t group = c.layer.group();
+  for (std::size_t r = 0; r < state.out.rows(); ++r) {
+    state.max[r] =
+        c.layer.sinks ? c.sinks[kv_head * group + r % group] : -std::numeric_limits<float>::infinity();
+    state.sum[r] = 1;
+    if (c.layer.sinks) std::fill(state.out[r].begin(), state.out[r].end(), 0.0f);
+  }
+}
+
+/// Takes the result of one KV head to its place and applies the gate.
+template <Kernels K, class Context>
+void finish_head(const Context& c, std::size_t kv_head, std::size_t first, std::size_t last,
+                 MatrixView<const float> rows) noexcept {
+  const std::size_t d = c.layer.head_dim, group = c.layer.group();
+  for (std::size_t r = 0; r < rows.rows(); ++r) {
+    std::copy_n(rows[r].data(), d, c.out[first + r / group].data() + (kv_head * group + r % group) * d);
+  }
+  if (!c.layer.q_gate) return;
+  for (std::size_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    const auto out = c.out.cols(head * d, d);  // (n, head_dim)
+    K::gated(kernel::GatedArgs{kernel::Gate::sigmoid, c.gate(head), out, out, first, last});
+  }
+}
+
+/// One chunk in one form: the kernels that read tiles, and what they ask for.
+template <Kernels K, KvElements Elements>
+struct ChunkForm {
+  const Elements& elements;
+  kernel::AttentionArgs args;
+
+  void scores() const noexcept {
+    elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
+  }
+  void values() const noexcept {
+    elements.visit_values([&](auto e) { K::template attention_values<typename decltype(e)::type>(args); });
+  }
+};
+
+/// A chunk of which some rows see old tiles: scores of both forms stand side by side, values of recent tokens
+/// are added to those of old ones. The operations of a row are those of one element, in the same order.
+template <Kernels K, class Context, class Old, class Recent>
+void attend_aged_chunk(const ChunkReader<Context>& reader, std::size_t chunk, const Old& old,
+                       const Recent& recent, const AttentionScratch& s) noexcept {
+  reader.see(chunk, Age::old, s.visible);
+  old.scores();
+  reader.see(chunk, Age::recent, s.visible);
+  recent.scores();
+  reader.see(chunk, Age::any, s.visible);
+  K::attention_softmax(recent.args);
+  reader.see(chunk, Age::old, s.visible);
+  old.values();
+  reader.see(chunk, Age::recent, s.visible);
+  recent.values();
+  reader.see(chunk, Age::any, s.visible);
+}
+
+/// One chunk: the results of its rows, and what merging them asks for.
+template <Kernels K, class Context>
+kernel::AttentionArgs attend_chunk(const ChunkReader<Context>& reader, std::size_t chunk,
+                                   const ChunkTiles& tiles, const ChunkTiles& ahead,
+                                   const AttentionScratch& s, const kernel::AttentionState& result) noexcept {
+  const Context& c = reader.c;
+  const auto form = [&]<class Elements>(const Elements& elements, const TileAddresses& at,
+                                        const TileAddresses& next) -> ChunkForm<K, Elements> {
+    return {elements,
+            {.tiles = at.data(),
+             .value_offset = kv::key_bytes(elements, c.layer.head_dim),
+             .head_dim = c.layer.head_dim,
+             .scale = c.scale(),
+             .q = s.q,
+             .visible = s.visible,
+             .p = s.p,
+             .max = result.max,
+             .sum = result.sum,
+             .out = result.out,
+             .softcap = c.layer.attention_softcap,
+             .ahead = next.data()}};
+  };
+  auto recent = form(c.elements, tiles.recent, ahead.recent);
+  if constexpr (ChunkReader<Context>::aging) {
+    if (reader.sees_old(chunk)) {
+      recent.args.adds = true;
+      attend_aged_chunk<K>(reader, chunk, form(c.elements.old(), tiles.old, ahead.old), recent, s);
+      return recent.args;
+    }
+  }
+  reader.see(chunk, Age::any, s.visible);
+  recent.scores();
+  K::attention_softmax(recent.args);
+  if (c.looks.rows() != 0) note_looks(reader, chunk, recent.args);
+  recent.values();
+  return recent.args;
+}
+
+/// Attention of one KV head for tokens whose keys and values are stored.
+template <Kernels K, class Context>
+void attend_head(const Context& c, const HeadTokens& of, float* memory) noexcept {
+  const ChunkReader<Context> reader{c, of};
+  const AttentionScratch s(memory, reader.rows(), c.layer.head_dim);
+  const kernel::AttentionState now{s.max, s.sum, s.out}, state{s.state_max, s.state_sum, s.state};
+  reader.queries(s.q);
+  begin_state(c, of.kv_head, state);
+  auto tiles = reader.tiles(reader.first_chunk());
+  for (std::size_t chunk = reader.first_chunk(); chunk < reader.end_chunk(); ++chunk) {
+    const auto ahead = reader.tiles_after(chunk);
+    const auto args = attend_chunk<K>(reader, chunk, tiles, ahead, s, now);
+    K::attention_merge(args, state);
+    tiles = ahead;
+  }
+  K::attention_finish(state);
+  finish_head<K>(c, of.kv_head, of.first, of.last, s.state);
+}
+
+/// How the work of one block of tokens is cut where heads are fewer than workers, or do not divide evenly
+/// among them. Results of chunks wait in what the scratch of the workers holds beside that of so few rows.
+struct ContextSplit {
+  std::size_t chunks = 0;  // of each KV head at a time; 0: heads stay whole
+
+  /// Numbers of a result of so many rows: out, max and sum.
+  [[nodiscard]] static constexpr std::size_t result_floats(std::size_t rows, std::size_t head_dim) noexcept {
+    return round_up<std::size_t>(rows * (head_dim + 2), 16);
+  }
+  /// Results that the scratch of one worker holds behind its own part.
+  [[nodiscard]] static std::size_t results(const AttentionConfig& layer, std::size_t rows) noexcept {
+    const std::size_t d = layer.head_dim, all = AttentionScratch::floats(layer.group(), d);
+    const std::size_t own = AttentionScratch::floats_for(rows, d);
+    return own < all ? (all - own) / result_floats(rows, d) : 0;
+  }
+  /// A step of `rows` rows a KV head that sees `chunks` chunks. Each of the runs that are more costs about as
+  /// much as the work of one chunk, so a short context is never split.
+  [[nodiscard]] static ContextSplit of(const AttentionConfig& layer, std::size_t rows, std::size_t chunks,
+                                       std::size_t workers) noexcept {
+    const std::size_t heads = layer.kv_heads, room = workers * results(layer, rows) / heads;
+    if (workers == 1 || room < 2) return {};
+    const std::size_t each = std::min(chunks, room - 1);  // and the state
+    const std::size_t rounds = ceil_div(chunks, each);
+    const std::size_t split = ceil_div(heads * chunks, workers) + 3 * rounds + 1;
+    return {split < ceil_div(heads, workers) * chunks ? each : 0};
+  }
+};
+
+/// Attention of all heads for tokens that one block holds, chunk by chunk.
+template <Kernels K, Executor E, class Context, class Scratch>
+void attend_chunks(E& executor, const Context& c, const ContextSplit& split, Scratch&& scratch) noexcept {
+  const std::size_t n = c.q.rows(), heads = c.layer.kv_heads, d = c.layer.head_dim;
+  const std::size_t rows = n * c.layer.group(), own = AttentionScratch::floats_for(rows, d);
+  const auto result = [&](std::size_t index) -> kernel::AttentionState {
+    const std::size_t each = ContextSplit::result_floats(rows, d), workers = executor.workers();
+    float* const at = scratch(index % workers) + own + index / workers * each;
+    return {at + rows * d, at + rows * (d + 1), {at, rows, d}};
+  };
+  executor.run(heads, [&](std::size_t head, std::size_t) noexcept {
+    store_whole_head<K>(c, head);
+    begin_state(c, head, result(head));
+  });
+  const ChunkReader<Context> any{c, {0, 0, n}};
+  for (std::size_t first = any.first_chunk(); first < any.end_chunk(); first += split.chunks) {
+    const std::size_t count = std::min(split.chunks, any.end_chunk() - first);
+    executor.run(heads * count, [&](std::size_t task, std::size_t worker) noexcept {
+      const ChunkReader<Context> reader{c, {task / count, 0, n}};
+      const AttentionScratch s(scratch(worker), rows, d);
+      const std::size_t chunk = first + task % count;
+      reader.queries(s.q);
+      attend_chunk<K>(reader, chunk, reader.tiles(chunk), reader.tiles_after(chunk), s, result(heads + task));
+    });
+    executor.run(heads, [&](std::size_t head, std::size_t worker) noexcept {
+      const ChunkReader<Context> reader{c, {head, 0, n}};
+      const AttentionScratch s(scratch(worker), rows, d);
+      const kernel::AttentionState state = result(head);
+      for (std::size_t i = 0; i < count; ++i) {
+        const kernel::AttentionState now = result(heads + head * count + i);
+        reader.see(first + i, Age::any, s.visible);
+        kernel::AttentionArgs args;
+        args.head_dim = d;
+        args.q = s.q;  // as many rows
+        args.visible = s.visible;
+        args.max = now.max;
+        args.sum = now.sum;
+        args.out = now.out;
+        K::attention_merge(args, state);
+      }
+      if (first + count < any.end_chunk()) return;
+      K::attention_finish(state);
+      finish_head<K>(c, head, 0, n, state.out);
+    });
+  }
+}
+
+/// Attention of all heads. `scratch(worker)` gives a worker its AttentionScratch memory.
+template <Kernels K, Executor E, class Context, class Scratch>
+void attend(E& executor, const Context& c, Scratch&& scratch) noexcept {
+  const std::size_t n = c.q.rows(), kv_heads = c.layer.kv_heads;
+  const std::size_t block = std::max<std::size_t>(1, attention_rows / c.layer.group());  // tokens
+  const std::size_t blocks = ceil_div(n, block);
+  if (blocks == 1) {
+    const ChunkReader<Context> any{c, {0, 0, n}};
+    const auto split =
+        ContextSplit::of(c.layer, any.rows(), any.end_chunk() - any.first_chunk(), executor.workers());
+    if (split.chunks != 0) return attend_chunks<K>(executor, c, split, scratch);
+    executor.run(kv_heads, [&](std::size_t head, std::size_t worker) noexcept {
+      store_whole_head<K>(c, head);  // a head needs only what it stores itself
+      attend_head<K>(c, {head, 0, n}, scratch(worker));
+    });
+    return;
+  }
+  // Later tokens see more: the first block is followed by the last one, the second by the last but one.
+  const auto tokens = [=](std::size_t task) -> HeadTokens {
+    const std::size_t i = task % blocks, at = (i % 2 == 0 ? i / 2 : blocks - 1 - i / 2) * block;
+    return {task / blocks, at, std::min(at + block, n)};
+  };
+  executor.run(kv_heads * blocks, [&](std::size_t task, std::size_t) noexcept {
+    const HeadTokens of = tokens(task);
+    store_head<K>(c, of.kv_head, of.first, of.last);
+  });
+  if (const FullTiles full = tiles_to_age(c); full.count() != 0) {  // their tokens are of several blocks
+    executor.run(kv_heads * full.count(), [&](std::size_t task, std::size_t) noexcept {
+      const std::size_t tile = full.first + task % full.count();
+      age_tiles(c, task / full.count(), {tile, tile + 1});
+    });
+  }
+  executor.run(kv_heads * blocks, [&](std::size_t task, std::size_t worker) noexcept {
+    attend_head<K>(c, tokens(task), scratch(worker));
+  });
+}
+
+/// Attention of one token of each of several sequences, in one run. context(i): the AttentionContext of
+/// sequence i, whose matrices have one row.
+template <Kernels K, Executor E, class ContextOf, class Scratch>
+void attend_each(E& executor, std::size_t sequences, std::size_t kv_heads, ContextOf&& context,
+                 Scratch&& scratch) noexcept {
+  executor.run(kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
+    const auto c = context(task % sequences);  // neighbours in a worker's share are of unlike lengths
+    store_whole_head<K>(c, task / sequences);
+    attend_head<K>(c, {task / sequences, 0, 1}, scratch(worker));
+  });
+}
+
+}  // namespace mica::block

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention of one layer in numbers. What differs from family to family, or from layer to layer, is a field
+// here and not a type.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace mica::block {
+
+/// How far back a token sees.
+enum class Reach : std::uint8_t {
+  all,     ///< every token before it
+  window,  ///< the last `reach_tokens`, itself among them
+  chunk,   ///< back to the last position that is a multiple of `reach_tokens`
+};
+
+/// How queries and keys are normed.
+enum class HeadNorm : std::uint8_t {
+  none,
+  weighted,          ///< RMSNorm per head with a weight, before rotation
+  plain_after_rope,  ///< RMSNorm per head without one, after rotation, where a layer rotates
+};
+
+/// No layer, no rope, no place.
+inline constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+/// One layer. Widths in numbers per token.
+struct AttentionConfig {
+  std::size_t heads = 0;
+  std::size_t kv_heads = 0;  // divides heads
+  std::size_t head_dim = 0;
+
+  Reach reach = Reach::all;
+  std::size_t reach_tokens = 0;
+  std::size_t rope = 0;          // which of the model's RopeConfigs; none: it does not rotate
+  float attention_scale = 0;     // of scores; 0: 1 / sqrt(head_dim)
+  float attention_softcap = 0;   // 0: none
+  std::size_t kv_source = none;  // the layer before it whose keys and values it reads; none: its own
+  bool v_from_k = false;         // values are the keys before norm and rotation
+  bool q_gate = false;  // queries come as [query, gate] per head; the output is multiplied by sigmoid(gate)
+  bool sinks = false;   // a learnt score per head takes part in the softmax and gives nothing
+  HeadNorm head_norm = HeadNorm::none;
+  bool v_norm = false;  // RMSNorm without weight on every value head
+  bool qkv_bias = false;
+  bool output_bias = false;
+  /// Queries grow by 1 + position_scale * ln(1 + floor((pos + position_offset) / position_step)).
+  float position_scale = 0;
+  std::size_t position_offset = 1;
+  std::size_t position_step = 1;
+  bool post_norm = false;  // the output is normed before it is added
+
+  /// Makes tokens see the last `tokens` only.
+  void look_through_window(std::size_t tokens) noexcept {
+    reach = Reach::window;
+    reach_tokens = tokens;
+  }
+  [[nodiscard]] bool rotates() const noexcept { return rope != none; }
+  [[nodiscard]] bool stores_kv() const noexcept { return kv_source == none; }
+  [[nodiscard]] std::size_t q_width() const noexcept { return heads * head_dim; }
+  [[nodiscard]] std::size_t q_stride() const noexcept { return q_gate ? 2 * head_dim : head_dim; }
+  [[nodiscard]] std::size_t kv_width() const noexcept { return kv_heads * head_dim; }
+  [[nodiscard]] std::size_t group() const noexcept { return heads / kv_heads; }
+
+  /// The first position that a token at `pos` sees.
+  [[nodiscard]] std::size_t first_seen(std::size_t pos) const noexcept {
+    if (reach == Reach::window) return pos + 1 > reach_tokens ? pos + 1 - reach_tokens : 0;
+    if (reach == Reach::chunk) return pos / reach_tokens * reach_tokens;
+    return 0;
+  }
+};
+
+}  // namespace mica::block

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a block promises. A layer is a short list of blocks on a residual stream; a block is a type that knows
+// all about itself: numbers, tensors, scratch, what a sequence keeps for it, and what it computes:
+//
+//   template <class Step>
+//   static bool run(Step& step, const Config&, const Tensors&) noexcept;     residual += post_norm(block(norm(residual)))
+//
+// run() answers false when something could not be read, and then the step ends. What a Step offers:
+// model/step.hpp.
+#pragma once
+
+#include "mica/block/scratch.hpp"
+#include "mica/block/state_plan.hpp"
+#include "mica/block/tensor_binder.hpp"
+
+#include <concepts>
+#include <string_view>
+
+namespace mica {
+
+// clang-format off
+template <class B>
+concept Block = requires {
+  typename B::Config;   // numbers of one layer, filled by the family; copyable
+  typename B::Tensors;  // places in the pager's table
+  typename B::Buffers;  // views of its scratch
+} && std::copy_constructible<typename B::Config> &&
+    requires(const typename B::Config& c, block::TensorBinder& files, block::Scratch& scratch,
+             block::StatePlan& state) {
+  { B::name } -> std::convertible_to<std::string_view>;
+  { B::bind(files, c) } -> std::same_as<typename B::Tensors>;       // names and shapes, checked when a model is made
+  { B::buffers(scratch, c) } -> std::same_as<typename B::Buffers>;  // plans scratch, and cuts it
+  { B::plan(state, c) } -> std::same_as<void>;                      // what a sequence keeps
+};
+// clang-format on
+
+namespace block {
+
+/// For blocks that keep nothing of a sequence.
+struct Stateless {
+  static void plan(StatePlan&, const auto&) noexcept {}
+};
+
+/// For blocks that need no scratch of their own.
+struct Unbuffered {
+  struct Buffers {};
+  [[nodiscard]] static Buffers buffers(Scratch&, const auto&) noexcept { return {}; }
+};
+
+}  // namespace block
+}  // namespace mica

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The block of one gated feed-forward network that every token goes through (block/feed_forward.hpp).
+#pragma once
+
+#include "mica/block/concept.hpp"
+#include "mica/block/feed_forward.hpp"
+
+#include <cstddef>
+#include <string_view>
+
+namespace mica::block {
+
+/// The tensors of one gated network. Fused ones are cut into rows.
+struct GatedTensors {
+  TensorRef gate, up;                       // (ff_width, width)
+  TensorRef down;                           // (width, ff_width)
+  TensorRef gate_bias, up_bias, down_bias;  // one number per row
+};
+
+/// What flows through it.
+struct GatedBuffers {
+  MatrixView<float> gate, up;  // (n, ff_width)
+
+  [[nodiscard]] static GatedBuffers of(Scratch& scratch, std::size_t ff_width) noexcept {
+    scratch.input(ff_width);
+    const auto gate = scratch.rows(ff_width);
+    return {gate, scratch.rows(ff_width)};
+  }
+};
+
+/// y (+)= down(act(gate(x)) * up(x)).
+template <class Step>
+void run_gated(Step& step, const GatedTensors& t, kernel::Gate gate, float sparsity, const GatedBuffers& b,
+               const kernel::Input& x, MatrixView<float> y, bool add) noexcept {
+  using Kernels = typename Step::Kernels;
+  const FeedForward<typename Step::Formats> f{.gate = step.matrix(t.gate),
+                                              .up = step.matrix(t.up),
+                                              .down = step.matrix(t.down),
+                                              .kind = gate,
+                                              .sparsity = sparsity,
+                                              .gate_out = b.gate,
+                                              .up_out = b.up,
+                                              .hidden_codes = step.codes(b.gate.cols()),
+                                              .gate_bias = step.vector(t.gate_bias),
+                                              .up_bias = step.vector(t.up_bias),
+                                              .down_bias = step.vector(t.down_bias)};
+  step.observe(t.gate, x.values);
+  step.observe(t.up, x.values);
+  feed_forward_in<Kernels>(step.executor(), f, x);
+  step.observe(t.down, f.gate_out);
+  feed_forward_out<Kernels>(step.executor(), f, y, add);
+}
+
+struct DenseFeedForward : Stateless {
+  // Required by Block
+  static constexpr std::string_view name = "dense feed-forward";
+  struct Config {
+    std::size_t ff_width = 0;
+    kernel::Gate gate = kernel::Gate::silu;
+    float sparsity = 0;  // Gaussian top-k of the gate: numbers below mean + this * deviation become 0
+    bool bias = false;
+    bool post_norm = false;              // the output is normed before it is added
+    std::string_view norm = "ffn_norm";  // name of the norm before it: some files give it another block's
+  };
+  struct Tensors {
+    TensorRef norm;  // (width)
+    GatedTensors gated;
+    TensorRef post_norm;  // (width)
+  };
+  using Buffers = GatedBuffers;
+
+  [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
+    Tensors t{.norm = files.norm(join(c.norm, ".weight")), .gated = bind_gated(files, c), .post_norm = {}};
+    if (c.post_norm) t.post_norm = files.norm("post_ffw_norm.weight");
+    return t;
+  }
+  [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept {
+    scratch.branch(c.post_norm);
+    return GatedBuffers::of(scratch, c.ff_width);
+  }
+  template <class Step>
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept {
+    Scratch scratch = step.scratch();
+    const Buffers b = buffers(scratch, c);
+    const Branch branch = step.branch(t.post_norm);
+    const auto x = step.norm(t.norm, step.wants_codes(step.matrix(t.gated.gate), step.matrix(t.gated.up)));
+    run_gated(step, t.gated, c.gate, c.sparsity, b, x, branch.target(), branch.direct());
+    step.join(branch);
+    return true;
+  }
+
+  // Specific to DenseFeedForward
+  [[nodiscard]] static GatedTensors bind_gated(TensorBinder& files, const Config& c) {
+    const std::size_t width = files.width(), ff = c.ff_width;
+    const gguf::TensorInfo* const up = files.find("ffn_up.weight");
+    GatedTensors t;
+    if (files.has("ffn_gate.weight") || up == nullptr || up->rows() != 2 * ff) {
+      t.gate = files.matrix("ffn_gate.weight", ff, width);
+      t.up = files.matrix("ffn_up.weight", ff, width);
+    } else {  // one tensor: the gate, then what it gates
+      const TensorRef fused = files.matrix("ffn_up.weight", 2 * ff, width);
+      t.gate = files.slice(fused, 0, ff);
+      t.up = files.slice(fused, ff, ff);
+    }
+    t.down = files.matrix("ffn_down.weight", width, ff);
+    if (!c.bias) return t;
+    t.gate_bias = files.vector("ffn_gate.bias", ff);
+    t.up_bias = files.vector("ffn_up.bias", ff);
+    t.down_bias = files.vector("ffn_down.bias", width);
+    return t;
+  }
+};
+static_assert(Block<DenseFeedForward>);
+
+}  // namespace mica::block

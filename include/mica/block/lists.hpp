@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The closed list of blocks.
+#pragma once
+
+#include "mica/base/type_list.hpp"
+#include "mica/block/altup.hpp"
+#include "mica/block/attention.hpp"
+#include "mica/block/delta_net.hpp"
+#include "mica/block/dense_feed_forward.hpp"
+#include "mica/block/experts.hpp"
+#include "mica/block/experts_beside_dense.hpp"
+#include "mica/block/laurel.hpp"
+#include "mica/block/output_scale.hpp"
+#include "mica/block/per_layer.hpp"
+
+namespace mica::block {
+
+using All = TypeList<Attention, DeltaNet, DenseFeedForward, Experts, ExpertsBesideDense, LayerInputs,
+                     PerLayerEmbedding, AltUp, Laurel, OutputScale>;
+
+}  // namespace mica::block

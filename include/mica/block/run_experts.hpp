@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A mixture of experts: every token goes through the few feed-forward blocks that the router chose for it.
+// Rows are gathered by expert, so that an expert's weights are read once for all its tokens; as many experts
+// as the scratch has rows for go through one run together.
+#pragma once
+
+#include "mica/block/feed_forward.hpp"
+#include "mica/block/routing.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace mica::block {
+
+/// The weights of one expert.
+template <class List>
+struct Expert {
+  tensor::AnyMatrix<List> gate;      // (ff_width, width)
+  tensor::AnyMatrix<List> up;        // (ff_width, width)
+  tensor::AnyMatrix<List> down;      // (width, ff_width)
+  const float* gate_bias = nullptr;  // (ff_width), or null
+  const float* up_bias = nullptr;    // (ff_width), or null
+  const float* down_bias = nullptr;  // (width), or null
+};
+
+/// Scratch of a mixture for `capacity` rows at a time; capacity >= the tokens of a step and >= used.
+struct ExpertScratch {
+  std::size_t capacity = 0;
+  ExpertRows rows;
+  MatrixView<float> values;            // (capacity, width): gathered inputs, then outputs
+  MatrixView<float> gate_out;          // (capacity, ff_width)
+  MatrixView<float> up_out;            // (capacity, ff_width)
+  kernel::QuantizedRows input_codes;   // (capacity, width)
+  kernel::QuantizedRows hidden_codes;  // (capacity, ff_width); may lie where input_codes lie
+};
+
+/// One mixture for the tokens of a step. Source: expert(e) answers its Expert; acquire(e) and release(e)
+/// stand around its use, and acquire says no when it could not be read; prefetch(e) comes before, for all
+/// that are acquired together. inputs(e, rows) and hidden(e, rows) see what goes into its products.
+template <class Source>
+struct ExpertsContext {
+  const ExpertsConfig& config;
+  kernel::Gate gate = kernel::Gate::silu;
+  kernel::Input x;                // (n, width); with codes when quantized_input
+  bool quantized_input = false;   // gates or ups read codes
+  bool quantized_hidden = false;  // downs do
+  bool observed = false;          // inputs() and hidden() want to be called
+  ExpertScratch scratch;          // its rows are sorted
+  Source& source;
+  MatrixView<float> y;  // (n, width)
+};
+
+namespace detail {
+
+/// A row of codes becomes row `to_row` of the gathered ones, its scales multiplied by `factor`.
+inline void copy_codes(const kernel::QuantizedRows& from, std::size_t row, const kernel::QuantizedRows& to,
+                       std::size_t to_row, float factor) noexcept {
+  const std::size_t cols = from.cols;
+  std::copy_n(from.row_codes(row), cols, to.codes + to_row * cols);
+  std::copy_n(from.row_sums(row), cols / 16, to.sums + to_row * (cols / 16));
+  std::transform(from.row_scales(row), from.row_scales(row) + cols / 32, to.scales + to_row * (cols / 32),
+                 [factor](float scale) { return scale * factor; });
+}
+
+/// Rows [first, first + count) of those that were made.
+[[nodiscard]] inline kernel::QuantizedRows codes_from(const kernel::QuantizedRows& all, std::size_t first,
+                                                      std::size_t count) noexcept {
+  if (all.rows == 0) return {};
+  return {all.codes + first * all.cols,
+          all.scales + first * (all.cols / 32),
+          all.sums + first * (all.cols / 16),
+          count,
+          all.cols,
+          all.fast8};
+}
+
+/// Experts [first, last), whose rows fit the scratch.
+template <Kernels K, class List, Executor E, class Source>
+class ExpertBatch {
+ public:
+  using Context = ExpertsContext<Source>;
+
+  /// The batch that begins with expert `first`.
+  ExpertBatch(E& executor, const Context& context, std::size_t first) noexcept
+      : executor_(executor), c_(context), s_(context.scratch), first_(first), last_(first) {
+    const auto begin = s_.rows.begin;
+    while (last_ < c_.config.count && begin[last_ + 1] - begin[first_] <= s_.capacity) ++last_;
+    first_row_ = begin[first_];
+    rows_ = begin[last_] - first_row_;
+  }
+
+  [[nodiscard]] std::size_t last() const noexcept { return last_; }
+
+  /// False when an expert could not be read; then none is held.
+  [[nodiscard]] bool run() noexcept {
+    if (rows_ == 0) return true;
+    if (!acquire()) return false;
+    gather();
+    if (c_.observed)
+      each([this](std::size_t e, auto at) { c_.source.inputs(e, s_.values.rows(at, rows_of(e))); });
+    project(2 * ceil_div(c_.config.ff_width, slice_rows), [this](auto... a) { project_in(a...); });
+    activate();
+    if (c_.observed)
+      each([this](std::size_t e, auto at) { c_.source.hidden(e, s_.gate_out.rows(at, rows_of(e))); });
+    project(ceil_div(c_.y.cols(), slice_rows), [this](auto... a) { project_out(a...); });
+    add();
+    release(last_);
+    return true;
+  }
+
+ private:
+  [[nodiscard]] std::size_t rows_of(std::size_t e) const noexcept {
+    return s_.rows.begin[e + 1] - s_.rows.begin[e];
+  }
+  /// f(expert, first row in the scratch) for those that have rows.
+  template <class F>
+  void each(F&& f) noexcept {
+    for (std::size_t e = first_; e < last_; ++e) {
+      if (rows_of(e) != 0) f(e, s_.rows.begin[e] - first_row_);
+    }
+  }
+  [[nodiscard]] bool acquire() noexcept {
+    for (std::size_t e = first_; e < last_; ++e) {
+      if (rows_of(e) != 0) c_.source.prefetch(e);
+    }
+    for (std::size_t e = first_; e < last_; ++e) {
+      if (rows_of(e) == 0 || c_.source.acquire(e)) continue;
+      release(e);
+      return false;
+    }
+    return true;
+  }
+  void release(std::size_t end) noexcept {
+    for (std::size_t e = first_; e < end; ++e) {
+      if (rows_of(e) != 0) c_.source.release(e);
+    }
+  }
+
+  void gather() noexcept {
+    executor_.run(rows_, [this](std::size_t i, std::size_t) noexcept {
+      const std::size_t token = s_.rows.token[first_row_ + i];
+      const float factor = c_.config.weighted_input ? s_.rows.weight[first_row_ + i] : 1.0f;
+      const auto x = c_.x.values[token];
+      std::transform(x.begin(), x.end(), s_.values[i].begin(), [factor](float v) { return v * factor; });
+      if (c_.quantized_input) copy_codes(c_.x.codes, token, s_.input_codes, i, factor);
+    });
+  }
+
+  /// f(weights, first row in the scratch, rows, slice) for every slice of every expert that has rows.
+  template <class F>
+  void project(std::size_t slices, F&& f) noexcept {
+    executor_.run((last_ - first_) * slices, [&](std::size_t task, std::size_t) noexcept {
+      const std::size_t e = first_ + task / slices;
+      if (rows_of(e) == 0) return;
+      f(c_.source.expert(e), s_.rows.begin[e] - first_row_, rows_of(e), task % slices);
+    });
+  }
+  void project_in(const Expert<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
+    const bool up = slice % 2 == 1;
+    const Product<List> product{up ? w.up : w.gate, (up ? s_.up_out : s_.gate_out).rows(first, n), false,
+                                up ? w.up_bias : w.gate_bias};
+    const kernel::Input x{s_.values.rows(first, n),
+                          codes_from(kernel::codes_if(c_.quantized_input, s_.input_codes), first, n)};
+    const std::size_t row = slice / 2 * slice_rows;
+    project_slice<K>(x, product, row, std::min(row + slice_rows, c_.config.ff_width));
+  }
+  void project_out(const Expert<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
+    const Product<List> product{w.down, s_.values.rows(first, n), false, w.down_bias};
+    const kernel::Input x{s_.gate_out.rows(first, n),
+                          codes_from(kernel::codes_if(c_.quantized_hidden, s_.hidden_codes), first, n)};
+    const std::size_t row = slice * slice_rows;
+    project_slice<K>(x, product, row, std::min(row + slice_rows, c_.y.cols()));
+  }
+
+  void activate() noexcept {
+    executor_.run(rows_, [this](std::size_t i, std::size_t) noexcept {
+      K::gated(kernel::GatedArgs{c_.gate, s_.gate_out, s_.up_out, s_.gate_out, i, i + 1});
+      if (c_.quantized_hidden) K::quantize(kernel::QuantizeArgs{s_.gate_out, s_.hidden_codes, i, i + 1});
+    });
+  }
+
+  void add() noexcept {
+    executor_.run(c_.y.rows(), [this](std::size_t token, std::size_t) noexcept {
+      for (const Choice& choice : s_.rows.choices.subspan(token * c_.config.used, c_.config.used)) {
+        if (choice.row < first_row_ || choice.row >= first_row_ + rows_) continue;
+        const float weight = c_.config.weighted_input ? 1.0f : choice.weight;
+        K::add(
+            kernel::AddArgs{s_.values.rows(choice.row - first_row_, 1), c_.y.rows(token, 1), weight, 0, 1});
+      }
+    });
+  }
+
+  E& executor_;
+  const Context& c_;
+  const ExpertScratch& s_;
+  std::size_t first_;
+  std::size_t last_;
+  std::size_t first_row_ = 0;
+  std::size_t rows_ = 0;
+};
+
+}  // namespace detail
+
+/// y += sum over a token's experts of weight * FFN(x). False when an expert could not be read.
+template <Kernels K, class List, Executor E, class Source>
+[[nodiscard]] bool run_experts(E& executor, const ExpertsContext<Source>& context) noexcept {
+  for (std::size_t first = 0; first < context.config.count;) {
+    detail::ExpertBatch<K, List, E, Source> batch(executor, context, first);
+    if (!batch.run()) return false;
+    first = batch.last();
+  }
+  return true;
+}
+
+}  // namespace mica::block

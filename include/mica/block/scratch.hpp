@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scratch of blocks. One function of a block, buffers(), says what it needs: without memory a Scratch
+// counts, with memory it gives views. Blocks of a step run one after the other, and each cuts its buffers
+// from the beginning of one frame:
+//
+//   frame   | queries | keys | values | attended | workers |     attention
+//           | gate | up |                                        then the feed-forward block
+//
+// What outlives a block lies beside the frame, under a key: kept(). The step has the residual stream, the
+// input of products (rows and their codes) and the branch that waits for its norm.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/base/bits.hpp"
+#include "mica/base/matrix_view.hpp"
+#include "mica/kernel/quantize.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace mica::block {
+
+/// Numbers of a step that sizes of buffers depend on.
+struct StepSizes {
+  std::size_t chunk = 0;  // tokens at most
+  std::size_t width = 0;  // of the model
+  std::size_t workers = 1;
+  bool fast8 = false;  // products may follow kernel/fast8.hpp
+};
+
+/// Memory for int8 rows.
+struct CodeBuffer {
+  kernel::QuantizedRows all;
+
+  /// As n rows of so many numbers.
+  [[nodiscard]] kernel::QuantizedRows rows(std::size_t n, std::size_t width) const noexcept {
+    MICA_ASSERT(n * width <= all.rows * all.cols);
+    return {all.codes, all.scales, all.sums, n, width, all.fast8};
+  }
+};
+
+/// What the blocks of a model need of a step.
+struct ScratchNeeds {
+  struct Kept {
+    const void* key = nullptr;
+    std::size_t width = 0;  // per token
+    std::size_t first = 0;  // numbers per token before it
+  };
+  std::size_t bytes = 0;        // of the frame
+  std::size_t input_width = 0;  // of the widest rows that products read
+  bool branch = false;
+  std::vector<Kept> kept = {};
+
+  [[nodiscard]] std::size_t kept_width() const noexcept {
+    return kept.empty() ? 0 : kept.back().first + kept.back().width;
+  }
+};
+
+/// Counts the scratch of a block, or cuts it.
+class Scratch {
+ public:
+  /// Counts for steps of the largest size.
+  Scratch(const StepSizes& sizes, ScratchNeeds& needs) noexcept
+      : sizes_(sizes), n_(sizes.chunk), counted_(&needs), needs_(needs) {}
+  /// Cuts for a step of n tokens. frame: needs.bytes; kept: (chunk, needs.kept_width()).
+  Scratch(const StepSizes& sizes, const ScratchNeeds& needs, std::size_t n, std::byte* frame,
+          float* kept) noexcept
+      : sizes_(sizes), n_(n), needs_(needs), frame_(frame), kept_(kept) {}
+
+  [[nodiscard]] const StepSizes& sizes() const noexcept { return sizes_; }
+
+  /// Memory of T; its numbers are not initialised.
+  template <class T>
+  [[nodiscard]] std::span<T> items(std::size_t n) noexcept {
+    std::byte* const at = frame_ == nullptr ? nullptr : frame_ + used_;
+    use(used_ + round_up(n * sizeof(T), alignment));
+    return {reinterpret_cast<T*>(at), n};
+  }
+  /// (n, width), with n the tokens of the step.
+  [[nodiscard]] MatrixView<float> rows(std::size_t width) noexcept { return rows(n_, width); }
+  [[nodiscard]] MatrixView<float> rows(std::size_t n, std::size_t width) noexcept {
+    return {items<float>(n * width).data(), n, width};
+  }
+  [[nodiscard]] CodeBuffer codes(std::size_t n, std::size_t width) noexcept {
+    const std::size_t numbers = n * round_up(width, kernel::activation_group);
+    kernel::QuantizedRows all{.rows = n, .cols = n == 0 ? 0 : numbers / n, .fast8 = sizes_.fast8};
+    all.codes = items<std::int8_t>(numbers).data();
+    all.scales = items<float>(numbers / 32).data();
+    all.sums = items<std::int16_t>(numbers / 16).data();
+    return {all};
+  }
+
+  /// What follows may lie where everything after `at()` lies: it is used when that is done with.
+  [[nodiscard]] std::size_t at() const noexcept { return used_; }
+  void back_to(std::size_t at) noexcept { used_ = at; }
+
+  /// Products of the block read rows of so many numbers (those of the model's width need not be announced).
+  void input(std::size_t width) noexcept {
+    if (counted_ != nullptr) counted_->input_width = std::max(counted_->input_width, width);
+  }
+  /// The output of the block is normed before it is added.
+  void branch(bool normed) noexcept {
+    if (counted_ != nullptr) counted_->branch = counted_->branch || normed;
+  }
+  /// (n, width) that outlive the block. All blocks that name the key have the same numbers.
+  [[nodiscard]] MatrixView<float> kept(const void* key, std::size_t width) {
+    const auto same = [key](const ScratchNeeds::Kept& k) { return k.key == key; };
+    auto found = std::find_if(needs_.kept.begin(), needs_.kept.end(), same);
+    if (counted_ != nullptr) {
+      if (found == needs_.kept.end()) counted_->kept.push_back({key, width, counted_->kept_width()});
+      return {};
+    }
+    MICA_ASSERT(found != needs_.kept.end() && found->width == width);
+    return {kept_ + sizes_.chunk * found->first, n_, width};
+  }
+
+ private:
+  static constexpr std::size_t alignment = 128;
+
+  void use(std::size_t end) noexcept {
+    used_ = end;
+    if (counted_ != nullptr) counted_->bytes = std::max(counted_->bytes, end);
+    MICA_ASSERT(end <= needs_.bytes);
+  }
+
+  const StepSizes& sizes_;
+  std::size_t n_;
+  ScratchNeeds* counted_ = nullptr;
+  const ScratchNeeds& needs_;
+  std::byte* frame_ = nullptr;
+  float* kept_ = nullptr;
+  std::size_t used_ = 0;
+};
+
+}  // namespace mica::block

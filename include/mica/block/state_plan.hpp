@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a sequence keeps for the blocks of a model: keys and values, and floats of recurrent states. The
+// blocks say it in their order; places follow from that.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/block/attention_config.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace mica::block {
+
+/// Keys and values that one block stores, and that others may read.
+struct KvPlan {
+  std::size_t layer = 0;
+  std::size_t kv_heads = 0;
+  std::size_t head_dim = 0;
+  bool seen_whole = true;  // all who read them see every token
+  bool has_window = true;  // none of them does
+  std::size_t reach = 0;   // the widest of those that do not
+
+  /// The last so many tokens are read; 0: all.
+  [[nodiscard]] std::size_t window() const noexcept { return has_window ? reach : 0; }
+};
+
+/// Where a block finds what a sequence keeps for it.
+struct Place {
+  std::size_t kv = none;   // the number of the KvPlan that it reads
+  std::size_t reader = 0;  // its number among the blocks that read keys and values
+  std::size_t floats = 0;  // where its floats begin
+};
+
+class StatePlan {
+ public:
+  // For blocks
+
+  /// The block stores keys and values.
+  void store_kv(std::size_t kv_heads, std::size_t head_dim) { kv_.push_back({layer_, kv_heads, head_dim}); }
+  /// It reads those of a layer; none: those that it stores.
+  void read_kv(std::size_t source, Reach reach, std::size_t reach_tokens) {
+    const std::size_t wanted = source == none ? layer_ : source;
+    const auto found =
+        std::find_if(kv_.rbegin(), kv_.rend(), [&](const KvPlan& k) { return k.layer == wanted; });
+    MICA_CHECK(found != kv_.rend(), usage, "layer ", layer_, " reads keys and values of layer ", wanted,
+               ", which stores none before it");
+    (reach == Reach::all ? found->has_window : found->seen_whole) = false;
+    found->reach = std::max(found->reach, reach_tokens);
+    place_.kv = static_cast<std::size_t>(kv_.rend() - found) - 1;
+    place_.reader = readers_.size();
+    readers_.push_back(place_.kv);
+  }
+  /// It keeps so many floats, zeros at first.
+  void keep_floats(std::size_t n) noexcept { floats_ += n; }
+
+  // For models
+
+  /// The place of the next block: plan() calls what is above.
+  template <class F>
+  Place place(std::size_t layer, F&& plan) {
+    layer_ = layer;
+    place_ = {.floats = floats_};
+    plan(*this);
+    return place_;
+  }
+  /// In the order of the storage.
+  [[nodiscard]] std::span<const KvPlan> kv() const noexcept { return kv_; }
+  /// The number of what each block reads, in their order.
+  [[nodiscard]] std::span<const std::size_t> readers() const noexcept { return readers_; }
+  [[nodiscard]] std::size_t floats() const noexcept { return floats_; }
+
+ private:
+  std::size_t layer_ = 0;
+  Place place_ = {};
+  std::vector<KvPlan> kv_ = {};
+  std::vector<std::size_t> readers_ = {};
+  std::size_t floats_ = 0;
+};
+
+}  // namespace mica::block

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Binds the tensors of blocks to a file: finds them by name, checks formats and shapes, and gives each a
+// place in the pager's table. All checks happen here, before anything is read: a step never meets a surprise.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/base/visit.hpp"
+#include "mica/block/tensor_ref.hpp"
+#include "mica/format/lists.hpp"
+#include "mica/gguf/document_ref.hpp"
+#include "mica/gguf/reader.hpp"
+#include "mica/paging/concept.hpp"
+#include "mica/tensor/packing.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::block {
+
+/// The formats that matrices may have.
+struct KnownFormats {
+  bool (*contain)(format::Id);
+  std::string (*names)();
+
+  template <class List>
+  [[nodiscard]] static KnownFormats of() noexcept {
+    return {[](format::Id id) { return visit_id<List>(id, [](auto) {}); },
+            [] { return format::names<List>(); }};
+  }
+};
+
+/// The groups of the pager that hold the experts of one layer.
+struct ExpertGroups {
+  std::size_t layer_group = 0;
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+/// The table of a model's tensors while it grows. Names are parts of a layer, "attn_q.weight", where a layer
+/// is bound. Everything raises ErrorCode::file or ErrorCode::unsupported, naming the tensor, what was found
+/// and what is needed.
+class TensorBinder {
+ public:
+  /// width: of the model. groups: of the pager's table, without experts. The document outlives this.
+  TensorBinder(gguf::DocumentRef document, std::size_t width, std::size_t groups, KnownFormats formats)
+      : document_(document), width_(width), groups_(groups), formats_(formats) {}
+
+  /// From now on names begin with `prefix`, and tensors belong to a group of the pager.
+  void enter(std::string prefix, std::size_t group) {
+    prefix_ = std::move(prefix);
+    group_ = group;
+  }
+
+  [[nodiscard]] std::size_t width() const noexcept { return width_; }
+  [[nodiscard]] const gguf::TensorInfo* find(std::string_view part) const {
+    return document_.find(join(prefix_, part));
+  }
+  [[nodiscard]] bool has(std::string_view part) const { return find(part) != nullptr; }
+  /// A matrix that products read.
+  [[nodiscard]] TensorRef matrix(std::string_view part, std::size_t rows, std::size_t cols);
+  /// The same, of which rows are read one by one: it stays as it lies in the file.
+  [[nodiscard]] TensorRef rows(std::string_view part, std::size_t rows, std::size_t cols) {
+    const TensorRef ref = matrix(part, rows, cols);
+    keep_rows(ref);
+    return ref;
+  }
+  /// Numbers of F32.
+  [[nodiscard]] TensorRef vector(std::string_view part, std::size_t numbers);
+  /// A norm as wide as the model.
+  [[nodiscard]] TensorRef norm(std::string_view part) { return vector(part, width_); }
+  /// Rows of a fused tensor. One that is cut within a panel is not packed.
+  [[nodiscard]] TensorRef slice(const TensorRef& whole, std::size_t first_row, std::size_t rows) {
+    if (first_row % tensor::Rows16::rows != 0) keep_rows(whole);
+    return whole.slice(first_row, rows);
+  }
+  /// The rows of a matrix are read one by one.
+  void keep_rows(const TensorRef& ref) { extents_[ref.index].rows = 0; }
+  /// Groups of the pager for so many experts; answers the first.
+  [[nodiscard]] std::size_t add_experts(std::size_t count) {
+    experts_.push_back({group_, groups_, count});
+    groups_ += count;
+    return groups_ - count;
+  }
+  /// A matrix for each expert. Each has an entry and a group of its own: those that a token does not use need
+  /// not be in memory.
+  [[nodiscard]] ExpertsRef experts(std::string_view part, std::size_t count, std::size_t rows,
+                                   std::size_t cols, std::size_t first_group);
+
+  /// Of a packed directory: only what products read, in whole panels, may lie packed.
+  void check_layout() const;
+
+  [[nodiscard]] const gguf::Document& document() const noexcept { return document_; }
+  [[nodiscard]] std::span<const paging::Extent> extents() const noexcept { return extents_; }
+  /// The name of a tensor of the table.
+  [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return names_[index]; }
+  [[nodiscard]] std::size_t groups() const noexcept { return groups_; }
+  /// Groups of experts, by the group of their layer.
+  [[nodiscard]] std::span<const ExpertGroups> expert_groups() const noexcept { return experts_; }
+
+ private:
+  [[nodiscard]] TensorRef add(const gguf::TensorInfo& tensor, std::size_t group);
+  [[nodiscard]] TensorRef add_once(const gguf::TensorInfo& tensor);
+  [[nodiscard]] const gguf::TensorInfo& checked(std::string_view part, std::size_t rows,
+                                                std::size_t cols) const;
+  /// A pager may pack the matrix.
+  void let_pack(const TensorRef& ref, std::size_t rows, std::size_t cols) {
+    extents_[ref.index].rows = rows;
+    extents_[ref.index].cols = cols;
+  }
+
+  const gguf::Document& document_;
+  std::size_t width_;
+  std::size_t groups_;
+  KnownFormats formats_;
+  std::string prefix_ = {};
+  std::size_t group_ = 0;
+  std::vector<ExpertGroups> experts_ = {};
+  std::vector<paging::Extent> extents_ = {};
+  std::vector<std::string_view> names_ = {};  // by extent
+};
+
+inline TensorRef TensorBinder::add(const gguf::TensorInfo& tensor, std::size_t group) {
+  MICA_CHECK(tensor.parts == 1, file, document_.source(tensor).path(), ": tensor '", escaped(tensor.name),
+             "' lies in ", tensor.parts, " parts; one is needed; pack the model again");
+  paging::Extent& extent = extents_.emplace_back();
+  extent = {tensor.source, static_cast<std::uint32_t>(group), tensor.offset, tensor.bytes, tensor.format.id};
+  extent.packed = tensor.packed;
+  extent.checked = !tensor.checksums.empty();
+  if (extent.checked) extent.checksum = tensor.checksums[0];
+  names_.push_back(tensor.name);
+  return {static_cast<std::uint32_t>(extents_.size() - 1), tensor.format.id,
+          static_cast<std::size_t>(tensor.rows()), static_cast<std::size_t>(tensor.width())};
+}
+
+/// Two blocks of a layer may read one tensor.
+inline TensorRef TensorBinder::add_once(const gguf::TensorInfo& tensor) {
+  for (std::size_t i = extents_.size(); i > 0 && extents_[i - 1].group == group_; --i) {
+    if (names_[i - 1] != tensor.name) continue;
+    return {static_cast<std::uint32_t>(i - 1), tensor.format.id, static_cast<std::size_t>(tensor.rows()),
+            static_cast<std::size_t>(tensor.width())};
+  }
+  return add(tensor, group_);
+}
+
+inline const gguf::TensorInfo& TensorBinder::checked(std::string_view part, std::size_t rows,
+                                                     std::size_t cols) const {
+  const gguf::TensorInfo& tensor = document_.tensor(join(prefix_, part));
+  MICA_CHECK(tensor.width() == cols && tensor.rows() == rows, file, document_.metadata().file(), ": tensor '",
+             tensor.name, "' is ", tensor.shape(), "; needed: ", cols, " x ", rows);
+  MICA_CHECK(formats_.contain(tensor.format.id), unsupported, document_.metadata().file(), ": tensor '",
+             tensor.name, "' has type ", tensor.format.name, "; supported: ", formats_.names());
+  return tensor;
+}
+
+inline TensorRef TensorBinder::matrix(std::string_view part, std::size_t rows, std::size_t cols) {
+  const TensorRef ref = add_once(checked(part, rows, cols));
+  let_pack(ref, rows, cols);
+  return ref;
+}
+
+inline TensorRef TensorBinder::vector(std::string_view part, std::size_t numbers) {
+  const gguf::TensorInfo& tensor = document_.tensor(join(prefix_, part));
+  MICA_CHECK(tensor.format.id == format::Id::F32 && tensor.elements() == numbers, file,
+             document_.metadata().file(), ": tensor '", tensor.name, "' is ", tensor.format.name, " ",
+             tensor.shape(), "; needed: F32 ", numbers);
+  return add_once(tensor);
+}
+
+inline ExpertsRef TensorBinder::experts(std::string_view part, std::size_t count, std::size_t rows,
+                                        std::size_t cols, std::size_t first_group) {
+  const gguf::TensorInfo& whole = checked(part, count * rows, cols);
+  const std::string& path = document_.source(whole).path();
+  MICA_CHECK(whole.parts == 1 || whole.parts == count, file, path, ": tensor '", whole.name, "' lies in ",
+             whole.parts, " parts; there are ", count, " experts; pack the model again");
+  MICA_CHECK(whole.parts == count || !whole.packed, file, path, ": tensor '", whole.name,
+             "' lies packed as one; ", count, " parts are needed; pack the model again");
+  gguf::TensorInfo one = whole;
+  one.bytes = whole.bytes / count;
+  one.parts = 1;
+  const std::uint64_t stride = whole.parts == 1 ? one.bytes : whole.stride;
+  ExpertsRef ref;
+  for (std::size_t e = 0; e < count; ++e, one.offset += stride) {
+    one.checksums.clear();
+    if (whole.parts == count && !whole.checksums.empty()) one.checksums.push_back(whole.checksums[e]);
+    const TensorRef added = add(one, first_group + e);
+    names_.back() = whole.name;
+    let_pack(added, rows, cols);
+    if (e == 0) ref.first = added;
+  }
+  ref.first.rows = rows;
+  return ref;
+}
+
+inline void TensorBinder::check_layout() const {
+  for (std::size_t i = 0; i < extents_.size(); ++i) {
+    const paging::Extent& extent = extents_[i];
+    MICA_CHECK(!extent.packed || tensor::can_pack(extent.format, extent.rows), file,
+               document_.sources()[extent.source].path(), ": tensor '", escaped(names_[i]),
+               "' lies packed, and is read row by row; pack the model again");
+  }
+}
+
+}  // namespace mica::block

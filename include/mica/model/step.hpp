@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a block sees of a step: the residual stream, its tensors as matrices and numbers, its scratch, what
+// the sequences of the step keep for it, and the few operations that all blocks share. A Step refers to the
+// parts of a Transformer and owns nothing.
+#pragma once
+
+#include "mica/arch/config.hpp"
+#include "mica/base/token_id.hpp"
+#include "mica/block/linear.hpp"
+#include "mica/block/norm.hpp"
+#include "mica/block/scratch.hpp"
+#include "mica/block/state_plan.hpp"
+#include "mica/model/activations.hpp"
+#include "mica/model/observer.hpp"
+#include "mica/model/part.hpp"
+#include "mica/model/weights.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace mica::model {
+
+/// How the storage of a model serves its blocks, by the number of a KvPlan.
+struct CacheLayout {
+  std::span<const std::size_t> readers;    // by block that reads: what it reads
+  std::span<const std::size_t> old_layer;  // where old tiles lie; block::none: it has none
+  std::span<const std::uint8_t> bounded;   // whether the room for keys and values is
+  std::span<float> looks = {};  // scratch of an eviction policy that watches: (64 * heads, looks_width)
+  std::size_t looks_width = 0;
+};
+
+/// The rows of a step that are one sequence's.
+struct Rows {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+/// The angles of a rope at the positions of a step.
+struct Angles {
+  MatrixView<float> cos, sin;  // (n, pairs)
+  kernel::RopePairs pairs = kernel::RopePairs::adjacent;
+};
+
+/// Model: a BasicTransformer, for its types. first_row: of the step, where the rows of these parts begin.
+template <class Model>
+class Step {
+ public:
+  using Formats = typename Model::Formats;
+  using Blocks = typename Model::Blocks;
+  using Kernels = typename Model::Kernels;
+  using Executor = typename Model::Executor;
+  using Pager = typename Model::Pager;
+  using Elements = typename Model::Elements;
+  using Storage = typename Model::Storage;
+  using Observer = typename Model::Observer;
+  using Matrix = tensor::AnyMatrix<Formats>;
+  using Product = block::Product<Formats>;
+  using View = MatrixView<float>;
+  using Part = model::Part<typename Model::Cache>;
+
+  static constexpr bool observed = Observer::active;
+
+  Step(const arch::Config& config, const Weights<Formats, Blocks>& weights, Pager& pager, Executor& executor,
+       Activations<typename Model::Allocator>& activations, const Elements& elements, Observer* observer,
+       CacheLayout cache, std::span<const Part> parts, std::size_t first_row) noexcept
+      : config_(config),
+        weights_(weights),
+        pager_(pager),
+        executor_(executor),
+        a_(activations),
+        elements_(elements),
+        observer_(observer),
+        cache_(cache),
+        parts_(parts),
+        n_(rows_before(parts, parts.size())),
+        residual_(activations.residual(first_row + n_).rows(first_row, n_)) {}
+
+  // The step
+
+  [[nodiscard]] std::size_t rows() const noexcept { return n_; }  // tokens of all parts
+  [[nodiscard]] std::size_t width() const noexcept { return config_.width; }
+  [[nodiscard]] float epsilon() const noexcept { return config_.norm_epsilon; }
+  [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
+  [[nodiscard]] Executor& executor() noexcept { return executor_; }
+  [[nodiscard]] View residual() const noexcept { return residual_; }  // (n, width)
+  /// What the last norm() made; a block behind another one finds its input here.
+  [[nodiscard]] View input() noexcept { return a_.input(n_); }  // (n, width)
+  /// The scratch of the block that runs.
+  [[nodiscard]] block::Scratch scratch() noexcept { return a_.scratch(n_); }
+
+  // Tensors
+
+  [[nodiscard]] Pager& pager() noexcept { return pager_; }
+  [[nodiscard]] Matrix matrix(const block::TensorRef& ref) const noexcept {
+    if (!ref.present()) return {};
+    return Weights<Formats, Blocks>::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
+  }
+  [[nodiscard]] const float* vector(const block::TensorRef& ref) const noexcept {
+    if (!ref.present()) return nullptr;
+    return reinterpret_cast<const float*>(pager_.data(ref.index) + ref.byte_offset());
+  }
+
+  // Sequences
+
+  [[nodiscard]] std::span<const Part> parts() const noexcept { return parts_; }
+  /// Rows of the parts before part `end`.
+  [[nodiscard]] static std::size_t rows_before(std::span<const Part> parts, std::size_t end) noexcept {
+    std::size_t rows = 0;
+    for (const Part& part : parts.first(end)) rows += part.tokens.size();
+    return rows;
+  }
+  [[nodiscard]] Rows rows_of(std::size_t part) const noexcept {
+    return {rows_before(parts_, part), parts_[part].tokens.size()};
+  }
+  [[nodiscard]] TokenId token_of(std::size_t row) const noexcept {
+    const Part* part = parts_.data();
+    for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
+    return part->tokens[row];
+  }
+  /// The floats that a part's sequence keeps for the block that runs.
+  [[nodiscard]] float* floats(std::size_t part) const noexcept {
+    return parts_[part].cache->state.data() + place_.floats;
+  }
+  [[nodiscard]] const block::Place& place() const noexcept { return place_; }
+  void enter(const block::Place& place) noexcept { place_ = place; }
+  [[nodiscard]] const CacheLayout& cache() const noexcept { return cache_; }
+  [[nodiscard]] const Elements& elements() const noexcept { return elements_; }
+  [[nodiscard]] Angles angles(std::size_t rope) noexcept {
+    return {a_.cos(rope, n_), a_.sin(rope, n_), config_.ropes[rope].pairs};
+  }
+
+  // Operations
+
+  void observe(const block::TensorRef& ref, MatrixView<const float> x,
+               std::size_t expert = no_expert) noexcept {
+    if constexpr (observed) {
+      if (observer_ != nullptr && ref.present()) observer_->product(weights_.name(ref.index), x, expert);
+    }
+  }
+  /// Whether products of the model's width with any of the matrices read codes.
+  template <class... Matrices>
+  [[nodiscard]] bool wants_codes(const Matrices&... w) noexcept {
+    return block::wants_codes(codes(width()), w...);
+  }
+  /// The place for the int8 form of a product's input.
+  [[nodiscard]] kernel::QuantizedRows codes(std::size_t width) noexcept { return a_.codes(n_, width); }
+  /// input() = RMSNorm(residual) * weight, and its codes.
+  [[nodiscard]] kernel::Input norm(const block::TensorRef& weight, bool quantized) noexcept {
+    return block::norm<Kernels>(executor_, residual_, vector(weight), epsilon(), input(), codes(width()),
+                                quantized);
+  }
+  /// y (+)= x W^T + bias for one product of rows that are not normed.
+  void project(View x, const block::TensorRef& w, View y, bool add, const float* bias = nullptr) noexcept {
+    observe(w, x);
+    const Matrix m = matrix(w);
+    const auto place = codes(x.cols());
+    const auto input = block::quantize<Kernels>(executor_, x, place, block::wants_codes(place, m));
+    block::project<Kernels>(executor_, input, std::array{Product{m, y, add, bias}});
+  }
+  /// The branch that a block's output takes; finish it with join().
+  [[nodiscard]] block::Branch branch(const block::TensorRef& post_norm) noexcept {
+    block::Branch b{residual_, {}, vector(post_norm), epsilon(), config_.residual_scale};
+    if (!b.direct()) b.scratch = a_.branch(n_);
+    return b;
+  }
+  void join(const block::Branch& branch) noexcept { block::join_branch<Kernels>(executor_, branch); }
+  void scale(View x, float factor) noexcept {
+    executor_.run(x.rows(), [&](std::size_t row, std::size_t) noexcept {
+      Kernels::scale(kernel::ScaleArgs{x, factor, row, row + 1});
+    });
+  }
+  void fill_with_zeros(View x) noexcept {
+    executor_.run(x.rows(), [&](std::size_t row, std::size_t) noexcept {
+      std::fill(x[row].begin(), x[row].end(), 0.0f);
+    });
+  }
+
+ private:
+  const arch::Config& config_;
+  const Weights<Formats, Blocks>& weights_;
+  Pager& pager_;
+  Executor& executor_;
+  Activations<typename Model::Allocator>& a_;
+  const Elements& elements_;
+  Observer* observer_;
+  CacheLayout cache_;
+  std::span<const Part> parts_;
+  std::size_t n_;
+  View residual_;
+  block::Place place_ = {};
+};
+
+}  // namespace mica::model
