@@ -15,6 +15,12 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_definitions(example_05_small PRIVATE MICA_NO_BYTE_DOTS)
 endif()
 set_source_files_properties(${folder}/main.cpp PROPERTIES COMPILE_OPTIONS -Os)
+# The blocks that it names are in it, and no others.
+if(MICA_BUILD_TESTS AND CMAKE_NM AND NOT MSVC)
+  add_test(NAME example_05_small_blocks COMMAND ${CMAKE_NM} -C $<TARGET_OBJECTS:example_05_small> COMMAND_EXPAND_LISTS)
+  set_tests_properties(example_05_small_blocks PROPERTIES PASS_REGULAR_EXPRESSION "mica::block::Attention"
+    FAIL_REGULAR_EXPRESSION "DeltaNet|delta_net|ExpertBatch|ExpertsBesideDense|LayerInputs|PerLayer|AltUp|Laurel|OutputScale")
+endif()
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   target_compile_options(example_05_small PRIVATE -ffunction-sections -fdata-sections)
   target_link_options(example_05_small PRIVATE -Wl,--gc-sections -s)

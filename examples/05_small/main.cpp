@@ -6,9 +6,9 @@
 //
 // Policies that are not named are not in the program: it has the two formats of a Q4_K_M file, one storage of
 // keys and values in one element, one tokenizer and the most likely token. The compiler sees no other, and
-// the linker drops what is left over (lesson.cmake beside this file). A family is data: the Transformer
-// contains the blocks of every family, experts and delta nets among them (docs/design/0005-families.md).
-// bench/size/measure.py says how many bytes each part has.
+// the linker drops what is left over (lesson.cmake beside this file). A file of this family may have experts;
+// without that block in its list the program has no code for them, and refuses such a file. bench/size/measure.py
+// says how many bytes each part has.
 
 #include "mica/arch/llama.hpp"
 #include "mica/exec/team.hpp"
@@ -22,10 +22,12 @@
 #include <cstdio>
 #include <string>
 
-using Small = mica::Transformer<mica::arch::Llama,
-                                mica::WithWeights<mica::TypeList<mica::format::Q4_K, mica::format::Q6_K>>,
-                                mica::WithKv<mica::kv::Contiguous<>>, mica::WithKvElement<mica::format::F16>,
-                                mica::WithExecutor<mica::exec::Team>>;
+using Small =
+    mica::Transformer<mica::arch::Llama,
+                      mica::WithWeights<mica::TypeList<mica::format::Q4_K, mica::format::Q6_K>>,
+                      mica::WithBlocks<mica::TypeList<mica::block::Attention, mica::block::DenseFeedForward>>,
+                      mica::WithKv<mica::kv::Contiguous<>>, mica::WithKvElement<mica::format::F16>,
+                      mica::WithExecutor<mica::exec::Team>>;
 
 namespace {
 

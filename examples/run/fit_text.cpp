@@ -165,7 +165,7 @@ std::string llmfit_text(const arch::Config& config, const Fit& fit) {
   std::string why;
   if (a.layers != config.layers.size())
     why = join("; of its ", config.layers.size(), " layers only ", a.layers, " have keys and values");
-  else if (config.most<block::Attention>([](const auto& a) { return a.reach_tokens; }) != 0)
+  else if (config.most<block::Attention>([](const auto& x) { return x.reach_tokens; }) != 0)
     why = "; layers with a window keep less";
   return join("  llmfit      ", fixed(b, 2), " x ", fixed(bytes, 2), " + keys and values ", fixed(kv, 2),
               " + 0.5 = ", fixed(rules::llmfit_memory(b, fit.quantisation, kv), 2),

@@ -5,6 +5,7 @@
 
 #include "archetype/allocator.hpp"
 #include "archetype/arch.hpp"
+#include "archetype/block.hpp"
 #include "archetype/eviction.hpp"
 #include "archetype/executor.hpp"
 #include "archetype/family.hpp"
@@ -83,6 +84,7 @@ TEST_CASE("each archetype alone computes the bits of the default policies") {
   CHECK(same_bits(expected, run<Changed<WithEviction<archetype::Eviction>>>(tiny)));  // nothing must go
   CHECK(same_bits(expected, run<Changed<WithObserver<archetype::Observer>>>(tiny)));
   CHECK(same_bits(expected, run<Transformer<archetype::Arch, WithKvElement<format::F32>>>(tiny)));
+  CHECK(same_bits(expected, run<Transformer<archetype::ArchWithBlock, WithKvElement<format::F32>>>(tiny)));
   std::size_t blocks = 0;
   CHECK(same_bits(expected, run<Changed<WithAllocator<archetype::Allocator>>>(
                                 tiny, {.allocator = archetype::Allocator(blocks)})));
@@ -127,6 +129,16 @@ TEST_CASE("a family of the user's own runs alone, and from a list with others") 
   CHECK_FALSE(same_bits(all, run<Any>(llama)));  // its embeddings are scaled
 }
 
+TEST_CASE("a model without a block that its file needs names the block") {
+  const TinyModel tiny({.format = format::Id::F16});
+  exec::Inline executor;
+  using Short =
+      Transformer<archetype::ArchWithBlock, WithBlocks<TypeList<block::Attention, block::DenseFeedForward>>>;
+  const Error error = refusal([&] { return Short(tiny.document(), executor); });
+  CHECK(error.code() == ErrorCode::unsupported);
+  CHECK(mentions(error, "layer 0", "'least'", "attention, dense feed-forward", "WithBlocks"));
+}
+
 TEST_CASE("an integer format of the user's own computes the bits of the format it copies") {
   const TinyModel tiny(blocks_of(format::Id::Q8_0));
   using Own = Changed<WithWeights<archetype::IntegerFormat>>;
@@ -140,6 +152,7 @@ static_assert(
 static_assert(std::same_as<A, A::With<WithExecutor<exec::Inline>, WithKv<kv::Contiguous<alloc::Aligned>>>>);
 static_assert(std::same_as<A, A::With<WithKvElement<kv::Fixed<format::Q8_0>>, WithWeights<format::All>>>);
 static_assert(std::same_as<A::With<WithKv<kv::Segmented<>>, WithKvElement<format::F32>>, Default>);
+static_assert(std::same_as<A, A::With<WithBlocks<arch::Llama::Blocks>>>);
 static_assert(std::same_as<Default::With<WithWeights<format::Q4_0>>,
                            Default::With<WithWeights<TypeList<format::Q4_0>>>>);
 static_assert(
