@@ -7,8 +7,8 @@
 // Policies that are not named are not in the program: it has the two formats of a Q4_K_M file, one storage of
 // keys and values in one element, one tokenizer and the most likely token. The compiler sees no other, and
 // the linker drops what is left over (lesson.cmake beside this file). A file of this family may have experts;
-// without that block in its list the program has no code for them, and refuses such a file. bench/size/measure.py
-// says how many bytes each part has.
+// without that block in its list the program has no code for them, and refuses such a file.
+// bench/size/measure.py says how many bytes each part has.
 
 #include "mica/arch/llama.hpp"
 #include "mica/exec/team.hpp"

@@ -16,6 +16,7 @@
 #include "archetype/observer.hpp"
 #include "archetype/pager.hpp"
 #include "archetype/weight_format.hpp"
+#include "io/temporary_folder.hpp"
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/counting.hpp"
 #include "mica/arch/any_of.hpp"

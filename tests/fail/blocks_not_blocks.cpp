@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // expect: mica::Transformer: WithBlocks<...> needs a mica::TypeList of mica::Block (block/concept.hpp)
+// expect: name
 
 #include "mica/arch/llama.hpp"
 #include "mica/model/transformer.hpp"

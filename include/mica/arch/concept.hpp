@@ -17,7 +17,7 @@ namespace mica {
 // clang-format off
 template <class A>
 concept Arch = requires(const gguf::Document& document) {
-  typename A::Blocks;                                    // a TypeList of what its layers may have (block/concept.hpp)
+  typename A::Blocks;                                    // a TypeList of what its layers may have
   { A::name } -> std::convertible_to<std::string_view>;  // general.architecture
   { A::config(document) } -> std::same_as<arch::Config>;
 };

@@ -4,7 +4,7 @@
 // all about itself: numbers, tensors, scratch, what a sequence keeps for it, and what it computes:
 //
 //   template <class Step>
-//   static bool run(Step& step, const Config&, const Tensors&) noexcept;     residual += post_norm(block(norm(residual)))
+//   static bool run(Step& step, const Config&, const Tensors&) noexcept;    residual += block(norm(residual))
 //
 // run() answers false when something could not be read, and then the step ends. What a Step offers:
 // model/step.hpp.
@@ -29,7 +29,7 @@ concept Block = requires {
     requires(const typename B::Config& c, block::TensorBinder& files, block::Scratch& scratch,
              block::StatePlan& state) {
   { B::name } -> std::convertible_to<std::string_view>;
-  { B::bind(files, c) } -> std::same_as<typename B::Tensors>;       // names and shapes, checked when a model is made
+  { B::bind(files, c) } -> std::same_as<typename B::Tensors>;       // checks names and shapes
   { B::buffers(scratch, c) } -> std::same_as<typename B::Buffers>;  // plans scratch, and cuts it
   { B::plan(state, c) } -> std::same_as<void>;                      // what a sequence keeps
 };

@@ -3,7 +3,8 @@
 // The block of a mixture of experts beside a dense network, as Gemma 4 has it; the router reads the residual
 // stream in its own way:
 //
-//   residual += RMSNorm( RMSNorm(dense(norm_1(x))) + RMSNorm(experts(norm_2(x))) ),  router(RMSNorm(x) * scale / sqrt(width))
+//   residual += RMSNorm(RMSNorm(dense(norm_1(x))) + RMSNorm(experts(norm_2(x))))
+//   the router reads RMSNorm(x) * scale / sqrt(width)
 #pragma once
 
 #include "mica/block/dense_feed_forward.hpp"

@@ -2,7 +2,8 @@
 //
 // The block of a learnt residual of low rank beside attention (LAuReL, Gemma 3n), which stands behind it:
 //
-//   residual = (residual + y + RMSNorm(up(down(y)))) / sqrt(2),   y: the normed input of the attention before it
+//   residual = (residual + y + RMSNorm(up(down(y)))) / sqrt(2)
+//   y: the normed input of the attention before it
 #pragma once
 
 #include "mica/block/concept.hpp"

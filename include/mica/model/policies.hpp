@@ -6,8 +6,9 @@
 //                                     mica::WithKv<mica::kv::Contiguous<>>,
 //                                     mica::WithKvElement<mica::format::Q8_0>>;
 //
-// Two lists with the same choices, in any order, are the same type. A new axis is: an alias in DefaultPolicies, a tag, a With..., a
-// place in PolicySet, one assert in PolicyChecks, a page in docs/policies.
+// Two lists with the same choices, in any order, are the same type. A new axis is: an alias in
+// DefaultPolicies, a tag, a With..., a place in PolicySet, one assert in PolicyChecks, a page in
+// docs/policies.
 #pragma once
 
 #include "mica/alloc/concept.hpp"
@@ -90,7 +91,8 @@ template <class S>
 struct WithKv : detail::PolicyOf<axis::KvStorage, S> {};
 template <class E>
 struct WithEviction : detail::PolicyOf<axis::Eviction, E> {};
-/// The blocks that layers may have, a TypeList: a shorter one is a smaller program, a longer one has blocks of one's own.
+/// The blocks that layers may have, a TypeList: a shorter one is a smaller program, a longer one has blocks
+/// of one's own.
 template <class List>
 struct WithBlocks : detail::PolicyOf<axis::Blocks, List> {};
 template <class A>
@@ -104,8 +106,9 @@ struct WithExecutor : detail::PolicyOf<axis::Executor, X> {};
 template <class O>
 struct WithObserver : detail::PolicyOf<axis::Observer, O> {};
 
-/// The policies of a Transformer, one place for each axis: equal choices are one type, in whatever order they were made. Written
-/// by Transformer<Family, With...>, not by hand. Storage and pager are those over the allocator.
+/// The policies of a Transformer, one place for each axis: equal choices are one type, in whatever order they
+/// were made. Written by Transformer<Family, With...>, not by hand. Storage and pager are those over the
+/// allocator.
 template <class WeightsList, class KvElementType, class KvStorageType, class EvictionType, class BlockList,
           class AllocatorType, class PagerType, class KernelsType, class ExecutorType, class ObserverType>
 struct PolicySet {
@@ -198,7 +201,8 @@ struct AreBlocks<TypeList<B...>> : std::true_type {};
 template <class List>
 concept Blocks = AreBlocks<List>::value;
 
-// One sentence for each axis whose policy does not satisfy its concept; the compiler adds the member that is missing.
+// One sentence for each axis whose policy does not satisfy its concept; the compiler adds the member that is
+// missing.
 template <class Family>
 struct CheckFamily {
   static_assert(
@@ -221,12 +225,16 @@ template <class E>
 struct CheckEviction {
   static_assert(Eviction<E>, "mica::Transformer: WithEviction<...> needs a mica::Eviction (kv/eviction.hpp)");
 };
-template <class List>
-struct CheckBlocks {
+template <class B>
+struct CheckBlock {
   static_assert(
-      Blocks<List>,
+      Block<B>,
       "mica::Transformer: WithBlocks<...> needs a mica::TypeList of mica::Block (block/concept.hpp)");
 };
+template <class List>
+struct CheckBlocks : CheckBlock<List> {};
+template <class... B>
+struct CheckBlocks<TypeList<B...>> : CheckBlock<B>... {};
 template <class K>
 struct CheckKernels {
   static_assert(Kernels<K>, "mica::Transformer: WithKernels<...> needs mica::Kernels (kernel/concept.hpp)");
@@ -342,8 +350,8 @@ struct FamilyPolicies<Family> : DefaultPolicies {
 
 }  // namespace detail
 
-/// A model of one family with its policies, in any order: Transformer<arch::Llama, WithKv<...>, WithKvElement<...>>.
-/// Two of them with equal choices are one type.
+/// A model of one family with its policies, in any order: Transformer<arch::Llama, WithKv<...>,
+/// WithKvElement<...>>. Two of them with equal choices are one type.
 template <class Family, class... With>
 using Transformer = typename detail::TransformerOf<Family, detail::FamilyPolicies<Family>, With...>::type;
 
