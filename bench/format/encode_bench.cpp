@@ -21,7 +21,7 @@ constexpr std::size_t cols = 4096;
 
 void measure(format::Id id, std::span<const float> values, std::span<const float> importance,
              std::FILE* json) {
-  std::vector<std::byte> out(rows * format::row_bytes(id, cols));
+  std::vector<std::byte> out(rows * format::info(id).row_bytes(cols));
   const auto t = bench::time([&] { format::encode_rows(id, values, cols, importance, out); });
   const double megabytes = static_cast<double>(rows * cols * sizeof(float)) / 1e6;
   const std::string name(format::name(id));

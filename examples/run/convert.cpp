@@ -27,8 +27,8 @@ struct Words {
 };
 
 format::Id type_of(const std::string& word) {
-  const auto found = format::find(word);
-  if (found && format::encodable(found->id)) return found->id;
+  const auto found = format::known.find(word);
+  if (found && format::known_codecs.writes(found->id)) return found->id;
   io::NearName near(word);
   format::Encodable::for_each([&](auto type) { near.offer(std::string(decltype(type)::type::name)); });
   raise(ErrorCode::usage, "convert: unknown type '", escaped(word), "'",
@@ -42,7 +42,7 @@ Words words_of(const Options& options) {
   MICA_CHECK(!options.model.empty(), usage, "convert: ", needed);
   MICA_CHECK(words.size() <= 2, usage, "convert: '", escaped(words.size() > 2 ? words[2] : std::string()),
              "' is one word too many; ", needed);
-  const bool type_alone = words.size() == 1 && options.dry_run && format::find(words[0]);
+  const bool type_alone = words.size() == 1 && options.dry_run && format::known.find(words[0]) != nullptr;
   Words out;
   if (!words.empty() && !type_alone) out.out = words[0];
   if (type_alone || words.size() == 2) out.type = type_of(words.back());

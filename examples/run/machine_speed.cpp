@@ -98,7 +98,7 @@ plan::MachineSpeed speed_of(const Json& kept, const io::File* file) {
   const Json formats = kept.value("formats", Json::object()),
              elements = kept.value("elements", Json::object());
   for (const auto& [name, rates] : formats.items()) {
-    if (const auto id = format::find(name))
+    if (const auto id = format::known.find(name))
       speed.formats[id->id] = {positive(rates, "decode_bytes"), positive(rates, "prefill_macs")};
   }
   for (const auto& [name, rates] : elements.items())

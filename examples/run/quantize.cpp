@@ -77,7 +77,7 @@ std::string near_format(const std::string& text) {
 }
 
 format::Id format_of(std::string_view flag, const std::string& text) {
-  const auto found = format::find(text);
+  const auto found = format::known.find(text);
   MICA_CHECK(found, usage, flag, ": unknown type '", escaped(text),
              "'; can be written: ", format::names<format::Encodable>(), near_format(text));
   return found->id;
@@ -155,8 +155,8 @@ void show_plan(const quantize::Job& job) {
     const gguf::TensorInfo& tensor = tensors[i];
     before += tensor.bytes;
     out += join(padded(escaped(tensor.name), 36), " ", padded(tensor.shape(), 20), " ",
-                padded(std::string(tensor.format.name), 7), " ",
-                padded(std::string(format::name(job.format(i))), 7), " ", job.bytes(i), "\n");
+                padded(std::string(tensor.format.name), 7), " ", padded(std::string(job.format(i).name), 7),
+                " ", job.bytes(i), "\n");
   }
   const std::uint64_t after = job.bytes();
   print(join(out, tensors.size(), " tensors, ", job.elements(), " weights: ", before, " bytes, ",
@@ -174,7 +174,7 @@ std::string plan_json(const quantize::Job& job) {
     std::string shape;
     for (std::size_t d = 0; d < tensor.n_dims; ++d) shape += join(d == 0 ? "" : ",", tensor.dims[d]);
     list += join(i == 0 ? "" : ",", "{\"name\":", json_string(tensor.name), ",\"shape\":[", shape,
-                 "],\"from\":\"", tensor.format.name, "\",\"to\":\"", format::name(job.format(i)),
+                 "],\"from\":\"", tensor.format.name, "\",\"to\":\"", job.format(i).name,
                  "\",\"bytes\":", job.bytes(i), "}");
   }
   return join("\"tensors\":[", list, "],\"weights\":", job.elements(), ",\"bytes_before\":", before,

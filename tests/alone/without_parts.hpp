@@ -29,7 +29,7 @@ inline std::vector<float> logits_of(const gguf::Document& document, paging::Choi
   exec::Team team(1);
   exec::Observed<exec::Team> observed(team);
   budget::Ledger ledger;
-  const auto model = detail::make_any_model<arch::All>(document, observed, ledger, options);
+  const auto model = detail::make_any_model<arch::All, format::All>(document, observed, ledger, options);
   auto cache = model->make_cache();
   return feed(*model, cache, ids, model->chunk());
 }

@@ -106,7 +106,7 @@ class FamilyFile {
     for (const auto& [name, tensor] : tensors_) {
       std::vector<std::uint64_t> dims = {tensor.cols};
       if (tensor.rows != 1) dims.push_back(tensor.rows);
-      writer.add(name, format::Id::F32, dims, std::as_bytes(std::span(tensor.values)));
+      writer.add(name, format::F32::id, dims, std::as_bytes(std::span(tensor.values)));
     }
     bytes_ = writer.bytes();
     document_.emplace(gguf::parse(bytes_, "family.gguf"));

@@ -75,7 +75,7 @@ reference::Rows expected(const FamilyFile& file, std::span<const text::TokenId> 
 /// A row of rope factors.
 Recipe with_factors(std::vector<float> factors) {
   return with([=](gguf::Writer& writer) {
-    writer.add("rope_freqs.weight", format::Id::F32, {factors.size()},
+    writer.add("rope_freqs.weight", format::F32::id, {factors.size()},
                [=](const gguf::Sink& sink) { sink(std::as_bytes(std::span(factors))); });
   });
 }
@@ -283,7 +283,7 @@ TEST_CASE("a key of the wrong kind is refused") {
 TEST_CASE("rope factors of the wrong length or type are refused") {
   CHECK(mentions(refused(with_factors({1, 1, 1, 1})), "rope_freqs.weight", "F32 4", "F32 5"));
   const Error half = refused(with([](gguf::Writer& writer) {
-    writer.add("rope_freqs.weight", format::Id::F16, {5},
+    writer.add("rope_freqs.weight", format::F16::id, {5},
                [](const gguf::Sink& sink) { sink(std::vector<std::byte>(10)); });
   }));
   CHECK(mentions(half, "rope_freqs.weight", "F16", "F32 5"));

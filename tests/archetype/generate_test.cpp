@@ -52,7 +52,7 @@ class Sampler {
 
 TEST_CASE("the least model, tokenizer and sampler stage generate a text") {
   Recipe recipe;
-  recipe.format = format::Id::F16;
+  recipe.format = format::F16::id;
   recipe.n_vocab = 256;
   const TinyModel tiny(recipe);
   archetype::Executor executor;

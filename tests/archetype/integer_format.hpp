@@ -12,7 +12,7 @@ namespace mica::archetype {
 
 struct IntegerFormat {
   // Required by WeightFormat
-  static constexpr format::Id id = format::Id::Q8_0;
+  static constexpr format::Id id = format::Q8_0::id;
   static constexpr std::string_view name = "Q8_0";
   static constexpr std::size_t block_size = 32;
   static constexpr format::Arithmetic arithmetic = format::Arithmetic::integer;
@@ -33,7 +33,7 @@ struct IntegerFormat {
   static constexpr int code_offset = 128;
   static constexpr int code_max = 255;
 
-  static void take_apart(const Block& block, format::Codes<32, 32>& out) noexcept {
+  static void unpack(const Block& block, format::Codes<32, 32>& out) noexcept {
     std::copy_n(block.code, 32, out.code);
     out.scale[0] = 1;
     out.min[0] = 0;

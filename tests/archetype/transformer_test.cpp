@@ -51,7 +51,7 @@ std::vector<float> run(const TinyModel& tiny, typename Model::Parts parts = {}) 
 /// A tiny model of the family that archetype/family.hpp adds.
 Recipe pebble(std::size_t window) {
   Recipe recipe;
-  recipe.format = format::Id::F16;
+  recipe.format = format::F16::id;
   recipe.edit = [=](gguf::Writer& writer) {
     writer.set("general.architecture", "pebble");
     const auto number = [&](std::string_view key, std::size_t value) {
@@ -74,7 +74,7 @@ Recipe pebble(std::size_t window) {
 }  // namespace
 
 TEST_CASE("each archetype alone computes the bits of the default policies") {
-  const TinyModel tiny({.format = format::Id::F16});
+  const TinyModel tiny({.format = format::F16::id});
   const auto expected = run<Default>(tiny);
   CHECK(same_bits(expected, run<Changed<WithExecutor<archetype::Executor>>>(tiny)));
   CHECK(same_bits(expected, run<Changed<WithKernels<archetype::Kernels>>>(tiny)));
@@ -99,14 +99,14 @@ TEST_CASE("all archetypes together compute the bits of the default policies") {
                   WithKv<archetype::KvStorage<archetype::Allocator>>,
                   WithPager<archetype::Pager<archetype::Allocator>>, WithWeights<archetype::WeightFormat>,
                   WithEviction<archetype::Eviction>, WithObserver<archetype::Observer>>;
-  const TinyModel tiny({.format = format::Id::F16});
+  const TinyModel tiny({.format = format::F16::id});
   std::size_t blocks = 0;
   CHECK(same_bits(run<Default>(tiny), run<Least>(tiny, {.allocator = archetype::Allocator(blocks)})));
   CHECK(blocks == 0);
 }
 
 TEST_CASE("the least observer counts what a model shows it") {
-  const TinyModel tiny({.format = format::Id::F16});
+  const TinyModel tiny({.format = format::F16::id});
   exec::Inline executor;
   Changed<WithObserver<archetype::Observer>> model(tiny.document(), executor, {.chunk = 32, .log = {}});
   archetype::Observer observer;
@@ -118,7 +118,7 @@ TEST_CASE("the least observer counts what a model shows it") {
 }
 
 TEST_CASE("a family of the user's own runs alone, and from a list with others") {
-  const TinyModel narrow(pebble(7)), wide(pebble(40)), wider(pebble(600)), llama({.format = format::Id::F16});
+  const TinyModel narrow(pebble(7)), wide(pebble(40)), wider(pebble(600)), llama({.format = format::F16::id});
   using Own = Transformer<archetype::Family, WithKvElement<format::F32>>;
   using Any = Transformer<arch::AnyOf<TypeList<arch::Llama, archetype::Family>>, WithKvElement<format::F32>>;
   const auto seen = run<Own>(narrow), all = run<Own>(wide);  // 40 tokens
@@ -131,7 +131,7 @@ TEST_CASE("a family of the user's own runs alone, and from a list with others") 
 }
 
 TEST_CASE("a model without a block that its file needs names the block") {
-  const TinyModel tiny({.format = format::Id::F16});
+  const TinyModel tiny({.format = format::F16::id});
   exec::Inline executor;
   using Short =
       Transformer<archetype::ArchWithBlock, WithBlocks<TypeList<block::Attention, block::DenseFeedForward>>>;
@@ -141,7 +141,7 @@ TEST_CASE("a model without a block that its file needs names the block") {
 }
 
 TEST_CASE("an integer format of the user's own computes the bits of the format it copies") {
-  const TinyModel tiny(blocks_of(format::Id::Q8_0));
+  const TinyModel tiny(blocks_of(format::Q8_0::id));
   using Own = Changed<WithWeights<archetype::IntegerFormat>>;
   CHECK(same_bits(run<Default>(tiny), run<Own>(tiny)));
 }

@@ -10,7 +10,7 @@ namespace mica::archetype {
 
 struct WeightFormat {
   // Required by WeightFormat
-  static constexpr format::Id id = format::Id::F16;
+  static constexpr format::Id id = format::F16::id;
   static constexpr std::string_view name = "F16";
   static constexpr std::size_t block_size = 1;
   static constexpr format::Arithmetic arithmetic = format::Arithmetic::real;

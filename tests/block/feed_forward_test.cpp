@@ -25,7 +25,7 @@ std::vector<float> random(std::size_t n, std::uint64_t seed) {
 }
 
 tensor::AnyMatrix<List> matrix(const std::vector<float>& w, std::size_t rows, std::size_t cols) {
-  return {format::Id::F32, reinterpret_cast<const std::byte*>(w.data()), rows, cols};
+  return {format::F32::id, reinterpret_cast<const std::byte*>(w.data()), rows, cols};
 }
 
 }  // namespace

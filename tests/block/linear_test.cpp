@@ -26,7 +26,7 @@ std::vector<float> numbers(std::size_t n, int salt) {
 }
 
 tensor::AnyMatrix<List> matrix(const std::vector<float>& w, std::size_t rows, std::size_t cols) {
-  return {format::Id::F32, reinterpret_cast<const std::byte*>(w.data()), rows, cols};
+  return {format::F32::id, reinterpret_cast<const std::byte*>(w.data()), rows, cols};
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ TEST_CASE("a product in floats is that of the decoded matrix, and needs no codes
     format::Q8_0::encode(&values[b * 32], blocks[b]);
     format::Q8_0::decode(blocks[b], &w[b * 32]);
   }
-  const tensor::AnyMatrix<List> codes(format::Id::Q8_0, reinterpret_cast<const std::byte*>(blocks.data()),
+  const tensor::AnyMatrix<List> codes(format::Q8_0::id, reinterpret_cast<const std::byte*>(blocks.data()),
                                       rows, k);
   exec::Team team(2);
   block::project<kernel::Scalar>(team, kernel::Input{{x.data(), n, k}, {}},
@@ -100,7 +100,7 @@ TEST_CASE("a product in floats is that of the decoded matrix, and needs no codes
 TEST_CASE("codes are needed when any of the matrices is of an integer format") {
   const std::vector<float> w(64);
   const auto floats = matrix(w, 1, 32);
-  const tensor::AnyMatrix<List> codes(format::Id::Q8_0, reinterpret_cast<const std::byte*>(w.data()), 1, 32);
+  const tensor::AnyMatrix<List> codes(format::Q8_0::id, reinterpret_cast<const std::byte*>(w.data()), 1, 32);
   CHECK_FALSE(block::needs_codes(floats));
   CHECK_FALSE(block::needs_codes(floats, floats));
   CHECK(block::needs_codes(codes));
@@ -113,8 +113,8 @@ TEST_CASE("codes are needed when any of the matrices is of an integer format") {
 TEST_CASE("floats of 16 bits want codes where fast8 rounds them, others never") {
   const std::vector<float> memory(512);
   const auto* const bytes = reinterpret_cast<const std::byte*>(memory.data());
-  const tensor::AnyMatrix<List> half(format::Id::F16, bytes, 1, 256), wide(format::Id::F32, bytes, 1, 256),
-      codes(format::Id::Q8_0, bytes, 1, 256);
+  const tensor::AnyMatrix<List> half(format::F16::id, bytes, 1, 256), wide(format::F32::id, bytes, 1, 256),
+      codes(format::Q8_0::id, bytes, 1, 256);
   kernel::QuantizedRows x{nullptr, nullptr, nullptr, 17, 256, true};
   CHECK(block::wants_codes(x, half));
   CHECK_FALSE(block::wants_codes(x, wide));
@@ -130,7 +130,7 @@ TEST_CASE("floats of 16 bits want codes where fast8 rounds them, others never") 
 TEST_CASE("products that must not round see codes of integer weights alone") {
   const std::vector<float> memory(512);
   const auto* const bytes = reinterpret_cast<const std::byte*>(memory.data());
-  const tensor::AnyMatrix<List> half(format::Id::F16, bytes, 1, 256), codes(format::Id::Q8_0, bytes, 1, 256);
+  const tensor::AnyMatrix<List> half(format::F16::id, bytes, 1, 256), codes(format::Q8_0::id, bytes, 1, 256);
   const kernel::Input x{{memory.data(), 1, 256}, {nullptr, nullptr, nullptr, 17, 256, true}};
   CHECK(block::unrounded(x, half).codes.rows == 0);
   CHECK(block::unrounded(x, codes).codes.rows == 17);

@@ -110,7 +110,7 @@ struct Shelf {
 struct Mixture {
   block::ExpertsConfig config;
   std::size_t width;
-  format::Id id = format::Id::F32;  // of gates and ups
+  format::Id id = format::F32::id;  // of gates and ups
   bool biased = false;
   format::Id down = id;
   std::size_t tokens = 29;
@@ -142,8 +142,8 @@ struct Mixture {
     }
   }
 
-  [[nodiscard]] bool quantized_input() const { return id != format::Id::F32; }
-  [[nodiscard]] bool quantized_hidden() const { return down != format::Id::F32; }
+  [[nodiscard]] bool quantized_input() const { return id != format::F32::id; }
+  [[nodiscard]] bool quantized_hidden() const { return down != format::F32::id; }
 
   /// The sum over experts, in doubles, of numbers as they are before activations are quantised.
   [[nodiscard]] std::vector<double> exact() const {
@@ -243,13 +243,13 @@ std::vector<Mixture> mixtures() {
   for (const bool weighted_input : {false, true}) {
     for (const bool biased : {false, true}) {
       out.push_back({.config = odd, .width = 67, .biased = biased});
-      out.push_back({.config = even, .width = 64, .id = format::Id::Q8_0, .biased = biased});
+      out.push_back({.config = even, .width = 64, .id = format::Q8_0::id, .biased = biased});
       for (std::size_t i = out.size() - 2; i < out.size(); ++i) out[i].config.weighted_input = weighted_input;
     }
   }
-  out.push_back({.config = {.count = 5, .used = 2, .ff_width = 33}, .width = 64, .id = format::Id::Q8_0});
-  out.back().down = format::Id::F32;  // rows that no block of 32 divides
-  out.push_back({.config = {.count = 5, .used = 2, .ff_width = 64}, .width = 33, .down = format::Id::Q8_0});
+  out.push_back({.config = {.count = 5, .used = 2, .ff_width = 33}, .width = 64, .id = format::Q8_0::id});
+  out.back().down = format::F32::id;  // rows that no block of 32 divides
+  out.push_back({.config = {.count = 5, .used = 2, .ff_width = 64}, .width = 33, .down = format::Q8_0::id});
   out.push_back({.config = {.count = 4, .used = 4, .ff_width = 1}, .width = 5});
   out.push_back({.config = {.count = 1, .used = 1, .ff_width = 131}, .width = 130});
   for (Mixture& mixture : out) mixture.draw();

@@ -75,15 +75,15 @@ TEST_CASE("an asked type is that of all matrices whose rows it divides") {
     if (tensor.shape.size() == 2 && tensor.shape[0] == 12 && tensor.shape[1] == 12) tensor.shape[1] = 32;
     tensor = numbered("BF16", tensor.shape);
   }
-  const gguf::Document out = converted(folder, {.format = format::Id::Q8_0});
+  const gguf::Document out = converted(folder, {.format = format::Q8_0::id});
   CHECK(out.tensor("blk.0.attn_q.weight").format.name == "Q8_0");
   CHECK(out.tensor("blk.0.ffn_down.weight").format.name == "F16");  // rows of 12
   CHECK(out.tensor("blk.0.attn_norm.weight").format.name == "F32");
   CHECK(out.metadata().require<std::uint32_t>("general.quantization_version") == 2);
   CHECK(out.metadata().require<std::uint32_t>("general.file_type") == 7);
-  const gguf::Document wide = converted(folder, {.format = format::Id::Q4_K});
+  const gguf::Document wide = converted(folder, {.format = format::Q4_K::id});
   CHECK(wide.tensor("blk.0.attn_q.weight").format.name == "Q8_0");  // rows of 32 are no block of 256
-  CHECK(refused(folder, {.format = format::Id::IQ1_S}).code() == ErrorCode::unsupported);
+  CHECK(refused(folder, {.format = format::IQ1_S::id}).code() == ErrorCode::unsupported);
 }
 
 TEST_CASE("eight-bit floats are multiplied by the scales beside them") {
@@ -94,7 +94,7 @@ TEST_CASE("eight-bit floats are multiplied by the scales beside them") {
   CHECK(mentions(refused(folder), "no scale"));
   folder.tensors[name + "_scale_inv"] = stored<float>("F32", {1, 1}, {0.25F});
   const auto values = [&] {
-    const gguf::Document out = converted(folder, {.format = format::Id::F32});
+    const gguf::Document out = converted(folder, {.format = format::F32::id});
     return decoded(out, out.tensor("blk.0.attn_output.weight"));
   };
   CHECK(values() == std::vector<float>(64, 0.25F));
@@ -116,7 +116,7 @@ TEST_CASE("blocks of 128 by 128 have a scale each, the last ones being smaller")
   const std::string name = "model.layers.0.mlp.down_proj.weight";
   folder.tensors[name] = stored("F8_E4M3", {8, 200}, std::vector<std::uint8_t>(1600, 0x38));
   folder.tensors[name + "_scale_inv"] = stored<float>("F32", {1, 2}, {2.0F, 3.0F});
-  const gguf::Document out = converted(folder, {.format = format::Id::F32});
+  const gguf::Document out = converted(folder, {.format = format::F32::id});
   const auto values = decoded(out, out.tensor("blk.0.ffn_down.weight"));
   CHECK(values[127] == 2.0F);
   CHECK(values[128] == 3.0F);

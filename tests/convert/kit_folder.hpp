@@ -168,12 +168,12 @@ class KitFolder {
   void store(const std::string& name, const Numbers& numbers, format::Id id) {
     std::vector<std::uint16_t> narrow;
     for (const float v : numbers.values) {
-      if (id == format::Id::F16) narrow.push_back(to_half(v).bits);
-      if (id == format::Id::BF16) narrow.push_back(to_bfloat(v).bits);
+      if (id == format::F16::id) narrow.push_back(to_half(v).bits);
+      if (id == format::BF16::id) narrow.push_back(to_bfloat(v).bits);
     }
     out_.tensors[name] = narrow.empty()
                              ? stored("F32", numbers.shape, numbers.values)
-                             : stored(id == format::Id::F16 ? "F16" : "BF16", numbers.shape, narrow);
+                             : stored(id == format::F16::id ? "F16" : "BF16", numbers.shape, narrow);
   }
 
   void add_global(const gguf::TensorInfo& tensor) {
@@ -287,15 +287,15 @@ class KitFolder {
     if (is("gpt-oss")) return add_oss_experts(prefix, layer);
     if (is("llama4")) {
       const Numbers gate = numbers(layer, "ffn_gate_exps.weight"), up = numbers(layer, "ffn_up_exps.weight");
-      store(prefix + "feed_forward.experts.gate_up_proj", turned(fused(gate, up, false)), format::Id::F32);
+      store(prefix + "feed_forward.experts.gate_up_proj", turned(fused(gate, up, false)), format::F32::id);
       store(prefix + "feed_forward.experts.down_proj", turned(numbers(layer, "ffn_down_exps.weight")),
-            format::Id::F32);
+            format::F32::id);
       return;
     }
     if (one_tensor_) {
       const Numbers gate = numbers(layer, "ffn_gate_exps.weight"), up = numbers(layer, "ffn_up_exps.weight");
-      store(prefix + "mlp.experts.gate_up_proj", fused(gate, up, false), format::Id::F32);
-      store(prefix + "mlp.experts.down_proj", numbers(layer, "ffn_down_exps.weight"), format::Id::F32);
+      store(prefix + "mlp.experts.gate_up_proj", fused(gate, up, false), format::F32::id);
+      store(prefix + "mlp.experts.down_proj", numbers(layer, "ffn_down_exps.weight"), format::F32::id);
       return;
     }
     const bool mixtral = is("llama");
@@ -310,7 +310,7 @@ class KitFolder {
       const auto first = all.values.begin() + static_cast<std::ptrdiff_t>(e * size);
       const Numbers one{{all.shape[1], all.shape[2]}, {first, first + static_cast<std::ptrdiff_t>(size)}};
       const std::string expert = std::to_string(e) + "." + matrix + ".weight";
-      store(prefix + (mixtral ? "block_sparse_moe.experts." : "mlp.experts.") + expert, one, format::Id::F32);
+      store(prefix + (mixtral ? "block_sparse_moe.experts." : "mlp.experts.") + expert, one, format::F32::id);
     }
   }
 
@@ -320,12 +320,12 @@ class KitFolder {
     const auto columns = [](const Numbers& n) { return Numbers{{n.shape[0], n.shape[1], 1}, n.values}; };
     Numbers bias = fused(columns(gate), columns(up), true);
     bias.shape.pop_back();
-    store(experts + "gate_up_proj_bias", bias, format::Id::F32);
-    store(experts + "down_proj_bias", numbers(layer, "ffn_down_exps.bias"), format::Id::F32);
+    store(experts + "gate_up_proj_bias", bias, format::F32::id);
+    store(experts + "down_proj_bias", numbers(layer, "ffn_down_exps.bias"), format::F32::id);
     if (one_tensor_) {
       const Numbers g = numbers(layer, "ffn_gate_exps.weight"), u = numbers(layer, "ffn_up_exps.weight");
-      store(experts + "gate_up_proj", turned(fused(g, u, true)), format::Id::F32);
-      store(experts + "down_proj", turned(numbers(layer, "ffn_down_exps.weight")), format::Id::F32);
+      store(experts + "gate_up_proj", turned(fused(g, u, true)), format::F32::id);
+      store(experts + "down_proj", turned(numbers(layer, "ffn_down_exps.weight")), format::F32::id);
       return;
     }
     add_blocks(experts + "down_proj", {&document_.tensor("blk." + layer + ".ffn_down_exps.weight")});

@@ -54,7 +54,7 @@ TEST_CASE_TEMPLATE_DEFINE("a block taken apart gives its values, codes in their 
     float values[F::block_size];
     format::Codes<F::block_size, F::group> codes;
     F::decode(block, values);
-    F::take_apart(block, codes);
+    F::unpack(block, codes);
     for (std::size_t i = 0; i < F::block_size; ++i) {
       const float scaled =
           codes.d * static_cast<float>(codes.scale[i / F::group]) * static_cast<float>(codes.code[i]);
@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE_DEFINE("weighted sums of 32 products are exact in a float, or
       std::memset(static_cast<void*>(&block), bytes[turn], sizeof(block));
     }
     format::Codes<F::block_size, F::group> codes;
-    F::take_apart(block, codes);
+    F::unpack(block, codes);
     for (std::size_t s = 0; s < F::block_size; s += 32) {
       long sum = 0;
       for (std::size_t g = s / F::group; g < (s + 32) / F::group; ++g) {
@@ -96,7 +96,7 @@ TEST_CASE_TEMPLATE_DEFINE("weighted sums of 32 products are exact in a float, or
         sum += of_group * std::abs(codes.scale[g]);
         REQUIRE(of_group * odd_part(codes.scale[g]) < 1 << 24);
       }
-      if (F::id != format::Id::NVFP4) REQUIRE(sum < 1 << 24);
+      if (F::id != format::NVFP4::id) REQUIRE(sum < 1 << 24);
     }
   }
 }

@@ -44,7 +44,8 @@ std::vector<float> there_and_back(std::span<const float> rows, std::span<const f
   std::vector<float> out(rows.size());
   std::vector<typename F::Block> blocks(width / F::block_size);
   for (std::size_t row = 0; row < rows.size(); row += width) {
-    format::encode_row<F>(rows.subspan(row, width), importance, blocks.data());
+    format::encode_rows<F>(rows.subspan(row, width), width, importance,
+                           reinterpret_cast<std::byte*>(blocks.data()));
     for (std::size_t b = 0; b < blocks.size(); ++b)
       F::decode(blocks[b], out.data() + row + b * F::block_size);
   }
@@ -250,15 +251,16 @@ TEST_CASE("rows by a format's number are the rows by its type, at any address") 
   const auto rows = gaussian_rows(3, 0.5f, 13), importance = gaussian_rows(1, 1, 14);
   for_each_format([&](auto type) {
     using F = typename decltype(type)::type;
-    CHECK(format::encodable(F::id));
-    const std::size_t bytes = format::row_bytes(F::id, width);
+    CHECK(format::known_codecs.writes(F::id));
+    const std::size_t bytes = format::info(F::id).row_bytes(width);
     REQUIRE(bytes == width / F::block_size * sizeof(typename F::Block));
     std::vector<std::byte> out(3 * bytes + 1, std::byte{0x5A});
     format::encode_rows(F::id, rows, width, importance, std::span(out).subspan(1));
     CHECK(out[0] == std::byte{0x5A});
     std::vector<typename F::Block> blocks(width / F::block_size);
     for (std::size_t row = 0; row < 3; ++row) {
-      format::encode_row<F>(std::span(rows).subspan(row * width, width), importance, blocks.data());
+      format::encode_rows<F>(std::span(rows).subspan(row * width, width), width, importance,
+                             reinterpret_cast<std::byte*>(blocks.data()));
       CHECK(std::memcmp(blocks.data(), out.data() + 1 + row * bytes, bytes) == 0);
     }
   });
@@ -278,13 +280,13 @@ TEST_CASE("rows that cannot be written are refused with the numbers that do not 
     }
     CHECK(message.find(text) != message.npos);
   };
-  CHECK_FALSE(format::encodable(format::Id::IQ1_S));
-  refused(format::Id::IQ1_S, 256, 0, 100, "cannot write IQ1_S; formats that can be written: Q4_K");
-  refused(format::Id::Q4_K, 128, 0, 288, "a row of 128 values is not whole blocks of Q4_K, which have 256");
-  refused(format::Id::Q4_0, 0, 0, 288, "a row of 0 values");
-  refused(format::Id::Q4_0, 96, 0, 288, "512 values are not whole rows of 96");
-  refused(format::Id::Q4_0, 64, 32, 288, "importance has 32 numbers for rows of 64");
-  refused(format::Id::Q4_0, 64, 0, 289, "room for 289 bytes, but the rows take 288");
+  CHECK_FALSE(format::known_codecs.writes(format::IQ1_S::id));
+  refused(format::IQ1_S::id, 256, 0, 100, "cannot write IQ1_S; formats that can be written: Q4_K");
+  refused(format::Q4_K::id, 128, 0, 288, "a row of 128 values is not whole blocks of Q4_K, which have 256");
+  refused(format::Q4_0::id, 0, 0, 288, "a row of 0 values");
+  refused(format::Q4_0::id, 96, 0, 288, "512 values are not whole rows of 96");
+  refused(format::Q4_0::id, 64, 32, 288, "importance has 32 numbers for rows of 64");
+  refused(format::Q4_0::id, 64, 0, 289, "room for 289 bytes, but the rows take 288");
 }
 
 namespace {
@@ -314,7 +316,7 @@ TEST_CASE("Q8_0 gives the bytes of the conformance kit") {
   const auto source = read<float>(*folder / "src.f32");
   const auto theirs = read<std::byte>(*folder / "q8_0.q");
   std::vector<std::byte> ours(theirs.size());
-  format::encode_rows(format::Id::Q8_0, source, width, {}, ours);
+  format::encode_rows(format::Q8_0::id, source, width, {}, ours);
   CHECK(ours == theirs);
 }
 

@@ -21,18 +21,19 @@ TEST_CASE("every format has the size that files give it") {
 
 TEST_CASE("every number of a type is found by number and by name, and no other") {
   std::size_t known = 0;
-  std::vector<std::uint32_t> ids = {static_cast<std::uint32_t>(format::Id::NF4)};
-  for (std::uint32_t id = 0; id < 1000; ++id) ids.push_back(id);
-  for (const std::uint32_t id : ids) {
-    const auto info = format::info(id);
-    if (!info) continue;
+  std::vector<format::Id> ids = {format::NF4::id};
+  for (std::uint32_t id = 0; id < 1000; ++id) ids.push_back({id});
+  for (const format::Id id : ids) {
+    const format::Info* const info = format::known.find(id);
+    if (info == nullptr) continue;
     ++known;
-    CHECK(static_cast<std::uint32_t>(info->id) == id);
-    CHECK(format::find(info->name)->id == info->id);
+    CHECK(info->id == id);
+    CHECK(format::known.find(info->name) == info);
   }
-  CHECK(known == format::infos.size());
-  CHECK_FALSE(format::find("Q4_K_M"));
-  CHECK_FALSE(format::find(""));
+  CHECK(known == format::known.size());
+  CHECK(format::known.find("q6_k")->id == format::Q6_K::id);
+  CHECK(format::known.find("Q4_K_M") == nullptr);
+  CHECK(format::known.find("") == nullptr);
 }
 
 TEST_CASE("lists spell their members in order") {

@@ -39,7 +39,7 @@ gguf::Manifest sample() {
   a.dims = {256, 16, 2, 1};
   a.n_dims = 3;
   a.source = 1;
-  a.format = format::info(format::Id::Q4_0);
+  a.format = format::info(format::Q4_0::id);
   a.bytes = 256 / 32 * 18 * 32;
   a.packed = true;
   a.parts = 2;
@@ -49,7 +49,7 @@ gguf::Manifest sample() {
   b.name = "blk.0.b";
   b.dims = {10, 1, 1, 1};
   b.n_dims = 1;
-  b.format = format::info(format::Id::F32);
+  b.format = format::info(format::F32::id);
   b.bytes = 40;
   b.offset = 2560;
   b.packed = false;
@@ -86,7 +86,7 @@ Bytes with_checksum(Bytes bytes) {
 /// The sample's keys changed by `change`, without the key `left_out`.
 Bytes forged(const std::function<void(gguf::Writer&)>& change, std::string_view left_out = {}) {
   const Bytes bytes = sample_bytes();
-  const gguf::Header header = gguf::detail::parse_header(gguf::Source("sample", bytes));
+  const gguf::Header header = gguf::detail::parse_header(gguf::Source("sample", bytes), format::known);
   gguf::Writer writer;
   for (std::size_t i = 0; i < header.metadata.size(); ++i) {
     if (header.metadata.key(i) != left_out) writer.copy(header.metadata.key(i), header.metadata.value(i));
@@ -111,7 +111,8 @@ Bytes with_number(std::size_t behind, T number) {
 }
 
 Error refused(std::span<const std::byte> bytes) {
-  return refusal([&] { return gguf::read_manifest(gguf::Source("DIR/manifest.gguf", bytes)); });
+  return refusal(
+      [&] { return gguf::read_manifest(gguf::Source("DIR/manifest.gguf", bytes), format::known); });
 }
 
 /// A folder with the sample's files.
@@ -132,7 +133,7 @@ struct Folder {
 TEST_CASE("a manifest is read as it was written, without its own keys among those of the model") {
   gguf::Manifest manifest = sample();
   const Bytes bytes = bytes_of(manifest);
-  const gguf::Manifest read = gguf::read_manifest(gguf::Source("m", bytes));
+  const gguf::Manifest read = gguf::read_manifest(gguf::Source("m", bytes), format::known);
   CHECK(pack::manifest_bytes(read, &read.metadata) == bytes);
   CHECK(read.metadata.size() == 1);
   CHECK(read.metadata.get<std::string_view>("general.architecture") == "none");
@@ -180,7 +181,7 @@ TEST_CASE(
       other[at] ^= bit;
       other = with_checksum(std::move(other));
       try {
-        const gguf::Manifest read = gguf::read_manifest(gguf::Source("m", other));
+        const gguf::Manifest read = gguf::read_manifest(gguf::Source("m", other), format::known);
         for (const gguf::TensorInfo& tensor : read.tensors) {
           REQUIRE(tensor.source < read.files.size());
           const std::uint64_t before = (tensor.parts - std::uint64_t{1}) * tensor.stride;
@@ -240,7 +241,9 @@ TEST_CASE("a manifest of an enemy is refused with what was found and what is nee
       {with_number(4, std::uint64_t{255}), {"not a multiple of Q4_0's block"}},
       {with_number(4, UINT64_MAX), {"more values than 64 bits count"}},
       {with_number(4, std::uint64_t{1} << 63), {"more values than 64 bits count"}},
-      {with_number(28, 4711u), {"'blk.0.a'", "block type 4711"}, ErrorCode::unsupported},
+      {with_number(28, 4711u),
+       {"'blk.0.a'", "format 4711 is not known; known: Q4_K"},
+       ErrorCode::unsupported},
       {with_list("tensor_offset", Numbers{8192, 2560}), {"do not lie in the 8192 bytes of layer-000.bin"}},
       {with_list("tensor_offset", Numbers{UINT64_MAX, 2560}), {"do not lie in"}},
       {with_list("tensor_offset", Numbers{32, 2560}), {"offset 32", "not multiples of 64"}},
@@ -275,7 +278,7 @@ TEST_CASE("a manifest of an enemy is refused with what was found and what is nee
 TEST_CASE("a manifest that would take more than any honest one is refused before it is read") {
   const gguf::Source large("DIR/manifest.gguf", std::uint64_t{1} << 40,
                            std::make_unique<gguf::HeaderOnly>(sample_bytes()));
-  const Error error = refusal([&] { return gguf::read_manifest(large); });
+  const Error error = refusal([&] { return gguf::read_manifest(large, format::known); });
   CHECK(error.code() == ErrorCode::limit);
   CHECK(mentions(error, "DIR/manifest.gguf", "allowed: 268435456"));
   gguf::Manifest many = sample();

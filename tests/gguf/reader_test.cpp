@@ -106,8 +106,8 @@ TEST_CASE("a shape that cannot be is refused with the tensor's name and the shap
   CHECK(mentions(shape({huge, huge}, f32), "'w'", "8589934592 x 8589934592", "64 bits"));
   CHECK(mentions(shape({std::uint64_t{1} << 63}, f32), "'w'", "more bytes than 64 bits"));
   CHECK(mentions(shape({33}, q8_0), "'w'", "row of 33", "Q8_0's block of 32"));
-  CHECK(mentions(shape({32}, 5), "'w'", "block type 5"));
-  CHECK(mentions(shape({32}, 1234), "'w'", "block type 1234"));
+  CHECK(mentions(shape({32}, 5), "'w'", "format 5 is not known; known: Q4_K"));
+  CHECK(mentions(shape({32}, 1234), "'w'", "format 1234"));
 }
 
 TEST_CASE("a place that cannot be is refused with the tensor's name and offset") {
@@ -227,7 +227,7 @@ TEST_CASE("a header larger than the first read is read on, and its document keep
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = join("token ", i);
   writer.set_array("tokens", tokens);
   const auto data = numbered_bytes(4);
-  writer.add("w", format::Id::F32, {1}, data);
+  writer.add("w", format::F32::id, {1}, data);
   writer.write(folder.path("large.gguf"));
   const Document document = gguf::open(folder.path("large.gguf"));
   const auto read = document.metadata().require<gguf::Array<std::string_view>>("tokens");

@@ -21,7 +21,7 @@ std::string write_shard(const TemporaryFolder& folder, const std::string& name, 
   writer.set("split.count", shard.count);
   writer.set("split.tensors.count", shard.tensors);
   const std::vector<std::byte> data(4, static_cast<std::byte>(shard.number + 1));
-  writer.add(shard.tensor, format::Id::F32, {1}, data);
+  writer.add(shard.tensor, format::F32::id, {1}, data);
   writer.write(folder.path(name));
   return folder.path(name);
 }

@@ -61,8 +61,8 @@ TEST_CASE("a key that is set again keeps its place and takes the new value and t
 TEST_CASE("an alignment other than 32 is written and obeyed") {
   Writer writer(256);
   const auto data = numbered_bytes(8);
-  writer.add("a", format::Id::F32, {2}, data);
-  writer.add("b", format::Id::F32, {1, 2}, data);
+  writer.add("a", format::F32::id, {2}, data);
+  writer.add("b", format::F32::id, {1, 2}, data);
   const auto bytes = writer.bytes();
   const gguf::Document document = gguf::parse(bytes, "m");
   CHECK(document.alignment() == 256);
@@ -80,7 +80,7 @@ TEST_CASE("a tensor of the wrong size or shape is refused by name when it is add
   const auto data = numbered_bytes(34);
   const auto add = [&](std::vector<std::uint64_t> dims, std::size_t bytes) {
     return refusal([&] {
-      writer.add("w", format::Id::Q8_0, dims, std::span(data).first(bytes));
+      writer.add("w", format::Q8_0::id, dims, std::span(data).first(bytes));
       return 0;
     });
   };
@@ -89,14 +89,14 @@ TEST_CASE("a tensor of the wrong size or shape is refused by name when it is add
   CHECK(mentions(add({}, 34), "0 dimensions"));
   CHECK(mentions(add({32, 1, 1, 1, 1}, 34), "5 dimensions"));
   CHECK(mentions(add({std::uint64_t{1} << 62, 64}, 34), "larger than any file"));
-  writer.add("w", format::Id::Q8_0, {32}, data);
+  writer.add("w", format::Q8_0::id, {32}, data);
   CHECK(gguf::parse(writer.bytes(), "m").tensors().size() == 1);
 }
 
 TEST_CASE("a function that hands over too few bytes spoils nothing on the disk") {
   const TemporaryFolder folder;
   Writer writer;
-  writer.add("w", format::Id::F32, {4}, gguf::Fill([](const gguf::Sink& sink) { sink(numbered_bytes(15)); }));
+  writer.add("w", format::F32::id, {4}, gguf::Fill([](const gguf::Sink& sink) { sink(numbered_bytes(15)); }));
   const Error error = refusal([&] {
     writer.write(folder.path("m.gguf"));
     return 0;
@@ -108,8 +108,8 @@ TEST_CASE("a function that hands over too few bytes spoils nothing on the disk")
 TEST_CASE("a tensor that was added twice is refused when the file is written") {
   Writer writer;
   const auto data = numbered_bytes(4);
-  writer.add("w", format::Id::F32, {1}, data);
-  writer.add("w", format::Id::F32, {1}, data);
+  writer.add("w", format::F32::id, {1}, data);
+  writer.add("w", format::F32::id, {1}, data);
   CHECK(mentions(refusal([&] { return writer.bytes(); }), "'w' was added twice"));
 }
 

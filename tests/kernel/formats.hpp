@@ -18,8 +18,8 @@ template <class F>
 inline constexpr bool is_integer = IntegerFormat<F>;
 /// The conformance kit has blocks of every format with blocks, and of two formats of single numbers.
 template <class F>
-inline constexpr bool in_kit = F::id != format::Id::NF4 &&
-                               (F::block_size > 1 || F::id == format::Id::F16 || F::id == format::Id::BF16);
+inline constexpr bool in_kit = F::id != format::NF4::id &&
+                               (F::block_size > 1 || F::id == format::F16::id || F::id == format::BF16::id);
 
 template <bool keep, class F>
 using Maybe = std::conditional_t<keep, std::tuple<F>, std::tuple<>>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Formats as a user would write them: one that only decodes, one that only comes apart, one with a vector codec.
+// Formats as a user would write them: one that only decodes, one that only unpacks, one with a vector codec.
 
 #pragma once
 
@@ -12,7 +12,7 @@ namespace user {
 
 /// 24 bytes and a float: not a power of two on purpose.
 struct Decoded {
-  static constexpr mica::format::Id id = mica::format::Id::I8;
+  static constexpr mica::format::Id id = mica::format::I8::id;
   static constexpr std::string_view name = "user decoded";
   static constexpr std::size_t block_size = 24;
   static constexpr auto arithmetic = mica::format::Arithmetic::real;
@@ -30,8 +30,8 @@ struct Decoded {
 /// 64 signed bytes in groups of Group, each with a scale and a min.
 template <std::size_t Group, bool Vector>
 struct Grouped {
-  static constexpr mica::format::Id id = mica::format::Id::I16;
-  static constexpr std::string_view name = Vector ? "user vector" : "user taken apart";
+  static constexpr mica::format::Id id = mica::format::I16::id;
+  static constexpr std::string_view name = Vector ? "user vector" : "user unpacked";
   static constexpr std::size_t block_size = 64;
   static constexpr auto arithmetic = mica::format::Arithmetic::integer;
   static constexpr bool vector_codec = Vector;
@@ -49,7 +49,7 @@ struct Grouped {
   static int scale_of(const Block& block, std::size_t g) noexcept { return (block.scale[g] & 15) - 8; }
   static int min_of(const Block& block, std::size_t g) noexcept { return block.scale[g] >> 4; }
 
-  static void take_apart(const Block& block, mica::format::Codes<64, Group>& out) noexcept {
+  static void unpack(const Block& block, mica::format::Codes<64, Group>& out) noexcept {
     std::memcpy(out.code, block.code, 64);
     for (std::size_t g = 0; g < 64 / Group; ++g) {
       out.scale[g] = static_cast<std::int16_t>(scale_of(block, g));

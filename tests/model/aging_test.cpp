@@ -204,7 +204,7 @@ TEST_CASE("sequences that share pages age without knowing of each other") {
 }
 
 TEST_CASE("the plan of elements that age is what they take, and that is less than F16 for a long context") {
-  const TinyModel tiny(blocks_of(format::Id::F32));
+  const TinyModel tiny(blocks_of(format::F32::id));
   const auto kv_bytes = [&](auto type, std::string_view element, kv::Choice storage) {
     using A = typename decltype(type)::type;
     using Model = Transformer<arch::Llama, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
@@ -241,7 +241,7 @@ TEST_CASE("the plan of elements that age is what they take, and that is less tha
 }
 
 TEST_CASE("fewer bits for old tokens lose more, and recent ones nothing") {
-  const TinyModel tiny(blocks_of(format::Id::F32));
+  const TinyModel tiny(blocks_of(format::F32::id));
   const auto ids = random_ids(300, 67);
   using Model = Aged<arch::Llama>;
   const auto expected = run<Model>(tiny, ids, kv::AnyElements<>("f32", "f32"), {64, 2});

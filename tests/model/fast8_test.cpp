@@ -45,9 +45,9 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
 TEST_CASE(
     "fast8 rounds prompts of integers and of floats of 16 bits, a little; the policy and the option are the "
     "same") {
-  for (const format::Id id : {format::Id::Q4_K, format::Id::Q8_0, format::Id::F16, format::Id::BF16}) {
+  for (const format::Id id : {format::Q4_K::id, format::Q8_0::id, format::F16::id, format::BF16::id}) {
     const TinyModel tiny(blocks_of(id));
-    INFO("format " << static_cast<int>(id));
+    INFO("format " << id.value);
     const auto exact = logits_of<Plain>(tiny, false, 40), fast8 = logits_of<Plain>(tiny, true, 40);
     CHECK(difference(fast8, exact) > 0);
     CHECK(difference(fast8, exact) < 0.06);
@@ -56,9 +56,9 @@ TEST_CASE(
 }
 
 TEST_CASE("fast8 leaves F32 alone, and steps of few tokens in any format") {
-  const TinyModel wide(blocks_of(format::Id::F32));
+  const TinyModel wide(blocks_of(format::F32::id));
   CHECK(same_bits(logits_of<Plain>(wide, true, 40), logits_of<Plain>(wide, false, 40)));
-  for (const format::Id id : {format::Id::Q4_K, format::Id::F16}) {
+  for (const format::Id id : {format::Q4_K::id, format::F16::id}) {
     const TinyModel tiny(blocks_of(id));
     CHECK(same_bits(logits_of<Plain>(tiny, true, 16), logits_of<Plain>(tiny, false, 16)));
   }

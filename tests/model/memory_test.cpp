@@ -117,7 +117,7 @@ bool survives(const TinyModel& tiny, Meter& meter) {
 }  // namespace
 
 TEST_CASE("a dry run books what a real run books, account by account") {
-  const TinyModel floats({.layers = 1}), codes(blocks_of(format::Id::Q4_K));
+  const TinyModel floats({.layers = 1}), codes(blocks_of(format::Q4_K::id));
   dry_equals_real<Threaded>(floats);
   dry_equals_real<Threaded::With<WithPager<paging::Resident<>>>>(floats);
   dry_equals_real<Threaded::With<WithKv<kv::Contiguous<>>>>(floats);

@@ -44,9 +44,9 @@ constexpr ModelOptions options{.n_ctx = 300, .chunk = 128, .logits_rows = 128, .
 }  // namespace
 
 TEST_CASE("a sequence gets the same bits whatever else is in its steps") {
-  for (const auto id : {format::Id::F32, format::Id::Q8_0, format::Id::Q4_K}) {
+  for (const auto id : {format::F32::id, format::Q8_0::id, format::Q4_K::id}) {
     CAPTURE(format::name(id));
-    const TinyModel tiny(id == format::Id::F32 ? Recipe{} : blocks_of(id));
+    const TinyModel tiny(id == format::F32::id ? Recipe{} : blocks_of(id));
     exec::Inline executor;
     Plain model(tiny.document(), executor, options);
     check_neighbours(model, texts(67));

@@ -43,10 +43,10 @@ struct Subject {
 std::vector<Subject> subjects() {
   std::vector<Subject> out = {{Recipe{}, 300}};
   for (const auto id :
-       {format::Id::Q8_0, format::Id::Q4_0, format::Id::Q4_K, format::Id::Q6_K, format::Id::BF16}) {
+       {format::Q8_0::id, format::Q4_0::id, format::Q4_K::id, format::Q6_K::id, format::BF16::id}) {
     Subject subject{blocks_of(id), 40};
     subject.recipe.layers = 1;
-    subject.recipe.tied = id == format::Id::Q6_K;
+    subject.recipe.tied = id == format::Q6_K::id;
     out.push_back(subject);
   }
   return out;
@@ -115,7 +115,7 @@ TEST_CASE("a fused bias gives the bits of the biases that it is made of") {
         const auto add = [&](std::string_view part, std::size_t first, std::size_t n) {
           const std::vector<float> part_of(all.begin() + static_cast<std::ptrdiff_t>(first),
                                            all.begin() + static_cast<std::ptrdiff_t>(first + n));
-          writer.add(arch::tensor_names::layer_bias(i, part), format::Id::F32, {n},
+          writer.add(arch::tensor_names::layer_bias(i, part), format::F32::id, {n},
                      [=](const gguf::Sink& sink) { sink(std::as_bytes(std::span(part_of))); });
         };
         if (fused) {
@@ -136,9 +136,9 @@ TEST_CASE("a fused bias gives the bits of the biases that it is made of") {
 }
 
 TEST_CASE("fused tensors give the bits of the tensors that they are made of") {
-  for (const format::Id format : {format::Id::F32, format::Id::Q4_K}) {
+  for (const format::Id format : {format::F32::id, format::Q4_K::id}) {
     CAPTURE(format::name(format));
-    const Recipe recipe = format == format::Id::F32 ? Recipe{} : blocks_of(format);
+    const Recipe recipe = format == format::F32::id ? Recipe{} : blocks_of(format);
     const TinyModel plain(recipe);
     Recipe fused = recipe;
     const auto fuse = [&](std::size_t layer, std::string_view whole, const std::vector<std::string>& parts) {

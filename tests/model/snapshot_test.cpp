@@ -198,7 +198,7 @@ TEST_CASE("a saved session goes on in another process, from every storage in eve
 }
 
 TEST_CASE("a saved session goes on with elements of blocks and of two kinds") {
-  const TinyModel dense(blocks_of(format::Id::F32));
+  const TinyModel dense(blocks_of(format::F32::id));
   go_on_everywhere<arch::Llama>(dense.document(), "q8_0", "q8_0");
   go_on_everywhere<arch::Llama>(dense.document(), "bf16", "q4_0");
   go_on_everywhere<arch::Llama>(dense.document(), "kivi2", "f16:q8_0");

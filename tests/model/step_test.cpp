@@ -150,7 +150,7 @@ TEST_CASE("the first layer that is not finite is found by number") {
 
 TEST_CASE("an infinite activation reaches the logits of quantised weights") {
   exec::Inline executor;
-  TinyModel tiny(blocks_of(format::Id::Q8_0));
+  TinyModel tiny(blocks_of(format::Q8_0::id));
   spoil(tiny, "blk.1.attn_norm.weight", std::numeric_limits<float>::infinity());
   Plain model(tiny.document(), executor, options);
   auto cache = model.make_cache();

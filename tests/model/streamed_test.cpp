@@ -116,8 +116,8 @@ TEST_CASE("streamed weights, and packed ones, give the bits of mapped ones") {
   compare<F32>(TinyModel(Recipe{.layers = 5}).bytes());
   compare<F32>(TinyModel(Recipe{.layers = 3, .tied = true}).bytes());
   compare<Transformer<arch::Llama, WithWeights<TypeList<format::F32, format::Q8_0>>>>(
-      TinyModel(blocks_of(format::Id::Q8_0)).bytes());
-  Recipe tied = blocks_of(format::Id::Q8_0);
+      TinyModel(blocks_of(format::Q8_0::id)).bytes());
+  Recipe tied = blocks_of(format::Q8_0::id);
   tied.tied = true;
   compare<Transformer<arch::Llama, WithWeights<TypeList<format::F32, format::Q8_0>>>>(
       TinyModel(tied).bytes());
@@ -164,7 +164,7 @@ TEST_CASE("steps become shorter and longer again, with the scratch that they nee
 
 TEST_CASE("weights that leave memory and come back while a text is written change no bit of it") {
   change_while_it_writes<Transformer<arch::Llama, WithWeights<TypeList<format::F32, format::Q8_0>>>>(
-      TinyModel(blocks_of(format::Id::Q8_0)).bytes());
+      TinyModel(blocks_of(format::Q8_0::id)).bytes());
   change_while_it_writes<Hybrid>(TinyHybrid(with_experts()).bytes());
 }
 

@@ -31,7 +31,7 @@ struct HybridRecipe {
   bool fused_experts = false;  // gate and up of an expert in one tensor; the same numbers
   std::size_t n_vocab = 67;
   std::size_t n_ctx = 700;
-  format::Id format = format::Id::F32;  // of every matrix
+  format::Id format = format::F32::id;  // of every matrix
   std::function<void(gguf::Writer&)> edit = {};
 };
 
@@ -49,7 +49,7 @@ inline HybridRecipe of_q8_0(HybridRecipe recipe) {
   recipe.v_dim = 32;
   recipe.ff_width = 64;
   if (recipe.shared_ff_width != 0) recipe.shared_ff_width = 32;
-  recipe.format = format::Id::Q8_0;
+  recipe.format = format::Q8_0::id;
   return recipe;
 }
 
@@ -110,7 +110,7 @@ class TinyHybrid {
     for (float& v : values) v = middle + 0.2f * detail::gaussian(rng_);
     const auto bytes = std::as_bytes(std::span(values));
     data_.emplace_back(bytes.begin(), bytes.end());
-    writer_.add(name, format::Id::F32, dims, std::span<const std::byte>(data_.back()));
+    writer_.add(name, format::F32::id, dims, std::span<const std::byte>(data_.back()));
   }
 
   HybridRecipe r_;

@@ -36,7 +36,7 @@ struct Recipe {
   std::size_t ff_width = 70;
   std::size_t n_vocab = 67;
   std::size_t n_ctx = 700;
-  format::Id format = format::Id::F32;  // of every matrix
+  format::Id format = format::F32::id;  // of every matrix
   bool tied = false;
   std::uint64_t seed = 1;
   std::set<std::string> without = {};            // keys and tensors to leave out
@@ -176,7 +176,7 @@ inline std::vector<std::byte> TinyModel::write(const Recipe& r) {
     data.emplace_back(r.width * sizeof(float));
     std::memcpy(data.back().data(), values.data(), data.back().size());
     if (!r.without.contains(name))
-      writer.add(name, format::Id::F32, {r.width}, std::span<const std::byte>(data.back()));
+      writer.add(name, format::F32::id, {r.width}, std::span<const std::byte>(data.back()));
   };
   matrix("token_embd.weight", r.n_vocab, r.width);
   for (std::size_t i = 0; i < r.layers; ++i) {

@@ -116,24 +116,24 @@ TEST_CASE("each tensor that is missing is named") {
 }
 
 TEST_CASE("a matrix of the wrong shape is refused by name, shape found and shape needed") {
-  const TinyModel rows(replaced("blk.1.attn_k.weight", format::Id::F32, {50, 21}));
+  const TinyModel rows(replaced("blk.1.attn_k.weight", format::F32::id, {50, 21}));
   CHECK(mentions(refusal([&] { return open(rows); }), "tiny.gguf", "blk.1.attn_k.weight", "50 x 21",
                  "50 x 20"));
-  const TinyModel cols(replaced("blk.0.ffn_down.weight", format::Id::F32, {71, 50}));
+  const TinyModel cols(replaced("blk.0.ffn_down.weight", format::F32::id, {71, 50}));
   CHECK(mentions(refusal([&] { return open(cols); }), "blk.0.ffn_down.weight", "71 x 50", "70 x 50"));
-  const TinyModel head(replaced("output.weight", format::Id::F32, {50, 66}));
+  const TinyModel head(replaced("output.weight", format::F32::id, {50, 66}));
   CHECK(mentions(refusal([&] { return open(head); }), "output.weight", "50 x 66", "50 x 67"));
 }
 
 TEST_CASE("a norm that is no row of floats is refused") {
-  const TinyModel half(replaced("blk.0.ffn_norm.weight", format::Id::F16, {50}));
+  const TinyModel half(replaced("blk.0.ffn_norm.weight", format::F16::id, {50}));
   CHECK(mentions(refusal([&] { return open(half); }), "blk.0.ffn_norm.weight", "F16", "F32 50"));
-  const TinyModel longer(replaced("output_norm.weight", format::Id::F32, {51}));
+  const TinyModel longer(replaced("output_norm.weight", format::F32::id, {51}));
   CHECK(mentions(refusal([&] { return open(longer); }), "output_norm.weight", "51", "F32 50"));
 }
 
 TEST_CASE("a format outside of the list is refused with the list") {
-  const TinyModel tiny(replaced("blk.0.attn_v.weight", format::Id::I8, {50, 20}));
+  const TinyModel tiny(replaced("blk.0.attn_v.weight", format::I8::id, {50, 20}));
   const Error error = refusal([&] { return open<TypeList<format::Q4_K, format::F32>>(tiny); });
   CHECK(error.code() == ErrorCode::unsupported);
   CHECK(mentions(error, "blk.0.attn_v.weight", "I8", "Q4_K", "F32"));

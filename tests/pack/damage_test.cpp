@@ -37,8 +37,8 @@ std::optional<std::string> verify(const gguf::Document& document) {
 }
 
 paging::Table table_of(const model::Weights<format::All, block::All>& weights, const arch::Config& config) {
-  return {weights.document(), weights.extents(), weights.groups(), config.layers.size() + 1,
-          weights.most_experts()};
+  return {weights.document(),       weights.extents(),      weights.groups(),
+          config.layers.size() + 1, weights.most_experts(), tensor::packing_in<format::All>};
 }
 
 std::optional<std::string> load(const gguf::Document& document) {

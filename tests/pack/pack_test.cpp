@@ -3,6 +3,7 @@
 // A packed folder holds what its source holds, lies as it is read, and is finished by the next run wherever
 // one ended.
 
+#include "archetype/own_format_file.hpp"
 #include "mica/base/rng.hpp"
 #include "mica/gguf/fingerprint.hpp"
 #include "pack/packed_folder.hpp"
@@ -57,6 +58,27 @@ TEST_CASE("a packed model gives back every byte of its source, in any piece, and
   }
 }
 
+TEST_CASE("a format of the user's own lies packed, and gives back every byte") {
+  constexpr format::Table table = format::table<archetype::FormatsAndOwn>();
+  constexpr tensor::FindPacking find = tensor::packing_in<archetype::FormatsAndOwn>;
+  const TemporaryFolder folder;
+  const TinyModel tiny(blocks_of(format::F32::id));
+  const gguf::Document source = gguf::open(in_own_format(tiny, folder), table);
+  pack::Plan plan = pack::make_plan<arch::All, archetype::FormatsAndOwn>(source);
+  static_cast<void>(pack::pack(source, plan, folder.path("packed"), alloc::Aligned()));
+  const gguf::Document packed = gguf::open(folder.path("packed"), table);
+  CHECK(packed.tensor("blk.0.attn_q.weight").packed);
+  CHECK(gguf::fingerprint(packed, find) == gguf::fingerprint(source));
+  for (const gguf::TensorInfo& tensor : source.tensors()) {
+    std::vector<std::byte> before(static_cast<std::size_t>(tensor.bytes)), after(before.size());
+    source.read(tensor, before);
+    gguf::read_plain(packed, packed.tensor(tensor.name), 0, after, find);
+    CHECK(after == before);
+  }
+  CHECK(
+      mentions(refusal([&] { return gguf::open(folder.path("packed")); }), "format 0x4F574E01 is not known"));
+}
+
 TEST_CASE("what is used together lies together, and is packed where a pager packs it") {
   for (const auto& [name, bytes] : packable_models()) {
     CAPTURE(name);
@@ -74,7 +96,7 @@ TEST_CASE("what is used together lies together, and is packed where a pager pack
     REQUIRE(weights.extents().size() == before.extents().size());
     for (std::size_t i = 0; i < weights.extents().size(); ++i) {
       const paging::Extent& e = weights.extents()[i];
-      CHECK(e.packed == tensor::can_pack(e.format, before.extents()[i].rows));
+      CHECK(e.packed == tensor::can_pack<format::All>(e.format, before.extents()[i].rows));
       CHECK(e.checked);
       Range& range = groups[e.group];
       range = {e.source, std::min(range.begin, e.offset), std::max(range.end, e.offset + e.bytes),

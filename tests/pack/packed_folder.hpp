@@ -23,11 +23,11 @@ namespace mica::test {
 
 /// A model of every kind: dense, with a tied embedding, with experts in pieces of their own and fused.
 inline std::map<std::string, std::vector<std::byte>> packable_models() {
-  Recipe tied = blocks_of(format::Id::Q4_K);
+  Recipe tied = blocks_of(format::Q4_K::id);
   tied.tied = true;
   HybridRecipe fused = of_q8_0(with_experts());
   fused.fused_experts = true;
-  return {{"dense", TinyModel(blocks_of(format::Id::Q8_0)).bytes()},
+  return {{"dense", TinyModel(blocks_of(format::Q8_0::id)).bytes()},
           {"odd", TinyModel(Recipe{.layers = 3}).bytes()},
           {"tied", TinyModel(tied).bytes()},
           {"experts", TinyHybrid(of_q8_0(with_experts())).bytes()},

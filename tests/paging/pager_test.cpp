@@ -7,6 +7,7 @@
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/counting.hpp"
 #include "mica/alloc/tracked.hpp"
+#include "mica/format/lists.hpp"
 #include "mica/paging/any_pager.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/resident.hpp"
@@ -31,7 +32,7 @@ gguf::Writer odd_tensors() {
   std::size_t i = 0;
   for (const std::uint64_t bytes : {1u, 3u, 4095u, 4097u, 64u, 13u, 70001u, 5u << 20}) {
     ++i;
-    writer.add(join("t", i), format::Id::I8, {bytes}, [bytes, i](const gguf::Sink& sink) {
+    writer.add(join("t", i), format::I8::id, {bytes}, [bytes, i](const gguf::Sink& sink) {
       auto content = numbered_bytes(bytes);
       content[0] = static_cast<std::byte>(i);
       sink(content);
@@ -125,8 +126,8 @@ TEST_CASE("resident weights pack the matrices that may be packed, in panels that
   writer.set("general.architecture", "none");
   const std::vector<std::byte> content = numbered_bytes(rows * cols / 32 * sizeof(format::Q4_0::Block));
   for (const char* const name : {"packed", "kept"})
-    writer.add(name, format::Id::Q4_0, {cols, rows}, [&](const gguf::Sink& sink) { sink(content); });
-  writer.add("few", format::Id::Q4_0, {cols, 15}, [&](const gguf::Sink& sink) {
+    writer.add(name, format::Q4_0::id, {cols, rows}, [&](const gguf::Sink& sink) { sink(content); });
+  writer.add("few", format::Q4_0::id, {cols, 15}, [&](const gguf::Sink& sink) {
     sink(std::span(content).first(15 * cols / 32 * sizeof(format::Q4_0::Block)));
   });
   const std::vector<std::byte> bytes = writer.bytes();
@@ -138,9 +139,10 @@ TEST_CASE("resident weights pack the matrices that may be packed, in panels that
     table.back().cols = cols;
   }
   budget::Ledger ledger;
-  const paging::Resident<A> pager({document, table, 1}, A(ledger, Account::weights), {});
-  const paging::Resident<A, paging::Layout::file> plain({document, table, 1}, A(ledger, Account::weights),
-                                                        {});
+  const paging::Resident<A> pager({document, table, 1, 0, 0, tensor::packing_in<format::All>},
+                                  A(ledger, Account::weights), {});
+  const paging::Resident<A, paging::Layout::file> plain(
+      {document, table, 1, 0, 0, tensor::packing_in<format::All>}, A(ledger, Account::weights), {});
   CHECK(pager.packed(0));
   CHECK_FALSE(pager.packed(1));
   CHECK_FALSE(pager.packed(2));
@@ -164,8 +166,8 @@ TEST_CASE("resident weights code the floats of 16 bits that lose nothing, and re
   }
   gguf::Writer writer(8);
   writer.set("general.architecture", "none");
-  writer.add("packed", format::Id::F16, {cols, rows}, [&](const gguf::Sink& sink) { sink(rounded); });
-  writer.add("odd in its last panel", format::Id::F16, {cols, rows},
+  writer.add("packed", format::F16::id, {cols, rows}, [&](const gguf::Sink& sink) { sink(rounded); });
+  writer.add("odd in its last panel", format::F16::id, {cols, rows},
              [&](const gguf::Sink& sink) { sink(halves); });
   const std::vector<std::byte> bytes = writer.bytes();
   const gguf::Document document = gguf::parse(bytes, "memory");
@@ -176,9 +178,10 @@ TEST_CASE("resident weights code the floats of 16 bits that lose nothing, and re
     table.back().cols = cols;
   }
   budget::Ledger ledger;
-  const paging::Resident<A> pager({document, table, 1}, A(ledger, Account::weights), {});
-  const paging::Resident<A, paging::Layout::file> plain({document, table, 1}, A(ledger, Account::weights),
-                                                        {});
+  const paging::Resident<A> pager({document, table, 1, 0, 0, tensor::packing_in<format::All>},
+                                  A(ledger, Account::weights), {});
+  const paging::Resident<A, paging::Layout::file> plain(
+      {document, table, 1, 0, 0, tensor::packing_in<format::All>}, A(ledger, Account::weights), {});
   CHECK(pager.packed(0));
   CHECK_FALSE(pager.packed(1));
   CHECK_FALSE(plain.packed(0));
@@ -202,7 +205,8 @@ TEST_CASE("resident weights code the floats of 16 bits that lose nothing, and re
           io::checksum(std::span(bytes).subspan(extent.offset, extent.bytes)) ^ (damaged ? 1u : 0u);
     }
     const auto open = [&] {
-      return paging::Resident<A>({document, table, 1}, A(ledger, Account::weights), {});
+      return paging::Resident<A>({document, table, 1, 0, 0, tensor::packing_in<format::All>},
+                                 A(ledger, Account::weights), {});
     };
     if (damaged) {
       CHECK(refusal(open).code() == ErrorCode::file);

@@ -35,7 +35,7 @@ std::vector<std::byte> model_bytes() {
   writer.set("general.architecture", "none");
   const auto add = [&](std::string name, std::uint64_t bytes) {
     const std::size_t seed = name.size() + static_cast<unsigned char>(name[0]) + bytes;
-    writer.add(name, format::Id::I8, {bytes}, [bytes, seed](const gguf::Sink& sink) {
+    writer.add(name, format::I8::id, {bytes}, [bytes, seed](const gguf::Sink& sink) {
       std::vector<std::byte> content(bytes);
       CounterRng rng(seed);
       for (std::byte& b : content) b = static_cast<std::byte>(rng.next());

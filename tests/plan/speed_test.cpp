@@ -30,13 +30,13 @@ TEST_CASE("a token of Llama 3.2 1B reads its matrices, the head, and the keys an
   const plan::Work work = work_of(document, "F16", 1000);
   // 16 layers: q, o 2048 x 2048; k, v 2048 x 512; gate, up, down 2048 x 8192. The embedding is the head.
   const double layer = 2.0 * 2048 * 2048 + 2.0 * 2048 * 512 + 3.0 * 2048 * 8192, head = 2048.0 * 128256;
-  const plan::FormatWork& q8 = work.weights.at(Id::Q8_0);
+  const plan::FormatWork& q8 = work.weights.at(format::Q8_0::id);
   CHECK(q8.decode_bytes == (16 * layer + head) / 32 * 34);
   CHECK(q8.decode_macs == 16 * layer + head);
   CHECK(q8.prefill_macs == 16 * layer);
   // Norms and frequencies of the rotation are floats, and no products.
-  CHECK(work.weights.at(Id::F32).decode_bytes == 33 * 2048 * 4);
-  CHECK(work.weights.at(Id::F32).prefill_macs == 0);
+  CHECK(work.weights.at(format::F32::id).decode_bytes == 33 * 2048 * 4);
+  CHECK(work.weights.at(format::F32::id).prefill_macs == 0);
   CHECK(work.kv_element == "F16");
   CHECK(work.kv_bytes == 16.0 * 1000 * 2 * 512 * 2);
   CHECK(work.attention_macs == 16.0 * 1000 * 2 * 2048);
@@ -46,7 +46,7 @@ TEST_CASE("a token of Llama 3.2 1B reads its matrices, the head, and the keys an
 TEST_CASE("of experts a token uses those that it chooses, and in a window it sees the window") {
   const plan::Work work = work_of(document_of("mixtral-8x7b"), "F16", 0);
   const double attention = 2.0 * 4096 * 4096 + 2.0 * 4096 * 1024, expert = 3.0 * 4096 * 14336;
-  CHECK(work.weights.at(Id::Q8_0).prefill_macs == doctest::Approx(32 * (attention + 2 * expert)));
+  CHECK(work.weights.at(format::Q8_0::id).prefill_macs == doctest::Approx(32 * (attention + 2 * expert)));
   // Gemma 2 9B: 21 of 42 layers see 4,096 tokens; 8 heads of 256.
   const double token = 2.0 * 8 * 256 * 2;
   CHECK(work_of(document_of("gemma2-9b"), "F16", 8000).kv_bytes == 21 * token * (8000 + 4096 - 1));
@@ -70,8 +70,8 @@ TEST_CASE(
 
 TEST_CASE("what is foretold is the sum of the times of its parts") {
   plan::Work work;
-  work.weights[Id::Q4_K] = {.decode_bytes = 4e9, .decode_macs = 8e9, .prefill_macs = 7e9};
-  work.weights[Id::Q6_K] = {.decode_bytes = 1e9, .decode_macs = 1e9, .prefill_macs = 1e9};
+  work.weights[format::Q4_K::id] = {.decode_bytes = 4e9, .decode_macs = 8e9, .prefill_macs = 7e9};
+  work.weights[format::Q6_K::id] = {.decode_bytes = 1e9, .decode_macs = 1e9, .prefill_macs = 1e9};
   work.kv_element = "F16";
   work.kv_bytes = 5e8;
   work.attention_macs = 1e9;
@@ -79,7 +79,7 @@ TEST_CASE("what is foretold is the sum of the times of its parts") {
   machine.read_bytes = 20e9;
   machine.dot_macs = 400e9;
   machine.disk_bytes = 2e9;
-  machine.formats[Id::Q4_K] = {.decode_bytes = 16e9, .prefill_macs = 350e9};
+  machine.formats[format::Q4_K::id] = {.decode_bytes = 16e9, .prefill_macs = 350e9};
   machine.elements["F16"] = {.decode_bytes = 10e9, .prefill_macs = 100e9};
 
   SUBCASE("in memory; a format that was not measured has a part of what the machine does") {

@@ -48,7 +48,7 @@ std::string hostile_model(const TemporaryFolder& folder, const std::string& chat
     writer.add(tensor.name, tensor.format.id, std::span(tensor.dims.data(), tensor.n_dims), fill);
   }
   const float zero = 0;
-  writer.add(hostile, format::Id::F32, {1}, std::as_bytes(std::span(&zero, 1)));
+  writer.add(hostile, format::F32::id, {1}, std::as_bytes(std::span(&zero, 1)));
   const std::string path = folder.path(hostile_name + ".gguf");
   writer.write(path);
   return path;

@@ -42,11 +42,11 @@ TEST_CASE(
     constexpr Id id = decltype(type)::type::id;
     CAPTURE(format::name(id));
     const auto expected = converted(document, alone, id, 1 << 20);
-    CHECK(expected.size() == 37 * format::row_bytes(id, 512));
+    CHECK(expected.size() == 37 * format::info(id).row_bytes(512));
     CHECK(converted(document, alone, id, 1) == expected);
     CHECK(converted(document, team, id, 512 * 5) == expected);
     std::vector<float> values(512);
-    quantize::decode_row(id, std::span(expected).first(format::row_bytes(id, 512)), values);
+    format::known_codecs.find(id).decode(std::span(expected).first(format::info(id).row_bytes(512)), values);
     double error = 0;
     for (std::size_t i = 0; i < 512; ++i)
       error += std::pow(static_cast<double>(values[i] - model.last()[i]), 2);
@@ -62,8 +62,8 @@ TEST_CASE("each expert is written with its own importance") {
   ImportanceEntry entry;
   entry.counts = {1, 1};
   for (std::size_t i = 0; i < 512; ++i) entry.sums.push_back(i < 256 ? 1.0F : (i % 2 == 0 ? 100.0F : 0.001F));
-  const auto plain = converted(document, alone, Id::Q4_K, 1 << 20);
-  const auto weighted = converted(document, alone, Id::Q4_K, 1 << 20, &entry);
+  const auto plain = converted(document, alone, format::Q4_K::id, 1 << 20);
+  const auto weighted = converted(document, alone, format::Q4_K::id, 1 << 20, &entry);
   const std::size_t half = plain.size() / 2;
   CHECK(std::equal(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(half), weighted.begin()));
   CHECK_FALSE(std::equal(plain.begin() + static_cast<std::ptrdiff_t>(half), plain.end(),
@@ -76,7 +76,7 @@ TEST_CASE("a number that is not finite is refused by the name of its tensor") {
   model.last()[700] = std::numeric_limits<float>::quiet_NaN();
   const auto document = model.document();
   exec::Inline alone;
-  const Error error = refusal([&] { return converted(document, alone, Id::Q8_0, 1).size(); });
+  const Error error = refusal([&] { return converted(document, alone, format::Q8_0::id, 1).size(); });
   CHECK(error.code() == ErrorCode::file);
   CHECK(mentions(error, "blk.0.attn_q.weight"));
   CHECK(mentions(error, "rows 2 and 3"));

@@ -121,17 +121,17 @@ TEST_CASE("a GGUF file that is no importance matrix, or one that contradicts its
   CHECK(mentions(refused(none), "no entries"));
   gguf::Writer lonely;
   lonely.set("general.type", "imatrix");
-  lonely.add("a.weight.in_sum2", format::Id::F32, {3, 1}, some(3));
+  lonely.add("a.weight.in_sum2", format::F32::id, {3, 1}, some(3));
   CHECK(mentions(refused(lonely), "a.weight.counts"));
   gguf::Writer unequal;
   unequal.set("general.type", "imatrix");
-  unequal.add("a.weight.in_sum2", format::Id::F32, {1, 3}, some(3));
-  unequal.add("a.weight.counts", format::Id::F32, {1, 2}, some(2));
+  unequal.add("a.weight.in_sum2", format::F32::id, {1, 3}, some(3));
+  unequal.add("a.weight.counts", format::F32::id, {1, 2}, some(2));
   CHECK(mentions(refused(unequal), "2 counts for 3 rows"));
   gguf::Writer infinite;
   infinite.set("general.type", "imatrix");
-  infinite.add("a.weight.in_sum2", format::Id::F32, {4, 1}, some(4));
-  infinite.add("a.weight.counts", format::Id::F32, {1, 1}, some(1));
+  infinite.add("a.weight.in_sum2", format::F32::id, {4, 1}, some(4));
+  infinite.add("a.weight.counts", format::F32::id, {1, 1}, some(1));
   CHECK(mentions(refused(infinite), "not finite"));
 }
 

@@ -22,7 +22,7 @@ Id format_in(const gguf::Document& document, Recipe recipe, std::string_view nam
     if (document.tensors()[i].name == name) return formats[i];
   }
   FAIL("no tensor ", name);
-  return Id::F32;
+  return format::F32::id;
 }
 
 }  // namespace
@@ -30,14 +30,14 @@ Id format_in(const gguf::Document& document, Recipe recipe, std::string_view nam
 TEST_CASE("a head that is the embedding gets the head's format, and one of its own leaves it alone") {
   SmallModel tied;
   tied.add("token_embd.weight", {256, 32});
-  CHECK(format_in(tied.document(), Recipe::Q4_K_M, "token_embd.weight") == Id::Q6_K);
+  CHECK(format_in(tied.document(), Recipe::Q4_K_M, "token_embd.weight") == format::Q6_K::id);
   tied.add("output.weight", {256, 32});
   const auto document = tied.document();
-  CHECK(format_in(document, Recipe::Q4_K_M, "token_embd.weight") == Id::Q4_K);
-  CHECK(format_in(document, Recipe::Q4_K_M, "output.weight") == Id::Q6_K);
-  CHECK(format_in(document, Recipe::Q8_0, "output.weight") == Id::Q8_0);
-  CHECK(format_in(document, Recipe::IQ2_M, "token_embd.weight") == Id::IQ3_S);
-  CHECK(format_in(document, Recipe::F16, "output.weight") == Id::F16);
+  CHECK(format_in(document, Recipe::Q4_K_M, "token_embd.weight") == format::Q4_K::id);
+  CHECK(format_in(document, Recipe::Q4_K_M, "output.weight") == format::Q6_K::id);
+  CHECK(format_in(document, Recipe::Q8_0, "output.weight") == format::Q8_0::id);
+  CHECK(format_in(document, Recipe::IQ2_M, "token_embd.weight") == format::IQ3_S::id);
+  CHECK(format_in(document, Recipe::F16, "output.weight") == format::F16::id);
 }
 
 TEST_CASE("rows that are no multiple of a block get a format with smaller blocks") {
@@ -46,14 +46,14 @@ TEST_CASE("rows that are no multiple of a block get a format with smaller blocks
       .add("blk.0.attn_k.weight", {40, 4})
       .add("output.weight", {288, 4});
   const auto document = model.document();
-  CHECK(format_in(document, Recipe::Q4_K_M, "blk.0.attn_q.weight") == Id::Q5_0);
-  CHECK(format_in(document, Recipe::Q6_K, "blk.0.attn_q.weight") == Id::Q8_0);
-  CHECK(format_in(document, Recipe::IQ3_S, "blk.0.attn_q.weight") == Id::IQ4_NL);
-  CHECK(format_in(document, Recipe::Q2_K, "blk.0.attn_q.weight") == Id::Q4_0);
-  CHECK(format_in(document, Recipe::Q4_K_M, "output.weight") == Id::Q8_0);
+  CHECK(format_in(document, Recipe::Q4_K_M, "blk.0.attn_q.weight") == format::Q5_0::id);
+  CHECK(format_in(document, Recipe::Q6_K, "blk.0.attn_q.weight") == format::Q8_0::id);
+  CHECK(format_in(document, Recipe::IQ3_S, "blk.0.attn_q.weight") == format::IQ4_NL::id);
+  CHECK(format_in(document, Recipe::Q2_K, "blk.0.attn_q.weight") == format::Q4_0::id);
+  CHECK(format_in(document, Recipe::Q4_K_M, "output.weight") == format::Q8_0::id);
   for (const quantize::RecipeInfo& each : quantize::recipes) {
     if (quantize::is_quantized(each.base))
-      CHECK(format_in(document, each.recipe, "blk.0.attn_k.weight") == Id::F16);
+      CHECK(format_in(document, each.recipe, "blk.0.attn_k.weight") == format::F16::id);
   }
 }
 
@@ -67,10 +67,11 @@ TEST_CASE("what is chosen does not depend on the order of a file") {
     for (const gguf::TensorInfo& tensor : a.tensors())
       CHECK(format_in(a, recipe, tensor.name) == format_in(b, recipe, tensor.name));
   }
-  CHECK(format_in(a, Recipe::Q4_K_M, "blk.1.ffn_down.weight") == Id::Q6_K);
-  CHECK(format_in(a, Recipe::Q4_K_M, "blk.3.ffn_down.weight") == Id::Q4_K);
-  CHECK(format_in(a, Recipe::Q4_K_M, "blk.10.ffn_down.weight") == Id::Q6_K);  // by number, not by text
-  CHECK(format_in(a, Recipe::Q4_K_M, "blk.4.attn_norm.weight") == Id::F32);
+  CHECK(format_in(a, Recipe::Q4_K_M, "blk.1.ffn_down.weight") == format::Q6_K::id);
+  CHECK(format_in(a, Recipe::Q4_K_M, "blk.3.ffn_down.weight") == format::Q4_K::id);
+  CHECK(format_in(a, Recipe::Q4_K_M, "blk.10.ffn_down.weight") ==
+        format::Q6_K::id);  // by number, not by text
+  CHECK(format_in(a, Recipe::Q4_K_M, "blk.4.attn_norm.weight") == format::F32::id);
 }
 
 TEST_CASE("experts become MXFP4 where a recipe says so, the rest Q8_0") {
@@ -78,9 +79,9 @@ TEST_CASE("experts become MXFP4 where a recipe says so, the rest Q8_0") {
   model.add("blk.0.ffn_up_exps.weight", {64, 8, 4}).add("blk.0.attn_q.weight", {64, 8});
   model.add("blk.0.ffn_gate_inp.weight", {64, 4});
   const auto document = model.document();
-  CHECK(format_in(document, Recipe::MXFP4_MOE, "blk.0.ffn_up_exps.weight") == Id::MXFP4);
-  CHECK(format_in(document, Recipe::MXFP4_MOE, "blk.0.attn_q.weight") == Id::Q8_0);
-  CHECK(format_in(document, Recipe::MXFP4_MOE, "blk.0.ffn_gate_inp.weight") == Id::F32);
+  CHECK(format_in(document, Recipe::MXFP4_MOE, "blk.0.ffn_up_exps.weight") == format::MXFP4::id);
+  CHECK(format_in(document, Recipe::MXFP4_MOE, "blk.0.attn_q.weight") == format::Q8_0::id);
+  CHECK(format_in(document, Recipe::MXFP4_MOE, "blk.0.ffn_gate_inp.weight") == format::F32::id);
 }
 
 TEST_CASE("the caller's wishes come before the recipe") {
@@ -88,19 +89,19 @@ TEST_CASE("the caller's wishes come before the recipe") {
   model.add_layer(0).add("token_embd.weight", {256, 8}).add("output.weight", {256, 8});
   const auto document = model.document();
   quantize::MixOptions options;
-  options.head = Id::Q8_0;
-  options.embedding = Id::Q4_0;
+  options.head = format::Q8_0::id;
+  options.embedding = format::Q4_0::id;
   options.format_of = [](std::string_view name) -> std::optional<Id> {
-    if (name.find("attn_q") != name.npos) return Id::Q8_0;
+    if (name.find("attn_q") != name.npos) return format::Q8_0::id;
     return std::nullopt;
   };
-  CHECK(format_in(document, Recipe::Q4_K_M, "output.weight", options) == Id::Q8_0);
-  CHECK(format_in(document, Recipe::Q4_K_M, "token_embd.weight", options) == Id::Q4_0);
-  CHECK(format_in(document, Recipe::Q4_K_M, "blk.0.attn_q.weight", options) == Id::Q8_0);
-  CHECK(format_in(document, Recipe::Q4_K_M, "blk.0.attn_k.weight", options) == Id::Q4_K);
-  CHECK(format_in(document, Recipe::Q4_K_M, "output.weight", {.pure = true}) == Id::Q4_K);
-  CHECK(format_in(document, Recipe::Q4_K_M, "blk.0.attn_v.weight", {.pure = true}) == Id::Q4_K);
-  CHECK(format_in(document, Recipe::Q4_K_M, "output.weight", {.leave_head = true}) == Id::F32);
+  CHECK(format_in(document, Recipe::Q4_K_M, "output.weight", options) == format::Q8_0::id);
+  CHECK(format_in(document, Recipe::Q4_K_M, "token_embd.weight", options) == format::Q4_0::id);
+  CHECK(format_in(document, Recipe::Q4_K_M, "blk.0.attn_q.weight", options) == format::Q8_0::id);
+  CHECK(format_in(document, Recipe::Q4_K_M, "blk.0.attn_k.weight", options) == format::Q4_K::id);
+  CHECK(format_in(document, Recipe::Q4_K_M, "output.weight", {.pure = true}) == format::Q4_K::id);
+  CHECK(format_in(document, Recipe::Q4_K_M, "blk.0.attn_v.weight", {.pure = true}) == format::Q4_K::id);
+  CHECK(format_in(document, Recipe::Q4_K_M, "output.weight", {.leave_head = true}) == format::F32::id);
 }
 
 TEST_CASE("files of the kit have the formats that are chosen here") {

@@ -41,13 +41,13 @@ TEST_CASE("a file is written in other formats, with the keys of the first and th
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < outcome.tensors().size(); ++i) {
     CHECK(outcome.tensors()[i].name == document.tensors()[i].name);
-    CHECK(outcome.tensors()[i].format.id == job.format(i));
+    CHECK(outcome.tensors()[i].format.id == job.format(i).id);
     CHECK(outcome.tensors()[i].bytes == job.bytes(i));
     bytes += outcome.tensors()[i].bytes;
   }
   CHECK(bytes == job.bytes());
-  CHECK(outcome.tensor("token_embd.weight").format.id == Id::Q6_K);
-  CHECK(outcome.tensor("blk.1.attn_norm.weight").format.id == Id::F32);
+  CHECK(outcome.tensor("token_embd.weight").format.id == format::Q6_K::id);
+  CHECK(outcome.tensor("blk.1.attn_norm.weight").format.id == format::F32::id);
 }
 
 TEST_CASE("an importance matrix leaves its traces in the keys and in the bytes") {
@@ -113,7 +113,7 @@ TEST_CASE("what is quantised already is quantised again only on demand, and a co
   Job(q8, {.recipe = Recipe::Q8_0}).check();  // nothing changes
   quantize::quantize(Job(q8, {.recipe = Recipe::Q4_0, .allow_requantize = true}), folder.path("q4.gguf"),
                      alone);
-  CHECK(gguf::open(folder.path("q4.gguf")).tensor("blk.0.attn_q.weight").format.id == Id::Q4_0);
+  CHECK(gguf::open(folder.path("q4.gguf")).tensor("blk.0.attn_q.weight").format.id == format::Q4_0::id);
   quantize::quantize(Job(q8, {}), folder.path("copy.gguf"), alone);
   const auto copy = gguf::open(folder.path("copy.gguf"));
   CHECK(copy.metadata().require<std::uint32_t>("general.file_type") == 7);

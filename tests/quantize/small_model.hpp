@@ -34,7 +34,7 @@ class SmallModel {
     CounterRng rng(n + name.size());
     std::vector<float>& values = numbers_.emplace_back(static_cast<std::size_t>(n));
     for (float& x : values) x = static_cast<float>(rng.uniform() * 2 - 1);
-    writer_.add(name, format::Id::F32, std::span<const std::uint64_t>(dims),
+    writer_.add(name, format::F32::id, std::span<const std::uint64_t>(dims),
                 std::as_bytes(std::span(values)));
     return *this;
   }

@@ -19,7 +19,7 @@ inline WebFile small_file(std::size_t bytes = 100) {
   writer.set("general.architecture", "llama");
   writer.set("general.name", std::string(bytes, 'n'));
   const std::vector<std::byte> data(256);
-  writer.add("w", format::Id::F32, {64}, data);
+  writer.add("w", format::F32::id, {64}, data);
   return WebFile(writer.bytes());
 }
 
@@ -31,7 +31,7 @@ inline WebFile web_shard(std::uint16_t number, std::uint16_t count = 3) {
   writer.set("split.count", count);
   writer.set("split.tensors.count", std::int32_t{count});
   const std::vector<std::byte> data(4);
-  writer.add(join("w", int{number}), format::Id::F32, {1}, data);
+  writer.add(join("w", int{number}), format::F32::id, {1}, data);
   return WebFile(writer.bytes());
 }
 

@@ -48,7 +48,7 @@ struct Lines {
 
 TEST_CASE("a governed model gives way step by step, writes the same, and has everything back") {
   const Machine machine;
-  const TinyModel tiny(blocks_of(format::Id::Q8_0));
+  const TinyModel tiny(blocks_of(format::Q8_0::id));
   const gguf::Document document = gguf::open(machine.folder.file("model.gguf", tiny.bytes()));
   exec::Inline executor;
   const auto make = [](const paging::Table& table, alloc::Huge allocator, LogSink log) {

@@ -3,6 +3,7 @@
 #include "mica/tensor/packed12.hpp"
 
 #include "mica/base/rng.hpp"
+#include "mica/format/lists.hpp"
 #include "mica/tensor/packing.hpp"
 
 #include <doctest/doctest.h>
@@ -160,14 +161,14 @@ TEST_CASE("rows with too many numbers unlike the others are not packed") {
 }
 
 TEST_CASE("which matrices may be packed is known before they are read") {
-  CHECK(tensor::can_pack12(format::Id::F16, 16, 64));
-  CHECK(tensor::can_pack12(format::Id::BF16, 17, 4096));
-  CHECK_FALSE(tensor::can_pack12(format::Id::F32, 16, 64));
-  CHECK_FALSE(tensor::can_pack12(format::Id::Q8_0, 16, 64));
-  CHECK_FALSE(tensor::can_pack12(format::Id::F16, 15, 64));
-  CHECK_FALSE(tensor::can_pack12(format::Id::F16, 16, 96));
-  CHECK_FALSE(tensor::can_pack12(format::Id::F16, 16, std::uint64_t{1} << 40));
-  CHECK_FALSE(tensor::can_pack12(format::Id::F16, 0, 64));
+  CHECK(tensor::packing<format::F16>().can_pack12(16, 64));
+  CHECK(tensor::packing<format::BF16>().can_pack12(17, 4096));
+  CHECK_FALSE(tensor::packing<format::F32>().can_pack12(16, 64));
+  CHECK_FALSE(tensor::packing<format::Q8_0>().can_pack12(16, 64));
+  CHECK_FALSE(tensor::packing<format::F16>().can_pack12(15, 64));
+  CHECK_FALSE(tensor::packing<format::F16>().can_pack12(16, 96));
+  CHECK_FALSE(tensor::packing<format::F16>().can_pack12(16, std::uint64_t{1} << 40));
+  CHECK_FALSE(tensor::packing<format::F16>().can_pack12(0, 64));
 }
 
 }  // namespace mica::test

@@ -88,7 +88,7 @@ TEST_CASE("short blocks share a stretch of whole cache lines, and only the last 
 
 TEST_CASE("rows of a packed matrix decode to the numbers of the file's") {
   const Both<format::Q4_0> both(21, 3);
-  const tensor::AnyMatrix<tensor::AndPacked<format::All>> packed(format::Id::Q4_0, both.bytes.data(), 21,
+  const tensor::AnyMatrix<tensor::AndPacked<format::All>> packed(format::Q4_0::id, both.bytes.data(), 21,
                                                                  both.cols(), true);
   std::vector<float> actual(both.cols()), expected(both.cols());
   CHECK(packed.packed());

@@ -3,6 +3,7 @@
 #include "mica/tensor/packing.hpp"
 
 #include "mica/base/rng.hpp"
+#include "mica/format/lists.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,8 +16,11 @@ TEST_CASE("rows of every format that can be packed come back as they were") {
   std::size_t formats = 0;
   format::All::for_each([&](auto type) {
     using F = typename decltype(type)::type;
-    CHECK(tensor::can_pack(F::id, 16) == PackableFormat<F>);
-    CHECK_FALSE(tensor::can_pack(F::id, 15));
+    const tensor::Packing packing = tensor::packing_in<format::All>(F::id);
+    CHECK(packing.can_pack(16) == PackableFormat<F>);
+    CHECK(tensor::can_pack<format::All>(F::id, 16) == PackableFormat<F>);
+    CHECK_FALSE(packing.can_pack(15));
+    CHECK_FALSE(tensor::can_pack<format::All>(F::id, 15));
     if constexpr (PackableFormat<F>) {
       ++formats;
       for (const std::size_t rows : {16u, 17u, 48u, 61u}) {
@@ -25,14 +29,15 @@ TEST_CASE("rows of every format that can be packed come back as they were") {
             again(plain.size());
         CounterRng rng(rows);
         for (std::byte& b : plain) b = static_cast<std::byte>(rng.next());
-        tensor::pack_rows(F::id, plain, cols, packed.data());
+        packing.pack(plain, cols, packed.data());
         CHECK(packed != plain);
-        tensor::unpack_rows(F::id, packed, cols, again.data());
+        packing.unpack(packed, cols, again.data());
         CHECK(again == plain);
       }
     }
   });
   CHECK(formats > 10);
+  CHECK_FALSE(tensor::packing_in<TypeList<format::Q4_K>>(format::Q6_K::id).can_pack(16));
 }
 
 }  // namespace mica::test

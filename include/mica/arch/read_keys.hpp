@@ -177,7 +177,7 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, block::Atten
                                                           std::string_view name, std::size_t pairs) {
   const gguf::TensorInfo* const tensor = document.find(name);
   if (tensor == nullptr) return {};
-  MICA_CHECK(tensor->format.id == format::Id::F32 && tensor->elements() == pairs, file,
+  MICA_CHECK(tensor->format.id == format::F32::id && tensor->elements() == pairs, file,
              document.metadata().file(), ": tensor '", name, "' is ", tensor->format.name, " ",
              tensor->shape(), "; needed: F32 ", pairs);
   std::vector<float> factors(pairs);

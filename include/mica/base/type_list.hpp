@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Closed lists of types: the formats a program knows, the families it can open.
+// Lists of types: the formats a program knows, the families it can open.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct Type {
   using type = T;
 };
 
-/// A closed list of types.
+/// A list of types.
 template <class... Ts>
 struct TypeList {
   static constexpr std::size_t size = sizeof...(Ts);
@@ -40,6 +40,15 @@ struct Concat<TypeList<As...>, TypeList<Bs...>> {
   using type = TypeList<As..., Bs...>;
 };
 
+template <class Kept, class List, template <class> class Has>
+struct Filter {
+  using type = Kept;
+};
+template <class... Kept, class First, class... Rest, template <class> class Has>
+struct Filter<TypeList<Kept...>, TypeList<First, Rest...>, Has>
+    : Filter<std::conditional_t<Has<First>::value, TypeList<Kept..., First>, TypeList<Kept...>>,
+             TypeList<Rest...>, Has> {};
+
 }  // namespace detail
 
 /// The names of the types, in the order of the list.
@@ -51,5 +60,13 @@ template <class... Ts>
 /// The members of A followed by those of B.
 template <class A, class B>
 using Concat = typename detail::Concat<A, B>::type;
+
+/// A list with more members at its end.
+template <class List, class... Ts>
+using Append = Concat<List, TypeList<Ts...>>;
+
+/// The members of a list for which `Has<T>::value` holds.
+template <class List, template <class> class Has>
+using Filter = typename detail::Filter<TypeList<>, List, Has>::type;
 
 }  // namespace mica

@@ -92,9 +92,9 @@ inline void Attention::bind_biases(TensorBinder& files, const Config& c, Tensors
   const std::size_t q = c.heads * c.q_stride(), kv = c.kv_width();
   if (c.qkv_bias && !files.has("attn_q.bias") && files.has("attn_qkv.bias")) {
     const TensorRef fused = files.vector("attn_qkv.bias", q + 2 * kv);
-    t.q_bias = {fused.index, fused.id, q, 1, 0};
-    t.k_bias = {fused.index, fused.id, kv, 1, q};
-    t.v_bias = {fused.index, fused.id, kv, 1, q + kv};
+    t.q_bias = {fused.index, fused.format, q, 1, 0};
+    t.k_bias = {fused.index, fused.format, kv, 1, q};
+    t.v_bias = {fused.index, fused.format, kv, 1, q + kv};
   } else if (c.qkv_bias) {
     t.q_bias = files.vector("attn_q.bias", q);
     t.k_bias = files.vector("attn_k.bias", kv);

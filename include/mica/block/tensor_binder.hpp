@@ -25,11 +25,12 @@ namespace mica::block {
 /// The formats that matrices may have.
 struct KnownFormats {
   bool (*contain)(format::Id);
+  bool (*can_pack)(format::Id, std::uint64_t rows) noexcept;
   std::string (*names)();
 
   template <class List>
   [[nodiscard]] static KnownFormats of() noexcept {
-    return {[](format::Id id) { return visit_id<List>(id, [](auto) {}); },
+    return {[](format::Id id) { return visit_id<List>(id, [](auto) {}); }, tensor::can_pack<List>,
             [] { return format::names<List>(); }};
   }
 };
@@ -133,7 +134,7 @@ inline TensorRef TensorBinder::add(const gguf::TensorInfo& tensor, std::size_t g
   extent.checked = !tensor.checksums.empty();
   if (extent.checked) extent.checksum = tensor.checksums[0];
   names_.push_back(tensor.name);
-  return {static_cast<std::uint32_t>(extents_.size() - 1), tensor.format.id,
+  return {static_cast<std::uint32_t>(extents_.size() - 1), tensor.format,
           static_cast<std::size_t>(tensor.rows()), static_cast<std::size_t>(tensor.width())};
 }
 
@@ -141,7 +142,7 @@ inline TensorRef TensorBinder::add(const gguf::TensorInfo& tensor, std::size_t g
 inline TensorRef TensorBinder::add_once(const gguf::TensorInfo& tensor) {
   for (std::size_t i = extents_.size(); i > 0 && extents_[i - 1].group == group_; --i) {
     if (names_[i - 1] != tensor.name) continue;
-    return {static_cast<std::uint32_t>(i - 1), tensor.format.id, static_cast<std::size_t>(tensor.rows()),
+    return {static_cast<std::uint32_t>(i - 1), tensor.format, static_cast<std::size_t>(tensor.rows()),
             static_cast<std::size_t>(tensor.width())};
   }
   return add(tensor, group_);
@@ -165,7 +166,7 @@ inline TensorRef TensorBinder::matrix(std::string_view part, std::size_t rows, s
 
 inline TensorRef TensorBinder::vector(std::string_view part, std::size_t numbers) {
   const gguf::TensorInfo& tensor = document_.tensor(join(prefix_, part));
-  MICA_CHECK(tensor.format.id == format::Id::F32 && tensor.elements() == numbers, file,
+  MICA_CHECK(tensor.format.id == format::F32::id && tensor.elements() == numbers, file,
              document_.metadata().file(), ": tensor '", tensor.name, "' is ", tensor.format.name, " ",
              tensor.shape(), "; needed: F32 ", numbers);
   return add_once(tensor);
@@ -199,7 +200,7 @@ inline ExpertsRef TensorBinder::experts(std::string_view part, std::size_t count
 inline void TensorBinder::check_layout() const {
   for (std::size_t i = 0; i < extents_.size(); ++i) {
     const paging::Extent& extent = extents_[i];
-    MICA_CHECK(!extent.packed || tensor::can_pack(extent.format, extent.rows), file,
+    MICA_CHECK(!extent.packed || formats_.can_pack(extent.format, extent.rows), file,
                document_.sources()[extent.source].path(), ": tensor '", escaped(names_[i]),
                "' lies packed, and is read row by row; pack the model again");
   }

@@ -13,20 +13,17 @@ namespace mica::block {
 /// One tensor of a model, or some rows of one: its number in the pager's table, its format, its shape.
 struct TensorRef {
   std::uint32_t index = 0;
-  format::Id id = format::Id::F32;
+  format::Info format = {};
   std::size_t rows = 0;  // 0: the model does not have it
   std::size_t cols = 0;
   std::size_t first_row = 0;  // of the tensor in the table
 
   [[nodiscard]] bool present() const noexcept { return rows != 0; }
   /// Where these rows begin in the tensor.
-  [[nodiscard]] std::size_t byte_offset() const noexcept {
-    const format::Info info = format::info(id);
-    return first_row * (cols / info.block_size) * info.block_bytes;
-  }
+  [[nodiscard]] std::size_t byte_offset() const noexcept { return first_row * format.row_bytes(cols); }
   /// Rows [first, first + count) of these.
   [[nodiscard]] TensorRef slice(std::size_t first, std::size_t count) const noexcept {
-    return {index, id, count, cols, first_row + first};
+    return {index, format, count, cols, first_row + first};
   }
 };
 

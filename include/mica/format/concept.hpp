@@ -3,8 +3,8 @@
 // What a weight format and a KV element promise.
 //
 // A weight format cuts a row of a matrix into blocks. It is either *real* (its blocks decode to floats and products are
-// float products) or *integer* (its blocks come apart into small integers and products are integer dots that are scaled
-// afterwards). The exact sequence of float operations of both is written down in kernel/matmul.hpp.
+// float products) or *integer* (its blocks unpack to small integers and products are integer dots that are
+// scaled afterwards). The exact sequence of float operations of both is written down in kernel/matmul.hpp.
 //
 // A KV element encodes tiles of 16 tokens of one KV head; keys and values have layouts of their own:
 //
@@ -33,7 +33,7 @@ enum class Arithmetic : std::uint8_t {
 /// Tokens in a KV tile.
 inline constexpr std::size_t tile_tokens = 16;
 
-/// One block of an integer format, taken apart:
+/// One block of an integer format, unpacked:
 ///   value[i] = d * scale[i / Group] * code[i] - dmin * min[i / Group]
 /// Bounds, so that any kernel gets the bits of the weighted sum of 32 products:
 ///   either it is exact in a float:            sum over any 32 values of |scale * code| * 127 < 2^24,
@@ -73,7 +73,7 @@ concept IntegerFormat =
       { F::has_mins } -> std::convertible_to<bool>;            // false: dmin is never read
       { F::code_offset } -> std::convertible_to<int>;          // code + code_offset is never negative
       { F::code_max } -> std::convertible_to<int>;             // the largest code + code_offset
-      { F::take_apart(block, codes) } noexcept -> std::same_as<void>;
+      { F::unpack(block, codes) } noexcept -> std::same_as<void>;
     };
 // clang-format on
 

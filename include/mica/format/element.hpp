@@ -33,27 +33,27 @@ struct ElementFormat {
 }  // namespace detail
 
 struct F64 : detail::ElementFormat<double> {
-  static constexpr Id id = Id::F64;
+  static constexpr Id id{28};
   static constexpr std::string_view name = "F64";
 };
 
 struct I8 : detail::ElementFormat<std::int8_t> {
-  static constexpr Id id = Id::I8;
+  static constexpr Id id{24};
   static constexpr std::string_view name = "I8";
 };
 
 struct I16 : detail::ElementFormat<std::int16_t> {
-  static constexpr Id id = Id::I16;
+  static constexpr Id id{25};
   static constexpr std::string_view name = "I16";
 };
 
 struct I32 : detail::ElementFormat<std::int32_t> {
-  static constexpr Id id = Id::I32;
+  static constexpr Id id{26};
   static constexpr std::string_view name = "I32";
 };
 
 struct I64 : detail::ElementFormat<std::int64_t> {
-  static constexpr Id id = Id::I64;
+  static constexpr Id id{27};
   static constexpr std::string_view name = "I64";
 };
 

@@ -54,17 +54,17 @@ struct FloatFormat : KvParts<FloatFormat<T>> {
 }  // namespace detail
 
 struct F32 : detail::FloatFormat<float> {
-  static constexpr Id id = Id::F32;
+  static constexpr Id id{0};
   static constexpr std::string_view name = "F32";
 };
 
 struct F16 : detail::FloatFormat<Half> {
-  static constexpr Id id = Id::F16;
+  static constexpr Id id{1};
   static constexpr std::string_view name = "F16";
 };
 
 struct BF16 : detail::FloatFormat<Bfloat> {
-  static constexpr Id id = Id::BF16;
+  static constexpr Id id{30};
   static constexpr std::string_view name = "BF16";
 };
 

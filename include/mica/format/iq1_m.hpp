@@ -11,12 +11,12 @@
 
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq1.hpp"
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct IQ1_M {
-  static constexpr Id id = Id::IQ1_M;
+  static constexpr Id id{29};
   static constexpr std::string_view name = "IQ1_M";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -29,7 +29,7 @@ struct IQ1_M {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<IQ1_M>(block, values);
+    detail::decode_unpacked<IQ1_M>(block, values);
   }
 
   // Required by IntegerFormat
@@ -37,7 +37,7 @@ struct IQ1_M {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 9;
   static constexpr int code_max = 18;
-  static void take_apart(const Block& block, Codes<256, 16>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 16>& out) noexcept;
 
   // Specific to IQ1_M
   /// The number of the entry of values [8 j, 8 j + 8), and above its eleven bits 1 for a shift of -1.
@@ -57,7 +57,7 @@ struct IQ1_M {
   }
 };
 
-inline void IQ1_M::take_apart(const Block& block, Codes<256, 16>& out) noexcept {
+inline void IQ1_M::unpack(const Block& block, Codes<256, 16>& out) noexcept {
   for (std::size_t j = 0; j < 32; ++j) {
     const unsigned entry = shifted_entry(block, j);
     codebook::spell<2, 8>(codebook::iq1_levels[entry >> 11], codebook::iq1[entry & 2047], 0,

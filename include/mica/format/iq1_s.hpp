@@ -10,12 +10,12 @@
 
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq1.hpp"
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct IQ1_S {
-  static constexpr Id id = Id::IQ1_S;
+  static constexpr Id id{19};
   static constexpr std::string_view name = "IQ1_S";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -28,7 +28,7 @@ struct IQ1_S {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<IQ1_S>(block, values);
+    detail::decode_unpacked<IQ1_S>(block, values);
   }
 
   // Required by IntegerFormat
@@ -36,7 +36,7 @@ struct IQ1_S {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 9;
   static constexpr int code_max = 18;
-  static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
 
   // Specific to IQ1_S
   /// The number of the entry of values [8 j, 8 j + 8).
@@ -45,7 +45,7 @@ struct IQ1_S {
   }
 };
 
-inline void IQ1_S::take_apart(const Block& block, Codes<256, 32>& out) noexcept {
+inline void IQ1_S::unpack(const Block& block, Codes<256, 32>& out) noexcept {
   for (std::size_t j = 0; j < 32; ++j) {
     codebook::spell<2, 8>(codebook::iq1_levels[block.high[j / 4] >> 15], codebook::iq1[entry(block, j)], 0,
                           out.code + 8 * j);

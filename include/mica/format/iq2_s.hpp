@@ -11,12 +11,12 @@
 
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq2.hpp"
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct IQ2_S {
-  static constexpr Id id = Id::IQ2_S;
+  static constexpr Id id{22};
   static constexpr std::string_view name = "IQ2_S";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -31,7 +31,7 @@ struct IQ2_S {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<IQ2_S>(block, values);
+    detail::decode_unpacked<IQ2_S>(block, values);
   }
 
   // Required by IntegerFormat
@@ -39,7 +39,7 @@ struct IQ2_S {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 43;
   static constexpr int code_max = 86;
-  static void take_apart(const Block& block, Codes<256, 16>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 16>& out) noexcept;
 
   // Specific to IQ2_S
   /// The number of the entry of values [8 j, 8 j + 8).
@@ -48,7 +48,7 @@ struct IQ2_S {
   }
 };
 
-inline void IQ2_S::take_apart(const Block& block, Codes<256, 16>& out) noexcept {
+inline void IQ2_S::unpack(const Block& block, Codes<256, 16>& out) noexcept {
   for (std::size_t j = 0; j < 32; ++j) {
     codebook::spell<2, 8>(codebook::iq2_levels, codebook::iq2_s[entry(block, j)], block.signs[j],
                           out.code + 8 * j);

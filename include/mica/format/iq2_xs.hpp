@@ -11,12 +11,12 @@
 
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq2.hpp"
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct IQ2_XS {
-  static constexpr Id id = Id::IQ2_XS;
+  static constexpr Id id{17};
   static constexpr std::string_view name = "IQ2_XS";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -29,7 +29,7 @@ struct IQ2_XS {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<IQ2_XS>(block, values);
+    detail::decode_unpacked<IQ2_XS>(block, values);
   }
 
   // Required by IntegerFormat
@@ -37,10 +37,10 @@ struct IQ2_XS {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 43;
   static constexpr int code_max = 86;
-  static void take_apart(const Block& block, Codes<256, 16>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 16>& out) noexcept;
 };
 
-inline void IQ2_XS::take_apart(const Block& block, Codes<256, 16>& out) noexcept {
+inline void IQ2_XS::unpack(const Block& block, Codes<256, 16>& out) noexcept {
   for (std::size_t j = 0; j < 32; ++j) {
     const unsigned word = block.words[j];
     codebook::spell<2, 8>(codebook::iq2_levels, codebook::iq2_xs[word & 511], codebook::even_signs(word >> 9),

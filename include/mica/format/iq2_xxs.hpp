@@ -10,12 +10,12 @@
 
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq2.hpp"
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct IQ2_XXS {
-  static constexpr Id id = Id::IQ2_XXS;
+  static constexpr Id id{16};
   static constexpr std::string_view name = "IQ2_XXS";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -33,7 +33,7 @@ struct IQ2_XXS {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<IQ2_XXS>(block, values);
+    detail::decode_unpacked<IQ2_XXS>(block, values);
   }
 
   // Required by IntegerFormat
@@ -41,10 +41,10 @@ struct IQ2_XXS {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 43;
   static constexpr int code_max = 86;
-  static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
 };
 
-inline void IQ2_XXS::take_apart(const Block& block, Codes<256, 32>& out) noexcept {
+inline void IQ2_XXS::unpack(const Block& block, Codes<256, 32>& out) noexcept {
   for (std::size_t g = 0; g < 8; ++g) {
     const Group& from = block.groups[g];
     const std::uint32_t bits = from.bits();

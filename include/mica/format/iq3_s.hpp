@@ -11,12 +11,12 @@
 
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq3.hpp"
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct IQ3_S {
-  static constexpr Id id = Id::IQ3_S;
+  static constexpr Id id{21};
   static constexpr std::string_view name = "IQ3_S";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -31,7 +31,7 @@ struct IQ3_S {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<IQ3_S>(block, values);
+    detail::decode_unpacked<IQ3_S>(block, values);
   }
 
   // Required by IntegerFormat
@@ -39,7 +39,7 @@ struct IQ3_S {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 15;
   static constexpr int code_max = 30;
-  static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
 
   // Specific to IQ3_S
   /// The number of the entry of values [4 j, 4 j + 4).
@@ -48,7 +48,7 @@ struct IQ3_S {
   }
 };
 
-inline void IQ3_S::take_apart(const Block& block, Codes<256, 32>& out) noexcept {
+inline void IQ3_S::unpack(const Block& block, Codes<256, 32>& out) noexcept {
   for (std::size_t j = 0; j < 64; ++j) {
     codebook::spell<3, 4>(codebook::iq3_s_levels, codebook::iq3_s[entry(block, j)],
                           unsigned{block.signs[j / 2]} >> (j % 2 * 4), out.code + 4 * j);

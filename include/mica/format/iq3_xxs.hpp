@@ -10,12 +10,12 @@
 
 #include "mica/format/codebook/entry.hpp"
 #include "mica/format/codebook/iq3.hpp"
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct IQ3_XXS {
-  static constexpr Id id = Id::IQ3_XXS;
+  static constexpr Id id{18};
   static constexpr std::string_view name = "IQ3_XXS";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -28,7 +28,7 @@ struct IQ3_XXS {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<IQ3_XXS>(block, values);
+    detail::decode_unpacked<IQ3_XXS>(block, values);
   }
 
   // Required by IntegerFormat
@@ -36,7 +36,7 @@ struct IQ3_XXS {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 62;
   static constexpr int code_max = 124;
-  static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
 
   // Specific to IQ3_XXS
   /// Signs and scale of group g.
@@ -45,7 +45,7 @@ struct IQ3_XXS {
   }
 };
 
-inline void IQ3_XXS::take_apart(const Block& block, Codes<256, 32>& out) noexcept {
+inline void IQ3_XXS::unpack(const Block& block, Codes<256, 32>& out) noexcept {
   for (std::size_t j = 0; j < 64; ++j) {
     const unsigned signs = codebook::even_signs((bits(block, j / 8) >> (j / 2 % 4 * 7)) & 127);
     codebook::spell<3, 4>(codebook::iq3_xxs_levels, codebook::iq3_xxs[block.entries[j]], signs >> (j % 2 * 4),

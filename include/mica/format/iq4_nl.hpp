@@ -6,12 +6,12 @@
 //   byte j holds value j in its low nibble and value j + 16 in its high nibble
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct IQ4_NL {
-  static constexpr Id id = Id::IQ4_NL;
+  static constexpr Id id{20};
   static constexpr std::string_view name = "IQ4_NL";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -23,7 +23,7 @@ struct IQ4_NL {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<IQ4_NL>(block, values);
+    detail::decode_unpacked<IQ4_NL>(block, values);
   }
 
   // Required by IntegerFormat
@@ -31,7 +31,7 @@ struct IQ4_NL {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 127;
   static constexpr int code_max = 240;
-  static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<32, 32>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 2;
@@ -43,7 +43,7 @@ struct IQ4_NL {
                                              1,    13,   25,  38,  53,  69,  89,  113};
 };
 
-inline void IQ4_NL::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
+inline void IQ4_NL::unpack(const Block& block, Codes<32, 32>& out) noexcept {
   for (std::size_t j = 0; j < 16; ++j) {
     out.code[j] = levels[block.nibbles[j] & 15];
     out.code[j + 16] = levels[block.nibbles[j] >> 4];

@@ -14,7 +14,7 @@
 namespace mica::format {
 
 struct IQ4_XS {
-  static constexpr Id id = Id::IQ4_XS;
+  static constexpr Id id{23};
   static constexpr std::string_view name = "IQ4_XS";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -28,7 +28,7 @@ struct IQ4_XS {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<IQ4_XS>(block, values);
+    detail::decode_unpacked<IQ4_XS>(block, values);
   }
 
   // Required by IntegerFormat
@@ -36,14 +36,14 @@ struct IQ4_XS {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = IQ4_NL::code_offset;
   static constexpr int code_max = IQ4_NL::code_max;
-  static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 8;
   static constexpr std::size_t code_bytes = 128;
 };
 
-inline void IQ4_XS::take_apart(const Block& block, Codes<256, 32>& out) noexcept {
+inline void IQ4_XS::unpack(const Block& block, Codes<256, 32>& out) noexcept {
   for (std::size_t g = 0; g < 8; ++g) {
     for (std::size_t j = 0; j < 16; ++j) {
       out.code[32 * g + j] = IQ4_NL::levels[block.nibbles[16 * g + j] & 15];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The closed lists: which formats the weights of a model may have, and which elements a KV cache may have. Order is the
-// order in which a visit looks.
+// The lists of mica's own: formats of weights and elements of a KV cache. Order is the order in which a visit
+// looks.
+// A user's format joins a list: Append<All, Mine>.
 #pragma once
 
-#include "mica/base/visit.hpp"
 #include "mica/format/block_element.hpp"
 #include "mica/format/element.hpp"
 #include "mica/format/float.hpp"
@@ -37,7 +37,11 @@
 #include "mica/format/tq1_0.hpp"
 #include "mica/format/tq2_0.hpp"
 
+#include <array>
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 namespace mica::format {
 
@@ -46,9 +50,39 @@ using All = TypeList<Q4_K, Q6_K, Q8_0, Q5_K, Q4_0, Q3_K, Q2_K, F32, F16, BF16, I
                      Q4_1, MXFP4, IQ3_S, IQ3_XXS, IQ2_S, IQ2_XS, IQ2_XXS, IQ1_M, IQ1_S, TQ1_0, TQ2_0, NVFP4,
                      Q1_0, Q2_0, NF4, F64, I8, I16, I32, I64>;
 
-/// Every weight format mica can write (format/encode.hpp).
-using Encodable = TypeList<Q4_K, Q6_K, Q8_0, Q5_K, Q4_0, Q3_K, Q2_K, F32, F16, BF16, IQ4_XS, IQ4_NL, Q5_0,
-                           Q5_1, Q4_1, MXFP4, TQ1_0, TQ2_0, Q1_0, Q2_0, NF4>;
+/// Formats of ggml that a file may have and that mica cannot compute with: the reader sizes and names them.
+struct Q8_1 {
+  static constexpr Id id{9};
+  static constexpr std::string_view name = "Q8_1";
+  static constexpr std::size_t block_size = 32;
+  using Block = std::array<std::byte, 36>;
+};
+struct Q8_K {
+  static constexpr Id id{15};
+  static constexpr std::string_view name = "Q8_K";
+  static constexpr std::size_t block_size = 256;
+  using Block = std::array<std::byte, 292>;
+};
+
+/// Every format that mica knows, and their table: what files may have unless the program names a table of its
+/// own.
+using Known = Append<All, Q8_1, Q8_K>;
+inline constexpr Table known = table<Known>();
+
+namespace detail {
+template <class F>
+struct IsNew : std::bool_constant<known.find(F::id) == nullptr> {};
+}  // namespace detail
+
+/// The table of what mica knows and of the formats of a list that are not mica's.
+template <class List>
+[[nodiscard]] constexpr Table table_with() noexcept {
+  return table<Concat<Known, Filter<List, detail::IsNew>>>();
+}
+
+/// The entry of a format of `known`.
+[[nodiscard]] constexpr const Info& info(Id id) noexcept { return *known.find(id); }
+[[nodiscard]] constexpr std::string_view name(Id id) noexcept { return info(id).name; }
 
 /// Every KV element. Those of four to six bits store heads rotated or as they are.
 using AllKv =
@@ -58,16 +92,14 @@ using AllKv =
 /// Every element that only old tokens can have.
 using TileKv = TypeList<KIVI4, KIVI2>;
 
-/// "Q4_K Q6_K ...", for messages.
+/// "Q4_K Q6_K ...", for messages. A packed form (tensor/packed.hpp) is no format of files.
 template <class List>
 [[nodiscard]] std::string names() {
   std::string out;
   List::for_each([&](auto type) {
     using Format = typename decltype(type)::type;
-    if constexpr (!requires { typename Format::File; }) {  // a packed form is no format of files
-      if (!out.empty()) out += ' ';
-      out += Format::name;
-    }
+    if constexpr (!requires { typename Format::File; })
+      out.append(out.empty() ? "" : " ").append(Format::name);
   });
   return out;
 }

@@ -8,15 +8,15 @@
 // Limit: exponent 255 means 2^128 here as in other readers of such files, and not NaN as in the standard.
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
 #include "mica/format/detail/fp4.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 #include <bit>
 
 namespace mica::format {
 
 struct MXFP4 {
-  static constexpr Id id = Id::MXFP4;
+  static constexpr Id id{39};
   static constexpr std::string_view name = "MXFP4";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -28,7 +28,7 @@ struct MXFP4 {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<MXFP4>(block, values);
+    detail::decode_unpacked<MXFP4>(block, values);
   }
 
   // Required by IntegerFormat
@@ -36,7 +36,7 @@ struct MXFP4 {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 12;
   static constexpr int code_max = 24;
-  static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<32, 32>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 1;
@@ -49,7 +49,7 @@ struct MXFP4 {
   }
 };
 
-inline void MXFP4::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
+inline void MXFP4::unpack(const Block& block, Codes<32, 32>& out) noexcept {
   for (std::size_t j = 0; j < 16; ++j) {
     out.code[j] = detail::doubled_fp4[block.nibbles[j] & 15];
     out.code[j + 16] = detail::doubled_fp4[block.nibbles[j] >> 4];

@@ -6,7 +6,7 @@
 //   block of 18 bytes:  | d (f16) | 16 bytes |       value = d * levels[code], d = the largest magnitude
 //   byte j holds value j in its low nibble and value j + 16 in its high nibble
 //
-// A format of our own: its number in files is private, and other programs refuse it.
+// A format of mica's own: other programs refuse its number.
 #pragma once
 
 #include "mica/format/concept.hpp"
@@ -17,7 +17,7 @@
 namespace mica::format {
 
 struct NF4 {
-  static constexpr Id id = Id::NF4;
+  static constexpr Id id{0x344E4D};  // bytes "MN4"
   static constexpr std::string_view name = "NF4";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::real;

@@ -10,13 +10,13 @@
 // can do since a scale has no more than four significant bits (format::Codes).
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
 #include "mica/format/detail/fp4.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct NVFP4 {
-  static constexpr Id id = Id::NVFP4;
+  static constexpr Id id{40};
   static constexpr std::string_view name = "NVFP4";
   static constexpr std::size_t block_size = 64;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -28,7 +28,7 @@ struct NVFP4 {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<NVFP4>(block, values);
+    detail::decode_unpacked<NVFP4>(block, values);
   }
 
   // Required by IntegerFormat
@@ -36,7 +36,7 @@ struct NVFP4 {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 12;
   static constexpr int code_max = 24;
-  static void take_apart(const Block& block, Codes<64, 16>& out) noexcept;
+  static void unpack(const Block& block, Codes<64, 16>& out) noexcept;
 
   // Specific to NVFP4
   /// 512 times the number that a scale byte stands for.
@@ -47,7 +47,7 @@ struct NVFP4 {
   }
 };
 
-inline void NVFP4::take_apart(const Block& block, Codes<64, 16>& out) noexcept {
+inline void NVFP4::unpack(const Block& block, Codes<64, 16>& out) noexcept {
   for (std::size_t g = 0; g < 4; ++g) {
     for (std::size_t j = 0; j < 8; ++j) {
       const std::uint8_t byte = block.nibbles[8 * g + j];

@@ -6,12 +6,12 @@
 //   bit i % 8 of byte i / 8 belongs to value i
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct Q1_0 {
-  static constexpr Id id = Id::Q1_0;
+  static constexpr Id id{41};
   static constexpr std::string_view name = "Q1_0";
   static constexpr std::size_t block_size = 128;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -23,7 +23,7 @@ struct Q1_0 {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<Q1_0>(block, values);
+    detail::decode_unpacked<Q1_0>(block, values);
   }
 
   // Required by IntegerFormat
@@ -31,10 +31,10 @@ struct Q1_0 {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 1;
   static constexpr int code_max = 2;
-  static void take_apart(const Block& block, Codes<128, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<128, 32>& out) noexcept;
 };
 
-inline void Q1_0::take_apart(const Block& block, Codes<128, 32>& out) noexcept {
+inline void Q1_0::unpack(const Block& block, Codes<128, 32>& out) noexcept {
   for (std::size_t i = 0; i < block_size; ++i) {
     out.code[i] = (block.bits[i / 8] >> (i % 8) & 1) != 0 ? 1 : -1;
   }

@@ -6,12 +6,12 @@
 //   byte i / 4 holds value i in its bits 2 (i % 4) and 2 (i % 4) + 1
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct Q2_0 {
-  static constexpr Id id = Id::Q2_0;
+  static constexpr Id id{42};
   static constexpr std::string_view name = "Q2_0";
   static constexpr std::size_t block_size = 64;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -23,7 +23,7 @@ struct Q2_0 {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<Q2_0>(block, values);
+    detail::decode_unpacked<Q2_0>(block, values);
   }
 
   // Required by IntegerFormat
@@ -31,10 +31,10 @@ struct Q2_0 {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 1;
   static constexpr int code_max = 3;
-  static void take_apart(const Block& block, Codes<64, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<64, 32>& out) noexcept;
 };
 
-inline void Q2_0::take_apart(const Block& block, Codes<64, 32>& out) noexcept {
+inline void Q2_0::unpack(const Block& block, Codes<64, 32>& out) noexcept {
   for (std::size_t i = 0; i < block_size; ++i) {
     out.code[i] = static_cast<std::int8_t>((block.pairs[i / 4] >> (2 * (i % 4)) & 3) - 1);
   }

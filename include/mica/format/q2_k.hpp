@@ -8,12 +8,12 @@
 // With j in 0..31 and quarter c in 0..3, value 32 c + j of half h lies in byte 32 h + j, bits 2c and 2c + 1.
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct Q2_K {
-  static constexpr Id id = Id::Q2_K;
+  static constexpr Id id{10};
   static constexpr std::string_view name = "Q2_K";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -27,7 +27,7 @@ struct Q2_K {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<Q2_K>(block, values);
+    detail::decode_unpacked<Q2_K>(block, values);
   }
 
   // Required by IntegerFormat
@@ -35,14 +35,14 @@ struct Q2_K {
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 3;
-  static void take_apart(const Block& block, Codes<256, 16>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 16>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 16;
   static constexpr std::size_t code_bytes = 64;
 };
 
-inline void Q2_K::take_apart(const Block& block, Codes<256, 16>& out) noexcept {
+inline void Q2_K::unpack(const Block& block, Codes<256, 16>& out) noexcept {
   for (std::size_t i = 0; i < block_size; ++i) {
     const std::size_t half = i / 128, c = i % 128 / 32, j = i % 32;
     out.code[i] = static_cast<std::int8_t>((block.pairs[32 * half + j] >> (2 * c)) & 3);

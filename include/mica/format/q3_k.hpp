@@ -14,12 +14,12 @@
 //                 (their lower four bits)                    the upper two bits of scale g
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct Q3_K {
-  static constexpr Id id = Id::Q3_K;
+  static constexpr Id id{11};
   static constexpr std::string_view name = "Q3_K";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -33,7 +33,7 @@ struct Q3_K {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<Q3_K>(block, values);
+    detail::decode_unpacked<Q3_K>(block, values);
   }
 
   // Required by IntegerFormat
@@ -41,14 +41,14 @@ struct Q3_K {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 4;
   static constexpr int code_max = 7;
-  static void take_apart(const Block& block, Codes<256, 16>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 16>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 0;
   static constexpr std::size_t code_bytes = 96;
 };
 
-inline void Q3_K::take_apart(const Block& block, Codes<256, 16>& out) noexcept {
+inline void Q3_K::unpack(const Block& block, Codes<256, 16>& out) noexcept {
   for (std::size_t i = 0; i < block_size; ++i) {
     const std::size_t half = i / 128, c = i % 128 / 32, j = i % 32;
     const int low = (block.pairs[32 * half + j] >> (2 * c)) & 3;

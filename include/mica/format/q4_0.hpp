@@ -14,7 +14,7 @@
 namespace mica::format {
 
 struct Q4_0 {
-  static constexpr Id id = Id::Q4_0;
+  static constexpr Id id{2};
   static constexpr std::string_view name = "Q4_0";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -33,7 +33,7 @@ struct Q4_0 {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 8;
   static constexpr int code_max = 15;
-  static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<32, 32>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 2;
@@ -63,7 +63,7 @@ inline void Q4_0::encode(const float* values, Block& block) noexcept {
   }
 }
 
-inline void Q4_0::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
+inline void Q4_0::unpack(const Block& block, Codes<32, 32>& out) noexcept {
   for (std::size_t j = 0; j < 16; ++j) {
     out.code[j] = static_cast<std::int8_t>((block.nibbles[j] & 15) - 8);
     out.code[j + 16] = static_cast<std::int8_t>((block.nibbles[j] >> 4) - 8);

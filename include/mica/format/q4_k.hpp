@@ -16,7 +16,7 @@
 namespace mica::format {
 
 struct Q4_K {
-  static constexpr Id id = Id::Q4_K;
+  static constexpr Id id{12};
   static constexpr std::string_view name = "Q4_K";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -36,7 +36,7 @@ struct Q4_K {
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 15;
-  static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 16;
@@ -69,7 +69,7 @@ inline void Q4_K::decode(const Block& block, float* values) noexcept {
   }
 }
 
-inline void Q4_K::take_apart(const Block& block, Codes<256, 32>& out) noexcept {
+inline void Q4_K::unpack(const Block& block, Codes<256, 32>& out) noexcept {
   std::uint8_t scale[8], min[8];
   unpack_scales(block.scales, scale, min);
   for (std::size_t p = 0; p < 4; ++p) {

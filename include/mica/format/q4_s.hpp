@@ -31,7 +31,7 @@ struct Q4_S {
   };
 
   static void decode(const Block& block, float* values) noexcept;
-  static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<32, 32>& out) noexcept;
 
   // Specific to Q4_S
   static constexpr std::int8_t levels[32] = {-40, -36, -32, -28, -24, -21, -19, -17, -15, -13, -11,
@@ -57,7 +57,7 @@ struct Q4_S {
   }
 };
 
-inline void Q4_S::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
+inline void Q4_S::unpack(const Block& block, Codes<32, 32>& out) noexcept {
   for (std::size_t i = 0; i < block_size; ++i) {
     const int code = block.nibbles[i % 16] >> (i < 16 ? 0 : 4) & 15;
     out.code[i] = levels[2 * code + (block.d.bits >> (8 + i / 4) & 1)];
@@ -70,7 +70,7 @@ inline void Q4_S::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
 
 inline void Q4_S::decode(const Block& block, float* values) noexcept {
   Codes<32, 32> parts;
-  take_apart(block, parts);
+  unpack(block, parts);
   for (std::size_t i = 0; i < block_size; ++i) values[i] = parts.d * static_cast<float>(parts.code[i]);
 }
 

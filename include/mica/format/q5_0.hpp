@@ -7,13 +7,13 @@
 //   bit i of the 32 high bits belongs to value i
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
 #include "mica/format/detail/fifth_bits.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct Q5_0 {
-  static constexpr Id id = Id::Q5_0;
+  static constexpr Id id{6};
   static constexpr std::string_view name = "Q5_0";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -26,7 +26,7 @@ struct Q5_0 {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<Q5_0>(block, values);
+    detail::decode_unpacked<Q5_0>(block, values);
   }
 
   // Required by IntegerFormat
@@ -34,7 +34,7 @@ struct Q5_0 {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 16;
   static constexpr int code_max = 31;
-  static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<32, 32>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 2;
@@ -47,7 +47,7 @@ struct Q5_0 {
   }
 };
 
-inline void Q5_0::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
+inline void Q5_0::unpack(const Block& block, Codes<32, 32>& out) noexcept {
   for (std::size_t i = 0; i < block_size; ++i) {
     const int low = i < 16 ? block.nibbles[i] & 15 : block.nibbles[i - 16] >> 4;
     const int high = (block.high[i / 8] >> (i % 8)) & 1;

@@ -6,16 +6,16 @@
 //   byte j holds the low four bits of value j in its low nibble and those of value j + 16 in its high nibble
 //   bit i of the 32 high bits belongs to value i
 //
-// Taken apart, the offset is a min of 1 with dmin = -m.
+// Unpacked, the offset is a min of 1 with dmin = -m.
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
 #include "mica/format/detail/fifth_bits.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct Q5_1 {
-  static constexpr Id id = Id::Q5_1;
+  static constexpr Id id{7};
   static constexpr std::string_view name = "Q5_1";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -29,7 +29,7 @@ struct Q5_1 {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<Q5_1>(block, values);
+    detail::decode_unpacked<Q5_1>(block, values);
   }
 
   // Required by IntegerFormat
@@ -37,7 +37,7 @@ struct Q5_1 {
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 31;
-  static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<32, 32>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 4;
@@ -50,7 +50,7 @@ struct Q5_1 {
   }
 };
 
-inline void Q5_1::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
+inline void Q5_1::unpack(const Block& block, Codes<32, 32>& out) noexcept {
   for (std::size_t i = 0; i < block_size; ++i) {
     const int low = i < 16 ? block.nibbles[i] & 15 : block.nibbles[i - 16] >> 4;
     const int high = (block.high[i / 8] >> (i % 8)) & 1;

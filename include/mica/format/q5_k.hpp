@@ -10,13 +10,13 @@
 //   high bit   byte j, bit g
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 #include "mica/format/q4_k.hpp"
 
 namespace mica::format {
 
 struct Q5_K {
-  static constexpr Id id = Id::Q5_K;
+  static constexpr Id id{13};
   static constexpr std::string_view name = "Q5_K";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -31,7 +31,7 @@ struct Q5_K {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<Q5_K>(block, values);
+    detail::decode_unpacked<Q5_K>(block, values);
   }
 
   // Required by IntegerFormat
@@ -39,14 +39,14 @@ struct Q5_K {
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 31;
-  static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 16;
   static constexpr std::size_t code_bytes = 160;
 };
 
-inline void Q5_K::take_apart(const Block& block, Codes<256, 32>& out) noexcept {
+inline void Q5_K::unpack(const Block& block, Codes<256, 32>& out) noexcept {
   for (std::size_t i = 0; i < block_size; ++i) {
     const std::size_t g = i / 32, j = i % 32;
     const int byte = block.nibbles[g / 2 * 32 + j];

@@ -15,7 +15,7 @@
 namespace mica::format {
 
 struct Q6_K {
-  static constexpr Id id = Id::Q6_K;
+  static constexpr Id id{14};
   static constexpr std::string_view name = "Q6_K";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -35,7 +35,7 @@ struct Q6_K {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 32;
   static constexpr int code_max = 63;
-  static void take_apart(const Block& block, Codes<256, 16>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 16>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 0;
@@ -67,7 +67,7 @@ inline void Q6_K::decode(const Block& block, float* values) noexcept {
   }
 }
 
-inline void Q6_K::take_apart(const Block& block, Codes<256, 16>& out) noexcept {
+inline void Q6_K::unpack(const Block& block, Codes<256, 16>& out) noexcept {
   unpack_codes(block, out.code);
   for (std::size_t g = 0; g < 16; ++g) {
     out.scale[g] = block.scales[g];

@@ -19,7 +19,7 @@
 namespace mica::format {
 
 struct Q8_0 : detail::KvParts<Q8_0> {
-  static constexpr Id id = Id::Q8_0;
+  static constexpr Id id{8};
   static constexpr std::string_view name = "Q8_0";
   static constexpr std::size_t block_size = 32;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -38,7 +38,7 @@ struct Q8_0 : detail::KvParts<Q8_0> {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 128;
   static constexpr int code_max = 255;
-  static void take_apart(const Block& block, Codes<32, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<32, 32>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 2;
@@ -89,7 +89,7 @@ inline void Q8_0::encode(const float* values, Block& block) noexcept {
     block.code[i] = static_cast<std::int8_t>(std::round(values[i] * inverse));
 }
 
-inline void Q8_0::take_apart(const Block& block, Codes<32, 32>& out) noexcept {
+inline void Q8_0::unpack(const Block& block, Codes<32, 32>& out) noexcept {
   std::copy_n(block.code, block_size, out.code);
   out.scale[0] = 1;
   out.min[0] = 0;

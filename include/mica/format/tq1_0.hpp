@@ -9,12 +9,12 @@
 // A byte is the fraction of a number in base three, rounded up: times three, the whole part is the next digit.
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct TQ1_0 {
-  static constexpr Id id = Id::TQ1_0;
+  static constexpr Id id{34};
   static constexpr std::string_view name = "TQ1_0";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -26,7 +26,7 @@ struct TQ1_0 {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<TQ1_0>(block, values);
+    detail::decode_unpacked<TQ1_0>(block, values);
   }
 
   // Required by IntegerFormat
@@ -34,7 +34,7 @@ struct TQ1_0 {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 1;
   static constexpr int code_max = 2;
-  static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
 
  private:
   /// Takes `places` digits out of each of n bytes; code[n * place + j] is a digit of bytes[j].
@@ -53,7 +53,7 @@ inline void TQ1_0::take_digits(const std::uint8_t* bytes, std::size_t n, std::si
   }
 }
 
-inline void TQ1_0::take_apart(const Block& block, Codes<256, 32>& out) noexcept {
+inline void TQ1_0::unpack(const Block& block, Codes<256, 32>& out) noexcept {
   take_digits(block.digits, 32, 5, out.code);
   take_digits(block.digits + 32, 16, 5, out.code + 160);
   take_digits(block.digits + 48, 4, 4, out.code + 240);

@@ -7,12 +7,12 @@
 // With j in 0..31 and quarter c in 0..3, value 32 c + j of half h lies in byte 32 h + j, bits 2c and 2c + 1.
 #pragma once
 
-#include "mica/format/detail/apart.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {
 
 struct TQ2_0 {
-  static constexpr Id id = Id::TQ2_0;
+  static constexpr Id id{35};
   static constexpr std::string_view name = "TQ2_0";
   static constexpr std::size_t block_size = 256;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
@@ -24,7 +24,7 @@ struct TQ2_0 {
   };
 
   static void decode(const Block& block, float* values) noexcept {
-    detail::decode_apart<TQ2_0>(block, values);
+    detail::decode_unpacked<TQ2_0>(block, values);
   }
 
   // Required by IntegerFormat
@@ -32,14 +32,14 @@ struct TQ2_0 {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 1;
   static constexpr int code_max = 3;
-  static void take_apart(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 0;
   static constexpr std::size_t code_bytes = 64;
 };
 
-inline void TQ2_0::take_apart(const Block& block, Codes<256, 32>& out) noexcept {
+inline void TQ2_0::unpack(const Block& block, Codes<256, 32>& out) noexcept {
   for (std::size_t i = 0; i < block_size; ++i) {
     const std::size_t half = i / 128, c = i % 128 / 32, j = i % 32;
     out.code[i] = static_cast<std::int8_t>(((block.pairs[32 * half + j] >> (2 * c)) & 3) - 1);

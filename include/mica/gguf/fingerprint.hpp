@@ -32,10 +32,11 @@ inline void add_text(io::Checksum& sum, std::string_view text) {
 }
 
 /// The middle of a tensor's data.
-inline void add_sample(io::Checksum& sum, const Document& document, const TensorInfo& tensor) {
+inline void add_sample(io::Checksum& sum, const Document& document, const TensorInfo& tensor,
+                       tensor::FindPacking find) {
   std::array<std::byte, sample_bytes> bytes;
   const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(tensor.bytes, sample_bytes));
-  read_plain(document, tensor, (tensor.bytes - n) / 2, std::span(bytes).first(n));
+  read_plain(document, tensor, (tensor.bytes - n) / 2, std::span(bytes).first(n), find);
   sum.add(std::span(bytes).first(n));
 }
 
@@ -57,9 +58,10 @@ inline void add_family_keys(io::Checksum& sum, const Metadata& metadata) {
 
 }  // namespace detail
 
-/// Raises as Document::read, and ErrorCode::unsupported without xxHash. Cost: 32 reads of 4 KiB, spread over
-/// the file.
-[[nodiscard]] inline std::uint64_t fingerprint(const Document& document) {
+/// Raises as Document::read, and ErrorCode::unsupported without xxHash. `find` knows the formats that may lie
+/// packed. Cost: 32 reads of 4 KiB, spread over the file.
+[[nodiscard]] inline std::uint64_t fingerprint(const Document& document,
+                                               tensor::FindPacking find = tensor::packing_in<format::All>) {
   io::Checksum sum;
   detail::add_family_keys(sum, document.metadata());
   std::vector<const TensorInfo*> tensors;
@@ -73,7 +75,7 @@ inline void add_family_keys(io::Checksum& sum, const Metadata& metadata) {
   }
   const std::size_t samples = std::min(tensors.size(), detail::sampled_tensors);
   for (std::size_t i = 0; i < samples; ++i) {
-    detail::add_sample(sum, document, *tensors[i * tensors.size() / samples]);
+    detail::add_sample(sum, document, *tensors[i * tensors.size() / samples], find);
   }
   return sum.value();
 }

@@ -4,6 +4,7 @@
 // a place of its own in the data. Models of several files are put together in reader.hpp.
 #pragma once
 
+#include "mica/format/lists.hpp"
 #include "mica/gguf/detail/parser.hpp"
 #include "mica/gguf/metadata.hpp"
 #include "mica/gguf/source.hpp"
@@ -22,6 +23,7 @@ struct Header {
   std::uint64_t data_offset = 0;  ///< where the data begins
   Metadata metadata;              ///< a view of the source's memory, or owner of the bytes that were read
   std::vector<TensorInfo> tensors;
+  format::Table formats = format::known;  ///< that the tensors may have
 };
 
 namespace detail {
@@ -60,7 +62,7 @@ inline void refuse_overlaps(std::span<const TensorInfo> tensors, std::span<const
 }
 
 /// Reads a header without its data: the offsets of tensors still count from the beginning of the data.
-[[nodiscard]] inline Header parse_header(const Source& source) {
+[[nodiscard]] inline Header parse_header(const Source& source, format::Table formats) {
   std::vector<std::byte> owned;  // the front of a file, as far as the reader has come
   const auto load = [&](std::uint64_t count) -> std::span<const std::byte> {
     MICA_CHECK(count <= max_header_bytes, limit, source.path(), ": a header of more than ", max_header_bytes,
@@ -73,9 +75,10 @@ inline void refuse_overlaps(std::span<const TensorInfo> tensors, std::span<const
   };
   SpanReader reader = source.in_memory() ? SpanReader(source.path(), source.memory())
                                          : SpanReader(source.path(), source.size(), load);
-  Parsed parsed = Parser(reader).parse();
+  Parsed parsed = Parser(reader, formats).parse();
 
   Header header;
+  header.formats = formats;
   header.version = parsed.version;
   header.bytes = reader.offset();
   if (!source.in_memory()) owned.resize(static_cast<std::size_t>(header.bytes));
@@ -93,10 +96,11 @@ inline void refuse_overlaps(std::span<const TensorInfo> tensors, std::span<const
 /// The key that the manifest of a packed directory has, and no model (gguf/manifest.hpp).
 inline constexpr std::string_view packed_version_key = "mica.packed.version";
 
-/// Reads a header, and nothing else. Requires that memory outlives the answer.
+/// Reads a header, and nothing else, of a file whose tensors have formats of that table. Requires that memory
+/// outlives the answer.
 /// Raises ErrorCode::file, unsupported or limit, naming the key or tensor.
-[[nodiscard]] inline Header read_header(const Source& source) {
-  Header header = detail::parse_header(source);
+[[nodiscard]] inline Header read_header(const Source& source, format::Table formats) {
+  Header header = detail::parse_header(source, formats);
   MICA_CHECK(!header.metadata.contains(packed_version_key), usage, source.path(), ": key '",
              packed_version_key, "': the manifest of a packed directory; name the directory instead");
   for (TensorInfo& tensor : header.tensors) detail::place(tensor, header, source);

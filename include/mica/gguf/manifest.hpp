@@ -137,12 +137,13 @@ inline void read_places(Manifest& manifest) {
 
 }  // namespace detail
 
-/// Reads a manifest, without the keys of its own among the metadata. The files that it names are not opened.
+/// Reads a manifest, without the keys of its own among the metadata; its tensors have formats of that table.
+/// The files that it names are not opened.
 /// Raises ErrorCode::file with key or tensor, unsupported for another version or layout, limit.
-[[nodiscard]] inline Manifest read_manifest(const Source& source) {
+[[nodiscard]] inline Manifest read_manifest(const Source& source, format::Table formats) {
   detail::check_own_checksum(source);
   try {
-    Manifest out{detail::parse_header(source)};
+    Manifest out{detail::parse_header(source, formats)};
     const Metadata& keys = out.metadata;
     const auto version = keys.require<std::uint32_t>(packed_version_key);
     MICA_CHECK(version == Manifest::current_version, unsupported, source.path(), ": key '",

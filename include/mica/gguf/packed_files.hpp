@@ -60,9 +60,9 @@ struct PackedFiles {
 
 /// Opens a directory that is_packed_folder(). Raises ErrorCode::file, unsupported or limit, naming the file;
 /// a file that is a link out of the directory is refused (io/folder_file.hpp).
-[[nodiscard]] inline PackedFiles open_packed_files(const std::string& folder) {
+[[nodiscard]] inline PackedFiles open_packed_files(const std::string& folder, format::Table formats) {
   const std::string path = io::folder_file(folder, names::manifest);
-  PackedFiles out{{}, read_manifest(Source(io::File::open(path)))};
+  PackedFiles out{{}, read_manifest(Source(io::File::open(path)), formats)};
   const std::vector<Manifest::File>& files = out.manifest.files;
   MICA_CHECK(!files.empty() && files[0].name == names::manifest, file, path,
              ": key 'mica.packed.files': the first name must be ", names::manifest, "; pack the model again");

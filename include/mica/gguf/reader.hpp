@@ -49,6 +49,8 @@ class Document {
     return sources_[tensor.source];
   }
 
+  /// The formats that its tensors may have.
+  [[nodiscard]] format::Table formats() const noexcept { return header_.formats; }
   /// Of the first file.
   [[nodiscard]] std::uint32_t version() const noexcept { return header_.version; }
   [[nodiscard]] std::uint32_t alignment() const noexcept { return header_.alignment; }
@@ -72,9 +74,10 @@ class Document {
 /// Opens a GGUF file of version 2 or 3, with any shard of a model all its shards, or a packed directory.
 /// Raises ErrorCode::file when something is missing, cut, damaged or contradicts itself; unsupported for a
 /// version, byte order or block type that is not known; limit for a header larger than any honest one. Every
-/// text names the culprit.
+/// text names the culprit. `formats`: those that the file may have; format::table<List>() makes a table of a
+/// program's own.
 /// Cost: reads the headers; allocates at most four times what it reads and 16 MiB.
-[[nodiscard]] Document open(std::string path);
+[[nodiscard]] Document open(std::string path, format::Table formats = format::known);
 
 /// Opens a file of a model by its name. `missing` is what an error adds when there is no such file; empty for
 /// the file that the user named.
@@ -82,14 +85,16 @@ using OpenSource = std::function<Source(const std::string& name, std::string_vie
 
 /// The same for files that `open_source` opens by their names, such as those of a server. Raises what it
 /// raises too.
-[[nodiscard]] Document open(const std::string& name, const OpenSource& open_source);
+[[nodiscard]] Document open(const std::string& name, const OpenSource& open_source,
+                            format::Table formats = format::known);
 
 /// The same for a model of one file that lies in memory. `name` stands for the file in error texts.
 /// Requires that the memory outlives the Document.
-[[nodiscard]] Document parse(std::span<const std::byte> bytes, std::string_view name);
+[[nodiscard]] Document parse(std::span<const std::byte> bytes, std::string_view name,
+                             format::Table formats = format::known);
 
 /// The same for a model of one file, wherever that is.
-[[nodiscard]] Document open(Source source);
+[[nodiscard]] Document open(Source source, format::Table formats = format::known);
 
 inline Document::Document(std::vector<Source> sources, Header header, std::string folder)
     : sources_(std::move(sources)),
@@ -169,7 +174,7 @@ struct Shard {
 
 /// One file of a model and what it says.
 struct Part {
-  explicit Part(Source from) : source(std::move(from)), header(read_header(source)) {}
+  Part(Source from, format::Table formats) : source(std::move(from)), header(read_header(source, formats)) {}
   Source source;
   Header header;
 };
@@ -184,11 +189,13 @@ inline void check_shard(const Part& part, std::uint32_t i, std::uint32_t count) 
 
 /// Opens all shards but the one that is open already.
 [[nodiscard]] inline Document open_shards(const ShardName& name, Part known, const OpenSource& open_source) {
+  const format::Table formats = known.header.formats;
   std::vector<Source> sources;
   Header whole;
   for (std::uint32_t i = 0; i < name.count; ++i) {
     const std::string missing = join("shard ", i + 1, " of ", name.count, " is missing");
-    Part part = i + 1 == name.number ? std::move(known) : Part(open_source(name.path_of(i + 1), missing));
+    Part part =
+        i + 1 == name.number ? std::move(known) : Part(open_source(name.path_of(i + 1), missing), formats);
     check_shard(part, i, name.count);
     const auto promised = part.header.metadata.get<std::uint64_t>("split.tensors.count");
     if (i == 0) std::swap(whole, part.header);
@@ -222,32 +229,32 @@ inline void check_shard(const Part& part, std::uint32_t i, std::uint32_t count) 
 
 }  // namespace detail
 
-inline Document open(const std::string& name, const OpenSource& open_source) {
-  detail::Part part(open_source(name, {}));
+inline Document open(const std::string& name, const OpenSource& open_source, format::Table formats) {
+  detail::Part part(open_source(name, {}), formats);
   const detail::Shard shard = detail::shard_of(part.header.metadata);
   if (shard.count == 1) return detail::single(std::move(part));
   const ShardName first = detail::name_of_shard(part.source.path(), shard);
   return detail::open_shards(first, std::move(part), open_source);
 }
 
-inline Document open(std::string path) {
+inline Document open(std::string path, format::Table formats) {
   if (is_packed_folder(path)) {
-    PackedFiles files = open_packed_files(path);
+    PackedFiles files = open_packed_files(path, formats);
     return Document(std::move(files.sources), std::move(files.manifest), std::move(path));
   }
-  return open(path, detail::open_file);
+  return open(path, detail::open_file, formats);
 }
 
-inline Document open(Source source) {
-  detail::Part part(std::move(source));
+inline Document open(Source source, format::Table formats) {
+  detail::Part part(std::move(source), formats);
   const detail::Shard shard = detail::shard_of(part.header.metadata);
   MICA_CHECK(shard.count == 1, file, part.source.path(), ": shard ", shard.index + 1, " of ", shard.count,
              " alone; a sharded model is opened from its files");
   return detail::single(std::move(part));
 }
 
-inline Document parse(std::span<const std::byte> bytes, std::string_view name) {
-  return open(Source(std::string(name), bytes));
+inline Document parse(std::span<const std::byte> bytes, std::string_view name, format::Table formats) {
+  return open(Source(std::string(name), bytes), formats);
 }
 
 }  // namespace mica::gguf

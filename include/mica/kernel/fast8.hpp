@@ -51,7 +51,7 @@ template <WeightFormat F>
 
 /// 256 weights of a row as eight-bit integers with one scale. Never in a file.
 struct EightBits {
-  static constexpr format::Id id = format::Id::Q8_K;
+  static constexpr format::Id id{0xFFFFFFFF};  // of no file
   static constexpr std::string_view name = "eight bits";
   static constexpr std::size_t block_size = 256;
   static constexpr format::Arithmetic arithmetic = format::Arithmetic::integer;
@@ -71,7 +71,7 @@ struct EightBits {
   static constexpr bool has_mins = false;
   static constexpr int code_offset = 128;
   static constexpr int code_max = 255;
-  static void take_apart(const Block& block, format::Codes<256, 32>& out) noexcept {
+  static void unpack(const Block& block, format::Codes<256, 32>& out) noexcept {
     std::copy_n(block.code, block_size, out.code);
     std::fill_n(out.scale, block_size / group, 1);
     std::fill_n(out.min, block_size / group, std::int16_t{0});
@@ -94,7 +94,7 @@ template <IntegerFormat F, class M>
   float step[blocks][groups], base[blocks][groups];
   float reach = 0, sum = 0;
   for (std::size_t b = 0; b < blocks; ++b) {
-    F::take_apart(w.block(row, chunk * blocks + b), part[b]);
+    F::unpack(w.block(row, chunk * blocks + b), part[b]);
     for (std::size_t g = 0; g < groups; ++g) {
       step[b][g] = part[b].d * static_cast<float>(part[b].scale[g]);
       const float min = F::has_mins ? part[b].dmin * static_cast<float>(part[b].min[g]) : 0.0f;

@@ -3,8 +3,9 @@
 // The vector kernels as a kernels policy: declarations only, no Highway header. Link the units in kernel/highway/units
 // (CMake: mica::kernels), which are compiled once per instruction set and chosen at run time.
 //
-// A format with a vector codec that is not in format::All needs a unit of its own (kernel/highway/dispatch.hpp). One
-// without needs nothing: its blocks are decoded or taken apart here and multiplied by the compiled kernels.
+// A format with a vector codec that is not one of mica's own needs a unit of its own
+// (kernel/highway/dispatch.hpp). One without needs nothing: its blocks are decoded or unpacked here and
+// multiplied by the compiled kernels.
 #pragma once
 
 #include "mica/format/lists.hpp"

@@ -4,8 +4,8 @@
 // every kernel (one token or many, any layout, any instruction set with FMA) gives the same bits. fma() rounds once, +
 // and * round each; nothing else may be fused.
 //
-// Integer formats. Let a block be taken apart into code, scale, min, d, dmin (format/concept.hpp), and let x be int8
-// codes with a scale xd and sums per 32 (kernel/quantize.hpp). For one output:
+// Integer formats. Let a block be unpacked into code, scale, min, d, dmin (format/concept.hpp), and let x be
+// int8 codes with a scale xd and sums per 32 (kernel/quantize.hpp). For one output:
 //
 //   y = 0
 //   for each block of the row, in order:

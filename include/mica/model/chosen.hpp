@@ -16,10 +16,10 @@
 namespace mica::model {
 
 /// A Transformer whose KV elements, storage, eviction and pager are chosen at run time.
-template <class Family, Allocator A, Executor E>
+template <class Family, Allocator A, Executor E, class Formats = format::All>
 using Chosen = Transformer<Family, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
                            WithEviction<kv::AnyEviction>, WithPager<paging::AnyPager<>>, WithAllocator<A>,
-                           WithExecutor<E>>;
+                           WithExecutor<E>, WithWeights<Formats>>;
 
 /// Makes a Chosen transformer. Raises as its constructor, and ErrorCode::usage for names that are not known.
 template <class T>

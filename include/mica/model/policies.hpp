@@ -29,6 +29,7 @@
 #include "mica/paging/concept.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/tensor/any_matrix.hpp"
+#include "mica/tensor/packing.hpp"
 
 #include <type_traits>
 
@@ -216,6 +217,12 @@ struct CheckWeights {
       "mica::Transformer: WithWeights<...> needs formats: one mica::WeightFormat or a mica::TypeList of "
       "them; those with integer arithmetic must be a mica::IntegerFormat (format/concept.hpp)");
 };
+template <Formats List>
+struct CheckWeights<List> {
+  static_assert(format::are_distinct<List>,
+                "mica::Transformer: two formats of WithWeights<...> have the same id or the same name; each "
+                "format needs its own (docs/policies/weights.md)");
+};
 template <class E>
 struct CheckElement {
   static_assert(KvElements<E>,
@@ -299,8 +306,8 @@ requires(!(Policy<With> && ...)) struct PolicyErrors<Family, Base, With...> {
 };
 
 template <class P>
-concept GoodPolicies =
-    Formats<typename P::Weights> && Allocator<typename P::Allocator> && KvElements<typename P::KvElement> &&
+concept GoodPolicies = Formats<typename P::Weights> && format::are_distinct<typename P::Weights> &&
+    Allocator<typename P::Allocator> && KvElements<typename P::KvElement> &&
     KvStorageFor<typename P::KvStorage, typename P::Allocator> && Eviction<typename P::Eviction> &&
     Blocks<typename P::Blocks> && PagerFor<typename P::Pager, typename P::Allocator> &&
     Kernels<typename P::Kernels> && Executor<typename P::Executor> && Observer<typename P::Observer>;
@@ -316,6 +323,13 @@ requires(Pager::packs) struct FormatsInMemoryOf<List, Pager> {
 };
 template <class List, class Pager>
 using FormatsInMemory = typename FormatsInMemoryOf<List, Pager>::type;
+
+/// What a pager that packs is given for the formats of the file.
+template <class List, class Pager>
+inline constexpr tensor::FindPacking find_packing = nullptr;
+template <class List, class Pager>
+requires(Pager::packs) inline constexpr tensor::FindPacking find_packing<List, Pager> =
+    tensor::packing_in<List>;
 
 }  // namespace detail
 

@@ -277,7 +277,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
                 : std::min(eviction_.keep(), round_up(n_ctx_, kv::eviction_step))),
       pager_(make_pager(parts,
                         {document, weights_.extents(), weights_.groups(), config_.layers.size() + 1,
-                         weights_.most_experts()},
+                         weights_.most_experts(), detail::find_packing<typename P::Weights, Pager>},
                         options.log)),
       frequencies_(detail::rope_frequencies(config_, n_ctx_)),
       old_layers_(old_layers()),

@@ -130,9 +130,9 @@ class Weights {
   /// The tensor as a matrix, at the address that its pager gives.
   [[nodiscard]] static tensor::AnyMatrix<List> matrix(const block::TensorRef& ref, const std::byte* data,
                                                       bool packed) noexcept {
-    const bool packed12 = packed && tensor::is_packable12(ref.id);
+    const bool packed12 = packed && tensor::is_packable12<List>(ref.format.id);
     const std::size_t offset = packed12 ? tensor::packed12_bytes(ref.first_row, ref.cols) : ref.byte_offset();
-    return {ref.id, data + offset, ref.rows, ref.cols, packed};
+    return {ref.format.id, data + offset, ref.rows, ref.cols, packed};
   }
 
  private:

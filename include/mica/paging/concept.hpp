@@ -9,6 +9,7 @@
 #include "mica/base/log.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/paging/reads.hpp"
+#include "mica/tensor/packing.hpp"
 
 #include <concepts>
 #include <cstdint>
@@ -29,7 +30,7 @@ struct Extent {
   std::uint32_t group = 0;
   std::uint64_t offset = 0;  // bytes from the beginning of that file
   std::uint64_t bytes = 0;
-  format::Id format = format::Id::F32;
+  format::Id format = {};
   std::uint64_t rows = 0;  // 0: to be left as it is
   std::uint64_t cols = 0;
   bool packed = false;         // its rows lie packed already; packed() must then be true
@@ -44,7 +45,12 @@ struct Table {
   std::size_t groups = 0;
   std::size_t head = 0;     // the group of the head; 0: the last one, there are no experts
   std::size_t experts = 0;  // of a layer at most
+  tensor::FindPacking packing =
+      nullptr;  // for pagers that pack: of the model's formats; null: rows stay as they are
 
+  [[nodiscard]] tensor::Packing packing_of(format::Id format) const noexcept {
+    return packing == nullptr ? tensor::Packing{} : packing(format);
+  }
   [[nodiscard]] std::size_t head_group() const noexcept { return head == 0 ? groups - 1 : head; }
 };
 

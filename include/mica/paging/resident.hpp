@@ -58,19 +58,19 @@ class Resident {
   /// Gives each tensor its place; returns the bytes of all.
   [[nodiscard]] std::uint64_t lay_out(const Table& table);
   void read(const Table& table, A allocator, LogSink log);
-  static void read_packed(const Extent& tensor, const Source& source, std::span<std::byte> to,
-                          std::span<std::byte> panels);
+  static void read_packed(const Table& table, const Extent& tensor, const Source& source,
+                          std::span<std::byte> to, std::span<std::byte> panels);
   /// False where the numbers of the tensor do not allow it, which then has not been read.
   [[nodiscard]] static bool read_packed12(const Table& table, const Extent& tensor, const Source& source,
                                           std::span<std::byte> to, std::span<std::byte> panels);
   static void read_checked(const Table& table, const Extent& tensor, const Source& source,
                            std::span<std::byte> to);
 
-  [[nodiscard]] static bool can_pack(const Extent& tensor) noexcept {
-    return packs && tensor::can_pack(tensor.format, tensor.rows);
+  [[nodiscard]] static bool can_pack(const Table& table, const Extent& tensor) noexcept {
+    return packs && table.packing_of(tensor.format).can_pack(tensor.rows);
   }
-  [[nodiscard]] static bool may_pack12(const Extent& tensor) noexcept {
-    return packs && tensor::can_pack12(tensor.format, tensor.rows, tensor.cols);
+  [[nodiscard]] static bool may_pack12(const Table& table, const Extent& tensor) noexcept {
+    return packs && table.packing_of(tensor.format).can_pack12(tensor.rows, tensor.cols);
   }
   [[nodiscard]] static std::size_t panel_bytes(const Extent& tensor) noexcept {
     return tensor.rows == 0 ? 0 : static_cast<std::size_t>(tensor.bytes / tensor.rows * tensor::Rows16::rows);
@@ -90,7 +90,8 @@ Resident<A, L>::Resident(const Table& table, A allocator, LogSink log)
   MICA_CHECK(weights, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
              "; use a larger budget or a smaller quantisation");
   weights_ = std::move(*weights);
-  for (const Extent& tensor : table.tensors) packed_.push_back(packs && (tensor.packed || can_pack(tensor)));
+  for (const Extent& tensor : table.tensors)
+    packed_.push_back(packs && (tensor.packed || can_pack(table, tensor)));
   data_.resize(table.tensors.size());
   read(table, allocator, log);
 }
@@ -112,7 +113,7 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
     const Extent& tensor = table.tensors[i];
     const auto bytes = static_cast<std::size_t>(tensor.bytes);
     largest = std::max(largest, bytes);
-    if ((packed_[i] && !tensor.packed) || may_pack12(tensor))
+    if ((packed_[i] && !tensor.packed) || may_pack12(table, tensor))
       panels_at_once = std::max({panels_at_once, std::min(panels_bytes, bytes), panel_bytes(tensor)});
   }
   const std::size_t through = std::min(
@@ -137,8 +138,8 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
       const std::span<std::byte> to = weights_.span().subspan(offsets_[i], tensor.bytes);
       data_[i] = to.data();
       if (packed_[i] && !tensor.packed) {
-        read_packed(tensor, read_at, to, panels->span());
-      } else if (may_pack12(tensor) && read_packed12(table, tensor, read_at, to, panels->span())) {
+        read_packed(table, tensor, read_at, to, panels->span());
+      } else if (may_pack12(table, tensor) && read_packed12(table, tensor, read_at, to, panels->span())) {
         packed_[i] = true;
       } else {
         read_checked(table, tensor, read_at, to);
@@ -148,21 +149,21 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
 }
 
 template <mica::Allocator A, Layout L>
-void Resident<A, L>::read_packed(const Extent& tensor, const Source& source, std::span<std::byte> to,
-                                 std::span<std::byte> panels) {
-  if constexpr (packs) {
-    const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
-    for (std::size_t done = 0; done < to.size(); done += step) {
-      const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
-      source(tensor.offset + done, part);
-      tensor::pack_rows(tensor.format, part, static_cast<std::size_t>(tensor.cols), to.data() + done);
-    }
+void Resident<A, L>::read_packed(const Table& table, const Extent& tensor, const Source& source,
+                                 std::span<std::byte> to, std::span<std::byte> panels) {
+  const auto pack = table.packing_of(tensor.format).pack;
+  const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
+  for (std::size_t done = 0; done < to.size(); done += step) {
+    const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
+    source(tensor.offset + done, part);
+    pack(part, static_cast<std::size_t>(tensor.cols), to.data() + done);
   }
 }
 
 template <mica::Allocator A, Layout L>
 bool Resident<A, L>::read_packed12(const Table& table, const Extent& tensor, const Source& source,
                                    std::span<std::byte> to, std::span<std::byte> panels) {
+  const auto pack12 = table.packing_of(tensor.format).pack12;
   const auto cols = static_cast<std::size_t>(tensor.cols);
   const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
   std::optional<io::Checksum> sum;
@@ -172,7 +173,7 @@ bool Resident<A, L>::read_packed12(const Table& table, const Extent& tensor, con
     const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
     source(tensor.offset + done, part);
     if (sum) sum->add(part);
-    if (!tensor::pack12_rows(tensor.format, part, cols, at)) return false;
+    if (!pack12(part, cols, at)) return false;
     at += tensor::packed12_bytes(part.size() / panel * tensor::Rows16::rows, cols);
   }
   MICA_CHECK(!sum || sum->value() == tensor.checksum, file, damage_text(table.document, tensor));

@@ -42,7 +42,7 @@ inline constexpr std::size_t least_tokens = 2048;
 inline constexpr std::size_t least_chunk = 16;
 
 /// The fallbacks of one question, in order.
-template <class Families = arch::All>
+template <class Families = arch::All, class Formats = format::All>
 class Ladder {
  public:
   Ladder(gguf::DocumentRef document, Question asked, std::uint64_t budget_bytes, Freedom free)
@@ -86,12 +86,12 @@ class Ladder {
  private:
   [[nodiscard]] Rung planned(Question question) {
     question.tokenizer_bytes = asked_.tokenizer_bytes;
-    Plan plan = make_plan<Families>(document_, question);
+    Plan plan = make_plan<Families, Formats>(document_, question);
     asked_.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];
     return {std::move(question), std::move(plan)};
   }
   [[nodiscard]] std::optional<Rung> at(Question question) {
-    give_weights_room<Families>(document_, question, budget_);
+    give_weights_room<Families, Formats>(document_, question, budget_);
     Rung rung = planned(std::move(question));
     n_ctx_ = std::max(n_ctx_, rung.plan.n_ctx);
     if (rung.plan.peak_bytes > budget_) return std::nullopt;
@@ -110,7 +110,7 @@ class Ladder {
   [[nodiscard]] std::optional<Rung> shorter(Question question, std::size_t least, std::size_t most) {
     if (!free_.context) return std::nullopt;
     if (question.choice.weights == paging::Choice::streamed) question.choice.weights_bytes = 1;
-    const std::size_t n = longest_context<Families>(document_, question, most, budget_);
+    const std::size_t n = longest_context<Families, Formats>(document_, question, most, budget_);
     if (n < least) return std::nullopt;
     question.model.n_ctx = n;
     question.choice.weights_bytes = asked_.choice.weights_bytes;

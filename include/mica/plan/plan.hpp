@@ -94,10 +94,10 @@ template <class Model>
   return caches;
 }
 
-template <class Family>
+template <class Family, class Formats>
 [[nodiscard]] Plan plan_family(const gguf::Document& document, const Question& question,
                                budget::Ledger& ledger) {
-  using Dry = model::Chosen<Family, alloc::Counting, Workers>;
+  using Dry = model::Chosen<Family, alloc::Counting, Workers, Formats>;
   Workers workers{question.threads};
   const alloc::Counting allocator(ledger, budget::Account::weights);
   auto model = model::make_chosen<Dry>(document, workers, question.model, allocator, question.choice);
@@ -124,10 +124,10 @@ template <class Family>
 }  // namespace detail
 
 /// Plans a run. Raises the errors of opening the model about its file.
-template <class Families = arch::All>
+template <class Families = arch::All, class Formats = format::All>
 [[nodiscard]] Plan make_plan(const gguf::Document& document, const Question& question) {
   budget::Ledger ledger;
-  Plan plan = detail::plan_family<arch::AnyOf<Families>>(document, question, ledger);
+  Plan plan = detail::plan_family<arch::AnyOf<Families>, Formats>(document, question, ledger);
   const std::uint64_t tokenizer_bytes = question.tokenizer_bytes
                                             ? *question.tokenizer_bytes
                                             : document.resident_bytes() + detail::vocabulary_bytes(document);

@@ -24,14 +24,14 @@ inline constexpr std::size_t round_from_tokens = 4096;
 
 /// The largest n_ctx, below `most`, whose plan stays within the budget; 0 when none does.
 /// Cost: log2(most) dry runs, each linear in its context. Raises what make_plan() raises.
-template <class Families = arch::All>
+template <class Families = arch::All, class Formats = format::All>
 [[nodiscard]] std::size_t longest_context(const gguf::Document& document, Question question, std::size_t most,
                                           std::uint64_t budget_bytes) {
   constexpr std::size_t grain = format::tile_tokens;
   const auto fits = [&](std::size_t n_ctx) {
     question.model.n_ctx = n_ctx;
     question.tokens = 0;
-    const Plan plan = make_plan<Families>(document, question);
+    const Plan plan = make_plan<Families, Formats>(document, question);
     question.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];
     return plan.peak_bytes <= budget_bytes;
   };
@@ -47,12 +47,12 @@ template <class Families = arch::All>
 
 /// Gives streamed weights the bytes that a budget leaves beside everything else; does nothing where weights
 /// are not streamed, or where their bytes are set already. Cost: a plan.
-template <class Families = arch::All>
+template <class Families = arch::All, class Formats = format::All>
 void give_weights_room(const gguf::Document& document, Question& question, std::uint64_t budget_bytes) {
   using budget::Account;
   model::Choice& choice = question.choice;
   if (choice.weights != paging::Choice::streamed || choice.weights_bytes != 0) return;
-  const Plan least = make_plan<Families>(document, question);
+  const Plan least = make_plan<Families, Formats>(document, question);
   question.tokenizer_bytes = least.accounts[Account::tokenizer];
   std::uint64_t weights = least.accounts[Account::weights];
   if (choice.kv != kv::Choice::spilled) weights += least.accounts[Account::io_buffers];  // the ring
@@ -74,7 +74,7 @@ inline constexpr std::string_view way_elements[] = {"F16", "Q8_0", "Q4_0"};
 /// All solutions, the best first: those with weights in memory, which are fastest, then those that stream
 /// them, and among these, more bits of keys and values before fewer. Each with the longest context up to
 /// `most` tokens. Cost: log2(most) dry runs for each.
-template <class Families = arch::All>
+template <class Families = arch::All, class Formats = format::All>
 [[nodiscard]] std::vector<Way> ways(const gguf::Document& document, Question question, std::size_t most,
                                     std::uint64_t budget_bytes) {
   std::vector<Way> ways;
@@ -85,12 +85,13 @@ template <class Families = arch::All>
         continue;  // nothing to gain
       question.choice.cache_type_k = question.choice.cache_type_v = way_elements[i];
       question.choice.weights_bytes = streamed ? 1 : 0;  // the minimum, so that the context has the maximum
-      const std::size_t n_ctx = longest_context<Families>(document, question, most + 1, budget_bytes);
+      const std::size_t n_ctx =
+          longest_context<Families, Formats>(document, question, most + 1, budget_bytes);
       Question longest = question;
       longest.model.n_ctx = n_ctx == 0 ? std::min(most, std::size_t{format::tile_tokens}) : n_ctx;
       longest.choice.weights_bytes = 0;
-      give_weights_room<Families>(document, longest, budget_bytes);
-      ways.push_back({way_elements[i], streamed, n_ctx, make_plan<Families>(document, longest)});
+      give_weights_room<Families, Formats>(document, longest, budget_bytes);
+      ways.push_back({way_elements[i], streamed, n_ctx, make_plan<Families, Formats>(document, longest)});
       question.tokenizer_bytes = ways.back().plan.accounts[budget::Account::tokenizer];
     }
   }

@@ -33,9 +33,9 @@ template <text::Tokenizer Tokenizer>
 
 /// Goes on with a text in a session of its own. on_text(std::string_view) gets whole UTF-8 sequences; false
 /// stops. Raises what generate() raises.
-template <class Families, class OnText>
-GenerateResult complete(BasicModel<Families>& model, std::string_view prompt, const CompleteOptions& options,
-                        OnText&& on_text) {
+template <class Families, class Formats, class OnText>
+GenerateResult complete(BasicModel<Families, Formats>& model, std::string_view prompt,
+                        const CompleteOptions& options, OnText&& on_text) {
   auto session = model.session();
   sample::Sampler sampler(options.sampler, model.config().n_vocab);
   GenerateOptions how;
@@ -44,8 +44,8 @@ GenerateResult complete(BasicModel<Families>& model, std::string_view prompt, co
 }
 
 /// The same, all at once: the text that follows the prompt.
-template <class Families>
-[[nodiscard]] std::string complete(BasicModel<Families>& model, std::string_view prompt,
+template <class Families, class Formats>
+[[nodiscard]] std::string complete(BasicModel<Families, Formats>& model, std::string_view prompt,
                                    const CompleteOptions& options = {}) {
   std::string text;
   complete(model, prompt, options, [&](std::string_view piece) {

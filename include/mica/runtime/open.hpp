@@ -35,8 +35,9 @@
 namespace mica {
 
 /// An open model with everything that belongs to it. Movable; sessions refer to what it holds and stay valid.
-/// Families: the closed list of those that can be opened; a shorter one is a smaller program.
-template <class Families>
+/// Families: the list of those that can be opened; Formats: those that weights may have. Shorter lists are a
+/// smaller program, and a format of the program's own joins by Append<format::All, Mine>.
+template <class Families, class Formats = format::All>
 class BasicModel {
  public:
   /// Raises mica::Error: file, tensor or key, what was found, what is needed; budget when it does not fit.
@@ -81,16 +82,16 @@ class BasicModel {
 using Model = BasicModel<arch::All>;
 
 /// Opens a GGUF file, or the first or any shard of a set.
-template <class Families = arch::All>
-[[nodiscard]] BasicModel<Families> open(std::string path, const OpenOptions& options = {}) {
-  return BasicModel<Families>(gguf::open(std::move(path)), options);
+template <class Families = arch::All, class Formats = format::All>
+[[nodiscard]] BasicModel<Families, Formats> open(std::string path, const OpenOptions& options = {}) {
+  return {gguf::open(std::move(path), format::table_with<Formats>()), options};
 }
 
 /// The same for a model in memory, which outlives the Model. `name` stands for the file in error texts.
-template <class Families = arch::All>
-[[nodiscard]] BasicModel<Families> open(std::span<const std::byte> bytes, std::string_view name,
-                                        const OpenOptions& options = {}) {
-  return BasicModel<Families>(gguf::parse(bytes, name), options);
+template <class Families = arch::All, class Formats = format::All>
+[[nodiscard]] BasicModel<Families, Formats> open(std::span<const std::byte> bytes, std::string_view name,
+                                                 const OpenOptions& options = {}) {
+  return {gguf::parse(bytes, name, format::table_with<Formats>()), options};
 }
 
 /// Bytes of the files of a document.
@@ -113,7 +114,7 @@ namespace detail {
 
 using ProgramAllocator = alloc::Budgeted<alloc::Huge>;
 
-template <class Families>
+template <class Families, class Formats>
 [[nodiscard]] std::unique_ptr<AnyModel> make_any_model(const gguf::Document& document,
                                                        exec::Observed<exec::Team>& team,
                                                        budget::Ledger& ledger, const OpenOptions& options) {
@@ -122,8 +123,8 @@ template <class Families>
   plan::Question question{numbers, options.choice, team.workers(), 0, 0, options.sequences};
   const std::uint64_t left = ledger.left();
   const std::uint64_t process = plan::process_bytes(document);  // booked already, and part of every plan
-  plan::give_weights_room<Families>(document, question, left + std::min(process, ~left));
-  using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Observed<exec::Team>>;
+  plan::give_weights_room<Families, Formats>(document, question, left + std::min(process, ~left));
+  using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Observed<exec::Team>, Formats>;
   return AnyModel::of<T>([&] {
     return model::make_chosen<T>(document, team, numbers, ProgramAllocator(ledger, budget::Account::weights),
                                  question.choice);
@@ -148,8 +149,8 @@ template <class Families>
 
 }  // namespace detail
 
-template <class Families>
-BasicModel<Families>::Parts::Parts(gguf::Document file, const OpenOptions& options)
+template <class Families, class Formats>
+BasicModel<Families, Formats>::Parts::Parts(gguf::Document file, const OpenOptions& options)
     : document(std::move(file)),
       ledger(detail::budget_of(document, options)),
       process(detail::book_or_raise(ledger, budget::Account::process, plan::process_bytes(document))),
@@ -159,7 +160,7 @@ BasicModel<Families>::Parts::Parts(gguf::Document file, const OpenOptions& optio
       team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
       runs(options.runs),
       executor(team, runs.get()),
-      transformer(detail::make_any_model<Families>(document, executor, ledger, options)) {
+      transformer(detail::make_any_model<Families, Formats>(document, executor, ledger, options)) {
   MICA_CHECK(tokenizer.vocabulary().size() <= transformer->config().n_vocab, file, document.path(),
              ": tokenizer.ggml.tokens holds ", tokenizer.vocabulary().size(),
              " tokens; token_embd.weight has rows for ", transformer->config().n_vocab);

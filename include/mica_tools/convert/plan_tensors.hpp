@@ -210,7 +210,7 @@ inline void TensorPlanner::plan_blocks(TensorPlan& plan, const Checkpoint::Entry
                  scales->tensor->shape == std::vector<std::uint64_t>(shape.begin(), shape.end() - 1),
              file, where(entry), ": its scales, '", escaped(name), "', are missing or of another shape");
   plan.origin = Origin::blocks;
-  plan.format = format::Id::MXFP4;
+  plan.format = format::MXFP4::id;
   plan.stored.per_part = shape[0];
   plan.stored.rows = shape[1];
   plan.stored.columns = shape[2];

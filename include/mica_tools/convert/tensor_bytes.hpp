@@ -29,7 +29,7 @@ class EncodedSink {
   void flush() {
     if (values_.empty()) return;
     const auto width = static_cast<std::size_t>(plan_.width());
-    bytes_.resize(values_.size() / width * format::row_bytes(plan_.format, width));
+    bytes_.resize(values_.size() / width * format::info(plan_.format).row_bytes(width));
     format::encode_rows(plan_.format, values_, width, {}, bytes_);
     sink_(bytes_);
     values_.clear();

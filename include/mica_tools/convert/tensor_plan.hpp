@@ -3,7 +3,7 @@
 // The plan of one tensor: the source of its numbers, their change, and their type in the file.
 #pragma once
 
-#include "mica/format/id.hpp"
+#include "mica/format/lists.hpp"
 #include "mica_tools/convert/change.hpp"
 #include "mica_tools/convert/checkpoint.hpp"
 #include "mica_tools/encode/encode.hpp"
@@ -43,7 +43,7 @@ struct TensorPlan {
   std::vector<std::uint32_t> rows, columns;  ///< of the change; empty: all, in order
   std::vector<float> computed;
   std::vector<std::uint64_t> dims;  ///< as in GGUF: the first varies fastest
-  format::Id format = format::Id::F32;
+  format::Id format = format::F32::id;
 
   [[nodiscard]] std::uint64_t width() const noexcept { return dims.front(); }
   [[nodiscard]] std::uint64_t elements() const noexcept {
@@ -52,7 +52,7 @@ struct TensorPlan {
     return n;
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept {
-    return format::row_bytes(format, static_cast<std::size_t>(width())) * (elements() / width());
+    return format::info(format).row_bytes(static_cast<std::size_t>(width())) * (elements() / width());
   }
   /// "2048 x 32000".
   [[nodiscard]] std::string shape() const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing rows of weights: by type, or by a format's number at run time. The formats are those of
-// format::Encodable; how each of them searches for a block stands in format/encode/. Threads, tensors and
-// files are the caller's business: rows do not depend on each other.
+// Rows of weights, written by type, and read or written by a format's number at run time. How a format
+// searches for a block stands with its Encoder, here or in mica/format/encode/. Threads, tensors and files
+// are the caller's: rows do not depend on each other.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -13,6 +13,7 @@
 #include "mica/format/encode/q5_0.hpp"
 #include "mica/format/encode/q5_1.hpp"
 #include "mica/format/lists.hpp"
+#include "mica/tensor/packing.hpp"
 #include "mica_tools/encode/float.hpp"
 #include "mica_tools/encode/iq4_xs.hpp"
 #include "mica_tools/encode/mxfp4.hpp"
@@ -29,65 +30,132 @@
 #include "mica_tools/encode/tq1_0.hpp"
 #include "mica_tools/encode/tq2_0.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <span>
+#include <string>
+#include <type_traits>
 
 namespace mica::format {
 
-/// Writes one row in format F: row.size() / F::block_size blocks.
-/// The row is whole blocks; `importance` is empty or has a number per column, larger where an error hurts
-/// more (an importance matrix: mean squares of the activations).
-/// Every block decodes to finite numbers when the row is finite.
+/// Writes rows of `width` values in format F, one after the other, to any address. Rows are whole blocks.
+/// `importance` is empty or has a number per column, larger where an error hurts more (an importance matrix:
+/// mean squares of the activations).
+/// Every block decodes to finite numbers when the rows are finite.
 template <class F>
-void encode_row(std::span<const float> row, std::span<const float> importance,
-                typename F::Block* blocks) noexcept {
-  MICA_ASSERT(row.size() % F::block_size == 0);
-  MICA_ASSERT(importance.empty() || importance.size() == row.size());
+void encode_rows(std::span<const float> values, std::size_t width, std::span<const float> importance,
+                 std::byte* out) noexcept {
   const RowWeights all(importance);
   float weights[F::block_size];
-  for (std::size_t first = 0; first < row.size(); first += F::block_size) {
-    all.fill(first, F::block_size, weights);
-    Encoder<F>::encode(row.data() + first, weights, blocks[first / F::block_size]);
+  for (std::size_t at = 0; at < values.size(); at += F::block_size, out += sizeof(typename F::Block)) {
+    typename F::Block block;
+    all.fill(at % width, F::block_size, weights);
+    Encoder<F>::encode(values.data() + at, weights, block);
+    std::memcpy(out, &block, sizeof block);
   }
 }
 
-/// Whether encode_rows knows the format.
-[[nodiscard]] inline bool encodable(Id id) noexcept {
-  return visit_id<Encodable>(id, [](auto) {});
+/// Whether blocks of F can be written: F has an Encoder.
+template <class F>
+    struct HasEncoder : std::bool_constant < requires(const float* values, typename F::Block& block) {
+  Encoder<F>::encode(values, values, block);
+} > {};
+
+/// Every weight format of mica's own that can be written.
+using Encodable = Filter<All, HasEncoder>;
+
+/// How rows of one format are read and written.
+struct RowCodec {
+  /// Decodes a row of whole blocks, at any address.
+  void (*decode)(std::span<const std::byte> row, std::span<float> values) noexcept = nullptr;
+  /// Encodes rows of `width` values, one after the other, to any address. Null: the format cannot be written.
+  void (*encode)(std::span<const float> values, std::size_t width, std::span<const float> importance,
+                 std::byte* out) noexcept = nullptr;
+};
+
+/// The formats in which rows can be read and perhaps written: a view of constants. row_codecs<List>() makes
+/// one.
+class RowCodecs {
+ public:
+  constexpr RowCodecs(Table formats, std::span<const RowCodec> codecs, tensor::FindPacking packing) noexcept
+      : formats_(formats), codecs_(codecs), packing_(packing) {}
+
+  [[nodiscard]] constexpr Table formats() const noexcept { return formats_; }
+  /// Of rows that lie packed.
+  [[nodiscard]] constexpr tensor::FindPacking packing() const noexcept { return packing_; }
+  /// Of the format with that number; an empty one when there is none.
+  [[nodiscard]] constexpr RowCodec find(Id id) const noexcept {
+    const Info* const info = formats_.find(id);
+    return info == nullptr ? RowCodec{} : codecs_[static_cast<std::size_t>(info - &*formats_.begin())];
+  }
+  [[nodiscard]] constexpr bool writes(Id id) const noexcept { return find(id).encode != nullptr; }
+  /// The names of those that can be written, for messages.
+  [[nodiscard]] std::string written() const {
+    std::string out;
+    for (const Info& info : formats_)
+      if (writes(info.id)) out.append(out.empty() ? "" : " ").append(info.name);
+    return out;
+  }
+
+ private:
+  Table formats_;
+  std::span<const RowCodec> codecs_;  // in the order of the table
+  tensor::FindPacking packing_;
+};
+
+namespace detail {
+
+template <class F>
+void decode_row(std::span<const std::byte> row, std::span<float> values) noexcept {
+  typename F::Block block;
+  MICA_ASSERT(row.size() == values.size() / F::block_size * sizeof block);
+  for (std::size_t at = 0; at < values.size(); at += F::block_size) {
+    std::memcpy(&block, row.data() + at / F::block_size * sizeof block, sizeof block);
+    F::decode(block, values.data() + at);
+  }
 }
 
-/// Bytes of a row of `width` values; the width is whole blocks.
-[[nodiscard]] constexpr std::size_t row_bytes(Id id, std::size_t width) noexcept {
-  return width / info(id).block_size * info(id).block_bytes;
+template <class F>
+[[nodiscard]] constexpr RowCodec row_codec() noexcept {
+  RowCodec codec{decode_row<F>};
+  if constexpr (HasEncoder<F>::value) codec.encode = encode_rows<F>;
+  return codec;
 }
 
-/// Writes rows of `width` values in the format with this number, one after the other; `out` needs no
-/// alignment.
-/// `importance` is empty or has `width` numbers, which hold for every row.
-/// Raises unsupported for a format that is not in Encodable, and usage for sizes that do not fit each other.
+template <class List>
+inline constexpr std::array<RowCodec, 0> codecs_of = {};
+template <class... F>
+inline constexpr std::array<RowCodec, sizeof...(F)> codecs_of<TypeList<F...>> = {row_codec<F>()...};
+
+}  // namespace detail
+
+/// The codecs of a list of formats. Encoders of its own stand before this is used for the first time.
+template <class List>
+[[nodiscard]] constexpr RowCodecs row_codecs() noexcept {
+  return {table<List>(), detail::codecs_of<List>, tensor::packing_in<List>};
+}
+
+/// Those of mica's own formats.
+inline constexpr RowCodecs known_codecs = row_codecs<All>();
+
+/// The same in the format with this number.
+/// Raises unsupported for a format that cannot be written, and usage for sizes that do not fit each other.
 inline void encode_rows(Id id, std::span<const float> values, std::size_t width,
-                        std::span<const float> importance, std::span<std::byte> out) {
-  MICA_CHECK(encodable(id), unsupported, "cannot write ", name(id),
-             "; formats that can be written: ", names<Encodable>());
-  MICA_CHECK(width != 0 && width % info(id).block_size == 0, usage, "a row of ", width,
-             " values is not whole blocks of ", name(id), ", which have ", info(id).block_size);
+                        std::span<const float> importance, std::span<std::byte> out,
+                        RowCodecs codecs = known_codecs) {
+  const RowCodec codec = codecs.find(id);
+  MICA_CHECK(codec.encode != nullptr, unsupported, "cannot write ", codecs.formats().name(id),
+             "; formats that can be written: ", codecs.written());
+  const Info info = *codecs.formats().find(id);
+  MICA_CHECK(width != 0 && width % info.block_size == 0, usage, "a row of ", width,
+             " values is not whole blocks of ", info.name, ", which have ", info.block_size);
   MICA_CHECK(values.size() % width == 0, usage, values.size(), " values are not whole rows of ", width);
   MICA_CHECK(importance.empty() || importance.size() == width, usage, "importance has ", importance.size(),
              " numbers for rows of ", width);
-  const std::size_t bytes = values.size() / width * row_bytes(id, width);
+  const std::size_t bytes = values.size() / width * info.row_bytes(width);
   MICA_CHECK(out.size() == bytes, usage, "room for ", out.size(), " bytes, but the rows take ", bytes);
-  visit_id<Encodable>(id, [&](auto type) {
-    using F = typename decltype(type)::type;
-    std::byte* next = out.data();
-    const RowWeights all(importance);
-    float weights[F::block_size];
-    for (std::size_t at = 0; at < values.size(); at += F::block_size, next += sizeof(typename F::Block)) {
-      typename F::Block block;
-      all.fill(at % width, F::block_size, weights);
-      Encoder<F>::encode(values.data() + at, weights, block);
-      std::memcpy(next, &block, sizeof(block));
-    }
-  });
+  codec.encode(values, width, importance, out.data());
 }
 
 }  // namespace mica::format

@@ -6,6 +6,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
+#include "mica/format/lists.hpp"
 #include "mica/gguf/append.hpp"
 #include "mica/gguf/metadata.hpp"
 #include "mica/gguf/tensor_info.hpp"
@@ -32,7 +33,9 @@ using Fill = std::function<void(const Sink&)>;
 class Writer {
  public:
   /// Requires a power of two from 8. One that is not the format's usual 32 is written as general.alignment.
-  explicit Writer(std::uint32_t alignment = 32);
+  explicit Writer(std::uint32_t alignment = 32) : Writer(format::known, alignment) {}
+  /// For tensors in the formats of that table.
+  explicit Writer(format::Table formats, std::uint32_t alignment = 32);
 
   /// Sets a key to a number, bool or string, in the type it has here; a key set again keeps its place.
   /// Raises ErrorCode::usage for general.alignment, which is the constructor's, and for a key longer than
@@ -86,6 +89,7 @@ class Writer {
   void refuse_duplicates() const;
   void emit(const Sink& sink) const;
 
+  format::Table formats_;
   std::uint32_t alignment_;
   std::vector<Pair> pairs_;
   std::vector<Tensor> tensors_;
@@ -115,7 +119,8 @@ inline void append_type(std::vector<std::byte>& out, ValueType type) {
 
 }  // namespace detail
 
-inline Writer::Writer(std::uint32_t alignment) : alignment_(alignment) {
+inline Writer::Writer(format::Table formats, std::uint32_t alignment)
+    : formats_(formats), alignment_(alignment) {
   MICA_CHECK(std::has_single_bit(alignment) && alignment >= 8, usage, "alignment ", alignment,
              "; a power of two from 8 is needed");
   if (alignment == 32) return;
@@ -208,7 +213,9 @@ inline TensorInfo Writer::describe(std::string name, format::Id format,
   };
   check(!dims.empty() && dims.size() <= TensorInfo::max_dims, dims.size(), " dimensions; 1 to 4 are allowed");
   TensorInfo info;
-  info.format = format::info(format);
+  const format::Info* const known = formats_.find(format);
+  check(known != nullptr, "format ", format.text(), " is not known; known: ", formats_.names());
+  info.format = *known;
   info.n_dims = static_cast<std::uint8_t>(dims.size());
   std::copy(dims.begin(), dims.end(), info.dims.begin());
   check(info.width() % info.format.block_size == 0, "rows of ", info.width(),
@@ -250,7 +257,7 @@ inline std::vector<std::byte> Writer::header() const {
     append_text(out, info.name);
     append_number(out, std::uint32_t{info.n_dims});
     for (std::size_t d = 0; d < info.n_dims; ++d) append_number(out, info.dims[d]);
-    append_number(out, static_cast<std::uint32_t>(info.format.id));
+    append_number(out, info.format.id.value);
     append_number(out, info.offset);
   }
   out.resize(round_up(out.size(), std::size_t{alignment_}));

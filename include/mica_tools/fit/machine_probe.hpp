@@ -19,6 +19,7 @@
 #include "mica/kernel/scalar.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/plan/speed.hpp"
+#include "mica_tools/encode/encode.hpp"
 
 #include <algorithm>
 #include <array>

@@ -45,11 +45,12 @@ inline void clean_folder(const std::string& folder) {
 }
 
 /// The manifest in a folder, finished or not; empty when none can be read.
-[[nodiscard]] inline std::optional<gguf::Manifest> earlier_manifest(const std::string& folder, LogSink log) {
+[[nodiscard]] inline std::optional<gguf::Manifest> earlier_manifest(const std::string& folder,
+                                                                    format::Table formats, LogSink log) {
   for (const std::string_view name : {gguf::names::manifest, gguf::names::progress}) {
     if (!gguf::has_file(folder, name)) continue;
     try {
-      return gguf::read_manifest(gguf::Source(io::File::open(io::folder_file(folder, name))));
+      return gguf::read_manifest(gguf::Source(io::File::open(io::folder_file(folder, name))), formats);
     } catch (const Error& damage) {
       if (damage.code() != ErrorCode::file && damage.code() != ErrorCode::unsupported) throw;
       log(LogLevel::warning, join(damage.message(), "; all files are written again"));
@@ -67,10 +68,10 @@ inline void clean_folder(const std::string& folder) {
 /// Which files of the plan are there and whole; the checksums of their tensors are set. Raises
 /// ErrorCode::usage for the packed model of another source.
 template <mica::Allocator A>
-[[nodiscard]] std::vector<bool> finished_files(Plan& plan, const std::string& folder, A allocator,
-                                               LogSink log) {
+[[nodiscard]] std::vector<bool> finished_files(Plan& plan, const std::string& folder, format::Table formats,
+                                               A allocator, LogSink log) {
   std::vector<bool> finished(plan.manifest.files.size());
-  const auto earlier = earlier_manifest(folder, log);
+  const auto earlier = earlier_manifest(folder, formats, log);
   if (!earlier) return finished;
   MICA_CHECK(
       earlier->fingerprint == plan.manifest.fingerprint && earlier->identity == plan.manifest.identity, usage,

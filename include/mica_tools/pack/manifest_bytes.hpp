@@ -19,7 +19,7 @@ namespace mica::pack {
 /// The bytes of a manifest of these tensors, with the keys of the model where `keys` is not null.
 [[nodiscard]] inline std::vector<std::byte> manifest_bytes(const gguf::Manifest& manifest,
                                                            const gguf::Metadata* keys) {
-  gguf::Writer writer;
+  gguf::Writer writer(manifest.formats);
   for (std::size_t i = 0; keys != nullptr && i < keys->size(); ++i) {
     const std::string_view key = keys->key(i);  // a packed directory has no shards
     if (key != "general.alignment" && !key.starts_with("split.")) writer.copy(key, keys->value(i));

@@ -122,14 +122,17 @@ void Packer<A>::write(const std::vector<bool>& finished) {
 template <mica::Allocator A>
 void Packer<A>::read(const gguf::TensorInfo& from, std::uint64_t at, std::span<std::byte> to) {
   const gguf::Source& source = document_.source(from);
-  if (source.file() == nullptr) return gguf::read_plain(document_, from, at, to);
+  if (source.file() == nullptr) return gguf::read_plain(document_, from, at, to, plan_.packing);
   if (!reader_ || reader_of_ != from.source) {
     reader_.emplace(*source.file(), log_);
     reader_of_ = from.source;
   }
-  gguf::read_plain(from, at, to, [&](std::uint64_t offset, std::span<std::byte> bytes) {
-    reader_->read(offset, bytes, memory_.span().subspan(2 * piece_));
-  });
+  gguf::read_plain(
+      from, at, to,
+      [&](std::uint64_t offset, std::span<std::byte> bytes) {
+        reader_->read(offset, bytes, memory_.span().subspan(2 * piece_));
+      },
+      plan_.packing);
 }
 
 template <mica::Allocator A>
@@ -165,7 +168,7 @@ std::uint64_t Packer<A>::write_part(io::AtomicFile& out, const gguf::TensorInfo&
     std::span<std::byte> bytes = plain.first(n);
     read(from, part * to.part_bytes() + done, bytes);
     if (to.packed) {
-      tensor::pack_rows(to.format.id, bytes, static_cast<std::size_t>(to.width()), packed.data());
+      plan_.packing(to.format.id).pack(bytes, static_cast<std::size_t>(to.width()), packed.data());
       bytes = packed.first(n);
     }
     sum.add(bytes);
@@ -225,7 +228,7 @@ Outcome pack(const gguf::Document& document, Plan& plan, const std::string& fold
   const detail::Folder made(folder);
   const io::FolderLock lock(folder);
   detail::clean_folder(folder);
-  const std::vector<bool> finished = detail::finished_files(plan, folder, allocator, log);
+  const std::vector<bool> finished = detail::finished_files(plan, folder, document.formats(), allocator, log);
   const auto kept = static_cast<std::size_t>(std::count(finished.begin(), finished.end(), true));
   detail::Packer<A> packer(document, plan, folder, allocator, std::move(on_bytes), log);
   detail::require_room(plan, finished, folder);

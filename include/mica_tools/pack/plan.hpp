@@ -32,6 +32,7 @@ namespace mica::pack {
 struct Plan {
   gguf::Manifest manifest;
   std::vector<const gguf::TensorInfo*> from;  // by tensor of the manifest: that of the source
+  tensor::FindPacking packing = nullptr;      // of its formats
 
   [[nodiscard]] std::uint64_t bytes() const noexcept {
     std::uint64_t sum = 0;
@@ -55,7 +56,8 @@ inline constexpr std::uint64_t part_alignment = 4096;
   return sum.value();
 }
 
-/// Gives every tensor its place, file by file.
+/// Gives every tensor its place, file by file. Formats: those of the model.
+template <class Formats>
 class Planner {
  public:
   Planner(gguf::DocumentRef document, const arch::Config& config)
@@ -67,6 +69,9 @@ class Planner {
   [[nodiscard]] Plan plan();
 
  private:
+  [[nodiscard]] static bool can_pack(const paging::Extent& extent) noexcept {
+    return tensor::can_pack<Formats>(extent.format, extent.rows);
+  }
   [[nodiscard]] static std::string layer_name(std::size_t layer, const char* end) {
     char text[64];
     std::snprintf(text, sizeof text, "layer-%03zu%s.bin", layer, end);
@@ -88,15 +93,18 @@ class Planner {
 
   const gguf::Document& document_;
   const arch::Config& config_;
-  model::Weights<format::All, block::All> weights_;
+  model::Weights<Formats, block::All> weights_;
   std::vector<std::vector<std::size_t>> groups_;  // extents, by group
   std::map<const gguf::TensorInfo*, bool> placed_;
   Plan plan_;
   std::uint64_t end_ = 0;  // of what lies in the file so far
 };
 
-inline Plan Planner::plan() {
-  plan_.manifest.fingerprint = gguf::fingerprint(document_);
+template <class Formats>
+Plan Planner<Formats>::plan() {
+  plan_.packing = tensor::packing_in<Formats>;
+  plan_.manifest.formats = document_.formats();
+  plan_.manifest.fingerprint = gguf::fingerprint(document_, plan_.packing);
   plan_.manifest.identity = identity_of(document_);
   plan_.manifest.files.push_back({std::string(gguf::names::manifest), 0});
   lay_out_group(0, "embedding.bin");
@@ -114,7 +122,8 @@ inline Plan Planner::plan() {
   return std::move(plan_);
 }
 
-inline void Planner::place(const gguf::TensorInfo& tensor, std::uint32_t parts, bool packed) {
+template <class Formats>
+void Planner<Formats>::place(const gguf::TensorInfo& tensor, std::uint32_t parts, bool packed) {
   gguf::TensorInfo& out = plan_.manifest.tensors.emplace_back(tensor);
   out.source = static_cast<std::uint32_t>(plan_.manifest.files.size() - 1);
   out.offset = end_;
@@ -127,23 +136,25 @@ inline void Planner::place(const gguf::TensorInfo& tensor, std::uint32_t parts, 
   placed_[&tensor] = true;
 }
 
-inline void Planner::lay_out_group(std::size_t group, std::string file) {
+template <class Formats>
+void Planner<Formats>::lay_out_group(std::size_t group, std::string file) {
   begin(std::move(file));
   for (const std::size_t i : groups_[group]) {
     const gguf::TensorInfo& tensor = document_.tensor(weights_.name(i));
     const paging::Extent& extent = weights_.extents()[i];
-    if (!placed_.contains(&tensor)) place(tensor, 1, tensor::can_pack(extent.format, extent.rows));
+    if (!placed_.contains(&tensor)) place(tensor, 1, can_pack(extent));
   }
   finish(round_up(end_, part_alignment));
 }
 
 /// All experts of a layer have matrices of the same sizes: where those of the first lie says it for all.
-inline void Planner::lay_out_experts(std::size_t first_group, std::uint32_t count, std::string file) {
+template <class Formats>
+void Planner<Formats>::lay_out_experts(std::size_t first_group, std::uint32_t count, std::string file) {
   begin(std::move(file));
   const std::size_t first = plan_.manifest.tensors.size();
   for (const std::size_t i : groups_[first_group]) {
     const paging::Extent& extent = weights_.extents()[i];
-    place(document_.tensor(weights_.name(i)), count, tensor::can_pack(extent.format, extent.rows));
+    place(document_.tensor(weights_.name(i)), count, can_pack(extent));
   }
   const std::uint64_t stride = round_up(end_, part_alignment);
   for (std::size_t i = first; i < plan_.manifest.tensors.size() && count > 1; ++i)
@@ -152,7 +163,8 @@ inline void Planner::lay_out_experts(std::size_t first_group, std::uint32_t coun
 }
 
 /// What the model does not use in its steps, or not at all.
-inline void Planner::lay_out_others() {
+template <class Formats>
+void Planner<Formats>::lay_out_others() {
   begin("other.bin");
   const std::size_t first = plan_.manifest.tensors.size();
   for (const gguf::TensorInfo& tensor : document_.tensors()) {
@@ -166,10 +178,10 @@ inline void Planner::lay_out_others() {
 
 /// Plans the directory of a model. The document outlives the plan. Raises what opening the model raises about
 /// its file, and ErrorCode::unsupported without xxHash.
-template <class Families = arch::All>
+template <class Families = arch::All, class Formats = format::All>
 [[nodiscard]] Plan make_plan(const gguf::Document& document) {
   const arch::Config config = arch::AnyOf<Families>::config(document);
-  return detail::Planner(document, config).plan();
+  return detail::Planner<Formats>(document, config).plan();
 }
 
 }  // namespace mica::pack

@@ -5,9 +5,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/base/visit.hpp"
 #include "mica/exec/concept.hpp"
-#include "mica/format/lists.hpp"
 #include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
@@ -26,21 +24,6 @@
 
 namespace mica::quantize {
 
-/// Decodes a row of whole blocks. Requires a format of format::All and matching sizes.
-inline void decode_row(format::Id id, std::span<const std::byte> row, std::span<float> values) noexcept {
-  const bool known = visit_id<format::All>(id, [&](auto type) {
-    using F = typename decltype(type)::type;
-    typename F::Block block;
-    MICA_ASSERT(row.size() == values.size() / F::block_size * sizeof block);
-    for (std::size_t at = 0; at < values.size(); at += F::block_size) {
-      std::memcpy(&block, row.data() + at / F::block_size * sizeof block, sizeof block);
-      F::decode(block, values.data() + at);
-    }
-  });
-  MICA_ASSERT(known);
-  static_cast<void>(known);
-}
-
 /// Called with the number of values done since the last call. May throw, which ends the work and leaves no
 /// file.
 using OnValues = std::function<void(std::uint64_t)>;
@@ -52,8 +35,13 @@ class Converter {
   static constexpr std::size_t default_slice = std::size_t{1} << 22;  // values: 16 MiB of F32
 
   /// slice: values read at a time, at least a row. What is given outlives this.
-  Converter(gguf::DocumentRef document, E& executor, OnValues on_values, std::size_t slice = default_slice)
-      : document_(document), executor_(executor), on_values_(std::move(on_values)), slice_(slice) {}
+  Converter(gguf::DocumentRef document, E& executor, OnValues on_values, std::size_t slice = default_slice,
+            format::RowCodecs codecs = format::known_codecs)
+      : document_(document),
+        executor_(executor),
+        on_values_(std::move(on_values)),
+        slice_(slice),
+        codecs_(codecs) {}
 
   /// Hands the tensor's bytes to the sink as they are.
   void copy(const gguf::TensorInfo& tensor, const gguf::Sink& sink);
@@ -84,6 +72,7 @@ class Converter {
   E& executor_;
   OnValues on_values_;
   std::size_t slice_;
+  format::RowCodecs codecs_;
   std::vector<std::byte> in_, out_;
   std::vector<float> scratch_;             // a row for each worker
   std::vector<std::vector<float>> means_;  // a row of importance for each expert, or none
@@ -92,7 +81,7 @@ class Converter {
 template <Executor E>
 void Converter<E>::read(const gguf::TensorInfo& tensor, std::uint64_t offset, std::size_t bytes) {
   in_.resize(bytes);
-  gguf::read_plain(document_, tensor, offset, in_);
+  gguf::read_plain(document_, tensor, offset, in_, codecs_.packing());
 }
 
 template <Executor E>
@@ -111,8 +100,8 @@ void Converter<E>::convert(const gguf::TensorInfo& tensor, format::Id to, const 
   const auto width = static_cast<std::size_t>(tensor.width());
   const auto all = static_cast<std::size_t>(tensor.rows());
   const std::size_t at_once = std::max<std::size_t>(1, slice_ / width);
-  const std::size_t row_in = format::row_bytes(tensor.format.id, width);
-  const std::size_t row_out = format::row_bytes(to, width);
+  const std::size_t row_in = tensor.format.row_bytes(width);
+  const std::size_t row_out = codecs_.formats().find(to)->row_bytes(width);
   take_means(tensor, importance);
   scratch_.resize(executor_.workers() * width);
   for (std::size_t first = 0; first < all; first += at_once) {
@@ -131,16 +120,16 @@ void Converter<E>::convert_rows(const Rows& rows) {
   const std::size_t row_in = in_.size() / rows.count;
   const std::size_t row_out = out_.size() / rows.count;
   const std::size_t together = std::max<std::size_t>(1, 8192 / width);  // enough work for a task
+  const format::RowCodec from = codecs_.find(rows.tensor.format.id), to = codecs_.find(rows.to);
   std::atomic<bool> finite{true};
   executor_.run((rows.count + together - 1) / together, [&](std::size_t task, std::size_t worker) noexcept {
     const std::span<float> values = std::span(scratch_).subspan(worker * width, width);
     const std::size_t last = std::min(rows.count, (task + 1) * together);
     for (std::size_t row = task * together; row < last; ++row) {
-      decode_row(rows.tensor.format.id, std::span(in_).subspan(row * row_in, row_in), values);
+      from.decode(std::span(in_).subspan(row * row_in, row_in), values);
       if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); }))
         finite = false;
-      format::encode_rows(rows.to, values, width, importance_of(rows.tensor, rows.first + row),
-                          std::span(out_).subspan(row * row_out, row_out));
+      to.encode(values, width, importance_of(rows.tensor, rows.first + row), out_.data() + row * row_out);
     }
   });
   MICA_CHECK(finite, file, document_.source(rows.tensor).path(), ": tensor '", escaped(rows.tensor.name),

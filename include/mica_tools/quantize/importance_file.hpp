@@ -48,7 +48,7 @@ inline void check_numbers(std::span<const float> numbers, std::string_view path,
 /// The numbers of an F32 tensor.
 [[nodiscard]] inline std::vector<float> read_floats(const gguf::Document& document,
                                                     const gguf::TensorInfo& tensor) {
-  MICA_CHECK(tensor.format.id == format::Id::F32, file, document.path(), ": tensor '", escaped(tensor.name),
+  MICA_CHECK(tensor.format.id == format::F32::id, file, document.path(), ": tensor '", escaped(tensor.name),
              "' is ", tensor.format.name, "; F32 is needed");
   std::vector<float> numbers(static_cast<std::size_t>(tensor.elements()));
   document.read(tensor, std::as_writable_bytes(std::span(numbers)));
@@ -158,9 +158,9 @@ inline void write_importance(const Importance& importance, std::string path) {
   writer.set("imatrix.chunk_size", importance.chunk_size);
   for (const auto& [name, entry] : importance.entries) {
     const std::uint64_t experts = entry.counts.size();
-    writer.add(name + std::string(detail::sums_suffix), format::Id::F32,
+    writer.add(name + std::string(detail::sums_suffix), format::F32::id,
                {entry.sums.size() / experts, experts}, std::as_bytes(std::span(entry.sums)));
-    writer.add(name + std::string(detail::counts_suffix), format::Id::F32, {1, experts},
+    writer.add(name + std::string(detail::counts_suffix), format::F32::id, {1, experts},
                std::as_bytes(std::span(entry.counts)));
   }
   writer.write(std::move(path));

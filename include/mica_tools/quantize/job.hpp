@@ -21,10 +21,11 @@ namespace mica::quantize {
 /// The options. The objects that it points to outlive the Job.
 struct JobOptions {
   std::optional<Recipe> recipe = {};       // empty: tensors are copied as they are
-  MixOptions mix = {};                     // `importance` is set by the pointer below
+  MixOptions mix = {};                     // `importance` and `formats` are set from the members below
   const Importance* importance = nullptr;  // null: none
   std::string importance_file = {};        // its name, for the keys of the output
   bool allow_requantize = false;           // also tensors that are quantised already
+  format::RowCodecs codecs = format::known_codecs;  // of the formats that may be read and written
 };
 
 /// A document, and the target format of each tensor.
@@ -35,16 +36,16 @@ class Job {
 
   [[nodiscard]] const gguf::Document& document() const noexcept { return *document_; }
   /// The format of tensor i of the document in the output.
-  [[nodiscard]] format::Id format(std::size_t i) const noexcept { return formats_[i]; }
+  [[nodiscard]] const format::Info& format(std::size_t i) const noexcept { return formats_[i]; }
+  [[nodiscard]] format::RowCodecs codecs() const noexcept { return options_.codecs; }
   /// Its size then. Requires a width of whole blocks, which choose_formats() ensures.
   [[nodiscard]] std::uint64_t bytes(std::size_t i) const noexcept {
     const gguf::TensorInfo& tensor = document_->tensors()[i];
-    return changes(i)
-               ? tensor.rows() * format::row_bytes(formats_[i], static_cast<std::size_t>(tensor.width()))
-               : tensor.bytes;
+    return changes(i) ? tensor.rows() * formats_[i].row_bytes(static_cast<std::size_t>(tensor.width()))
+                      : tensor.bytes;
   }
   [[nodiscard]] bool changes(std::size_t i) const noexcept {
-    return formats_[i] != document_->tensors()[i].format.id;
+    return formats_[i].id != document_->tensors()[i].format.id;
   }
   /// Of all tensors together.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
@@ -70,16 +71,18 @@ class Job {
 
   const gguf::Document* document_;
   JobOptions options_;
-  std::vector<format::Id> formats_;
+  std::vector<format::Info> formats_;
 };
 
 inline Job::Job(gguf::DocumentRef document, JobOptions options)
     : document_(&*document), options_(std::move(options)) {
   options_.mix.importance = options_.importance != nullptr;
-  if (options_.recipe) {
-    formats_ = choose_formats(document, *options_.recipe, options_.mix);
-  } else {
-    for (const gguf::TensorInfo& tensor : document->tensors()) formats_.push_back(tensor.format.id);
+  options_.mix.formats = options_.codecs.formats();
+  for (const gguf::TensorInfo& tensor : document->tensors()) formats_.push_back(tensor.format);
+  if (!options_.recipe) return;
+  const std::vector<format::Id> chosen = choose_formats(document, *options_.recipe, options_.mix);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i] != formats_[i].id) formats_[i] = *options_.mix.formats.find(chosen[i]);
   }
 }
 
@@ -104,19 +107,19 @@ inline void Job::check() const {
 inline void Job::check(std::size_t i) const {
   const gguf::TensorInfo& tensor = document_->tensors()[i];
   const std::string& path = document_->source(tensor).path();
-  const format::Id to = formats_[i];
+  const format::Info& to = formats_[i];
   MICA_CHECK(!is_quantized(tensor.format.id) || options_.allow_requantize, usage, path, ": tensor '",
              escaped(tensor.name), "' is ", tensor.format.name,
              " already; quantising it again loses more than once: begin with an unquantised file, or give "
              "--allow-requantize");
-  MICA_CHECK((visit_id<format::All>(tensor.format.id, [](auto) {})), unsupported, path, ": tensor '",
+  MICA_CHECK(options_.codecs.find(tensor.format.id).decode != nullptr, unsupported, path, ": tensor '",
              escaped(tensor.name), "' is ", tensor.format.name, ", which cannot be read here");
-  MICA_CHECK(format::encodable(to), unsupported, path, ": tensor '", escaped(tensor.name), "' is to become ",
-             format::name(to), "; formats that can be written: ", format::names<format::Encodable>());
+  MICA_CHECK(options_.codecs.writes(to.id), unsupported, path, ": tensor '", escaped(tensor.name),
+             "' is to become ", to.name, "; formats that can be written: ", options_.codecs.written());
   const ImportanceEntry* const entry = importance(i);
   const Part part = part_of(tensor.name);
-  MICA_CHECK(entry != nullptr || !needs_importance(to, *options_.recipe, part), usage, path, ": tensor '",
-             escaped(tensor.name), "' is to become ", format::name(to),
+  MICA_CHECK(entry != nullptr || !needs_importance(to.id, *options_.recipe, part), usage, path, ": tensor '",
+             escaped(tensor.name), "' is to become ", to.name,
              ", which without an importance matrix leaves nothing of it; give --imatrix FILE");
   if (entry != nullptr)
     static_cast<void>(entry->means(tensor.name, 0, static_cast<std::size_t>(tensor.dims[2]),

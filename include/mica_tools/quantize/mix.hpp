@@ -27,6 +27,7 @@ struct MixOptions {
   bool pure = false;                         // the recipe's base for everything
   bool leave_head = false;                   // output.weight stays as it is
   bool importance = false;                   // an importance matrix will be used
+  format::Table formats = format::known;     // those that may be named here
   /// The format for a name; empty: that of the recipe.
   std::function<std::optional<format::Id>(std::string_view)> format_of = {};
 };
@@ -43,52 +44,46 @@ struct MixOptions {
 [[nodiscard]] std::vector<format::Id> choose_formats(const gguf::Document& document, Recipe recipe,
                                                      const MixOptions& options);
 
+namespace detail {
+
+/// What stands in for formats whose blocks are longer than a row: the nearest one with blocks of 32.
+struct StandIn {
+  format::Id format;
+  format::Id instead;
+};
+inline constexpr auto stand_ins = [] {
+  using format::IQ4_NL, format::Q4_0, format::Q5_0, format::Q5_1, format::Q8_0;
+  return std::array{StandIn{format::IQ1_S::id, IQ4_NL::id},   StandIn{format::IQ1_M::id, IQ4_NL::id},
+                    StandIn{format::IQ2_XXS::id, IQ4_NL::id}, StandIn{format::IQ2_XS::id, IQ4_NL::id},
+                    StandIn{format::IQ2_S::id, IQ4_NL::id},   StandIn{format::IQ3_XXS::id, IQ4_NL::id},
+                    StandIn{format::IQ3_S::id, IQ4_NL::id},   StandIn{format::IQ4_XS::id, IQ4_NL::id},
+                    StandIn{format::Q2_K::id, Q4_0::id},      StandIn{format::Q3_K::id, Q4_0::id},
+                    StandIn{format::TQ1_0::id, Q4_0::id},     StandIn{format::TQ2_0::id, Q4_0::id},
+                    StandIn{format::Q1_0::id, Q4_0::id},      StandIn{format::Q2_0::id, Q4_0::id},
+                    StandIn{format::Q4_K::id, Q5_0::id},      StandIn{format::Q5_K::id, Q5_1::id},
+                    StandIn{format::Q6_K::id, Q8_0::id}};
+}();
+
+}  // namespace detail
+
 /// The format itself when it divides rows of that width; else the nearest one with smaller blocks; F16 when
-/// there is none.
-[[nodiscard]] constexpr format::Id format_that_fits(format::Id id, std::uint64_t width) noexcept {
-  using Id = format::Id;
-  if (width % format::info(id).block_size == 0) return id;
-  Id next = Id::F16;
-  switch (id) {
-    case Id::IQ1_S:
-    case Id::IQ1_M:
-    case Id::IQ2_XXS:
-    case Id::IQ2_XS:
-    case Id::IQ2_S:
-    case Id::IQ3_XXS:
-    case Id::IQ3_S:
-    case Id::IQ4_XS:
-      next = Id::IQ4_NL;
-      break;
-    case Id::Q2_K:
-    case Id::Q3_K:
-    case Id::TQ1_0:
-    case Id::TQ2_0:
-    case Id::Q1_0:
-    case Id::Q2_0:
-      next = Id::Q4_0;
-      break;
-    case Id::Q4_K:
-      next = Id::Q5_0;
-      break;
-    case Id::Q5_K:
-      next = Id::Q5_1;
-      break;
-    case Id::Q6_K:
-      next = Id::Q8_0;
-      break;
-    default:
-      break;
-  }
-  return width % format::info(next).block_size == 0 ? next : Id::F16;
+/// there is none. Raises ErrorCode::usage for one that is not in the table.
+[[nodiscard]] inline format::Id format_that_fits(format::Id id, std::uint64_t width,
+                                                 format::Table formats = format::known) {
+  const format::Info* const info = formats.find(id);
+  MICA_CHECK(info != nullptr, usage, "format ", id.text(), " is not known; known: ", formats.names());
+  if (width % info->block_size == 0) return id;
+  for (const auto& [format, instead] : detail::stand_ins)
+    if (format == id && width % format::info(instead).block_size == 0) return instead;
+  return format::F16::id;
 }
 
 /// Whether a block of a tensor is useless without importance, because it has too few bits.
 [[nodiscard]] constexpr bool needs_importance(format::Id id, Recipe recipe, Part part) noexcept {
-  using Id = format::Id;
   if (part == Part::head || part == Part::embedding) return false;
-  if (id == Id::Q2_K) return recipe == Recipe::Q2_K_S;
-  constexpr std::array few = {Id::IQ3_XXS, Id::IQ2_XXS, Id::IQ2_XS, Id::IQ2_S, Id::IQ1_M, Id::IQ1_S};
+  if (id == format::Q2_K::id) return recipe == Recipe::Q2_K_S;
+  constexpr std::array few = {format::IQ3_XXS::id, format::IQ2_XXS::id, format::IQ2_XS::id,
+                              format::IQ2_S::id,   format::IQ1_M::id,   format::IQ1_S::id};
   return std::find(few.begin(), few.end(), id) != few.end();
 }
 
@@ -114,7 +109,7 @@ class Chooser {
     if (part == Part::head && options_.head) return *options_.head;
     const auto wanted = options_.format_of ? options_.format_of(tensor.name) : std::nullopt;
     const format::Id base = info(recipe_).base;
-    if (wanted) return format_that_fits(*wanted, tensor.width());
+    if (wanted) return format_that_fits(*wanted, tensor.width(), options_.formats);
     const bool mixed = !options_.pure && is_quantized(base);
     return format_that_fits(mixed ? mixture(tensor, part) : base, tensor.width());
   }
@@ -122,8 +117,8 @@ class Chooser {
  private:
   [[nodiscard]] format::Id mixture(const gguf::TensorInfo& tensor, Part part) {
     if (part == Part::head || (tied_ && part == Part::embedding)) return head(tensor);
-    if (recipe_ == Recipe::MXFP4_MOE && tensor.dims[2] > 1) return format::Id::MXFP4;
-    if (recipe_ == Recipe::MXFP4_MOE) return format::Id::Q8_0;
+    if (recipe_ == Recipe::MXFP4_MOE && tensor.dims[2] > 1) return format::MXFP4::id;
+    if (recipe_ == Recipe::MXFP4_MOE) return format::Q8_0::id;
     if (part == Part::embedding) return info(recipe_).embedding;
     return format_by_rule(recipe_, part, place(tensor, part), facts_);
   }
@@ -131,7 +126,7 @@ class Chooser {
   [[nodiscard]] format::Id head(const gguf::TensorInfo& tensor) const {
     if (options_.head) return *options_.head;
     const bool odd = tensor.width() % format::info(info(recipe_).base).block_size != 0;
-    return facts_.falcon || odd ? format::Id::Q8_0 : info(recipe_).head;
+    return facts_.falcon || odd ? format::Q8_0::id : info(recipe_).head;
   }
 
   /// Values are counted. Other roles too, but where there are experts, a layer may have several tensors of a

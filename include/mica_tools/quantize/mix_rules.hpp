@@ -106,7 +106,8 @@ struct Rule {
 }
 
 using R = Recipe;
-using Id = format::Id;
+using format::IQ2_S, format::IQ2_XXS, format::IQ3_S, format::IQ3_XXS, format::Q2_K, format::Q3_K,
+    format::Q4_1, format::Q4_K, format::Q5_1, format::Q5_K, format::Q6_K, format::Q8_0;
 using W = Where;
 
 inline constexpr RecipeSet lowest = set_of({R::IQ2_XXS, R::IQ2_XS, R::IQ2_S, R::IQ2_M, R::IQ1_S, R::IQ1_M});
@@ -119,74 +120,74 @@ inline constexpr RecipeSet medium = set_of({R::Q4_K_M, R::Q5_K_M});
 // The first rule that holds is taken.
 // clang-format off
 inline constexpr Rule value_rules[] = {
-    {lowest,                          many,          W::all,        Id::Q4_K},
-    {low_two,                         nothing,       W::all,        Id::IQ3_S},
-    {lowest,                          nothing,       W::all,        Id::Q2_K},
-    {any_other,                       eight_experts, W::all,        Id::Q8_0},
-    {set_of({R::Q2_K, R::Q2_K_S}),    grouped,       W::all,        Id::Q4_K},
-    {set_of({R::Q2_K}),               nothing,       W::all,        Id::Q3_K},
-    {set_of({R::IQ3_XXS, R::IQ3_XS, R::IQ3_S}), grouped, W::all,    Id::Q4_K},
-    {set_of({R::IQ3_XXS}),            unweighted,    W::all,        Id::IQ3_S},
-    {set_of({R::IQ3_M}),              nothing,       W::all,        Id::Q4_K},
-    {set_of({R::Q3_K_M}),             nothing,       W::first_two,  Id::Q5_K},
-    {set_of({R::Q3_K_M}),             nothing,       W::all,        Id::Q4_K},
-    {set_of({R::Q3_K_L}),             nothing,       W::all,        Id::Q5_K},
-    {four_levels,                     grouped,       W::all,        Id::Q5_K},
-    {medium,                          nothing,       W::more_bits,  Id::Q6_K},
-    {set_of({R::Q4_K_S}),             nothing,       W::first_four, Id::Q5_K},
+    {lowest,                          many,          W::all,        Q4_K::id},
+    {low_two,                         nothing,       W::all,        IQ3_S::id},
+    {lowest,                          nothing,       W::all,        Q2_K::id},
+    {any_other,                       eight_experts, W::all,        Q8_0::id},
+    {set_of({R::Q2_K, R::Q2_K_S}),    grouped,       W::all,        Q4_K::id},
+    {set_of({R::Q2_K}),               nothing,       W::all,        Q3_K::id},
+    {set_of({R::IQ3_XXS, R::IQ3_XS, R::IQ3_S}), grouped, W::all,    Q4_K::id},
+    {set_of({R::IQ3_XXS}),            unweighted,    W::all,        IQ3_S::id},
+    {set_of({R::IQ3_M}),              nothing,       W::all,        Q4_K::id},
+    {set_of({R::Q3_K_M}),             nothing,       W::first_two,  Q5_K::id},
+    {set_of({R::Q3_K_M}),             nothing,       W::all,        Q4_K::id},
+    {set_of({R::Q3_K_L}),             nothing,       W::all,        Q5_K::id},
+    {four_levels,                     grouped,       W::all,        Q5_K::id},
+    {medium,                          nothing,       W::more_bits,  Q6_K::id},
+    {set_of({R::Q4_K_S}),             nothing,       W::first_four, Q5_K::id},
 };
 
 inline constexpr Rule key_rules[] = {
-    {lowest,                          eight_experts, W::all,        Id::Q4_K},
-    {any_other,                       eight_experts, W::all,        Id::Q8_0},
-    {set_of({R::IQ3_XS}),             nothing,       W::all,        Id::IQ3_XXS},
-    {set_of({R::IQ3_XXS}),            nothing,       W::all,        Id::IQ2_S},
+    {lowest,                          eight_experts, W::all,        Q4_K::id},
+    {any_other,                       eight_experts, W::all,        Q8_0::id},
+    {set_of({R::IQ3_XS}),             nothing,       W::all,        IQ3_XXS::id},
+    {set_of({R::IQ3_XXS}),            nothing,       W::all,        IQ2_S::id},
 };
 
 inline constexpr Rule query_rules[] = {
-    {set_of({R::IQ3_XS}),             nothing,       W::all,        Id::IQ3_XXS},
-    {set_of({R::IQ3_XXS}),            nothing,       W::all,        Id::IQ2_S},
+    {set_of({R::IQ3_XS}),             nothing,       W::all,        IQ3_XXS::id},
+    {set_of({R::IQ3_XXS}),            nothing,       W::all,        IQ2_S::id},
 };
 
 inline constexpr Rule attention_out_rules[] = {
-    {lowest,                          eight_experts, W::all,        Id::Q5_K},
-    {low_one,                         nothing,       W::all,        Id::IQ2_XXS},
-    {low_two,                         nothing,       W::all,        Id::IQ3_S},
-    {set_of({R::Q3_K_L}),             falcon,        W::all,        Id::Q4_K},
+    {lowest,                          eight_experts, W::all,        Q5_K::id},
+    {low_one,                         nothing,       W::all,        IQ2_XXS::id},
+    {low_two,                         nothing,       W::all,        IQ3_S::id},
+    {set_of({R::Q3_K_L}),             falcon,        W::all,        Q4_K::id},
     {set_of({R::Q2_K, R::IQ3_XS, R::IQ3_XXS, R::Q3_K_S, R::Q3_K_M, R::IQ4_NL, R::Q4_K_S, R::Q4_K_M, R::IQ3_S,
-             R::IQ3_M, R::IQ4_XS}),   eight_experts | not_falcon, W::all, Id::Q5_K},
-    {set_of({R::Q2_K}),               not_falcon,    W::all,        Id::Q3_K},
-    {set_of({R::IQ3_XXS}),            not_falcon,    W::all,        Id::IQ3_S},
-    {set_of({R::Q3_K_M, R::IQ3_M}),   not_falcon,    W::all,        Id::Q4_K},
-    {set_of({R::Q3_K_L}),             other_experts | not_falcon, W::all, Id::Q5_K},
+             R::IQ3_M, R::IQ4_XS}),   eight_experts | not_falcon, W::all, Q5_K::id},
+    {set_of({R::Q2_K}),               not_falcon,    W::all,        Q3_K::id},
+    {set_of({R::IQ3_XXS}),            not_falcon,    W::all,        IQ3_S::id},
+    {set_of({R::Q3_K_M, R::IQ3_M}),   not_falcon,    W::all,        Q4_K::id},
+    {set_of({R::Q3_K_L}),             other_experts | not_falcon, W::all, Q5_K::id},
 };
 
 inline constexpr Rule down_rules[] = {
-    {low_two,                         nothing,       W::first_eighth, Id::IQ3_S},
-    {lowest,                          nothing,       W::first_eighth, Id::Q2_K},
-    {set_of({R::Q2_K}),               nothing,       W::all,          Id::Q3_K},
-    {set_of({R::Q2_K_S}),             nothing,       W::first_eighth, Id::Q4_K},
-    {set_of({R::IQ3_XXS}),            unweighted,    W::first_eighth, Id::Q4_K},
-    {set_of({R::IQ3_XXS}),            unweighted,    W::all,          Id::Q3_K},
-    {set_of({R::Q3_K_M}),             nothing,       W::first_sixteenth, Id::Q5_K},
-    {set_of({R::Q3_K_M}),             not_falcon,    W::all,          Id::Q4_K},
-    {set_of({R::Q3_K_M}),             nothing,       W::more_bits,    Id::Q4_K},
-    {set_of({R::IQ3_M}),              nothing,       W::first_eighth, Id::Q4_K},
-    {set_of({R::IQ3_M}),              eight_experts, W::more_bits,    Id::Q4_K},
-    {set_of({R::Q3_K_L}),             falcon,        W::all,          Id::Q4_K},
-    {set_of({R::Q3_K_L}),             nothing,       W::all,          Id::Q5_K},
-    {set_of({R::Q4_K_M}),             falcon,        W::first_sixteenth, Id::Q6_K},
-    {set_of({R::Q4_K_M}),             falcon,        W::more_bits,    Id::Q5_K},
-    {set_of({R::Q4_K_M}),             not_falcon,    W::more_bits,    Id::Q6_K},
-    {four_levels,                     unweighted,    W::first_eighth, Id::Q5_K},
-    {set_of({R::Q5_K_M}),             nothing,       W::more_bits,    Id::Q6_K},
-    {set_of({R::Q4_K_S}),             not_falcon,    W::first_eighth, Id::Q5_K},
-    {set_of({R::Q4_0}),               weighted,      W::first_eighth, Id::Q4_1},
-    {set_of({R::Q5_0}),               weighted,      W::first_eighth, Id::Q5_1},
+    {low_two,                         nothing,       W::first_eighth, IQ3_S::id},
+    {lowest,                          nothing,       W::first_eighth, Q2_K::id},
+    {set_of({R::Q2_K}),               nothing,       W::all,          Q3_K::id},
+    {set_of({R::Q2_K_S}),             nothing,       W::first_eighth, Q4_K::id},
+    {set_of({R::IQ3_XXS}),            unweighted,    W::first_eighth, Q4_K::id},
+    {set_of({R::IQ3_XXS}),            unweighted,    W::all,          Q3_K::id},
+    {set_of({R::Q3_K_M}),             nothing,       W::first_sixteenth, Q5_K::id},
+    {set_of({R::Q3_K_M}),             not_falcon,    W::all,          Q4_K::id},
+    {set_of({R::Q3_K_M}),             nothing,       W::more_bits,    Q4_K::id},
+    {set_of({R::IQ3_M}),              nothing,       W::first_eighth, Q4_K::id},
+    {set_of({R::IQ3_M}),              eight_experts, W::more_bits,    Q4_K::id},
+    {set_of({R::Q3_K_L}),             falcon,        W::all,          Q4_K::id},
+    {set_of({R::Q3_K_L}),             nothing,       W::all,          Q5_K::id},
+    {set_of({R::Q4_K_M}),             falcon,        W::first_sixteenth, Q6_K::id},
+    {set_of({R::Q4_K_M}),             falcon,        W::more_bits,    Q5_K::id},
+    {set_of({R::Q4_K_M}),             not_falcon,    W::more_bits,    Q6_K::id},
+    {four_levels,                     unweighted,    W::first_eighth, Q5_K::id},
+    {set_of({R::Q5_K_M}),             nothing,       W::more_bits,    Q6_K::id},
+    {set_of({R::Q4_K_S}),             not_falcon,    W::first_eighth, Q5_K::id},
+    {set_of({R::Q4_0}),               weighted,      W::first_eighth, Q4_1::id},
+    {set_of({R::Q5_0}),               weighted,      W::first_eighth, Q5_1::id},
 };
 
 inline constexpr Rule gate_and_up_rules[] = {
-    {set_of({R::IQ3_XS}),             nothing,       W::middle,       Id::IQ3_XXS},
+    {set_of({R::IQ3_XS}),             nothing,       W::middle,       IQ3_XXS::id},
 };
 // clang-format on
 
@@ -227,7 +228,7 @@ inline constexpr Rule gate_and_up_rules[] = {
   }
   // There the values are an eighth of the queries: more bits for them cost next to nothing.
   const bool small = part == Part::value && facts.of_70b && !detail::has(detail::lowest, recipe);
-  return small && (format == format::Id::Q3_K || format == format::Id::Q4_K) ? format::Id::Q5_K : format;
+  return small && (format == format::Q3_K::id || format == format::Q4_K::id) ? format::Q5_K::id : format;
 }
 
 }  // namespace mica::quantize

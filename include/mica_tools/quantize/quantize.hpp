@@ -32,9 +32,10 @@ void add_tensors(gguf::Writer& writer, const Job& job, Converter<E>& converter,
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const gguf::TensorInfo& tensor = tensors[i];
     if (source && tensor.source != *source) continue;
-    writer.add(tensor.name, job.format(i), std::span(tensor.dims).first(tensor.n_dims),
+    writer.add(tensor.name, job.format(i).id, std::span(tensor.dims).first(tensor.n_dims),
                [&job, &converter, &tensor, i](const gguf::Sink& sink) {
-                 if (job.changes(i)) return converter.convert(tensor, job.format(i), job.importance(i), sink);
+                 if (job.changes(i))
+                   return converter.convert(tensor, job.format(i).id, job.importance(i), sink);
                  converter.copy(tensor, sink);
                });
   }
@@ -48,8 +49,9 @@ template <Executor E>
 void quantize(const Job& job, const std::string& path, E& executor, OnValues on_values = {}) {
   job.check();
   detail::refuse_own_input(job.document(), path);
-  Converter<E> converter(job.document(), executor, std::move(on_values));
-  gguf::Writer writer;
+  Converter<E> converter(job.document(), executor, std::move(on_values), Converter<E>::default_slice,
+                         job.codecs());
+  gguf::Writer writer(job.codecs().formats());
   job.put_keys(writer);
   detail::add_tensors(writer, job, converter, std::nullopt);
   writer.write(path);
@@ -62,9 +64,10 @@ void quantize_shards(const Job& job, const std::string& prefix, E& executor, OnV
   job.check();
   const auto count = static_cast<std::uint32_t>(job.document().sources().size());
   const gguf::ShardName name{prefix, 1, count};
-  Converter<E> converter(job.document(), executor, std::move(on_values));
+  Converter<E> converter(job.document(), executor, std::move(on_values), Converter<E>::default_slice,
+                         job.codecs());
   for (std::uint32_t shard = 0; shard < count; ++shard) {
-    gguf::Writer writer;
+    gguf::Writer writer(job.codecs().formats());
     if (shard == 0) job.put_keys(writer);
     writer.set("split.no", static_cast<std::uint16_t>(shard));
     writer.set("split.count", static_cast<std::uint16_t>(count));

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "mica/base/error.hpp"
-#include "mica/format/id.hpp"
+#include "mica/format/lists.hpp"
 
 #include <algorithm>
 #include <array>
@@ -70,43 +70,46 @@ struct RecipeInfo {
 // clang-format off
 inline constexpr auto recipes = [] {
   using R = Recipe;
-  using I = format::Id;
+  using format::BF16, format::F16, format::F32, format::IQ1_M, format::IQ1_S, format::IQ2_S,
+      format::IQ2_XS, format::IQ2_XXS, format::IQ3_S, format::IQ3_XXS, format::IQ4_NL, format::IQ4_XS,
+      format::Q1_0, format::Q2_0, format::Q2_K, format::Q3_K, format::Q4_0, format::Q4_1, format::Q4_K,
+      format::Q5_0, format::Q5_1, format::Q5_K, format::Q6_K, format::Q8_0, format::TQ1_0, format::TQ2_0;
   return std::array{
-      RecipeInfo{R::F32,       "F32",        0, I::F32,     I::F32,  I::F32},
-      RecipeInfo{R::BF16,      "BF16",      32, I::BF16,    I::BF16, I::BF16},
-      RecipeInfo{R::F16,       "F16",        1, I::F16,     I::F16,  I::F16},
-      RecipeInfo{R::Q8_0,      "Q8_0",       7, I::Q8_0,    I::Q8_0, I::Q8_0},
-      RecipeInfo{R::Q6_K,      "Q6_K",      18, I::Q6_K,    I::Q6_K, I::Q6_K},
-      RecipeInfo{R::Q5_1,      "Q5_1",       9, I::Q5_1,    I::Q6_K, I::Q5_1},
-      RecipeInfo{R::Q5_K_M,    "Q5_K_M",    17, I::Q5_K,    I::Q6_K, I::Q5_K},
-      RecipeInfo{R::Q5_K_S,    "Q5_K_S",    16, I::Q5_K,    I::Q6_K, I::Q5_K},
-      RecipeInfo{R::Q5_0,      "Q5_0",       8, I::Q5_0,    I::Q6_K, I::Q5_0},
-      RecipeInfo{R::Q4_1,      "Q4_1",       3, I::Q4_1,    I::Q6_K, I::Q4_1},
-      RecipeInfo{R::Q4_K_M,    "Q4_K_M",    15, I::Q4_K,    I::Q6_K, I::Q4_K},
-      RecipeInfo{R::Q4_K_S,    "Q4_K_S",    14, I::Q4_K,    I::Q6_K, I::Q4_K},
-      RecipeInfo{R::Q4_0,      "Q4_0",       2, I::Q4_0,    I::Q6_K, I::Q4_0},
-      RecipeInfo{R::IQ4_NL,    "IQ4_NL",    25, I::IQ4_NL,  I::Q6_K, I::IQ4_NL},
-      RecipeInfo{R::IQ4_XS,    "IQ4_XS",    30, I::IQ4_XS,  I::Q6_K, I::IQ4_XS},
-      RecipeInfo{R::MXFP4_MOE, "MXFP4_MOE", 38, I::Q8_0,    I::Q8_0, I::Q8_0},
-      RecipeInfo{R::Q3_K_L,    "Q3_K_L",    13, I::Q3_K,    I::Q6_K, I::Q3_K},
-      RecipeInfo{R::Q3_K_M,    "Q3_K_M",    12, I::Q3_K,    I::Q6_K, I::Q3_K},
-      RecipeInfo{R::IQ3_M,     "IQ3_M",     27, I::IQ3_S,   I::Q6_K, I::IQ3_S},
-      RecipeInfo{R::Q3_K_S,    "Q3_K_S",    11, I::Q3_K,    I::Q6_K, I::Q3_K},
-      RecipeInfo{R::IQ3_S,     "IQ3_S",     26, I::IQ3_S,   I::Q6_K, I::IQ3_S},
-      RecipeInfo{R::IQ3_XS,    "IQ3_XS",    22, I::IQ3_S,   I::Q6_K, I::IQ3_S},
-      RecipeInfo{R::IQ3_XXS,   "IQ3_XXS",   23, I::IQ3_XXS, I::Q5_K, I::IQ3_S},
-      RecipeInfo{R::Q2_K,      "Q2_K",      10, I::Q2_K,    I::Q6_K, I::Q2_K},
-      RecipeInfo{R::Q2_K_S,    "Q2_K_S",    21, I::Q2_K,    I::Q6_K, I::Q2_K},
-      RecipeInfo{R::IQ2_M,     "IQ2_M",     29, I::IQ2_S,   I::Q5_K, I::IQ3_S},
-      RecipeInfo{R::IQ2_S,     "IQ2_S",     28, I::IQ2_XS,  I::Q5_K, I::IQ3_S},
-      RecipeInfo{R::IQ2_XS,    "IQ2_XS",    20, I::IQ2_XS,  I::Q5_K, I::Q2_K},
-      RecipeInfo{R::Q2_0,      "Q2_0",      41, I::Q2_0,    I::Q6_K, I::Q4_K},
-      RecipeInfo{R::TQ2_0,     "TQ2_0",     37, I::TQ2_0,   I::Q6_K, I::Q4_K},
-      RecipeInfo{R::IQ2_XXS,   "IQ2_XXS",   19, I::IQ2_XXS, I::Q5_K, I::Q2_K},
-      RecipeInfo{R::IQ1_M,     "IQ1_M",     31, I::IQ1_M,   I::Q5_K, I::Q2_K},
-      RecipeInfo{R::TQ1_0,     "TQ1_0",     36, I::TQ1_0,   I::Q6_K, I::Q4_K},
-      RecipeInfo{R::IQ1_S,     "IQ1_S",     24, I::IQ1_S,   I::Q5_K, I::Q2_K},
-      RecipeInfo{R::Q1_0,      "Q1_0",      40, I::Q1_0,    I::Q6_K, I::Q1_0},
+      RecipeInfo{R::F32,       "F32",        0, F32::id,     F32::id,  F32::id},
+      RecipeInfo{R::BF16,      "BF16",      32, BF16::id,    BF16::id, BF16::id},
+      RecipeInfo{R::F16,       "F16",        1, F16::id,     F16::id,  F16::id},
+      RecipeInfo{R::Q8_0,      "Q8_0",       7, Q8_0::id,    Q8_0::id, Q8_0::id},
+      RecipeInfo{R::Q6_K,      "Q6_K",      18, Q6_K::id,    Q6_K::id, Q6_K::id},
+      RecipeInfo{R::Q5_1,      "Q5_1",       9, Q5_1::id,    Q6_K::id, Q5_1::id},
+      RecipeInfo{R::Q5_K_M,    "Q5_K_M",    17, Q5_K::id,    Q6_K::id, Q5_K::id},
+      RecipeInfo{R::Q5_K_S,    "Q5_K_S",    16, Q5_K::id,    Q6_K::id, Q5_K::id},
+      RecipeInfo{R::Q5_0,      "Q5_0",       8, Q5_0::id,    Q6_K::id, Q5_0::id},
+      RecipeInfo{R::Q4_1,      "Q4_1",       3, Q4_1::id,    Q6_K::id, Q4_1::id},
+      RecipeInfo{R::Q4_K_M,    "Q4_K_M",    15, Q4_K::id,    Q6_K::id, Q4_K::id},
+      RecipeInfo{R::Q4_K_S,    "Q4_K_S",    14, Q4_K::id,    Q6_K::id, Q4_K::id},
+      RecipeInfo{R::Q4_0,      "Q4_0",       2, Q4_0::id,    Q6_K::id, Q4_0::id},
+      RecipeInfo{R::IQ4_NL,    "IQ4_NL",    25, IQ4_NL::id,  Q6_K::id, IQ4_NL::id},
+      RecipeInfo{R::IQ4_XS,    "IQ4_XS",    30, IQ4_XS::id,  Q6_K::id, IQ4_XS::id},
+      RecipeInfo{R::MXFP4_MOE, "MXFP4_MOE", 38, Q8_0::id,    Q8_0::id, Q8_0::id},
+      RecipeInfo{R::Q3_K_L,    "Q3_K_L",    13, Q3_K::id,    Q6_K::id, Q3_K::id},
+      RecipeInfo{R::Q3_K_M,    "Q3_K_M",    12, Q3_K::id,    Q6_K::id, Q3_K::id},
+      RecipeInfo{R::IQ3_M,     "IQ3_M",     27, IQ3_S::id,   Q6_K::id, IQ3_S::id},
+      RecipeInfo{R::Q3_K_S,    "Q3_K_S",    11, Q3_K::id,    Q6_K::id, Q3_K::id},
+      RecipeInfo{R::IQ3_S,     "IQ3_S",     26, IQ3_S::id,   Q6_K::id, IQ3_S::id},
+      RecipeInfo{R::IQ3_XS,    "IQ3_XS",    22, IQ3_S::id,   Q6_K::id, IQ3_S::id},
+      RecipeInfo{R::IQ3_XXS,   "IQ3_XXS",   23, IQ3_XXS::id, Q5_K::id, IQ3_S::id},
+      RecipeInfo{R::Q2_K,      "Q2_K",      10, Q2_K::id,    Q6_K::id, Q2_K::id},
+      RecipeInfo{R::Q2_K_S,    "Q2_K_S",    21, Q2_K::id,    Q6_K::id, Q2_K::id},
+      RecipeInfo{R::IQ2_M,     "IQ2_M",     29, IQ2_S::id,   Q5_K::id, IQ3_S::id},
+      RecipeInfo{R::IQ2_S,     "IQ2_S",     28, IQ2_XS::id,  Q5_K::id, IQ3_S::id},
+      RecipeInfo{R::IQ2_XS,    "IQ2_XS",    20, IQ2_XS::id,  Q5_K::id, Q2_K::id},
+      RecipeInfo{R::Q2_0,      "Q2_0",      41, Q2_0::id,    Q6_K::id, Q4_K::id},
+      RecipeInfo{R::TQ2_0,     "TQ2_0",     37, TQ2_0::id,   Q6_K::id, Q4_K::id},
+      RecipeInfo{R::IQ2_XXS,   "IQ2_XXS",   19, IQ2_XXS::id, Q5_K::id, Q2_K::id},
+      RecipeInfo{R::IQ1_M,     "IQ1_M",     31, IQ1_M::id,   Q5_K::id, Q2_K::id},
+      RecipeInfo{R::TQ1_0,     "TQ1_0",     36, TQ1_0::id,   Q6_K::id, Q4_K::id},
+      RecipeInfo{R::IQ1_S,     "IQ1_S",     24, IQ1_S::id,   Q5_K::id, Q2_K::id},
+      RecipeInfo{R::Q1_0,      "Q1_0",      40, Q1_0::id,    Q6_K::id, Q1_0::id},
   };
 }();
 // clang-format on
@@ -118,7 +121,7 @@ inline constexpr auto recipes = [] {
 
 /// Whether tensors become blocks: everything but the plain floats.
 [[nodiscard]] constexpr bool is_quantized(format::Id id) noexcept {
-  return id != format::Id::F32 && id != format::Id::F16 && id != format::Id::BF16 && id != format::Id::F64;
+  return id != format::F32::id && id != format::F16::id && id != format::BF16::id && id != format::F64::id;
 }
 
 /// "F32 BF16 ...", for messages.

@@ -119,7 +119,7 @@ class TensorList {
   void add(std::string name, std::initializer_list<std::uint64_t> dims) {
     gguf::TensorInfo& info = tensors_.emplace_back();
     info.name = std::move(name);
-    info.format = format::info(format::Id::F32);
+    info.format = format::info(format::F32::id);
     info.n_dims = static_cast<std::uint8_t>(dims.size());
     std::copy(dims.begin(), dims.end(), info.dims.begin());
     info.bytes = info.elements() * sizeof(float);

@@ -91,13 +91,13 @@ class RandomBlocks {
   template <Executor E>
   RandomBlocks(format::Id id, E& executor) : block_bytes_(format::info(id).block_bytes) {
     constexpr std::size_t together = 4096;  // values of a task, whole blocks of every format
-    bytes_.resize(format::row_bytes(id, values));
-    const std::size_t task_bytes = format::row_bytes(id, together);
+    bytes_.resize(format::info(id).row_bytes(values));
+    const std::size_t task_bytes = format::info(id).row_bytes(together);
     executor.run(values / together, [&](std::size_t task, std::size_t) noexcept {
       CounterRng rng(task);
       float row[together];
       for (float& x : row) x = deviation * random_normal(rng);
-      if (id == format::Id::F16) {
+      if (id == format::F16::id) {
         for (float& x : row) x = to_float(to_bfloat(x));
       }
       format::encode_rows(id, row, together, {}, std::span(bytes_).subspan(task * task_bytes, task_bytes));
@@ -240,8 +240,8 @@ inline SyntheticModel::SyntheticModel(const arch::Shape& shape, Recipe recipe)
              shape.n_vocab, " tokens; 259 at least are needed");
   formats_ = choose_formats(tensors_, detail::mix_facts(shape), recipe, {});
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    MICA_CHECK(format::encodable(formats_[i]), unsupported, info(recipe).name, ": tensor '", tensors_[i].name,
-               "' is to become ", format::name(formats_[i]),
+    MICA_CHECK(format::known_codecs.writes(formats_[i]), unsupported, info(recipe).name, ": tensor '",
+               tensors_[i].name, "' is to become ", format::name(formats_[i]),
                "; formats that can be written: ", format::names<format::Encodable>());
   }
 }
@@ -297,7 +297,7 @@ void SyntheticModel::write(const std::string& path, E& executor, OnBytes on_byte
         return sink(std::as_bytes(std::span(same)));
       }
       const auto& blocks = banks.try_emplace(formats_[i], formats_[i], executor).first->second;
-      const std::size_t row = format::row_bytes(formats_[i], tensor.width());
+      const std::size_t row = format::info(formats_[i]).row_bytes(tensor.width());
       const std::size_t at_once = std::max<std::size_t>(1, piece_bytes / row);
       CounterRng rng(i);
       for (std::uint64_t first = 0; first < tensor.rows(); first += at_once) {

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How blocks of a format are written. A format that is worth a search specialises Encoder in
-// format/encode/<format>.hpp, so that who only reads files compiles none of it; a format with `encode` alone
-// is rounded block by block.
+// How blocks of a format are written. A format that is worth a search specialises Encoder in a header of its
+// own, so that programs that only read files compile none of it; a format with `encode` alone is rounded
+// block by block.
 #pragma once
 
 #include "mica/format/concept.hpp"
 
 namespace mica::format {
 
-/// Writes one block of F.
+/// Writes one block of F. A format that can only be read has none.
 template <class F>
-struct Encoder {
+struct Encoder;
+
+template <EncodableFormat F>
+struct Encoder<F> {
   /// `values` and `weights` are block_size numbers; every weight is positive and finite.
   /// The weights say how much the square of each value's error counts; this template has no use for them.
   /// Values that are not finite give a block, but not a useful one.

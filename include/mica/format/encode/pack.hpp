@@ -37,7 +37,7 @@ inline void pack_pairs(const std::uint8_t* codes, unsigned shift, std::uint8_t* 
   }
 }
 
-/// The n codes of a block taken apart, counted from 0.
+/// The n codes of an unpacked block, counted from 0.
 template <class Parts>
 void count_from_zero(const Parts& parts, int first, std::size_t n, std::uint8_t* codes) noexcept {
   for (std::size_t i = 0; i < n; ++i) codes[i] = static_cast<std::uint8_t>(parts.code[i] - first);

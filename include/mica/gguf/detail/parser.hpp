@@ -35,7 +35,7 @@ struct Parsed {
 
 class Parser {
  public:
-  explicit Parser(SpanReader& reader) : reader_(reader) {}
+  Parser(SpanReader& reader, format::Table formats) : reader_(reader), formats_(formats) {}
 
   /// Reads the header from its first byte to the last tensor entry. Raises; see Document.
   [[nodiscard]] Parsed parse() {
@@ -61,6 +61,7 @@ class Parser {
   void size_up(TensorInfo& tensor) const;
 
   SpanReader& reader_;
+  format::Table formats_;
 };
 
 inline std::uint32_t Parser::version() {
@@ -173,9 +174,11 @@ inline TensorInfo Parser::tensor() {
                    " are allowed");
   }
   read_shape(tensor);
-  const auto type = reader_.read<std::uint32_t>("the type");
-  const auto format = format::info(type);
-  if (!format) reader_.refuse(ErrorCode::unsupported, "block type ", type, " is not known");
+  const format::Id type{reader_.read<std::uint32_t>("the type")};
+  const format::Info* const format = formats_.find(type);
+  if (format == nullptr)
+    reader_.refuse(ErrorCode::unsupported, "format ", type.text(),
+                   " is not known; known: ", formats_.names());
   tensor.format = *format;
   tensor.offset = reader_.read<std::uint64_t>("the offset");
   size_up(tensor);

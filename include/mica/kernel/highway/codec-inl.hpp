@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: how the blocks of an integer format come apart in vectors. A codec has
+// Per target: how the blocks of an integer format are unpacked in vectors. A codec has
 //
 //   unit_scales                       true when every integer scale is 1
 //   unpack(block, codes)              block_size bytes code + code_offset, in order, where a chunk is one block

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with formats that have no vector codec: the format's own decode or take_apart feeds buffers on the stack, and
-// compiled kernels continue the chains of kernel/matmul.hpp from there. Same bits as the specification, any format, no
-// unit of the user's own. No Highway header.
+// Products with formats that have no vector codec: the format's own decode or unpack feeds buffers on the
+// stack, and compiled kernels continue the chains of kernel/matmul.hpp from there. Same bits as the
+// specification, any format, no unit of the user's own. No Highway header.
 #pragma once
 
 #include "mica/kernel/detail/fast8_row.hpp"
@@ -15,8 +15,8 @@ namespace mica::kernel::highway {
 /// Continues sixteen chains by n products; the first is number 0 of its chain.
 void extend_chains(const float* w, const float* x, std::size_t n, float* c) noexcept;
 
-/// A block of an integer format, taken apart, whatever its size.
-struct Apart {
+/// A block of an integer format, unpacked, whatever its size.
+struct Unpacked {
   const std::int8_t* code = nullptr;    // (size)
   const std::int32_t* scale = nullptr;  // (size / group)
   const std::int16_t* min = nullptr;    // (size / group)
@@ -28,24 +28,24 @@ struct Apart {
 };
 
 /// y plus the contribution of one block; x, xd and sums point at the block's first activations.
-[[nodiscard]] float fold_apart(const Apart& w, const std::int8_t* x, const float* xd,
-                               const std::int16_t* sums, float y) noexcept;
+[[nodiscard]] float fold_unpacked(const Unpacked& w, const std::int8_t* x, const float* xd,
+                                  const std::int16_t* sums, float y) noexcept;
 
 namespace detail {
 
 template <IntegerFormat F>
-void apart_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens) noexcept {
+void unpacked_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens) noexcept {
   format::Codes<F::block_size, F::group> w;
   float products[kernel::detail::shared_tokens] = {};
   for (std::size_t b = 0; b < a.w.blocks_per_row(); ++b) {
-    F::take_apart(a.w.block(row, b), w);
-    const Apart apart{w.code,   w.scale,     w.min, F::block_size,
-                      F::group, F::has_mins, w.d,   F::has_mins ? w.dmin : 0.0f};
+    F::unpack(a.w.block(row, b), w);
+    const Unpacked unpacked{w.code,   w.scale,     w.min, F::block_size,
+                            F::group, F::has_mins, w.d,   F::has_mins ? w.dmin : 0.0f};
     const std::size_t k = b * F::block_size;
     for (std::size_t t = 0; t < tokens; ++t) {
       const QuantizedRows& x = a.x.codes;
-      products[t] = fold_apart(apart, x.row_codes(token + t) + k, x.row_scales(token + t) + k / 32,
-                               x.row_sums(token + t) + k / 16, products[t]);
+      products[t] = fold_unpacked(unpacked, x.row_codes(token + t) + k, x.row_scales(token + t) + k / 32,
+                                  x.row_sums(token + t) + k / 16, products[t]);
     }
   }
   for (std::size_t t = 0; t < tokens; ++t) {
@@ -63,7 +63,7 @@ void matmul_without_codec(const MatmulArgs<F>& a) noexcept {
     for (std::size_t r = a.first; r < a.last; ++r) {
       if (kernel::detail::took_fast8_row(a, r, t, tokens)) continue;
       if constexpr (F::arithmetic == format::Arithmetic::integer) {
-        detail::apart_row<F>(a, r, t, tokens);
+        detail::unpacked_row<F>(a, r, t, tokens);
       } else {
         kernel::detail::decoded_row<F>(a, r, t, tokens, extend_chains);
       }

@@ -220,7 +220,7 @@ void matmul_integer(const MatmulArgs<F>& a) {
   matmul_many(a);
 }
 
-// ---- blocks that somebody else took apart
+// ---- blocks that are unpacked already
 
 /// The exact sum of code * x over n values, n a multiple of 16.
 HWY_INLINE std::int32_t dot_codes(const std::int8_t* code, const std::int8_t* x, std::size_t n) {
@@ -245,8 +245,8 @@ inline std::int32_t dot_codes(const std::int8_t* code, const std::int8_t* x, std
 
 #endif  // MICA_VECTORS
 
-inline void fold_apart(const Apart& w, const std::int8_t* x, const float* xd, const std::int16_t* sums,
-                       float* y) {
+inline void fold_unpacked(const Unpacked& w, const std::int8_t* x, const float* xd, const std::int16_t* sums,
+                          float* y) {
   float acc = 0, mac = 0;
   for (std::size_t s = 0; s < w.size / 32; ++s) {
     std::int64_t isum = 0;

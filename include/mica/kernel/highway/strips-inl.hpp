@@ -145,8 +145,8 @@ HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const 
                      HWY_ATTR { write_panels(a, p, p_end, first, tokens, out); });
 }
 
-/// The product, where fill(p, b, n, panel) takes apart blocks [b, b + n) of rows [16 p, 16 p + 16): n blocks of a chunk
-/// of `panel`, its lines by Panel::set. Rows that the matrix lacks may hold anything finite.
+/// The product, where fill(p, b, n, panel) unpacks blocks [b, b + n) of rows [16 p, 16 p + 16): n blocks of a
+/// chunk of `panel`, its lines by Panel::set. Rows that the matrix lacks may hold anything finite.
 template <IntegerFormat F, class Fill>
 void multiply_panels(const PanelProduct& a, const Fill& fill) {
   const std::size_t n = a.y.rows(), p_end = (a.last + panel_rows - 1) / panel_rows;

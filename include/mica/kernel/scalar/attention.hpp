@@ -93,7 +93,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
         for (std::size_t b = 0; b < E::blocks(a.head_dim); ++b) {
           const std::size_t slot = j % format::tile_tokens, first = b * E::block_size;
           const std::byte* const tile = a.tiles[j / format::tile_tokens];
-          E::Format::take_apart(E::template block<typename E::Keys>(tile, slot, a.head_dim, b), key);
+          E::Format::unpack(E::template block<typename E::Keys>(tile, slot, a.head_dim, b), key);
           std::int32_t sum = 0;
           for (std::size_t i = first; i < std::min(first + E::block_size, a.head_dim); ++i) {
             sum += q.code[i] * (minima ? 1 : key.code[i - first]);
@@ -217,7 +217,7 @@ void attention_values(const AttentionArgs& a) noexcept {
       for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
         const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
         const std::size_t slot = j % format::tile_tokens;
-        E::Format::take_apart(E::template block<typename E::Values>(tile, slot, a.head_dim, b), value);
+        E::Format::unpack(E::template block<typename E::Values>(tile, slot, a.head_dim, b), value);
         const float weight = a.p[r][j] * value.d;
         for (std::size_t i = 0; i < count; ++i) {
           out[first + i] = std::fma(weight, static_cast<float>(value.code[i]), out[first + i]);

@@ -15,7 +15,7 @@ template <IntegerFormat F>
 void integer_block(const typename F::Block& block, const std::int8_t* x, const float* xd,
                    const std::int16_t* sums, float& y) noexcept {
   format::Codes<F::block_size, F::group> w;
-  F::take_apart(block, w);
+  F::unpack(block, w);
   float acc = 0, mac = 0;
   for (std::size_t s = 0; s < F::block_size / 32; ++s) {
     std::int64_t isum = 0;

@@ -19,7 +19,8 @@ template <class F, class P>
 kv::SnapshotInfo BasicTransformer<F, P>::identity() const {
   kv::SnapshotInfo info;
   info.arch = config_.arch;
-  if (!fingerprint_) fingerprint_ = gguf::fingerprint(weights_.document());
+  if (!fingerprint_)
+    fingerprint_ = gguf::fingerprint(weights_.document(), tensor::packing_in<typename P::Weights>);
   info.model = *fingerprint_;
   io::Checksum positions;
   for (const block::RopeFrequencies& rope : frequencies_) {

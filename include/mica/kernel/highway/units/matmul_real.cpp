@@ -10,14 +10,14 @@ MICA_INSTANTIATE_MATMUL(mica::format::NF4)
 namespace mica::kernel::highway {
 
 HWY_EXPORT(extend_chains);
-HWY_EXPORT(fold_apart);
+HWY_EXPORT(fold_unpacked);
 
 void extend_chains(const float* w, const float* x, std::size_t n, float* c) noexcept {
   HWY_DYNAMIC_DISPATCH(extend_chains)(w, x, n, c);
 }
-float fold_apart(const Apart& w, const std::int8_t* x, const float* xd, const std::int16_t* sums,
-                 float y) noexcept {
-  HWY_DYNAMIC_DISPATCH(fold_apart)(w, x, xd, sums, &y);
+float fold_unpacked(const Unpacked& w, const std::int8_t* x, const float* xd, const std::int16_t* sums,
+                    float y) noexcept {
+  HWY_DYNAMIC_DISPATCH(fold_unpacked)(w, x, xd, sums, &y);
   return y;
 }
 

@@ -7,11 +7,11 @@
 
 namespace mica::format::detail {
 
-/// The values of a block; F::take_apart must be declared.
+/// The values of a block; F::unpack must be declared.
 template <class F>
-void decode_apart(const typename F::Block& block, float* values) noexcept {
+void decode_unpacked(const typename F::Block& block, float* values) noexcept {
   Codes<F::block_size, F::group> parts;
-  F::take_apart(block, parts);
+  F::unpack(block, parts);
   for (std::size_t g = 0; g < F::block_size / F::group; ++g) {
     const float d = parts.d * static_cast<float>(parts.scale[g]);
     for (std::size_t i = g * F::group; i < (g + 1) * F::group; ++i) {

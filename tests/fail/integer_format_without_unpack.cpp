@@ -8,7 +8,7 @@
 #include <algorithm>
 
 struct Mine {
-  static constexpr mica::format::Id id = mica::format::Id::Q4_1;
+  static constexpr mica::format::Id id = mica::format::Q4_1::id;
   static constexpr std::string_view name = "Q4_1";
   static constexpr std::size_t block_size = 32;
   static constexpr bool vector_codec = false;
