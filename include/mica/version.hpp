@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which mica this is. The version is decided in CMakeLists.txt; a test holds these numbers against it, so that a
-// copied folder of headers still knows its own.
+// Which mica this is. The version is decided in CMakeLists.txt; a test holds these numbers against it, so
+// that a copied folder of headers still knows its own.
 #pragma once
 
 #include <string_view>

@@ -15,7 +15,7 @@
 
 namespace mica::alloc {
 
-/// A range of addresses. Keeps no books: whoever commits memory books it before. Move-only.
+/// A range of addresses. Keeps no books: memory is booked before it is committed. Move-only.
 class AddressSpace {
  public:
   /// Offsets and lengths below are multiples of this.
@@ -23,7 +23,7 @@ class AddressSpace {
     static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     return size;
   }
-  /// A range of at least `bytes`; empty when there are no such addresses. 0 bytes ask nobody.
+  /// A range of at least `bytes`; empty when there are no such addresses. 0 bytes make no system call.
   [[nodiscard]] static std::optional<AddressSpace> make(std::size_t bytes) noexcept;
 
   AddressSpace() noexcept = default;

@@ -37,7 +37,7 @@ class Arena {
   /// What goes into containers; a pointer.
   [[nodiscard]] Handle handle() noexcept { return Handle(*this); }
 
-  /// Takes back everything at once; whatever was handed out is no longer anybody's.
+  /// Frees all blocks at once; none of them may be used any more.
   void reset() noexcept { used_ = 0; }
 
   /// Takes back what was handed out since used() had this value.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks whose last bytes may be touched in a plan too, for records on which later allocations depend, such as
-// the number of owners of a page.
+// Blocks whose last bytes may be touched in a plan too, for records on which later allocations depend, such
+// as the number of owners of a page.
 //
 //   | bytes, in a plan an address alone | backed bytes, in a plan of the heap |
 #pragma once

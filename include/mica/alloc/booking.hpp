@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes that count and were not allocated: pages of a mapping, a vocabulary in standard containers. They are booked
-// through the allocator that would have taken them, so that one ledger sees everything.
+// Bytes that count and were not allocated: pages of a mapping, a vocabulary in standard containers. They are
+// booked through the allocator that would have taken them, so that one ledger sees everything.
 #pragma once
 
 #include "mica/alloc/concept.hpp"
@@ -13,7 +13,8 @@
 
 namespace mica::alloc {
 
-/// Holds bytes in the ledger of an allocator until it dies; with an allocator that keeps no books it does nothing.
+/// Holds bytes in the ledger of an allocator until it dies; with an allocator that keeps no books it does
+/// nothing.
 class Booking {
  public:
   Booking() noexcept = default;
@@ -44,7 +45,7 @@ class Booking {
     return booking;
   }
 
-  /// Holds so many bytes instead; false, and nothing changed, when the ledger refuses.
+  /// Books `bytes` instead; false, and nothing changed, when the ledger refuses.
   [[nodiscard]] bool resize(std::uint64_t bytes) noexcept {
     if (ledger_ != nullptr && bytes > bytes_ && !ledger_->book(account_, bytes - bytes_)) return false;
     if (ledger_ != nullptr && bytes < bytes_) ledger_->release(account_, bytes_ - bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The budget as a decorator: bytes are booked before they are taken, so the ceiling holds whatever the allocator below.
+// The budget as a decorator: bytes are booked before they are taken, so the ceiling holds whatever the
+// allocator below.
 #pragma once
 
 #include "mica/alloc/aligned.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one container of the library that owns bytes: an array of fixed size, filled by whoever made it.
+// The one container of the library that owns bytes: an array of fixed size, filled by its owner.
 #pragma once
 
 #include "mica/alloc/concept.hpp"
@@ -30,7 +30,7 @@ class Buffer {
                                                        ? alignof(T)
                                                        : alloc::default_alignment;
 
-  /// `n` elements; empty when the allocator refuses or n * sizeof(T) is no size at all. n = 0 asks nobody.
+  /// `n` elements; empty when the allocator refuses or n * sizeof(T) overflows. n = 0 allocates nothing.
   /// alignment: a power of two, no less than alignof(T).
   [[nodiscard]] static std::optional<Buffer> make(A allocator, std::size_t n,
                                                   std::size_t alignment = default_alignment) noexcept;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where bytes come from. An allocator is a handle: small, copied by value into every container, with no state of its
-// own that a copy would lose. What it refers to (a ledger, an arena, statistics) is held by pointer and outlives it.
+// Where bytes come from. An allocator is a handle: small, copied by value into every container, with no state
+// of its own that a copy would lose. What it refers to (a ledger, an arena, statistics) is held by pointer
+// and outlives it.
 #pragma once
 
 #include "mica/budget/account.hpp"
@@ -14,9 +15,9 @@
 namespace mica {
 
 /// Hands out and takes back blocks of bytes.
-/// allocate(bytes, alignment): bytes > 0, alignment a power of two; null when there is no more, never an exception.
-/// deallocate(block, bytes): exactly the block and the bytes that were asked for, through any copy of the handle.
-/// ledger(): the ledger that it books into; null when it keeps no books.
+/// allocate(bytes, alignment): bytes > 0, alignment a power of two; null when there is no more, never an
+/// exception. deallocate(block, bytes): exactly the block and the bytes that were asked for, through any copy
+/// of the handle. ledger(): the ledger that it books into; null when it keeps no books.
 /// book_as(account): a copy that books to that account, so that one handle serves weights, KV and scratch.
 /// dry: it does the books of an allocation but its blocks are addresses that nothing may touch.
 /// An allocator without books inherits ledger and book_as from alloc::Unbooked.
@@ -35,7 +36,8 @@ concept Allocator = std::is_nothrow_copy_constructible_v<A> && std::is_nothrow_c
 
 namespace alloc {
 
-/// A pair of cache lines, and no less than the widest vector: what a buffer is aligned to unless it asks otherwise.
+/// A pair of cache lines, and no less than the widest vector: what a buffer is aligned to unless it asks
+/// otherwise.
 inline constexpr std::size_t default_alignment = 128;
 
 /// Of `n` bytes or elements in a block of A, those that may be touched: all, or none where A is dry.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pages straight from the kernel, 2 MiB large where it grants them: weights and KV read through few TLB entries, and
-// the memory really goes back when it is given back. Not for small blocks: each costs a system call and a whole page.
+// Pages straight from the kernel, 2 MiB large where it grants them: weights and KV read through few TLB
+// entries, and the memory really goes back when it is given back. Not for small blocks: each costs a system
+// call and a whole page.
 #pragma once
 
 #include "mica/alloc/concept.hpp"
@@ -16,8 +17,8 @@
 namespace mica::alloc {
 
 /// Anonymous mappings, zeroed, advised to use huge pages. Stateless; safe from any thread.
-/// Blocks of 2 MiB and more start on a 2 MiB boundary, unless the address space is too tight for that: then they are
-/// plain pages. A block takes whole pages, so up to one page (4 KiB on x86-64) more than was asked.
+/// Blocks of 2 MiB and more start on a 2 MiB boundary, unless the address space is too tight for that: then
+/// they are plain pages. A block takes whole pages, so up to one page (4 KiB on x86-64) more than was asked.
 class Huge : public Unbooked<Huge> {
  public:
   static constexpr std::size_t huge_page = std::size_t{2} << 20;

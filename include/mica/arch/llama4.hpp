@@ -20,7 +20,7 @@ struct Llama4 {
   static constexpr float position_scale = 0.1f;
   /// Every such layer neither rotates nor keeps to its chunk.
   static constexpr std::size_t full_interval = 4;
-  /// The model of so many experts has no norms of queries and keys; files do not say it either.
+  /// The model with this number of experts has no norms of queries and keys; files have no key for it.
   static constexpr std::size_t experts_without_norm = 128;
 
   [[nodiscard]] static Config config(const gguf::Document& document) {

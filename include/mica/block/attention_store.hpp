@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to queries, keys and values of a step before anybody attends: norms, rotation, and their way
-// into the cache, where full tiles may become old ones (kv/aging.hpp).
+// The work on queries, keys and values before attention: norms, rotation, and the store to the cache, where
+// full tiles may become old ones (kv/aging.hpp).
 #pragma once
 
 #include "mica/block/attention_context.hpp"

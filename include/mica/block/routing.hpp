@@ -85,8 +85,7 @@ inline void choose_experts(const ExpertsConfig& experts, std::span<float> logits
   std::sort(choices.begin(), choices.end(), [](Choice a, Choice b) { return a.expert < b.expert; });
 }
 
-/// One row for each choice of each token, sorted by expert, then by token. Arrays that belong to somebody
-/// else.
+/// One row for each choice of each token, sorted by expert, then by token. Arrays of the caller.
 struct ExpertRows {
   std::span<Choice> choices;       // (n * used), by token
   std::span<std::uint32_t> begin;  // (count + 1): the first row of each expert

@@ -5,8 +5,9 @@
 //   a query at pos   | old | old | old | old | recent | recent | recent |      tiles of 16 tokens; at least the last `recent`
 //                                                            pos ^             tokens are in the first element
 //
-// A tile is stored a second time, as an old one, when its last token is, and what a query sees of it depends on positions alone.
-// Old tiles lie in a layer of the storage of their own; recent ones in a layer with a window, which a storage may forget.
+// A tile is stored a second time, as an old one, when its last token is, and what a query sees of it depends
+// on positions alone. Old tiles lie in a layer of the storage of their own; recent ones in a layer with a
+// window, which a storage may forget.
 #pragma once
 
 #include "mica/format/kivi.hpp"
@@ -116,7 +117,8 @@ void store_old_part(std::size_t head_dim, const std::byte* recent, std::byte* ol
 
 }  // namespace detail
 
-/// Stores a full tile as an old one: reads what the recent element made of its tokens, so that nothing else need be kept.
+/// Stores a full tile as an old one: reads what the recent element made of its tokens, so that nothing else
+/// need be kept.
 template <AgingElements E>
 void store_old_tile(const E& elements, std::size_t head_dim, const std::byte* recent,
                     std::byte* old) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An eviction policy chosen at run time, by words: none, sinks:4096, heavy:4096. For programs; a library user names the type.
+// An eviction policy chosen at run time, by words: none, sinks:4096, heavy:4096. For programs; a library user
+// names the type.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -37,8 +38,8 @@ class AnyEviction {
   }
 
   // Specific to AnyEviction
-  /// none, sinks:KEEP, sinks:KEEP,SINKS, heavy:KEEP or heavy:KEEP,RECENT, in tokens. Raises ErrorCode::usage for other words, and
-  /// what the policies raise.
+  /// none, sinks:KEEP, sinks:KEEP,SINKS, heavy:KEEP or heavy:KEEP,RECENT, in tokens. Raises ErrorCode::usage
+  /// for other words, and what the policies raise.
   explicit AnyEviction(std::string_view words = KeepAll::name);
   /// A policy that is one of those.
   template <class E>

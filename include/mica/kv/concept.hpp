@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a KV storage promises: it owns tiles and knows nothing of what is in them. A tile is 16 tokens of one KV head of
-// one layer, the key part first; an element policy (format/concept.hpp) says what its bytes mean. Kernels ask for runs:
+// The concept of KV storages: they own tiles and do not depend on their contents. A tile is 16 tokens of one
+// KV head of one layer, the key part first; an element policy (format/concept.hpp) says what its bytes mean.
+// Kernels ask for runs:
 //
 //   run(layer, head, 3)   ->   | tile 3 | tile 4 | tile 5 |      contiguous, as many as there are
 #pragma once
@@ -20,11 +21,12 @@ namespace kv {
 
 struct SpillFailure;  // kv/spill_failure.hpp
 
-/// The cache of one layer. A layer with a window may keep the tokens that its queries can still see, and no more.
+/// The cache of one layer. A layer with a window may keep the tokens that its queries can still see, and no
+/// more.
 struct LayerShape {
   std::size_t kv_heads = 0;
   std::size_t tile_bytes = 0;  // key part and value part of one tile; a multiple of 64
-  std::size_t window = 0;      // a query sees the last so many tokens, its own among them; 0: all
+  std::size_t window = 0;      // the last tokens that a query sees, its own among them; 0: all
   std::size_t step = 0;        // tokens that are written at a time at most; needed where there is a window
   std::size_t most = 0;        // tokens that are held at a time, a multiple of 16; 0: all. Not with a window
 
@@ -32,7 +34,8 @@ struct LayerShape {
   [[nodiscard]] constexpr std::size_t first_seen(std::size_t pos) const noexcept {
     return window == 0 || pos < window ? 0 : pos + 1 - window;
   }
-  /// Tiles that hold all that a step can see and write, wherever it begins: window + step - 1 tokens. 0: all tiles.
+  /// Tiles that hold all that a step can see and write, wherever it begins: window + step - 1 tokens. 0: all
+  /// tiles.
   [[nodiscard]] constexpr std::size_t ring_tiles() const noexcept {
     constexpr std::size_t most_before = format::tile_tokens - 1;  // slots of the first tile, and of the last
     return window == 0 ? 0 : (window + step - 1 + 2 * most_before) / format::tile_tokens;
@@ -51,11 +54,11 @@ struct Run {
 
 }  // namespace kv
 
-/// The cache of one sequence. Not thread-safe while it changes; run() may be called from any thread in between.
-/// Constructed from (allocator, layers, max_tokens); `layers` is copied, construction takes no tiles.
-/// A tile has one number all its life, the position of its first token / 16, however few of them are held. In a layer that holds
-/// `most` tokens the number is that of a place below most / 16: who forgets tokens in between gives their place to others
-/// (kv/held_tiles.hpp).
+/// The cache of one sequence. Not thread-safe while it changes; run() may be called from any thread in
+/// between. Constructed from (allocator, layers, max_tokens); `layers` is copied, construction takes no
+/// tiles. A tile has one number all its life, the position of its first token / 16, however few of them are
+/// held. In a layer that holds `most` tokens the number is that of a place below most / 16: who forgets
+/// tokens in between gives their place to others (kv/held_tiles.hpp).
 // clang-format off
 template <class S>
 concept KvStorage =
@@ -73,8 +76,9 @@ concept KvStorage =
 // clang-format on
 
 /// A storage that can begin as another one does, in the same memory.
-/// adopt(other, tokens): this one, empty, holds the first tokens of the other one, which holds as many; answers how many it has:
-/// all, or none where memory was refused. `other` has the same allocator, layers and max_tokens, and does not change.
+/// adopt(other, tokens): this one, empty, holds the first tokens of the other one, which holds as many;
+/// answers how many it has: all, or none where memory was refused. `other` has the same allocator, layers and
+/// max_tokens, and does not change.
 template <class S>
 concept SharingStorage = KvStorage<S> && requires(S storage, const S constant, std::size_t tokens) {
   { storage.adopt(constant, tokens) }
@@ -82,8 +86,8 @@ concept SharingStorage = KvStorage<S> && requires(S storage, const S constant, s
 };
 
 /// A storage whose tiles are not always in memory. Called between the layers of a step, by one thread.
-/// fetch(layer): run() is good for all tiles of the layer until the next fetch; false: they could not be read, nothing is lost.
-/// prefetch(layer): it is fetched next. Neither is called before a reserve().
+/// fetch(layer): run() is good for all tiles of the layer until the next fetch; false: they could not be
+/// read, nothing is lost. prefetch(layer): it is fetched next. Neither is called before a reserve().
 /// spill_failure(): the reason if the file, not memory, was why the last reserve() was refused; else null.
 template <class S>
 concept SpillingStorage = KvStorage<S> && requires(S storage, const S constant, std::size_t layer) {
@@ -96,8 +100,8 @@ concept SpillingStorage = KvStorage<S> && requires(S storage, const S constant, 
 };
 
 /// A storage whose tiles may leave memory while its sequence waits.
-/// park(): they do, but for those that others share; the next reserve() brings them back or is refused, and nobody calls run()
-/// before. false: they could not be written, and nothing has changed.
+/// park(): they do, except those that others share; the next reserve() reads them or is refused, and run() is
+/// not called before. false: they could not be written, and nothing has changed.
 template <class S>
 concept ParkingStorage = KvStorage<S> && requires(S storage) {
   { storage.park() }
@@ -110,7 +114,7 @@ concept KvStorageFor = Allocator<A> && KvStorage<typename S::template Rebind<A>>
 
 namespace kv {
 
-/// Whether all is held that a step after so many tokens can see.
+/// Whether all tokens that a step after `tokens` tokens can see are resident.
 template <KvStorage S>
 [[nodiscard]] bool goes_on(const S& storage, std::span<const LayerShape> layers,
                            std::size_t tokens) noexcept {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which element keys and values have: fixed by types, or chosen by name at run time. Kernels are visited once per
-// call, keys and values apart, so that choices add up instead of multiplying. Elements that change with age:
-// kv/aging.hpp.
+// Which element keys and values have: fixed by types, or chosen by name at run time. Kernels are visited once
+// per call, keys and values apart, so that choices add up instead of multiplying. Elements that change with
+// age: kv/aging.hpp.
 //
-// Names: an element's own, such as Q8_0, Q4_0_ROTATED, Q4_0_PLAIN; and the bare name of a block format, Q4_0, for
-// one of its two forms. Files contain full names, so another choice here changes no file.
+// Names: an element's own, such as Q8_0, Q4_0_ROTATED, Q4_0_PLAIN; and the bare name of a block format, Q4_0,
+// for one of its two forms. Files contain full names, so another choice here changes no file.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -38,7 +38,8 @@ concept KvElements = requires(const E& elements, detail::AnyVisitor f) {
 // clang-format on
 
 /// Elements of which old tokens have others (kv/aging.hpp).
-/// old(): their elements, visited in the same way. recent(): at least so many tokens at the end are not old; 0: all tokens.
+/// old(): their elements, visited in the same way. recent(): the minimum of tokens at the end that are not
+/// old; 0: all tokens.
 // clang-format off
 template <class E>
 concept AgingElements = KvElements<E> && requires(const E& elements, detail::AnyVisitor f) {
@@ -120,7 +121,8 @@ template <class List>
   return out;
 }
 
-/// The place of an element in a list, by its full name or its short one; the size of the list when none has it.
+/// The place of an element in a list, by its full name or its short one; the size of the list when none has
+/// it.
 template <class List>
 [[nodiscard]] std::size_t place_of(std::string_view name) noexcept {
   std::size_t place = 0;
@@ -170,8 +172,8 @@ class AnyElements {
   /// F16 for both.
   AnyElements() : AnyElements("F16", "F16") {}
 
-  /// Names as command lines spell them, upper or lower case; an unknown one raises an error that lists the known ones.
-  /// recent: the min number of tokens at the end that are not old.
+  /// Names as command lines spell them, upper or lower case; an unknown one raises an error that lists the
+  /// known ones. recent: the min number of tokens at the end that are not old.
   AnyElements(std::string_view keys, std::string_view values, std::size_t recent = default_recent) {
     const Ages k = find("keys", keys), v = find("values", values);
     now_ = {k.recent, v.recent};
@@ -281,8 +283,8 @@ template <KvElements E>
   }
 }
 
-/// The full names of the elements that a file of a session names: "F16:Q4_0_ROTATED" for "F16:Q4_0". There a bare
-/// name of a block format means rotated heads, whatever it means on a command line.
+/// The full names of the elements that a file of a session names: "F16:Q4_0_ROTATED" for "F16:Q4_0". There a
+/// bare name of a block format means rotated heads, whatever it means on a command line.
 [[nodiscard]] inline std::string saved_name(std::string_view name) {
   const auto full = [](std::string_view one) {
     std::string out(one);

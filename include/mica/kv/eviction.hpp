@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an eviction policy promises: how many tokens a layer without a window may hold, and which go when there are as many.
-// Decisions are made at positions that are multiples of 64, by tiles:
+// The concept of eviction policies: the maximum of resident tokens of a layer without a window, and the tiles
+// that are evicted at that number. Decisions are made at positions that are multiples of 64, by tiles:
 //
 //   | t0 t1 t2 t3 | t4 ... t11 | t12 ... t15 |        keep = 256 tokens, 16 tiles, and position 256 comes
 //     stay          four of these go   stay           four times choose(), then room for 64 tokens
 //
-// What stays keeps its position: keys are stored rotated by it. No layer with a window and no recurrent state is touched.
+// Resident tokens keep their positions: keys are stored rotated by them. Layers with a window and recurrent
+// states are not changed.
 #pragma once
 
 #include "mica/format/concept.hpp"
@@ -24,13 +25,13 @@ namespace kv {
 /// Tokens between two decisions.
 inline constexpr std::size_t eviction_step = 64;
 
-/// The tiles that are held, in the order of their positions.
+/// The resident tiles, in the order of their positions.
 struct Held {
   std::span<const std::uint32_t> tiles;  // their numbers: position of the first token / 16
-  std::span<const float> mass = {};      // (tiles) attention that each has had, where the policy watches
+  std::span<const float> mass = {};      // (tiles) accumulated attention scores, where the policy needs them
 };
 
-/// A policy that does not look at attention.
+/// A policy that needs no attention scores.
 struct Unwatching {
   [[nodiscard]] static constexpr bool watches() noexcept { return false; }
   [[nodiscard]] static constexpr float fade() noexcept { return 1; }
@@ -38,22 +39,23 @@ struct Unwatching {
 
 }  // namespace kv
 
-/// Which tokens a cache forgets to make room. It decides from what it is shown alone, so that answers do not depend on steps.
+/// Chooses the tokens that a cache evicts. It decides from its arguments alone, so that answers do not depend
+/// on steps.
 // clang-format off
 template <class E>
 concept Eviction = std::copyable<E> && requires(const E policy, const kv::Held& held) {
   { E::name } -> std::convertible_to<std::string_view>;
-  { E::forgets } -> std::convertible_to<bool>;                      // false: nothing, and the rest is never asked
-  { policy.keep() } noexcept -> std::same_as<std::size_t>;          // tokens held at most, a multiple of 64; 0: all
-  { policy.watches() } noexcept -> std::same_as<bool>;              // whether it wants Held::mass
-  { policy.fade() } noexcept -> std::same_as<float>;                // what mass is multiplied by every 64 tokens
-  { policy.choose(held) } noexcept -> std::same_as<std::size_t>;    // index of the tile that goes
+  { E::forgets } -> std::convertible_to<bool>;                      // false: none, and the other members are not called
+  { policy.keep() } noexcept -> std::same_as<std::size_t>;          // the maximum of resident tokens, a multiple of 64; 0: all
+  { policy.watches() } noexcept -> std::same_as<bool>;              // whether it needs Held::mass
+  { policy.fade() } noexcept -> std::same_as<float>;                // the factor of mass every 64 tokens
+  { policy.choose(held) } noexcept -> std::same_as<std::size_t>;    // index of the tile to evict
 };
 // clang-format on
 
 namespace kv {
 
-/// Forgets nothing: a full cache refuses.
+/// Evicts nothing: a full cache refuses.
 struct KeepAll : Unwatching {
   static constexpr std::string_view name = "none";
   static constexpr bool forgets = false;

@@ -40,8 +40,8 @@ struct FiledPage {
   std::byte* data = nullptr;  // null: it is in the file alone
 };
 
-/// Makes pages of one size and gives them back with their last owner. Copies have one file together, so pages may be passed between
-/// whoever has one. Not thread-safe. The file is made with the first page that goes there.
+/// Makes pages of one size and gives them back with their last owner. Copies have one file together, so pages
+/// may be passed between them. Not thread-safe. The file is made with the first page that is written.
 template <Allocator A>
 class FiledPages {
  public:
@@ -58,7 +58,8 @@ class FiledPages {
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  /// A page of zeros with one owner that uses it, so that nothing of a former owner is in it; null when the allocator refuses.
+  /// A page of zeros with one owner that uses it, so that nothing of a former owner is in it; null when the
+  /// allocator refuses.
   [[nodiscard]] Page acquire() noexcept {
     const Page page = take();
     if (page != nullptr) std::memset(page->data, 0, alloc::touchable<A>(bytes_));
@@ -93,14 +94,15 @@ class FiledPages {
 
   /// Writes the page to the file as well; false, and nothing changed: it cannot be written, or is of a plan.
   [[nodiscard]] bool file(Page page) noexcept;
-  /// An owner does not need it in memory; a page that nobody needs, and that is filed, leaves.
+  /// An owner does not need it in memory; a page without users that is in the file leaves memory.
   void leave(Page page) noexcept {
     if (--page->users == 0 && page->filed) empty(page);
   }
-  /// Brings it into memory; false, and nothing changed: no memory, or it cannot be read. An owner who then needs it says use().
+  /// Brings it into memory; false, and nothing changed: no memory, or it cannot be read. An owner who then
+  /// needs it says use().
   [[nodiscard]] bool load(Page page) noexcept;
   void use(Page page) noexcept { ++page->users; }
-  /// Takes a load() back that nobody followed by use().
+  /// Undoes a load() without a use().
   void unload(Page page) noexcept {
     if (page->users == 0 && page->filed && page->data != nullptr) empty(page);
   }
@@ -113,7 +115,8 @@ class FiledPages {
     std::vector<std::uint64_t> free;  // slots, with room for all there are
     std::uint64_t slots = 0;
   };
-  /// Where handles come from: blocks of many, which go back when nobody has one. A block begins with the address of the next.
+  /// Where handles come from: blocks of many, which are freed when all of them are free. A block begins with
+  /// the address of the next.
   struct Handles {
     static constexpr std::size_t bytes = 64, block_bytes = 4096, per_block = block_bytes / bytes - 1;
     static_assert(sizeof(FiledPage) <= bytes);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles that had much attention stay. With fade 1 the mass of all queries counts, as in H2O (Z. Zhang et al., arXiv 2306.14048);
-// with fade 0 that of the last 64 alone, as in SnapKV (Y. Li et al., arXiv 2404.14469). The first tile and the newest ones are
-// never forgotten. Unlike there, all heads and layers decide together, so that one table says what is held.
+// Keeps tiles with high accumulated attention scores. With fade 1 the scores of all queries count, as in H2O
+// (Z. Zhang et al., arXiv 2306.14048); with fade 0 that of the last 64 alone, as in SnapKV (Y. Li et al.,
+// arXiv 2404.14469). The first tile and the newest ones are never evicted. Unlike there, all heads and layers
+// decide together, so that there is one table of resident tiles.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -29,7 +30,7 @@ class HeavyHitters {
   [[nodiscard]] std::size_t keep() const noexcept { return keep_; }
   [[nodiscard]] static constexpr bool watches() noexcept { return true; }
   [[nodiscard]] float fade() const noexcept { return fade_; }
-  /// The tile of the least mass, of equals the oldest.
+  /// The tile with the lowest score, of equal ones the oldest.
   [[nodiscard]] std::size_t choose(const Held& held) const noexcept {
     const std::size_t end = held.tiles.size() - recent_ / format::tile_tokens;
     const auto first = held.mass.begin() + 1;
@@ -39,7 +40,8 @@ class HeavyHitters {
 
   // Specific to HeavyHitters
   /// keep: tokens held at most, rounded down to a multiple of 64.
-  /// Raises ErrorCode::usage for keep < recent + 128, or keep < 256 where recent is not given, and for a fade outside [0, 1].
+  /// Raises ErrorCode::usage for keep < recent + 128, or keep < 256 where recent is not given, and for a fade
+  /// outside [0, 1].
   explicit HeavyHitters(std::size_t keep, const HeavyHittersOptions& options = {})
       : keep_(keep / eviction_step * eviction_step),
         recent_(

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tiles a cache of bounded room holds, and where they lie. Places [0, size) of the table are taken, in the order of
-// positions; those behind it are free, and the next tile takes the first of them:
+// The resident tiles of a cache with limited capacity, and their places. Places [0, size) of the table are
+// used, in the order of positions; those behind it are free, and the next tile takes the first of them:
 //
 //   tiles    0 | 1 | 2 | 3 | 8 | 9 |   |   |        numbers: position / 16
 //   places   0 | 1 | 2 | 3 | 6 | 7 | 4 | 5 |        tiles 4 to 7 were forgotten; the storage's own numbers
 //
-// Where the policy watches, also how much attention each tile has had: a row for each of the last 64 tokens, summed up where the
-// next 64 begin. Sums of earlier borders stay until something is forgotten, so that a rewind finds them.
+// Where the policy needs scores, also the attention scores of each tile: a row for each of the last 64
+// tokens, summed up where the next 64 begin. Sums of earlier borders stay until the first eviction, so that a
+// rewind finds them.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -31,7 +32,8 @@ namespace mica::kv {
 template <Allocator A>
 class HeldTiles {
  public:
-  /// keep: tokens held at most, a multiple of 64; 0: all, and nothing is booked. Raises ErrorCode::budget when the allocator refuses.
+  /// keep: the maximum of resident tokens, a multiple of 64; 0: all, and nothing is booked. Raises
+  /// ErrorCode::budget when the allocator refuses.
   HeldTiles(A allocator, std::size_t keep, bool watches)
       : tiles_(take<std::uint32_t>(allocator, keep / format::tile_tokens)),
         places_(take<std::uint32_t>(allocator, tiles_.size())),
@@ -43,13 +45,13 @@ class HeldTiles {
 
   [[nodiscard]] bool bounded() const noexcept { return most_ != 0; }
   [[nodiscard]] bool watches() const noexcept { return !rows_.empty(); }
-  /// Tokens that were forgotten.
+  /// Tokens that were evicted.
   [[nodiscard]] std::size_t gone() const noexcept { return gone_ * format::tile_tokens; }
-  /// Where the tiles that are held lie, in the order of positions.
+  /// The places of resident tiles, in the order of positions.
   [[nodiscard]] std::span<const std::uint32_t> places() const noexcept { return places_.span().first(size_); }
   /// Their numbers.
   [[nodiscard]] std::span<const std::uint32_t> tiles() const noexcept { return tiles_.span().first(size_); }
-  /// Attention that the token at `pos` gives to each tile, (places().size()); zeros before a step has it.
+  /// Attention scores of the token at `pos` for each tile, (places().size()); zeros before its step.
   [[nodiscard]] std::span<float> mass(std::size_t pos) noexcept {
     return rows_.span().subspan(pos % eviction_step * most_, size_);
   }
@@ -60,20 +62,22 @@ class HeldTiles {
     const std::size_t free = most_ * format::tile_tokens - (pos - gone());
     return watches() || free == 0 ? eviction_step - pos % eviction_step : free;
   }
-  /// Makes room for `count` tokens at `pos`, at most room(pos); the policy chooses what goes, if something must.
+  /// Evicts tiles until `count` tokens fit at `pos`, at most room(pos); the policy chooses the tiles.
   template <Eviction E>
   void make_room(const E& policy, std::size_t pos, std::size_t count) noexcept;
 
-  /// How much of `count` tokens a rewind can keep: what is as it was then. 0: nothing, all must be run again.
+  /// The tokens of `count` that a rewind can keep. 0: none, all must be run again.
   [[nodiscard]] std::size_t back_to(std::size_t count) const noexcept {
     if (count < forgot_at_) return 0;
     return watches() && count < summed_ ? count / eviction_step * eviction_step : count;
   }
-  /// Forgets tokens from `count` on, which is a back_to().
+  /// Removes tokens from `count` on, which is a back_to().
   void rewind(std::size_t count) noexcept;
-  /// Empty so far, holds the first `count` tokens; false: it would have forgotten some of them, or knows nothing of attention to them.
+  /// Empty so far, holds the first `count` tokens; false: some of them would be evicted, or their scores are
+  /// not known.
   [[nodiscard]] bool begin(std::size_t count) noexcept;
-  /// Becomes another one, empty so far, after `count` tokens, a back_to() of it before anything was forgotten there.
+  /// Becomes another one, empty so far, after `count` tokens, a back_to() of it before anything was forgotten
+  /// there.
   void adopt(const HeldTiles& other, std::size_t count) noexcept;
 
  private:
@@ -85,7 +89,7 @@ class HeldTiles {
     return std::move(*buffer);
   }
   [[nodiscard]] std::size_t borders() const noexcept { return most_ * format::tile_tokens / eviction_step; }
-  /// Sums up to a border; those after the first forgetting share the last place.
+  /// Sums up to a border; those after the first eviction share the last place.
   [[nodiscard]] std::span<float> sums(std::size_t pos) noexcept {
     return sums_.span().subspan(std::min(pos / eviction_step, borders()) * most_, most_);
   }
@@ -99,7 +103,7 @@ class HeldTiles {
   std::size_t most_;                        // tiles; 0 in a plan, which holds none
   std::size_t size_ = 0;
   std::size_t gone_ = 0;       // tiles
-  std::size_t forgot_at_ = 0;  // position of the last time that something went
+  std::size_t forgot_at_ = 0;  // position of the last eviction
   std::size_t summed_ = 0;     // position up to which rows are summed up
 };
 

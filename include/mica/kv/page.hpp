@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of memory with several owners. A page is known by the address of its bytes; how many own it stands behind them:
+// Blocks of memory with several owners. A page is known by the address of its bytes; how many own it stands
+// behind them:
 //
 //   | bytes of the page ...................... | owners |
 #pragma once
@@ -15,8 +16,8 @@
 
 namespace mica::kv {
 
-/// Makes pages of one size and gives them back with their last owner. All copies of the allocator's handle are one to it, so
-/// pages may be passed between whoever has one. Not thread-safe.
+/// Makes pages of one size and gives them back with their last owner. Copies of an object share one
+/// allocator, so pages may be passed between them. Not thread-safe.
 template <Allocator A>
 class Pages {
  public:
@@ -29,7 +30,8 @@ class Pages {
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  /// A page of zeros with one owner, so that nothing of a former owner is in it; null when the allocator refuses.
+  /// A page of zeros with one owner, so that nothing of a former owner is in it; null when the allocator
+  /// refuses.
   [[nodiscard]] std::byte* acquire() noexcept {
     std::byte* const page = take();
     if (page != nullptr) std::memset(page, 0, alloc::touchable<A>(bytes_));

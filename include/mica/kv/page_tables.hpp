@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which pages a sequence has, for storages of pages that sequences share. A page is one tile of every head of the layers that are
-// alike, and a table says where each lies:
+// Which pages a sequence has, for storages of pages that sequences share. A page is one tile of every head of
+// the layers that are alike, and a table says where each lies:
 //
 //   a:  | 0 | 1 | 2 | 3 |              pages 0 and 1 have two owners
 //         |   |
 //   b:  | 0 | 1 | 2 |                  before one of them writes there, it gets a copy
 //
-// Pages begin at the same places of caches, so a head's tile is one further on in each: neighbours do not push each other out.
+// Pages begin at the same places of caches, so a head's tile is one further on in each: adjacent tiles do not
+// evict each other from caches.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -22,8 +23,8 @@
 
 namespace mica::kv {
 
-/// The members of a KvStorage that storages of pages have in common. Keeper makes pages of one size: kv/page.hpp says what it
-/// does, kv/filed_page.hpp has one whose pages may lie in a file.
+/// The members of a KvStorage that storages of pages have in common. Keeper makes pages of one size:
+/// kv/page.hpp says what it does, kv/filed_page.hpp has one whose pages may lie in a file.
 template <class Keeper>
 class PageTables {
  public:
@@ -42,8 +43,8 @@ class PageTables {
     const Table& table = tables_[l.table];
     return {Keeper::data(table.page(tile)) + (l.first + head + tile) % table.tiles * table.tile_bytes, 1};
   }
-  /// Begins, empty, with the first tokens of another one: full pages get one more owner, one that is filled in part, or may be
-  /// written anywhere again, is copied.
+  /// Begins, empty, with the first tokens of another one: full pages get one more owner, one that is filled
+  /// in part, or may be written anywhere again, is copied.
   [[nodiscard]] std::size_t adopt(const PageTables& other, std::size_t tokens) noexcept;
 
   /// Calls f(keeper, page) for each page that holds a token from `tokens` on.
@@ -58,7 +59,8 @@ class PageTables {
   }
 
  private:
-  /// The pages of layers that keep as many tokens in tiles of one size. Tiles [first(), end) have been here and were not overwritten.
+  /// The pages of layers that keep as many tokens in tiles of one size. Tiles [first(), end) have been here
+  /// and were not overwritten.
   struct Table {
     Table(Keeper of, std::size_t tiles_of_page, std::size_t bytes_of_tile, std::size_t places, bool any_place)
         : keeper(std::move(of)),
@@ -88,7 +90,7 @@ class PageTables {
     Keeper keeper;
     std::size_t tiles;  // of a page
     std::size_t tile_bytes;
-    bool rewritten;  // its layers hold so many tokens, and write any place again: its pages are never shared
+    bool rewritten;        // its layers evict tokens and write any place again: its pages are never shared
     std::vector<Page> at;  // by place: tile % places; null: none
     std::size_t end = 0;   // tiles, the most since it was empty
   };
@@ -154,7 +156,8 @@ void PageTables<Keeper>::shrink(std::size_t tokens) noexcept {
   written_ = std::min(written_, tokens);
 }
 
-/// Begins with the first tokens of another one: full pages get one more owner, one that is filled in part is copied.
+/// Begins with the first tokens of another one: full pages get one more owner, one that is filled in part is
+/// copied.
 template <class Keeper>
 std::size_t PageTables<Keeper>::adopt(const PageTables& other, std::size_t tokens) noexcept {
   MICA_ASSERT(capacity_ == 0 && tokens <= other.capacity_ && tables_.size() == other.tables_.size());
@@ -168,7 +171,8 @@ std::size_t PageTables<Keeper>::adopt(const PageTables& other, std::size_t token
   return tokens;
 }
 
-/// A page of a tile that nobody else has, about to be written. kept: some tokens of the tile stay, so the page of others is copied.
+/// A page of a tile with one owner, about to be written. kept: some tokens of the tile stay, so a page with
+/// other owners is copied.
 template <class Keeper>
 bool PageTables<Keeper>::Table::own(std::size_t tile, bool kept) noexcept {
   Page& page = at[tile % at.size()];
@@ -183,8 +187,8 @@ bool PageTables<Keeper>::Table::own(std::size_t tile, bool kept) noexcept {
   return true;
 }
 
-/// The pages of tiles up to `end`, of which tokens from `written` on are about to be written: of a layer that forgets, anywhere once
-/// all places were taken.
+/// The pages of tiles up to `end`, of which tokens from `written` on are about to be written: of a layer that
+/// forgets, anywhere once all places were taken.
 template <class Keeper>
 bool PageTables<Keeper>::Table::own_up_to(std::size_t end_tile, std::size_t written) noexcept {
   const bool anywhere = rewritten && end_tile > at.size();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a sequence in layers that keep no cache: floats of fixed number, whatever the length. It cannot be rewound,
-// so copies at earlier positions stand beside it:
+// The state of a sequence in layers that keep no cache: floats of fixed number, whatever the length. It
+// cannot be rewound, so copies at earlier positions stand beside it:
 //
 //   | state after all tokens | copy after 512 | copy after 1,024 | ...      position 0 is a state of zeros, and free
 #pragma once
@@ -22,8 +22,8 @@ namespace mica::kv {
 template <Allocator A>
 class RecurrentState {
  public:
-  /// checkpoints: copies at most; none of an empty state. All memory is taken here, as state and as checkpoints.
-  /// Raises ErrorCode::budget when the allocator refuses.
+  /// checkpoints: copies at most; none of an empty state. All memory is taken here, as state and as
+  /// checkpoints. Raises ErrorCode::budget when the allocator refuses.
   RecurrentState(A allocator, std::size_t floats, std::size_t checkpoints)
       : state_(take(allocator, budget::Account::state, floats, 1)),
         memory_(take(allocator, budget::Account::checkpoints, floats, checkpoints)),
@@ -46,12 +46,13 @@ class RecurrentState {
     std::sort(tokens.begin(), tokens.end());
     return tokens;
   }
-  /// The copy after so many tokens, which is there.
+  /// The copy after `tokens` tokens, which must exist.
   [[nodiscard]] std::span<const float> copy(std::size_t tokens) const noexcept {
     return {address(*latest(tokens)), size()};
   }
 
-  /// Keeps a copy of the state as that after `tokens` tokens; when all places are taken, the copy of the fewest tokens goes.
+  /// Keeps a copy of the state as that after `tokens` tokens; when all places are taken, the copy of the
+  /// fewest tokens goes.
   void save(std::size_t tokens) noexcept {
     const std::span<float> place = make_copy(tokens);
     if (!place.empty()) std::ranges::copy(state_.span(), place.data());
@@ -66,8 +67,8 @@ class RecurrentState {
     return {address(*place), size()};
   }
 
-  /// The state becomes the latest one known that is not after `tokens`; answers how many tokens it holds. Later copies are
-  /// of a text that is given up, and go.
+  /// The state becomes the latest one known that is not after `tokens`; answers how many tokens it holds.
+  /// Later copies are of a text that is given up, and go.
   std::size_t restore(std::size_t tokens) noexcept {
     for (Copy& copy : copies_) copy.filled = copy.filled && copy.tokens <= tokens;
     const Copy* const best = latest(tokens);
@@ -79,8 +80,8 @@ class RecurrentState {
     return best->tokens;
   }
 
-  /// Becomes the state of another sequence, which holds `held` tokens, as that after `tokens` or fewer, and keeps a copy of it;
-  /// answers after how many. Both are of one model.
+  /// Becomes the state of another sequence, which holds `held` tokens, as that after `tokens` or fewer, and
+  /// keeps a copy of it; answers after how many. Both are of one model.
   std::size_t adopt(const RecurrentState& other, std::size_t held, std::size_t tokens) noexcept {
     if (size() == 0) return tokens;
     if (held == tokens) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses for the whole context, memory for what is used. Every head has a range of its own, so its tiles are one run, and
-// pages of it get memory as tokens come:
+// Addresses for the whole context, memory for what is used. Every head has a range of its own, so its tiles
+// are one run, and pages of it get memory as tokens come:
 //
 //   head 0: | memory ... | addresses ......... |   head 1: | memory ... | addresses ......... |   ...
 //
-// As short runs as a contiguous cache has and no larger than its text, to 256 tokens. Costs a system call per head and 256 tokens.
+// As short runs as a contiguous cache has and no larger than its text, to 256 tokens. Costs a system call per
+// head and 256 tokens.
 #pragma once
 
 #include "mica/alloc/address_space.hpp"
@@ -20,7 +21,8 @@
 
 namespace mica::kv {
 
-/// What gets memory is booked through the allocator, in whole pages; the addresses are the system's and cost nothing.
+/// What gets memory is booked through the allocator, in whole pages; the addresses are the system's and cost
+/// nothing.
 template <mica::Allocator A = alloc::Huge>
 class Reserved {
  public:
@@ -34,7 +36,8 @@ class Reserved {
 
   Reserved(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens);
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
-  /// Keeps a grain more than is used, so that going back and forth costs nothing; of no tokens it keeps nothing.
+  /// Keeps a grain more than is used, so that going back and forth costs nothing; of no tokens it keeps
+  /// nothing.
   void shrink(std::size_t tokens) noexcept;
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
@@ -55,7 +58,7 @@ class Reserved {
     std::size_t head_bytes;  // whole pages, one of them never used: a step beyond a head faults
     std::size_t offset;      // of head 0
 
-    /// Bytes of a head that have memory when there is room for so many tiles.
+    /// Bytes of a head that have memory with a capacity of `tiles` tiles.
     [[nodiscard]] std::size_t committed(std::size_t tiles) const noexcept {
       return round_up(std::min(tiles, places) * tile_bytes, alloc::AddressSpace::page());
     }
@@ -68,7 +71,8 @@ class Reserved {
     }
     return bytes;
   }
-  /// Calls f(offset, bytes) for the bytes of each head that hold tokens [from, to); false after the first that is.
+  /// Calls f(offset, bytes) for the bytes of each head that hold tokens [from, to); false after the first
+  /// that is.
   template <class F>
   bool for_each_head(std::size_t from, std::size_t to, F f) const noexcept;
   [[nodiscard]] bool commit(std::size_t tokens) noexcept;

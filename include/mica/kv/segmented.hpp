@@ -5,8 +5,8 @@
 //   tokens   0      256    512        1,024          2,048              4,096 ...
 //            | 256  | 256  |   512    |    1,024     |      2,048       | steps of 4,096, at most 1 GiB each
 //
-// so that the total doubles up to 4,096 and then grows evenly. Segments go back as soon as no token is left in them. Layers
-// with a window have tiles in the first ones only, as many as their ring.
+// so that the total doubles up to 4,096 and then grows evenly. Segments go back as soon as no token is left
+// in them. Layers with a window have tiles in the first ones only, as many as their ring.
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -59,8 +59,8 @@ class Segmented {
   std::vector<Slab<A>> segments_;
 };
 
-/// Room for the list of segments is taken here, so that growing inside a step allocates tiles and nothing else; it is
-/// bounded, so that a declared context costs nothing.
+/// Room for the list of segments is taken here, so that growing inside a step allocates tiles and nothing
+/// else; it is bounded, so that a declared context costs nothing.
 template <mica::Allocator A>
 Segmented<A>::Segmented(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
     : allocator_(allocator), layout_(layers), max_tokens_(round_up(max_tokens, format::tile_tokens)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first tokens of a text and the last ones stay, as StreamingLLM does (G. Xiao et al., arXiv 2309.17453): models put
-// attention that they have no use for on the first tokens, and go astray without them.
+// The first tokens of a text and the last ones stay, as StreamingLLM does (G. Xiao et al., arXiv 2309.17453):
+// models put unused attention on the first tokens, and fail without them.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -22,8 +22,9 @@ class SinksAndWindow : public Unwatching {
   [[nodiscard]] std::size_t choose(const Held&) const noexcept { return sinks_ / format::tile_tokens; }
 
   // Specific to SinksAndWindow
-  /// keep: tokens held at most, rounded down to a multiple of 64. sinks: first tokens that stay, rounded up to a multiple of 16.
-  /// A query sees them and the last keep - sinks - 63 to keep - sinks tokens. Raises ErrorCode::usage for keep < sinks + 128.
+  /// keep: tokens held at most, rounded down to a multiple of 64. sinks: first tokens that stay, rounded up
+  /// to a multiple of 16. A query sees them and the last keep - sinks - 63 to keep - sinks tokens. Raises
+  /// ErrorCode::usage for keep < sinks + 128.
   explicit SinksAndWindow(std::size_t keep, std::size_t sinks = 16)
       : keep_(keep / eviction_step * eviction_step), sinks_(round_up(sinks, format::tile_tokens)) {
     MICA_CHECK(sinks <= keep && keep_ >= sinks_ + 2 * eviction_step, usage, "eviction: ", keep,

@@ -4,8 +4,9 @@
 //
 //   layer 0: | head 0: tile tile tile | head 1: tile tile tile | ...    layer 1: | ...
 //
-// A place is where a tile lies: its own number, and in a layer with a window that number modulo its ring, so that new tiles take
-// the places of those that nobody sees any more. Layers with a ring, or with room for so many tokens, have no tiles in slabs beyond it.
+// A place is where a tile lies: its own number, and in a layer with a window that number modulo its ring, so
+// that new tiles take the places of tiles that no query sees any more. Layers with a ring, or with a maximum
+// of resident tokens, have no tiles in slabs beyond it.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"

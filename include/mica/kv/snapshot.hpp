@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache as a file: what it says of itself, and where its bytes lie. Written by snapshot_writer.hpp, read by snapshot_reader.hpp.
+// A cache as a file: what it says of itself, and where its bytes lie. Written by snapshot_writer.hpp, read by
+// snapshot_reader.hpp.
 //
 //   | prelude | description | state, copies | layer 0: 64 tokens, 64 tokens ... | layer 1 ... | checksums |
 //   | 48      |             | blocks of 1 MiB | a block each: head 0: tile tile tile tile | head 1 ... |  |
 //
-// Numbers are little-endian. Every byte is under a checksum: the prelude's, the description's, one of each block, and
-// the last one, of those before it.
+// Numbers are little-endian. Every byte is under a checksum: the prelude's, the description's, one of each
+// block, and the last one, of those before it.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -83,7 +84,8 @@ class SnapshotLayout {
     }
   }
 
-  /// The bytes that all blocks take, or 2^64 - 1 where that is more than a number can say, and there is no layout.
+  /// The bytes that all blocks take, or 2^64 - 1 where that is more than a number can say, and there is no
+  /// layout.
   [[nodiscard]] static std::uint64_t bytes_of(const SnapshotInfo& info) noexcept;
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a snapshot: its description when it is opened, blocks when they are asked for. A byte that is not what was written is refused
-// by the name of what it is part of.
+// Reads a snapshot: its description when it is opened, blocks when they are asked for. A byte that is not
+// what was written is refused by the name of what it is part of.
 #pragma once
 
 #include "mica/gguf/span_reader.hpp"
@@ -22,16 +22,17 @@ namespace mica::kv {
 
 class SnapshotReader {
  public:
-  /// Reads the description and the checksums. Raises ErrorCode::file when the file is missing, cut, damaged or no snapshot;
-  /// unsupported for a version that is not known, and without xxHash. Allocates no more than the file has bytes.
+  /// Reads the description and the checksums. Raises ErrorCode::file when the file is missing, cut, damaged
+  /// or no snapshot; unsupported for a version that is not known, and without xxHash. Allocates no more than
+  /// the file has bytes.
   explicit SnapshotReader(std::string path);
 
   [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
   [[nodiscard]] const SnapshotInfo& info() const noexcept { return info_; }
   [[nodiscard]] const SnapshotLayout& layout() const noexcept { return *layout_; }
 
-  /// Reads a state: copy 0 is the state itself, copy i that of info().copies[i - 1]. to.size() == info().state_floats.
-  /// Raises ErrorCode::file when it is damaged.
+  /// Reads a state: copy 0 is the state itself, copy i that of info().copies[i - 1]. to.size() ==
+  /// info().state_floats. Raises ErrorCode::file when it is damaged.
   void read_state(std::size_t copy, std::span<float> to) const;
 
   /// Reads a block in pieces: read(span) until it is whole, then check().

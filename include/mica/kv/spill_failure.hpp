@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why keys and values could not be written to a file, such as a full disk. A refusal for this reason is no lack of memory.
+// Why keys and values could not be written to a file, such as a full disk. A refusal for this reason is no
+// lack of memory.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -17,7 +18,8 @@ struct SpillFailure {
   [[nodiscard]] explicit operator bool() const noexcept { return error != 0; }
 };
 
-/// "/var/tmp: keys and values could not be written to a file there: No space left on device; TMPDIR names another folder"
+/// "/var/tmp: keys and values could not be written to a file there: No space left on device; TMPDIR names
+/// another folder"
 [[nodiscard]] inline std::string text(const SpillFailure& failure) {
   return join(escaped(failure.folder), ": keys and values could not be written to a file there: ",
               io::detail::errno_text(failure.error), "; TMPDIR names another folder");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage larger than memory: recent tokens in memory, older ones in a file, from where they come back layer by layer.
+// A storage larger than memory: recent tokens in memory, older ones in a file, from where they come back
+// layer by layer.
 //
 //   file     | layer 0: page 0 1 2 ... | layer 1: page 0 1 2 ... | ...      pages of 64 tokens that left memory
 //   memory   | the last pages of all layers | a layer's old pages | those of the next layer, on their way |
 //
-// A page leaves when a new one needs its place. Layers with a window, or with room for so many tokens, stay in memory.
+// A page is written when a new one needs its place. Layers with a window, or with a maximum of resident
+// tokens, stay in memory.
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -23,8 +25,8 @@
 
 namespace mica::kv {
 
-/// Booked as kv: recent pages; as io_buffers: two layers' old pages. Of kv::Paged instead of an allocator it is another storage,
-/// for sequences that share pages: kv/spilled_paged.hpp.
+/// Booked as kv: recent pages; as io_buffers: two layers' old pages. Of kv::Paged instead of an allocator it
+/// is another storage, for sequences that share pages: kv/spilled_paged.hpp.
 template <class A = alloc::Huge>
 class Spilled {
   static_assert(mica::Allocator<A>, "mica::kv::Spilled: needs a mica::Allocator, or mica::kv::Paged<...>");
@@ -39,7 +41,8 @@ class Spilled {
   using Rebind = Spilled<B>;
   static constexpr std::string_view name = "spilled";
 
-  /// An eighth of the context stays in memory: with both buffers that is a quarter or so of a model of 16 layers.
+  /// An eighth of the context stays in memory: with both buffers that is a quarter or so of a model of 16
+  /// layers.
   Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
       : Spilled(allocator, layers, max_tokens, max_tokens / 8) {}
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many sequences, one memory, and a file for those that nobody feeds. While a sequence is fed all its pages are in memory, shared as
-// in kv::Paged. A sequence that is parked lets its pages go to a file, but for those that others still use, and has them back with
-// the next reserve():
+// Many sequences, one memory, and a file for idle ones. While a sequence is fed all its pages are in memory,
+// shared as in kv::Paged. The pages of a parked sequence are written to a file, except those that others
+// still use, and the next reserve() reads them:
 //
 //   memory   | prefix of a, b, c | b's own pages |             c and a are parked
 //   file     | a's own pages | c's own pages |
 //
-// Which sequence is parked is the runtime's choice: the one that was left longest ago (runtime/idle_sessions.hpp).
+// Which sequence is parked is the runtime's choice: the least recently used one (runtime/idle_sessions.hpp).
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -22,7 +22,8 @@
 
 namespace mica::kv {
 
-/// Storages that give each other pages have the same allocator, layers and max_tokens, and one file together from then on.
+/// Storages that give each other pages have the same allocator, layers and max_tokens, and one file together
+/// from then on.
 template <mica::Allocator A>
 class Spilled<Paged<A>> : public PageTables<FiledPages<A>> {
   using Base = PageTables<FiledPages<A>>;
@@ -60,7 +61,7 @@ class Spilled<Paged<A>> : public PageTables<FiledPages<A>> {
   bool parked_ = false;
 };
 
-/// All pages that nobody else uses are written first, then they leave: a file that is full loses nothing.
+/// All pages without another user are written first, then freed: a full file loses nothing.
 template <mica::Allocator A>
 bool Spilled<Paged<A>>::park() noexcept {
   if (parked_ || Base::capacity() == 0) return parked_;

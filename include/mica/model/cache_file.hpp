@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache on its way to a file and back: tiles by number, whatever the storage, and the states of recurrent layers. What a
-// file looks like is kv/snapshot.hpp's business; whether it is this model's, the Transformer's.
+// A cache on its way to a file and back: tiles by number, whatever the storage, and the states of recurrent
+// layers. What a file looks like is kv/snapshot.hpp's business; whether it is this model's, the
+// Transformer's.
 #pragma once
 
 #include "mica/kv/snapshot_reader.hpp"
@@ -17,8 +18,8 @@
 
 namespace mica::model {
 
-/// Completes what is said of an empty cache: how far this one is. One that has forgotten tokens, or watches attention, is saved as its
-/// tokens alone, which are run again.
+/// Completes what is said of an empty cache: how far this one is. One that has forgotten tokens, or watches
+/// attention, is saved as its tokens alone, which are run again.
 template <class Storage>
 void describe(const KvCache<Storage>& cache, kv::SnapshotInfo& info) {
   info.cached = cache.held.gone() != 0 || cache.held.watches() ? 0 : cache.tokens;
@@ -35,12 +36,14 @@ class CacheFile {
  public:
   explicit CacheFile(KvCache<Storage>& cache) noexcept : cache_(cache) {}
 
-  /// Writes states and tiles. clear(layer, tile, slot): slots of a tile of the layer, from this one on, become zeros.
+  /// Writes states and tiles. clear(layer, tile, slot): slots of a tile of the layer, from this one on,
+  /// become zeros.
   template <class Clear>
   void save(kv::SnapshotWriter& out, Clear&& clear);
 
-  /// The cache, empty, becomes what was saved, up to `count` tokens: fewer, down to none, where the state has no copy there or a
-  /// window has lost what is seen next; none too where it is more than the cache holds, or the cache watches attention. no_memory: the storage has no room, and the cache is empty.
+  /// The cache, empty, becomes what was saved, up to `count` tokens: fewer, down to none, where the state has
+  /// no copy there or a window has lost what is seen next; none too where it is more than the cache holds, or
+  /// the cache watches attention. no_memory: the storage has no room, and the cache is empty.
   [[nodiscard]] StepStatus load(const kv::SnapshotReader& in, std::size_t count);
 
  private:

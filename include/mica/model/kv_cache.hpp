@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model remembers of one sequence: keys and values, the state of recurrent layers, and how far both have come.
+// What a model remembers of one sequence: keys and values, the state of recurrent layers, and how far both
+// have come.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -23,9 +24,9 @@ struct KvCache {
   std::size_t tokens = 0;
   std::vector<std::size_t> lost = {};  // by layer: tiles before it were not in the file that it came from
 
-  /// Forgets all tokens from `count` on; memory may go back. Answers how many tokens it still holds: `count`, or fewer
-  /// where a recurrent state had to go back to a checkpoint, or a window has lost what the next token would see, or tokens before it
-  /// were forgotten; the tokens in between must be run again.
+  /// Forgets all tokens from `count` on; memory may go back. Answers how many tokens it still holds: `count`,
+  /// or fewer where a recurrent state had to go back to a checkpoint, or a window has lost what the next
+  /// token would see, or tokens before it were forgotten; the tokens in between must be run again.
   std::size_t rewind(std::size_t count) noexcept {
     MICA_ASSERT(count <= tokens);
     return count == tokens ? count : restore(count);
@@ -41,9 +42,10 @@ struct KvCache {
     return tokens;
   }
 
-  /// This cache, empty, begins with the first `count` tokens of another one of the model, which holds as many; where the storage
-  /// shares, in the same memory. Answers how many tokens it has: fewer after a recurrent state's last checkpoint, 0 where
-  /// the storage does not share, memory was refused, the other's windows have gone on, or it has forgotten something.
+  /// This cache, empty, begins with the first `count` tokens of another one of the model, which holds as
+  /// many; where the storage shares, in the same memory. Answers how many tokens it has: fewer after a
+  /// recurrent state's last checkpoint, 0 where the storage does not share, memory was refused, the other's
+  /// windows have gone on, or it has forgotten something.
   std::size_t adopt([[maybe_unused]] const KvCache& other, [[maybe_unused]] std::size_t count) noexcept {
     MICA_ASSERT(tokens == 0 && count <= other.tokens);
     if constexpr (SharingStorage<Storage>) {
@@ -61,7 +63,8 @@ struct KvCache {
   /// Gives memory back that no token uses yet.
   void trim() noexcept { storage.shrink(tokens); }
 
-  /// Lets keys and values leave memory until the next step, where the storage has a place for them; answers whether.
+  /// Lets keys and values leave memory until the next step, where the storage has a place for them; answers
+  /// whether.
   bool park() noexcept {
     if constexpr (ParkingStorage<Storage>) return storage.park();
     return false;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model lets others see of a step while it runs: the rows that go into each matrix product, and the residual stream
-// after each layer. Importance matrices and debugging need it; the default sees nothing and costs nothing.
+// What a model lets others see of a step while it runs: the rows that go into each matrix product, and the
+// residual stream after each layer. Importance matrices and debugging need it; the default sees nothing and
+// costs nothing.
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
@@ -13,8 +14,8 @@
 
 namespace mica {
 
-/// Sees a step. Calls come from the thread that steps, between the runs of the workers; rows are valid during the call.
-/// active: false tells the model to make no calls at all.
+/// Sees a step. Calls come from the thread that steps, between the runs of the workers; rows are valid during
+/// the call. active: false tells the model to make no calls at all.
 // clang-format off
 template <class O>
 concept Observer = requires(O& observer, std::string_view tensor, MatrixView<const float> rows, std::size_t index) {

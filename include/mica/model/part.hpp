@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several sequences in one step: every weight is read once for the rows of all of them, while each attends to its own cache.
+// Several sequences in one step: every weight is read once for the rows of all of them, while each attends to
+// its own cache.
 //
 //   parts   | a: 1 token | b: 5 tokens | c: 1 token |      rows of the step   | 0 | 1 2 3 4 5 | 6 |
 #pragma once

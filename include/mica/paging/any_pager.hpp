@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pager chosen at run time: one virtual call per group and tensor. For programs; a library user names the type he wants.
+// A pager chosen at run time: one virtual call per group and tensor. For programs; a library user names the
+// type he wants.
 #pragma once
 
 #include "mica/base/visit.hpp"
@@ -63,7 +64,7 @@ class AnyPager {
   [[nodiscard]] Reads reads() const noexcept { return pager_->reads(); }
 
   // Required by ResizablePager
-  /// False where the pager cannot be told, which room() says.
+  /// False where the pager cannot be resized; room() is then all 0.
   bool resize(std::uint64_t bytes) { return pager_->resize(bytes); }
   [[nodiscard]] WeightRoom room() const noexcept { return pager_->room(); }
 

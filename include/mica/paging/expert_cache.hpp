@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Experts that tokens used lately, in places of one size. A token uses a few of many experts, and the next one often some of the same; which,
-// is not known before the router has run. So experts are read when they are chosen, all of a batch at once, and the ones that
-// were used longest ago give their places to others.
+// Experts that tokens used lately, in places of one size. A token uses a few of many experts, and the next
+// one often some of the same; which, is not known before the router has run. So experts are read when they
+// are chosen, all of a batch at once, and the ones that were used longest ago give their places to others.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -23,7 +23,8 @@ namespace mica::paging {
 template <mica::Allocator A>
 class ExpertCache {
  public:
-  /// Places of `place_bytes`, a multiple of 4,096, for some of `experts`. Raises ErrorCode::budget when the allocator refuses.
+  /// Places of `place_bytes`, a multiple of 4,096, for some of `experts`. Raises ErrorCode::budget when the
+  /// allocator refuses.
   ExpertCache(A allocator, std::size_t experts, std::size_t place_bytes, std::size_t places,
               std::span<const gguf::Source> sources, LogSink log);
   ~ExpertCache() {
@@ -32,14 +33,15 @@ class ExpertCache {
   ExpertCache(ExpertCache&&) = default;
   ExpertCache& operator=(ExpertCache&&) = default;
 
-  /// Begins to read an expert that is not there, if it finds a place that nobody uses.
+  /// Begins to read a missing expert, if there is a place without a user.
   void begin(std::size_t expert, std::span<const Stretch> stretches) noexcept;
-  /// Where it lies, stretch behind stretch, and keeps its place until release(); null where it could not be read, or all places are used.
+  /// Where it lies, stretch behind stretch, and keeps its place until release(); null where it could not be
+  /// read, or all places are used.
   [[nodiscard]] const std::byte* acquire(std::size_t expert, std::span<const Stretch> stretches) noexcept;
   void release(std::size_t expert) noexcept { --places_[place_of_[expert]].users; }
 
-  /// Forgets all experts, of which none is used, and has so many places from now on; the old ones go first. Raises ErrorCode::budget, and has
-  /// none then.
+  /// Drops all experts, none of which is used, and sets the number of places; the old memory is freed first.
+  /// Raises ErrorCode::budget, and has none then.
   void resize(std::size_t places);
   [[nodiscard]] std::size_t places() const noexcept { return places_.size(); }
 
@@ -99,7 +101,7 @@ void ExpertCache<A>::resize(std::size_t places) {
   reads_.resize(places);
 }
 
-/// Where a batch was given up, nobody comes for what it wanted.
+/// A batch that was given up does not read its requested experts.
 template <mica::Allocator A>
 std::uint32_t ExpertCache<A>::free_place() noexcept {
   const std::uint32_t place = least_used();
@@ -108,7 +110,7 @@ std::uint32_t ExpertCache<A>::free_place() noexcept {
   return least_used();
 }
 
-/// The one used longest ago of those that nobody uses or wants.
+/// The least recently used place that is neither used nor requested.
 template <mica::Allocator A>
 std::uint32_t ExpertCache<A>::least_used() const noexcept {
   std::uint32_t best = none;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads groups of weights into memory of the caller, several at a time, past the page cache and while others compute
-// (io/read_queue.hpp). Where the system refuses the one or the other, reads happen when they are waited for, which is said once.
+// Reads groups of weights into memory of the caller, several at a time, past the page cache and while others
+// compute (io/read_queue.hpp). Where the system refuses the one or the other, reads happen when they are
+// waited for, which is said once.
 #pragma once
 
 #include "mica/base/log.hpp"
@@ -40,7 +41,8 @@ struct GroupRead {
   std::uint64_t uncounted = 0;  // bytes that were asked for, until they are there
 };
 
-/// One thread; nothing throws after construction. Reads are known by their place in a list of the caller, always the same one.
+/// One thread; nothing throws after construction. Reads are known by their place in a list of the caller,
+/// always the same one.
 class GroupReader {
  public:
   static constexpr std::size_t alignment = 4096;
@@ -55,7 +57,7 @@ class GroupReader {
   void begin(std::span<GroupRead> reads, std::size_t i) noexcept;
   /// Waits for reads[i]. False: it could not be read; the sink got the name of the file and the reason.
   [[nodiscard]] bool finish(std::span<GroupRead> reads, std::size_t i) noexcept;
-  /// Waits until nobody writes to reads[i] any more.
+  /// Waits until reads[i] is not written any more.
   void settle(std::span<GroupRead> reads, std::size_t i) noexcept;
 
   /// Bytes that finish() answered for, and the time it took.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sets of tensors in memory of our own, packed as a Resident packs them. Each set has a block to itself, so that it comes and goes
-// without the others:
+// Sets of tensors in memory of our own, packed as a Resident packs them. Each set has a block to itself, so
+// that it comes and goes without the others:
 //
 //   | layer 0 |   | layer 1 |             | layer 3 |        layer 2 has been given back
 #pragma once
@@ -28,7 +28,8 @@ class KeptTensors {
   KeptTensors(const Table& table, std::size_t sets, A allocator, LogSink log)
       : table_(table), allocator_(allocator), log_(log), blocks_(sets), places_(table.tensors.size()) {}
 
-  /// Reads a set that is not there. Raises ErrorCode::budget, file or failed as Resident does, and nothing has changed.
+  /// Reads a set that is not there. Raises ErrorCode::budget, file or failed as Resident does, and nothing
+  /// has changed.
   void keep(std::size_t set, std::span<const std::size_t> tensors);
   /// Gives the memory of a set back.
   void drop(std::size_t set, std::span<const std::size_t> tensors) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory through which groups of weights pass, two at a time: one that is used, and one on its way. They take turns at both ends, so that
-// any two that fit together do.
+// Memory through which groups of weights pass, two at a time: one that is used, and one on its way. They take
+// turns at both ends, so that any two that fit together do.
 //
 //   | 7: used |     | 8: on its way |    then    | 9: on its way ... | | 8: used |
 #pragma once
@@ -31,7 +31,8 @@ class ReadRing {
   /// Begins to read a group; false where there is no room for it now.
   [[nodiscard]] bool begin(std::size_t group, std::span<const Stretch> stretches) noexcept;
   [[nodiscard]] bool has(std::size_t group) const noexcept { return find(group) != none; }
-  /// Where the group lies, stretch behind stretch, when it is there; null where it could not be read, or was not begun.
+  /// Where the group lies, stretch behind stretch, when it is there; null where it could not be read, or was
+  /// not begun.
   [[nodiscard]] const std::byte* wait(std::size_t group) noexcept;
   /// Forgets a group; one that is on its way is waited for.
   void forget(std::size_t group) noexcept;
@@ -39,7 +40,8 @@ class ReadRing {
     for (const Load& load : loads_) forget(load.group);
   }
 
-  /// Forgets all groups and has so many bytes from now on, 0 among them; the old ones go first. Raises ErrorCode::budget, and has none then.
+  /// Drops all units and sets the size in bytes, 0 allowed; the old memory is freed first. Raises
+  /// ErrorCode::budget, and has none then.
   void resize(std::size_t bytes);
 
   [[nodiscard]] const Reads& reads() const noexcept { return reader_.reads(); }
@@ -85,7 +87,7 @@ void ReadRing<A>::resize(std::size_t bytes) {
   memory_ = std::move(*memory);
 }
 
-/// Where so many bytes have room: at the end at which the other load is not.
+/// Where `bytes` bytes fit: at the end without the other load.
 template <mica::Allocator A>
 std::size_t ReadRing<A>::place(std::size_t bytes, const Load& other) const noexcept {
   if (bytes > memory_.size()) return none;

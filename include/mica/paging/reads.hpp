@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a pager read, and how long it was waited for: whether a run is at the speed of the disk or of the cores.
+// What a pager read, and how long it was waited for: whether a run is at the speed of the disk or of the
+// cores.
 #pragma once
 
 #include <cstdint>

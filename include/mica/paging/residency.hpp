@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which groups of weights stay in memory when there is no room for all. A step walks through all groups in one order, again and
-// again: whatever is kept saves its bytes once a step, so the most bytes should be kept, and a cache that drops what was used
-// longest ago would hit nothing. Groups that stay lie evenly between those that are read, so that there is always
-// something to compute with while the disk is read.
+// Which groups of weights stay in memory when there is no room for all. A step walks through all groups in
+// one order, again and again: whatever is kept saves its bytes once a step, so the most bytes should be kept,
+// and a cache that drops what was used longest ago would hit nothing. Groups that stay lie evenly between
+// those that are read, so that there is always something to compute with while the disk is read.
 //
 //   ring      | group that is used | the next one, on its way |
 #pragma once
@@ -67,14 +67,16 @@ namespace detail {
 
 }  // namespace detail
 
-/// The choice that reads the least and takes no more than `budget`. bytes: of each group, in the order of a step. Where not even a ring
-/// of two groups fits, one of the largest group alone: its reads cannot overlap with anything, and it may take more than the budget.
+/// The choice that reads the least and takes no more than `budget`. bytes: of each group, in the order of a
+/// step. Where not even a ring of two groups fits, one of the largest group alone: its reads cannot overlap
+/// with anything, and it may take more than the budget.
 [[nodiscard]] inline Residency choose_residency(std::span<const std::uint64_t> bytes, std::uint64_t budget) {
   const std::vector<bool> none(bytes.size(), false);
   Residency best = detail::residency_of(bytes, none);
   if (best.bytes() > budget && !bytes.empty())
     best.ring_bytes = *std::max_element(bytes.begin(), bytes.end());
-  // The largest group (the head, as a rule) may make the ring so large that keeping it costs less than reading it.
+  // The largest group (the head, as a rule) may make the ring so large that keeping it costs less than
+  // reading it.
   std::vector<std::size_t> order = detail::spread_order(bytes.size());
   std::vector<std::size_t> largest_first = order;
   std::stable_sort(largest_first.begin(), largest_first.end(),

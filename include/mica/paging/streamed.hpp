@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights of which a part stays in memory, packed, and the rest passes through a ring, layer by layer, read while the layer before
-// is computed with. A model may be many times larger than memory: it then runs at the speed of the disk. What was read
-// leaves memory with its layer, and never was in the page cache.
+// Weights of which a part stays in memory, packed, and the rest passes through a ring, layer by layer, read
+// while the layer before is computed with. A model may be many times larger than memory: it then runs at the
+// speed of the disk. What was read leaves memory with its layer, and never was in the page cache.
 //
 //   step      | embedding | layer 0 | layer 1 | layer 2 | ... | head |
 //             | rows      | stays   | read    | stays   |     | read |
 //
-// Rows of the embedding are mapped: the system reads what is touched. Experts are read when a token chooses them, and stay while there
-// is room (expert_cache.hpp). Of a packed directory also what passes is packed, and each group's checksums are looked at when it comes first.
-// What stays may change between two steps (resize).
+// Rows of the embedding are mapped: the system reads what is touched. Experts are read when a token chooses
+// them, and stay while there is room (expert_cache.hpp). Of a packed directory also what passes is packed,
+// and each group's checksums are looked at when it comes first. What stays may change between two steps
+// (resize).
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -62,15 +63,17 @@ class Streamed {
   }
 
   // Required by ResizablePager
-  /// Not within a step. At no moment it holds more than it did or than it is told to, whichever is more; with too few bytes the least that
-  /// works. What stays from now on is read here. False where something could not be: then less stays than there is room for.
+  /// Not within a step. Memory never exceeds the larger of the old and the new capacity; with too few bytes
+  /// the minimum that works. What stays from now on is read here. False where something could not be: then
+  /// less stays than there is room for.
   bool resize(std::uint64_t bytes);
   [[nodiscard]] WeightRoom room() const noexcept;
 
   // Specific to Streamed
-  /// bytes: for what stays, the ring and experts together. Too few are taken as the least that works: room for the largest group, and
-  /// for the experts of a layer.
-  /// The table's tensors and document, and the sink's context, outlive the pager: damage is named when it is found.
+  /// bytes: for what stays, the ring and experts together. Too few are taken as the least that works: room
+  /// for the largest group, and for the experts of a layer.
+  /// The table's tensors and document, and the sink's context, outlive the pager: damage is named when it is
+  /// found.
   Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
   [[nodiscard]] const Residency& residency() const noexcept { return residency_; }
 
@@ -130,7 +133,8 @@ class Streamed {
   std::vector<std::uint64_t> sizes_;  // by place
   std::uint64_t whole_ring_ = 0;      // bytes of a ring through which all of them pass
   std::size_t place_bytes_ = 0;       // of an expert
-  /// Tensors of each place, then those that are read by rows, then those that stay in any case: the norm of a head that is the embedding.
+  /// Tensors of each place, then those that are read by rows, then those that stay in any case: the norm of a
+  /// head that is the embedding.
   std::vector<std::vector<std::size_t>> sets_;
   std::uint64_t rows_bytes_ = 0;  // of the set of rows, which stays when all else does
   Residency residency_;           // by place
@@ -169,7 +173,8 @@ Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint
   if (residency_.streamed_bytes > 0) make_ring(residency_.ring_bytes);
 }
 
-/// What a step uses as a whole: layers, then the head, whose matrix may be that of the embedding. Of a model in memory, nothing.
+/// What a step uses as a whole: layers, then the head, whose matrix may be that of the embedding. Of a model
+/// in memory, nothing.
 template <mica::Allocator A, Layout L>
 void Streamed<A, L>::find_groups() {
   sets_.resize(2);
@@ -207,7 +212,8 @@ void Streamed<A, L>::find_groups() {
   }
 }
 
-/// Places for experts: those of a layer at least, and where all layers and the head fit beside them, what is left.
+/// Places for experts: those of a layer at least, and where all layers and the head fit beside them, what is
+/// left.
 template <mica::Allocator A, Layout L>
 std::size_t Streamed<A, L>::expert_places(std::uint64_t bytes) const noexcept {
   if (place_bytes_ == 0) return 0;
@@ -273,7 +279,7 @@ void Streamed<A, L>::add_stretches(Group& group, std::vector<std::size_t> tensor
   }
 }
 
-/// Rows that are mapped: nobody would look at their checksums later.
+/// Rows that are mapped: their checksums are not compared later.
 template <mica::Allocator A, Layout L>
 void Streamed<A, L>::check_mapped() const {
   std::vector<bool> read(table_.tensors.size());

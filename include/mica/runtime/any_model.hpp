@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model whose type is known to the file alone: one virtual call per step. It hides one type, the Transformer
-// that mica::open() makes, so that code over open models does not compile that Transformer: a unit that feeds a
-// session compiles in 5 s to 15 KB on AnyModel, in 17 s to 530 KB on the Transformer of all families.
+// A model whose type is known to the file alone: one virtual call per step. It hides one type, the
+// Transformer that mica::open() makes, so that code over open models does not compile that Transformer: a
+// unit that feeds a session compiles in 5 s to 15 KB on AnyModel, in 17 s to 530 KB on the Transformer of all
+// families.
 #pragma once
 
 #include "mica/runtime/concept.hpp"

@@ -20,12 +20,12 @@
 
 namespace mica {
 
-/// A model that keeps sequences, each in a cache. A model without files inherits runtime::Unsaved; a cache without
-/// shared pages and parking inherits runtime::PlainCache.
-/// kv_keep(): tokens that a cache holds at most; 0: all. rewind(): how many tokens it still holds. adopt(): how many
-/// it has of another one; 0: none are shared. park(): whether it left memory for a file. trim(): memory that no
-/// token uses yet goes back. describe(): a file of it, but for tokens and note. check_saved(): raises where the
-/// file is of another model.
+/// A model that keeps sequences, each in a cache. A model without files inherits runtime::Unsaved; a cache
+/// without shared pages and parking inherits runtime::PlainCache.
+/// kv_keep(): tokens that a cache holds at most; 0: all. rewind(): how many tokens it still holds. adopt():
+/// how many it has of another one; 0: none are shared. park(): whether it left memory for a file. trim():
+/// memory that no token uses yet goes back. describe(): a file of it, but for tokens and note. check_saved():
+/// raises where the file is of another model.
 // clang-format off
 template <class M>
 concept SequenceStore = requires(const M& model, typename M::Cache& cache, const typename M::Cache& other,
@@ -61,7 +61,8 @@ concept StepModel = SequenceStore<M> &&
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
 };
 
-/// A model whose weights and scratch give memory back between two steps, for a governor (runtime/governed.hpp).
+/// A model whose weights and scratch give memory back between two steps, for a governor
+/// (runtime/governed.hpp).
 template <class M>
 concept ResizableModel = StepModel<M> &&
     requires(M& model, const M& constant, std::uint64_t bytes, std::size_t tokens) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many tokens to guess. A step with k drafts costs more than one without, by how much depends on machine, format and
-// k, and how many of them are right depends on the text; so both are measured while an answer is written.
+// How many tokens to guess. A step with k drafts costs more than one without, by how much depends on machine,
+// format and k, and how many of them are right depends on the text; so both are measured while an answer is
+// written.
 //
 //   k        the most tokens a second: (1 + r + r^2 + ... + r^k) / price(k), r being how often a draft was right lately
 //   account  in plain steps: an accepted draft earns one, the price is paid, a step without drafts earns a fiftieth.
 //            Below zero nothing is drafted, so a text in which nothing can be guessed costs about two per cent.
 //
-// What a step costs is the least of late: a first step waits for memory, and a neighbour makes any step longer, never
-// shorter. So that a price is never that of a context long gone, one step in 32 is without drafts.
+// The time of a step is the recent minimum: a first step waits for memory, and other processes make any step
+// longer, never shorter. So that a price is never that of a context long gone, one step in 32 is without
+// drafts.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +43,7 @@ class DraftPace {
     return best;
   }
 
-  /// A step took so many seconds. accepted <= drafted <= most_drafts.
+  /// Records the time of a step. accepted <= drafted <= most_drafts.
   void count(std::size_t drafted, std::size_t accepted, double seconds) noexcept {
     double& least = seconds_[drafted];
     least = least == 0 || seconds < least ? seconds : least + (seconds - least) / 16;
@@ -58,7 +60,8 @@ class DraftPace {
   }
 
  private:
-  /// Of a step with k drafts, in steps without. One that was never measured is taken for cheap, and so is measured.
+  /// Of a step with k drafts, in steps without. One that was never measured is taken for cheap, and so is
+  /// measured.
   [[nodiscard]] double price(std::size_t k) const noexcept {
     if (seconds_[0] == 0 || seconds_[k] == 0) return 1 + static_cast<double>(k) / 16;
     return std::max(1.0, seconds_[k] / seconds_[0]);
@@ -67,7 +70,7 @@ class DraftPace {
   std::array<double, most_drafts + 1> seconds_ = {};  // by drafts; 0: never
   std::size_t run_ = 0;                               // steps with drafts since one without
   double account_ = -4 * earned_by_a_step;            // the first steps are without
-  double right_ = 2;                                  // drafts lately; at first somebody hopes
+  double right_ = 2;                                  // recent drafts; optimistic at first
   double wrong_ = 1;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who guesses the tokens that come next, so that one step can check several (speculative decoding). A guess costs time and
-// never changes an answer: generation keeps of it what the sampler says itself, from the same logits.
+// Who guesses the tokens that come next, so that one step can check several (speculative decoding). A guess
+// costs time and never changes an answer: generation keeps of it what the sampler says itself, from the same
+// logits.
 //
 //   text ... the cat sat on | the        last: the token that no step has run yet
 //   drafts                    mat . the  one step runs 1 + 3 tokens and says how many were right

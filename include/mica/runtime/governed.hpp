@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that gives way: asked between two steps, it looks at the pressure on memory, lets a Governor decide, and gives back or takes
-// again what that says. No bit of an answer changes; what changes is time.
+// A model that gives way: asked between two steps, it looks at the pressure on memory, lets a Governor
+// decide, and gives back or takes again what that says. No bit of an answer changes; what changes is time.
 //
 //   GenerateOptions options;
 //   mica::Governed governed(model.transformer(), {.session = &session});
@@ -41,19 +41,20 @@ class Governed {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// The model outlives it, and has been told already what its weights may take: they never get more.
+  /// The model outlives it, and the capacity of its weights is already set: it never grows beyond that.
   explicit Governed(Model& model, GovernedOptions<Model> options = {})
       : model_(model),
         options_(std::move(options)),
         reader_(options_.root),
         governor_(model.weight_room(), options_.governor) {}
 
-  /// Between two steps; answers whether something changed. Cost: a look at the clock; ten times a second a reading; what it brings back
-  /// of weights is read here. Each change is one line of the log. Logits after a long last step may be gone (BasicTransformer::set_chunk).
+  /// Between two steps; answers whether something changed. Cost: a look at the clock; ten times a second a
+  /// reading; what it brings back of weights is read here. Each change is one line of the log. Logits after a
+  /// long last step may be gone (BasicTransformer::set_chunk).
   bool operator()(Clock::time_point now = Clock::now());
 
-  /// Nobody will step for a while: where memory is short, keys and values of the session leave it for a file, if their storage has one. Logits
-  /// need a feed() first then. Answers whether.
+  /// The session will be idle for a while: where memory is short, its keys and values are written to a file,
+  /// if their storage has one. Logits need a feed() first then. Answers whether.
   bool rest() {
     return governor_.yield() >= Yield::cold && options_.session != nullptr && options_.session->park();
   }

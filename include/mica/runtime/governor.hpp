@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a model that runs gives memory back, and when it takes it again. A decision from readings alone: nothing here reads a file or
-// touches a model (budget/pressure.hpp, runtime/governed.hpp do).
+// When a running model yields memory, and when it reclaims it. A decision from readings alone: nothing here
+// reads a file or changes a model (budget/pressure.hpp, runtime/governed.hpp do).
 //
 //   left of the limit   0 |  pressed: give way  | low |  as it is  | high |  calm: take again, after a while |
 //   gives way           caches, chunk, cold, weights - each once, weights as often as it takes
 //
-// Taking again waits for calm, and twice as long each time that it was too early.
+// It reclaims memory after a time without pressure, which doubles each time that it was too early.
 #pragma once
 
 #include "mica/budget/pressure.hpp"
@@ -20,10 +20,10 @@
 
 namespace mica {
 
-/// What has been given up: this, and all before it.
+/// What has been yielded: this, and all before it.
 enum class Yield : std::uint8_t {
   nothing,
-  caches,   ///< room that caches hold and no token uses, beginnings of texts that nobody reads
+  caches,   ///< unused capacity of caches, entries of the prefix cache
   chunk,    ///< scratch for long steps: prompts are read in smaller ones
   cold,     ///< keys and values of sessions that wait, where their storage has a file
   weights,  ///< weights that stayed in memory: they are read for each step
@@ -36,9 +36,9 @@ enum class Yield : std::uint8_t {
 
 /// When a governor acts. Parts are of the limit that is nearest.
 struct GovernorOptions {
-  double low = 0.02;                   // less left is pressure
-  double high = 0.04;                  // more left is calm; between them the time that somebody waits decides
-  std::uint64_t least_low = 8u << 20;  // bytes: `low` is no less,
+  double low = 0.02;   // less left is pressure
+  double high = 0.04;  // more left is no pressure; between them the time that tasks wait decides
+  std::uint64_t least_low = 8u << 20;   // bytes: `low` is no less,
   std::uint64_t most_low = 512u << 20;  // and no more; `high` changes with it
   double stalled = 0.1;  // of the time waited for memory, with less than `high` left: pressure as well
   std::chrono::milliseconds down{200};         // from one step down to the next
@@ -60,19 +60,19 @@ class Governor {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// room: of the weights as they were opened; they never get more than they were told then.
+  /// room: of the weights as they were opened; their capacity never grows beyond that.
   explicit Governor(const paging::WeightRoom& room, GovernorOptions options = {}) noexcept
       : options_(options), ceiling_(std::min(room.told, room.most)), wait_(options.up) {}
 
   [[nodiscard]] Yield yield() const noexcept { return yield_; }
-  /// It could not be done: what was given up stays given up, until there is calm again.
+  /// The decision could not be applied: yielded memory stays yielded until there is no pressure.
   void refuse(const Decision& decision) noexcept { yield_ = std::max(decision.from, decision.to); }
-  /// Empty: stay as you are. Whoever is told otherwise does it before the next reading.
+  /// Empty: nothing to do. The caller applies a decision before the next reading.
   [[nodiscard]] std::optional<Decision> decide(const budget::Pressure& pressure,
                                                const paging::WeightRoom& room, Time now) noexcept;
 
  private:
-  /// What of the limit is little, and what is enough, in bytes.
+  /// The thresholds in bytes: below low is pressure, above high is none.
   struct Marks {
     std::uint64_t low, high;
   };
@@ -124,8 +124,8 @@ inline std::optional<Decision> Governor::decide(const budget::Pressure& pressure
   return decision;
 }
 
-/// One thing after the other; where not even half of `low` is left, all of them at once. Of weights as much as brings back the middle
-/// between both marks.
+/// One thing after the other; where not even half of `low` is left, all of them at once. Of weights as much
+/// as brings back the middle between both marks.
 inline std::optional<Decision> Governor::give_way(const budget::Pressure& pressure,
                                                   const paging::WeightRoom& room, Marks m) const noexcept {
   const bool can = room.held > room.least;
@@ -142,7 +142,8 @@ inline std::optional<Decision> Governor::give_way(const budget::Pressure& pressu
   return decision;
 }
 
-/// Weights first, half of what there is above the mark at a time; where there is no room for more of them, nothing else is taken either.
+/// Weights first, half of what there is above the mark at a time; where there is no room for more of them,
+/// nothing else is taken either.
 inline std::optional<Decision> Governor::take_again(const budget::Pressure& pressure,
                                                     const paging::WeightRoom& room, Marks m) const noexcept {
   Decision decision{yield_, yield_, 0};

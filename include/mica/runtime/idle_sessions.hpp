@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions that nobody is feeding, in the order in which they were left: who needs memory takes it from them first, from the
-// one that was left longest ago. With its next feed() a session has its cache back from a file, or runs its tokens again.
+// Idle sessions, in the order of their last use: memory is taken from them first, from the one that was left
+// longest ago. With its next feed() a session has its cache back from a file, or runs its tokens again.
 #pragma once
 
 #include "mica/runtime/session.hpp"
@@ -24,7 +24,8 @@ class IdleSessions {
   }
   [[nodiscard]] std::size_t size() const noexcept { return sessions_.size(); }
 
-  /// One of them gives its memory back, to be read again from a file where its storage has one; false when none has any.
+  /// One of them gives its memory back, to be read again from a file where its storage has one; false when
+  /// none has any.
   [[nodiscard]] bool drop_one() noexcept {
     const auto at = std::find_if(sessions_.begin(), sessions_.end(),
                                  [](const Idle& idle) { return !idle.parked && idle.session->cached() > 0; });

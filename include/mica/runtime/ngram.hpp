@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Guesses from the text itself (prompt lookup decoding, Saxena 2023): what followed the last tokens when they last stood
-// here follows them again. No model, no memory; one scan of the text for each guess.
+// Guesses from the text itself (prompt lookup decoding, Saxena 2023): what followed the last tokens when they
+// last stood here follows them again. No model, no memory; one scan of the text for each guess.
 //
 //   before   a b c d e a b     last   c          the longest match of 2 to n tokens that end in last: a b c
 //   drafts             d e a b c d e ...         what follows it, and after the end of the text the drafts themselves
@@ -23,7 +23,8 @@ struct NgramOptions {
   std::size_t drafts = 8;  // tokens at a time, 64 at most; 0: never drafts
 };
 
-/// Drafts by matching the last tokens in the text before them. The longest match counts, of several the latest.
+/// Drafts by matching the last tokens in the text before them. The longest match counts, of several the
+/// latest.
 class Ngram {
  public:
   static constexpr std::size_t most_n = 64;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Beginnings of texts whose keys and values are still there, also of sessions that have ended. A new session takes over the
-// longest one that its text begins with, in the same memory:
+// Beginnings of texts whose keys and values are still there, also of sessions that have ended. A new session
+// takes over the longest one that its text begins with, in the same memory:
 //
 //   | system prompt, 1,024 tokens |-- | a question, 48 |-- | its answer and what followed, 320 |
 //                                 \-- | another question, 32 |
 //
-// A node is a cache that shares its pages with the nodes around it, so a token's keys are held once. When memory is asked back,
-// the leaf that was left longest ago goes first. Whole pages of 16 tokens are kept; texts may part anywhere.
+// A node is a cache that shares its pages with the nodes around it, so a token's keys are held once. When
+// memory is asked back, the leaf that was left longest ago goes first. Whole pages of 16 tokens are kept;
+// texts may part anywhere.
 #pragma once
 
 #include "mica/runtime/session.hpp"
@@ -23,27 +24,30 @@
 
 namespace mica {
 
-/// For models whose caches share (kv::Paged); with others it keeps nothing. The model outlives it. One thread at a time.
+/// For models whose caches share (kv::Paged); with others it keeps nothing. The model outlives it. One thread
+/// at a time.
 template <StepModel Model>
 class PrefixTree {
  public:
-  /// most: nodes at most, each with a table of n_ctx / 16 addresses beside its pages, and a recurrent state where the model has one.
+  /// most: nodes at most, each with a table of n_ctx / 16 addresses beside its pages, and a recurrent state
+  /// where the model has one.
   explicit PrefixTree(Model& model, std::size_t most = 256) : model_(&model), most_(most) {}
   PrefixTree(const PrefixTree&) = delete;  // nodes refer to each other
   PrefixTree& operator=(const PrefixTree&) = delete;
 
-  /// Remembers what a session has cached, whole pages (with a recurrent state: all of it, in a copy of the last page). The
-  /// session goes on, or ends. Answers how many of its tokens are known now. Who computed what another one had already
-  /// holds it twice: take() first.
+  /// Remembers what a session has cached, whole pages (with a recurrent state: all of it, in a copy of the
+  /// last page). The session goes on, or ends. Answers how many of its tokens are known now. Who computed
+  /// what another one had already holds it twice: take() first.
   std::size_t keep(const Session<Model>& session);
 
   /// How many of these tokens, from the first one on, a session could take.
   [[nodiscard]] std::size_t match(std::span<const TokenId> tokens) const { return whole(walk(tokens)); }
-  /// The session, empty, begins with the most of these tokens that are known; answers how many, which need not be fed. Fewer
-  /// than match() where a window has gone on or a recurrent state is not known there. Costs time by tokens and branches.
+  /// The session, empty, begins with the most of these tokens that are known; answers how many, which need
+  /// not be fed. Fewer than match() where a window has gone on or a recurrent state is not known there. Costs
+  /// time by tokens and branches.
   std::size_t take(Session<Model>& session, std::span<const TokenId> tokens);
 
-  /// The leaf that nobody asked for the longest goes, and with it the pages that nobody else has; false: there is none.
+  /// Removes the least recently used leaf, and with it the pages without another owner; false: there is none.
   bool drop_one() noexcept;
   void clear() noexcept {
     while (drop_one()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions of one model in one step: weights are read once for all of them. Who wants several answers uses runtime/batch.hpp;
-// this is for who decides himself what goes into a step.
+// Sessions of one model in one step: weights are read once for all of them. runtime/batch.hpp generates
+// several answers; this is for programs that choose the tokens of each step.
 #pragma once
 
 #include "mica/runtime/session.hpp"
@@ -25,9 +25,10 @@ class Together {
   /// Model and sessions outlive it.
   explicit Together(Model& model) noexcept : model_(&model) {}
 
-  /// Appends tokens to the sessions, [1, model.chunk()] in all; each session stands in one feed. All take theirs, or none: then
-  /// the status names the first feed without room. Tokens that a rewind has cost a recurrent state are run again before, in
-  /// steps of their own. Raises ErrorCode::usage for ids outside the vocabulary.
+  /// Appends tokens to the sessions, [1, model.chunk()] in all; each session stands in one feed. All take
+  /// theirs, or none: then the status names the first feed without room. Tokens that a rewind has cost a
+  /// recurrent state are run again before, in steps of their own. Raises ErrorCode::usage for ids outside the
+  /// vocabulary.
   model::PartsStatus step(std::span<const Feed> feeds) {
     parts_.clear();
     for (std::size_t i = 0; i < feeds.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a streamed model changes what stays in memory: what shall not stay goes first, then the ring, then what shall is read, then a ring
-// is made that fits. So it holds at no moment more than before or than after.
+// How a streamed model changes what stays in memory: what shall not stay goes first, then the ring, then what
+// shall is read, then a ring is made that fits. So it holds at no moment more than before or than after.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -32,7 +32,8 @@ void Streamed<A, L>::drop(std::size_t set) noexcept {
   for (const std::size_t tensor : sets_[set]) data_[tensor] = mapped_[tensor];
 }
 
-/// Reads what shall stay and is not there; false where something could not be had, and nothing behind it was tried.
+/// Reads what shall stay and is not there; false where something could not be had, and nothing behind it was
+/// tried.
 template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::keep_chosen(const Residency& chosen) {
   try {
