@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses without memory: a range is reserved at once, and pages of it get memory and lose it again.
+// Addresses without memory: a range is reserved at once, and its pages are committed and decommitted.
 //
 //   | memory | nothing ... | memory | nothing ...        what is nothing faults when it is touched
 #pragma once
@@ -45,7 +45,7 @@ class AddressSpace {
   [[nodiscard]] bool commit(std::size_t offset, std::size_t bytes) noexcept {
     return bytes == 0 || ::mprotect(data_ + offset, bytes, PROT_READ | PROT_WRITE) == 0;
   }
-  /// Gives the memory of a part back; its content is lost.
+  /// Frees the memory of a part; its content is lost.
   void give_back(std::size_t offset, std::size_t bytes) noexcept {
     if (bytes == 0) return;
     ::madvise(data_ + offset, bytes, MADV_DONTNEED);

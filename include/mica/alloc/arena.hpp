@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scratch of a step: one block, taken once, handed out from the front and taken back all at once.
+// Scratch of a step: one block, allocated once, handed out from the front and freed all at once.
 //
 //   base          used()                       peak()        size()
 //   | a | b |pad| c |                             |             |
@@ -34,13 +34,13 @@ class Arena {
     return Arena(std::move(*block));
   }
 
-  /// What goes into containers; a pointer.
+  /// The handle for containers; a pointer.
   [[nodiscard]] Handle handle() noexcept { return Handle(*this); }
 
   /// Frees all blocks at once; none of them may be used any more.
   void reset() noexcept { used_ = 0; }
 
-  /// Takes back what was handed out since used() had this value.
+  /// Frees the blocks that were handed out since used() had this value.
   void rewind(std::size_t used) noexcept {
     MICA_ASSERT(used <= used_);
     used_ = used;
@@ -48,7 +48,7 @@ class Arena {
 
   [[nodiscard]] std::size_t size() const noexcept { return block_.size(); }
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
-  /// The most ever in use, padding included: the size this arena should have had.
+  /// The maximum that was in use, padding included: the size that this arena needs.
   [[nodiscard]] std::size_t peak() const noexcept { return peak_; }
 
  private:
@@ -61,7 +61,7 @@ class Arena {
   std::size_t peak_ = 0;
 };
 
-/// The allocator of an arena. Giving a block back does nothing: its bytes return with reset() or rewind().
+/// The allocator of an arena. Freeing a block does nothing: its bytes are freed by reset() or rewind().
 template <Allocator A>
 class Arena<A>::Handle : public Unbooked<Handle> {
  public:

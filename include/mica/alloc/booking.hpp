@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes that count and were not allocated: pages of a mapping, a vocabulary in standard containers. They are
-// booked through the allocator that would have taken them, so that one ledger sees everything.
+// Books for bytes that no allocator provides: pages of a mapping, a vocabulary in standard containers. They
+// are booked through an allocator, so that one ledger has all bytes.
 #pragma once
 
 #include "mica/alloc/concept.hpp"
@@ -13,8 +13,8 @@
 
 namespace mica::alloc {
 
-/// Holds bytes in the ledger of an allocator until it dies; with an allocator that keeps no books it does
-/// nothing.
+/// Books bytes in the ledger of an allocator until it is destroyed; with an allocator that keeps no books it
+/// does nothing.
 class Booking {
  public:
   Booking() noexcept = default;

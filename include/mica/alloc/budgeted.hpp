@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The budget as a decorator: bytes are booked before they are taken, so the ceiling holds whatever the
-// allocator below.
+// The budget as a decorator: bytes are booked before they are allocated, so the ceiling holds for any
+// allocator.
 #pragma once
 
 #include "mica/alloc/aligned.hpp"
@@ -14,7 +14,7 @@
 namespace mica::alloc {
 
 /// Allocates from A what the ledger grants to one account. The ledger outlives every block.
-/// Books the bytes asked for; what A adds (a page's tail, a heap header) is not in the ledger.
+/// Books the requested bytes; the overhead of A (a page's tail, a heap header) is not in the ledger.
 template <Allocator A>
 class Budgeted {
  public:

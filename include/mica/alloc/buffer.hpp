@@ -17,7 +17,7 @@
 
 namespace mica::alloc {
 
-/// An uninitialised array of T from an allocator; move-only, given back when it dies.
+/// An uninitialised array of T from an allocator; move-only, freed by its destructor.
 /// With a dry allocator it has a size and an address, but no elements: span() is empty.
 template <class T, Allocator A>
 class Buffer {
@@ -85,7 +85,7 @@ std::optional<Buffer<T, A>> Buffer<T, A>::make(A allocator, std::size_t n, std::
   MICA_ASSERT(std::has_single_bit(alignment) && alignment >= alignof(T));
   if (n == 0) return Buffer(allocator);
   const auto bytes = checked_mul(n, sizeof(T));
-  // No object may be larger than a difference of pointers can say.
+  // No object may be larger than the maximum of a pointer difference.
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max());
   if (!bytes || *bytes > most) return std::nullopt;
   std::byte* const block = allocator.allocate(static_cast<std::size_t>(*bytes), alignment);

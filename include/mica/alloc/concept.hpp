@@ -14,7 +14,7 @@
 
 namespace mica {
 
-/// Hands out and takes back blocks of bytes.
+/// Allocates and frees blocks of bytes.
 /// allocate(bytes, alignment): bytes > 0, alignment a power of two; null when there is no more, never an
 /// exception. deallocate(block, bytes): exactly the block and the bytes that were asked for, through any copy
 /// of the handle. ledger(): the ledger that it books into; null when it keeps no books.
@@ -36,8 +36,7 @@ concept Allocator = std::is_nothrow_copy_constructible_v<A> && std::is_nothrow_c
 
 namespace alloc {
 
-/// A pair of cache lines, and no less than the widest vector: what a buffer is aligned to unless it asks
-/// otherwise.
+/// The default alignment of buffers: a pair of cache lines, and not less than the widest vector.
 inline constexpr std::size_t default_alignment = 128;
 
 /// Of `n` bytes or elements in a block of A, those that may be touched: all, or none where A is dry.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The allocator of plans: it does the books and takes no memory, so that the program run dry is the plan.
+// The allocator of plans: it books and allocates no memory, so that a dry run of the program is the plan.
 #pragma once
 
 #include "mica/alloc/concept.hpp"

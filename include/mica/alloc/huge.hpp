@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pages straight from the kernel, 2 MiB large where it grants them: weights and KV read through few TLB
-// entries, and the memory really goes back when it is given back. Not for small blocks: each costs a system
-// call and a whole page.
+// Pages of the kernel, of 2 MiB where possible: weights and KV need few TLB entries, and freed memory returns
+// to the system at once. Not for small blocks: each costs a system call and a whole page.
 #pragma once
 
 #include "mica/alloc/concept.hpp"
@@ -38,7 +37,7 @@ class Huge : public Unbooked<Huge> {
 };
 
 inline std::byte* Huge::allocate(std::size_t bytes, std::size_t alignment) noexcept {
-  // Room for the rounding below; no mapping that large exists anyway.
+  // Leaves space for the rounding below; no mapping is that large.
   if (bytes > std::numeric_limits<std::size_t>::max() / 4) return nullptr;
   if (alignment > std::numeric_limits<std::size_t>::max() / 4) return nullptr;
   const std::size_t length = round_up(bytes, page());
@@ -58,7 +57,7 @@ inline std::byte* Huge::map(std::size_t bytes) noexcept {
   return block == MAP_FAILED ? nullptr : static_cast<std::byte*>(block);
 }
 
-/// Maps more than needed and gives both ends back.
+/// Maps more than needed and unmaps both ends.
 inline std::byte* Huge::map_aligned(std::size_t bytes, std::size_t alignment) noexcept {
   std::byte* const wide = map(bytes + alignment);
   if (wide == nullptr) return nullptr;

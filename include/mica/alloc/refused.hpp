@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why an allocator refused bytes, for the sentence that a user reads: the budget, with its number, the system
-// below it, or an allocator without a budget.
+// Why an allocator refused bytes, for error texts: the budget, with its number, the system below it, or an
+// allocator without a budget.
 #pragma once
 
 #include "mica/alloc/concept.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Tracked writes down. A ledger decides and names accounts; statistics only watch.
+// The records of Tracked. A ledger limits and names accounts; statistics only count.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,13 @@ class Statistics {
     return current_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_.load(std::memory_order_relaxed); }
-  /// Blocks alive now.
+  /// Allocated blocks.
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
-  /// Blocks ever handed out.
+  /// All blocks that were allocated.
   [[nodiscard]] std::size_t allocations() const noexcept {
     return allocations_.load(std::memory_order_relaxed);
   }
-  /// Requests answered with nothing.
+  /// Refused requests.
   [[nodiscard]] std::size_t refusals() const noexcept { return refusals_.load(std::memory_order_relaxed); }
 
   void record_allocation(std::size_t bytes) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An allocator that is watched: for tests, benches and curious programs.
+// An allocator with statistics, for tests, benches and diagnosis.
 #pragma once
 
 #include "mica/alloc/aligned.hpp"
@@ -12,7 +12,7 @@
 
 namespace mica::alloc {
 
-/// Allocates from A and writes every block down. The statistics outlive every block.
+/// Allocates from A and records every block. The statistics outlive every block.
 template <Allocator A>
 class Tracked {
  public:

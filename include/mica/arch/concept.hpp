@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a family descriptor promises: a name that files use, the blocks of its layers, and a Config made from
+// The concept of family descriptors: a name that files use, the blocks of its layers, and a Config made from
 // metadata.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace mica {
 // clang-format off
 template <class A>
 concept Arch = requires(const gguf::Document& document) {
-  typename A::Blocks;                                    // a TypeList of what its layers may have
+  typename A::Blocks;                                    // a TypeList of the blocks of its layers
   { A::name } -> std::convertible_to<std::string_view>;  // general.architecture
   { A::config(document) } -> std::same_as<arch::Config>;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model in numbers: what a family descriptor makes of a file's metadata, and all that the blocks need to
-// know. What differs from layer to layer are the blocks of a layer and their numbers.
+// The configuration of a model: a family descriptor makes it from a file's metadata, and blocks read it.
+// Layers differ in their blocks and in the blocks' numbers.
 #pragma once
 
 #include "mica/block/layer.hpp"
@@ -36,7 +36,7 @@ struct Config {
   float logit_scale = 1;
   float logit_softcap = 0;  // 0: none
 
-  /// The most that any layer with block B has of something.
+  /// The maximum of `of` over the layers with block B.
   template <class B, class Of>
   [[nodiscard]] std::size_t most(Of&& of) const {
     std::size_t most = 0;
@@ -45,7 +45,7 @@ struct Config {
     }
     return most;
   }
-  /// What a sequence keeps for the blocks.
+  /// The state of a sequence for the blocks.
   [[nodiscard]] block::StatePlan state() const {
     block::StatePlan state;
     const auto plan = [&](const Layer& layer, std::size_t i) {

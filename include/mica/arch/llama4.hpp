@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama 4 (`llama4`): three layers in four attend within chunks and rotate, the fourth attends to everything,
-// does not rotate, and lets its queries grow with the position. Experts are weighted before their block, one
-// is used by a token and one by all.
+// Llama 4 (`llama4`): three layers in four attend within local chunks and rotate, the fourth attends to
+// everything, does not rotate, and lets its queries grow with the position. Experts are weighted before their
+// block, one is used by a token and one by all.
 #pragma once
 
 #include "mica/arch/concept.hpp"
@@ -15,10 +15,10 @@ struct Llama4 {
   static constexpr std::string_view name = "llama4";
   using Blocks = TypeList<block::Attention, block::DenseFeedForward, block::Experts>;
 
-  /// Tokens of an attention chunk, and of a step in the growth of queries; files do not say them.
+  /// Tokens of a local chunk, and of a step in the growth of queries; files have no keys for them.
   static constexpr std::size_t chunk_tokens = 8192;
   static constexpr float position_scale = 0.1f;
-  /// Every such layer neither rotates nor keeps to its chunk.
+  /// One layer in this number neither rotates nor attends within its local chunk.
   static constexpr std::size_t full_interval = 4;
   /// The model with this number of experts has no norms of queries and keys; files have no key for it.
   static constexpr std::size_t experts_without_norm = 128;

@@ -21,7 +21,7 @@ struct Mistral3 {
     Config config = read_common(keys, name, kernel::RopePairs::adjacent);
     RopeConfig& rope = config.ropes.front();
     const double multiplier = keys.positive_or("rope.scaling.yarn_log_multiplier", 0.0);
-    rope.magnitude /= 1 + 0.1 * multiplier * std::log(rope.yarn.factor);  // YaRN's own growth, taken back
+    rope.magnitude /= 1 + 0.1 * multiplier * std::log(rope.yarn.factor);  // YaRN's own growth, undone
     const double growth = keys.positive_or("attention.temperature_scale", 0.0);
     if (growth == 0) return config;
     const std::size_t step =

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Qwen 3.5 and its successors (`qwen35`, `qwen35moe`): gated delta nets and gated attention. Rotation has
-// sections for image positions, which are all alike for text. Blocks that predict further tokens are left
-// out.
+// sections for image positions, which are all alike for text. Blocks for multi-token prediction are left out.
 #pragma once
 
 #include "mica/arch/concept.hpp"

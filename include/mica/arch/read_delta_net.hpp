@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the families with gated delta nets share: three layers in four keep a state instead of a cache, the
-// fourth attends through a gate. The norm before the feed-forward block has the name that Gemma gives to the
-// norm after attention.
+// Common to the families with gated delta nets: three layers in four have a recurrent state instead of a
+// cache, the fourth attends through a gate. The norm before the feed-forward block has the name that Gemma
+// gives to the norm after attention.
 #pragma once
 
 #include "mica/arch/read_experts.hpp"
@@ -31,7 +31,7 @@ namespace mica::arch {
   return d;
 }
 
-/// Which layers keep a state: an array says, or every full_attention_interval-th does not.
+/// The layers with a recurrent state: by an array of the file, or all but every full_attention_interval-th.
 [[nodiscard]] inline std::vector<bool> read_recurrent_layers(const KeyReader& keys, std::size_t layers) {
   const std::size_t all = keys.count("block_count", 1, max_layers);
   if (const auto found = keys.pattern("attention.recurrent_layers", all)) return *found;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What families with experts share.
+// Common to families with experts.
 #pragma once
 
 #include "mica/arch/read_keys.hpp"

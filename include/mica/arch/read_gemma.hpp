@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the Gemma families share.
+// Common to the Gemma families.
 #pragma once
 
 #include "mica/arch/read_keys.hpp"
@@ -21,7 +21,7 @@ namespace mica::arch {
   return config;
 }
 
-/// Which layers look through a window: what the file says, or all but every `interval`-th.
+/// The layers with a window: by the file, or all but every `interval`-th.
 [[nodiscard]] inline std::vector<bool> read_windows(const KeyReader& keys, std::size_t layers,
                                                     std::size_t interval) {
   if (const auto found = keys.pattern("attention.sliding_window_pattern", layers)) return *found;
@@ -39,14 +39,14 @@ inline void add_window_rope(const KeyReader& keys, Config& config, std::size_t d
   config.ropes.push_back(rope);
 }
 
-/// Norms of what both blocks of a layer add.
+/// Norms of the outputs of both blocks of a layer.
 inline void add_post_norms(Layer& layer) {
   layer.get<block::Attention>().post_norm = true;
   layer.get<block::DenseFeedForward>().post_norm = true;
 }
 
-/// The last `attention.shared_kv_layers` layers read the keys and values of the last layer before them that
-/// has a window, or none, like they.
+/// The last `attention.shared_kv_layers` layers read the keys and values of the last layer before them of
+/// their kind, with a window or without.
 inline void share_keys_and_values(const KeyReader& keys, Config& config, const std::vector<bool>& windows) {
   const std::size_t n = config.layers.size();
   const std::size_t own = n - keys.count_or("attention.shared_kv_layers", 0, n - 1, 0);

@@ -10,7 +10,7 @@
 
 namespace mica::block {
 
-/// How far back a token sees.
+/// The reach of a token.
 enum class Reach : std::uint8_t {
   all,     ///< every token before it
   window,  ///< the last `reach_tokens`, itself among them
@@ -24,7 +24,7 @@ enum class HeadNorm : std::uint8_t {
   plain_after_rope,  ///< RMSNorm per head without one, after rotation, where a layer rotates
 };
 
-/// No layer, no rope, no place.
+/// None: no layer, no rope, no place.
 inline constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
 /// One layer. Widths in numbers per token.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tiles of the cache the tokens of a unit of work see, chunk by chunk, and in which form: recent or
-// old.
+// The tiles of the cache that the tokens of a task see, by attention chunk, and their form: recent or old.
 #pragma once
 
 #include "mica/block/attention_context.hpp"
@@ -62,7 +61,7 @@ struct HeadTokens {
 /// Which form of tokens is meant.
 enum class Age { any, recent, old };
 
-/// Which chunks the tokens of a unit of work see, and what is read where.
+/// The attention chunks that the tokens of a task see, and the tiles that are read.
 template <class Context>
 struct ChunkReader {
   static constexpr bool aging = AgingElements<std::remove_cvref_t<decltype(Context::elements)>>;
@@ -115,7 +114,7 @@ struct ChunkReader {
   }
 };
 
-/// Notes how much each row of a chunk looked at its tiles.
+/// Records the attention scores of each row of a chunk.
 template <class Context>
 void note_looks(const ChunkReader<Context>& reader, std::size_t chunk,
                 const kernel::AttentionArgs& args) noexcept {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a block promises. A layer is a short list of blocks on a residual stream; a block is a type that knows
-// all about itself: numbers, tensors, scratch, what a sequence keeps for it, and what it computes:
+// The concept of blocks. A layer is a short list of blocks on a residual stream; a block is a type with its
+// numbers, tensors, scratch, state of a sequence, and computation:
 //
 //   template <class Step>
 //   static bool run(Step& step, const Config&, const Tensors&) noexcept;    residual += block(norm(residual))
 //
-// run() answers false when something could not be read, and then the step ends. What a Step offers:
-// model/step.hpp.
+// run() returns false when a read failed, and then the step ends. model/step.hpp has the members of a Step.
 #pragma once
 
 #include "mica/block/scratch.hpp"
@@ -37,7 +36,7 @@ concept Block = requires {
 
 namespace block {
 
-/// For blocks that keep nothing of a sequence.
+/// For blocks without a state of a sequence.
 struct Stateless {
   static void plan(StatePlan&, const auto&) noexcept {}
 };

@@ -118,7 +118,7 @@ bool DeltaNet::run(Step& step, const Config& c, const Tensors& t) noexcept {
   return true;
 }
 
-/// Gates decide what a state keeps for all tokens to come: they are few, and not rounded.
+/// Gates control the state for all later tokens: they are few, and not rounded.
 template <class Step>
 void DeltaNet::project_inputs(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
   using Kernels = typename Step::Kernels;

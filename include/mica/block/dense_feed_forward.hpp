@@ -18,7 +18,7 @@ struct GatedTensors {
   TensorRef gate_bias, up_bias, down_bias;  // one number per row
 };
 
-/// What flows through it.
+/// Its inputs and outputs.
 struct GatedBuffers {
   MatrixView<float> gate, up;  // (n, ff_width)
 

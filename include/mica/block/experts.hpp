@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The block of a mixture of experts: the router, the experts that it chose (block/run_experts.hpp), and the
-// one that every token uses. Experts are groups of the pager: a step holds those that its tokens chose.
+// one that every token uses. Experts are units of the pager: a step acquires those that its tokens chose.
 #pragma once
 
 #include "mica/block/dense_feed_forward.hpp"
@@ -166,7 +166,7 @@ void Experts::route(Step& step, const Config& c, const Tensors& t, const Buffers
   rows.sort(c.used);
 }
 
-/// Hands out the experts of one layer, and shows their inputs to the observer.
+/// Provides the experts of one layer, and passes their inputs to the observer.
 template <class Step>
 struct Experts::Source {
   Step& step;

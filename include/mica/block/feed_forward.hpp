@@ -38,8 +38,8 @@ inline void keep_large(std::span<float> x, float deviations) noexcept {
   for (float& v : x) v = v > cutoff ? v - cutoff : (v <= cutoff ? 0.0f : v);  // NaN stays
 }
 
-/// gate_out = act(gate(x)) * up(x), and its codes. The codes of x may lie where hidden_codes lie: they are
-/// done with by then.
+/// gate_out = act(gate(x)) * up(x), and its codes. The codes of x may be in the memory of hidden_codes: they
+/// are not needed any more.
 template <Kernels K, Executor E, class List>
 void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Input& x) noexcept {
   project<K>(executor, x,

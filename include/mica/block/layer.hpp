@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer as a family describes it: the blocks in their order, each with its numbers. It may hold any block;
-// which of them a model can run is decided where it is made (WithBlocks).
+// A layer of a family: the blocks in their order, each with its numbers. It may have any block; the model
+// decides which of them it can run (WithBlocks).
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -40,7 +40,7 @@ class Layer {
       Of<B>* const found = std::any_cast<Of<B>>(&config_);
       return found == nullptr ? nullptr : &found->config;
     }
-    /// What a sequence keeps for it.
+    /// The state of a sequence for it.
     void plan(StatePlan& state) const { plan_(*this, state); }
 
    private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of a step, shared by the workers. Products go through one run together, so that a layer
-// waits as seldom as possible.
+// Matrix products of a step, shared by the workers. Several products are one parallel run, so that a layer
+// waits less often.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -18,7 +18,7 @@
 
 namespace mica::block {
 
-/// Rows of a weight matrix in one task: enough to hide the call, few enough to share evenly.
+/// Rows of a weight matrix in one task: enough to hide the call, few enough to balance workers.
 inline constexpr std::size_t slice_rows = 64;
 
 /// The same for products of n tokens with `rows` rows together: many tokens take up to four times as many,
@@ -92,7 +92,7 @@ void project(E& executor, const kernel::Input& x, const std::array<Product<List>
   project<K>(executor, x, std::span<const Product<List>>(products));
 }
 
-/// Whether products with any of the matrices cannot do without int8 activations: those with integer weights.
+/// Whether products with any of the matrices need int8 activations: those with integer weights.
 template <class List, class... More>
 [[nodiscard]] bool needs_codes(const tensor::AnyMatrix<List>& w, const More&... more) noexcept {
   bool integer = false;

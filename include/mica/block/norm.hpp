@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ways in which activations become the input of a product, and in which the output of a block goes back
-// into the residual stream. Rows are shared by the workers; codes are made only when a consumer wants them.
+// How activations become the input of a product, and how the output of a block is added to the residual
+// stream. Workers share the rows; codes are made only when a product needs them.
 #pragma once
 
 #include "mica/exec/concept.hpp"
@@ -22,7 +22,7 @@ kernel::Input norm(E& executor, MatrixView<const float> x, const float* weight, 
   return {normed, kernel::codes_if(quantized, codes)};
 }
 
-/// x and its codes, if they are wanted.
+/// x and its codes, if they are needed.
 template <Kernels K, Executor E>
 kernel::Input quantize(E& executor, MatrixView<const float> x, kernel::QuantizedRows codes,
                        bool quantized) noexcept {
@@ -34,7 +34,7 @@ kernel::Input quantize(E& executor, MatrixView<const float> x, kernel::Quantized
   return {x, kernel::codes_if(quantized, codes)};
 }
 
-/// Where a block leaves its output: in the residual stream at once, or in scratch that is normed and scaled
+/// The destination of a block's output: the residual stream directly, or scratch that is normed and scaled
 /// first.
 struct Branch {
   MatrixView<float> residual;   // (n, width)
@@ -44,7 +44,7 @@ struct Branch {
   float scale = 1;
 
   [[nodiscard]] bool direct() const noexcept { return norm == nullptr && scale == 1; }
-  /// What the last product of the block writes to; it adds when the branch is direct.
+  /// The output of the last product of the block; it adds when the branch is direct.
   [[nodiscard]] MatrixView<float> target() const noexcept { return direct() ? residual : scratch; }
 };
 

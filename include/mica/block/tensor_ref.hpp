@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of a model as places in the pager's table. What a layer does not have is absent, not empty memory.
+// Tensors of a model as indices in the pager's table. Missing tensors of a layer are absent, not empty
+// memory.
 #pragma once
 
 #include "mica/format/id.hpp"

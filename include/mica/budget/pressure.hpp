@@ -4,9 +4,9 @@
 // control groups and of the machine, and the time that tasks waited for memory. Files stay open. There is no
 // thread.
 //
-//   control group, version 2   memory.max memory.high memory.current memory.stat | memory.pressure | memory.events
-//   control group, version 1   memory.limit_in_bytes memory.usage_in_bytes memory.stat | - | memory.oom_control
-//   machine                    MemTotal MemAvailable of /proc/meminfo | /proc/pressure/memory | -
+//   control group, version 2   memory.max memory.high memory.current memory.stat, memory.pressure, memory.events
+//   control group, version 1   memory.limit_in_bytes memory.usage_in_bytes memory.stat, -, memory.oom_control
+//   machine                    MemTotal MemAvailable of /proc/meminfo, /proc/pressure/memory, -
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
@@ -33,8 +33,8 @@ struct Pressure {
   std::string_view authority = "nobody";  ///< "the control group", "the machine"
   std::uint64_t limit = unlimited;        ///< bytes
   std::uint64_t left = unlimited;         ///< bytes; page cache that can be dropped counts as left
-  double stalled =
-      0;  ///< part of the time since the last reading in which a task waited for memory; the maximum of all files
+  /// Part of the time since the last reading in which a task waited for memory; the maximum of all files.
+  double stalled = 0;
   std::uint64_t killed = 0;  ///< processes that were killed for memory in our groups since the last reading
 };
 

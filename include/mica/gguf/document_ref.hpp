@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a Document is given to what keeps it: a model, its weights, a quantisation job. It is written as a
-// Document; a temporary, which would end before its user does, does not compile.
+// The argument type for objects that refer to a Document: a model, its weights, a quantisation job. It
+// converts from a Document; a temporary does not compile, because it would end before its user.
 //
 //   mica::Transformer<...> model(gguf::open(path), executor);  // refused: name the document first
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The key-value pairs of a GGUF file. Values stay where they were read; a question gets a view or a checked
-// number, and an answer of the wrong kind is refused by the name of its key.
+// The key-value pairs of a GGUF file. Values stay in the header; getters return a view or a checked number,
+// and refuse a value of the wrong kind by the name of its key.
 #pragma once
 
 #include "mica/base/assert.hpp"

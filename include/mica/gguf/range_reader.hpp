@@ -11,7 +11,7 @@
 
 namespace mica::gguf {
 
-/// Gives bytes by their place. Not thread-safe.
+/// Reads bytes by their offset. Not thread-safe.
 class RangeReader {
  public:
   RangeReader() = default;
@@ -23,13 +23,13 @@ class RangeReader {
   /// changed, and failed for bytes that cannot be read now.
   virtual void read_at(std::uint64_t offset, std::span<std::byte> to) const = 0;
 
-  /// How many bytes to ask for next, when `had` were read from the front and more are needed: few, where each
-  /// has its price.
+  /// The size of the next request, when `had` bytes were read from the front and more are needed: small,
+  /// where bytes are expensive.
   [[nodiscard]] virtual std::uint64_t next_bytes(std::uint64_t had) const noexcept {
     return next_of_file(had);
   }
 
-  /// Of bytes that cost nothing: a size that grows fourfold, so that little is copied.
+  /// For cheap bytes: a size that grows fourfold, so that little is copied.
   [[nodiscard]] static std::uint64_t next_of_file(std::uint64_t had) noexcept {
     return std::max(3 * had, std::uint64_t{256} << 10);
   }

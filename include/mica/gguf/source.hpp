@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the bytes of a GGUF file are: in a file, in memory (a model that is part of the program), or where a
-// RangeReader finds them.
+// The bytes of a GGUF file: in a file, in memory (a model that is part of the program), or behind a
+// RangeReader.
 #pragma once
 
 #include "mica/gguf/range_reader.hpp"

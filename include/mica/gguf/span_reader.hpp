@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks through bytes of unknown origin from front to back. Every length is compared with what remains before
-// anything is touched or allocated, and every refusal says where it happened and in the middle of what.
+// Reads untrusted bytes from front to back. Every length is compared with the remaining bytes before anything
+// is read or allocated, and every error names the position and the object.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -19,9 +19,8 @@
 
 namespace mica::gguf {
 
-/// Brings bytes into memory when a reader comes to them: called with a count, it returns at least that many
-/// bytes from the front of the file. The count never exceeds the file's size. What it returned before may
-/// become invalid.
+/// Loads bytes on demand: called with a count, it returns at least that many bytes from the front of the
+/// file. The count never exceeds the file's size. Earlier results may become invalid.
 using Loader = std::function<std::span<const std::byte>(std::uint64_t count)>;
 
 /// A position in a file and the part of it that is in memory. Not thread-safe.
@@ -40,7 +39,7 @@ class SpanReader {
   /// Names what is being read from here on, for error texts: "key 'general.name'".
   void enter(std::string subject) { subject_ = std::move(subject); }
 
-  /// The next n bytes. Raises ErrorCode::file when fewer remain; `what` says what they would have been.
+  /// The next n bytes. Raises ErrorCode::file when fewer remain; `what` describes them.
   /// With a loader the answer is valid until the next call.
   [[nodiscard]] std::span<const std::byte> take(std::uint64_t n, std::string_view what) {
     if (n > remaining()) [[unlikely]]
@@ -83,7 +82,7 @@ class SpanReader {
     return numbers;
   }
 
-  /// Refuses what was found here: raises an error of the file's name, the subject and the parts.
+  /// Raises an error with the file's name, the subject and the parts.
   template <class... Parts>
   [[noreturn]] void refuse(ErrorCode code, const Parts&... parts) const {
     raise(code, name_, ": ", subject_, subject_.empty() ? "" : ": ", parts...);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a GGUF file, or the manifest of a packed directory, says about one tensor: everything but the numbers.
+// The header entry of one tensor in a GGUF file or in the manifest of a packed directory, without its
+// numbers.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -60,7 +61,7 @@ struct PlacedPart {
   const TensorInfo* tensor = nullptr;
   std::uint32_t part = 0;
 
-  /// What is wrong with a part whose bytes have another checksum.
+  /// The error text for a part whose bytes have another checksum.
   [[nodiscard]] std::string damage_text(const std::string& path) const {
     return join(path, ": tensor '", escaped(tensor->name), "'",
                 tensor->parts > 1 ? join(", part ", part, " of ", tensor->parts, ",") : "",

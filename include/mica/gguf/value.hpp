@@ -42,7 +42,7 @@ class Value {
   template <class T>
   [[nodiscard]] std::optional<T> as() const;
 
-  /// What is found here, for error texts and listings: "-3 (i32)", "'llama' (string)", "array of 32000 f32".
+  /// A description, for error texts and listings: "-3 (i32)", "'llama' (string)", "array of 32000 f32".
   [[nodiscard]] std::string description() const;
 
  private:
@@ -53,7 +53,7 @@ class Value {
 namespace detail {
 
 template <class T>
-struct Reads;  // how a Value becomes a T, and what a T is called
+struct Reads;  // the conversion of a Value to T, and the name of T
 
 template <Number T>
 struct Reads<T> {

@@ -57,21 +57,22 @@ struct Run {
 /// The cache of one sequence. Not thread-safe while it changes; run() may be called from any thread in
 /// between. Constructed from (allocator, layers, max_tokens); `layers` is copied, construction takes no
 /// tiles. A tile has one number all its life, the position of its first token / 16, however few of them are
-/// held. In a layer that holds `most` tokens the number is that of a place below most / 16: who forgets
-/// tokens in between gives their place to others (kv/held_tiles.hpp).
+/// resident. In a layer with `most` resident tokens the number is that of a place below most / 16: the places
+/// of evicted tokens are used again (kv/held_tiles.hpp).
 // clang-format off
 template <class S>
 concept KvStorage =
-    requires(S storage, const S constant, typename S::Allocator allocator, std::span<const kv::LayerShape> layers,
-             std::size_t tokens, std::size_t layer, std::size_t head, std::size_t tile) {
+    requires(S storage, const S constant, typename S::Allocator allocator,
+             std::span<const kv::LayerShape> layers, std::size_t tokens, std::size_t layer, std::size_t head, std::size_t tile) {
       { S::name } -> std::convertible_to<std::string_view>;
-      typename S::template Rebind<typename S::Allocator>;            // the same storage over another allocator
-      S(allocator, layers, tokens);                                  // never holds more than max_tokens
-      { storage.reserve(tokens) } noexcept -> std::same_as<bool>;    // room to write up to there; false: refused, nothing lost
-      { storage.shrink(tokens) } noexcept -> std::same_as<void>;     // tokens beyond are forgotten, memory may go back
-      { constant.capacity() } noexcept -> std::same_as<std::size_t>; // tokens there is room for
-      { constant.first_tile(layer) } noexcept -> std::same_as<std::size_t>;   // the first that is held; 0: all are
-      { constant.run(layer, head, tile) } noexcept -> std::same_as<kv::Run>;  // first_tile(layer) <= tile < capacity() / 16
+      typename S::template Rebind<typename S::Allocator>;  // the same storage over another allocator
+      S(allocator, layers, tokens);                        // never holds more than max_tokens
+      { storage.reserve(tokens) } noexcept -> std::same_as<bool>;  // capacity up to there; false: refused
+      { storage.shrink(tokens) } noexcept -> std::same_as<void>;   // drops later tokens, may free memory
+      { constant.capacity() } noexcept -> std::same_as<std::size_t>;  // tokens
+      { constant.first_tile(layer) } noexcept -> std::same_as<std::size_t>;  // the first resident one
+      // first_tile(layer) <= tile < capacity() / 16
+      { constant.run(layer, head, tile) } noexcept -> std::same_as<kv::Run>;
     };
 // clang-format on
 

@@ -45,8 +45,8 @@ struct Unwatching {
 template <class E>
 concept Eviction = std::copyable<E> && requires(const E policy, const kv::Held& held) {
   { E::name } -> std::convertible_to<std::string_view>;
-  { E::forgets } -> std::convertible_to<bool>;                      // false: none, and the other members are not called
-  { policy.keep() } noexcept -> std::same_as<std::size_t>;          // the maximum of resident tokens, a multiple of 64; 0: all
+  { E::forgets } -> std::convertible_to<bool>;                      // false: other members are not called
+  { policy.keep() } noexcept -> std::same_as<std::size_t>;          // max resident tokens, 64 n; 0: all
   { policy.watches() } noexcept -> std::same_as<bool>;              // whether it needs Held::mass
   { policy.fade() } noexcept -> std::same_as<float>;                // the factor of mass every 64 tokens
   { policy.choose(held) } noexcept -> std::same_as<std::size_t>;    // index of the tile to evict

@@ -3,7 +3,7 @@
 // The state of a sequence in layers that keep no cache: floats of fixed number, whatever the length. It
 // cannot be rewound, so copies at earlier positions stand beside it:
 //
-//   | state after all tokens | copy after 512 | copy after 1,024 | ...      position 0 is a state of zeros, and free
+//   | state after all tokens | copy after 512 | copy after 1,024 | ...      position 0: zeros, not stored
 #pragma once
 
 #include "mica/alloc/buffer.hpp"

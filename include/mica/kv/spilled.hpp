@@ -3,7 +3,7 @@
 // A storage larger than memory: recent tokens in memory, older ones in a file, from where they come back
 // layer by layer.
 //
-//   file     | layer 0: page 0 1 2 ... | layer 1: page 0 1 2 ... | ...      pages of 64 tokens that left memory
+//   file     | layer 0: page 0 1 2 ... | layer 1: page 0 1 2 ... | ...      pages of 64 tokens
 //   memory   | the last pages of all layers | a layer's old pages | those of the next layer, on their way |
 //
 // A page is written when a new one needs its place. Layers with a window, or with a maximum of resident

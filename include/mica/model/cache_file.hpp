@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache on its way to a file and back: tiles by number, whatever the storage, and the states of recurrent
-// layers. What a file looks like is kv/snapshot.hpp's business; whether it is this model's, the
-// Transformer's.
+// Saves and loads a cache: tiles by number, for any storage, and the states of recurrent layers.
+// kv/snapshot.hpp defines the file; the Transformer checks that it is of this model.
 #pragma once
 
 #include "mica/kv/snapshot_reader.hpp"
@@ -18,8 +17,8 @@
 
 namespace mica::model {
 
-/// Completes what is said of an empty cache: how far this one is. One that has forgotten tokens, or watches
-/// attention, is saved as its tokens alone, which are run again.
+/// Completes the description of an empty cache. A cache with evicted tokens, or with attention scores, is
+/// saved as its tokens alone, which are run again.
 template <class Storage>
 void describe(const KvCache<Storage>& cache, kv::SnapshotInfo& info) {
   info.cached = cache.held.gone() != 0 || cache.held.watches() ? 0 : cache.tokens;
@@ -41,9 +40,9 @@ class CacheFile {
   template <class Clear>
   void save(kv::SnapshotWriter& out, Clear&& clear);
 
-  /// The cache, empty, becomes what was saved, up to `count` tokens: fewer, down to none, where the state has
-  /// no copy there or a window has lost what is seen next; none too where it is more than the cache holds, or
-  /// the cache watches attention. no_memory: the storage has no room, and the cache is empty.
+  /// Loads up to `count` tokens into an empty cache: fewer, down to none, where the state has no copy there
+  /// or a window has lost tokens that are seen next; none too where they exceed the capacity, or the cache
+  /// needs attention scores. no_memory: the storage has no memory, and the cache is empty.
   [[nodiscard]] StepStatus load(const kv::SnapshotReader& in, std::size_t count);
 
  private:

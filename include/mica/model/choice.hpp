@@ -17,7 +17,7 @@ struct Choice {
   kv::Choice kv = kv::Choice::segmented;
   kv::AnyEviction evict = kv::KeepAll();
   paging::Choice weights = paging::Choice::resident;
-  std::uint64_t weights_bytes = 0;   // for streamed: what stays in memory and the ring; 0: the least
+  std::uint64_t weights_bytes = 0;   // for streamed: resident weights and the ring; 0: the minimum
   std::string cache_type_k = "F16";  // kv/elements.hpp
   std::string cache_type_v = "F16";  // kv/elements.hpp
   std::size_t cache_recent = 128;    // tokens that are not old, of elements that age

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One step's walk through the layers. What a layer does is in its blocks (block/concept.hpp); each adds to
-// the residual stream:
+// The layers of one step. The blocks of a layer (block/concept.hpp) add to the residual stream:
 //
 //   embeddings -> begin -> [ block, block, ... ] x layers -> end -> hidden (n, width)
 #pragma once
@@ -32,8 +31,7 @@ class Forward {
     if (step_.config().embedding_scale != 1) step_.scale(residual, step_.config().embedding_scale);
     return run(weights_.begin());
   }
-  /// Layer i, whose group is held. False when a block could not read something: an expert, or keys and
-  /// values.
+  /// Layer i, whose unit is acquired. False when a block could not read an expert, or keys and values.
   [[nodiscard]] bool run(std::size_t i) noexcept {
     if (!run(weights_.layer(i))) return false;
     if constexpr (Step::observed) {

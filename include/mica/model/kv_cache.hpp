@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model remembers of one sequence: keys and values, the state of recurrent layers, and how far both
-// have come.
+// The cache of one sequence: keys and values, the state of recurrent layers, and the number of tokens in
+// them.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -14,7 +14,7 @@
 
 namespace mica {
 
-/// What a model remembers of one sequence, and how many tokens it holds.
+/// The cache of one sequence, and the number of its tokens.
 template <class Storage>
 struct KvCache {
   Storage storage;
@@ -24,9 +24,9 @@ struct KvCache {
   std::size_t tokens = 0;
   std::vector<std::size_t> lost = {};  // by layer: tiles before it were not in the file that it came from
 
-  /// Forgets all tokens from `count` on; memory may go back. Answers how many tokens it still holds: `count`,
-  /// or fewer where a recurrent state had to go back to a checkpoint, or a window has lost what the next
-  /// token would see, or tokens before it were forgotten; the tokens in between must be run again.
+  /// Removes all tokens from `count` on; memory may be freed. Returns the number of remaining tokens:
+  /// `count`, or fewer where a recurrent state was restored from a checkpoint, or a window has lost tokens
+  /// that the next one would see, or tokens were evicted; the tokens in between must be run again.
   std::size_t rewind(std::size_t count) noexcept {
     MICA_ASSERT(count <= tokens);
     return count == tokens ? count : restore(count);
@@ -42,10 +42,10 @@ struct KvCache {
     return tokens;
   }
 
-  /// This cache, empty, begins with the first `count` tokens of another one of the model, which holds as
-  /// many; where the storage shares, in the same memory. Answers how many tokens it has: fewer after a
+  /// Begins this empty cache with the first `count` tokens of another one of the model, which has at least as
+  /// many; in the same memory, where the storage shares. Returns the number of tokens: fewer after a
   /// recurrent state's last checkpoint, 0 where the storage does not share, memory was refused, the other's
-  /// windows have gone on, or it has forgotten something.
+  /// windows are past them, or it has evicted tokens.
   std::size_t adopt([[maybe_unused]] const KvCache& other, [[maybe_unused]] std::size_t count) noexcept {
     MICA_ASSERT(tokens == 0 && count <= other.tokens);
     if constexpr (SharingStorage<Storage>) {
@@ -60,17 +60,16 @@ struct KvCache {
     return tokens;
   }
 
-  /// Gives memory back that no token uses yet.
+  /// Frees memory that no token uses.
   void trim() noexcept { storage.shrink(tokens); }
 
-  /// Lets keys and values leave memory until the next step, where the storage has a place for them; answers
-  /// whether.
+  /// Parks keys and values until the next step, where the storage can; returns whether it did.
   bool park() noexcept {
     if constexpr (ParkingStorage<Storage>) return storage.park();
     return false;
   }
 
-  /// Whether all is held that the next token can see.
+  /// Whether all tokens that the next one can see are resident.
   [[nodiscard]] bool goes_on() const noexcept {
     for (std::size_t layer = 0; layer < lost.size(); ++layer) {
       if (lost[layer] * format::tile_tokens > layers[layer].first_seen(tokens)) return false;

@@ -24,7 +24,7 @@ struct Part {
 /// How a step over parts ended.
 struct [[nodiscard]] PartsStatus {
   StepStatus status = StepStatus::ok;
-  std::size_t part = 0;  // the first one without room, where that is the status
+  std::size_t part = 0;  // the first one without memory, where that is the status
 };
 
 }  // namespace mica::model

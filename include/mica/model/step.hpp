@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a block sees of a step: the residual stream, its tensors as matrices and numbers, its scratch, what
-// the sequences of the step keep for it, and the few operations that all blocks share. A Step refers to the
-// parts of a Transformer and owns nothing.
+// The arguments of a block in a step: the residual stream, its tensors as matrices and numbers, its scratch,
+// its state of each sequence, and the operations that all blocks share. A Step refers to the members of a
+// Transformer and owns nothing.
 #pragma once
 
 #include "mica/arch/config.hpp"
@@ -29,11 +29,11 @@ struct CacheLayout {
   std::span<const std::size_t> readers;    // by block that reads: what it reads
   std::span<const std::size_t> old_layer;  // where old tiles lie; block::none: it has none
   std::span<const std::uint8_t> bounded;   // whether the room for keys and values is
-  std::span<float> looks = {};  // scratch of an eviction policy that watches: (64 * heads, looks_width)
+  std::span<float> looks = {};  // scratch of an eviction policy that needs scores: (64 * heads, looks_width)
   std::size_t looks_width = 0;
 };
 
-/// The rows of a step that are one sequence's.
+/// The rows of one sequence in a step.
 struct Rows {
   std::size_t first = 0;
   std::size_t count = 0;
@@ -87,7 +87,7 @@ class Step {
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] Executor& executor() noexcept { return executor_; }
   [[nodiscard]] View residual() const noexcept { return residual_; }  // (n, width)
-  /// What the last norm() made; a block behind another one finds its input here.
+  /// The output of the last norm(); a block behind another one reads its input here.
   [[nodiscard]] View input() noexcept { return a_.input(n_); }  // (n, width)
   /// The scratch of the block that runs.
   [[nodiscard]] block::Scratch scratch() noexcept { return a_.scratch(n_); }

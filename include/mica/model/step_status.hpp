@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a step ended. A step is noexcept: shortage is one of its answers.
+// The result of a step. A step is noexcept, and returns shortage of memory as a status.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace mica::model {
 
 enum class [[nodiscard]] StepStatus : std::uint8_t{
     ok,
-    context_full,  ///< the cache holds n_ctx tokens; nothing changed
+    context_full,  ///< the cache has n_ctx tokens; nothing changed
     no_memory,     ///< the cache may not grow within the budget; nothing changed
-    write_failed,  ///< older keys and values could not be written to their file, which the log names; nothing changed
-    read_failed,  ///< a group of weights could not be read; the cache is as before, or at a checkpoint before that
+    write_failed,  ///< older keys and values could not be written, see the log; nothing changed
+    read_failed,   ///< weights could not be read; the cache is as before, or at a checkpoint
 };
 
 [[nodiscard]] constexpr std::string_view text(StepStatus status) noexcept {

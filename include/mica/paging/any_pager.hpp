@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pager chosen at run time: one virtual call per group and tensor. For programs; a library user names the
-// type he wants.
+// A pager chosen at run time: one virtual call per unit and tensor. For programs; a user of the library names
+// the type.
 #pragma once
 
 #include "mica/base/visit.hpp"

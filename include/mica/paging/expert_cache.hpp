@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Experts that tokens used lately, in places of one size. A token uses a few of many experts, and the next
-// one often some of the same; which, is not known before the router has run. So experts are read when they
-// are chosen, all of a batch at once, and the ones that were used longest ago give their places to others.
+// A cache of experts, in places of one size. A token uses a few of many experts, and the next token often
+// some of the same; they are not known before the router has run. So experts are read when they are chosen,
+// all of a batch at once, and replace the least recently used ones.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -55,7 +55,7 @@ class ExpertCache {
     std::uint32_t users = 0;
     std::uint64_t used = 0;  // when
     bool wanted = false;     // and not acquired yet
-    bool fresh = false;      // read for who wants it
+    bool fresh = false;      // read on request
   };
 
   [[nodiscard]] std::uint32_t free_place() noexcept;

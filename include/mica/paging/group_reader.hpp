@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads groups of weights into memory of the caller, several at a time, past the page cache and while others
-// compute (io/read_queue.hpp). Where the system refuses the one or the other, reads happen when they are
-// waited for, which is said once.
+// Reads units of weights into memory of the caller, several at a time, past the page cache and while others
+// compute (io/read_queue.hpp). Where the system refuses either, reads happen in the wait, and the log gets
+// one message.
 #pragma once
 
 #include "mica/base/log.hpp"
@@ -32,13 +32,13 @@ struct Stretch {
   std::size_t bytes = 0;
 };
 
-/// A group on its way: stretch behind stretch from an address that is a multiple of 4,096.
+/// A pending unit: its ranges, one after the other, from an address that is a multiple of 4,096.
 struct GroupRead {
   std::span<const Stretch> stretches;
   std::byte* to = nullptr;
   std::size_t pending = 0;      // requests
   std::uint64_t missing = 0;    // bytes
-  std::uint64_t uncounted = 0;  // bytes that were asked for, until they are there
+  std::uint64_t uncounted = 0;  // requested bytes that have not arrived
 };
 
 /// One thread; nothing throws after construction. Reads are known by their place in a list of the caller,
@@ -46,7 +46,7 @@ struct GroupRead {
 class GroupReader {
  public:
   static constexpr std::size_t alignment = 4096;
-  /// What is asked of the device in one request.
+  /// The size of one request to the device.
   static constexpr std::size_t request_bytes = std::size_t{4} << 20;
 
   /// Sources are files; they and the sink's context outlive the reader. Raises ErrorCode::file for one that
@@ -67,7 +67,7 @@ class GroupReader {
   struct File {
     const gguf::Source* source;
     io::detail::Descriptor direct;
-    int fd;  // what reads go to
+    int fd;  // the destination of reads
     int buffered;
     std::uint64_t size;
   };
@@ -77,7 +77,7 @@ class GroupReader {
   [[nodiscard]] bool read_now(GroupRead& read) noexcept;
   /// A read of `bytes` bytes at `offset` failed. error: errno, 0 at the end of the file.
   void tell_failure(const File& file, std::uint64_t offset, std::size_t bytes, int error) const noexcept;
-  /// Tells the system what will be read, where reads go through its cache.
+  /// Announces reads to the system, where they go through its cache.
   static void advise_soon([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,
                           [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef POSIX_FADV_WILLNEED
@@ -152,7 +152,7 @@ inline void GroupReader::settle(std::span<GroupRead> reads, std::size_t i) noexc
   }
 }
 
-/// All of a group, without the queue.
+/// All of a unit, without the queue.
 inline bool GroupReader::read_now(GroupRead& read) noexcept {
   std::byte* to = read.to;
   for (const Stretch& stretch : read.stretches) {

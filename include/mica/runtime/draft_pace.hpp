@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many tokens to guess. A step with k drafts costs more than one without, by how much depends on machine,
-// format and k, and how many of them are right depends on the text; so both are measured while an answer is
-// written.
+// The number of drafts. A step with k drafts takes longer than one without, depending on machine, format and
+// k, and the part of accepted drafts depends on the text; so both are measured during an answer.
 //
-//   k        the most tokens a second: (1 + r + r^2 + ... + r^k) / price(k), r being how often a draft was right lately
-//   account  in plain steps: an accepted draft earns one, the price is paid, a step without drafts earns a fiftieth.
-//            Below zero nothing is drafted, so a text in which nothing can be guessed costs about two per cent.
+//   k        that of the most tokens per second: (1 + r + r^2 + ... + r^k) / price(k), where r is the part of
+//            accepted drafts of late
+//   credit   in plain steps: an accepted draft adds one, the price is subtracted, a step without drafts adds a
+//            fiftieth. Below zero nothing is drafted, so a text without repetition costs about 2 %.
 //
 // The time of a step is the recent minimum: a first step waits for memory, and other processes make any step
 // longer, never shorter. So that a price is never that of a context long gone, one step in 32 is without

@@ -3,8 +3,8 @@
 // When a running model yields memory, and when it reclaims it. A decision from readings alone: nothing here
 // reads a file or changes a model (budget/pressure.hpp, runtime/governed.hpp do).
 //
-//   left of the limit   0 |  pressed: give way  | low |  as it is  | high |  calm: take again, after a while |
-//   gives way           caches, chunk, cold, weights - each once, weights as often as it takes
+//   remaining   0 |  pressure: yield  | low |  no change  | high |  no pressure: reclaim, after a while |
+//   order       caches, chunk, cold, weights: each once, weights repeatedly
 //
 // It reclaims memory after a time without pressure, which doubles each time that it was too early.
 #pragma once

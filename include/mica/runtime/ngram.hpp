@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Guesses from the text itself (prompt lookup decoding, Saxena 2023): what followed the last tokens when they
-// last stood here follows them again. No model, no memory; one scan of the text for each guess.
+// Drafts from the text itself (prompt lookup decoding, Saxena 2023): the tokens that followed the previous
+// occurrence of the last tokens. No model, no memory; one scan of the text for each draft.
 //
 //   before   a b c d e a b     last   c          the longest match of 2 to n tokens that end in last: a b c
-//   drafts             d e a b c d e ...         what follows it, and after the end of the text the drafts themselves
+//   drafts             d e a b c d e ...         what follows it, then the drafts themselves
 #pragma once
 
 #include "mica/base/assert.hpp"

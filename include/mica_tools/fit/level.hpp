@@ -23,7 +23,7 @@ namespace mica::fit {
 /// Where the weights are while a model runs, from the fastest down.
 enum class Mode : std::uint8_t {
   gpu,          // in the memory of cards, or in memory that both processors share
-  moe_offload,  // the experts that a token uses and all else on the card, the other experts beside the processor
+  moe_offload,  // the other experts beside the processor, all else on the card
   cpu_gpu,      // beside the processor, and as much as fits on the card
   cpu,          // beside the processor: mica, resident
   streamed,     // on the disk, and as much as fits beside the processor: mica, --weights streamed

@@ -2,11 +2,11 @@
 //
 // An order of fits: llmfit's score of four parts, each from 0 to 100, weighted by the use of the model.
 //
-//   quality   30 45 60 75 82 89 95 for less than 1 3 7 10 20 40 thousand million weights that a token uses, or more;
-//             less what the quantisation costs
+//   quality   30 45 60 75 82 89 95 for less than 1 3 7 10 20 40 billion weights that a token uses, or more;
+//             less the penalty of the quantisation
 //   speed     tokens a second / target * 100, at most 100
 //   fit       100 up to 70 % of the fuller pool, then 100 * exp(-((part - 0.7) / 0.2)^2 / 2)
-//   context   100 with as many tokens as the use wants, 70 with half as many, else 30
+//   context   100 with the tokens of the use, 70 with half of them, else 30
 //
 // Limit: llmfit also adds points for names of makers, for generations, dates and benchmarks. Those are
 // opinions that need upkeep; here a model is its size, and of two of one size the faster is first.

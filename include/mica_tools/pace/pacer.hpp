@@ -5,8 +5,8 @@
 // within them.
 //
 //   85C   the hottest zone of the processor (thermometer.hpp)       PI on the temperature, twice a second
-//   15W   the packages' counters of energy (power_meter.hpp)        integral on the power, which has no inertia
-//   50%   so much of the time
+//   15W   the packages' counters of energy (power_meter.hpp)        integral on the power, without inertia
+//   50%   the duty cycle
 #pragma once
 
 #include "mica/base/assert.hpp"

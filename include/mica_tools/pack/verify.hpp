@@ -41,7 +41,7 @@ class Verifier {
     memory_ = std::move(*memory);
   }
 
-  /// What is wrong with the file of number `source`; empty when nothing is. Raises when it cannot be read.
+  /// The damage of the file with number `source`; empty when there is none. Raises when it cannot be read.
   [[nodiscard]] std::optional<std::string> damage(const gguf::Source& file,
                                                   std::span<const gguf::TensorInfo> tensors,
                                                   std::uint32_t source);

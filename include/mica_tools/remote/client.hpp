@@ -46,7 +46,8 @@ class Client {
 
   /// Fills range.to as far as the server sends, and returns the number of bytes; `url` becomes the final
   /// address. Raises what `look` raises, and
-  ///   failed       no connection, none that is safe, silence, an answer that breaks off or is no HTTP, too many redirects,
+  ///   failed       no connection, none that is safe, a time limit, an incomplete answer, no HTTP, too many
+  ///                redirects,
   ///   file         no such file, no leave to read it, or a page in its place,
   ///   unsupported  a server that gives no ranges, or a redirect that is not followed.
   std::size_t get(Url& url, const Range& range);

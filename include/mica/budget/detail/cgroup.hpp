@@ -5,7 +5,7 @@
 //
 //   /proc/self/cgroup      "0::/user.slice/app"               which group, version 2
 //                          "4:memory:/user.slice/app"         which group, version 1, by controller
-//   /proc/self/mountinfo   "... / /sys/fs/cgroup ... - cgroup2 cgroup2 rw"   where its tree is mounted, and from which group on
+//   /proc/self/mountinfo   "... / /sys/fs/cgroup ... - cgroup2 cgroup2 rw"   where its tree is mounted
 #pragma once
 
 #include <charconv>
