@@ -4,9 +4,9 @@
 // control groups and of the machine, and the time that tasks waited for memory. Files stay open. There is no
 // thread.
 //
-//   control group, version 2   memory.max memory.high memory.current memory.stat, memory.pressure, memory.events
-//   control group, version 1   memory.limit_in_bytes memory.usage_in_bytes memory.stat, -, memory.oom_control
-//   machine                    MemTotal MemAvailable of /proc/meminfo, /proc/pressure/memory, -
+//   control group, v2   memory.max memory.high memory.current memory.stat, memory.pressure, memory.events
+//   control group, v1   memory.limit_in_bytes memory.usage_in_bytes memory.stat, -, memory.oom_control
+//   machine             MemTotal MemAvailable of /proc/meminfo, /proc/pressure/memory, -
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"

@@ -2,8 +2,8 @@
 //
 // Elements that change with age: recent tokens in one element, older ones in another.
 //
-//   a query at pos   | old | old | old | old | recent | recent | recent |      tiles of 16 tokens; at least the
-//                                                            pos ^             last `recent` are not old
+//   a query at pos   | old | old | old | old | recent | recent | recent |    tiles of 16 tokens; at least the
+//                                                            pos ^           last `recent` are not old
 //
 // A tile is stored a second time, as an old one, when its last token is, and what a query sees of it depends
 // on positions alone. Old tiles lie in a layer of the storage of their own; recent ones in a layer with a

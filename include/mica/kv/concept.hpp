@@ -63,7 +63,8 @@ struct Run {
 template <class S>
 concept KvStorage =
     requires(S storage, const S constant, typename S::Allocator allocator,
-             std::span<const kv::LayerShape> layers, std::size_t tokens, std::size_t layer, std::size_t head, std::size_t tile) {
+             std::span<const kv::LayerShape> layers, std::size_t tokens, std::size_t layer, std::size_t head,
+             std::size_t tile) {
       { S::name } -> std::convertible_to<std::string_view>;
       typename S::template Rebind<typename S::Allocator>;  // the same storage over another allocator
       S(allocator, layers, tokens);                        // never holds more than max_tokens

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of memory with several owners that lie in a file while none of them uses them:
+// Blocks of memory with several owners, in a file while none of them uses them:
 //
 //   handle: | owners | users | slot | data | -> bytes in memory, or nothing where users is 0
 //                                |
 //   file:   | slot 0 | slot 1 | slot 2 | ...   all of one size
 //
-// What has been written to the file and not changed since is not written again.
+// A page that was written and not changed since is not written again.
 #pragma once
 
 #include "mica/alloc/backed.hpp"
@@ -36,12 +36,12 @@ struct FiledPage {
   std::size_t owners = 1;
   std::size_t users = 1;  // owners that need it in memory
   std::uint64_t slot = none;
-  bool filed = false;         // the slot has what the page has
+  bool filed = false;         // the slot has the bytes of the page
   std::byte* data = nullptr;  // null: it is in the file alone
 };
 
-/// Makes pages of one size and gives them back with their last owner. Copies have one file together, so pages
-/// may be passed between them. Not thread-safe. The file is made with the first page that is written.
+/// Makes pages of one size and frees them with their last owner. Copies share one file, so pages may be
+/// passed between them. Not thread-safe. The file is made with the first page that is written.
 template <Allocator A>
 class FiledPages {
  public:
@@ -79,7 +79,7 @@ class FiledPages {
   [[nodiscard]] bool shared(Page page) const noexcept { return page->owners > 1; }
   /// Its only owner is about to write.
   void touch(Page page) noexcept { page->filed = false; }
-  /// One owner less, who used it; memory and slot go back with the last.
+  /// One owner less, which used it; memory and slot are freed with the last.
   void release(Page page) noexcept {
     MICA_ASSERT(page->owners > 0 && page->users > 0);
     --page->users;
@@ -108,7 +108,7 @@ class FiledPages {
   }
 
  private:
-  /// What copies of this have together.
+  /// The shared state of copies.
   struct File {
     std::string folder;
     std::optional<io::SpillFile> file;

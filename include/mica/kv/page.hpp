@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of memory with several owners. A page is known by the address of its bytes; how many own it stands
-// behind them:
+// Blocks of memory with several owners. The address of its bytes identifies a page; the number of owners
+// follows them:
 //
 //   | bytes of the page ...................... | owners |
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace mica::kv {
 
-/// Makes pages of one size and gives them back with their last owner. Copies of an object share one
-/// allocator, so pages may be passed between them. Not thread-safe.
+/// Makes pages of one size and frees them with their last owner. Copies of an object share one allocator, so
+/// pages may be passed between them. Not thread-safe.
 template <Allocator A>
 class Pages {
  public:
@@ -48,7 +48,7 @@ class Pages {
   [[nodiscard]] bool shared(std::byte* page) const noexcept { return owners(page) > 1; }
   /// Its only owner is about to write.
   void touch(std::byte* /*page*/) noexcept {}
-  /// One owner less; memory goes back with the last.
+  /// One owner less; memory is freed with the last.
   void release(std::byte* page) noexcept {
     MICA_ASSERT(owners(page) > 0);
     if (--owners(page) == 0) alloc::deallocate_backed(allocator_, page, bytes_ + footer, footer);

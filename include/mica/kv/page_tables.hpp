@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which pages a sequence has, for storages of pages that sequences share. A page is one tile of every head of
-// the layers that are alike, and a table says where each lies:
+// The pages of a sequence, for storages of pages that sequences share. A page is one tile of every head of
+// equal layers, and a table has the address of each page:
 //
 //   a:  | 0 | 1 | 2 | 3 |              pages 0 and 1 have two owners
 //         |   |

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights where the operating system puts them: the file is mapped and its pages come when they are touched.
-// Opens at once, shares memory between processes, and leaves to the system what stays. All bytes are booked,
-// since a run touches them all. Rows lie as in the file, packed where that is a packed directory; checksums
-// are not looked at.
+// Weights in mapped files: their pages are read at the first access. Opens at once, shares memory between
+// processes, and the system chooses the resident pages. All bytes are booked, since a run reads them all.
+// Rows are as in the file, packed in a packed directory; checksums are not compared.
 #pragma once
 
 #include "mica/alloc/booking.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory through which groups of weights pass, two at a time: one that is used, and one on its way. They take
-// turns at both ends, so that any two that fit together do.
+// Memory for units of streamed weights, two at a time: one that is used, and one that is read. They alternate
+// between both ends, so that any two that fit together do.
 //
 //   | 7: used |     | 8: on its way |    then    | 9: on its way ... | | 8: used |
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace mica::paging {
 
-/// Holds two groups at most. One thread; nothing throws after construction.
+/// Holds at most two units. One thread; nothing throws after construction.
 template <mica::Allocator A>
 class ReadRing {
  public:
@@ -28,13 +28,13 @@ class ReadRing {
   ReadRing(ReadRing&&) = default;
   ReadRing& operator=(ReadRing&&) = default;
 
-  /// Begins to read a group; false where there is no room for it now.
+  /// Begins to read a unit; false where it does not fit now.
   [[nodiscard]] bool begin(std::size_t group, std::span<const Stretch> stretches) noexcept;
   [[nodiscard]] bool has(std::size_t group) const noexcept { return find(group) != none; }
-  /// Where the group lies, stretch behind stretch, when it is there; null where it could not be read, or was
-  /// not begun.
+  /// The address of the unit, its ranges one after the other, when it was read; null where it could not be
+  /// read, or was not begun.
   [[nodiscard]] const std::byte* wait(std::size_t group) noexcept;
-  /// Forgets a group; one that is on its way is waited for.
+  /// Drops a unit; waits for a pending one.
   void forget(std::size_t group) noexcept;
   void forget_all() noexcept {
     for (const Load& load : loads_) forget(load.group);

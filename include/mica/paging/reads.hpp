@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a pager read, and how long it was waited for: whether a run is at the speed of the disk or of the
-// cores.
+// The bytes that a pager read, and the time that steps waited for them: whether a run has the speed of the
+// disk or of the cores.
 #pragma once
 
 #include <cstdint>
 
 namespace mica::paging {
 
-/// Counts since a pager was made; the difference of two is what happened in between.
+/// Counts since a pager was made; take the difference of two.
 struct Reads {
-  std::uint64_t bytes = 0;  // of layers, head and experts, without those that stay
+  std::uint64_t bytes = 0;  // of layers, output matrix and experts, without resident ones
   double waited = 0;        // seconds in which nothing was computed because bytes were missing
   std::uint64_t expert_hits = 0;
   std::uint64_t expert_misses = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which groups of weights stay in memory when there is no room for all. A step walks through all groups in
-// one order, again and again: whatever is kept saves its bytes once a step, so the most bytes should be kept,
-// and a cache that drops what was used longest ago would hit nothing. Groups that stay lie evenly between
-// those that are read, so that there is always something to compute with while the disk is read.
+// The units of weights that stay in memory when not all fit. Steps use all units in one order: a resident
+// unit saves its bytes once per step, so the most bytes should be resident, and a least-recently-used cache
+// would never hit. Resident units are spread evenly between those that are read, so that there is always work
+// while the disk is read.
 //
 //   ring      | group that is used | the next one, on its way |
 #pragma once

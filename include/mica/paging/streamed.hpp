@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights of which a part stays in memory, packed, and the rest passes through a ring, layer by layer, read
-// while the layer before is computed with. A model may be many times larger than memory: it then runs at the
-// speed of the disk. What was read leaves memory with its layer, and never was in the page cache.
+// Weights of which a part is resident, packed, and the others are read through a ring, layer by layer, while
+// the layer before is computed. A model may be many times larger than memory: it then runs at the speed of
+// the disk. Read weights are freed with their layer, and are never in the page cache.
 //
 //   step      | embedding | layer 0 | layer 1 | layer 2 | ... | head |
 //             | rows      | stays   | read    | stays   |     | read |
 //
-// Rows of the embedding are mapped: the system reads what is touched. Experts are read when a token chooses
-// them, and stay while there is room (expert_cache.hpp). Of a packed directory also what passes is packed,
-// and each group's checksums are looked at when it comes first. What stays may change between two steps
-// (resize).
+// Rows of the embedding are mapped. Experts are read when a token chooses them, and cached
+// (expert_cache.hpp). In a packed directory streamed weights are packed too, and each unit's checksums are
+// compared when it is read first. The resident units may change between two steps (resize).
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -41,7 +40,7 @@ class Streamed {
   using Rebind = Streamed<B, layout>;
   static constexpr std::string_view name = "streamed";
   static constexpr bool packs = KeptTensors<A, layout>::packs;
-  /// What resize() takes beside what it leaves, while it reads (KeptTensors).
+  /// Temporary bytes of resize() while it reads (KeptTensors).
   static constexpr std::size_t reading_bytes = KeptTensors<A, layout>::reading_bytes;
 
   Streamed(const Table& table, A allocator, LogSink log) : Streamed(table, allocator, log, 0) {}
@@ -70,10 +69,9 @@ class Streamed {
   [[nodiscard]] WeightRoom room() const noexcept;
 
   // Specific to Streamed
-  /// bytes: for what stays, the ring and experts together. Too few are taken as the least that works: room
-  /// for the largest group, and for the experts of a layer.
-  /// The table's tensors and document, and the sink's context, outlive the pager: damage is named when it is
-  /// found.
+  /// bytes: for resident weights, the ring and experts together. Fewer than the minimum count as the minimum:
+  /// the largest unit, and the experts of a layer. The table's tensors and document, and the sink's context,
+  /// outlive the pager: damage is named when it is found.
   Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
   [[nodiscard]] const Residency& residency() const noexcept { return residency_; }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model whose type is known to the file alone: one virtual call per step. It hides one type, the
-// Transformer that mica::open() makes, so that code over open models does not compile that Transformer: a
-// unit that feeds a session compiles in 5 s to 15 KB on AnyModel, in 17 s to 530 KB on the Transformer of all
-// families.
+// Transformer that mica::open() makes, so that code that uses open models does not compile that Transformer:
+// a unit that feeds a session compiles in 5 s to 15 KB on AnyModel, in 17 s to 530 KB on the Transformer of
+// all families.
 #pragma once
 
 #include "mica/runtime/concept.hpp"
@@ -17,7 +17,7 @@
 
 namespace mica {
 
-/// Made by of(); what each function does is said at BasicTransformer.
+/// Made by of(); BasicTransformer documents the functions.
 class AnyModel {
   struct CacheBase {
     virtual ~CacheBase() = default;

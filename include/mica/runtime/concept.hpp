@@ -20,12 +20,12 @@
 
 namespace mica {
 
-/// A model that keeps sequences, each in a cache. A model without files inherits runtime::Unsaved; a cache
-/// without shared pages and parking inherits runtime::PlainCache.
-/// kv_keep(): tokens that a cache holds at most; 0: all. rewind(): how many tokens it still holds. adopt():
-/// how many it has of another one; 0: none are shared. park(): whether it left memory for a file. trim():
-/// memory that no token uses yet goes back. describe(): a file of it, but for tokens and note. check_saved():
-/// raises where the file is of another model.
+/// A model with sequences, each in a cache. A model without files inherits runtime::Unsaved; a cache without
+/// shared pages and parking inherits runtime::PlainCache.
+/// kv_keep(): the maximum of resident tokens; 0: all. rewind(): returns the remaining tokens. adopt():
+/// returns the tokens that it has of another one; 0: none are shared. park(): whether it was written to a
+/// file. trim(): frees memory that no token uses. describe(): the description of a file, without tokens and
+/// note. check_saved(): raises where the file is of another model.
 // clang-format off
 template <class M>
 concept SequenceStore = requires(const M& model, typename M::Cache& cache, const typename M::Cache& other,
@@ -61,8 +61,7 @@ concept StepModel = SequenceStore<M> &&
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
 };
 
-/// A model whose weights and scratch give memory back between two steps, for a governor
-/// (runtime/governed.hpp).
+/// A model that can free weights and scratch between two steps, for a governor (runtime/governed.hpp).
 template <class M>
 concept ResizableModel = StepModel<M> &&
     requires(M& model, const M& constant, std::uint64_t bytes, std::size_t tokens) {
@@ -75,7 +74,7 @@ concept ResizableModel = StepModel<M> &&
 
 namespace runtime {
 
-/// The base of a cache that shares nothing, stays in memory and has no memory to give back.
+/// The base of a cache that shares nothing, cannot be parked and has no memory to free.
 struct PlainCache {
   std::size_t tokens = 0;
 
@@ -86,7 +85,7 @@ struct PlainCache {
   void trim() noexcept {}
 };
 
-/// The base of a model that keeps all tokens of a sequence and saves none to a file.
+/// The base of a model that evicts no tokens and saves none to a file.
 class Unsaved {
  public:
   // Required by SequenceStore

@@ -5,8 +5,8 @@
 //
 //   k        that of the most tokens per second: (1 + r + r^2 + ... + r^k) / price(k), where r is the part of
 //            accepted drafts of late
-//   credit   in plain steps: an accepted draft adds one, the price is subtracted, a step without drafts adds a
-//            fiftieth. Below zero nothing is drafted, so a text without repetition costs about 2 %.
+//   credit   in plain steps: an accepted draft adds one, the price is subtracted, a step without drafts adds
+//            a fiftieth. Below zero nothing is drafted, so a text without repetition costs about 2 %.
 //
 // The time of a step is the recent minimum: a first step waits for memory, and other processes make any step
 // longer, never shorter. So that a price is never that of a context long gone, one step in 32 is without
@@ -19,13 +19,13 @@
 
 namespace mica {
 
-/// Says how many tokens to draft. Decides speed and nothing else.
+/// Chooses the number of drafts. It affects speed and nothing else.
 class DraftPace {
  public:
   static constexpr std::size_t most_drafts = 64;
   static constexpr double earned_by_a_step = 0.02;
   static constexpr std::size_t longest_run = 31;  // of steps with drafts
-  static constexpr double richest = 2;            // so that a text that stops repeating itself is left soon
+  static constexpr double richest = 2;  // so that drafting stops soon when a text stops repeating itself
   static constexpr double poorest = -2;
 
   /// Drafts for the next step, at most `most`.
@@ -60,8 +60,8 @@ class DraftPace {
   }
 
  private:
-  /// Of a step with k drafts, in steps without. One that was never measured is taken for cheap, and so is
-  /// measured.
+  /// Of a step with k drafts, in steps without. A price that was never measured is assumed to be low, so that
+  /// it is measured.
   [[nodiscard]] double price(std::size_t k) const noexcept {
     if (seconds_[0] == 0 || seconds_[k] == 0) return 1 + static_cast<double>(k) / 16;
     return std::max(1.0, seconds_[k] / seconds_[0]);

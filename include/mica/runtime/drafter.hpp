@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who guesses the tokens that come next, so that one step can check several (speculative decoding). A guess
-// costs time and never changes an answer: generation keeps of it what the sampler says itself, from the same
-// logits.
+// Drafters predict the next tokens, so that one step can check several (speculative decoding). A draft costs
+// time and never changes an answer: generation accepts the drafts that the sampler chooses itself, from the
+// same logits.
 //
 //   text ... the cat sat on | the        last: the token that no step has run yet
 //   drafts                    mat . the  one step runs 1 + 3 tokens and says how many were right
@@ -16,9 +16,9 @@
 
 namespace mica {
 
-/// Guesses what follows a text. most(): how many tokens at a time, the same at every call.
-/// draft(before, last, drafts): writes tokens that may follow `before` and then `last`, and answers how many,
-/// drafts.size() <= most() at most. Ids are below n_vocab. Allocates nothing.
+/// Predicts the continuation of a text. most(): the maximum of drafts, the same at every call. draft(before,
+/// last, drafts): writes tokens that may follow `before` and then `last`, and returns their number;
+/// drafts.size() <= most(). Ids are below n_vocab. Allocates nothing.
 // clang-format off
 template <class D>
 concept Drafter = requires(D& drafter, const D& constant, std::span<const TokenId> before, TokenId last,
@@ -28,7 +28,7 @@ concept Drafter = requires(D& drafter, const D& constant, std::span<const TokenI
 };
 // clang-format on
 
-/// Never guesses: one token a step.
+/// Never drafts: one token a step.
 struct Undrafted {
   // Required by Drafter
   [[nodiscard]] constexpr std::size_t most() const noexcept { return 0; }

@@ -17,26 +17,26 @@
 
 namespace mica {
 
-/// What happens when the context is full.
+/// The action when the context is full.
 enum class OnFull : std::uint8_t {
   stop,   ///< the answer ends
-  shift,  ///< Session::shift makes room, and it goes on
+  shift,  ///< Session::shift removes tokens, and the answer continues
 };
 
-/// When an answer ends, and how it is shown.
+/// The end and the form of an answer.
 struct GenerateOptions {
-  std::size_t max_tokens = 0;          // 0: until something else stops it
+  std::size_t max_tokens = 0;          // 0: no maximum
   bool stop_at_end = true;             // at a token that ends a text or a turn
   bool show_special = false;           // control tokens appear as text
   std::vector<std::string> stop = {};  // texts that end the answer and do not appear in it
   OnFull on_full = OnFull::stop;
-  std::size_t keep_first = 0;    // tokens of the sequence that a shift leaves where they are
-  std::size_t least_drafts = 0;  // in each step, whatever they cost; 0: what DraftPace finds wise
-  const std::atomic<bool>* cancel = nullptr;  // looked at before each token
+  std::size_t keep_first = 0;                 // first tokens of the sequence that a shift keeps
+  std::size_t least_drafts = 0;               // the minimum in each step; 0: chosen by DraftPace
+  const std::atomic<bool>* cancel = nullptr;  // read before each token
   std::function<void()> between_steps = {};   // called before each step: a place for runtime/governed.hpp
 };
 
-/// Why it ended.
+/// The reason of the end.
 enum class StopReason : std::uint8_t {
   end_of_text,
   length,
@@ -60,7 +60,7 @@ struct GenerateResult {
   std::vector<text::TokenId> tokens;  // sampled, the ending one included
   Timings timings;
   DraftCounts drafts;
-  std::size_t shifted = 0;  // tokens that context shifts have taken out of the session
+  std::size_t shifted = 0;  // tokens that context shifts removed from the session
 };
 
 namespace detail {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that gives way: asked between two steps, it looks at the pressure on memory, lets a Governor
-// decide, and gives back or takes again what that says. No bit of an answer changes; what changes is time.
+// A model that yields memory: called between two steps, it reads the pressure on memory, and applies the
+// decision of a Governor. No bit of an answer changes, only the time.
 //
 //   GenerateOptions options;
 //   mica::Governed governed(model.transformer(), {.session = &session});
@@ -22,15 +22,15 @@
 
 namespace mica {
 
-/// What gives way beside the model, and who hears of it. What is pointed at outlives the Governed.
+/// The other objects that yield, and the log. They outlive the Governed.
 template <ResizableModel Model>
 struct GovernedOptions {
   GovernorOptions governor = {};
-  Session<Model>* session = nullptr;  // whose cache gives back what no token uses; null: none
+  Session<Model>* session = nullptr;  // its cache frees unused memory; null: none
   std::function<bool()> free_memory =
-      {};  // gives something back that can be had again, and says whether: a PrefixTree, IdleSessions
+      {};  // frees memory that can be restored, and returns whether it did: a PrefixTree, IdleSessions
   std::size_t least_chunk =
-      32;  // tokens of a step, where it is not smaller already; no fewer than a batch has sequences
+      32;  // the minimum of tokens in a step, where it is not smaller already; at least the sequences of a batch
   std::string root = {};  // stands before /proc and /sys, for tests
   LogSink log = {};
 };
@@ -48,13 +48,13 @@ class Governed {
         reader_(options_.root),
         governor_(model.weight_room(), options_.governor) {}
 
-  /// Between two steps; answers whether something changed. Cost: a look at the clock; ten times a second a
-  /// reading; what it brings back of weights is read here. Each change is one line of the log. Logits after a
+  /// Between two steps; returns whether something changed. Cost: a reading of the clock; ten times a second a
+  /// reading of pressure; reclaimed weights are read here. Each change is one line of the log. Logits after a
   /// long last step may be gone (BasicTransformer::set_chunk).
   bool operator()(Clock::time_point now = Clock::now());
 
   /// The session will be idle for a while: where memory is short, its keys and values are written to a file,
-  /// if their storage has one. Logits need a feed() first then. Answers whether.
+  /// if their storage has one. Logits need a feed() first then. Returns whether it happened.
   bool rest() {
     return governor_.yield() >= Yield::cold && options_.session != nullptr && options_.session->park();
   }
@@ -63,7 +63,7 @@ class Governed {
   void watch(Session<Model>* session) noexcept { options_.session = session; }
 
  private:
-  /// Does it, and says what came of it.
+  /// Applies the decision, and logs the result.
   [[nodiscard]] std::string follow(const Decision& decision);
   [[nodiscard]] std::string yield_caches();
   [[nodiscard]] std::string set_chunk(std::size_t tokens);
@@ -73,7 +73,7 @@ class Governed {
   GovernedOptions<Model> options_;
   budget::PressureReader reader_;
   Governor governor_;
-  bool refused_ = false;  // something of the decision that is followed
+  bool refused_ = false;  // a part of the decision was applied
 };
 
 template <ResizableModel Model>
@@ -94,7 +94,7 @@ bool Governed<Model>::operator()(Clock::time_point now) {
   return true;
 }
 
-/// What lies between both yields, one after the other.
+/// The steps between both yields, one after the other.
 template <ResizableModel Model>
 std::string Governed<Model>::follow(const Decision& decision) {
   std::string done;
@@ -102,7 +102,8 @@ std::string Governed<Model>::follow(const Decision& decision) {
     if (!text.empty()) done += join(done.empty() ? "" : ", ", text);
   };
   const auto passes = [&](Yield yield, Yield low, Yield high) { return low < yield && yield <= high; };
-  if (decision.weight_bytes != 0) add(resize_weights(decision.weight_bytes));  // the most first, in a hurry
+  if (decision.weight_bytes != 0)
+    add(resize_weights(decision.weight_bytes));  // the largest first, when it is urgent
   const std::size_t most = model_.most_chunk();
   if (passes(Yield::caches, decision.from, decision.to)) add(yield_caches());
   if (passes(Yield::chunk, decision.from, decision.to)) {

@@ -24,9 +24,9 @@ namespace mica {
 enum class Yield : std::uint8_t {
   nothing,
   caches,   ///< unused capacity of caches, entries of the prefix cache
-  chunk,    ///< scratch for long steps: prompts are read in smaller ones
-  cold,     ///< keys and values of sessions that wait, where their storage has a file
-  weights,  ///< weights that stayed in memory: they are read for each step
+  chunk,    ///< scratch of long steps: prompts are read in smaller ones
+  cold,     ///< keys and values of idle sessions, where their storage has a file
+  weights,  ///< resident weights: they are read for each step
 };
 
 [[nodiscard]] constexpr std::string_view name(Yield yield) noexcept {
@@ -34,23 +34,23 @@ enum class Yield : std::uint8_t {
   return names[static_cast<std::size_t>(yield)];
 }
 
-/// When a governor acts. Parts are of the limit that is nearest.
+/// The thresholds of a governor. Parts are of the nearest limit.
 struct GovernorOptions {
-  double low = 0.02;   // less left is pressure
-  double high = 0.04;  // more left is no pressure; between them the time that tasks wait decides
+  double low = 0.02;   // less remaining is pressure
+  double high = 0.04;  // more remaining is no pressure; between them the time that tasks wait decides
   std::uint64_t least_low = 8u << 20;   // bytes: `low` is no less,
   std::uint64_t most_low = 512u << 20;  // and no more; `high` changes with it
-  double stalled = 0.1;  // of the time waited for memory, with less than `high` left: pressure as well
+  double stalled = 0.1;  // of the time waited for memory, with less than `high` remaining: pressure as well
   std::chrono::milliseconds down{200};         // from one step down to the next
-  std::chrono::milliseconds up{10'000};        // of calm before a step up
-  std::chrono::milliseconds longest{300'000};  // that this wait becomes
+  std::chrono::milliseconds up{10'000};        // without pressure before a step up
+  std::chrono::milliseconds longest{300'000};  // the maximum of this wait
 };
 
-/// What to do now.
+/// A change from one yield to another.
 struct Decision {
   Yield from = Yield::nothing;
   Yield to = Yield::nothing;
-  std::uint64_t weight_bytes = 0;  // what weights may take from now on, where from or to is Yield::weights
+  std::uint64_t weight_bytes = 0;  // the new capacity of weights, where from or to is Yield::weights
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };
@@ -86,7 +86,7 @@ class Governor {
   GovernorOptions options_;
   std::uint64_t ceiling_;  // bytes of weights
   Yield yield_ = Yield::nothing;
-  std::chrono::steady_clock::duration wait_;  // of calm, before a step up
+  std::chrono::steady_clock::duration wait_;  // without pressure, before a step up
   std::optional<Time> down_, up_;             // the last steps
   std::optional<Time> calm_;                  // since when it is
 };
@@ -124,8 +124,8 @@ inline std::optional<Decision> Governor::decide(const budget::Pressure& pressure
   return decision;
 }
 
-/// One thing after the other; where not even half of `low` is left, all of them at once. Of weights as much
-/// as brings back the middle between both marks.
+/// One yield after the other; where less than half of `low` remains, all of them at once. Weights yield until
+/// the middle of both thresholds is reached.
 inline std::optional<Decision> Governor::give_way(const budget::Pressure& pressure,
                                                   const paging::WeightRoom& room, Marks m) const noexcept {
   const bool can = room.held > room.least;
@@ -142,8 +142,8 @@ inline std::optional<Decision> Governor::give_way(const budget::Pressure& pressu
   return decision;
 }
 
-/// Weights first, half of what there is above the mark at a time; where there is no room for more of them,
-/// nothing else is taken either.
+/// Weights first, half of the bytes above the threshold at a time; where no more weights fit, nothing else is
+/// reclaimed either.
 inline std::optional<Decision> Governor::take_again(const budget::Pressure& pressure,
                                                     const paging::WeightRoom& room, Marks m) const noexcept {
   Decision decision{yield_, yield_, 0};

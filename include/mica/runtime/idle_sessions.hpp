@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Idle sessions, in the order of their last use: memory is taken from them first, from the one that was left
-// longest ago. With its next feed() a session has its cache back from a file, or runs its tokens again.
+// Idle sessions, in the order of their last use: memory is taken from them first, the least recently used
+// first. With its next feed() a session reads its cache from a file, or runs its tokens again.
 #pragma once
 
 #include "mica/runtime/session.hpp"
@@ -11,7 +11,7 @@
 
 namespace mica {
 
-/// Refers to sessions and owns none: a session is taken out before it is fed, moved or destroyed.
+/// Refers to sessions and owns none: remove a session before it is fed, moved or destroyed.
 template <StepModel Model>
 class IdleSessions {
  public:
@@ -24,8 +24,8 @@ class IdleSessions {
   }
   [[nodiscard]] std::size_t size() const noexcept { return sessions_.size(); }
 
-  /// One of them gives its memory back, to be read again from a file where its storage has one; false when
-  /// none has any.
+  /// Frees the memory of one of them; it is written to a file where its storage has one. False when none has
+  /// any.
   [[nodiscard]] bool drop_one() noexcept {
     const auto at = std::find_if(sessions_.begin(), sessions_.end(),
                                  [](const Idle& idle) { return !idle.parked && idle.session->cached() > 0; });
@@ -38,10 +38,10 @@ class IdleSessions {
  private:
   struct Idle {
     Session<Model>* session;
-    bool parked;  // since it was left
+    bool parked;  // of its last use
   };
 
-  std::vector<Idle> sessions_;  // who was left longest ago first
+  std::vector<Idle> sessions_;  // the least recently used first
 };
 
 }  // namespace mica

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A smaller model guesses what a larger one will say. It reads the same tokens, so both have one vocabulary,
-// and writes its likeliest tokens as drafts. With a large model that is streamed from the disk
-// (paging::Streamed) a step for one token and a step for nine cost the same, and the small one, in memory,
-// proposes nine.
+// A smaller model drafts for a larger one. It reads the same tokens, so both have one vocabulary, and its
+// likeliest tokens are the drafts. With a large model that is streamed from the disk (paging::Streamed) a
+// step for one token and a step for nine take the same time, and the small one, in memory, drafts eight.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -17,15 +16,15 @@
 
 namespace mica {
 
-/// Has a session of its own on the model that guesses, which outlives it. A draft is a step of that model;
+/// Has a session on the drafting model, which outlives it. A draft is a step of that model;
 /// the text is read once.
 template <StepModel Model>
 class ModelDrafter {
  public:
   static constexpr std::size_t most_drafts = 64;
 
-  /// n_vocab: of the model that is guessed for; ids are below it. Raises ErrorCode::unsupported for a model
-  /// with a recurrent state, which takes no token back, and usage for drafts out of range.
+  /// n_vocab: of the larger model; ids are below it. Raises ErrorCode::unsupported for a model with a
+  /// recurrent state, which cannot rewind, and usage for drafts out of range.
   ModelDrafter(Model& model, std::size_t n_vocab, std::size_t drafts = 8)
       : session_(model), n_vocab_(n_vocab), drafts_(drafts) {
     MICA_CHECK(!model.config().recurrent(), unsupported, "a model that drafts takes tokens back; ",
@@ -51,7 +50,7 @@ class ModelDrafter {
   }
 
  private:
-  /// Brings the session in line with a text.
+  /// Makes the session have the tokens of a text.
   [[nodiscard]] bool read(std::span<const TokenId> text) {
     const auto rest = text.subspan(session_.rewind_to_common(text));
     return rest.empty() || feed(rest);

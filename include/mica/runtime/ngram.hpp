@@ -16,11 +16,10 @@
 
 namespace mica {
 
-/// How far an Ngram looks.
+/// The options of an Ngram.
 struct NgramOptions {
-  std::size_t n =
-      3;  // the longest match that it looks for, 1 to 64; two tokens match at least, or one where n is 1
-  std::size_t drafts = 8;  // tokens at a time, 64 at most; 0: never drafts
+  std::size_t n = 3;       // the maximum length of a match, 1 to 64; the minimum is 2, or 1 where n is 1
+  std::size_t drafts = 8;  // the maximum of drafts, up to 64; 0: never drafts
 };
 
 /// Drafts by matching the last tokens in the text before them. The longest match counts, of several the

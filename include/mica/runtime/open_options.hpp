@@ -20,12 +20,12 @@ struct OpenOptions {
   std::size_t n_ctx = 0;        // tokens; 0: what the model was trained for
   std::size_t chunk = 512;      // tokens of one step at most
   std::size_t logits_rows = 1;  // rows of logits computed at a time
-  std::size_t threads = 0;      // 0: what affinity and the CPU quota allow
-  /// The budget. If limits of the process or the machine leave less, that counts, with a warning; empty: what
-  /// they leave.
+  std::size_t threads = 0;      // 0: the cores of the affinity mask and the CPU quota
+  /// The budget. If limits of the process or the machine leave less, the smaller number counts, with a
+  /// warning; empty: the bytes that they leave.
   std::optional<std::uint64_t> memory_bytes = {};
   std::optional<budget::MemoryLimits> limits = {};  // read before; empty: read when the model is opened
-  plan::Sequences sequences = {};  // open sessions: streamed weights leave memory for the contexts of all
+  plan::Sequences sequences = {};  // open sessions: streamed weights leave memory for all their contexts
   model::Choice choice = {};       // KV storage and elements, eviction, weights
   std::shared_ptr<exec::RunObserver> runs = {};  // observes the runs of the threads, as pace::Pacer does
   LogSink log = {};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Beginnings of texts whose keys and values are still there, also of sessions that have ended. A new session
-// takes over the longest one that its text begins with, in the same memory:
+// A prefix cache: beginnings of texts with their keys and values, also of sessions that have ended. A new
+// session takes over the longest one that its text begins with, in the same memory:
 //
 //   | system prompt, 1,024 tokens |-- | a question, 48 |-- | its answer and what followed, 320 |
 //                                 \-- | another question, 32 |
 //
-// A node is a cache that shares its pages with the nodes around it, so a token's keys are held once. When
-// memory is asked back, the leaf that was left longest ago goes first. Whole pages of 16 tokens are kept;
-// texts may part anywhere.
+// A node is a cache that shares its pages with the nodes around it, so a token's keys are stored once. When
+// memory is needed, the least recently used leaf is removed first. Whole pages of 16 tokens are stored; texts
+// may differ from any token on.
 #pragma once
 
 #include "mica/runtime/session.hpp"
@@ -24,27 +24,27 @@
 
 namespace mica {
 
-/// For models whose caches share (kv::Paged); with others it keeps nothing. The model outlives it. One thread
-/// at a time.
+/// For models whose caches share (kv::Paged); with others it stores nothing. The model outlives it. One
+/// thread at a time.
 template <StepModel Model>
 class PrefixTree {
  public:
-  /// most: nodes at most, each with a table of n_ctx / 16 addresses beside its pages, and a recurrent state
-  /// where the model has one.
+  /// most: the maximum of nodes, each with a table of n_ctx / 16 addresses beside its pages, and a recurrent
+  /// state where the model has one.
   explicit PrefixTree(Model& model, std::size_t most = 256) : model_(&model), most_(most) {}
   PrefixTree(const PrefixTree&) = delete;  // nodes refer to each other
   PrefixTree& operator=(const PrefixTree&) = delete;
 
-  /// Remembers what a session has cached, whole pages (with a recurrent state: all of it, in a copy of the
-  /// last page). The session goes on, or ends. Answers how many of its tokens are known now. Who computed
-  /// what another one had already holds it twice: take() first.
+  /// Stores the cached tokens of a session, whole pages (with a recurrent state: all of them, with a copy of
+  /// the last page). The session continues, or ends. Returns the number of its tokens that are stored now. A
+  /// session that computed stored tokens again has them twice: take() first.
   std::size_t keep(const Session<Model>& session);
 
-  /// How many of these tokens, from the first one on, a session could take.
+  /// The number of these tokens, from the first one on, that a session could take.
   [[nodiscard]] std::size_t match(std::span<const TokenId> tokens) const { return whole(walk(tokens)); }
-  /// The session, empty, begins with the most of these tokens that are known; answers how many, which need
-  /// not be fed. Fewer than match() where a window has gone on or a recurrent state is not known there. Costs
-  /// time by tokens and branches.
+  /// Begins an empty session with the longest stored prefix of these tokens; returns its length, which need
+  /// not be fed. Shorter than match() where a window is past it or a recurrent state is not stored there.
+  /// Cost: linear in tokens and branches.
   std::size_t take(Session<Model>& session, std::span<const TokenId> tokens);
 
   /// Removes the least recently used leaf, and with it the pages without another owner; false: there is none.
@@ -63,16 +63,16 @@ class PrefixTree {
     Node* parent = nullptr;
     std::size_t begin = 0;
     std::vector<TokenId> tokens = {};
-    std::optional<Cache> cache = {};  // of all tokens up to end(); none where it could not be had
+    std::optional<Cache> cache = {};  // of all tokens up to end(); none where memory was missing
     std::vector<Node*> children = {};
     std::uint64_t used = 0;
 
     [[nodiscard]] std::size_t end() const noexcept { return begin + tokens.size(); }
   };
-  /// How far the tree goes along with a text.
+  /// The longest match of a text in the tree.
   struct Walk {
-    Node* node;          // the last one all of whose tokens are there
-    Node* next;          // a child that begins alike; null: none
+    Node* node;          // the last node of which all tokens match
+    Node* next;          // a child of which the first tokens match; null: none
     std::size_t common;  // tokens in all
   };
 
@@ -118,7 +118,7 @@ auto PrefixTree<Model>::walk(std::span<const TokenId> tokens) const -> Walk {
   return at;
 }
 
-/// A cache that begins as another one; none without memory, or where that has gone on too far.
+/// A cache that begins as another one; none without memory, or where the windows of that are past it.
 template <StepModel Model>
 auto PrefixTree<Model>::cache_of(const Cache& other, std::size_t count) const -> std::optional<Cache> {
   try {
@@ -138,7 +138,7 @@ auto PrefixTree<Model>::add(Node* parent, std::span<const TokenId> tokens, std::
   return nodes_.back().get();
 }
 
-/// Cuts a node in two, `at` tokens from the beginning of the text; answers the first part.
+/// Splits a node, `at` tokens from the beginning of the text; returns the first part.
 template <StepModel Model>
 auto PrefixTree<Model>::split(Node* node, std::size_t at) -> Node* {
   auto cache = node->cache ? cache_of(*node->cache, at) : std::nullopt;
@@ -153,7 +153,7 @@ auto PrefixTree<Model>::split(Node* node, std::size_t at) -> Node* {
   return before;
 }
 
-/// Whether all tokens that the walk went along can be taken as they are.
+/// Whether all matching tokens can be taken without a change.
 template <StepModel Model>
 bool PrefixTree<Model>::known(const Walk& at) const {
   if (at.next == nullptr) return at.node->cache.has_value();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One sequence on a model: tokens go in by chunks, logits come out, tokens can be taken back. Works on a
-// concrete Transformer and on AnyModel alike; knows ids and no text (runtime/generate.hpp does). Sessions may
-// share a step (runtime/together.hpp), and go on in another process.
+// One sequence on a model: it feeds tokens in chunks, returns logits, and removes tokens. Works on a concrete
+// Transformer and on AnyModel; it has ids and no text (runtime/generate.hpp does). Sessions may share a step
+// (runtime/together.hpp), and continue in another process.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -41,8 +41,8 @@ class Session {
   /// Raises ErrorCode::file for a file that is damaged or no saved session; usage for one of another model or
   /// of other elements; limit when the context has too few tokens.
   [[nodiscard]] static Session open(Model& model, const std::string& path, SessionNote* note = nullptr);
-  /// Reads now what save() needs from the model's file, so that save() works when the file was cut or removed
-  /// in between. Raises as gguf::fingerprint().
+  /// Reads the model's file for save() now, so that save() works when the file is truncated or removed later.
+  /// Raises as gguf::fingerprint().
   void prepare_save() { static_cast<void>(model_->describe(cache_)); }
   /// Writes the session to a file, whole or not at all: the former one stays until the new one is there.
   /// Raises ErrorCode::file where it cannot be written; failed when the disk is full; unsupported without
@@ -51,22 +51,22 @@ class Session {
 
   /// The tokens so far.
   [[nodiscard]] std::span<const text::TokenId> tokens() const noexcept { return tokens_; }
-  /// Tokens that still fit.
+  /// Remaining tokens of the context.
   [[nodiscard]] std::size_t room() const noexcept { return model_->n_ctx() - tokens_.size(); }
   [[nodiscard]] Model& model() noexcept { return *model_; }
   [[nodiscard]] const Model& model() const noexcept { return *model_; }
 
   /// Appends tokens, chunk by chunk. On shortage the chunks before it have been taken: see tokens().
-  /// cancel: looked at between chunks; when it is set, what is done is kept and the answer is ok.
-  /// Raises ErrorCode::usage for an id outside the vocabulary; file where the file it was opened from is
-  /// damaged, naming the part: then another feed() runs its tokens again.
+  /// cancel: read between chunks; when it is set, the chunks so far are kept and the result is ok. Raises
+  /// ErrorCode::usage for an id outside the vocabulary; file where the file it was opened from is damaged,
+  /// naming the part: then another feed() runs its tokens again.
   [[nodiscard]] model::StepStatus feed(std::span<const text::TokenId> tokens,
                                        const std::atomic<bool>* cancel = nullptr) {
     return feed_rows(tokens, cancel, [](std::size_t, std::size_t) {});
   }
 
   /// The same, and calls on_chunk(first, count) after each chunk: tokens [first, first + count) of the
-  /// sequence are the ones whose logits can be had now.
+  /// sequence are those with logits now.
   template <class OnChunk>
   [[nodiscard]] model::StepStatus feed_rows(std::span<const text::TokenId> tokens,
                                             const std::atomic<bool>* cancel, OnChunk&& on_chunk);
@@ -77,7 +77,8 @@ class Session {
   [[nodiscard]] std::span<const float> logits();
 
   /// Logits after the tokens at these positions of the sequence, all of the last chunk, (positions, n_vocab).
-  /// positions.size() <= model().logits_rows(). Raises as logits(), but does not look for non-finite numbers.
+  /// positions.size() <= model().logits_rows(). Raises as logits(), but does not check for non-finite
+  /// numbers.
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> positions);
 
   /// Raises ErrorCode::usage for an id outside the vocabulary.
@@ -88,12 +89,12 @@ class Session {
   /// session's.
   [[nodiscard]] std::size_t row(std::size_t position) const;
 
-  /// Raises ErrorCode::failed for logits after the last token, at `position`, that are not finite. Looks for
-  /// the layer, so that logits need a feed() first.
+  /// Raises ErrorCode::failed for logits after the last token, at `position`, that are not finite. It
+  /// searches the layer, so that logits need a feed() first.
   [[noreturn]] void raise_non_finite(std::size_t position);
 
-  /// Takes back all tokens from position `count` on; logits() needs a feed() first, unless tokens of the last
-  /// chunk are left. Where the model has a recurrent state, that feed() may have to run some tokens before
+  /// Removes all tokens from position `count` on; logits() needs a feed() first, unless tokens of the last
+  /// chunk remain. Where the model has a recurrent state, that feed() may have to run some tokens before
   /// `count` again.
   void rewind(std::size_t count) noexcept {
     if (count >= tokens_.size()) return;
@@ -102,10 +103,10 @@ class Session {
     chunk_size_ = count > chunk_begin_ ? std::min(chunk_size_, count - chunk_begin_) : 0;
   }
 
-  /// A context shift: the first `keep` tokens stay, half of the others go (at least one), and what is behind
-  /// them takes their positions: it is run again with the next feed(), since keys know their positions and
-  /// values what they have seen. logits() needs that feed(). Answers how many tokens went: none where all are
-  /// kept.
+  /// A context shift: the first `keep` tokens stay, half of the others are removed (at least one), and the
+  /// tokens behind them take their positions: they are run again with the next feed(), since keys depend on
+  /// positions and values on the tokens before them. logits() needs that feed(). Returns the number of
+  /// removed tokens: 0 where all are kept.
   std::size_t shift(std::size_t keep) noexcept {
     if (keep >= tokens_.size()) return 0;
     const std::size_t count = ceil_div<std::size_t>(tokens_.size() - keep, 2);
@@ -117,8 +118,7 @@ class Session {
     return count;
   }
 
-  /// Takes back all tokens behind those that it has in common with the beginning of a text; answers how many
-  /// these are.
+  /// Removes all tokens behind the common prefix with a text; returns its length.
   std::size_t rewind_to_common(std::span<const text::TokenId> text) noexcept {
     const auto differs = std::mismatch(text.begin(), text.end(), tokens_.begin(), tokens_.end()).first;
     const auto common = static_cast<std::size_t>(differs - text.begin());
@@ -126,9 +126,9 @@ class Session {
     return common;
   }
 
-  /// This session, empty, begins with the first `count` tokens of another one of the model; answers how many
-  /// it has, which need not be fed: 0 where caches do not share (kv::Paged does). Costs no memory but that of
-  /// a page filled in part. Where count is a multiple of 16, nothing at all.
+  /// Begins this empty session with the first `count` tokens of another one of the model; returns the number
+  /// that it has, which need not be fed: 0 where caches do not share (kv::Paged does). Costs no memory but
+  /// that of a page filled in part. Where count is a multiple of 16, nothing at all.
   std::size_t adopt(const Session& other, std::size_t count) {
     MICA_ASSERT(model_ == other.model_);
     return adopt(other.cache_, std::span(other.tokens_).first(std::min(count, other.cache_.tokens)));
@@ -141,15 +141,15 @@ class Session {
     return had;
   }
 
-  /// Tokens whose keys and values are there; the others would be run again.
+  /// Tokens with keys and values; the others would be run again.
   [[nodiscard]] std::size_t cached() const noexcept { return cache_.tokens; }
   [[nodiscard]] const typename Model::Cache& cache() const noexcept { return cache_; }
-  /// Lets the cache leave memory for a file until the next feed(), where the storage has one
-  /// (kv::Spilled<kv::Paged<>>); answers whether. logits() needs that feed() first.
+  /// Parks the cache in a file until the next feed(), where the storage has one (kv::Spilled<kv::Paged<>>);
+  /// returns whether it did. logits() needs that feed() first.
   [[nodiscard]] bool park() noexcept { return cache_.park(); }
-  /// Gives memory of the cache back that no token uses yet; between two feeds.
+  /// Frees memory of the cache that no token uses; between two feeds.
   void trim() noexcept { cache_.trim(); }
-  /// Gives the memory of the cache back, and stays what it is: the next feed() runs all tokens again.
+  /// Frees the memory of the cache and keeps the tokens: the next feed() runs all of them again.
   void drop() noexcept {
     cache_.rewind(0);
     chunk_size_ = 0;
@@ -158,8 +158,7 @@ class Session {
  private:
   friend class Together<Model>;
 
-  /// Brings back what the cache has lost: from the file that the session was opened from, or by running
-  /// tokens again.
+  /// Restores the cache: from the file of the session, or by running tokens again.
   [[nodiscard]] model::StepStatus replay();
   [[nodiscard]] model::StepStatus load_saved();
   /// The cache took these tokens; the first of them is row `first_row` of the step.

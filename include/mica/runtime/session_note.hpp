@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is kept beside a saved session, so that a text goes on as if nothing had happened.
+// Data beside a saved session, so that a text continues with the same tokens.
 #pragma once
 
 #include "mica/base/token_id.hpp"
@@ -20,7 +20,7 @@ namespace mica {
 
 struct SessionNote {
   std::optional<sample::SamplerState> sampler = {};
-  std::vector<TokenId> next = {};  // tokens that were chosen and not fed
+  std::vector<TokenId> next = {};  // tokens that were sampled and not fed
   std::string text = {};           // of whoever saves
 };
 

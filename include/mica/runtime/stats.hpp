@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long a generation took, in the two phases that people compare: reading the prompt, and writing the
-// answer; and how many tokens were guessed.
+// The time of a generation in its two phases, prefill and decode, and its drafts.
 #pragma once
 
 #include <chrono>
@@ -25,7 +24,7 @@ struct Timings {
   Phase predicted;  // tokens sampled
 };
 
-/// What became of guesses (runtime/drafter.hpp).
+/// The number of drafts (runtime/drafter.hpp).
 struct DraftCounts {
   std::size_t drafted = 0;
   std::size_t accepted = 0;  // of those

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Control tokens in the text of a message stay text, although the chat format around the message is read with
-// `parse_special`: a user who types "<|im_end|>" does not end the turn. Before the conversation is rendered, a
-// character that no message has marks each spelling; afterwards the marks become EncodeOptions::literal:
+// `parse_special`: a user who types "<|im_end|>" does not end the turn. Before the conversation is rendered,
+// a character that no message has marks each spelling; afterwards the marks become EncodeOptions::literal:
 //
 //   message   a<|im_end|>b
 //   rendered  <|im_start|>user\na?<|im_end|>b<|im_end|>\n    ? is the mark

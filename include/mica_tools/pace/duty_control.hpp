@@ -2,7 +2,7 @@
 //
 // The duty cycle that keeps a measured value below a limit. A PI controller in velocity form,
 //
-//   duty += proportional * (error - error before) + integral * error * seconds,   error = (limit - measured) / scale,
+//   duty += proportional * (error - error before) + integral * error * seconds,  error = (limit - measured) / scale,
 //
 // kept between `least` and 1, which is all the anti-windup it needs (Astrom and Murray, Feedback Systems,
 // chapter 11).

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a streamed model changes what stays in memory: what shall not stay goes first, then the ring, then what
-// shall is read, then a ring is made that fits. So it holds at no moment more than before or than after.
+// Changes the resident units of a streamed model: units that will not be resident are freed first, then the
+// ring, then new units are read, then a ring is made that fits. So memory never exceeds the larger of both
+// capacities.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -32,8 +33,7 @@ void Streamed<A, L>::drop(std::size_t set) noexcept {
   for (const std::size_t tensor : sets_[set]) data_[tensor] = mapped_[tensor];
 }
 
-/// Reads what shall stay and is not there; false where something could not be had, and nothing behind it was
-/// tried.
+/// Reads the missing resident units; false at the first one that could not be read.
 template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::keep_chosen(const Residency& chosen) {
   try {

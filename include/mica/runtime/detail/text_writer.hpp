@@ -21,7 +21,7 @@ class StopTexts {
  public:
   explicit StopTexts(std::span<const std::string> stops) noexcept : stops_(stops) {}
 
-  /// Takes more text and returns what is surely not part of a stop text; sets found() when one is complete.
+  /// Adds text and returns the text that cannot be part of a stop text; sets found() when one is complete.
   [[nodiscard]] std::string take(std::string_view more) {
     held_ += more;
     for (const std::string& stop : stops_) {
@@ -36,7 +36,7 @@ class StopTexts {
     held_.erase(0, out.size());
     return out;
   }
-  /// What was held back when the text ended otherwise.
+  /// The text that was held back, when the answer ends for another reason.
   [[nodiscard]] std::string rest() noexcept { return std::exchange(held_, {}); }
   [[nodiscard]] bool found() const noexcept { return found_; }
 
@@ -61,8 +61,8 @@ class StopTexts {
 template <class Tokenizer, class OnText>
 class TextWriter {
  public:
-  /// at_start: nothing but control tokens stands before the text, so the space that encoding puts before a
-  /// first word is not part of it.
+  /// at_start: only control tokens precede the text, so the space that encoding adds before a first word is
+  /// not part of it.
   TextWriter(const Tokenizer& tokenizer, const GenerateOptions& options, bool at_start, OnText& on_text)
       : tokenizer_(tokenizer),
         show_special_(options.show_special),
@@ -70,7 +70,7 @@ class TextWriter {
         stops_(options.stop),
         on_text_(on_text) {}
 
-  /// False when a stop text is complete or the reader wants no more.
+  /// False when a stop text is complete or the caller stops.
   [[nodiscard]] bool write(text::TokenId id) {
     std::string piece, whole;
     tokenizer_.append_piece(id, show_special_, piece);
@@ -81,7 +81,7 @@ class TextWriter {
     utf8_.append(piece, whole);
     return give(stops_.take(whole)) && !stops_.found();
   }
-  /// Gives out what was held back, unless it belongs to a stop text.
+  /// Writes the text that was held back, unless it belongs to a stop text.
   void finish() {
     if (stops_.found()) return;
     std::string whole;
