@@ -5,9 +5,9 @@
 //   a query at pos   | old | old | old | old | recent | recent | recent |    tiles of 16 tokens; at least the
 //                                                            pos ^           last `recent` are not old
 //
-// A tile is stored a second time, as an old one, when its last token is, and what a query sees of it depends
-// on positions alone. Old tiles lie in a layer of the storage of their own; recent ones in a layer with a
-// window, which a storage may forget.
+// A tile is stored a second time, as an old one, when its last token is, and the form that a query sees
+// depends on positions alone. Old tiles are in their own layer of the storage; recent ones in a layer with a
+// window, which a storage may drop.
 #pragma once
 
 #include "mica/format/kivi.hpp"
@@ -17,7 +17,7 @@
 
 namespace mica::kv {
 
-/// Elements of old tokens that the compiler knows: those that Fixed takes, and those that encode whole tiles.
+/// Elements of old tokens as types: those of Fixed, and those that encode whole tiles.
 template <KvOldElement K, KvOldElement V = K>
 struct FixedOld : detail::FixedPair<K, V> {};
 
@@ -71,7 +71,7 @@ class Aging {
   return pos + 1 < recent ? 0 : (pos + 1 - recent) / format::tile_tokens * format::tile_tokens;
 }
 
-/// Tokens that the last query sees in the recent element, at most.
+/// The maximum of tokens that the last query sees in the recent element.
 [[nodiscard]] constexpr std::size_t recent_window(std::size_t recent) noexcept {
   return recent + format::tile_tokens - 1;
 }
@@ -117,8 +117,8 @@ void store_old_part(std::size_t head_dim, const std::byte* recent, std::byte* ol
 
 }  // namespace detail
 
-/// Stores a full tile as an old one: reads what the recent element made of its tokens, so that nothing else
-/// need be kept.
+/// Stores a full tile as an old one: reads its tokens from the recent element, so that nothing else is
+/// stored.
 template <AgingElements E>
 void store_old_tile(const E& elements, std::size_t head_dim, const std::byte* recent,
                     std::byte* old) noexcept {

@@ -21,32 +21,32 @@ namespace kv {
 
 struct SpillFailure;  // kv/spill_failure.hpp
 
-/// The cache of one layer. A layer with a window may keep the tokens that its queries can still see, and no
-/// more.
+/// The shape of one layer's cache. A layer with a window may keep only the tokens that its queries can still
+/// see.
 struct LayerShape {
   std::size_t kv_heads = 0;
   std::size_t tile_bytes = 0;  // key part and value part of one tile; a multiple of 64
   std::size_t window = 0;      // the last tokens that a query sees, its own among them; 0: all
-  std::size_t step = 0;        // tokens that are written at a time at most; needed where there is a window
-  std::size_t most = 0;        // tokens that are held at a time, a multiple of 16; 0: all. Not with a window
+  std::size_t step = 0;  // the maximum of tokens that are written at a time; needed where there is a window
+  std::size_t most = 0;  // the maximum of resident tokens, a multiple of 16; 0: all. Not with a window
 
   /// The first token that a query at `pos` may see.
   [[nodiscard]] constexpr std::size_t first_seen(std::size_t pos) const noexcept {
     return window == 0 || pos < window ? 0 : pos + 1 - window;
   }
-  /// Tiles that hold all that a step can see and write, wherever it begins: window + step - 1 tokens. 0: all
+  /// Tiles for all tokens that a step can see and write, at any position: window + step - 1 tokens. 0: all
   /// tiles.
   [[nodiscard]] constexpr std::size_t ring_tiles() const noexcept {
     constexpr std::size_t most_before = format::tile_tokens - 1;  // slots of the first tile, and of the last
     return window == 0 ? 0 : (window + step - 1 + 2 * most_before) / format::tile_tokens;
   }
-  /// Tiles of a head that there is room for at a time; 0: all.
+  /// The maximum of resident tiles of a head; 0: all.
   [[nodiscard]] constexpr std::size_t room_tiles() const noexcept {
     return most != 0 ? most / format::tile_tokens : ring_tiles();
   }
 };
 
-/// Tiles that follow each other in memory. Valid until the storage grows, shrinks or dies.
+/// Tiles that are adjacent in memory. Valid until the storage grows, shrinks or is destroyed.
 struct Run {
   std::byte* data = nullptr;
   std::size_t tiles = 0;
@@ -77,10 +77,9 @@ concept KvStorage =
     };
 // clang-format on
 
-/// A storage that can begin as another one does, in the same memory.
-/// adopt(other, tokens): this one, empty, holds the first tokens of the other one, which holds as many;
-/// answers how many it has: all, or none where memory was refused. `other` has the same allocator, layers and
-/// max_tokens, and does not change.
+/// A storage that can share the first tokens of another one. adopt(other, tokens): this empty one gets the
+/// first tokens of the other one, which has at least as many; returns the number that it has: all, or none
+/// where memory was refused. `other` has the same allocator, layers and max_tokens, and does not change.
 template <class S>
 concept SharingStorage = KvStorage<S> && requires(S storage, const S constant, std::size_t tokens) {
   { storage.adopt(constant, tokens) }
@@ -88,7 +87,7 @@ concept SharingStorage = KvStorage<S> && requires(S storage, const S constant, s
 };
 
 /// A storage whose tiles are not always in memory. Called between the layers of a step, by one thread.
-/// fetch(layer): run() is good for all tiles of the layer until the next fetch; false: they could not be
+/// fetch(layer): run() is valid for all tiles of the layer until the next fetch; false: they could not be
 /// read, nothing is lost. prefetch(layer): it is fetched next. Neither is called before a reserve().
 /// spill_failure(): the reason if the file, not memory, was why the last reserve() was refused; else null.
 template <class S>
@@ -101,9 +100,9 @@ concept SpillingStorage = KvStorage<S> && requires(S storage, const S constant, 
   noexcept->std::same_as<const kv::SpillFailure*>;
 };
 
-/// A storage whose tiles may leave memory while its sequence waits.
-/// park(): they do, except those that others share; the next reserve() reads them or is refused, and run() is
-/// not called before. false: they could not be written, and nothing has changed.
+/// A storage whose tiles may leave memory while its sequence is idle. park(): they do, except those that
+/// others share; the next reserve() reads them or is refused, and run() is not called before. false: they
+/// could not be written, and nothing has changed.
 template <class S>
 concept ParkingStorage = KvStorage<S> && requires(S storage) {
   { storage.park() }

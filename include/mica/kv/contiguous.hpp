@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plainest storage: one slab for the whole context, taken with the first token. Every head is one run, in
-// layers with a window a ring. Simple and a little quicker to walk; costs the full context from the start.
+// The simplest storage: one slab for the whole context, allocated with the first token. Every head is one
+// run, in layers with a window a ring. Simple and a little faster to read; needs memory for the full context
+// from the start.
 #pragma once
 
 #include "mica/alloc/huge.hpp"

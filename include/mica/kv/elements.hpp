@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which element keys and values have: fixed by types, or chosen by name at run time. Kernels are visited once
-// per call, keys and values apart, so that choices add up instead of multiplying. Elements that change with
-// age: kv/aging.hpp.
+// The elements of keys and values: fixed by types, or chosen by name at run time. Kernels are visited once
+// per call, for keys and for values separately, so that the number of instances is a sum and not a product.
+// Elements that change with age: kv/aging.hpp.
 //
 // Names: an element's own, such as Q8_0, Q4_0_ROTATED, Q4_0_PLAIN; and the bare name of a block format, Q4_0,
 // for one of its two forms. Files contain full names, so another choice here changes no file.
@@ -70,7 +70,7 @@ struct FixedPair {
 
 }  // namespace detail
 
-/// Elements that the compiler knows.
+/// Elements as types.
 template <KvElement K, KvElement V = K>
 struct Fixed : detail::FixedPair<K, V> {};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a sequence in layers that keep no cache: floats of fixed number, whatever the length. It
-// cannot be rewound, so copies at earlier positions stand beside it:
+// The recurrent state of a sequence: a fixed number of floats for any length. It cannot be rewound, so there
+// are copies at earlier positions:
 //
 //   | state after all tokens | copy after 512 | copy after 1,024 | ...      position 0: zeros, not stored
 #pragma once
@@ -18,12 +18,12 @@
 
 namespace mica::kv {
 
-/// All layers' state of one sequence. What lies where in it is the model's business.
+/// All layers' state of one sequence. The model defines its layout.
 template <Allocator A>
 class RecurrentState {
  public:
-  /// checkpoints: copies at most; none of an empty state. All memory is taken here, as state and as
-  /// checkpoints. Raises ErrorCode::budget when the allocator refuses.
+  /// checkpoints: the maximum of copies; none of an empty state. All memory is allocated here, as state and
+  /// as checkpoints. Raises ErrorCode::budget when the allocator refuses.
   RecurrentState(A allocator, std::size_t floats, std::size_t checkpoints)
       : state_(take(allocator, budget::Account::state, floats, 1)),
         memory_(take(allocator, budget::Account::checkpoints, floats, checkpoints)),
@@ -35,9 +35,9 @@ class RecurrentState {
   [[nodiscard]] float* data() noexcept { return state_.data(); }
   [[nodiscard]] std::span<float> span() noexcept { return state_.span(); }
 
-  /// Copies that it has places for.
+  /// The maximum of copies.
   [[nodiscard]] std::size_t checkpoints() const noexcept { return copies_.size(); }
-  /// After how many tokens each copy is, the fewest first.
+  /// The positions of the copies, ascending.
   [[nodiscard]] std::vector<std::size_t> copies() const {
     std::vector<std::size_t> tokens;
     for (const Copy& copy : copies_) {
@@ -51,8 +51,8 @@ class RecurrentState {
     return {address(*latest(tokens)), size()};
   }
 
-  /// Keeps a copy of the state as that after `tokens` tokens; when all places are taken, the copy of the
-  /// fewest tokens goes.
+  /// Keeps a copy of the state as that after `tokens` tokens; when all places are used, the copy of the
+  /// fewest tokens is dropped.
   void save(std::size_t tokens) noexcept {
     const std::span<float> place = make_copy(tokens);
     if (!place.empty()) std::ranges::copy(state_.span(), place.data());
@@ -67,8 +67,8 @@ class RecurrentState {
     return {address(*place), size()};
   }
 
-  /// The state becomes the latest one known that is not after `tokens`; answers how many tokens it holds.
-  /// Later copies are of a text that is given up, and go.
+  /// Restores the latest known state that is not after `tokens`; returns its position. Later copies are
+  /// dropped.
   std::size_t restore(std::size_t tokens) noexcept {
     for (Copy& copy : copies_) copy.filled = copy.filled && copy.tokens <= tokens;
     const Copy* const best = latest(tokens);
@@ -81,7 +81,7 @@ class RecurrentState {
   }
 
   /// Becomes the state of another sequence, which holds `held` tokens, as that after `tokens` or fewer, and
-  /// keeps a copy of it; answers after how many. Both are of one model.
+  /// keeps a copy of it; returns its position. Both are of one model.
   std::size_t adopt(const RecurrentState& other, std::size_t held, std::size_t tokens) noexcept {
     if (size() == 0) return tokens;
     if (held == tokens) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses for the whole context, memory for what is used. Every head has a range of its own, so its tiles
-// are one run, and pages of it get memory as tokens come:
+// Addresses for the whole context, memory for its tokens. Every head has its own range, so its tiles are one
+// run, and its pages get memory as tokens come:
 //
 //   head 0: | memory ... | addresses ......... |   head 1: | memory ... | addresses ......... |   ...
 //
-// As short runs as a contiguous cache has and no larger than its text, to 256 tokens. Costs a system call per
+// The runs of a contiguous cache, with memory for the text rounded up to 256 tokens. Costs a system call per
 // head and 256 tokens.
 #pragma once
 
@@ -21,8 +21,7 @@
 
 namespace mica::kv {
 
-/// What gets memory is booked through the allocator, in whole pages; the addresses are the system's and cost
-/// nothing.
+/// Memory is booked through the allocator, in whole pages; addresses cost nothing.
 template <mica::Allocator A = alloc::Huge>
 class Reserved {
  public:
@@ -36,8 +35,7 @@ class Reserved {
 
   Reserved(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens);
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
-  /// Keeps a grain more than is used, so that going back and forth costs nothing; of no tokens it keeps
-  /// nothing.
+  /// Keeps one grain more than is used, so that short rewinds cost nothing; without tokens it keeps nothing.
   void shrink(std::size_t tokens) noexcept;
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {

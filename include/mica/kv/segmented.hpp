@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage that follows use: it grows by segments and never copies a token. Segments are
+// A storage that grows with its tokens, by segments, and never copies a token. Segments are
 //
 //   tokens   0      256    512        1,024          2,048              4,096 ...
 //            | 256  | 256  |   512    |    1,024     |      2,048       | steps of 4,096, at most 1 GiB each
 //
-// so that the total doubles up to 4,096 and then grows evenly. Segments go back as soon as no token is left
-// in them. Layers with a window have tiles in the first ones only, as many as their ring.
+// so that the total doubles up to 4,096 and then grows evenly. Segments are freed as soon as they have no
+// token. Layers with a window have tiles in the first ones only, as many as their ring.
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -45,7 +45,7 @@ class Segmented {
   [[nodiscard]] std::size_t segments() const noexcept { return segments_.size(); }
 
  private:
-  /// Tokens that the next segment should hold.
+  /// The size of the next segment, in tokens.
   [[nodiscard]] std::size_t next_step() const noexcept;
   /// One more segment of up to `tokens`; when that is refused, of just `least`.
   [[nodiscard]] bool grow(std::size_t tokens, std::size_t least) noexcept;

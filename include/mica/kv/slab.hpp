@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of every layer and head for a stretch of places, in one block of memory:
+// Tiles of every layer and head for a range of places, in one block of memory:
 //
 //   layer 0: | head 0: tile tile tile | head 1: tile tile tile | ...    layer 1: | ...
 //
-// A place is where a tile lies: its own number, and in a layer with a window that number modulo its ring, so
-// that new tiles take the places of tiles that no query sees any more. Layers with a ring, or with a maximum
-// of resident tokens, have no tiles in slabs beyond it.
+// A place is the index of a tile in memory: its own number, and in a layer with a window that number modulo
+// its ring, so that new tiles take the places of tiles that no query sees any more. Layers with a ring, or
+// with a maximum of resident tokens, have no tiles in slabs beyond it.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
@@ -29,7 +29,7 @@ struct Places {
   std::size_t count = 0;
 };
 
-/// The layers of a cache, how many places each has, and where it lies in a slab.
+/// The layers of a cache, their numbers of places, and their offsets in a slab.
 class SlabLayout {
  public:
   explicit SlabLayout(std::span<const LayerShape> layers) {
@@ -44,12 +44,12 @@ class SlabLayout {
     }
   }
 
-  /// Where a tile of a layer lies.
+  /// The place of a tile of a layer.
   [[nodiscard]] std::size_t place(std::size_t layer, std::size_t tile) const noexcept {
     const std::size_t ring = layers_[layer].ring;
     return tile < ring ? tile : tile % ring;
   }
-  /// The first tile that is held when room up to `reached` tokens was the most there ever was.
+  /// The first resident tile, when the capacity never exceeded `reached` tokens.
   [[nodiscard]] std::size_t first_tile(std::size_t layer, std::size_t reached) const noexcept {
     if (!layers_[layer].turns) return 0;
     const std::size_t tiles = ceil_div(reached, format::tile_tokens);

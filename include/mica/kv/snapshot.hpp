@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache as a file: what it says of itself, and where its bytes lie. Written by snapshot_writer.hpp, read by
+// A cache as a file: its description and its layout. Written by snapshot_writer.hpp, read by
 // snapshot_reader.hpp.
 //
 //   | prelude | description | state, copies | layer 0: 64 tokens, 64 tokens ... | layer 1 ... | checksums |
@@ -25,7 +25,7 @@
 
 namespace mica::kv {
 
-/// What a snapshot says of itself.
+/// The description of a snapshot.
 struct SnapshotInfo {
   /// A layer of the storage.
   struct Layer {
@@ -44,14 +44,14 @@ struct SnapshotInfo {
   std::string keys, values;     // elements
   // What it holds
   std::vector<TokenId> tokens;
-  std::uint64_t cached = 0;  // tokens that keys, values and state are there for; the others are to be run
+  std::uint64_t cached = 0;  // tokens with keys, values and state; the others must be run
   std::vector<Layer> layers;
   std::uint64_t state_floats = 0;
   std::vector<std::uint64_t> copies;  // of the state: after how many tokens
   std::string note;                   // of whoever saves
 };
 
-/// Which bytes lie in which block. Offsets count from the first block.
+/// The blocks of a snapshot. Offsets count from the first block.
 class SnapshotLayout {
  public:
   static constexpr std::size_t page_tokens = 64;
@@ -84,8 +84,7 @@ class SnapshotLayout {
     }
   }
 
-  /// The bytes that all blocks take, or 2^64 - 1 where that is more than a number can say, and there is no
-  /// layout.
+  /// The bytes that all blocks take, or 2^64 - 1 where that overflows, and there is no layout.
   [[nodiscard]] static std::uint64_t bytes_of(const SnapshotInfo& info) noexcept;
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
@@ -112,7 +111,7 @@ class SnapshotLayout {
     return {l.first_block + page - l.first_tile / page_tiles,
             l.offset + (held.first - l.first_tile) * l.tile_bytes, (held.end - held.first) * l.tile_bytes};
   }
-  /// What a block is, for error texts.
+  /// The name of a block, for error texts.
   [[nodiscard]] std::string name(std::size_t block) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a snapshot: its description when it is opened, blocks when they are asked for. A byte that is not
-// what was written is refused by the name of what it is part of.
+// Reads a snapshot: its description when it is opened, blocks on demand. A damaged byte is refused by the
+// name of its block.
 #pragma once
 
 #include "mica/gguf/span_reader.hpp"

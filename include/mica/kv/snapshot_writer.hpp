@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a snapshot from front to back: the file appears under its name when it is whole, or not at all. It
-// has a text in it, so a new one is its owner's alone.
+// Writes a snapshot from front to back: the file appears whole or not at all. It contains a text, so only the
+// owner may read a new one.
 #pragma once
 
 #include "mica/gguf/append.hpp"

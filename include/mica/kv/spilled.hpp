@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage larger than memory: recent tokens in memory, older ones in a file, from where they come back
-// layer by layer.
+// A storage larger than memory: recent tokens in memory, older ones in a file, from which they are read layer
+// by layer.
 //
 //   file     | layer 0: page 0 1 2 ... | layer 1: page 0 1 2 ... | ...      pages of 64 tokens
 //   memory   | the last pages of all layers | a layer's old pages | those of the next layer, on their way |
@@ -41,7 +41,7 @@ class Spilled {
   using Rebind = Spilled<B>;
   static constexpr std::string_view name = "spilled";
 
-  /// An eighth of the context stays in memory: with both buffers that is a quarter or so of a model of 16
+  /// An eighth of the context stays in memory: with both buffers that is about a quarter for a model of 16
   /// layers.
   Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
       : Spilled(allocator, layers, max_tokens, max_tokens / 8) {}
@@ -60,7 +60,7 @@ class Spilled {
   [[nodiscard]] const SpillFailure* spill_failure() const noexcept { return failure_ ? &failure_ : nullptr; }
 
   // Specific to Spilled
-  /// resident: tokens that stay in memory, no fewer than a step needs. folder: io/spill_file.hpp.
+  /// resident: tokens in memory, at least those of a step. folder: io/spill_file.hpp.
   /// Raises ErrorCode::file if a longer context needs a file and none can be made in the folder.
   Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::size_t resident,
           std::string_view folder = {});
@@ -110,7 +110,7 @@ class Spilled {
   bool reload_ = false;                      // page begin_ is in the file, and half of it will be written
   std::vector<std::optional<Bytes>> pages_;  // by page % size
   std::array<Old, 2> old_;
-  std::size_t current_ = 0;            // of them, what is read; the other one is for what comes next
+  std::size_t current_ = 0;            // of them, the one that is read; the other one is for the next layer
   SpillFailure failure_;               // why the last reserve() was refused
   std::optional<io::SpillFile> file_;  // none where all pages stay in memory, or in a plan
 };
@@ -194,7 +194,7 @@ bool Spilled<A>::spill() noexcept {
   return true;
 }
 
-/// Page begin_ comes back into memory, to be written from the middle on.
+/// Reads page begin_ into memory, to be written from the middle on.
 template <class A>
 bool Spilled<A>::reload() noexcept {
   std::optional<Bytes>& place = this->place(begin_);
