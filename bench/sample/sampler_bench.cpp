@@ -9,7 +9,7 @@
 #include "kernel/measure.hpp"
 #include "mica/base/finite.hpp"
 #include "mica/base/rng.hpp"
-#include "mica/sample/sampler.hpp"
+#include "mica/sample/standard.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -65,7 +65,7 @@ void measure(std::size_t vocab, std::FILE* json) {
                               {"top-p 0.95", options(0.8f, 0, 0.95f, 0.0f)},
                               {"min-p 0.05", options(0.8f, 0, 1.0f, 0.05f)}};
   for (const Setting& setting : settings) {
-    sample::Sampler<> sampler(setting.options, vocab);
+    sample::Standard<> sampler(setting.options, vocab);
     const auto t = bench::time([&] {
       if (!all_finite(logits) || !sampler.sample(logits)) std::exit(1);
     });

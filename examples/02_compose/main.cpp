@@ -19,6 +19,7 @@
 #include "mica/kv/contiguous.hpp"
 #include "mica/model/transformer.hpp"
 #include "mica/runtime/generate.hpp"
+#include "mica/sample/standard.hpp"
 #include "mica/text/spm.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
 
@@ -42,7 +43,7 @@ int main(int argc, char** argv) try {
   mica::exec::Team team(2);
   MyModel model(document, team, {.n_ctx = 256});
   mica::Session session(model);
-  mica::sample::Sampler sampler({.temperature = 0}, model.config().n_vocab);
+  mica::sample::Standard sampler({.temperature = 0}, model.config().n_vocab);
 
   const auto prompt = tokenizer.encode("Once upon a time");
   std::printf("Once upon a time");

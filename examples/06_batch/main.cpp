@@ -24,7 +24,7 @@ namespace {
 struct Story {
   std::string beginning;
   mica::Session<mica::AnyModel> session;
-  mica::sample::Sampler<> sampler;
+  mica::sample::Standard<> sampler;
   std::size_t id = 0;
   std::string text = {};
 };
@@ -46,7 +46,7 @@ int main(int argc, char** argv) try {
   const auto begin = [&] {
     Story& story =
         stories.emplace_back(Story{queue.back(), model.session(),
-                                   mica::sample::Sampler<>({.seed = queue.size()}, model.config().n_vocab)});
+                                   mica::sample::Standard<>({.seed = queue.size()}, model.config().n_vocab)});
     queue.pop_back();
     story.id = batch.add(story.session, story.sampler, mica::prompt_ids(model.tokenizer(), story.beginning),
                          {.max_tokens = 40}, [&story](std::string_view piece) {

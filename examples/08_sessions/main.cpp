@@ -28,7 +28,7 @@ bool print(std::string_view piece) {
 /// Begins a text, and leaves it in the middle.
 void begin(mica::Model& model, const std::string& file) {
   auto session = model.session();
-  mica::sample::Sampler<> sampler({.seed = 3}, model.config().n_vocab);
+  mica::sample::Standard<> sampler({.seed = 3}, model.config().n_vocab);
   const auto prompt = mica::prompt_ids(model.tokenizer(), "Once upon a time");
   print("Once upon a time");
   const auto part =
@@ -41,7 +41,7 @@ void begin(mica::Model& model, const std::string& file) {
 void go_on(mica::Model& model, const std::string& file) {
   mica::SessionNote note;
   auto session = model.open_session(file, &note);
-  mica::sample::Sampler<> sampler({}, model.config().n_vocab);
+  mica::sample::Standard<> sampler({}, model.config().n_vocab);
   sampler.restore(*note.sampler);
   std::printf("\n-- %zu tokens, and nothing was computed yet --\n", session.tokens().size());
   mica::generate(session, model.tokenizer(), sampler, note.next, {.max_tokens = tokens}, print);

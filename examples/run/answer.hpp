@@ -11,7 +11,7 @@
 #include "mica/runtime/governed.hpp"
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
-#include "mica/sample/sampler.hpp"
+#include "mica/sample/standard.hpp"
 #include "options.hpp"
 #include "progress.hpp"
 
@@ -50,7 +50,7 @@ class Answerer {
   void show_reading_line(bool shown) noexcept { reading_shown_ = shown; }
   /// Options of the sampler from the next answer on. Raises ErrorCode::usage for what is out of range.
   void set_sampler(const sample::SamplerOptions& options) {
-    sampler_ = sample::Sampler<>(options, model_.config().n_vocab);
+    sampler_ = sample::Standard<>(options, model_.config().n_vocab);
   }
   /// Tokens of an answer from the next one on; 0: no limit.
   void set_max_tokens(std::size_t tokens) noexcept { generate_.max_tokens = tokens; }
@@ -85,7 +85,7 @@ class Answerer {
 
   const Options& options_;
   Model& model_;
-  sample::Sampler<> sampler_;
+  sample::Standard<> sampler_;
   Ngram drafter_;
   std::optional<Draft> draft_;
   std::optional<Governed<AnyModel>> governed_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generating with the least of everything: model, tokenizer and sampler stage.
+// Generating with the minimal model, tokenizer, sampler and sampler stage.
 
 #include "mica/runtime/generate.hpp"
 
@@ -9,11 +9,16 @@
 #include "archetype/executor.hpp"
 #include "archetype/kernels.hpp"
 #include "archetype/kv_element.hpp"
+#include "archetype/sampler.hpp"
 #include "archetype/sampler_stage.hpp"
 #include "archetype/tokenizer.hpp"
 #include "archetype/weight_format.hpp"
 #include "mica/sample/chain.hpp"
+#include "mica/sample/dist.hpp"
+#include "mica/sample/greedy.hpp"
+#include "mica/sample/temperature.hpp"
 #include "mica/sample/top_k.hpp"
+#include "mica/sample/top_p.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
 
@@ -21,7 +26,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,34 +36,35 @@ using Least = Transformer<archetype::Arch, WithExecutor<archetype::Executor>, Wi
                           WithKvElement<archetype::KvElement>, WithWeights<archetype::WeightFormat>>;
 static_assert(StepModel<Least>);
 
-/// What generate() asks of a sampler: the archetype behind a choice of three, over memory of its own.
-class Sampler {
- public:
-  explicit Sampler(std::size_t n_vocab) : memory_(n_vocab) {}
-
-  std::optional<text::TokenId> sample(std::span<const float> logits) noexcept {
-    sample::Candidates candidates(memory_);
-    return sample::choose(stages_, candidates, logits);
-  }
-  void accept(text::TokenId token) noexcept { stages_.accept(token); }
-
- private:
-  std::vector<sample::Candidate> memory_;
-  sample::Chain<sample::TopK, archetype::SamplerStage> stages_{sample::TopK(3), archetype::SamplerStage()};
+using LowestOfThree = sample::Chain<sample::TopK, archetype::SamplerStage>;
+static_assert(Sampler<LowestOfThree> && Sampler<archetype::Sampler> && !Sampler<archetype::SamplerStage>);
+/// Whether generate() takes a sampler as it is.
+template <class S>
+constexpr bool generates = requires(Session<Least>& session, const archetype::Tokenizer& tokenizer,
+                                    S& sampler, bool (*on_text)(std::string_view)) {
+  generate(session, tokenizer, sampler, {}, {}, on_text);
 };
+static_assert(generates<LowestOfThree> && generates<archetype::Sampler>);
+static_assert(!generates<archetype::SamplerStage>);
+
+Recipe bytes_recipe() {
+  Recipe recipe;
+  recipe.format = format::F16::id;
+  recipe.n_vocab = 256;
+  return recipe;
+}
+
+LowestOfThree lowest_of_three() { return LowestOfThree(sample::TopK(3), archetype::SamplerStage()); }
 
 }  // namespace
 
 TEST_CASE("the least model, tokenizer and sampler stage generate a text") {
-  Recipe recipe;
-  recipe.format = format::F16::id;
-  recipe.n_vocab = 256;
-  const TinyModel tiny(recipe);
+  const TinyModel tiny(bytes_recipe());
   archetype::Executor executor;
   Least model(tiny.document(), executor, {.n_ctx = 64, .chunk = 8, .logits_rows = 8, .log = {}});
   const archetype::Tokenizer tokenizer;
   Session session(model);
-  Sampler sampler(256);
+  auto sampler = lowest_of_three();
   std::string text;
   const auto prompt = tokenizer.encode("prompt", {});
   const auto result =
@@ -72,7 +77,7 @@ TEST_CASE("the least model, tokenizer and sampler stage generate a text") {
   CHECK_FALSE(text.empty());
 
   Session again(model);
-  Sampler second(256);
+  auto second = lowest_of_three();
   archetype::Drafter drafter;
   const auto drafted = generate(again, tokenizer, second, drafter, prompt, {.max_tokens = 20},
                                 [](std::string_view) { return true; });
@@ -91,6 +96,27 @@ TEST_CASE("the least model, tokenizer and sampler stage generate a text") {
     CHECK(result.tokens[i] == *std::min_element(order.begin(), order.begin() + 3));
     static_cast<void>(feed(model, cache, std::span(result.tokens).subspan(i, 1), 8));
   }
+}
+
+TEST_CASE("a chain and a sampler of one's own go into generate") {
+  const TinyModel tiny(bytes_recipe());
+  archetype::Executor executor;
+  Least model(tiny.document(), executor, {.n_ctx = 64, .chunk = 8, .logits_rows = 8, .log = {}});
+  const archetype::Tokenizer tokenizer;
+  const auto prompt = tokenizer.encode("prompt", {});
+  const auto on_text = [](std::string_view) { return true; };
+  Session session(model);
+  sample::Chain chain(sample::TopK(40), sample::TopP(0.9f), sample::Temperature(0.8f), sample::Dist(7));
+  const auto result = generate(session, tokenizer, chain, prompt, {.max_tokens = 20}, on_text);
+  CHECK(result.tokens.size() == 20);
+  CHECK(chain.stage<sample::Dist>().rng().counter() == 20);
+
+  session.rewind(0);
+  archetype::Sampler own;
+  const auto likeliest = generate(session, tokenizer, own, prompt, {.max_tokens = 20}, on_text);
+  session.rewind(0);
+  sample::Chain greedy{sample::Greedy()};
+  CHECK(generate(session, tokenizer, greedy, prompt, {.max_tokens = 20}, on_text).tokens == likeliest.tokens);
 }
 
 }  // namespace mica::test

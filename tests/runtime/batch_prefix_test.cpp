@@ -29,7 +29,7 @@ const text::Spm& bytes() {
 struct Guest {
   explicit Guest(Model& model) : session(model), sampler({.temperature = 0}, talking_vocabulary) {}
   Session<Model> session;
-  sample::Sampler<> sampler;
+  sample::Standard<> sampler;
   std::size_t id = 0;
 };
 

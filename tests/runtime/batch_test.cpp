@@ -45,7 +45,7 @@ std::vector<Request> requests() {
 template <class Model>
 Answer alone(Model& model, const Request& request) {
   Session session(model);
-  sample::Sampler sampler(request.sampling, talking_vocabulary);
+  sample::Standard sampler(request.sampling, talking_vocabulary);
   Answer answer;
   auto result = generate(session, bytes(), sampler, request.prompt, request.how, [&](std::string_view text) {
     answer.text += text;
@@ -86,7 +86,7 @@ class Company {
     Guest(Model& model, const sample::SamplerOptions& sampling, const D& d)
         : session(model), sampler(sampling, talking_vocabulary), drafter(d) {}
     Session<Model> session;
-    sample::Sampler<> sampler;
+    sample::Standard<> sampler;
     D drafter;
     std::size_t id = 0;
     Answer answer;
@@ -97,7 +97,7 @@ class Company {
   std::deque<Guest> guests_;  // stay where they are
 
  public:
-  Batch<Model, text::Spm, sample::Sampler<>, D> batch;
+  Batch<Model, text::Spm, sample::Standard<>, D> batch;
 };
 
 template <class Model, class D>
@@ -171,7 +171,7 @@ TEST_CASE("a sequence that leaves is cancelled, and its session can go on alone"
   const Request request = requests()[0];
   const Answer expected = alone(model, request);
   Session session(model);
-  sample::Sampler sampler(request.sampling, talking_vocabulary);
+  sample::Standard sampler(request.sampling, talking_vocabulary);
   Batch batch(model, bytes());
   const auto ignore = [](std::string_view) { return true; };
   const auto id = batch.add(session, sampler, request.prompt, request.how, ignore);

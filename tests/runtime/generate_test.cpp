@@ -2,6 +2,7 @@
 
 #include "mica/runtime/generate.hpp"
 
+#include "mica/sample/standard.hpp"
 #include "runtime/scripted_model.hpp"
 
 #include <doctest/doctest.h>
@@ -26,7 +27,7 @@ struct Given {
 Given give(ScriptedModel& model, const GenerateOptions& options, std::size_t wanted_pieces = 1000) {
   static const text::Spm tokenizer = byte_tokenizer();
   Session session(model);
-  sample::Sampler sampler({.temperature = 0}, model.config().n_vocab);
+  sample::Standard sampler({.temperature = 0}, model.config().n_vocab);
   const std::vector<TokenId> prompt = {scripted_bos, first_byte + 'x', first_byte + 'y'};
   Given given;
   given.result = generate(session, tokenizer, sampler, prompt, options, [&](std::string_view piece) {

@@ -20,7 +20,7 @@ template <class D>
 GenerateResult answer(Model& model, const sample::SamplerOptions& sampling, D& drafter, std::string& text) {
   static const text::Spm tokenizer = byte_tokenizer();
   Session session(model);
-  sample::Sampler sampler(sampling, talking_vocabulary);
+  sample::Standard sampler(sampling, talking_vocabulary);
   return generate(session, tokenizer, sampler, drafter, random_ids(9, 250, 4), {.max_tokens = 60},
                   [&](std::string_view piece) {
                     text += piece;

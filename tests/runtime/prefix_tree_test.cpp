@@ -211,7 +211,7 @@ namespace {
 struct Guest {
   explicit Guest(Llama& model) : session(model), sampler({.temperature = 0}, talking_vocabulary) {}
   Session<Llama> session;
-  sample::Sampler<> sampler;
+  sample::Standard<> sampler;
 };
 const GenerateOptions how{.max_tokens = 5, .stop_at_end = false};
 

@@ -8,6 +8,7 @@
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/together.hpp"
+#include "mica/sample/standard.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
 #include "runtime/scripted_model.hpp"
@@ -180,7 +181,7 @@ TEST_CASE("an answer does not go on from logits that are another session's") {
   REQUIRE(a.feed(ids) == model::StepStatus::ok);
   REQUIRE(b.feed(std::span(ids).first(1)) == model::StepStatus::ok);
   const text::Spm tokenizer = byte_tokenizer();
-  sample::Sampler sampler({.temperature = 0}, model.config().n_vocab);
+  sample::Standard sampler({.temperature = 0}, model.config().n_vocab);
   const auto go_on = [&] {
     return generate(a, tokenizer, sampler, {}, {}, [](std::string_view) { return true; });
   };

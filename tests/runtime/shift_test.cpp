@@ -7,6 +7,7 @@
 #include "mica/kv/sinks_and_window.hpp"
 #include "mica/runtime/batch.hpp"
 #include "mica/runtime/generate.hpp"
+#include "mica/sample/standard.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_hybrid.hpp"
 #include "model/tiny_model.hpp"
@@ -113,7 +114,7 @@ TEST_CASE("drafts never make a model forget what they would have to give back") 
   GenerateOptions options{.max_tokens = 300, .stop_at_end = false};
   const auto silent = [](std::string_view) { return true; };
   Session alone(model), session(model);
-  sample::Sampler sampler({.temperature = 0}, 258), again({.temperature = 0}, 258);
+  sample::Standard sampler({.temperature = 0}, 258), again({.temperature = 0}, 258);
   const auto expected = generate(alone, bytes(), sampler, prompt, options, silent).tokens;
   Wrong<Model> drafter{&session};
   CHECK(generate(session, bytes(), again, drafter, prompt, options, silent).tokens == expected);
@@ -127,7 +128,7 @@ TEST_CASE("an answer goes on over the end of the context, again and again") {
     CAPTURE(keep);
     ScriptedModel model(3, script, 12);
     Session session(model);
-    sample::Sampler sampler({.temperature = 0}, model.config().n_vocab);
+    sample::Standard sampler({.temperature = 0}, model.config().n_vocab);
     const std::vector<TokenId> prompt = {scripted_bos, first_byte + 'x', first_byte + 'y'};
     std::string text;
     GenerateOptions options{.max_tokens = 60};
@@ -147,7 +148,7 @@ TEST_CASE("an answer goes on over the end of the context, again and again") {
 TEST_CASE("a prompt longer than the context is read to its end, and a context that is all kept is full") {
   ScriptedModel model(20, "abc", 16);
   Session session(model);
-  sample::Sampler sampler({.temperature = 0}, model.config().n_vocab);
+  sample::Standard sampler({.temperature = 0}, model.config().n_vocab);
   std::vector<TokenId> prompt = {scripted_bos};
   for (TokenId i = 0; i < 40; ++i) prompt.push_back(first_byte + 'a' + i % 26);
   GenerateOptions options{.max_tokens = 1};
@@ -175,15 +176,15 @@ TEST_CASE("answers of a batch shift as they do alone") {
   const auto silent = [](std::string_view) { return true; };
   std::vector<std::vector<TokenId>> alone, prompts;
   std::vector<std::unique_ptr<Session<Model>>> sessions;
-  std::vector<std::unique_ptr<sample::Sampler<>>> samplers;
+  std::vector<std::unique_ptr<sample::Standard<>>> samplers;
   Batch<Model, text::Spm> batch(model, bytes());
   for (const std::size_t n : {5u, 30u, 60u}) {
     prompts.push_back(random_ids(n, 258, n));
     Session session(model);
-    sample::Sampler sampler({.temperature = 0}, 258);
+    sample::Standard sampler({.temperature = 0}, 258);
     alone.push_back(generate(session, bytes(), sampler, prompts.back(), options, silent).tokens);
     sessions.push_back(std::make_unique<Session<Model>>(model));
-    samplers.push_back(std::make_unique<sample::Sampler<>>(sample::SamplerOptions{.temperature = 0}, 258));
+    samplers.push_back(std::make_unique<sample::Standard<>>(sample::SamplerOptions{.temperature = 0}, 258));
     static_cast<void>(batch.add(*sessions.back(), *samplers.back(), prompts.back(), options, silent));
   }
   while (batch.step()) {

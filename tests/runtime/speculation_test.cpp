@@ -41,7 +41,7 @@ std::pair<Answer, GenerateResult> answer(Model& model, const sample::SamplerOpti
                                          const GenerateOptions& how = {.max_tokens = 60}) {
   static const text::Spm tokenizer = byte_tokenizer();
   Session session(model);
-  sample::Sampler sampler(sampling, talking_vocabulary);
+  sample::Standard sampler(sampling, talking_vocabulary);
   Answer answer;
   auto result = generate(session, tokenizer, sampler, drafter, prompt, how, [&](std::string_view text) {
     answer.text += text;

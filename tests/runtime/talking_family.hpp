@@ -9,6 +9,7 @@
 #include "mica/arch/gemma3.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/runtime/generate.hpp"
+#include "mica/sample/standard.hpp"
 #include "model/tiny_hybrid.hpp"
 #include "runtime/scripted_model.hpp"
 

@@ -28,11 +28,10 @@ namespace {
 // How often each token is chosen in `draws` draws.
 template <class Stage>
 std::vector<double> frequencies(Stage stage, const std::vector<float>& logits, std::size_t draws) {
-  std::vector<Candidate> storage(logits.size());
-  Candidates candidates(storage);
+  sample::Chain chain(std::move(stage));
   std::vector<double> out(logits.size(), 0.0);
   for (std::size_t i = 0; i < draws; ++i) {
-    const auto token = sample::choose(stage, candidates, logits);
+    const auto token = chain.sample(logits);
     REQUIRE(token);
     out[*token] += 1.0 / static_cast<double>(draws);
   }
@@ -75,22 +74,18 @@ TEST_CASE("temperature bends the distribution by its inverse power") {
 
 TEST_CASE("a chain runs its stages in order") {
   const std::vector<float> logits = {4.0f, 3.0f, 2.0f, 1.0f};
-  std::vector<Candidate> storage(4);
-  Candidates candidates(storage);
   sample::Chain first(Without(0), sample::TopK(1), sample::Greedy());
-  CHECK(sample::choose(first, candidates, logits) == std::optional<TokenId>(1));
+  CHECK(first.sample(logits) == std::optional<TokenId>(1));
   sample::Chain nested(sample::Chain(Without(0), Without(1)), sample::Greedy());
-  CHECK(sample::choose(nested, candidates, logits) == std::optional<TokenId>(2));
+  CHECK(nested.sample(logits) == std::optional<TokenId>(2));
 }
 
 TEST_CASE("every stage of a chain hears of accepted tokens") {
   sample::Chain chain(sample::Penalties<>({8, 1.0f, 10.0f, 0.0f}), sample::Greedy());
   const std::vector<float> logits = {4.0f, 3.0f, 2.0f};
-  std::vector<Candidate> storage(3);
-  Candidates candidates(storage);
   std::vector<TokenId> text;
   for (int i = 0; i < 4; ++i) {
-    const auto token = sample::choose(chain, candidates, logits);
+    const auto token = chain.sample(logits);
     REQUIRE(token);
     text.push_back(*token);
     chain.accept(*token);
@@ -98,22 +93,18 @@ TEST_CASE("every stage of a chain hears of accepted tokens") {
   CHECK(text == std::vector<TokenId>{0, 1, 2, 0});
 }
 
-TEST_CASE("a row that nobody can choose from is an empty answer") {
-  std::vector<Candidate> storage(2);
-  Candidates candidates(storage);
-  sample::Dist dist(1);
+TEST_CASE("a row from which nothing can be chosen is an empty answer") {
+  sample::Chain chain(sample::Dist(1));
   const std::vector<float> nothing = {-INFINITY, -INFINITY};
   const std::vector<float> broken = {0.0f, std::numeric_limits<float>::quiet_NaN()};
-  CHECK_FALSE(sample::choose(dist, candidates, nothing));
-  CHECK_FALSE(sample::choose(dist, candidates, broken));
-  CHECK(dist.rng().counter() == 0);
+  CHECK_FALSE(chain.sample(nothing));
+  CHECK_FALSE(chain.sample(broken));
+  CHECK(chain.stage<sample::Dist>().rng().counter() == 0);
 }
 
 TEST_CASE("a draw advances the generator by one, however few candidates there are") {
-  std::vector<Candidate> storage(1);
-  Candidates candidates(storage);
-  sample::Dist dist(1);
+  sample::Chain chain(sample::Dist(1));
   const std::vector<float> only = {3.0f};
-  CHECK(sample::choose(dist, candidates, only) == std::optional<TokenId>(0));
-  CHECK(dist.rng().counter() == 1);
+  CHECK(chain.sample(only) == std::optional<TokenId>(0));
+  CHECK(chain.stage<sample::Dist>().rng().counter() == 1);
 }

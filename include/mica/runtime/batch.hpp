@@ -12,7 +12,7 @@
 #include "mica/runtime/generation.hpp"
 #include "mica/runtime/prefix_tree.hpp"
 #include "mica/runtime/together.hpp"
-#include "mica/sample/sampler.hpp"
+#include "mica/sample/standard.hpp"
 
 #include <algorithm>
 #include <concepts>
@@ -38,8 +38,7 @@ struct BatchOptions {
 
 /// Answers under way. Model and tokenizer outlive it; open the model with as many logits_rows as there are sequences (with
 /// drafts: 1 + drafts for each), else the head is read several times a step. One thread at a time.
-template <StepModel Model, text::Tokenizer Tokenizer, class Sampler = sample::Sampler<>,
-          Drafter D = Undrafted>
+template <StepModel Model, text::Tokenizer Tokenizer, Sampler S = sample::Standard<>, Drafter D = Undrafted>
 class Batch {
  public:
   using Id = std::size_t;
@@ -58,11 +57,11 @@ class Batch {
   /// A sequence joins at the next step: its session goes on with a prompt of at least one token. Session, sampler and drafter
   /// are the batch's until it is over or removed. on_text gets whole UTF-8 sequences, false stops it; it does not throw.
   /// Raises as generate(); ErrorCode::limit when as many sequences are there as a step has tokens.
-  Id add(Session<Model>& session, Sampler& sampler, D& drafter, std::span<const TokenId> prompt,
+  Id add(Session<Model>& session, S& sampler, D& drafter, std::span<const TokenId> prompt,
          const GenerateOptions& options, OnText on_text);
   /// The same without drafts.
-  Id add(Session<Model>& session, Sampler& sampler, std::span<const TokenId> prompt,
-         const GenerateOptions& options, OnText on_text) requires std::same_as<D, Undrafted> {
+  Id add(Session<Model>& session, S& sampler, std::span<const TokenId> prompt, const GenerateOptions& options,
+         OnText on_text) requires std::same_as<D, Undrafted> {
     return add(session, sampler, undrafted_, prompt, options, std::move(on_text));
   }
 
@@ -80,7 +79,7 @@ class Batch {
  private:
   struct Member {
     Id id;
-    Generation<Model, Tokenizer, Sampler, D, OnText> generation;
+    Generation<Model, Tokenizer, S, D, OnText> generation;
     Member* like = nullptr;  // who has the same beginning, and is about to read it
     std::size_t common = 0;  // tokens of it
   };
@@ -116,7 +115,7 @@ class Batch {
   std::vector<std::size_t> rows_;
 };
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 auto Batch<M, T, S, D>::add(Session<M>& session, S& sampler, D& drafter, std::span<const TokenId> prompt,
                             const GenerateOptions& options, OnText on_text) -> Id {
   MICA_CHECK(!prompt.empty(), usage, "a sequence of a batch needs a prompt of one token at least");
@@ -130,7 +129,7 @@ auto Batch<M, T, S, D>::add(Session<M>& session, S& sampler, D& drafter, std::sp
   return next_id_++;
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 auto Batch<M, T, S, D>::find(Id id) const -> typename Members::const_iterator {
   const auto at =
       std::find_if(members_.begin(), members_.end(), [id](const auto& member) { return member->id == id; });
@@ -140,7 +139,7 @@ auto Batch<M, T, S, D>::find(Id id) const -> typename Members::const_iterator {
 
 /// Whose tokens, read or not, begin with the most of this prompt; what is known already needs no waiting. One token is always
 /// left to run.
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::find_prefix(Member& member) {
   const auto prompt = member.generation.unread();
   for (const auto& other : members_) {
@@ -164,7 +163,7 @@ void Batch<M, T, S, D>::find_prefix(Member& member) {
   member.generation.skip(n);
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::take_prefix(Member& member) {
   if (member.like == nullptr || waits(member)) return;
   const Session<M>& other = std::exchange(member.like, nullptr)->generation.session();
@@ -179,7 +178,7 @@ void Batch<M, T, S, D>::take_prefix(Member& member) {
 }
 
 /// Of those who wait for a member that leaves the first one takes what is there, and the others wait for him.
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::leave_prefix(const Member& leaver) {
   Member* heir = nullptr;
   std::size_t common = 0;
@@ -196,7 +195,7 @@ void Batch<M, T, S, D>::leave_prefix(const Member& leaver) {
   }
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 GenerateResult Batch<M, T, S, D>::remove(Id id) {
   const auto at = find(id);
   leave_prefix(**at);
@@ -207,7 +206,7 @@ GenerateResult Batch<M, T, S, D>::remove(Id id) {
   return result;
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 bool Batch<M, T, S, D>::step() {
   choose_tokens();
   feed();
@@ -218,7 +217,7 @@ bool Batch<M, T, S, D>::step() {
 }
 
 /// A token for everybody who writes, then drafts; prompts share what is left, the same for each.
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::choose_tokens() {
   turn_.clear();
   feeds_.clear();
@@ -243,7 +242,7 @@ void Batch<M, T, S, D>::choose_tokens() {
 }
 
 /// Answers how many tokens the member has in the step.
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 std::size_t Batch<M, T, S, D>::ask(Member& member, std::size_t most) {
   const auto tokens = member.generation.next(most);
   if (tokens.empty()) return 0;
@@ -253,7 +252,7 @@ std::size_t Batch<M, T, S, D>::ask(Member& member, std::size_t most) {
 }
 
 /// Runs the step; whoever has no room gives up drafts, or his place, and the others try again.
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::feed() {
   while (!feeds_.empty()) {
     const model::PartsStatus result = together_.step(feeds_);
@@ -269,7 +268,7 @@ void Batch<M, T, S, D>::feed() {
   }
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::refuse(std::size_t part, model::StepStatus status) {
   auto& generation = turn_[part]->generation;
   generation.refuse(status);
@@ -280,7 +279,7 @@ void Batch<M, T, S, D>::refuse(std::size_t part, model::StepStatus status) {
 }
 
 /// Gives everybody his logits, for as many at a time as the model has rows for.
-template <StepModel M, text::Tokenizer T, class S, Drafter D>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::take() {
   for (std::size_t first = 0, end = 0; first < turn_.size(); first = end) {
     rows_.clear();

@@ -6,6 +6,7 @@
 
 #include "mica/runtime/generate.hpp"
 #include "mica/runtime/open.hpp"
+#include "mica/sample/standard.hpp"
 
 #include <string>
 #include <string_view>
@@ -31,16 +32,22 @@ template <text::Tokenizer Tokenizer>
   return {*first};
 }
 
-/// Goes on with a text in a session of its own. on_text(std::string_view) gets whole UTF-8 sequences; false
-/// stops. Raises what generate() raises.
+/// Continues a text in a session of its own, with any sampler. on_text(std::string_view) gets whole UTF-8
+/// sequences; false stops. Raises what generate() raises.
+template <class Families, class Formats, Sampler S, class OnText>
+GenerateResult complete(BasicModel<Families, Formats>& model, std::string_view prompt, S& sampler,
+                        const GenerateOptions& options, OnText&& on_text) {
+  auto session = model.session();
+  return generate(session, model.tokenizer(), sampler, prompt_ids(model.tokenizer(), prompt), options,
+                  on_text);
+}
+
+/// The same with the standard sampler.
 template <class Families, class Formats, class OnText>
 GenerateResult complete(BasicModel<Families, Formats>& model, std::string_view prompt,
                         const CompleteOptions& options, OnText&& on_text) {
-  auto session = model.session();
-  sample::Sampler sampler(options.sampler, model.config().n_vocab);
-  GenerateOptions how;
-  how.max_tokens = options.max_tokens;
-  return generate(session, model.tokenizer(), sampler, prompt_ids(model.tokenizer(), prompt), how, on_text);
+  sample::Standard sampler(options.sampler, model.config().n_vocab);
+  return complete(model, prompt, sampler, {.max_tokens = options.max_tokens}, on_text);
 }
 
 /// The same, all at once: the text that follows the prompt.

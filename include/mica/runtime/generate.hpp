@@ -5,7 +5,6 @@
 #pragma once
 
 #include "mica/runtime/generation.hpp"
-#include "mica/sample/sampler.hpp"
 
 #include <cstddef>
 #include <span>
@@ -49,11 +48,12 @@ void run(Generation& generation) {
 /// stops (cancelled); it steps no session of the model. An empty prompt goes on from where the session is,
 /// which then needs at least one token.
 /// The session afterwards holds the prompt and all sampled tokens but the last.
+/// sampler: chooses them, such as sample::Standard, sample::Chain or one of your own (sample/concept.hpp).
 /// drafter: guesses tokens (runtime/drafter.hpp), which makes it faster or not, and never changes the answer.
 /// Raises ErrorCode::failed for non-finite logits, naming the layer; usage for ids outside the vocabulary and for more drafts
 /// than the model has rows of logits; unsupported for drafts on a model with a recurrent state.
-template <StepModel Model, text::Tokenizer Tokenizer, class Sampler, Drafter D, class OnText>
-GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, Sampler& sampler, D& drafter,
+template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, Drafter D, class OnText>
+GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
                         std::span<const text::TokenId> prompt, const GenerateOptions& options,
                         OnText&& on_text) {
   const auto give = [&](std::string_view text) { return on_text(text); };
@@ -65,8 +65,8 @@ GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, Sam
 }
 
 /// The same without drafts.
-template <StepModel Model, text::Tokenizer Tokenizer, class Sampler, class OnText>
-GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, Sampler& sampler,
+template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, class OnText>
+GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, S& sampler,
                         std::span<const text::TokenId> prompt, const GenerateOptions& options,
                         OnText&& on_text) {
   Undrafted undrafted;

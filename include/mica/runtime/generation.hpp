@@ -14,6 +14,7 @@
 #include "mica/runtime/drafter.hpp"
 #include "mica/runtime/generate_options.hpp"
 #include "mica/runtime/session.hpp"
+#include "mica/sample/concept.hpp"
 #include "mica/text/concept.hpp"
 
 #include <algorithm>
@@ -27,12 +28,12 @@ namespace mica {
 
 /// An answer in the making. Session, tokenizer, sampler, drafter and the flag in the options outlive it; until it is over the
 /// session is its own. OnText: bool(std::string_view), gets whole UTF-8 sequences; false stops.
-template <StepModel Model, text::Tokenizer Tokenizer, class Sampler, Drafter D, class OnText>
+template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, Drafter D, class OnText>
 class Generation {
  public:
   /// Raises ErrorCode::usage for ids outside the vocabulary, and for drafts on a model with too few rows of logits;
   /// ErrorCode::unsupported for drafts on one with a recurrent state, which takes no token back.
-  Generation(Session<Model>& session, const Tokenizer& tokenizer, Sampler& sampler, D& drafter,
+  Generation(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
              std::span<const TokenId> prompt, const GenerateOptions& options, OnText on_text);
   Generation(const Generation&) = delete;  // the writer refers to its neighbours
   Generation& operator=(const Generation&) = delete;
@@ -87,7 +88,7 @@ class Generation {
 
   Session<Model>& session_;
   const Tokenizer& tokenizer_;
-  Sampler& sampler_;
+  S& sampler_;
   D& drafter_;
   GenerateOptions options_;
   OnText on_text_;
@@ -120,7 +121,7 @@ template <class Tokenizer>
 
 }  // namespace detail
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 Generation<M, T, S, D, O>::Generation(Session<M>& session, const T& tokenizer, S& sampler, D& drafter,
                                       std::span<const TokenId> prompt, const GenerateOptions& options,
                                       O on_text)
@@ -147,7 +148,7 @@ Generation<M, T, S, D, O>::Generation(Session<M>& session, const T& tokenizer, S
   for (const TokenId id : prompt) sampler_.accept(id);
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t most) {
   MICA_ASSERT(most > 0 && !over_);
   step_ = {};
@@ -169,7 +170,7 @@ std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t most) {
 }
 
 /// Drafts no token that could not be part of the answer.
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 std::size_t Generation<M, T, S, D, O>::draft(std::size_t most) {
   const std::size_t wise =
       std::exchange(draft_, true)
@@ -186,7 +187,7 @@ std::size_t Generation<M, T, S, D, O>::draft(std::size_t most) {
   return drafter_.draft(session_.tokens(), result_.tokens.back(), std::span(drafts_).first(n));
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 void Generation<M, T, S, D, O>::take(MatrixView<const float> logits) {
   const double seconds = step_.seconds();
   const bool wrote = !reads();
@@ -203,7 +204,7 @@ void Generation<M, T, S, D, O>::take(MatrixView<const float> logits) {
   if (drafted > 0) session_.rewind(before + used);
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 std::size_t Generation<M, T, S, D, O>::sample_rows(MatrixView<const float> logits) {
   std::size_t used = 0;
   for (bool good = true; good && used < logits.rows();) {
@@ -219,7 +220,7 @@ std::size_t Generation<M, T, S, D, O>::sample_rows(MatrixView<const float> logit
 }
 
 /// False when the answer is over.
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 bool Generation<M, T, S, D, O>::sample(std::span<const float> logits) {
   if (!all_finite(logits)) return fail(Failure::not_finite), false;
   const text::Vocabulary& vocabulary = tokenizer_.vocabulary();  // a head may have more rows, as padding
@@ -237,7 +238,7 @@ bool Generation<M, T, S, D, O>::sample(std::span<const float> logits) {
   return !over_;
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 void Generation<M, T, S, D, O>::refuse(model::StepStatus status) {
   const bool drafted = !reads() && next_.size() > 1;
   if (drafted && status != model::StepStatus::read_failed) {
@@ -250,19 +251,19 @@ void Generation<M, T, S, D, O>::refuse(model::StepStatus status) {
   }
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 void Generation<M, T, S, D, O>::resume(std::span<const float> logits) {
   end_reading();
   static_cast<void>(sample_rows({logits.data(), 1, logits.size()}));
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 void Generation<M, T, S, D, O>::end_reading() {
   result_.timings.prompt = {prompt_.size() - skipped_, watch_.seconds()};
   watch_ = {};
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 void Generation<M, T, S, D, O>::stop(StopReason reason) {
   if (std::exchange(over_, true)) return;
   result_.reason = reason;
@@ -274,7 +275,7 @@ void Generation<M, T, S, D, O>::stop(StopReason reason) {
   result_.timings.predicted = {result_.tokens.size(), watch_.seconds()};
 }
 
-template <StepModel M, text::Tokenizer T, class S, Drafter D, class O>
+template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 void Generation<M, T, S, D, O>::raise_if_failed() {
   const std::size_t last = session_.tokens().size() - 1;
   if (failure_ == Failure::not_finite) session_.raise_non_finite(last);

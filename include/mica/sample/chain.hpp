@@ -3,7 +3,7 @@
 // A sampler put together at compile time: stages in the order in which they are written.
 //
 //   sample::Chain chain(sample::TopK(40), sample::Temperature(0.8f), sample::Dist(seed));
-//   auto token = sample::choose(chain, candidates, logits);
+//   generate(session, tokenizer, chain, prompt, options, on_text);
 #pragma once
 
 #include "mica/sample/concept.hpp"
@@ -14,10 +14,12 @@
 #include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace mica::sample {
 
-/// Stages one after the other; itself a stage.
+/// Stages one after the other; itself a stage, and a sampler where the last stage leaves one candidate, as Greedy and
+/// Dist do.
 template <SamplerStage... Stages>
 class Chain {
  public:
@@ -31,6 +33,18 @@ class Chain {
     std::apply([&](Stages&... stage) { (stage.accept(token), ...); }, stages_);
   }
 
+  // Required by Sampler
+  /// The token that the last stage leaves; empty when a logit is NaN or +infinity or all are -infinity.
+  /// Allocates 12 bytes for each logit at the first call, in no ledger: sample::Standard takes an allocator.
+  [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) {
+    if (memory_.size() < logits.size()) memory_.resize(logits.size());
+    Candidates candidates(memory_);
+    if (!candidates.fill(logits)) return std::nullopt;
+    apply(candidates);
+    MICA_ASSERT(candidates.size() == 1);
+    return candidates[0].id;
+  }
+
   // Specific to Chain
   template <class Stage>
   [[nodiscard]] const Stage& stage() const noexcept {
@@ -39,18 +53,8 @@ class Chain {
 
  private:
   std::tuple<Stages...> stages_;
+  std::vector<Candidate> memory_;
 };
-static_assert(SamplerStage<Chain<TopK, Dist>>);
-
-/// The token that `stage` chooses for a row of logits; it leaves one candidate, as Greedy and Dist do.
-/// Empty when a logit is NaN or +infinity or all are -infinity.
-template <SamplerStage Stage>
-[[nodiscard]] std::optional<TokenId> choose(Stage& stage, Candidates& candidates,
-                                            std::span<const float> logits) noexcept {
-  if (!candidates.fill(logits)) return std::nullopt;
-  stage.apply(candidates);
-  MICA_ASSERT(candidates.size() == 1);
-  return candidates[0].id;
-}
+static_assert(SamplerStage<Chain<TopK, Dist>> && Sampler<Chain<TopK, Dist>>);
 
 }  // namespace mica::sample

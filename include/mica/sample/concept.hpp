@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From logits to a token. A sampler is a list of stages over one set of candidates: most change or reduce it,
-// the last leaves one. The order of the stages is the caller's.
+// From logits to a token. A sampler chooses one; sample::Chain is a sampler made of stages over one set of
+// candidates: most of them reshape or narrow the set, the last leaves one. The caller chooses their order.
 #pragma once
 
 #include "mica/sample/candidates.hpp"
 
 #include <concepts>
+#include <optional>
+#include <span>
 
 namespace mica {
 
-/// One stage. apply() shapes or narrows the candidates and leaves at least one; accept() is called for every
-/// token that becomes part of the text, sampled or given. Neither allocates.
+/// Chooses the next token from a row of logits. sample() is empty where no token can be chosen; accept() is called
+/// with every token of the prompt and of the answer, in order. Not thread-safe; one sampler for each sequence.
+// clang-format off
+template <class S>
+concept Sampler = requires(S sampler, std::span<const float> logits, sample::TokenId token) {
+  { sampler.sample(logits) } -> std::same_as<std::optional<sample::TokenId>>;
+  { sampler.accept(token) };
+};
+// clang-format on
+
+/// One stage. apply() shapes or narrows the candidates and leaves at least one; accept() is called with
+/// every token of the prompt and of the answer. Neither allocates.
 // clang-format off
 template <class S>
 concept SamplerStage = requires(S stage, sample::Candidates& candidates, sample::TokenId token) {

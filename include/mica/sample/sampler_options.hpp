@@ -7,7 +7,7 @@
 
 namespace mica::sample {
 
-/// Options of the default sampler. Ranges are checked where a Sampler is made.
+/// Options of the standard sampler, which checks the ranges when it is made.
 struct SamplerOptions {
   float temperature = 0.8f;         ///< 0 and below: greedy, and nothing below but the penalties counts
   std::int64_t top_k = 40;          ///< 0: all

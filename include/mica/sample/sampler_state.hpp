@@ -10,7 +10,7 @@
 
 namespace mica::sample {
 
-/// The state of a Sampler, as values.
+/// The state of sample::Standard, as values.
 struct SamplerState {
   std::uint64_t seed = 0;
   std::uint64_t counter = 0;     ///< numbers drawn so far

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sampler of the program: the usual stages in the usual order, set by options at run time.
+// The standard sampler: the common stages in the common order, set by options at run time.
 //
 //   penalties -> top-k -> top-p -> min-p -> temperature -> draw        temperature <= 0: penalties -> greedy
 #pragma once
@@ -32,18 +32,20 @@ namespace mica::sample {
 /// token of the vocabulary, or only for the best k when there are no penalties. Same options, logits and
 /// state: same token.
 template <Allocator A = alloc::Aligned>
-class Sampler {
+class Standard {
  public:
   /// vocab > 0. Raises for options out of range (usage) and when A refuses (budget).
-  explicit Sampler(const SamplerOptions& options, std::size_t vocab, A allocator = A{});
+  explicit Standard(const SamplerOptions& options, std::size_t vocab, A allocator = A{});
 
-  /// The token that follows; the caller accepts it if it becomes part of the text.
+  // Required by Sampler
+  /// The next token; the caller accepts it if it becomes part of the text.
   /// Empty when a logit is NaN or +infinity or all are -infinity. logits.size() <= vocab; allocates nothing.
   [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) noexcept;
 
   /// Records a token of the text for the penalties.
   void accept(TokenId token) noexcept { penalties_.accept(token); }
 
+  // Specific to Standard
   [[nodiscard]] const SamplerOptions& options() const noexcept { return options_; }
 
   [[nodiscard]] SamplerState save() const;
@@ -67,8 +69,10 @@ class Sampler {
   alloc::Buffer<Candidate, A> storage_;  // (wanted(vocab))
 };
 
+static_assert(Sampler<Standard<>>);
+
 template <Allocator A>
-Sampler<A>::Sampler(const SamplerOptions& options, std::size_t vocab, A allocator)
+Standard<A>::Standard(const SamplerOptions& options, std::size_t vocab, A allocator)
     : options_(options),
       penalties_({options.repeat_last_n, options.repeat_penalty, options.frequency_penalty,
                   options.presence_penalty},
@@ -81,7 +85,7 @@ Sampler<A>::Sampler(const SamplerOptions& options, std::size_t vocab, A allocato
       storage_(take(allocator.book_as(budget::Account::logits), vocab)) {}
 
 template <Allocator A>
-std::optional<TokenId> Sampler<A>::sample(std::span<const float> logits) noexcept {
+std::optional<TokenId> Standard<A>::sample(std::span<const float> logits) noexcept {
   MICA_ASSERT(storage_.span().size() == storage_.size());
   Candidates candidates(storage_.span());
   if (!fill(candidates, logits)) return std::nullopt;
@@ -100,20 +104,20 @@ std::optional<TokenId> Sampler<A>::sample(std::span<const float> logits) noexcep
 
 /// Without penalties the best of the raw logits are the best, and the others need no candidate.
 template <Allocator A>
-std::size_t Sampler<A>::wanted(std::size_t vocab) const noexcept {
+std::size_t Standard<A>::wanted(std::size_t vocab) const noexcept {
   if (penalties_.active()) return vocab;
   if (greedy()) return 1;
   return top_k_.k() == 0 ? vocab : std::min(top_k_.k(), vocab);
 }
 
 template <Allocator A>
-bool Sampler<A>::fill(Candidates& candidates, std::span<const float> logits) noexcept {
+bool Standard<A>::fill(Candidates& candidates, std::span<const float> logits) noexcept {
   const std::size_t n = wanted(logits.size());
   return n < logits.size() ? candidates.fill_best(logits, n) : candidates.fill(logits);
 }
 
 template <Allocator A>
-alloc::Buffer<Candidate, A> Sampler<A>::take(A allocator, std::size_t vocab) const {
+alloc::Buffer<Candidate, A> Standard<A>::take(A allocator, std::size_t vocab) const {
   const std::size_t n = wanted(vocab);
   auto buffer = alloc::Buffer<Candidate, A>::make(allocator, n);
   MICA_CHECK(buffer.has_value(), budget, "sampler: no memory for ", n, " candidates (", n * sizeof(Candidate),
@@ -122,7 +126,7 @@ alloc::Buffer<Candidate, A> Sampler<A>::take(A allocator, std::size_t vocab) con
 }
 
 template <Allocator A>
-SamplerState Sampler<A>::save() const {
+SamplerState Standard<A>::save() const {
   SamplerState state{dist_.rng().seed(), dist_.rng().counter(), {}};
   const auto [older, newer] = penalties_.history();
   state.history.assign(older.begin(), older.end());
@@ -131,7 +135,7 @@ SamplerState Sampler<A>::save() const {
 }
 
 template <Allocator A>
-void Sampler<A>::restore(const SamplerState& state) noexcept {
+void Standard<A>::restore(const SamplerState& state) noexcept {
   dist_ = Dist(CounterRng(state.seed, state.counter));
   penalties_.forget();
   for (const TokenId token : state.history) penalties_.accept(token);

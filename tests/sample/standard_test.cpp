@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/sample/sampler.hpp"
+#include "mica/sample/standard.hpp"
 
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/counting.hpp"
@@ -19,8 +19,8 @@
 
 namespace sample = mica::sample;
 using mica::budget::Account;
-using sample::Sampler;
 using sample::SamplerOptions;
+using sample::Standard;
 using sample::TokenId;
 
 namespace {
@@ -42,7 +42,7 @@ std::vector<TokenId> story(S& sampler, std::uint64_t first_row, std::uint64_t n)
 
 std::string complaint(const SamplerOptions& options) {
   try {
-    const Sampler<> sampler(options, vocab);
+    const Standard<> sampler(options, vocab);
     return "accepted";
   } catch (const mica::Error& error) {
     CHECK(error.code() == mica::ErrorCode::usage);
@@ -65,7 +65,7 @@ TEST_CASE("temperature zero and below is greedy, ties to the lowest id") {
   for (const float temperature : {0.0f, -1.0f}) {
     SamplerOptions options;
     options.temperature = temperature;
-    Sampler<> sampler(options, 4);
+    Standard<> sampler(options, 4);
     CHECK(sampler.sample(std::vector<float>{1.0f, 7.0f, 7.0f, 2.0f}) == 1u);
     CHECK(sampler.sample(std::vector<float>{-INFINITY, -5.0f, -5.0f, -6.0f}) == 1u);
     CHECK(sampler.save().counter == 0);
@@ -76,7 +76,7 @@ TEST_CASE("greedy still hears of penalties") {
   SamplerOptions options;
   options.temperature = 0.0f;
   options.presence_penalty = 2.0f;
-  Sampler<> sampler(options, 3);
+  Standard<> sampler(options, 3);
   const std::vector<float> row = {5.0f, 4.0f, 1.0f};
   CHECK(sampler.sample(row) == 0u);
   sampler.accept(0);
@@ -87,12 +87,12 @@ TEST_CASE("a seed tells the same story every time, and another seed another") {
   SamplerOptions options;
   options.temperature = 2.0f;
   options.seed = 42;
-  Sampler<> a(options, vocab);
-  Sampler<> b(options, vocab);
+  Standard<> a(options, vocab);
+  Standard<> b(options, vocab);
   const auto first = story(a, 0, 50);
   CHECK(first == story(b, 0, 50));
   options.seed = 43;
-  Sampler<> c(options, vocab);
+  Standard<> c(options, vocab);
   CHECK(first != story(c, 0, 50));
 }
 
@@ -100,18 +100,16 @@ TEST_CASE("the sampler is the chain of its stages in the documented order") {
   for (const bool penalised : {false, true}) {
     SamplerOptions o = penalised ? with_penalties() : SamplerOptions{};
     o.temperature = 1.5f;
-    Sampler<> sampler(o, vocab);
+    Standard<> sampler(o, vocab);
     sample::Chain chain(
         sample::Penalties<>({o.repeat_last_n, o.repeat_penalty, o.frequency_penalty, o.presence_penalty}),
         sample::TopK(o.top_k), sample::TopP(o.top_p), sample::MinP(o.min_p),
         sample::Temperature(o.temperature), sample::Dist(o.seed));
-    std::vector<sample::Candidate> storage(vocab);
-    sample::Candidates candidates(storage);
     for (std::uint64_t row = 0; row < 200; ++row) {
       const auto logits = mica::test::smooth_logits(vocab, row % 10);
       const auto token = sampler.sample(logits);
       REQUIRE(token);
-      REQUIRE(token == sample::choose(chain, candidates, logits));
+      REQUIRE(token == chain.sample(logits));
       sampler.accept(*token);
       chain.accept(*token);
     }
@@ -124,7 +122,7 @@ TEST_CASE("without limits every possible token is drawn as often as it is probab
   options.top_k = 0;
   options.top_p = 1.0f;
   options.min_p = 0.0f;
-  Sampler<> sampler(options, 3);
+  Standard<> sampler(options, 3);
   const std::vector<float> logits = {std::log(0.2f), std::log(0.7f), std::log(0.1f)};
   std::vector<double> seen(3, 0.0);
   for (int i = 0; i < 20000; ++i) seen[*sampler.sample(logits)] += 1.0 / 20000.0;
@@ -134,14 +132,14 @@ TEST_CASE("without limits every possible token is drawn as often as it is probab
 }
 
 TEST_CASE("a sampler restored from its state goes on as if nothing had happened") {
-  Sampler<> sampler(with_penalties(), vocab);
+  Standard<> sampler(with_penalties(), vocab);
   story(sampler, 0, 20);
   const sample::SamplerState state = sampler.save();
   CHECK(state.history.size() == 5);
   CHECK(state.counter == 20);
   const auto rest = story(sampler, 20, 30);
 
-  Sampler<> other(with_penalties(), vocab);
+  Standard<> other(with_penalties(), vocab);
   story(other, 100, 7);
   other.restore(state);
   CHECK(other.save() == state);
@@ -151,7 +149,7 @@ TEST_CASE("a sampler restored from its state goes on as if nothing had happened"
 TEST_CASE("a state holds the newest tokens, the oldest first, before and after the ring is full") {
   SamplerOptions options = with_penalties();
   options.repeat_last_n = 3;
-  Sampler<> sampler(options, vocab);
+  Standard<> sampler(options, vocab);
   sampler.accept(1);
   sampler.accept(2);
   CHECK(sampler.save().history == std::vector<TokenId>{1, 2});
@@ -167,7 +165,7 @@ TEST_CASE("a row with NaN, +infinity or nothing possible is an empty answer for 
   SamplerOptions all;
   all.top_k = 0;
   for (const SamplerOptions& options : {SamplerOptions{}, greedy, all, with_penalties()}) {
-    Sampler<> sampler(options, 100);
+    Standard<> sampler(options, 100);
     std::vector<float> row(100, -INFINITY);
     CHECK_FALSE(sampler.sample(row));
     CHECK_FALSE(sampler.sample({}));
@@ -190,13 +188,13 @@ TEST_CASE("the sampler's memory is booked under logits, and only what its option
   constexpr std::size_t large = 128 * 1024;
   SamplerOptions options;
   options.repeat_last_n = 64;
-  { const Sampler<mica::alloc::Counting> sampler(options, large, counting); }
+  { const Standard<mica::alloc::Counting> sampler(options, large, counting); }
   CHECK(ledger.peak() == 40 * sizeof(sample::Candidate) + 2 * 64 * sizeof(TokenId));
   CHECK(ledger.peak(Account::logits) == ledger.peak());
   CHECK(ledger.used() == 0);
 
   options.presence_penalty = 0.1f;
-  { const Sampler<mica::alloc::Counting> sampler(options, large, counting); }
+  { const Standard<mica::alloc::Counting> sampler(options, large, counting); }
   CHECK(ledger.peak() == large * sizeof(sample::Candidate) + 2 * 64 * sizeof(TokenId));
 }
 
@@ -206,7 +204,7 @@ TEST_CASE("a sampler that does not fit the budget is an error that says how many
   SamplerOptions options;
   options.top_k = 0;
   try {
-    const Sampler<Budgeted> sampler(options, 1000, Budgeted(ledger, Account::logits));
+    const Standard<Budgeted> sampler(options, 1000, Budgeted(ledger, Account::logits));
     FAIL("12,000 bytes do not fit 1,000");
   } catch (const mica::Error& error) {
     CHECK(error.code() == mica::ErrorCode::budget);
