@@ -16,17 +16,9 @@ namespace mica::program {
 namespace {
 
 int exit_code(StopReason reason) {
-  switch (reason) {
-    case StopReason::cancelled:
-      return 130;
-    case StopReason::no_memory:
-      return 4;
-    case StopReason::write_failed:
-    case StopReason::read_failed:
-      return 1;
-    default:
-      return 0;
-  }
+  if (reason == StopReason::cancelled) return 130;
+  if (reason == StopReason::no_memory) return 4;
+  return reason == StopReason::write_failed || reason == StopReason::read_failed ? 1 : 0;
 }
 
 /// Ends the line also where an answer ends by an error.
@@ -37,24 +29,24 @@ struct ClearsLine {
 
 }  // namespace
 
-Answerer::Answerer(const Options& options, Model& model, std::string stop)
-    : options_(options),
+Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
+    : verb_(verb),
       model_(model),
-      sampler_(options.sampler, model.config().n_vocab),
-      drafter_(options.drafts),
-      output_(options) {
-  if (!options.draft.empty()) draft_.emplace(options, model);
-  generate_.max_tokens = limit_of(options);
-  generate_.stop_at_end = !options.ignore_eos;
-  generate_.show_special = options.show_special;
-  generate_.stop = options.reverse_prompts;
+      sampler_(verb.sampler, model.config().n_vocab),
+      drafter_(verb.drafts),
+      output_(verb) {
+  if (!verb.draft.empty()) draft_.emplace(verb, model);
+  generate_.max_tokens = verb.limit();
+  generate_.stop_at_end = !verb.ignore_eos;
+  generate_.show_special = verb.show_special;
+  generate_.stop = verb.reverse_prompts;
   if (!stop.empty()) generate_.stop.push_back(std::move(stop));
   generate_.cancel = &interrupted();
-  if (options.governor == "on") {
-    governed_.emplace(model.transformer(), GovernedOptions<AnyModel>{.log = log_to_stderr(options)});
+  if (verb.governor) {
+    governed_.emplace(model.transformer(), GovernedOptions<AnyModel>{.log = log_to_stderr(verb)});
   }
-  generate_.on_full = options.on_full == "shift" ? OnFull::shift : OnFull::stop;
-  generate_.least_drafts = options.draft_min;
+  generate_.on_full = verb.on_full;
+  generate_.least_drafts = verb.draft_min;
 }
 
 /// A prompt must fit, and where the context may shift, beside what stays. The first prompt says what that is.
@@ -64,33 +56,33 @@ void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) 
   if (generate_.on_full == OnFull::shift) {
     if (session.tokens().empty()) {
       const std::size_t bos = model_.tokenizer().vocabulary().add_bos() ? 1 : 0;
-      const std::size_t wanted = options_.keep < 0 ? prompt : static_cast<std::size_t>(options_.keep);
+      const std::size_t wanted = verb_.keep < 0 ? prompt : static_cast<std::size_t>(verb_.keep);
       generate_.keep_first = std::max(wanted, bos);
     }
     room = n_ctx - std::min(n_ctx, generate_.keep_first);
     if (session.tokens().empty()) room = n_ctx;
     MICA_CHECK(generate_.keep_first + 2 <= n_ctx, limit, "--keep: ", generate_.keep_first,
                " tokens leave no room in a context of ", n_ctx, "; keep fewer, or use ",
-               larger_context(options_, model_, generate_.keep_first + 2));
+               larger_context(verb_, model_, generate_.keep_first + 2));
   }
   MICA_CHECK(prompt <= room, limit, "the prompt has ", prompt, " tokens; the context of ", n_ctx,
-             " has room for ", room, "; use ", larger_context(options_, model_, n_ctx - room + prompt + 1));
+             " has room for ", room, "; use ", larger_context(verb_, model_, n_ctx - room + prompt + 1));
 }
 
 int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt) {
   text_.clear();
-  output_ = DataOutput(options_);
+  output_ = DataOutput(verb_);
   result_ = {};
   prompt_costs_ = answer_costs_ = {};
   reading_ = true;
-  if (options_.stats) meter_.emplace(model_.transformer());
+  if (verb_.stats) meter_.emplace(model_.transformer());
   check_room(session, prompt.size());
   if (governed_) governed_->watch(&session);
   unfed_.clear();
   const std::size_t before = session.tokens().size();
-  if (reading_shown_) reading_line_.emplace(options_, prompt.size());
+  if (reading_shown_) reading_line_.emplace(verb_, prompt.size());
   const ClearsLine clears{reading_line_};
-  if (options_.n_predict == 0) return read_only(session, prompt);
+  if (verb_.n_predict == 0) return read_only(session, prompt);
   generate_.between_steps = [&] {
     if (governed_) (*governed_)();
     show_reading(std::max(session.tokens().size(), before) - before);
@@ -114,10 +106,11 @@ void Answerer::rest(Session<AnyModel>& session) {
   governed_->rest();
 }
 
-/// -n 0: the prompt is read, for its time, or for a session that is saved: it goes on with its last token, whose logits no file keeps.
+/// -n 0: the prompt is read, for its time, or for a session that is saved: it goes on with its last token,
+/// whose logits no file keeps.
 int Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> prompt) {
   const std::size_t before = session.tokens().size();
-  const std::size_t now = prompt.size() - (options_.session.empty() ? 0 : 1);
+  const std::size_t now = prompt.size() - (verb_.session.empty() ? 0 : 1);
   const Stopwatch reading;
   const auto status =
       session.feed_rows(prompt.first(now), generate_.cancel,
@@ -165,13 +158,13 @@ void Answerer::raise_undelivered() const {
 bool Answerer::show(std::string_view piece) {
   reading_line_.reset();
   text_ += piece;
-  if (options_.jsonl) {
+  if (verb_.jsonl) {
     const std::string stats = meter_ ? join(",\"stats\":", json_of(count())) : std::string();
     deliver(join("{\"content\":", json_string(piece), stats, "}\n"));
-  } else if (!options_.json) {
+  } else if (!verb_.json) {
     attempt([&] { output_.write(piece); });
   }
-  if (meter_ && !options_.jsonl) count();
+  if (meter_ && !verb_.jsonl) count();
   return !undelivered();
 }
 
@@ -179,27 +172,27 @@ void Answerer::show_end() {
   reading_line_.reset();
   if (meter_) count();
   attempt([&] { output_.finish(); });
-  if (options_.json || options_.jsonl) {
+  if (verb_.json || verb_.jsonl) {
     deliver(json_object() + "\n");
   } else if (!text_.empty() && text_.back() != '\n') {
     deliver("\n");
   }
   if (result_.reason == StopReason::no_memory) {
-    note(options_,
+    note(verb_,
          "mica: stopped: no memory is left for the KV cache within the budget; use a smaller -c, "
          "-ctk q8_0 -ctv q8_0, or --evict sinks:KEEP");
   }
   if (result_.reason == StopReason::context_full) {
     const std::size_t n_ctx = model_.transformer().n_ctx();
-    note(options_,
+    note(verb_,
          join("mica: stopped: the context of ", n_ctx, " tokens is full, ",
               budget::size_text(model_.ledger().used(budget::Account::kv)), " of keys and values; use ",
-              larger_context(options_, model_, 2 * n_ctx), ", or --on-full shift"));
+              larger_context(verb_, model_, 2 * n_ctx), ", or --on-full shift"));
   }
-  if (timings_shown_) note(options_, timings_line());
+  if (timings_shown_) note(verb_, timings_line());
   if (meter_) {
-    note(options_, join("prompt: ", text_of(prompt_costs_), "\nanswer: ",
-                        text_of(answer_costs_, std::max<std::size_t>(result_.tokens.size(), 2) - 1)));
+    note(verb_, join("prompt: ", text_of(prompt_costs_), "\nanswer: ",
+                     text_of(answer_costs_, std::max<std::size_t>(result_.tokens.size(), 2) - 1)));
   }
 }
 
@@ -229,21 +222,21 @@ std::string Answerer::json_object() const {
   const std::string stats = !meter_ ? ""
                                     : join("\"stats\":{\"prompt\":", json_of(prompt_costs_),
                                            ",\"answer\":", json_of(answer_costs_), "},");
-  return join("{\"content\":", json_string(options_.jsonl ? std::string_view() : std::string_view(text_)),
+  return join("{\"content\":", json_string(verb_.jsonl ? std::string_view() : std::string_view(text_)),
               ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
               "\",\"tokens_predicted\":", result_.tokens.size(), shifted, ",\"timings\":{",
               phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
               drafts, "},", error, stats, "\"peak_bytes\":", peak_bytes(), "}");
 }
 
-int complete_text(const Options& options, Model& model, const std::string& prompt, bool after_text) {
-  SavedSession saved(options, model);
+int complete_text(const AnswerVerb& verb, Model& model, const std::string& prompt, bool after_text) {
+  SavedSession saved(verb, model);
   // Saving the completed text would overwrite the file, and its messages would be lost.
   MICA_CHECK(
-      saved.note().text.empty(), usage, options.session,
+      saved.note().text.empty(), usage, verb.session,
       ": this session file holds a conversation; continue it with mica chat, or give another file with "
       "--session");
-  Answerer answerer(options, model);
+  Answerer answerer(verb, model);
   answerer.show_reading_line(!after_text);
   std::vector<TokenId> text;
   if (saved.resumed() && prompt.empty()) {

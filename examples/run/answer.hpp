@@ -4,6 +4,7 @@
 // code.
 #pragma once
 
+#include "answer_options.hpp"
 #include "console.hpp"
 #include "draft.hpp"
 #include "meter.hpp"
@@ -12,7 +13,6 @@
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/sample/standard.hpp"
-#include "options.hpp"
 #include "progress.hpp"
 
 #include <exception>
@@ -25,10 +25,10 @@ namespace mica::program {
 
 class Answerer {
  public:
-  /// Options and model outlive the answerer. stop: one more text that ends an answer, besides those of the
-  /// options.
-  Answerer(const Options& options, Model& model, std::string stop = {});
-  Answerer(const Answerer&) = delete;  // the options of its answers refer to it
+  /// Verb and model outlive the answerer. stop: one more text that ends an answer, besides those of the
+  /// verb.
+  Answerer(const AnswerVerb& verb, Model& model, std::string stop = {});
+  Answerer(const Answerer&) = delete;  // what its answers use refers to it
   Answerer& operator=(const Answerer&) = delete;
 
   /// Feeds the prompt, prints the answer, and returns the exit code. An answer ends where stdout takes no
@@ -83,7 +83,7 @@ class Answerer {
   [[nodiscard]] std::string json_object() const;
   [[nodiscard]] bool guesses() const noexcept { return draft_ || drafter_.most() > 0; }
 
-  const Options& options_;
+  const AnswerVerb& verb_;
   Model& model_;
   sample::Standard<> sampler_;
   Ngram drafter_;
@@ -103,8 +103,9 @@ class Answerer {
   bool reading_shown_ = true;
 };
 
-/// Goes on with a text, without a template; an empty one begins with BOS, or where a saved session ended. Returns the exit code.
+/// Goes on with a text, without a template; an empty one begins with BOS, or where a saved session ended.
+/// Returns the exit code.
 /// after_text: the terminal's cursor is behind text already.
-int complete_text(const Options& options, Model& model, const std::string& prompt, bool after_text = false);
+int complete_text(const AnswerVerb& verb, Model& model, const std::string& prompt, bool after_text = false);
 
 }  // namespace mica::program

@@ -26,7 +26,8 @@ std::string streamed_way_out(const gguf::Document& document, plan::Question ques
   return n == 0 ? std::string() : join("--weights streamed -c ", n);
 }
 
-/// "-c 6144, or with --cache-type-k q8_0 --cache-type-v q8_0 -c 11264"; with streamed weights where nothing else fits.
+/// "-c 6144, or with --cache-type-k q8_0 --cache-type-v q8_0 -c 11264"; with streamed weights where nothing
+/// else fits.
 std::string ways_out(const gguf::Document& document, const plan::Question& question, std::size_t n_ctx,
                      std::uint64_t budget) {
   std::string text;
@@ -41,7 +42,8 @@ std::string ways_out(const gguf::Document& document, const plan::Question& quest
   return text.empty() ? streamed_way_out(document, question, n_ctx, budget) : text;
 }
 
-/// "weights 2.5 KiB, kv 111.2 MiB at 4096 tokens, ...": every account that is not 0, and memory that only loading takes.
+/// "weights 2.5 KiB, kv 111.2 MiB at 4096 tokens, ...": every account that is not 0, and memory that only
+/// loading takes.
 std::string parts_text(const plan::Question& question, const plan::Plan& plan) {
   std::string text;
   const auto add = [&](std::string_view name, std::uint64_t bytes) {
@@ -74,12 +76,13 @@ std::uint64_t estimated_tokenizer_bytes(const gguf::Document& document) {
   return document.resident_bytes() + estimated_piece_bytes * (pieces ? pieces->size() : 0);
 }
 
-/// Under a governor resident weights can leave memory later: they are opened as streamed weights that all stay,
-/// where a plan of that fits. Experts would not be packed then, so a model with experts keeps its choice.
+/// Under a governor resident weights can leave memory later: they are opened as streamed weights that all
+/// stay, where a plan of that fits. Experts would not be packed then, so a model with experts keeps its
+/// choice.
 /// question: of the run, with the bytes of its tokenizer.
-void let_weights_leave(const Options& options, const gguf::Document& document, plan::Question question,
+void let_weights_leave(const AnswerVerb& verb, const gguf::Document& document, plan::Question question,
                        OpenOptions& open) {
-  if (options.governor != "on" || options.weights_given || open.choice.weights != paging::Choice::resident ||
+  if (!verb.governor || verb.weights_given || open.choice.weights != paging::Choice::resident ||
       document.sources().front().file() == nullptr ||
       arch::most_experts(arch::AnyOf<arch::All>::config(document)) != 0)
     return;
@@ -125,7 +128,7 @@ std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& open)
   return ceiling_of(document, open).bytes;
 }
 
-plan::Freedom freedom_of(const Options& options) {
+plan::Freedom freedom_of(const RunningOptions& options) {
   return {options.n_ctx == 0, !options.elements_given, !options.weights_given, !options.chunk_given};
 }
 
@@ -148,7 +151,7 @@ plan::Rung least_rung(const gguf::Document& document, const plan::Question& ques
   return plan::Ladder<>(document, question, 0, free).least();
 }
 
-void make_it_fit(const Options& options, const gguf::Document& document, OpenOptions& open) {
+void make_it_fit(const AnswerVerb& verb, const gguf::Document& document, OpenOptions& open) {
   const bool planned =
       open.memory_bytes.has_value();  // else memory grows with use, and only the first tokens must fit
   const std::uint64_t budget = budget_of(document, open);
@@ -158,22 +161,22 @@ void make_it_fit(const Options& options, const gguf::Document& document, OpenOpt
     plan::Question roughly = asked;
     roughly.tokenizer_bytes = estimated_tokenizer_bytes(document);
     if (file_bytes(document) < budget / 4 * 3 && plan_run(document, roughly).peak_bytes < budget)
-      return let_weights_leave(options, document, std::move(roughly), open);
+      return let_weights_leave(verb, document, std::move(roughly), open);
   }
-  const plan::Freedom free = freedom_of(options);
+  const plan::Freedom free = freedom_of(verb);
   const auto rung = first_rung(document, asked, open, free);
   if (!rung) {
     const plan::Plan plan = plan_within(document, asked, budget);
     raise(ErrorCode::budget, document.path(), ": ", refusal(document, asked, plan, budget, free));
   }
   const std::string given_up = plan::concessions(asked, *rung);
-  if (!given_up.empty()) note(options, join("mica: to fit ", budget::size_text(budget), ": ", given_up));
+  if (!given_up.empty()) note(verb, join("mica: to fit ", budget::size_text(budget), ": ", given_up));
   open.n_ctx = rung->question.model.n_ctx;
   open.choice = rung->question.choice;
   open.chunk = rung->question.model.chunk;
   plan::Question fitted = rung->question;
   fitted.tokenizer_bytes = rung->plan.accounts[budget::Account::tokenizer];
-  let_weights_leave(options, document, std::move(fitted), open);
+  let_weights_leave(verb, document, std::move(fitted), open);
 }
 
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open) {
@@ -184,14 +187,14 @@ void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions&
   raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, budget));
 }
 
-void note_long_context(const Options& options, std::size_t n_ctx, const arch::Config& config) {
+void note_long_context(const OutputOptions& output, std::size_t n_ctx, const arch::Config& config) {
   if (n_ctx <= config.n_ctx_train) return;
-  note(options, join("mica: a context of ", n_ctx, " tokens is more than the ", config.n_ctx_train,
-                     " that the model was trained for: answers get worse beyond that"));
+  note(output, join("mica: a context of ", n_ctx, " tokens is more than the ", config.n_ctx_train,
+                    " that the model was trained for: answers get worse beyond that"));
 }
 
-std::string larger_context(const Options& options, const Model& model, std::size_t tokens) {
-  plan::Question question = question_of(open_options(options));
+std::string larger_context(const AnswerVerb& verb, const Model& model, std::size_t tokens) {
+  plan::Question question = question_of(open_options(verb));
   question.model.n_ctx = std::min(round_up(tokens, format::tile_tokens), model::max_context);
   question.tokenizer_bytes = 0;  // not needed for the text
   const plan::Plan plan = plan_run(model.document(), question);

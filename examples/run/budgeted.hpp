@@ -3,11 +3,11 @@
 // Whether a run fits its budget, and what would: dry plans, and the sentence that people get.
 #pragma once
 
+#include "answer_options.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/plan/ladder.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/runtime/open.hpp"
-#include "options.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -29,10 +29,11 @@ namespace mica::program {
 [[nodiscard]] std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& open);
 
 /// What run, chat and complete may change to fit: everything that no flag names.
-[[nodiscard]] plan::Freedom freedom_of(const Options& options);
+[[nodiscard]] plan::Freedom freedom_of(const RunningOptions& options);
 
-/// "needs ..., budget ... (weights ..., kv ... at N tokens, ...).  Fits with -c N ....  Runs from --memory SIZE on, with ..." for a plan
-/// above the budget. All accounts are named, and add up to what it needs. free: what may change.
+/// "needs ..., budget ... (weights ..., kv ... at N tokens, ...).  Fits with -c N ....  Runs from --memory
+/// SIZE on, with ..." for a plan above the budget. All accounts are named, and add up to what it needs. free:
+/// what may change.
 [[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question,
                                   const plan::Plan& plan, std::uint64_t budget, plan::Freedom free = {});
 
@@ -44,17 +45,17 @@ namespace mica::program {
 [[nodiscard]] plan::Rung least_rung(const gguf::Document& document, const plan::Question& question,
                                     plan::Freedom free);
 
-/// Changes what no flag names until the model fits: a shorter context, keys and values in Q8_0, streamed weights. A note says what it
-/// changed. Raises ErrorCode::budget with that sentence where nothing fits.
-void make_it_fit(const Options& options, const gguf::Document& document, OpenOptions& open);
+/// Changes what no flag names until the model fits: a shorter context, keys and values in Q8_0, streamed
+/// weights. A note says what it changed. Raises ErrorCode::budget with that sentence where nothing fits.
+void make_it_fit(const AnswerVerb& verb, const gguf::Document& document, OpenOptions& open);
 
 /// Raises ErrorCode::budget with that sentence.
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open);
 
 /// A note where a context goes beyond what the model was trained for.
-void note_long_context(const Options& options, std::size_t n_ctx, const arch::Config& config);
+void note_long_context(const OutputOptions& output, std::size_t n_ctx, const arch::Config& config);
 
 /// "-c 512, which takes 1.5 MiB of keys and values": for a context of `tokens` or more, in whole tiles.
-[[nodiscard]] std::string larger_context(const Options& options, const Model& model, std::size_t tokens);
+[[nodiscard]] std::string larger_context(const AnswerVerb& verb, const Model& model, std::size_t tokens);
 
 }  // namespace mica::program

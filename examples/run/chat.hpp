@@ -3,15 +3,22 @@
 // Chat at a terminal or on a pipe: lines in, answers out, commands that begin with a slash.
 #pragma once
 
+#include "answer_options.hpp"
 #include "chat_format.hpp"
 #include "mica/runtime/open.hpp"
 
-#include <optional>
 #include <string>
 
 namespace mica::program {
 
-/// Talks until the input ends or somebody leaves. first: the first thing said, if any. Returns the exit code.
-int chat(const Options& options, Model& model, ChatFormat format, const std::optional<std::string>& first);
+/// Answers messages until the input ends or the user leaves; with --single-turn and a prompt once. Returns
+/// the exit code.
+int chat(const AnswerVerb& verb);
+
+/// The format of the conversation; a note says why it is not the model's own.
+[[nodiscard]] ChatFormat format_of(const AnswerVerb& verb, const Model& model);
+
+/// Answers one message. Returns the exit code.
+int answer_once(const AnswerVerb& verb, Model& model, ChatFormat format, const std::string& prompt);
 
 }  // namespace mica::program

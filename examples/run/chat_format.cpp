@@ -34,7 +34,7 @@ std::vector<std::string_view> special_texts(const text::Vocabulary& vocabulary) 
 
 }  // namespace
 
-ChatFormat::ChatFormat(const Options& options, const gguf::Metadata& metadata,
+ChatFormat::ChatFormat(const ChatOptions& options, const gguf::Metadata& metadata,
                        const text::Vocabulary& vocabulary) {
   const auto keep = [this](text::ChatFormat format, std::string source) {
     format_ = std::make_shared<const text::ChatFormat>(std::move(format));

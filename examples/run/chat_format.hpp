@@ -4,11 +4,11 @@
 // included in one unit.
 #pragma once
 
+#include "answer_options.hpp"
 #include "mica/gguf/metadata.hpp"
 #include "mica/text/marked_messages.hpp"
 #include "mica/text/message.hpp"
 #include "mica/text/vocabulary.hpp"
-#include "options.hpp"
 
 #include <memory>
 #include <span>
@@ -24,7 +24,7 @@ class ChatFormat {
  public:
   /// --chat-template, --chat-template-file, the file's own template, or the built-in format that fits best.
   /// Raises for what an option names and cannot be used; never for what the file says.
-  ChatFormat(const Options& options, const gguf::Metadata& metadata, const text::Vocabulary& vocabulary);
+  ChatFormat(const ChatOptions& options, const gguf::Metadata& metadata, const text::Vocabulary& vocabulary);
 
   /// The conversation, with the beginning of the assistant's next turn. Control tokens in texts of messages
   /// stay text.

@@ -229,7 +229,7 @@ ConfigFile::ConfigFile(std::string path) : path_(std::move(path)) {
 
 std::string ConfigFile::place(const Entry& entry) const { return join(path_, ":", entry.line); }
 
-std::string config_text(const std::string& verb, const Flags& flags) {
+std::string config_text(std::string_view verb, const Flags& flags) {
   std::string text = join("# mica ", verb, "\n");
   for (const Flag& flag : flags.all()) {
     if (flag.key() != "help" && flag.key() != "config" && flag.key() != "print-config") text += line_of(flag);

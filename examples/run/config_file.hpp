@@ -47,6 +47,6 @@ class ConfigFile {
 
 /// All values of a verb's flags as a configuration file, each with its source; flags without a value, and the
 /// words, are comments.
-[[nodiscard]] std::string config_text(const std::string& verb, const Flags& flags);
+[[nodiscard]] std::string config_text(std::string_view verb, const Flags& flags);
 
 }  // namespace mica::program

@@ -5,7 +5,7 @@
 #include "mica/io/file.hpp"
 #include "mica/io/map_fault.hpp"
 #include "mica/version.hpp"
-#include "options.hpp"
+#include "output_options.hpp"
 
 #include <cerrno>
 #include <chrono>
@@ -111,7 +111,7 @@ void print(std::string_view text) { deliver(printable(text)); }
 
 bool has_printed() noexcept { return something_printed; }
 
-DataOutput::DataOutput(const Options& options) {
+DataOutput::DataOutput(const OutputOptions& options) {
   if (::isatty(STDOUT_FILENO) == 1 && !options.raw_output) filter_.emplace(colored(options, STDOUT_FILENO));
 }
 
@@ -121,13 +121,13 @@ void DataOutput::finish() {
   if (filter_) deliver(filter_->finish());
 }
 
-void print_data(const Options& options, std::string_view text) {
+void print_data(const OutputOptions& options, std::string_view text) {
   DataOutput output(options);
   output.write(text);
   output.finish();
 }
 
-void note(const Options& options, std::string_view text) {
+void note(const OutputOptions& options, std::string_view text) {
   if (options.quiet) return;
   const bool dim = colored(options, STDERR_FILENO);
   clear_status();
@@ -154,21 +154,21 @@ void show_status(std::string_view text) {
 
 void write_sequence(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
-LogSink log_to_stderr(const Options& options) {
+LogSink log_to_stderr(const OutputOptions& options) {
   const auto write = [](void* context, LogLevel level, std::string_view message) {
-    const auto& o = *static_cast<const Options*>(context);
+    const auto& o = *static_cast<const OutputOptions*>(context);
     if (level == LogLevel::error) {
       error_text() = message;
       return write_error_line(message);
     }
     if (level == LogLevel::warning || o.verbose) note(o, join("mica: ", message));
   };
-  return {write, const_cast<Options*>(&options)};
+  return {write, const_cast<OutputOptions*>(&options)};
 }
 
 const std::string& last_error() { return error_text(); }
 
-bool colored(const Options& options, int descriptor) {
+bool colored(const OutputOptions& options, int descriptor) {
   if (options.color != ColorMode::automatic) return options.color == ColorMode::always;
   const std::string_view force = variable("CLICOLOR_FORCE");
   if (!force.empty() && force != "0") return true;

@@ -16,7 +16,13 @@
 
 namespace mica::program {
 
-struct Options;
+struct OutputOptions;
+
+/// The program is to end now: `text` goes to stdout for code 0; otherwise it follows "mica " on stderr.
+struct Stop {
+  int code = 0;
+  std::string text;
+};
 
 /// Writes text of the program to stdout at once, through printable(): what it shows of a file cannot command
 /// the terminal. JSON, which has escapes of its own, passes unchanged. Raises ErrorCode::failed when the
@@ -30,7 +36,7 @@ void print(std::string_view text);
 /// TerminalFilter to a terminal, unless --raw-output says otherwise.
 class DataOutput {
  public:
-  explicit DataOutput(const Options& options);
+  explicit DataOutput(const OutputOptions& options);
   /// Raises like print().
   void write(std::string_view piece);
   /// The end of the text.
@@ -41,11 +47,11 @@ class DataOutput {
 };
 
 /// Writes a whole text like a DataOutput.
-void print_data(const Options& options, std::string_view text);
+void print_data(const OutputOptions& options, std::string_view text);
 
 /// Writes a message to stderr at once, unless the program is quiet: through message_text(), dim on a
 /// terminal.
-void note(const Options& options, std::string_view text);
+void note(const OutputOptions& options, std::string_view text);
 
 /// Writes `before`, the message in one line, and its end to stderr, through message_text().
 void write_error_line(std::string_view message, std::string_view before = "mica: ") noexcept;
@@ -53,20 +59,20 @@ void write_error_line(std::string_view message, std::string_view before = "mica:
 /// Writes lines to stderr, through printable().
 void write_error(std::string_view text);
 
-/// Shows a line on the terminal of stderr in place of the one before; an empty text takes it away, and so does
-/// the next message. Any thread.
+/// Shows a line on the terminal of stderr in place of the one before; an empty text takes it away, and so
+/// does the next message. Any thread.
 void show_status(std::string_view text);
 
 /// Writes to stderr as it is: control sequences of the program's own.
 void write_sequence(std::string_view text);
 
 /// A sink that shows warnings, and with --verbose everything, on stderr.
-[[nodiscard]] LogSink log_to_stderr(const Options& options);
+[[nodiscard]] LogSink log_to_stderr(const OutputOptions& options);
 /// The last error that came through such a sink; empty when there was none.
 [[nodiscard]] const std::string& last_error();
 
 /// Whether a stream is to be coloured: a terminal that can, unless NO_COLOR, TERM or --color say otherwise.
-[[nodiscard]] bool colored(const Options& options, int descriptor);
+[[nodiscard]] bool colored(const OutputOptions& options, int descriptor);
 
 /// Set by SIGINT, SIGTERM and SIGHUP. The same one of the first two again ends the program at once, with 130;
 /// SIGHUP never does, since a terminal that closes may send it twice.

@@ -34,23 +34,24 @@ std::vector<text::Message> messages_of(const std::string& path, std::string_view
 
 }  // namespace
 
-Conversation::Conversation(const Options& options, Model& model, ChatFormat format)
-    : model_(model), format_(std::move(format)), saved_(options, model), shifts_(options.on_full == "shift") {
-  if (saved_.resumed()) messages_ = messages_of(options.session, saved_.note().text);
+Conversation::Conversation(const AnswerVerb& verb, Model& model, ChatFormat format)
+    : model_(model), format_(std::move(format)), saved_(verb, model), shifts_(verb.on_full == OnFull::shift) {
+  if (saved_.resumed()) messages_ = messages_of(verb.session, saved_.note().text);
   MICA_CHECK(
-      !saved_.resumed() || !messages_.empty() || session().tokens().empty(), usage, options.session,
+      !saved_.resumed() || !messages_.empty() || session().tokens().empty(), usage, verb.session,
       ": this session file holds plain text and no conversation; continue it with mica complete, or give "
       "another file with --session");
   if (!messages_.empty())
-    note(options, join("mica: ", escaped(options.session), ": messages so far: ", messages_.size()));
-  const std::string system = system_prompt_of(options);
+    note(verb, join("mica: ", escaped(verb.session), ": messages so far: ", messages_.size()));
+  const std::string system = system_prompt_of(verb);
   if (!system.empty() || !saved_.resumed()) set_system(system);
 }
 
 void Conversation::save(const Answerer& answerer) { saved_.save(answerer, text_of(messages_)); }
 
-/// Of a conversation that has become too long: what stands behind the first tokens goes, as far as the context has shifted over it,
-/// and where that is not known any more, or not enough, so much that half of the context is left.
+/// Of a conversation that has become too long: what stands behind the first tokens goes, as far as the
+/// context has shifted over it, and where that is not known any more, or not enough, so much that half of the
+/// context is left.
 void Conversation::leave_out(std::vector<TokenId>& wanted, std::size_t first) {
   const std::size_t n_ctx = session().model().n_ctx();
   const auto differs = std::mismatch(wanted.begin(), wanted.end(), said_.begin(), said_.end()).first;
@@ -106,8 +107,8 @@ bool Conversation::undo() {
 
 void Conversation::clear() { messages_.resize(has_system() ? 1 : 0); }
 
-std::string system_prompt_of(const Options& options) {
-  return options.system_prompt_file.empty() ? options.system_prompt : read_text(options.system_prompt_file);
+std::string system_prompt_of(const AnswerVerb& verb) {
+  return verb.system_prompt_file.empty() ? verb.system_prompt : read_text(verb.system_prompt_file);
 }
 
 }  // namespace mica::program

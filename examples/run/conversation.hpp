@@ -15,9 +15,9 @@ namespace mica::program {
 
 class Conversation {
  public:
-  /// Options and model outlive the conversation. The system prompt of the options is its first message; with a saved session
-  /// the messages are those of its conversation.
-  Conversation(const Options& options, Model& model, ChatFormat format);
+  /// Verb and model outlive the conversation. The system prompt of the options is its first message; with a
+  /// saved session the messages are those of its conversation.
+  Conversation(const AnswerVerb& verb, Model& model, ChatFormat format);
 
   [[nodiscard]] std::vector<text::Message>& messages() noexcept { return messages_; }
   [[nodiscard]] const Session<AnyModel>& session() const noexcept { return saved_.session(); }
@@ -58,6 +58,6 @@ class Conversation {
 };
 
 /// The system prompt of the options, from a flag or a file.
-[[nodiscard]] std::string system_prompt_of(const Options& options);
+[[nodiscard]] std::string system_prompt_of(const AnswerVerb& verb);
 
 }  // namespace mica::program

@@ -3,9 +3,9 @@
 // The model of --draft: a small one in memory that guesses what a large one will say.
 #pragma once
 
+#include "answer_options.hpp"
 #include "mica/runtime/model_drafter.hpp"
 #include "mica/runtime/open.hpp"
-#include "options.hpp"
 
 #include <cstdint>
 
@@ -13,8 +13,9 @@ namespace mica::program {
 
 class Draft {
  public:
-  /// Opens it. Raises as open(), and ErrorCode::usage where its tokens are not those of the model that it is to guess for.
-  Draft(const Options& options, const Model& target);
+  /// Opens it. Raises as open(), and ErrorCode::usage where its tokens are not those of the model that it is
+  /// to guess for.
+  Draft(const AnswerVerb& verb, const Model& target);
 
   [[nodiscard]] ModelDrafter<AnyModel>& drafter() noexcept { return drafter_; }
 
@@ -24,6 +25,6 @@ class Draft {
 };
 
 /// What it takes of the budget.
-[[nodiscard]] std::uint64_t draft_bytes(const Options& options);
+[[nodiscard]] std::uint64_t draft_bytes(const AnswerVerb& verb);
 
 }  // namespace mica::program

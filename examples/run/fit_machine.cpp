@@ -6,7 +6,6 @@
 #include "mica/base/assert.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/io/json.hpp"
-#include "options.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -22,7 +21,8 @@ using Json = nlohmann::json;
 
 constexpr std::string_view known_keys = "ram available vram unified mlx cores bandwidth vram_bandwidth disk";
 
-/// Reads one object whose keys are those of the flags. Sizes are numbers of bytes or texts as flags have them.
+/// Reads one object whose keys are those of the flags. Sizes are numbers of bytes or texts as flags have
+/// them.
 class MachineFile {
  public:
   explicit MachineFile(const std::string& path) : path_(path), json_(io::parse_json(read_text(path), path)) {
@@ -74,8 +74,22 @@ class MachineFile {
 
 }  // namespace
 
-fit::Machine machine_of(const Options& options) {
-  const FitOptions& flags = options.fit;
+void MachineOptions::add_to(Flags& flags) {
+  flags.group("Machine");
+  flags.text("--ram", ram, "SIZE",
+             "memory of another machine than this one; nine tenths of it are available");
+  flags.text("--available", available, "SIZE", "what of it a model can take");
+  flags.text("--vram", vram, "SIZE", "memory of its graphics cards");
+  flags.text("--bandwidth", bandwidth, "RATE", "what its memory reads in a second: 60G");
+  flags.text("--vram-bandwidth", vram_bandwidth, "RATE", "what the memory of its cards reads in a second");
+  flags.text("--disk", disk, "RATE", "what its disk reads in a second");
+  flags.text("--machine", machine_file, "FILE", "a file that says all this, in JSON; flags win");
+  flags.number("--cores", cores, {0, 1 << 20}, "its cores; 0: as many as this machine has");
+  flags.toggle("--unified", unified, "its processors share their memory");
+  flags.toggle("--mlx", mlx, "with --unified: quantisations of MLX instead of GGUF's");
+}
+
+fit::Machine machine_of(const MachineOptions& flags) {
   fit::Description said =
       flags.machine_file.empty() ? fit::Description() : MachineFile(flags.machine_file).description();
   const auto size = [](const std::string& text, std::string_view what, std::optional<std::uint64_t>& out) {

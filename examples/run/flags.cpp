@@ -20,19 +20,6 @@ std::vector<std::string_view> parts_of(std::string_view names) {
   return parts;
 }
 
-/// The truth of a switch as variables, files and --switch=... spell it.
-std::optional<bool> truth_of(std::string_view text) {
-  for (const std::string_view yes : {"true", "on", "yes", "1"}) {
-    if (detail::same_letters(text, yes)) return true;
-  }
-  for (const std::string_view no : {"false", "off", "no", "0"}) {
-    if (detail::same_letters(text, no)) return false;
-  }
-  return std::nullopt;
-}
-
-constexpr std::string_view needed_truth = "true or false";
-
 }  // namespace
 
 namespace detail {
@@ -41,6 +28,16 @@ bool same_letters(std::string_view a, std::string_view b) noexcept {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::optional<bool> truth_of(std::string_view text) {
+  for (const std::string_view yes : {"true", "on", "yes", "1"}) {
+    if (same_letters(text, yes)) return true;
+  }
+  for (const std::string_view no : {"false", "off", "no", "0"}) {
+    if (same_letters(text, no)) return false;
+  }
+  return std::nullopt;
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -112,20 +109,6 @@ Flag& Flags::custom(std::string_view names, std::string type, std::string about,
   return flag;
 }
 
-Flag& Flags::text(std::string_view names, std::string& to, std::string type, std::string about) {
-  const std::string needs = join("a ", type);
-  return custom(names, std::move(type), std::move(about), needs,
-                to.empty() ? std::nullopt : std::optional(to),
-                [&to](const std::string& value, const std::string&) { return to = value, true; });
-}
-
-Flag& Flags::text(std::string_view names, std::optional<std::string>& to, std::string type,
-                  std::string about) {
-  const std::string needs = join("a ", type);
-  return custom(names, std::move(type), std::move(about), needs, std::nullopt,
-                [&to](const std::string& value, const std::string&) { return to = value, true; });
-}
-
 Flag& Flags::texts(std::string_view names, std::vector<std::string>& to, std::string type,
                    std::string about) {
   const std::string needs = join("a ", type);
@@ -159,24 +142,6 @@ Flag& Flags::choice(std::string_view names, std::string& to, std::vector<std::st
     return found != known.end();
   };
   return flag;
-}
-
-Flag& Flags::toggle(std::string_view names, bool& to, std::string about) {
-  return custom(names, {}, std::move(about), std::string(needed_truth), to ? "true" : "false",
-                [&to](const std::string& value, const std::string&) {
-                  const auto truth = truth_of(value);
-                  if (truth) to = *truth;
-                  return truth.has_value();
-                });
-}
-
-Flag& Flags::toggle(std::string_view names, std::optional<bool>& to, std::string about) {
-  return custom(names, {}, std::move(about), std::string(needed_truth), std::nullopt,
-                [&to](const std::string& value, const std::string&) {
-                  const auto truth = truth_of(value);
-                  if (truth) to = truth;
-                  return truth.has_value();
-                });
 }
 
 Flag& Flags::numbers(std::string_view names, std::vector<std::size_t>& to, Range<std::size_t> range,

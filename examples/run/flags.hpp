@@ -31,6 +31,16 @@ enum class Source : std::uint8_t { standard, file, environment, flag };
 template <class T>
 concept Number = std::integral<T> || std::floating_point<T>;
 
+template <class T>
+struct BareOf : std::type_identity<T> {};
+template <class T>
+struct BareOf<std::optional<T>> : std::type_identity<T> {};
+/// T of an optional T, and of a T.
+template <class T>
+using Bare = typename BareOf<T>::type;
+template <class To, class T>
+concept OrOptional = std::same_as<Bare<To>, T>;
+
 /// The numbers that a flag takes, both ends included.
 template <class T>
 struct Range {
@@ -90,8 +100,9 @@ class Flags {
 
   // Declaring; flags belong to the group named last
   void group(std::string name) { group_ = std::move(name); }
-  Flag& text(std::string_view names, std::string& to, std::string type, std::string about);
-  Flag& text(std::string_view names, std::optional<std::string>& to, std::string type, std::string about);
+  // Where `to` is an optional, help shows no default.
+  template <OrOptional<std::string> To>
+  Flag& text(std::string_view names, To& to, std::string type, std::string about);
   /// Every value counts.
   Flag& texts(std::string_view names, std::vector<std::string>& to, std::string type, std::string about);
   /// A text that `check` refuses when it makes no sense.
@@ -102,13 +113,11 @@ class Flags {
   template <class E>
   Flag& choice(std::string_view names, E& to, std::vector<std::pair<std::string, E>> known,
                std::string standard, std::string type, std::string about);
-  Flag& toggle(std::string_view names, bool& to, std::string about);
   /// Names behind a ! turn it off.
-  Flag& toggle(std::string_view names, std::optional<bool>& to, std::string about);
-  template <Number T>
-  Flag& number(std::string_view names, T& to, Range<T> range, std::string about);
-  template <Number T>
-  Flag& number(std::string_view names, std::optional<T>& to, Range<T> range, std::string about);
+  template <OrOptional<bool> To>
+  Flag& toggle(std::string_view names, To& to, std::string about);
+  template <class To, Number T = Bare<To>>
+  Flag& number(std::string_view names, To& to, Range<Bare<To>> range, std::string about);
   /// Whole numbers with commas between them.
   Flag& numbers(std::string_view names, std::vector<std::size_t>& to, Range<std::size_t> range,
                 std::string about);
@@ -119,6 +128,14 @@ class Flags {
   void words(std::vector<std::string>& to, std::string type, std::string about);
   /// The model: the first word, or a flag.
   void model(std::string_view names, std::string& to, std::string type, std::string about);
+  /// Called by settle(): checks values against each other, completes them, and notes what makes little sense.
+  using Settle = std::function<void(std::vector<std::string>& notes)>;
+  void at_end(Settle settle) { settle_.push_back(std::move(settle)); }
+
+  /// All values are there. Raises ErrorCode::usage for those that exclude each other.
+  void settle(std::vector<std::string>& notes) const {
+    for (const Settle& each : settle_) each(notes);
+  }
 
   // Asking
   [[nodiscard]] std::deque<Flag>& all() noexcept { return flags_; }
@@ -137,6 +154,7 @@ class Flags {
   Flag& add(std::string_view names, std::string type, std::string about);
 
   std::deque<Flag> flags_;  // their addresses stay
+  std::vector<Settle> settle_;
   std::string group_;
   Flag* model_ = nullptr;
   std::vector<std::string>* words_ = nullptr;
@@ -176,27 +194,46 @@ template <class T>
               range.max == widest.max ? " on" : join(" to ", number_text(range.max)));
 }
 
+/// The truth of a switch as variables, files and --switch=... spell it.
+[[nodiscard]] std::optional<bool> truth_of(std::string_view text);
 [[nodiscard]] bool same_letters(std::string_view a, std::string_view b) noexcept;
 [[nodiscard]] std::string listed(const std::vector<std::string>& names);
 
 }  // namespace detail
 
-template <Number T>
-Flag& Flags::number(std::string_view names, T& to, Range<T> range, std::string about) {
+template <class To, Number T>
+Flag& Flags::number(std::string_view names, To& to, Range<Bare<To>> range, std::string about) {
+  std::optional<std::string> standard;
+  if constexpr (std::same_as<To, T>) standard = detail::number_text(to);
   return custom(names, std::integral<T> ? "N" : "X", std::move(about), detail::needed_number(range),
-                detail::number_text(to), [&to, range](const std::string& text, const std::string&) {
-                  return read_number(text, range, to);
-                });
-}
-
-template <Number T>
-Flag& Flags::number(std::string_view names, std::optional<T>& to, Range<T> range, std::string about) {
-  return custom(names, std::integral<T> ? "N" : "X", std::move(about), detail::needed_number(range),
-                std::nullopt, [&to, range](const std::string& text, const std::string&) {
+                std::move(standard), [&to, range](const std::string& text, const std::string&) {
                   T value{};
                   const bool fits = read_number(text, range, value);
                   if (fits) to = value;
                   return fits;
+                });
+}
+
+template <OrOptional<std::string> To>
+Flag& Flags::text(std::string_view names, To& to, std::string type, std::string about) {
+  const std::string needs = join("a ", type);
+  std::optional<std::string> standard;
+  if constexpr (std::same_as<To, std::string>) {
+    if (!to.empty()) standard = to;
+  }
+  return custom(names, std::move(type), std::move(about), needs, std::move(standard),
+                [&to](const std::string& value, const std::string&) { return to = value, true; });
+}
+
+template <OrOptional<bool> To>
+Flag& Flags::toggle(std::string_view names, To& to, std::string about) {
+  std::optional<std::string> standard;
+  if constexpr (std::same_as<To, bool>) standard = to ? "true" : "false";
+  return custom(names, {}, std::move(about), "true or false", std::move(standard),
+                [&to](const std::string& value, const std::string&) {
+                  const auto truth = detail::truth_of(value);
+                  if (truth) to = *truth;
+                  return truth.has_value();
                 });
 }
 

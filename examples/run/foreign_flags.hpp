@@ -6,6 +6,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -17,6 +19,13 @@ struct ForeignFlag {
   std::string_view name;
   Kind kind;
   std::string_view why;  // behind "NAME ignored: " or "NAME: "
+};
+
+/// Names with blanks between them.
+struct ForeignRow {
+  std::string_view names;
+  ForeignFlag::Kind kind;
+  std::string_view why;
 };
 
 struct ForeignVerb {
@@ -49,201 +58,83 @@ inline constexpr std::string_view
     server = "there is no server; mica run, mica chat and mica complete answer here";
 
 // clang-format off
-inline constexpr ForeignFlag flags[] = {
+inline constexpr ForeignRow rows[] = {
     // llama.cpp: where things run
-    {"-ngl", valued, on_cpu},
-    {"--n-gpu-layers", valued, on_cpu},
-    {"--gpu-layers", valued, on_cpu},
-    {"-sm", valued, on_cpu},
-    {"--split-mode", valued, on_cpu},
-    {"-mg", valued, on_cpu},
-    {"--main-gpu", valued, on_cpu},
-    {"-ts", valued, on_cpu},
-    {"--tensor-split", valued, on_cpu},
-    {"-dev", valued, on_cpu},
-    {"--device", valued, on_cpu},
-    {"-ot", valued, on_cpu},
-    {"--override-tensor", valued, on_cpu},
-    {"-cmoe", switched, on_cpu},
-    {"--cpu-moe", switched, on_cpu},
-    {"-ncmoe", valued, on_cpu},
-    {"--n-cpu-moe", valued, on_cpu},
-    {"-nkvo", switched, on_cpu},
-    {"--no-kv-offload", switched, on_cpu},
-    {"--no-op-offload", switched, on_cpu},
+    {"-ngl --n-gpu-layers --gpu-layers -sm --split-mode -mg --main-gpu -ts --tensor-split -dev "
+     "--device -ot --override-tensor -ncmoe --n-cpu-moe", valued, on_cpu},
+    {"-cmoe --cpu-moe -nkvo --no-kv-offload --no-op-offload", switched, on_cpu},
     {"--list-devices", refused, "mica doctor shows this machine"},
     {"--rpc", refused, "a model runs on one machine"},
-    {"-fa", valued, in_chunks},
-    {"--flash-attn", valued, in_chunks},
-    {"-tb", valued, one_team},
-    {"--threads-batch", valued, one_team},
-    {"-C", valued, nice},
-    {"--cpu-mask", valued, nice},
-    {"-Cr", valued, nice},
-    {"--cpu-range", valued, nice},
-    {"--cpu-strict", valued, nice},
-    {"--prio", valued, nice},
-    {"--poll", valued, nice},
-    {"--numa", valued, nice},
-    {"-nr", switched, "weights lie as --weights says"},
-    {"--no-repack", switched, "weights lie as --weights says"},
-
+    {"-fa --flash-attn", valued, in_chunks},
+    {"-tb --threads-batch", valued, one_team},
+    {"-C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll --numa", valued, nice},
+    {"-nr --no-repack", switched, "weights lie as --weights says"},
     // llama.cpp: memory
     {"--mmap", switched, "use --weights mapped"},
-    {"--no-mmap", switched, "use --weights resident"},
+    {"--no-mmap -dio --direct-io", switched, "use --weights resident"},
     {"--mlock", switched, "use --weights mapped-locked"},
-    {"-lm", valued, "use --weights"},
-    {"--load-mode", valued, "use --weights"},
-    {"-dio", switched, "use --weights resident"},
-    {"--direct-io", switched, "use --weights resident"},
-    {"-lzm", valued, "use --weights mapped"},
-    {"--lazy-mode", valued, "use --weights mapped"},
-    {"-fit", valued, "use --memory"},
-    {"-fitt", valued, "use --memory"},
-    {"-fitc", valued, "use --memory"},
+    {"-lm --load-mode", valued, "use --weights"},
+    {"-lzm --lazy-mode", valued, "use --weights mapped"},
+    {"-fit -fitt -fitc", valued, "use --memory"},
     {"-fitp", refused, "mica plan MODEL shows what a run will need"},
-    {"-dt", valued, "the cache needs no defragmentation"},
-    {"--defrag-thold", valued, "the cache needs no defragmentation"},
+    {"-dt --defrag-thold", valued, "the cache needs no defragmentation"},
     {"--swa-full", switched, "windows keep what they see"},
     {"--check-tensors", switched, "mica pack MODEL DIR checks every tensor"},
-    {"--no-warmup", switched, "there is no warm-up"},
-    {"--warmup", switched, "there is no warm-up"},
-
+    {"--no-warmup --warmup", switched, "there is no warm-up"},
     // llama.cpp: the model
-    {"-hf", refused, get},
-    {"-hfr", refused, get},
-    {"--hf-repo", refused, get},
-    {"-hff", refused, get},
-    {"--hf-file", refused, get},
-    {"-hfd", refused, get},
-    {"--hf-repo-draft", refused, get},
-    {"-hft", refused, get},
-    {"--hf-token", refused, get},
-    {"-mu", refused, get},
-    {"--model-url", refused, get},
-    {"-dr", refused, get},
-    {"--docker-repo", refused, get},
+    {"-hf -hfr --hf-repo -hff --hf-file -hfd --hf-repo-draft -hft --hf-token -mu --model-url -dr "
+     "--docker-repo", refused, get},
     {"--offline", switched, no_fetch},
-    {"--lora", refused, merge},
-    {"--lora-scaled", refused, merge},
-    {"--control-vector", refused, merge},
-    {"--control-vector-scaled", refused, merge},
-    {"-mm", refused, eyes},
-    {"--mmproj", refused, eyes},
+    {"--lora --lora-scaled --control-vector --control-vector-scaled", refused, merge},
+    {"-mm --mmproj --image --audio", refused, eyes},
     {"--no-mmproj", switched, eyes},
-    {"--image", refused, eyes},
-    {"--audio", refused, eyes},
     {"--override-kv", refused, "a model is run with the metadata of its file"},
-    {"--rope-scaling", refused, rope},
-    {"--rope-scale", refused, rope},
-    {"--rope-freq-base", refused, rope},
-    {"--rope-freq-scale", refused, rope},
-    {"--yarn-orig-ctx", refused, rope},
-    {"--yarn-ext-factor", refused, rope},
-    {"--yarn-attn-factor", refused, rope},
-    {"--yarn-beta-slow", refused, rope},
-    {"--yarn-beta-fast", refused, rope},
-    {"-gan", refused, "there is no self-extend; use -c, or --on-full shift"},
-    {"--grp-attn-n", refused, "there is no self-extend; use -c, or --on-full shift"},
-    {"-gaw", refused, "there is no self-extend; use -c, or --on-full shift"},
-    {"--grp-attn-w", refused, "there is no self-extend; use -c, or --on-full shift"},
-    {"-ngld", valued, on_cpu},
-    {"--gpu-layers-draft", valued, on_cpu},
-    {"-devd", valued, on_cpu},
-    {"--device-draft", valued, on_cpu},
-    {"-cd", valued, draft},
-    {"--ctx-size-draft", valued, draft},
-    {"--draft-p-min", valued, draft},
-    {"--draft-p-split", valued, draft},
+    {"--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx "
+     "--yarn-ext-factor --yarn-attn-factor --yarn-beta-slow --yarn-beta-fast", refused, rope},
+    {"-gan --grp-attn-n -gaw --grp-attn-w", refused, "there is no self-extend; use -c, or --on-full shift"},
+    {"-ngld --gpu-layers-draft -devd --device-draft", valued, on_cpu},
+    {"-cd --ctx-size-draft --draft-p-min --draft-p-split", valued, draft},
     {"--spec-type", refused, "use --speculate ngram, or --draft FILE"},
-
     // llama.cpp: the choice of tokens
-    {"--samplers", refused, order},
-    {"--sampler-seq", refused, order},
-    {"--sampling-seq", refused, order},
-    {"--typical", refused, samplers},
-    {"--typical-p", refused, samplers},
-    {"--top-nsigma", refused, samplers},
-    {"--top-n-sigma", refused, samplers},
-    {"--tfs", refused, samplers},
-    {"--xtc-probability", refused, samplers},
-    {"--xtc-threshold", refused, samplers},
-    {"--dynatemp-range", refused, samplers},
-    {"--dynatemp-exp", refused, samplers},
-    {"--mirostat", refused, samplers},
-    {"--mirostat-lr", refused, samplers},
-    {"--mirostat-ent", refused, samplers},
-    {"--dry-multiplier", refused, "use --repeat-penalty"},
-    {"--dry-base", refused, "use --repeat-penalty"},
-    {"--dry-allowed-length", refused, "use --repeat-penalty"},
+    {"--samplers --sampler-seq --sampling-seq", refused, order},
+    {"--typical --typical-p --top-nsigma --top-n-sigma --tfs --xtc-probability --xtc-threshold "
+     "--dynatemp-range --dynatemp-exp --mirostat --mirostat-lr --mirostat-ent", refused, samplers},
+    {"--dry-multiplier --dry-base --dry-allowed-length --dry-sequence-breaker",
+     refused, "use --repeat-penalty"},
     {"--dry-penalty-last-n", refused, "use --repeat-last-n"},
-    {"--dry-sequence-breaker", refused, "use --repeat-penalty"},
-    {"-l", refused, "the logits of single tokens cannot be changed"},
-    {"--logit-bias", refused, "the logits of single tokens cannot be changed"},
-    {"--grammar", refused, grammar},
-    {"--grammar-file", refused, grammar},
-    {"-j", refused, grammar},
-    {"--json-schema", refused, grammar},
-    {"-jf", refused, grammar},
-    {"--json-schema-file", refused, grammar},
+    {"-l --logit-bias", refused, "the logits of single tokens cannot be changed"},
+    {"--grammar --grammar-file -j --json-schema -jf --json-schema-file", refused, grammar},
     {"--context-shift", refused, "use --on-full shift"},
     {"--no-context-shift", switched, "the context shifts with --on-full shift alone"},
     {"--backend-sampling", switched, on_cpu},
-
     // llama.cpp: talking
     {"--jinja", switched, "templates are always used"},
     {"--no-jinja", refused, "use --chat-template NAME, a format that is built in"},
-    {"-i", refused, "use mica chat"},
-    {"--interactive", refused, "use mica chat"},
-    {"-if", refused, "use mica chat"},
-    {"--interactive-first", refused, "use mica chat"},
-    {"-ins", refused, "use mica chat"},
-    {"--instruct", refused, "use mica chat"},
-    {"-mli", switched, many_lines},
-    {"--multiline-input", switched, many_lines},
-    {"--in-prefix", refused, "use --chat-template-file"},
-    {"--in-suffix", refused, "use --chat-template-file"},
-    {"--in-prefix-bos", refused, "use --chat-template-file"},
-    {"--prompt-cache", refused, session},
-    {"--prompt-cache-all", refused, session},
-    {"--prompt-cache-ro", refused, session},
+    {"-i --interactive -if --interactive-first -ins --instruct", refused, "use mica chat"},
+    {"-mli --multiline-input", switched, many_lines},
+    {"--in-prefix --in-suffix --in-prefix-bos", refused, "use --chat-template-file"},
+    {"--prompt-cache --prompt-cache-all --prompt-cache-ro", refused, session},
     {"--reasoning", refused, thoughts},
     {"--reasoning-budget", refused, "-n bounds the whole answer"},
     {"--reasoning-format", refused, "what a model writes is shown as it is"},
     {"--chat-template-kwargs", refused, "mica template --set NAME=JSON shows what one does"},
-    {"-bf", refused, "use -f"},
-    {"--binary-file", refused, "use -f"},
+    {"-bf --binary-file", refused, "use -f"},
     {"--no-escape", switched, "text is taken as it is, unless -e is given"},
     {"--no-display-prompt", switched, "the prompt is never shown"},
     {"--display-prompt", refused, "the prompt is never shown"},
     {"--verbose-prompt", switched, "mica tokenize shows the tokens of a text"},
     {"-sp", refused, "use --special"},
     {"--simple-io", switched, "output is plain on a pipe"},
-
     // llama.cpp: what is shown
     {"--log-disable", switched, "use -q"},
-    {"--log-file", valued, plain_log},
-    {"--log-colors", valued, plain_log},
-    {"--log-jsonl", switched, plain_log},
-    {"--log-prefix", switched, plain_log},
-    {"--log-timestamps", switched, plain_log},
-    {"-lv", valued, plain_log},
-    {"--verbosity", valued, plain_log},
-    {"--log-verbosity", valued, plain_log},
-    {"--log-verbose", switched, plain_log},
-    {"--show-timings", switched, "timings are always shown, unless -q is given"},
-    {"--perf", switched, "timings are always shown, unless -q is given"},
+    {"--log-file --log-colors -lv --verbosity --log-verbosity", valued, plain_log},
+    {"--log-jsonl --log-prefix --log-timestamps --log-verbose", switched, plain_log},
+    {"--show-timings --perf", switched, "timings are always shown, unless -q is given"},
     {"--no-perf", switched, "timings cost nothing; -q hides them"},
     {"-pg", refused, "use -d for tokens that come before, with -n"},
     {"--completion-bash", refused, "there are no shell completions"},
-
     // llama.cpp: the server
-    {"--host", refused, server},
-    {"--port", refused, server},
-    {"--api-key", refused, server},
-    {"-a", refused, server},
-    {"--alias", refused, server},
-
+    {"--host --port --api-key -a --alias", refused, server},
     // Ollama
     {"--format", refused, grammar},
     {"--keepalive", valued, "a model stays in memory until the program ends"},
@@ -251,7 +142,6 @@ inline constexpr ForeignFlag flags[] = {
     {"--insecure", switched, no_fetch},
     {"--think", refused, thoughts},
     {"--hidethinking", refused, "what a model writes is shown as it is"},
-
     // gemma.cpp
     {"--tokenizer", refused, "the tokenizer is in the model's file"},
     {"--seq_len", refused, "use -c"},
@@ -261,6 +151,28 @@ inline constexpr ForeignFlag flags[] = {
     {"--deterministic", refused, "use --temp 0, or --seed"},
     {"--multiturn", refused, "use mica chat"},
 };
+// clang-format on
+
+inline constexpr std::size_t n_flags = [] {
+  std::size_t n = 0;
+  for (const ForeignRow& row : rows)
+    n += 1 + static_cast<std::size_t>(std::count(row.names.begin(), row.names.end(), ' '));
+  return n;
+}();
+
+/// The rows, one for each name.
+inline constexpr std::array<ForeignFlag, n_flags> flags = [] {
+  std::array<ForeignFlag, n_flags> all{};
+  std::size_t n = 0;
+  for (ForeignRow row : rows) {
+    while (!row.names.empty()) {
+      const std::size_t end = std::min(row.names.find(' '), row.names.size());
+      all[n++] = {row.names.substr(0, end), row.kind, row.why};
+      row.names.remove_prefix(std::min(end + 1, row.names.size()));
+    }
+  }
+  return all;
+}();
 
 inline constexpr ForeignVerb verbs[] = {
     {"pull", get},
@@ -277,15 +189,14 @@ inline constexpr ForeignVerb verbs[] = {
     {"cli", "use mica run or mica chat"},
     {"completion", "there are no shell completions"},
 };
-// clang-format on
 
 }  // namespace foreign
 
 /// The row of a flag or a verb; null when there is none.
-template <class Row, std::size_t n>
-[[nodiscard]] constexpr const Row* find_foreign(const Row (&rows)[n], std::string_view name) noexcept {
+template <class Rows>
+[[nodiscard]] constexpr auto find_foreign(const Rows& rows, std::string_view name) noexcept {
   const auto found =
-      std::find_if(std::begin(rows), std::end(rows), [&](const Row& row) { return row.name == name; });
+      std::find_if(std::begin(rows), std::end(rows), [&](const auto& row) { return row.name == name; });
   return found == std::end(rows) ? nullptr : &*found;
 }
 

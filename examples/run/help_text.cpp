@@ -44,8 +44,8 @@ std::string explained(const Flag& flag) {
   return explained(head, text);
 }
 
-std::string usage_line(const VerbText& verb, Flags& flags) {
-  std::string line = join("  mica ", verb.name);
+std::string usage_line(std::string_view verb, Flags& flags) {
+  std::string line = join("  mica ", verb);
   if (flags.model_flag() != nullptr) line += " [MODEL]";
   if (flags.words_to() != nullptr) line += join(" [", flags.words_type(), " ...]");
   return line + " [FLAG ...]\n";
@@ -53,10 +53,11 @@ std::string usage_line(const VerbText& verb, Flags& flags) {
 
 }  // namespace
 
-std::string help_text() {
+std::string help_text(const std::vector<AnyVerb>& verbs) {
   std::string text = "mica: language models on small machines\n\n";
-  for (const VerbText& verb : all_verbs()) {
-    text += join("  mica ", verb.name, std::string(12 - verb.name.size(), ' '), verb.about, "\n");
+  for (const AnyVerb& verb : verbs) {
+    const Verb::About& about = verb->about;
+    text += join("  mica ", about.name, std::string(12 - about.name.size(), ' '), about.summary, "\n");
   }
   return text +
          "\n"
@@ -66,8 +67,10 @@ std::string help_text() {
          "mica help VERB shows the flags of a verb.\n";
 }
 
-std::string help_text(const VerbText& verb, Flags& flags) {
-  std::string text = join(verb.about, "\n\n", usage_line(verb, flags), "  ", verb.example, "\n");
+std::string help_text(Verb& verb) {
+  Flags flags = verb.flags();
+  const Verb::About& about = verb.about;
+  std::string text = join(about.summary, "\n\n", usage_line(about.name, flags), "  ", about.example, "\n");
   if (flags.words_to() != nullptr) text += "\n" + explained(flags.words_type(), flags.words_about());
   std::vector<std::string> groups;
   for (const Flag& flag : flags.all()) {

@@ -3,16 +3,17 @@
 // What --help shows.
 #pragma once
 
-#include "verb_flags.hpp"
+#include "verbs.hpp"
 
 #include <string>
+#include <vector>
 
 namespace mica::program {
 
 /// All verbs, a line each.
-[[nodiscard]] std::string help_text();
+[[nodiscard]] std::string help_text(const std::vector<AnyVerb>& verbs);
 
-/// The flags of a verb by groups, each with its default and its variable.
-[[nodiscard]] std::string help_text(const VerbText& verb, Flags& flags);
+/// The flags of a verb by groups, each with its default and its variable. The verb has its defaults still.
+[[nodiscard]] std::string help_text(Verb& verb);
 
 }  // namespace mica::program

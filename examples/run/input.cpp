@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "input.hpp"
 
+#include "answer_options.hpp"
 #include "console.hpp"
 #include "embedded.hpp"
 #include "mica/base/assert.hpp"
@@ -45,14 +46,14 @@ std::string unescaped(std::string_view text) {
 }
 
 /// Waits for stdin, and says so when that takes a while; false when nothing comes.
-bool stdin_begins(const Options& options) {
+bool stdin_begins(const OutputOptions& output) {
   if (has_input_within(STDIN_FILENO, note_after)) return true;
   if (!interrupted())
-    note(options, "mica: waiting for text on stdin, which is an open pipe; close it, or use < /dev/null");
+    note(output, "mica: waiting for text on stdin, which is an open pipe; close it, or use < /dev/null");
   if (!interrupted() && has_input_within(STDIN_FILENO, give_up_after - note_after)) return true;
   if (interrupted()) throw Stop{130, {}};
-  note(options, join("mica: nothing came on stdin in ", give_up_after.count() / 1000,
-                     " s: the prompt is taken alone (-f - waits as long as it takes)"));
+  note(output, join("mica: nothing came on stdin in ", give_up_after.count() / 1000,
+                    " s: the prompt is taken alone (-f - waits as long as it takes)"));
   return false;
 }
 
@@ -77,43 +78,59 @@ gguf::Document open_file(const std::string& path) {
 
 }  // namespace
 
-gguf::Document open_document(const Options& options) {
-  if (remote::is_url(options.model)) return open_remote(options.model);
-  if (!options.model.empty()) return open_file(options.model);
+gguf::Document open_document(const Verb& verb) {
+  if (remote::is_url(verb.model_path)) return open_remote(verb.model_path);
+  if (!verb.model_path.empty()) return open_file(verb.model_path);
   MICA_CHECK(!embedded_model().empty(), usage,
-             "no model was given, and this program has no bundled one; see mica ", options.verb, " --help");
+             "no model was given, and this program has no bundled one; see mica ", verb.about.name,
+             " --help");
   return gguf::parse(embedded_model(), "the bundled model");
 }
 
-std::optional<std::string> prompt_of(const Options& options) {
-  std::optional<std::string> prompt = options.prompt;
-  if (!prompt && !options.words.empty()) {
-    prompt.emplace();
-    for (const std::string& word : options.words) prompt->append(prompt->empty() ? "" : " ").append(word);
-  }
-  if (!options.prompt_file.empty())
-    prompt = text_and_prompt(read_text(options.prompt_file), prompt.value_or(""));
-  if (prompt && options.escape) prompt = unescaped(*prompt);
-  return prompt;
+std::optional<std::string> joined(const std::vector<std::string>& words) {
+  if (words.empty()) return std::nullopt;
+  std::string text;
+  for (const std::string& word : words) text.append(text.empty() ? "" : " ").append(word);
+  return text;
 }
 
-std::optional<std::string> prompt_with_stdin(const Options& options) {
-  const std::optional<std::string> prompt = prompt_of(options);
-  const bool is_taken = options.prompt_file == "-" || options.system_prompt_file == "-";
-  if (!prompt || is_taken || !is_piped(STDIN_FILENO) || !stdin_begins(options)) return prompt;
+void PromptOptions::add_to(Flags& flags) {
+  flags.group("Prompt");
+  flags.words(words, "PROMPT", "the prompt");
+  flags.text("-p,--prompt", prompt, "TEXT", "the prompt");
+  flags.text("-f,--file,--prompt-file", prompt_file, "FILE", "read the prompt from a file; - is stdin");
+  flags.toggle("-e,--escape", escape, "\\n, \\t and the like in the prompt mean what they mean in C");
+  flags.at_end([this](std::vector<std::string>&) {
+    MICA_CHECK(!prompt || words.empty(), usage, "a prompt was given twice: as a word and with --prompt.");
+  });
+}
+
+std::optional<std::string> PromptOptions::full_prompt() const {
+  std::optional<std::string> text = prompt ? prompt : joined(words);
+  if (!prompt_file.empty()) text = text_and_prompt(read_text(prompt_file), text.value_or(""));
+  if (text && escape) text = unescaped(*text);
+  return text;
+}
+
+std::optional<std::string> prompt_with_stdin(const AnswerVerb& verb) {
+  const std::optional<std::string> prompt = verb.full_prompt();
+  const bool is_taken = verb.prompt_file == "-" || verb.system_prompt_file == "-";
+  if (!prompt || is_taken || !is_piped(STDIN_FILENO) || !stdin_begins(verb)) return prompt;
   return text_and_prompt(read_text("-"), *prompt);
 }
 
-bool ids_given(const Options& options) noexcept {
-  return !options.ids.empty() || !options.ids_file.empty() || !options.words.empty();
+void IdsOptions::add_to(Flags& flags) {
+  flags.group("Ids");
+  flags.text("--ids", ids, "LIST", "token ids, separated by commas");
+  flags.text("--ids-file", ids_file, "FILE", "token ids from a file; commas, blanks or lines between them");
 }
 
-std::vector<TokenId> ids_of(const Options& options) {
-  const int sources = !options.ids.empty() + !options.ids_file.empty() + !options.words.empty();
+std::vector<TokenId> IdsOptions::parsed() const {
+  const int sources = !ids.empty() + !ids_file.empty() + !words.empty();
   MICA_CHECK(sources < 2, usage, "ids were given twice; words, --ids and --ids-file exclude each other");
-  std::string text = options.ids_file.empty() ? options.ids : read_text(options.ids_file);
-  for (const std::string& word : options.words) text += join(word, " ");
-  std::vector<TokenId> ids;
+  std::string text = ids_file.empty() ? ids : read_text(ids_file);
+  for (const std::string& word : words) text += join(word, " ");
+  std::vector<TokenId> parsed;
   const char* at = text.data();
   const char* const end = at + text.size();
   const auto separates = [](char c) {
@@ -125,10 +142,10 @@ std::vector<TokenId> ids_of(const Options& options) {
     const bool whole = error == std::errc() && (next == end || separates(*next));
     MICA_CHECK(whole, usage, "ids: '", escaped(std::string_view(at, std::find_if(at, end, separates)), 20),
                "' is not a token id; needed: numbers with commas between them");
-    ids.push_back(id);
+    parsed.push_back(id);
     at = next;
   }
-  return ids;
+  return parsed;
 }
 
 }  // namespace mica::program

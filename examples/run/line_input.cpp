@@ -127,13 +127,13 @@ struct LineInput::Editor {
 
 #endif
 
-LineInput::LineInput(const Options& options, std::span<const ChatWord> words)
+LineInput::LineInput(const AnswerVerb& verb, std::span<const ChatWord> words)
     : prompts_(::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1),
-      colors_(prompts_ && colored(options, STDERR_FILENO)) {
+      colors_(prompts_ && colored(verb, STDERR_FILENO)) {
   const char* const term = std::getenv("TERM");
   asks_for_paste_ = prompts_ && term != nullptr && std::string_view(term) != "dumb";
 #ifdef MICA_HAS_LIBEDIT
-  if (asks_for_paste_) editor_ = std::make_unique<Editor>(!options.no_history, words);
+  if (asks_for_paste_) editor_ = std::make_unique<Editor>(!verb.no_history, words);
 #else
   static_cast<void>(words);
 #endif

@@ -4,9 +4,9 @@
 // plain otherwise. What is pasted into a terminal is one text, however many lines it has.
 #pragma once
 
+#include "answer_options.hpp"
 #include "chat_words.hpp"
 #include "console.hpp"
-#include "options.hpp"
 
 #include <memory>
 #include <optional>
@@ -18,7 +18,7 @@ namespace mica::program {
 class LineInput {
  public:
   /// words: what Tab knows; they outlive the input.
-  LineInput(const Options& options, std::span<const ChatWord> words);
+  LineInput(const AnswerVerb& verb, std::span<const ChatWord> words);
   LineInput(const LineInput&) = delete;
   LineInput& operator=(const LineInput&) = delete;
   ~LineInput();

@@ -9,7 +9,6 @@
 #include "pacing.hpp"
 #include "progress.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -17,35 +16,42 @@ namespace mica::program {
 namespace {
 
 /// A draft is a model of its own beside the one that it guesses for, within the same budget.
-void leave_for_draft(const Options& options, const gguf::Document& document, OpenOptions& open) {
-  const std::uint64_t bytes = draft_bytes(options), budget = budget_of(document, open);
-  MICA_CHECK(bytes < budget, budget, options.draft, ": a draft needs ", budget::size_text(bytes), ", budget ",
+void leave_for_draft(const AnswerVerb& verb, const gguf::Document& document, OpenOptions& open) {
+  const std::uint64_t bytes = draft_bytes(verb), budget = budget_of(document, open);
+  MICA_CHECK(bytes < budget, budget, verb.draft, ": a draft needs ", budget::size_text(bytes), ", budget ",
              budget::size_text(budget), "; use a smaller one, or none");
   if (open.memory_bytes) *open.memory_bytes -= bytes;
-  open.limits = options.limits.without(bytes);
+  open.limits = verb.limits.without(bytes);
+}
+
+Model load(const Verb& verb, gguf::Document document, const OpenOptions& open) {
+  const Waiting waiting(verb, join("loading ", escaped(document.path())));
+  return {std::move(document), open};
 }
 
 }  // namespace
 
-Model open_model(const Options& options, std::size_t logits_rows, plan::Sequences sequences) {
-  gguf::Document document = open_document(options);
-  OpenOptions open = open_options(options);
-  open.logits_rows = std::max(open.logits_rows, logits_rows);
-  open.log = log_to_stderr(options);
+Model open_model(const RunningVerb& verb, std::size_t logits_rows, plan::Sequences sequences) {
+  gguf::Document document = open_document(verb);
+  OpenOptions open = open_options(verb);
+  open.logits_rows = logits_rows;
+  open.log = log_to_stderr(verb);
   open.sequences = sequences;
-  if (!options.draft.empty()) leave_for_draft(options, document, open);
-  const bool answers = options.verb == "run" || options.verb == "chat" || options.verb == "complete";
-  if (answers) {
-    make_it_fit(options, document, open);
-  } else if (open.memory_bytes) {
-    refuse_what_does_not_fit(document, open);
-  }
-  const std::shared_ptr<pace::Pacer> pacer = pacer_of(options);
+  if (open.memory_bytes) refuse_what_does_not_fit(document, open);
+  return load(verb, std::move(document), open);
+}
+
+Model open_model(const AnswerVerb& verb) {
+  gguf::Document document = open_document(verb);
+  OpenOptions open = open_options(verb);
+  open.log = log_to_stderr(verb);
+  if (!verb.draft.empty()) leave_for_draft(verb, document, open);
+  make_it_fit(verb, document, open);
+  const std::shared_ptr<pace::Pacer> pacer = pacer_of(verb);
   open.runs = pacer;
-  const Waiting waiting(options, join("loading ", escaped(document.path())));
-  Model model(std::move(document), open);
-  if (answers) note_long_context(options, model.transformer().n_ctx(), model.config());
-  if (pacer != nullptr) note(options, join("mica: pace: ", pacer->text()));
+  Model model = load(verb, std::move(document), open);
+  note_long_context(verb, model.transformer().n_ctx(), model.config());
+  if (pacer != nullptr) note(verb, join("mica: pace: ", pacer->text()));
   return model;
 }
 

@@ -3,6 +3,7 @@
 
 #include "console.hpp"
 #include "meter.hpp"
+#include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica_tools/fit/machine_probe.hpp"
@@ -46,7 +47,8 @@ Json machine_of(std::size_t threads) {
 /// A disk is identified by the number of its device.
 std::string disk_of(const io::File& file) { return std::to_string(file.identity().device); }
 
-/// What was measured of this machine; null if the file is missing, is of another machine, or has another form.
+/// What was measured of this machine; null if the file is missing, is of another machine, or has another
+/// form.
 Json read_kept(std::size_t threads) {
   std::ifstream in(kept_file());
   const Json kept = Json::parse(in, nullptr, false);
@@ -125,11 +127,11 @@ Json json_of(const plan::MachineSpeed& speed) {
 }
 
 /// Four times the last cache, where a quarter of the memory is as much.
-std::size_t probe_bytes(const Options& options) {
+std::size_t probe_bytes() {
   constexpr std::size_t most = std::size_t{1} << 29, step = std::size_t{2} << 20;
   const long cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::size_t wanted = cache > 0 ? 4 * static_cast<std::size_t>(cache) : most / 4;
-  const std::uint64_t room = options.limits.usable() / 4;
+  const std::uint64_t room = budget::memory_limits().usable() / 4;
   using Probe = fit::MachineProbe<exec::Team>;
   return std::max<std::size_t>(
       static_cast<std::size_t>(std::min<std::uint64_t>(room, std::min(wanted, most))) / step * step,
@@ -145,14 +147,22 @@ std::optional<plan::MachineSpeed> known_speed(std::size_t threads, const io::Fil
   return speed.known() ? std::optional(speed) : std::nullopt;
 }
 
-plan::MachineSpeed measure_speed(const Options& options, std::size_t threads, const io::File* file) {
+void add_measure(Flags& flags, bool& measure) {
+  flags.group("Speed");
+  flags.toggle(
+      "--measure", measure,
+      "measure for some seconds what kernels do here with each format, and keep it for mica plan and "
+      "mica fit");
+}
+
+plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file) {
   Json disks = Json::object();
   if (const Json before = read_kept(threads); before.is_object())
     disks = before.value("disks", Json::object());
   const auto measure = [&] {
     const Waiting waiting(options, "measuring this machine");
     exec::Team team(threads, log_to_stderr(options));
-    Json kept = json_of(fit::MachineProbe<exec::Team>(team, probe_bytes(options)).measure(3, &interrupted()));
+    Json kept = json_of(fit::MachineProbe<exec::Team>(team, probe_bytes()).measure(3, &interrupted()));
     if (interrupted()) throw Stop{130, {}};
     if (file != nullptr) disks[disk_of(*file)] = disk_speed(*file).in_order;
     return kept;

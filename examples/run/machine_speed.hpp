@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine was measured to do, kept in the user's cache folder: $XDG_CACHE_HOME/mica/machine.json, else
-// ~/.cache/mica/machine.json. It counts for one processor, number of threads, instruction set and version of the program, and is
-// measured anew for others.
+// What this machine was measured to do, kept in the user's cache folder: $XDG_CACHE_HOME/mica/machine.json,
+// else ~/.cache/mica/machine.json. It counts for one processor, number of threads, instruction set and
+// version of the program, and is measured anew for others.
 #pragma once
 
 #include "mica/io/file.hpp"
 #include "mica/plan/speed.hpp"
-#include "options.hpp"
+#include "output_options.hpp"
 
 #include <cstddef>
 #include <optional>
 
 namespace mica::program {
 
-/// What is kept, if it was measured here with so many threads; the rate of the disk only where it is that of `file` (null: none).
+/// What is kept, if it was measured here with so many threads; the rate of the disk only where it is that of
+/// `file` (null: none).
 /// A file that somebody damaged counts as none.
 [[nodiscard]] std::optional<plan::MachineSpeed> known_speed(std::size_t threads, const io::File* file);
 
-/// Measures with that many threads, with `file` its disk too, and keeps it; takes some seconds and says so. Raises as fit::MachineProbe and
-/// io::DiskProbe; what cannot be written is a note.
-plan::MachineSpeed measure_speed(const Options& options, std::size_t threads, const io::File* file);
+/// --measure.
+void add_measure(Flags& flags, bool& measure);
 
-/// A run was so many times as fast as foretold (0: not known). The median of the last nine corrects what is foretold from then on. Does nothing where nothing was
-/// measured, and for ratios beyond 4 and 1/4, which tell of something else.
+/// Measures with that many threads, with `file` its disk too, and keeps it; takes some seconds and says so.
+/// Raises as fit::MachineProbe and io::DiskProbe; what cannot be written is a note.
+plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file);
+
+/// A run was so many times as fast as foretold (0: not known). The median of the last nine corrects what is
+/// foretold from then on. Does nothing where nothing was measured, and for ratios beyond 4 and 1/4, which
+/// tell of something else.
 void learn_speed(std::size_t threads, double decode_ratio, double prefill_ratio);
 
 }  // namespace mica::program

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program mica: one verb, one function; errors become one sentence on stderr and an exit code.
+// The program mica runs one verb; errors become one sentence on stderr and an exit code.
 //
-//   0 done   1 failed while running   2 usage   3 file missing, unreadable or damaged   4 does not fit the budget
+//   0 done   1 failed while running   2 usage   3 file missing, unreadable or damaged   4 over the budget
 //   5 not supported   6 a limit was reached   129 hung up   130 interrupted
 #include "command_line.hpp"
 #include "console.hpp"
 #include "mica/base/error.hpp"
-#include "options.hpp"
-#include "own_input.hpp"
+#include "parse.hpp"
 #include "remote.hpp"
 #include "report.hpp"
-#include "targets.hpp"
-#include "verbs.hpp"
 
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <iterator>
 #include <new>
 #include <span>
 #include <string_view>
@@ -25,46 +21,6 @@
 
 namespace mica::program {
 namespace {
-
-struct Verb {
-  std::string_view name;
-  int (*function)(const Options&);
-  bool header_is_enough = false;  // of a model, which may then be on a server
-};
-
-constexpr Verb verbs[] = {
-    {"run", run},
-    {"chat", run},
-    {"complete", complete},
-    {"inspect", inspect, true},
-    {"tokenize", tokenize, true},
-    {"detokenize", detokenize, true},
-    {"template", render_template, true},
-    {"logits", logits},
-    {"bench", bench},
-    {"perplexity", perplexity},
-    {"imatrix", imatrix},
-    {"quantize", quantize_file},
-    {"convert", convert_folder},
-    {"pack", pack_model},
-    {"synth", synth},
-    {"plan", plan, true},
-    {"fit", fit_models},
-    {"doctor", doctor},
-};
-
-int dispatch(const Options& options) {
-  for (const std::string& line : options.notes) note(options, join("mica: ", line));
-  if (!options.config.empty()) return print(options.config), 0;
-  if (!options.targets.empty()) limit_targets(options.targets);
-  for (const Verb& verb : verbs) {
-    if (verb.name != options.verb) continue;
-    require_files(options, verb.header_is_enough);
-    refuse_own_input(options);
-    return verb.function(options);
-  }
-  return 2;
-}
 
 thread_local bool memory_refused = false;
 std::terminate_handler former_terminate = nullptr;
@@ -95,18 +51,15 @@ void watch_memory() {
   if (former_terminate == nullptr) former_terminate = std::set_terminate(on_terminate);
 }
 
-/// The form of errors that flags, variables and the configuration file request.
-ErrorForm error_form(const Options& options) {
-  if (options.jsonl || options.bench_format == BenchFormat::jsonl) return ErrorForm::jsonl;
-  const bool json = options.json || options.bench_format == BenchFormat::json;
-  return json ? ErrorForm::json : ErrorForm::text;
-}
-
-/// The exit code of the verb. `form` becomes what the options say.
+/// The exit code of the verb. `form` becomes what its options say.
 int run_program(int argc, char** argv, ErrorForm& form) {
-  const Options options = parse(argc, argv);
-  form = error_form(options);
-  return dispatch(options);
+  const Request request = parse(argc, argv);
+  Verb& verb = *request.verb;
+  form = verb.error_form();
+  for (const std::string& line : request.notes) note(verb, join("mica: ", line));
+  if (!request.config.empty()) return print(request.config), 0;
+  refuse_url(verb);
+  return verb.run();
 }
 
 /// The exit code of the verb, or of what it threw.

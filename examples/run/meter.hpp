@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What steps cost beside their time: bytes of weights that were read, how long they were waited for, experts that were
-// there, page faults.
+// What steps cost beside their time: bytes of weights that were read, how long they were waited for, experts
+// that were there, page faults.
 #pragma once
 
 #include "mica/gguf/reader.hpp"
@@ -39,8 +39,8 @@ class Meter {
 
 /// {"ms":...,"wait_ms":...,"read_bytes":...,"expert_hits":...,"expert_misses":...,"major_faults":...}
 [[nodiscard]] std::string json_of(const Costs& costs);
-/// "1.8 GiB read for each of 12 further tokens, waited for it 62 % of the time; experts there 812 of 1024 times; 0 major faults"
-/// tokens = 0: bytes of all together.
+/// "1.8 GiB read for each of 12 further tokens, waited for it 62 % of the time; experts there 812 of 1024
+/// times; 0 major faults" tokens = 0: bytes of all together.
 [[nodiscard]] std::string text_of(const Costs& costs, std::size_t tokens = 0);
 
 /// The largest file of a model, with which its disk is measured; null for one in memory.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan_svg.hpp"
-
 #include "budgeted.hpp"
 #include "json_text.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/plan/solve.hpp"
+#include "plan_text.hpp"
 
 #include <algorithm>
 #include <cmath>

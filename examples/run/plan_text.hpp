@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan as people read it.
+// A plan as text and as a drawing.
 #pragma once
 
+#include "mica/gguf/reader.hpp"
 #include "mica/plan/plan.hpp"
 
 #include <cstdint>
@@ -12,5 +13,11 @@ namespace mica::program {
 
 /// A line and a bar for each account that has bytes, the total, and the budget.
 [[nodiscard]] std::string plan_text(const plan::Plan& plan, std::uint64_t budget);
+
+/// A drawing of the planned peak against the context, from 512 tokens to what the model was trained for: a
+/// line for each of F16, Q8_0 and Q4_0 of keys and values, the weights below them, the budget across. Cost:
+/// some fifty plans.
+[[nodiscard]] std::string plan_svg(const gguf::Document& document, const plan::Question& question,
+                                   std::uint64_t budget);
 
 }  // namespace mica::program

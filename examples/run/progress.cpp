@@ -28,7 +28,7 @@ std::string within_width(std::string text) {
 
 }  // namespace
 
-bool shows_progress(const Options& options) {
+bool shows_progress(const OutputOptions& options) {
   const char* const term = std::getenv("TERM");
   const bool dumb = term == nullptr || std::string_view(term) == "dumb";
   return ::isatty(STDERR_FILENO) == 1 && !dumb && !options.quiet && !options.json && !options.jsonl;
@@ -45,11 +45,20 @@ void Progress::update(std::string_view what, std::uint64_t done, std::uint64_t a
   if (is_due()) update(join(bar_text(what, done, all, watch_.seconds()), more));
 }
 
+std::function<void(std::uint64_t)> Progress::counter(std::string what, std::uint64_t all) {
+  return [this, what = std::move(what), all = std::max<std::uint64_t>(all, 1),
+          done = std::uint64_t{0}](std::uint64_t more) mutable {
+    if (interrupted()) throw Stop{130, {}};
+    done += more;
+    update(what, done, all);
+  };
+}
+
 void Progress::clear() {
   if (std::exchange(dirty_, false)) show_status({});
 }
 
-Waiting::Waiting(const Options& options, std::function<std::string(double)> text)
+Waiting::Waiting(const OutputOptions& options, std::function<std::string(double)> text)
     : progress_(options), text_(std::move(text)) {
   if (shows_progress(options)) thread_ = std::thread([this] { watch(); });
 }

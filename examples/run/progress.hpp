@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/runtime/stats.hpp"
-#include "options.hpp"
+#include "output_options.hpp"
 #include "progress_text.hpp"
 
 #include <chrono>
@@ -20,13 +20,13 @@ namespace mica::program {
 
 /// Whether progress is shown at all: stderr is a terminal and the program is neither quiet nor asked for
 /// JSON.
-[[nodiscard]] bool shows_progress(const Options& options);
+[[nodiscard]] bool shows_progress(const OutputOptions& options);
 
 /// A line that is rewritten as a loop goes on; nothing in the first 300 ms, and at most ten times a second
 /// after. Text that is wider than the terminal is cut.
 class Progress {
  public:
-  explicit Progress(const Options& options) : shown_(shows_progress(options)) {}
+  explicit Progress(const OutputOptions& options) : shown_(shows_progress(options)) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() { clear(); }
@@ -34,6 +34,8 @@ class Progress {
   void update(std::string_view text);
   /// A bar of what is done, and the time left; `more` stands behind it.
   void update(std::string_view what, std::uint64_t done, std::uint64_t all, std::string_view more = {});
+  /// A function that adds to what is done and shows it; it throws a Stop after an interrupt.
+  [[nodiscard]] std::function<void(std::uint64_t)> counter(std::string what, std::uint64_t all);
   void clear();
 
  private:
@@ -51,9 +53,9 @@ class Progress {
 class Waiting {
  public:
   /// text(seconds) is called by that thread. The options outlive the line.
-  Waiting(const Options& options, std::function<std::string(double)> text);
+  Waiting(const OutputOptions& options, std::function<std::string(double)> text);
   /// The text and the seconds so far.
-  Waiting(const Options& options, std::string text)
+  Waiting(const OutputOptions& options, std::string text)
       : Waiting(options, [text = std::move(text)](double seconds) {
           return join(text, " ... ", static_cast<std::uint64_t>(seconds), " s");
         }) {}
@@ -75,7 +77,7 @@ class Waiting {
 /// The line while a prompt is read.
 class ReadingLine {
  public:
-  ReadingLine(const Options& options, std::size_t tokens)
+  ReadingLine(const OutputOptions& options, std::size_t tokens)
       : reading_{tokens, 0, 0}, line_(options, [this](double seconds) { return text(seconds); }) {}
 
   /// `tokens` of the prompt are read; returns whether some are left.

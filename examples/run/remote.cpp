@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What URLs need is in a module, which is loaded when one is named: from the program's folder where it was built, from lib/mica where it is
-// installed. On systems other than Linux it is part of the program.
+// What URLs need is in a module, which is loaded when one is named: from the program's folder where it was
+// built, from lib/mica where it is installed. On systems other than Linux it is part of the program.
 #include "remote.hpp"
 
 #include "mica/base/assert.hpp"
 #include "mica_tools/remote/url.hpp"
-#include "options.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -58,15 +57,11 @@ gguf::Document open_remote(const std::string& url) {
 #endif
 }
 
-void require_files(const Options& options, bool header_is_enough) {
-  const bool named = remote::is_url(options.model);
+void refuse_url(const Verb& verb) {
   MICA_CHECK(
-      !named || header_is_enough, unsupported, remote::shown(options.model), ": mica ", options.verb,
+      !remote::is_url(verb.model_path) || verb.needs == Verb::Needs::header, unsupported,
+      remote::shown(verb.model_path), ": mica ", verb.about.name,
       " needs the whole file; download it first (mica plan and mica inspect read its header where it is)");
-  MICA_CHECK(!named || !options.probe, usage, remote::shown(options.model),
-             ": --probe measures the disk that a file lies on; download the file first");
-  MICA_CHECK(!remote::is_url(options.draft), unsupported, remote::shown(options.draft),
-             ": --draft needs the whole file; download it first");
 }
 
 }  // namespace mica::program

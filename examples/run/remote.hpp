@@ -4,18 +4,18 @@
 #pragma once
 
 #include "mica/gguf/reader.hpp"
+#include "verb.hpp"
 
 #include <string>
 
 namespace mica::program {
 
-struct Options;
-
-/// The model behind a URL. Raises as remote::open(), and ErrorCode::unsupported when the program was built without an HTTP library.
+/// The model behind a URL. Raises as remote::open(), and ErrorCode::unsupported when the program was built
+/// without an HTTP library.
 [[nodiscard]] gguf::Document open_remote(const std::string& url);
 
-/// Raises ErrorCode::unsupported where an option names a URL and the verb needs what is not in a header, and usage for --probe.
-/// Asks no server.
-void require_files(const Options& options, bool header_is_enough);
+/// Raises ErrorCode::unsupported where the model is named by a URL and the verb needs what is not in a
+/// header. Asks no server.
+void refuse_url(const Verb& verb);
 
 }  // namespace mica::program

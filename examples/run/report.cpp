@@ -4,30 +4,15 @@
 #include "console.hpp"
 #include "json_text.hpp"
 #include "mica/base/error.hpp"
-#include "options.hpp"
 
 namespace mica::program {
 namespace {
 
 /// What a code means, for programs that read JSON.
 std::string_view type_of(int code) noexcept {
-  switch (code) {
-    case 2:
-      return "usage";
-    case 3:
-      return "file";
-    case 4:
-      return "budget";
-    case 5:
-      return "unsupported";
-    case 6:
-      return "limit";
-    case 129:
-    case 130:
-      return "interrupted";
-    default:
-      return "failed";
-  }
+  constexpr std::string_view types[] = {"usage", "file", "budget", "unsupported", "limit"};  // from 2 on
+  if (code >= 2 && code <= 6) return types[code - 2];
+  return code == 129 || code == 130 ? "interrupted" : "failed";
 }
 
 }  // namespace

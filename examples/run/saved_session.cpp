@@ -11,34 +11,34 @@
 
 namespace mica::program {
 
-bool session_waits(const Options& options) {
+bool session_waits(const AnswerVerb& verb) {
   std::error_code error;
-  return !options.session.empty() && std::filesystem::exists(options.session, error);
+  return !verb.session.empty() && std::filesystem::exists(verb.session, error);
 }
 
-void check_session_file(const Options& options) {
-  if (options.session.empty()) return;
-  if (session_waits(options)) static_cast<void>(io::File::open(options.session));  // no pipe, no device
-  io::AtomicFile can_be_written(options.session);
+void check_session_file(const AnswerVerb& verb) {
+  if (verb.session.empty()) return;
+  if (session_waits(verb)) static_cast<void>(io::File::open(verb.session));  // no pipe, no device
+  io::AtomicFile can_be_written(verb.session);
 }
 
-SavedSession::SavedSession(const Options& options, Model& model)
-    : options_(options), resumed_(session_waits(options)), session_(take_up(model)) {
-  if (!options.session.empty()) session_.prepare_save();
+SavedSession::SavedSession(const AnswerVerb& verb, Model& model)
+    : verb_(verb), resumed_(session_waits(verb)), session_(take_up(model)) {
+  if (!verb.session.empty()) session_.prepare_save();
 }
 
 Session<AnyModel> SavedSession::take_up(Model& model) {
-  return resumed_ ? model.open_session(options_.session, &note_) : model.session();
+  return resumed_ ? model.open_session(verb_.session, &note_) : model.session();
 }
 
 void SavedSession::save(const Answerer& answerer, std::string text) {
-  if (options_.session.empty()) return;
+  if (verb_.session.empty()) return;
   SessionNote note{answerer.sampler_state(), {}, std::move(text)};
   note.next.assign(answerer.unfed().begin(), answerer.unfed().end());
   // They will be accepted when they are fed.
   auto& history = note.sampler->history;
   history.resize(history.size() - std::min(history.size(), note.next.size()));
-  session_.save(options_.session, note);
+  session_.save(verb_.session, note);
 }
 
 std::span<const TokenId> SavedSession::bring_in_line(std::span<const TokenId> text) {
@@ -47,11 +47,11 @@ std::span<const TokenId> SavedSession::bring_in_line(std::span<const TokenId> te
   const std::size_t stay = session_.rewind_to_common(text.first(text.size() - 1));
   if (resumed_ && !std::exchange(told_, true)) {
     const bool all = stay + 1 >= held;  // a last token may be fed again
-    program::note(options_, join("mica: ", escaped(options_.session), ": continues after ", stay,
-                                 all ? " tokens"
-                                     : join(" of its ", held,
-                                            " tokens, which the new text begins with; the "
-                                            "others are dropped")));
+    program::note(verb_, join("mica: ", escaped(verb_.session), ": continues after ", stay,
+                              all ? " tokens"
+                                  : join(" of its ", held,
+                                         " tokens, which the new text begins with; the "
+                                         "others are dropped")));
   }
   return text.subspan(stay);
 }

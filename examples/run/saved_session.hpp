@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The session of --session FILE: taken up where the file is there, begun where it is not, and written back at the end.
+// The session of --session FILE: taken up where the file is there, begun where it is not, and written back at
+// the end.
 // Without --session it is a session like any other.
 #pragma once
 
 #include "answer.hpp"
+#include "answer_options.hpp"
 #include "mica/runtime/open.hpp"
-#include "options.hpp"
 
 #include <span>
 #include <string>
@@ -16,8 +17,8 @@ namespace mica::program {
 
 class SavedSession {
  public:
-  /// Options and model outlive it. Raises as Session::open() for a file that cannot be taken up.
-  SavedSession(const Options& options, Model& model);
+  /// Verb and model outlive it. Raises as Session::open() for a file that cannot be taken up.
+  SavedSession(const AnswerVerb& verb, Model& model);
 
   [[nodiscard]] Session<AnyModel>& session() noexcept { return session_; }
   [[nodiscard]] const Session<AnyModel>& session() const noexcept { return session_; }
@@ -35,7 +36,7 @@ class SavedSession {
  private:
   [[nodiscard]] Session<AnyModel> take_up(Model& model);
 
-  const Options& options_;
+  const AnswerVerb& verb_;
   bool resumed_ = false;
   bool told_ = false;  // how much of a resumed session stays
   SessionNote note_;
@@ -43,10 +44,10 @@ class SavedSession {
 };
 
 /// Whether --session names a file that is there.
-[[nodiscard]] bool session_waits(const Options& options);
+[[nodiscard]] bool session_waits(const AnswerVerb& verb);
 
 /// Raises ErrorCode::file if the file of --session cannot be written or is not regular: before the answer,
 /// not after it.
-void check_session_file(const Options& options);
+void check_session_file(const AnswerVerb& verb);
 
 }  // namespace mica::program

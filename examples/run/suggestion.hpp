@@ -20,8 +20,8 @@ template <class Names, class NameOf = std::identity>
   return near.best() ? join("  Did you mean ", *near.best(), "?") : std::string();
 }
 
-/// Raises ErrorCode::usage: "synth: unknown shape 'lama-8b'.  Did you mean llama-8b?  Known: ...". Elements of
-/// `infos` have a name.
+/// Raises ErrorCode::usage: "synth: unknown shape 'lama-8b'.  Did you mean llama-8b?  Known: ...". Elements
+/// of `infos` have a name.
 template <class Infos>
 [[noreturn]] void refuse_unknown(std::string_view what, std::string_view word, const Infos& infos,
                                  std::string_view all) {

@@ -20,8 +20,9 @@ namespace mica::program {
 /// The one that kernels use.
 [[nodiscard]] std::string chosen_target();
 
-/// Takes the instruction sets that are better than this one away from all kernels, for the rest of the process. Call before
-/// the first kernel. Raises ErrorCode::usage for a name that is not compiled or that the machine does not have.
+/// Takes the instruction sets that are better than this one away from all kernels, for the rest of the
+/// process. Call before the first kernel. Raises ErrorCode::usage for a name that is not compiled or that the
+/// machine does not have.
 void limit_targets(const std::string& best);
 
 }  // namespace mica::program

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each verb does: one function in one unit. They return the exit code, or raise mica::Error.
+// The verbs of the program. Each is in verbs/<name>.cpp: its help, its flags and what it does.
 #pragma once
+
+#include "verb.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace mica::program {
 
-struct Options;
+using AnyVerb = std::unique_ptr<Verb>;
 
-int run(const Options& options);  // run and chat
-int complete(const Options& options);
-int inspect(const Options& options);
-int tokenize(const Options& options);
-int detokenize(const Options& options);
-int render_template(const Options& options);
-int logits(const Options& options);
-int bench(const Options& options);
-int perplexity(const Options& options);
-int imatrix(const Options& options);
-int quantize_file(const Options& options);
-int synth(const Options& options);
-int convert_folder(const Options& options);
-int pack_model(const Options& options);
-int plan(const Options& options);
-int fit_models(const Options& options);
-int doctor(const Options& options);
+AnyVerb make_run(), make_chat(), make_complete(), make_inspect(), make_tokenize(), make_detokenize(),
+    make_template(), make_logits(), make_bench(), make_perplexity(), make_imatrix(), make_quantize(),
+    make_convert(), make_pack(), make_synth(), make_plan(), make_fit(), make_doctor();
+
+/// All verbs in the order of help, with the defaults of their flags.
+[[nodiscard]] std::vector<AnyVerb> make_verbs();
+
+/// Null when there is none of that name.
+[[nodiscard]] Verb* find_verb(const std::vector<AnyVerb>& verbs, std::string_view name) noexcept;
 
 }  // namespace mica::program

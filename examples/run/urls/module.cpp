@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one unit that knows the HTTP library, in a module of its own: the program loads it when a URL is named, so that no other run
-// pays for what comes with TLS, which is 4 MiB of memory.
+// The one unit that knows the HTTP library, in a module of its own: the program loads it when a URL is named,
+// so that no other run pays for what comes with TLS, which is 4 MiB of memory.
 #include "module.hpp"
 
 #include "mica_tools/remote/open.hpp"

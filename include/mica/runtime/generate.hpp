@@ -50,8 +50,9 @@ void run(Generation& generation) {
 /// The session afterwards holds the prompt and all sampled tokens but the last.
 /// sampler: chooses them, such as sample::Standard, sample::Chain or one of your own (sample/concept.hpp).
 /// drafter: guesses tokens (runtime/drafter.hpp), which makes it faster or not, and never changes the answer.
-/// Raises ErrorCode::failed for non-finite logits, naming the layer; usage for ids outside the vocabulary and for more drafts
-/// than the model has rows of logits; unsupported for drafts on a model with a recurrent state.
+/// Raises ErrorCode::failed for non-finite logits, naming the layer; usage for ids outside the vocabulary and
+/// for more drafts than the model has rows of logits; unsupported for drafts on a model with a recurrent
+/// state.
 template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, Drafter D, class OnText>
 GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
                         std::span<const text::TokenId> prompt, const GenerateOptions& options,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer on its way, as a machine that somebody else turns: it says which tokens it wants to run, and is given the logits
-// after them. generate() turns one; a Batch turns many, whose tokens share steps.
+// One answer on its way, as a machine that somebody else turns: it says which tokens it wants to run, and is
+// given the logits after them. generate() turns one; a Batch turns many, whose tokens share steps.
 //
 //   next()   prompt, chunk by chunk | then the last token, and drafts behind it
 //   take()   nothing to do          | sample, row by row, while what was drafted is what is sampled
@@ -26,13 +26,14 @@
 
 namespace mica {
 
-/// An answer in the making. Session, tokenizer, sampler, drafter and the flag in the options outlive it; until it is over the
-/// session is its own. OnText: bool(std::string_view), gets whole UTF-8 sequences; false stops.
+/// An answer in the making. Session, tokenizer, sampler, drafter and the flag in the options outlive it;
+/// until it is over the session is its own. OnText: bool(std::string_view), gets whole UTF-8 sequences; false
+/// stops.
 template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, Drafter D, class OnText>
 class Generation {
  public:
-  /// Raises ErrorCode::usage for ids outside the vocabulary, and for drafts on a model with too few rows of logits;
-  /// ErrorCode::unsupported for drafts on one with a recurrent state, which takes no token back.
+  /// Raises ErrorCode::usage for ids outside the vocabulary, and for drafts on a model with too few rows of
+  /// logits; ErrorCode::unsupported for drafts on one with a recurrent state, which takes no token back.
   Generation(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
              std::span<const TokenId> prompt, const GenerateOptions& options, OnText on_text);
   Generation(const Generation&) = delete;  // the writer refers to its neighbours
@@ -52,23 +53,23 @@ class Generation {
     read_ = skipped_ = n;
   }
 
-  /// The tokens to run next, [1, most]: of the prompt, or the token sampled last and drafts. None when the flag is set, which
-  /// ends it. most > 0, and it is not over.
+  /// The tokens to run next, [1, most]: of the prompt, or the token sampled last and drafts. None when the
+  /// flag is set, which ends it. most > 0, and it is not over.
   [[nodiscard]] std::span<const TokenId> next(std::size_t most);
   /// How many of these, counted from the end, take() wants the logits of.
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// The session took them. logits: (rows(), n_vocab)
   void take(MatrixView<const float> logits);
-  /// The session did not take them. Drafts are given up first; without any the context shifts, if it is that which is full and
-  /// the options say so, or it ends.
+  /// The session did not take them. Drafts are given up first; without any the context shifts, if it is that
+  /// which is full and the options say so, or it ends.
   void refuse(model::StepStatus status);
 
   /// In place of a prompt: the logits after the last token of the session.
   void resume(std::span<const float> logits);
   /// Ends it early.
   void stop(StopReason reason);
-  /// Raises ErrorCode::failed where logits were not finite, naming the layer, or left no token. Runs the model: whatever else
-  /// the last step holds must have been taken.
+  /// Raises ErrorCode::failed where logits were not finite, naming the layer, or left no token. Runs the
+  /// model: whatever else the last step holds must have been taken.
   void raise_if_failed();
   /// The answer, when it is over.
   [[nodiscard]] GenerateResult& result() noexcept { return result_; }

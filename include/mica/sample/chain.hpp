@@ -18,8 +18,8 @@
 
 namespace mica::sample {
 
-/// Stages one after the other; itself a stage, and a sampler where the last stage leaves one candidate, as Greedy and
-/// Dist do.
+/// Stages one after the other; itself a stage, and a sampler where the last stage leaves one candidate, as
+/// Greedy and Dist do.
 template <SamplerStage... Stages>
 class Chain {
  public:

@@ -12,8 +12,9 @@
 
 namespace mica {
 
-/// Chooses the next token from a row of logits. sample() is empty where no token can be chosen; accept() is called
-/// with every token of the prompt and of the answer, in order. Not thread-safe; one sampler for each sequence.
+/// Chooses the next token from a row of logits. sample() is empty where no token can be chosen; accept() is
+/// called with every token of the prompt and of the answer, in order. Not thread-safe; one sampler for each
+/// sequence.
 // clang-format off
 template <class S>
 concept Sampler = requires(S sampler, std::span<const float> logits, sample::TokenId token) {

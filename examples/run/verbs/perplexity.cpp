@@ -3,6 +3,7 @@
 // How well a model predicts a text, and with --kl-divergence how far it is from the model whose base logits
 // --kl-divergence-base names. Chunking, figures and file are those of the common tool, so numbers can be
 // compared.
+#include "columns.hpp"
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
@@ -23,6 +24,30 @@
 namespace mica::program {
 namespace {
 
+class Perplexity final : public RunningVerb, public PromptOptions {
+ public:
+  Perplexity()
+      : RunningVerb({"perplexity", "how well a model predicts a text",
+                     "mica perplexity model.gguf -f text.txt -c 512"}) {}
+  int run() override;
+
+  std::size_t chunks = 0;
+  std::string kl_base;  // base logits, written or, with kl_divergence, read
+  bool kl_divergence = false;
+
+ private:
+  void declare(Flags& flags) override {
+    add_model(flags);
+    PromptOptions::add_to(flags);
+    RunningOptions::add_to(flags, "tokens of a window; with --kl-divergence the base file sets them", "512");
+    flags.group("Perplexity");
+    flags.number("--chunks", chunks, {}, "windows at most; 0: all");
+    flags.text("--kl-divergence-base,--save-all-logits", kl_base, "FILE",
+               "base logits: written, and with --kl-divergence read");
+    flags.toggle("--kl-divergence", kl_divergence, "compare with base logits, on their text");
+  }
+};
+
 constexpr std::size_t default_window = 512;
 constexpr std::size_t rows_at_once = 16;
 
@@ -34,8 +59,8 @@ std::optional<TokenId> bos_of(const text::Vocabulary& vocabulary) {
 /// Feeds windows and shows how it goes: a line that is rewritten on a terminal, elsewhere one each tenth.
 class Measure {
  public:
-  Measure(const Options& options, Model& model, const Windows& windows, std::size_t count)
-      : options_(options), model_(model), windows_(windows), count_(count), progress_(options) {}
+  Measure(const Perplexity& verb, Model& model, const Windows& windows, std::size_t count)
+      : verb_(verb), model_(model), windows_(windows), count_(count), progress_(verb) {}
 
   /// Calls on_row(probabilities, next) for each prediction that counts; running() gives the perplexity so
   /// far. False after an interrupt.
@@ -63,7 +88,7 @@ class Measure {
   /// The last words on stderr.
   void note_speed() const {
     const double tokens = static_cast<double>(count_ * windows_.width());
-    note(options_,
+    note(verb_,
          join(count_, " windows of ", windows_.width(), " tokens, ", fixed(tokens / seconds(), 2), " t/s"));
   }
 
@@ -72,11 +97,11 @@ class Measure {
     const std::string value = join(fixed(ppl.value, 4), " +/- ", fixed(ppl.error, 4));
     progress_.update(join("window ", done, " of ", count_), done, count_, join(", ", value));
     const bool tenth = done * 10 / count_ != (done - 1) * 10 / count_;
-    if (options_.verbose || (tenth && !options_.json && !shows_progress(options_)))
-      note(options_, join("[", done, "] ", value));
+    if (verb_.verbose || (tenth && !verb_.json && !shows_progress(verb_)))
+      note(verb_, join("[", done, "] ", value));
   }
 
-  const Options& options_;
+  const Perplexity& verb_;
   Model& model_;
   const Windows& windows_;
   std::size_t count_;
@@ -93,11 +118,11 @@ std::string perplexity_json(const RunningMean& nll, const Windows& windows, cons
 }
 
 /// Perplexity of a text; with a file named, its logits are kept for later comparisons.
-int measure_text(const Options& options, Model& model, const Windows& windows) {
-  const std::size_t count = options.chunks == 0 ? windows.size() : std::min(windows.size(), options.chunks);
+int measure_text(const Perplexity& verb, Model& model, const Windows& windows) {
+  const std::size_t count = verb.chunks == 0 ? windows.size() : std::min(windows.size(), verb.chunks);
   std::optional<BaseLogitsWriter> base;
-  if (!options.kl_base.empty()) base.emplace(options.kl_base, windows, count, model.config().n_vocab);
-  Measure measure(options, model, windows, count);
+  if (!verb.kl_base.empty()) base.emplace(verb.kl_base, windows, count, model.config().n_vocab);
+  Measure measure(verb, model, windows, count);
   RunningMean nll;
   const auto on_row = [&](const LogProbabilities& row, TokenId next) {
     nll.add(-row[next]);
@@ -108,8 +133,8 @@ int measure_text(const Options& options, Model& model, const Windows& windows) {
   const Estimate ppl = nll.estimate().exp();
   MICA_CHECK(std::isfinite(ppl.value), failed, model.document().path(), ": the mean loss is ", nll.mean(),
              ", so the perplexity is no finite number; the weights may be damaged: make the file again");
-  print(options.json ? perplexity_json(nll, windows, measure)
-                     : join("PPL = ", fixed(ppl.value, 4), " +/- ", fixed(ppl.error, 5), "\n"));
+  print(verb.json ? perplexity_json(nll, windows, measure)
+                  : join("PPL = ", fixed(ppl.value, 4), " +/- ", fixed(ppl.error, 5), "\n"));
   measure.note_speed();
   return 0;
 }
@@ -122,22 +147,18 @@ std::string rank_name(double part) {
   return part <= 0 ? "minimum" : part == 0.5 ? "median" : fixed(100 * part, 1) + " %";
 }
 
-std::string line(std::string_view name, const Estimate& e, int decimals, double factor = 1,
+std::string line(std::string name, const Estimate& e, int decimals, double factor = 1,
                  std::string_view unit = {}) {
-  std::string out = join(name, std::string(name.size() < 24 ? 24 - name.size() : 1, ' '));
-  const std::string value = fixed(factor * e.value, decimals);
-  out += join(std::string(value.size() < 12 ? 12 - value.size() : 1, ' '), value);
-  return join(out, " +/- ", fixed(factor * e.error, decimals), unit, "\n");
+  return join(at_left(std::move(name), 23), "  ", at_right(fixed(factor * e.value, decimals), 11), " +/- ",
+              fixed(factor * e.error, decimals), unit, "\n");
 }
 
 std::string ranks(std::string_view name, const Sorted& values, int decimals, double factor,
                   std::string_view unit) {
   std::string out;
   const auto add = [&](double part) {
-    const std::string label = join(name, " ", rank_name(part));
-    const std::string value = fixed(factor * values.at(part), decimals);
-    out += join(label, std::string(label.size() < 24 ? 24 - label.size() : 1, ' '),
-                std::string(value.size() < 12 ? 12 - value.size() : 1, ' '), value, unit, "\n");
+    out += join(at_left(join(name, " ", rank_name(part)), 23), "  ",
+                at_right(fixed(factor * values.at(part), decimals), 11), unit, "\n");
   };
   add(1);
   for (const double part : percentiles) add(part);
@@ -178,45 +199,46 @@ std::string divergence_json(const Divergence& d, const Windows& windows, const M
 }
 
 /// The model beside the base: the text and the windows are the file's.
-int measure_divergence(const Options& options) {
-  MICA_CHECK(!options.kl_base.empty(), usage,
+int measure_divergence(Perplexity& verb) {
+  MICA_CHECK(!verb.kl_base.empty(), usage,
              "perplexity: --kl-divergence compares with base logits; give --kl-divergence-base FILE");
-  BaseLogitsReader base(options.kl_base);
-  Options sized = options;
-  MICA_CHECK(options.n_ctx == 0 || options.n_ctx == base.n_ctx(), usage, base.path(), ": windows of ",
-             base.n_ctx(), " tokens; -c ", options.n_ctx, " asks for another width");
-  sized.n_ctx = base.n_ctx();
-  Model model = open_model(sized, rows_at_once);
+  BaseLogitsReader base(verb.kl_base);
+  MICA_CHECK(verb.n_ctx == 0 || verb.n_ctx == base.n_ctx(), usage, base.path(), ": windows of ", base.n_ctx(),
+             " tokens; -c ", verb.n_ctx, " asks for another width");
+  verb.n_ctx = base.n_ctx();
+  Model model = open_model(verb, rows_at_once);
   MICA_CHECK(base.n_vocab() == model.config().n_vocab, usage, base.path(),
              ": base logits of a vocabulary of ", base.n_vocab(), " tokens; the model has ",
              model.config().n_vocab, ": they cannot be compared");
   const Windows windows(base.tokens(), base.n_ctx(), bos_of(model.tokenizer().vocabulary()));
-  const std::size_t count = options.chunks == 0 ? windows.size() : std::min(windows.size(), options.chunks);
-  Measure measure(options, model, windows, count);
+  const std::size_t count = verb.chunks == 0 ? windows.size() : std::min(windows.size(), verb.chunks);
+  Measure measure(verb, model, windows, count);
   Divergence divergence;
   const auto on_row = [&](const LogProbabilities& row, TokenId next) {
     divergence.add(row, base.next(), next);
   };
   if (!measure.run(on_row, [&] { return divergence.perplexity(); })) throw Stop{130, {}};
-  print(options.json ? divergence_json(divergence, windows, measure) : divergence_text(divergence));
+  print(verb.json ? divergence_json(divergence, windows, measure) : divergence_text(divergence));
   measure.note_speed();
   return 0;
 }
 
+int Perplexity::run() {
+  refuse_own_input(kl_divergence ? std::string() : kl_base, {prompt_file});
+  if (kl_divergence) return measure_divergence(*this);
+  const auto text = full_prompt();
+  MICA_CHECK(text, usage, "perplexity: no text; give -f FILE");
+  if (n_ctx == 0) n_ctx = default_window;
+  MICA_CHECK(n_ctx >= Windows::min_width, usage, "perplexity: a window of ", n_ctx,
+             " tokens has no second half; use a larger -c");
+  Model model = open_model(*this, rows_at_once);
+  auto tokens = model.tokenizer().encode(*text, {.add_special = true, .parse_special = false});
+  const Windows windows(std::move(tokens), n_ctx, bos_of(model.tokenizer().vocabulary()));
+  return measure_text(*this, model, windows);
+}
+
 }  // namespace
 
-int perplexity(const Options& options) {
-  if (options.kl_divergence) return measure_divergence(options);
-  const auto text = prompt_of(options);
-  MICA_CHECK(text, usage, "perplexity: no text; give -f FILE");
-  Options sized = options;
-  if (sized.n_ctx == 0) sized.n_ctx = default_window;
-  MICA_CHECK(sized.n_ctx >= Windows::min_width, usage, "perplexity: a window of ", sized.n_ctx,
-             " tokens has no second half; use a larger -c");
-  Model model = open_model(sized, rows_at_once);
-  auto tokens = model.tokenizer().encode(*text, {.add_special = true, .parse_special = false});
-  const Windows windows(std::move(tokens), sized.n_ctx, bos_of(model.tokenizer().vocabulary()));
-  return measure_text(options, model, windows);
-}
+AnyVerb make_perplexity() { return std::make_unique<Perplexity>(); }
 
 }  // namespace mica::program

@@ -16,6 +16,29 @@
 namespace mica::program {
 namespace {
 
+class Logits final : public RunningVerb, public IdsOptions {
+ public:
+  Logits()
+      : RunningVerb(
+            {"logits", "raw logits after given ids", "mica logits model.gguf --ids 1,2,3 -o out.f32"}) {}
+  int run() override;
+
+ private:
+  void declare(Flags& flags) override {
+    add_model(flags);
+    RunningOptions::add_to(flags);
+    IdsOptions::add_to(flags);
+    flags.group("Logits");
+    flags.text("--positions", positions_, "LIST", "last, all, or indexes: 0,5,9");
+    flags.toggle("--decode", decode_, "one token at a time");
+    flags.text("-o,--output", output_, "FILE", "raw little-endian float32 rows");
+  }
+
+  std::string positions_ = "last";
+  bool decode_ = false;
+  std::string output_;
+};
+
 /// Positions in rising order, each below n.
 std::vector<std::size_t> positions_of(const std::string& text, std::size_t n) {
   std::vector<std::size_t> positions;
@@ -69,27 +92,25 @@ std::string list(const std::vector<std::size_t>& numbers) {
   return out;
 }
 
-}  // namespace
-
-int logits(const Options& options) {
-  const auto ids = ids_of(options);
-  MICA_CHECK(!ids.empty(), usage, "logits: no ids; give --ids 1,2,3 or --ids-file FILE");
-  MICA_CHECK(!options.output.empty(), usage, "logits: no output; give -o FILE");
-  const auto positions = positions_of(options.positions, ids.size());
-  Options sized = options;
-  if (sized.n_ctx == 0) sized.n_ctx = ids.size();
-  Model model = open_model(sized, 16);
+int Logits::run() {
+  refuse_own_input(output_, {ids_file});
+  const auto given = parsed();
+  MICA_CHECK(!given.empty(), usage, "logits: no ids; give --ids 1,2,3 or --ids-file FILE");
+  MICA_CHECK(!output_.empty(), usage, "logits: no output; give -o FILE");
+  const auto positions = positions_of(positions_, given.size());
+  if (n_ctx == 0) n_ctx = given.size();
+  Model model = open_model(*this, 16);
   auto session = model.session();
-  io::AtomicFile file(options.output);
+  io::AtomicFile file(output_);
   RowWriter writer(session, positions, file);
-  const std::size_t step = options.decode ? 1 : ids.size();
-  for (std::size_t at = 0; at < ids.size(); at += step) {
+  const std::size_t step = decode_ ? 1 : given.size();
+  for (std::size_t at = 0; at < given.size(); at += step) {
     const auto status =
-        session.feed_rows(std::span(ids).subspan(at, step), &interrupted(),
+        session.feed_rows(std::span(given).subspan(at, step), &interrupted(),
                           [&](std::size_t first, std::size_t count) { writer.on_chunk(first, count); });
     if (interrupted()) return 130;
-    MICA_CHECK(status != model::StepStatus::context_full, limit, ids.size(), " ids do not fit a context of ",
-               model.transformer().n_ctx(), " tokens; use a larger -c");
+    MICA_CHECK(status != model::StepStatus::context_full, limit, given.size(),
+               " ids do not fit a context of ", model.transformer().n_ctx(), " tokens; use a larger -c");
     MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));
     MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
   }
@@ -98,5 +119,9 @@ int logits(const Options& options) {
              list(positions), "]}\n"));
   return 0;
 }
+
+}  // namespace
+
+AnyVerb make_logits() { return std::make_unique<Logits>(); }
 
 }  // namespace mica::program

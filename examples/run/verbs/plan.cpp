@@ -2,6 +2,7 @@
 //
 // What a model will need, account by account, without loading it.
 #include "budgeted.hpp"
+#include "columns.hpp"
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
@@ -10,7 +11,7 @@
 #include "mica/budget/size.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/plan/solve.hpp"
-#include "plan_svg.hpp"
+#include "mica_tools/remote/url.hpp"
 #include "plan_text.hpp"
 #include "verbs.hpp"
 
@@ -22,10 +23,34 @@
 namespace mica::program {
 namespace {
 
-std::string padded(std::string text, std::size_t width) {
-  text.insert(0, width > text.size() ? width - text.size() : 0, ' ');
-  return text;
-}
+class PlanVerb final : public RunningVerb {
+ public:
+  PlanVerb()
+      : RunningVerb(
+            {"plan", "what a model needs, before it is loaded", "mica plan model.gguf -c 8192 --memory 6GiB"},
+            Needs::header) {}
+  int run() override;
+
+  bool measure = false;
+  std::size_t parallel = 1;  // sequences at once
+  bool solve = false;
+  std::string svg;  // a file, empty
+  bool probe = false;
+
+ private:
+  void declare(Flags& flags) override {
+    add_model(flags);
+    other_machine = true;
+    RunningOptions::add_to(flags);
+    add_measure(flags, measure);
+    flags.group("Plan");
+    flags.number("-np,--parallel", parallel, {1, 1024}, "sequences at once, each with a context of its own");
+    flags.toggle("--solve", solve, "all ways to stay within --memory, each with its longest context");
+    flags.text("--svg", svg, "FILE", "draw the planned peak against the context");
+    flags.toggle("--probe", probe,
+                 "measure the disk for a second: how fast weights that do not fit are streamed");
+  }
+};
 
 /// The share of a whole as a row of 40 cells.
 std::string bar(std::uint64_t part, std::uint64_t whole) {
@@ -55,11 +80,11 @@ std::uint64_t expert_reads(const gguf::Document& document, const plan::Plan& pla
 }
 
 /// Empty where this machine was not measured.
-std::optional<Foretold> foretell(const Options& options, const gguf::Document& document,
-                                 const plan::Plan& plan, const plan::Question& question) {
+std::optional<Foretold> foretell(const PlanVerb& verb, const gguf::Document& document, const plan::Plan& plan,
+                                 const plan::Question& question) {
   const io::File* const file = largest_file(document);
   const auto machine =
-      options.measure ? measure_speed(options, question.threads, file) : known_speed(question.threads, file);
+      verb.measure ? measure_speed(verb, question.threads, file) : known_speed(question.threads, file);
   if (!machine) return std::nullopt;
   const model::Choice& choice = question.choice;
   const kv::AnyElements<> elements(choice.cache_type_k, choice.cache_type_v, choice.cache_recent);
@@ -74,7 +99,7 @@ std::optional<Foretold> foretell(const Options& options, const gguf::Document& d
 std::string speed_text(const std::optional<Foretold>& foretold, const plan::Plan& plan) {
   if (!foretold) return "speed        not known here; mica doctor --measure takes some seconds, once\n";
   const auto& [machine, first, last] = *foretold;
-  return join("speed        ", padded(fixed(first.decode, first.decode < 10 ? 2 : 1), 11),
+  return join("speed        ", at_right(fixed(first.decode, first.decode < 10 ? 2 : 1), 11),
               "  tokens a second, ", fixed(last.decode, 2), " at ", plan.n_ctx, "; prompts ",
               fixed(first.prefill, 1), ", the first token after ", fixed(first.first_token_seconds, 2),
               " s for a prompt of ", prompt_tokens, " (", machine.basis, ")\n");
@@ -123,13 +148,13 @@ std::string ways_text(const std::vector<plan::Way>& ways, const std::optional<pl
                       const gguf::Document& document, std::size_t chunk) {
   std::string text = "\nkeys, values  weights    longest context       peak\n";
   for (const plan::Way& way : ways) {
-    text += join(way.element, std::string(14 - way.element.size(), ' '),
-                 way.streamed ? "streamed   " : "in memory  ");
+    text += join(at_left(std::string(way.element), 14), way.streamed ? "streamed   " : "in memory  ");
     if (way.n_ctx == 0) {
       text += join("does not fit: needs ", budget::size_text(way.plan.peak_bytes), " at least\n");
       continue;
     }
-    text += join(padded(join(way.n_ctx), 8), " tokens", padded(budget::size_text(way.plan.peak_bytes), 11));
+    text +=
+        join(at_right(join(way.n_ctx), 8), " tokens", at_right(budget::size_text(way.plan.peak_bytes), 11));
     if (way.streamed) text += join("  ", budget::size_text(way.plan.streamed_bytes), " read for each step");
     if (machine) {
       const plan::Work work = plan::work_of(document, way.plan.config, {way.element, way.element}, 0);
@@ -166,12 +191,61 @@ std::string rung_json(const std::optional<plan::Rung>& rung, const plan::Rung& l
   return join(rung ? join(",\"run\":", object(*rung)) : std::string(), ",\"least\":", object(least));
 }
 
+int PlanVerb::run() {
+  MICA_CHECK(!remote::is_url(model_path) || !probe, usage, remote::shown(model_path),
+             ": --probe measures the disk that a file lies on; download the file first");
+  refuse_own_input(svg);
+  const gguf::Document document = open_document(*this);
+  OpenOptions open = open_options(*this);
+  open.logits_rows = open.sequences.count = parallel;
+  const plan::Question question = question_of(open);
+  const std::uint64_t budget = open.memory_bytes ? *open.memory_bytes : budget_of(document, open);
+  const plan::Plan plan = plan_within(document, question, budget);
+  note_long_context(*this, plan.n_ctx, plan.config);
+  const bool fits = plan.peak_bytes <= budget;
+  const plan::Freedom free = freedom_of(*this);
+  const std::optional<plan::Rung> rung = fits ? std::nullopt : rung_within(document, question, budget, free);
+  const double steps = probe ? steps_per_second(document, plan) : 0;
+  const std::optional<Foretold> foretold = foretell(*this, document, plan, question);
+  const std::uint64_t experts = expert_reads(document, plan, question);
+  if (!svg.empty()) {
+    const std::string drawing = plan_svg(document, question, budget);
+    io::write_atomically(svg, [&](io::AtomicFile& out) { out.write(std::as_bytes(std::span(drawing))); });
+  }
+  std::vector<plan::Way> ways;
+  if (solve) ways = plan::ways(document, question, n_ctx != 0 ? plan.n_ctx : plan.config.n_ctx_train, budget);
+  if (json) {
+    print(plan_json(plan, question, choice.evict, budget, fits,
+                    join(",\"expert_read_bytes\":", experts,
+                         probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
+                         speed_json(foretold), solve ? ways_json(ways) : "",
+                         fits ? "" : rung_json(rung, least_rung(document, question, free)))));
+  } else {
+    print(plan_text(plan, budget));
+    if (experts > 0) {
+      print(join("experts      ", at_right(budget::size_text(experts), 11),
+                 "  read from the file for each token, as chance has it\n"));
+    }
+    print(speed_text(foretold, plan));
+    if (solve)
+      print(ways_text(ways, foretold ? std::optional(foretold->machine) : std::nullopt, document,
+                      question.model.chunk));
+    // run changes its plan by itself, and has one sequence; for several the user gives the flags.
+    const std::string_view who = parallel > 1 ? "it fits with:  " : "run             makes it fit: ";
+    if (rung) print(join(who, plan::concessions(question, *rung), "\n"));
+    if (probe)
+      print(join("disk         ", at_right(fixed(steps, 2), 11), "  steps a second at most, measured now\n"));
+  }
+  if (fits) return 0;
+  raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, budget, free));
+}
+
 }  // namespace
 
 std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
   std::string text;
   const auto line = [&](std::string_view name, std::uint64_t bytes) {
-    text += join(name, std::string(13 - name.size(), ' '), padded(budget::size_text(bytes), 11), "  ",
+    text += join(at_left(std::string(name), 13), at_right(budget::size_text(bytes), 11), "  ",
                  bar(bytes, plan.peak_bytes), "\n");
   };
   plan.accounts.for_each([&](budget::Account account, std::uint64_t bytes) {
@@ -182,60 +256,16 @@ std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
                                   ? std::string()
                                   : join(", ", budget::size_text(plan.kv_window_bytes), " in windows");
   if (plan.streamed_bytes > 0) {
-    text += join("streamed     ", padded(budget::size_text(plan.streamed_bytes), 11),
+    text += join("streamed     ", at_right(budget::size_text(plan.streamed_bytes), 11),
                  "  read from the file for each step\n");
   }
   const std::string held =
       plan.kv_keep == 0 ? std::string() : join(", ", plan.kv_keep, " of them held at most");
-  return text + join("budget       ", padded(budget::size_text(budget), 11), "  ", plan.n_ctx,
+  return text + join("budget       ", at_right(budget::size_text(budget), 11), "  ", plan.n_ctx,
                      " tokens of context, ", budget::size_text(plan.kv_bytes_per_token),
                      " of keys and values each", windows, held, "\n");
 }
 
-int plan(const Options& options) {
-  const gguf::Document document = open_document(options);
-  const OpenOptions open = open_options(options);
-  const plan::Question question = question_of(open);
-  const std::uint64_t budget = open.memory_bytes ? *open.memory_bytes : budget_of(document, open);
-  const plan::Plan plan = plan_within(document, question, budget);
-  note_long_context(options, plan.n_ctx, plan.config);
-  const bool fits = plan.peak_bytes <= budget;
-  const plan::Freedom free = freedom_of(options);
-  const std::optional<plan::Rung> rung = fits ? std::nullopt : rung_within(document, question, budget, free);
-  const double steps = options.probe ? steps_per_second(document, plan) : 0;
-  const std::optional<Foretold> foretold = foretell(options, document, plan, question);
-  const std::uint64_t experts = expert_reads(document, plan, question);
-  if (!options.svg.empty()) {
-    const std::string svg = plan_svg(document, question, budget);
-    io::write_atomically(options.svg, [&](io::AtomicFile& out) { out.write(std::as_bytes(std::span(svg))); });
-  }
-  std::vector<plan::Way> ways;
-  if (options.solve)
-    ways = plan::ways(document, question, options.n_ctx != 0 ? plan.n_ctx : plan.config.n_ctx_train, budget);
-  if (options.json) {
-    print(plan_json(plan, question, options.choice.evict, budget, fits,
-                    join(",\"expert_read_bytes\":", experts,
-                         options.probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
-                         speed_json(foretold), options.solve ? ways_json(ways) : "",
-                         fits ? "" : rung_json(rung, least_rung(document, question, free)))));
-  } else {
-    print(plan_text(plan, budget));
-    if (experts > 0) {
-      print(join("experts      ", padded(budget::size_text(experts), 11),
-                 "  read from the file for each token, as chance has it\n"));
-    }
-    print(speed_text(foretold, plan));
-    if (options.solve)
-      print(ways_text(ways, foretold ? std::optional(foretold->machine) : std::nullopt, document,
-                      question.model.chunk));
-    // run changes its plan by itself, and has one sequence; for several the user gives the flags.
-    const std::string_view who = options.parallel > 1 ? "it fits with:  " : "run             makes it fit: ";
-    if (rung) print(join(who, plan::concessions(question, *rung), "\n"));
-    if (options.probe)
-      print(join("disk         ", padded(fixed(steps, 2), 11), "  steps a second at most, measured now\n"));
-  }
-  if (fits) return 0;
-  raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, budget, free));
-}
+AnyVerb make_plan() { return std::make_unique<PlanVerb>(); }
 
 }  // namespace mica::program

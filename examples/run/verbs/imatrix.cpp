@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collects an importance matrix: a model reads a text in windows, and what its matrices are multiplied with is
-// summed up. mica quantize --imatrix reads the outcome, and so does llama.cpp.
+// Collects an importance matrix: a model reads a text in windows, and what its matrices are multiplied with
+// is summed up. mica quantize --imatrix reads the outcome, and so does llama.cpp.
 #include "budgeted.hpp"
 #include "console.hpp"
 #include "input.hpp"
@@ -22,6 +22,7 @@
 #include "mica_tools/quantize/importance_collector.hpp"
 #include "mica_tools/quantize/importance_file.hpp"
 #include "progress.hpp"
+#include "running_options.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -32,6 +33,30 @@
 namespace mica::program {
 namespace {
 
+class Imatrix final : public RunningVerb, public PromptOptions {
+ public:
+  Imatrix()
+      : RunningVerb({"imatrix", "collect an importance matrix from a text, for quantize",
+                     "mica imatrix model-f16.gguf -f text.txt -o imatrix.gguf"}) {}
+  int run() override;
+
+  std::string output;
+  std::size_t chunks = 0;
+  bool process_output = false;
+
+ private:
+  void declare(Flags& flags) override {
+    add_model(flags);
+    PromptOptions::add_to(flags);
+    RunningOptions::add_to(flags, "tokens of a window", "512");
+    flags.group("Importance");
+    flags.text("-o,--output,--output-file", output, "FILE",
+               "the importance matrix; imatrix.gguf if not given");
+    flags.number("--chunks", chunks, {}, "windows at most; 0: all");
+    flags.toggle("--process-output", process_output, "also of the head: one row of each step");
+  }
+};
+
 constexpr std::size_t default_window = 512;
 
 using Memory = alloc::Budgeted<alloc::Huge>;
@@ -41,11 +66,11 @@ using Observed = model::Chosen<arch::AnyOf<arch::All>, Memory,
 /// A model that shows its products to a collector.
 class Collection {
  public:
-  Collection(const Options& options, const gguf::Document& document, const OpenOptions& open)
-      : options_(options),
+  Collection(const Imatrix& verb, const gguf::Document& document, const OpenOptions& open)
+      : verb_(verb),
         ledger_(budget_of(document, open)),
         team_(open.threads == 0 ? budget::cpu_limits().threads() : open.threads, open.log),
-        collector_(document, options.process_output),
+        collector_(document, verb.process_output),
         model_(model::make_chosen<Observed>(document, team_, numbers_of(open),
                                             Memory(ledger_, budget::Account::weights), open.choice)) {
     model_.observe(&collector_);
@@ -54,12 +79,12 @@ class Collection {
   /// False after an interrupt.
   [[nodiscard]] bool read(const Windows& windows, std::size_t count) {
     Session<Observed> session(model_);
-    Progress progress(options_);
+    Progress progress(verb_);
     for (std::size_t i = 0; i < count && !interrupted(); ++i) {
       session.rewind(0);
       const auto status =
           session.feed_rows(windows.fed(i), &interrupted(), [&](std::size_t first, std::size_t n) {
-            if (!options_.process_output) return;
+            if (!verb_.process_output) return;
             const std::size_t last = first + n - 1;  // the head sees one row of each step
             static_cast<void>(session.logits(std::span(&last, 1)));
           });
@@ -80,7 +105,7 @@ class Collection {
     return numbers;
   }
 
-  const Options& options_;
+  const Imatrix& verb_;
   budget::Ledger ledger_;
   exec::Team team_;
   quantize::ImportanceCollector collector_;
@@ -95,34 +120,37 @@ Windows windows_of(const gguf::Document& document, const std::string& text, std:
   return {tokenizer.encode(text, {.add_special = true, .parse_special = false}), width, bos};
 }
 
-}  // namespace
-
-int imatrix(const Options& options) {
-  const auto text = prompt_of(options);
+int Imatrix::run() {
+  if (output.empty()) output = "imatrix.gguf";
+  refuse_own_input(output, {prompt_file});
+  const auto text = full_prompt();
   MICA_CHECK(text, usage, "imatrix: no text; give -f FILE");
-  const gguf::Document document = open_document(options);
-  OpenOptions open = open_options(options);
+  const gguf::Document document = open_document(*this);
+  OpenOptions open = open_options(*this);
   if (open.n_ctx == 0) open.n_ctx = default_window;
-  open.log = log_to_stderr(options);
+  open.log = log_to_stderr(*this);
   if (open.memory_bytes) refuse_what_does_not_fit(document, open);
   const Windows windows = windows_of(document, *text, open.n_ctx, open.log);
-  const std::size_t count = options.chunks == 0 ? windows.size() : std::min(windows.size(), options.chunks);
+  const std::size_t count = chunks == 0 ? windows.size() : std::min(windows.size(), chunks);
   const Stopwatch watch;
-  Collection collection(options, document, open);
+  Collection collection(*this, document, open);
   if (!collection.read(windows, count)) throw Stop{130, {}};
   quantize::Importance importance = collection.importance();
-  importance.datasets = {options.prompt_file.empty() ? "prompt" : options.prompt_file};
+  importance.datasets = {prompt_file.empty() ? "prompt" : prompt_file};
   importance.chunk_count = static_cast<std::uint32_t>(count);
   importance.chunk_size = static_cast<std::uint32_t>(windows.width());
-  const std::string out = options.output.empty() ? "imatrix.gguf" : options.output;
-  quantize::write_importance(importance, out);
-  if (options.json) {
+  quantize::write_importance(importance, output);
+  if (json) {
     print(join("{\"entries\":", importance.entries.size(), ",\"windows\":", count, ",\"n_ctx\":",
                windows.width(), ",\"seconds\":", watch.seconds(), ",\"peak_bytes\":", peak_bytes(), "}\n"));
   }
-  note(options, join(out, ": ", importance.entries.size(), " matrices from ", count, " windows of ",
-                     windows.width(), " tokens"));
+  note(*this, join(output, ": ", importance.entries.size(), " matrices from ", count, " windows of ",
+                   windows.width(), " tokens"));
   return 0;
 }
+
+}  // namespace
+
+AnyVerb make_imatrix() { return std::make_unique<Imatrix>(); }
 
 }  // namespace mica::program

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Speed of reading prompts and of writing tokens, in the fields and the table that llama-bench has, with the
-// memory it took. Ids are random; every step of writing computes its logits, as generation does. Several sequences may write
-// together; prompts are read alone.
+// memory it took. Ids are random; every step of writing computes its logits, as generation does. Several
+// sequences may write together; prompts are read alone.
+#include "columns.hpp"
 #include "console.hpp"
-#include "input.hpp"
 #include "json_text.hpp"
 #include "load.hpp"
 #include "machine_speed.hpp"
@@ -31,6 +31,49 @@
 
 namespace mica::program {
 namespace {
+
+enum class BenchFormat : std::uint8_t { markdown, csv, json, jsonl };
+
+class BenchVerb final : public RunningVerb {
+ public:
+  BenchVerb() : RunningVerb({"bench", "speed of prefill and decode", "mica bench model.gguf -p 512 -n 64"}) {}
+  int run() override;
+  [[nodiscard]] ErrorForm error_form() const override {
+    if (jsonl || format == BenchFormat::jsonl) return ErrorForm::jsonl;
+    return format == BenchFormat::json ? ErrorForm::json : Verb::error_form();
+  }
+
+  std::vector<std::size_t> n_prompt = {512};
+  std::vector<std::size_t> n_gen = {128};
+  std::vector<std::size_t> n_depth = {0};
+  std::size_t parallel = 1;  // sequences that write together
+  std::size_t repetitions = 5;
+  BenchFormat format = BenchFormat::markdown;
+
+ private:
+  void declare(Flags& flags) override {
+    add_model(flags);
+    RunningOptions::add_to(flags, "tokens of context; 0: what the tests need");
+    constexpr Range<std::size_t> tokens{0, std::numeric_limits<std::uint32_t>::max()};
+    flags.group("Bench");
+    flags.numbers("-p,--n-prompt", n_prompt, tokens, "prompt lengths to read; 0: none");
+    flags.numbers("-n,--n-gen", n_gen, tokens, "tokens to write; 0: none");
+    flags.numbers("-d,--n-depth", n_depth, tokens, "tokens in the context before");
+    flags.number("-np,--parallel", parallel, {1, 1024}, "sequences that write together; their tokens count");
+    flags.number("-r,--repetitions", repetitions, {1, 1000}, "runs of each test");
+    flags.choice("-o,--output", format,
+                 {{"md", BenchFormat::markdown},
+                  {"csv", BenchFormat::csv},
+                  {"json", BenchFormat::json},
+                  {"jsonl", BenchFormat::jsonl}},
+                 "md", "FORMAT", "md, csv, json, jsonl");
+    flags.at_end([this](std::vector<std::string>&) {
+      if (format != BenchFormat::markdown) return;
+      if (json) format = BenchFormat::json;
+      if (jsonl) format = BenchFormat::jsonl;
+    });
+  }
+};
 
 struct Test {
   std::size_t n_prompt = 0;
@@ -90,14 +133,14 @@ std::string time_now() {
 }
 
 /// The tests in the order of llama-bench: for each depth, prompts and then generation.
-std::vector<Test> tests_of(const Options& options) {
+std::vector<Test> tests_of(const BenchVerb& verb) {
   std::vector<Test> tests;
-  for (const std::size_t depth : options.n_depth) {
-    for (const std::size_t n : options.n_prompt) {
+  for (const std::size_t depth : verb.n_depth) {
+    for (const std::size_t n : verb.n_prompt) {
       if (n > 0) tests.push_back({n, 0, depth});
     }
-    for (const std::size_t n : options.n_gen) {
-      if (n > 0) tests.push_back({0, n, depth, options.parallel});
+    for (const std::size_t n : verb.n_gen) {
+      if (n > 0) tests.push_back({0, n, depth, verb.parallel});
     }
   }
   MICA_CHECK(!tests.empty(), usage, "bench: nothing to do; -p and -n are both 0");
@@ -128,14 +171,14 @@ std::vector<TokenId> random_ids(std::size_t n, std::size_t n_vocab) {
 
 class Bench {
  public:
-  Bench(const Options& options, Model& model)
-      : options_(options),
+  Bench(const BenchVerb& verb, Model& model)
+      : verb_(verb),
         model_(model),
-        elements_(options.choice.cache_type_k, options.choice.cache_type_v, options.choice.cache_recent),
+        elements_(verb.choice.cache_type_k, verb.choice.cache_type_v, verb.choice.cache_recent),
         together_(model.transformer()),
         known_(known_speed(model.threads(), largest_file(model.document()))) {
-    for (std::size_t i = 0; i < options.parallel; ++i) sessions_.push_back(model.session());
-    rows_.resize(options.parallel);
+    for (std::size_t i = 0; i < verb.parallel; ++i) sessions_.push_back(model.session());
+    rows_.resize(verb.parallel);
     std::iota(rows_.begin(), rows_.end(), std::size_t{0});
   }
 
@@ -156,7 +199,7 @@ class Bench {
     }
     static_cast<void>(once(test));
     Meter meter(model_.transformer());
-    for (std::size_t i = 0; i < options_.repetitions && !interrupted(); ++i)
+    for (std::size_t i = 0; i < verb_.repetitions && !interrupted(); ++i)
       result.seconds.push_back(once(test));
     if (interrupted()) result.seconds.clear();
     result.costs = meter.lap();
@@ -169,13 +212,13 @@ class Bench {
   [[nodiscard]] plan::StepReads reads_of(const plan::Work& work) const {
     const auto& transformer = model_.transformer();
     return plan::reads_of(work, transformer.weight_bytes(), model_.ledger().used(budget::Account::weights),
-                          transformer.streamed_bytes(), options_.chunk);
+                          transformer.streamed_bytes(), verb_.chunk);
   }
   /// Tokens a second; of several sequences nothing is foretold.
   [[nodiscard]] double foretell(const plan::Work& work, const Test& test) const {
     if (!known_ || test.parallel != 1) return 0;
     const std::size_t prompt = std::max<std::size_t>(test.n_prompt, 1);
-    const plan::Speed speed = plan::predict(work, *known_, reads_of(work), prompt, options_.chunk);
+    const plan::Speed speed = plan::predict(work, *known_, reads_of(work), prompt, verb_.chunk);
     return test.n_gen > 0 ? speed.decode : speed.prefill;
   }
   [[nodiscard]] double once(const Test& test) {
@@ -204,7 +247,7 @@ class Bench {
     MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
   }
 
-  const Options& options_;
+  const BenchVerb& verb_;
   Model& model_;
   kv::AnyElements<> elements_;
   Together<AnyModel> together_;
@@ -224,8 +267,8 @@ struct Subject {
   std::size_t threads = 0;
 };
 
-/// The type that the file states, such as Q4_K_M; else the type that holds most of its bytes. A statement that fits no tensor
-/// is ignored.
+/// The type that the file states, such as Q4_K_M; else the type that holds most of its bytes. A statement
+/// that fits no tensor is ignored.
 std::string main_type(const gguf::Document& document) {
   const auto type = document.metadata().get<std::uint32_t>("general.file_type");
   if (const auto recipe = type ? quantize::find_recipe(join(*type)) : std::nullopt) {
@@ -271,7 +314,7 @@ std::string numbers(const std::vector<double>& values, int decimals) {
 }
 
 /// The fields of one result, values as JSON; samples only where a format has lists.
-Fields fields_of(const Options& options, const Subject& subject, const Result& result, bool with_samples) {
+Fields fields_of(const BenchVerb& verb, const Subject& subject, const Result& result, bool with_samples) {
   const Spread ns = spread_of(nanoseconds(result)), ts = spread_of(rates(result));
   const paging::Reads& reads = result.costs.reads;
   const std::size_t runs = std::max<std::size_t>(result.seconds.size(), 1);
@@ -281,13 +324,13 @@ Fields fields_of(const Options& options, const Subject& subject, const Result& r
                    {"model_type", json_string(subject.type)},
                    {"model_size", join(subject.bytes)},
                    {"model_n_params", join(subject.parameters)},
-                   {"n_batch", join(options.chunk)},
-                   {"n_ubatch", join(options.chunk)},
+                   {"n_batch", join(verb.chunk)},
+                   {"n_ubatch", join(verb.chunk)},
                    {"n_threads", join(subject.threads)},
-                   {"type_k", json_string(options.choice.cache_type_k)},
-                   {"type_v", json_string(options.choice.cache_type_v)},
-                   {"kv", json_string(options.choice.kv)},
-                   {"weights", json_string(options.choice.weights)},
+                   {"type_k", json_string(verb.choice.cache_type_k)},
+                   {"type_v", json_string(verb.choice.cache_type_v)},
+                   {"kv", json_string(verb.choice.kv)},
+                   {"weights", json_string(verb.choice.weights)},
                    {"n_prompt", join(result.test.n_prompt)},
                    {"n_gen", join(result.test.n_gen)},
                    {"n_depth", join(result.test.n_depth)},
@@ -330,7 +373,8 @@ std::string billions(std::uint64_t parameters) {
   return count >= 1e9 ? join(fixed(count / 1e9, 2), " B") : join(fixed(count / 1e6, 2), " M");
 }
 
-/// What a test asked of the machine: reading while it wrote, arithmetic while it read or several sequences shared the reading.
+/// What a test asked of the machine: reading while it wrote, arithmetic while it read or several sequences
+/// shared the reading.
 std::string traffic_text(const Result& result) {
   const double rate = spread_of(rates(result)).mean;
   if (result.test.n_gen > 0 && result.test.parallel == 1)
@@ -341,13 +385,14 @@ std::string traffic_text(const Result& result) {
               " GMAC/s");
 }
 
-/// Models smaller than this are faster than foretold where a cache holds them, which says nothing about others.
+/// Models smaller than this are faster than foretold where a cache holds them, which says nothing about
+/// others.
 constexpr std::uint64_t least_learnt_bytes = std::uint64_t{512} << 20;
 
-/// What a run says about what was foretold, for the next time; paced ones, other kernels and what waits for a disk say nothing.
-void learn_from(const Options& options, const Subject& subject, const Result& result) {
-  const bool ordinary =
-      result.costs.reads.bytes == 0 && options.pace.empty() && options.choice.kernels == "exact";
+/// What a run says about what was foretold, for the next time; other kernels and what waits for a disk say
+/// nothing.
+void learn_from(const BenchVerb& verb, const Subject& subject, const Result& result) {
+  const bool ordinary = result.costs.reads.bytes == 0 && verb.choice.kernels == "exact";
   if (result.foretold == 0 || subject.bytes < least_learnt_bytes || !ordinary) return;
   const double ratio = spread_of(rates(result)).mean / result.foretold;
   learn_speed(subject.threads, result.test.n_gen > 0 ? ratio : 0, result.test.n_gen > 0 ? 0 : ratio);
@@ -356,19 +401,19 @@ void learn_from(const Options& options, const Subject& subject, const Result& re
 /// Prints results in one of the formats, each as soon as it is there.
 class Printer {
  public:
-  Printer(const Options& options, const Subject& subject) : options_(options), subject_(subject) {}
+  Printer(const BenchVerb& verb, const Subject& subject) : verb_(verb), subject_(subject) {}
 
   void begin() {
-    if (options_.bench_format != BenchFormat::markdown) return;
-    print(join("| ", cell("model", 30), " | ", right("size", 10), " | ", right("params", 10), " | ",
-               cell("backend", 10), " | ", right("threads", 7), " | ", right("test", 15), " | ",
-               right("t/s", 20), " |\n"));
+    if (verb_.format != BenchFormat::markdown) return;
+    print(join("| ", at_left("model", 30), " | ", at_right("size", 10), " | ", at_right("params", 10), " | ",
+               at_left("backend", 10), " | ", at_right("threads", 7), " | ", at_right("test", 15), " | ",
+               at_right("t/s", 20), " |\n"));
     print(
         "| ------------------------------ | ---------: | ---------: | ---------- | ------: | --------------: "
         "| -------------------: |\n");
   }
   void add(const Result& result) {
-    switch (options_.bench_format) {
+    switch (verb_.format) {
       case BenchFormat::markdown:
         print(row(result));
         traffic_.push_back(traffic_text(result));
@@ -377,82 +422,70 @@ class Printer {
         print(csv(result));
         break;
       case BenchFormat::json:
-        print(join(first_ ? "[\n  " : ",\n  ",
-                   object_of(fields_of(options_, subject_, result, true), ",\n    ")));
+        print(
+            join(first_ ? "[\n  " : ",\n  ", object_of(fields_of(verb_, subject_, result, true), ",\n    ")));
         break;
       case BenchFormat::jsonl:
-        print(object_of(fields_of(options_, subject_, result, true), ", ") + "\n");
+        print(object_of(fields_of(verb_, subject_, result, true), ", ") + "\n");
         break;
     }
     first_ = false;
   }
   void end() {
     end_list();
-    for (const std::string& line : traffic_) note(options_, line);
-    if (options_.bench_format == BenchFormat::markdown)
-      note(options_, join("peak ", budget::size_text(peak_bytes()), ", ", major_faults(), " major faults"));
+    for (const std::string& line : traffic_) note(verb_, line);
+    if (verb_.format == BenchFormat::markdown)
+      note(verb_, join("peak ", budget::size_text(peak_bytes()), ", ", major_faults(), " major faults"));
   }
 
   /// Closes a list of JSON that was begun, also when a later test fails.
   void end_list() {
-    if (options_.bench_format == BenchFormat::json && !first_) print("\n]\n");
+    if (verb_.format == BenchFormat::json && !first_) print("\n]\n");
   }
 
  private:
-  static std::string cell(std::string text, std::size_t width) {
-    text.append(text.size() < width ? width - text.size() : 0, ' ');
-    return text;
-  }
-  static std::string right(std::string text, std::size_t width) {
-    text.insert(0, text.size() < width ? width - text.size() : 0, ' ');
-    return text;
-  }
   [[nodiscard]] std::string row(const Result& result) const {
     const Spread ts = spread_of(rates(result));
     // The sign is one column and two bytes.
-    return join("| ", cell(subject_.type, 30), " | ", right(budget::size_text(subject_.bytes), 10), " | ",
-                right(billions(subject_.parameters), 10), " | ", cell("CPU", 10), " | ",
-                right(join(subject_.threads), 7), " | ", right(test_name(result.test), 15), " | ",
-                right(join(fixed(ts.mean, 2), " \xC2\xB1 ", fixed(ts.deviation, 2)), 21), " |\n");
+    return join("| ", at_left(subject_.type, 30), " | ", at_right(budget::size_text(subject_.bytes), 10),
+                " | ", at_right(billions(subject_.parameters), 10), " | ", at_left("CPU", 10), " | ",
+                at_right(join(subject_.threads), 7), " | ", at_right(test_name(result.test), 15), " | ",
+                at_right(join(fixed(ts.mean, 2), " \xC2\xB1 ", fixed(ts.deviation, 2)), 21), " |\n");
   }
   [[nodiscard]] std::string csv(const Result& result) const {
     std::string names, values;
-    for (const auto& [name, value] : fields_of(options_, subject_, result, false)) {
+    for (const auto& [name, value] : fields_of(verb_, subject_, result, false)) {
       names += join(names.empty() ? "" : ",", name);
       values += join(values.empty() ? "" : ",", value);
     }
     return first_ ? join(names, "\n", values, "\n") : join(values, "\n");
   }
 
-  const Options& options_;
+  const BenchVerb& verb_;
   const Subject& subject_;
   bool first_ = true;
   std::vector<std::string> traffic_;  // lines after the table
 };
 
-}  // namespace
-
-int bench(const Options& options) {
-  const std::vector<Test> tests = tests_of(options);
-  Options sized = options;
+int BenchVerb::run() {
+  const std::vector<Test> tests = tests_of(*this);
   std::size_t needed = 0;
   for (const Test& test : tests) needed = std::max(needed, test.n_depth + test.n_prompt + test.n_gen);
-  if (sized.n_ctx == 0) sized.n_ctx = needed;
-  MICA_CHECK(sized.n_ctx >= needed, usage, "bench: the tests need a context of ", needed, " tokens; -c is ",
-             sized.n_ctx);
-  MICA_CHECK(sized.parallel <= sized.chunk, usage, "bench: ", sized.parallel,
-             " sequences do not fit into steps of ", sized.chunk, " tokens; use a larger --chunk");
-  Model model = open_model(sized, sized.parallel, sequences_of(tests));
+  if (n_ctx == 0) n_ctx = needed;
+  MICA_CHECK(n_ctx >= needed, usage, "bench: the tests need a context of ", needed, " tokens; -c is ", n_ctx);
+  MICA_CHECK(parallel <= chunk, usage, "bench: ", parallel, " sequences do not fit into steps of ", chunk,
+             " tokens; use a larger --chunk");
+  Model model = open_model(*this, parallel, sequences_of(tests));
   const Subject subject = subject_of(model);
-  Bench bench(sized, model);
-  Printer printer(sized, subject);
+  Bench bench(*this, model);
+  Printer printer(*this, subject);
   printer.begin();
   try {
     for (const Test& test : tests) {
       const Result result = bench.run(test);
       if (result.seconds.empty()) throw Stop{130, {}};
       printer.add(result);
-      learn_from(sized, subject, result);
+      learn_from(*this, subject, result);
     }
   } catch (...) {
     printer.end_list();
@@ -461,5 +494,9 @@ int bench(const Options& options) {
   printer.end();
   return 0;
 }
+
+}  // namespace
+
+AnyVerb make_bench() { return std::make_unique<BenchVerb>(); }
 
 }  // namespace mica::program

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine gives to a model: instruction sets, cores, limits, memory; with a file, the speed of its disk.
+// What this machine gives to a model: instruction sets, cores, limits, memory; with a file, the speed of its
+// disk.
+#include "columns.hpp"
 #include "console.hpp"
 #include "embedded.hpp"
 #include "json_text.hpp"
@@ -8,7 +10,7 @@
 #include "meter.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
-#include "options.hpp"
+#include "running_options.hpp"
 #include "targets.hpp"
 #include "verbs.hpp"
 
@@ -26,6 +28,24 @@
 
 namespace mica::program {
 namespace {
+
+class Doctor final : public Verb {
+ public:
+  Doctor()
+      : Verb({"doctor", "this machine: instruction sets, cores, limits, memory; with a file, its disk",
+              "mica doctor --measure"}) {}
+  int run() override;
+
+ private:
+  void declare(Flags& flags) override {
+    add_model(flags);
+    add_threads(flags, threads_, "Speed");
+    add_measure(flags, measure_);
+  }
+
+  std::size_t threads_ = 0;
+  bool measure_ = false;
+};
 
 /// One line of the report: a name, a value for JSON, and a value for people.
 struct Fact {
@@ -122,29 +142,31 @@ std::vector<Fact> facts() {
           size_fact("bundled_model_bytes", embedded_model().size())};
 }
 
-}  // namespace
-
-int doctor(const Options& options) {
+int Doctor::run() {
   std::string text;
   std::vector<Fact> all = facts();
   const auto add = [&](std::vector<Fact> more) {
     std::move(more.begin(), more.end(), std::back_inserter(all));
   };
   std::optional<io::File> file;
-  if (!options.model.empty()) add(disk_facts(file.emplace(file_of(options.model))));
-  if (options.measure) {
-    const std::size_t threads = options.threads == 0 ? budget::cpu_limits().threads() : options.threads;
-    add(speed_facts(measure_speed(options, threads, file ? &*file : nullptr)));
+  if (!model_path.empty()) add(disk_facts(file.emplace(file_of(model_path))));
+  if (measure_) {
+    const std::size_t threads = threads_ == 0 ? budget::cpu_limits().threads() : threads_;
+    add(speed_facts(measure_speed(*this, threads, file ? &*file : nullptr)));
   }
   for (const Fact& fact : all) {
-    if (options.json) {
+    if (json) {
       text += join(text.empty() ? "{" : ",", json_string(fact.name), ":", fact.json);
     } else {
-      text += join(fact.name, std::string(22 - fact.name.size(), ' '), escaped(fact.text, 200), "\n");
+      text += join(at_left(fact.name, 22), escaped(fact.text, 200), "\n");
     }
   }
-  print(options.json ? text + "}\n" : text);
+  print(json ? text + "}\n" : text);
   return 0;
 }
+
+}  // namespace
+
+AnyVerb make_doctor() { return std::make_unique<Doctor>(); }
 
 }  // namespace mica::program

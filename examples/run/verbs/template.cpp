@@ -15,9 +15,41 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace mica::program {
 namespace {
+
+class Template final : public Verb {
+ public:
+  Template()
+      : Verb({"template", "render a chat template", "mica template model.gguf --messages messages.json"},
+             Needs::header) {}
+  int run() override;
+
+  std::string template_file;
+  std::string messages_file;
+  std::string tools_file;
+  bool no_generation_prompt = false;
+  std::vector<std::string> set;
+  std::optional<std::string> bos;
+  std::optional<std::string> eos;
+  std::string now;
+
+ private:
+  void declare(Flags& flags) override {
+    add_model(flags);
+    flags.group("Template");
+    flags.text("--template-file", template_file, "FILE", "a template instead of a model's");
+    flags.text("--messages", messages_file, "FILE", "JSON array of messages");
+    flags.text("--tools", tools_file, "FILE", "JSON array of tools");
+    flags.toggle("--no-generation-prompt", no_generation_prompt, "do not open the assistant's turn");
+    flags.texts("--set", set, "NAME=JSON", "one more variable; may be repeated");
+    flags.text("--bos", bos, "TEXT", "text of the BOS token");
+    flags.text("--eos", eos, "TEXT", "text of the EOS token");
+    flags.text("--now", now, "TIME", "the time: 2025-01-15T12:00:00");
+  }
+};
 
 using Json = nlohmann::ordered_json;  // templates show the order of keys
 using jinja::Value;
@@ -45,15 +77,15 @@ struct Source {
 };
 
 /// The template of the file; with tools, the one that the file has for them.
-Source source_of(const Options& options) {
+Source source_of(const Template& verb) {
   Source source;
-  if (!options.template_file.empty()) {
-    source.text = read_text(options.template_file);
+  if (!verb.template_file.empty()) {
+    source.text = read_text(verb.template_file);
   } else {
-    const gguf::Document document = open_document(options);
+    const gguf::Document document = open_document(verb);
     const gguf::Metadata& metadata = document.metadata();
     auto found = metadata.get<std::string_view>("tokenizer.chat_template");
-    if (!options.tools_file.empty()) {
+    if (!verb.tools_file.empty()) {
       if (const auto other = metadata.get<std::string_view>("tokenizer.chat_template.tool_use"))
         found = other;
     }
@@ -62,49 +94,48 @@ Source source_of(const Options& options) {
     source = {std::string(*found), token_text(metadata, "tokenizer.ggml.bos_token_id"),
               token_text(metadata, "tokenizer.ggml.eos_token_id")};
   }
-  if (options.bos) source.bos = *options.bos;
-  if (options.eos) source.eos = *options.eos;
+  if (verb.bos) source.bos = *verb.bos;
+  if (verb.eos) source.eos = *verb.eos;
   return source;
 }
 
-text::ChatVariables variables_of(const Options& options) {
+text::ChatVariables variables_of(const Template& verb) {
   text::ChatVariables variables;
-  if (!options.tools_file.empty())
-    variables.tools = parse_json(read_text(options.tools_file), options.tools_file);
-  for (const std::string& setting : options.set) {
+  if (!verb.tools_file.empty()) variables.tools = parse_json(read_text(verb.tools_file), verb.tools_file);
+  for (const std::string& setting : verb.set) {
     const std::size_t sign = setting.find('=');
     MICA_CHECK(sign != std::string::npos && sign > 0, usage, "--set ", escaped(setting),
                ": needed: NAME=JSON");
     variables.others.emplace_back(setting.substr(0, sign),
                                   parse_json(setting.substr(sign + 1), join("--set ", escaped(setting))));
   }
-  if (!options.now.empty()) {
-    variables.now = jinja::CivilTime::parse(options.now);
-    MICA_CHECK(variables.now, usage, "--now ", escaped(options.now),
+  if (!verb.now.empty()) {
+    variables.now = jinja::CivilTime::parse(verb.now);
+    MICA_CHECK(variables.now, usage, "--now ", escaped(verb.now),
                ": needed: a time such as 2025-01-15T12:00:00");
   }
   return variables;
 }
 
-}  // namespace
-
-int render_template(const Options& options) {
-  MICA_CHECK(!options.messages_file.empty(), usage,
-             "template: no messages; give --messages FILE, a JSON array");
-  const Value messages = parse_json(read_text(options.messages_file), options.messages_file);
-  MICA_CHECK(messages.is(jinja::Kind::sequence), usage, options.messages_file,
-             ": needed: an array of messages");
-  Source source = source_of(options);
-  const text::ChatVariables variables = variables_of(options);
+int Template::run() {
+  MICA_CHECK(!messages_file.empty(), usage, "template: no messages; give --messages FILE, a JSON array");
+  const Value messages = parse_json(read_text(messages_file), messages_file);
+  MICA_CHECK(messages.is(jinja::Kind::sequence), usage, messages_file, ": needed: an array of messages");
+  Source source = source_of(*this);
+  const text::ChatVariables variables = variables_of(*this);
   try {
     const auto format =
         text::ChatFormat::from_template(source.text, std::move(source.bos), std::move(source.eos));
-    print_data(options, format.render(messages, !options.no_generation_prompt, variables));
+    print_data(*this, format.render(messages, !no_generation_prompt, variables));
   } catch (const Error& error) {
-    if (options.template_file.empty()) throw;
-    raise(error.code(), options.template_file, ": ", error.message());
+    if (template_file.empty()) throw;
+    raise(error.code(), template_file, ": ", error.message());
   }
   return 0;
 }
+
+}  // namespace
+
+AnyVerb make_template() { return std::make_unique<Template>(); }
 
 }  // namespace mica::program

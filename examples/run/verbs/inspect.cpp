@@ -21,6 +21,24 @@
 namespace mica::program {
 namespace {
 
+class Inspect final : public Verb {
+ public:
+  Inspect()
+      : Verb({"inspect", "what is in a file, or behind a URL: metadata, tensors, bytes",
+              "mica inspect model.gguf --tensors"},
+             Needs::header) {}
+  int run() override;
+
+ private:
+  void declare(Flags& flags) override {
+    add_model(flags);
+    flags.group("Inspect");
+    flags.toggle("--tensors", tensors_, "list every tensor");
+  }
+
+  bool tensors_ = false;
+};
+
 constexpr std::size_t shown_elements = 64;  // of an array
 
 struct Sum {
@@ -215,12 +233,14 @@ std::string document_text(const gguf::Document& document, bool with_tensors) {
   return text;
 }
 
-}  // namespace
-
-int inspect(const Options& options) {
-  const gguf::Document document = open_document(options);
-  print(options.json ? document_json(document) : document_text(document, options.tensors));
+int Inspect::run() {
+  const gguf::Document document = open_document(*this);
+  print(json ? document_json(document) : document_text(document, tensors_));
   return 0;
 }
+
+}  // namespace
+
+AnyVerb make_inspect() { return std::make_unique<Inspect>(); }
 
 }  // namespace mica::program

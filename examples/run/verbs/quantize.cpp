@@ -4,6 +4,7 @@
 // --dry-run; the choices are the common tool's.
 #include "mica_tools/quantize/quantize.hpp"
 
+#include "columns.hpp"
 #include "console.hpp"
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
@@ -11,9 +12,10 @@
 #include "mica/exec/team.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica_tools/quantize/importance_file.hpp"
-#include "options.hpp"
 #include "progress.hpp"
+#include "running_options.hpp"
 #include "suggestion.hpp"
+#include "verb.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -29,6 +31,46 @@
 namespace mica::program {
 namespace {
 
+class Quantize final : public Verb {
+ public:
+  Quantize()
+      : Verb({"quantize", "write a file in other formats: IN OUT TYPE",
+              "mica quantize model-f16.gguf model-q4.gguf Q4_K_M --dry-run"}) {}
+  int run() override;
+
+  std::vector<std::string> words;
+  std::size_t threads = 0;
+  bool dry_run = false;
+  std::string imatrix;  // a file
+  std::string output_tensor_type;
+  std::string token_embedding_type;
+  std::vector<std::string> tensor_types;  // REGEX=TYPE
+  bool pure = false;
+  bool leave_output_tensor = false;
+  bool keep_split = false;
+  bool allow_requantize = false;
+
+ private:
+  void declare(Flags& flags) override {
+    add_model(flags);
+    flags.group("Quantize");
+    flags.words(words, "OUT TYPE",
+                join("the output file, then the type: ", quantize::recipe_names(), " COPY"));
+    flags.toggle("--dry-run", dry_run, "show every tensor with its format and size, write nothing");
+    flags.text("--imatrix", imatrix, "FILE", "importance matrix: which errors hurt");
+    flags.text("--output-tensor-type", output_tensor_type, "TYPE",
+               "of output.weight, or of the embedding in its place");
+    flags.text("--token-embedding-type", token_embedding_type, "TYPE", "of the token embedding");
+    flags.texts("--tensor-type", tensor_types, "REGEX=TYPE",
+                "of tensors whose name holds a regular expression; may be repeated");
+    flags.toggle("--pure", pure, "one format for all, no mixture");
+    flags.toggle("--leave-output-tensor", leave_output_tensor, "output.weight stays as it is");
+    flags.toggle("--keep-split", keep_split, "as many shards as the input has");
+    flags.toggle("--allow-requantize", allow_requantize, "also tensors that are quantised already");
+    add_threads(flags, threads, "Quantize");
+  }
+};
+
 /// What stands after the input: OUT TYPE, and perhaps a number of threads; for a dry run TYPE alone will do.
 struct Words {
   std::string out;
@@ -40,11 +82,11 @@ bool is_type(const std::string& word) {
   return quantize::find_recipe(word) || word == "COPY" || word == "copy";
 }
 
-Words words_of(const Options& options) {
-  std::vector<std::string> words = options.words;
+Words words_of(const Quantize& verb) {
+  std::vector<std::string> words = verb.words;
   Words out;
-  out.threads = options.threads;
-  MICA_CHECK(!options.model.empty() && !words.empty(), usage,
+  out.threads = verb.threads;
+  MICA_CHECK(!verb.model_path.empty() && !words.empty(), usage,
              "quantize: needed: IN OUT TYPE, such as model-f16.gguf model-q4.gguf Q4_K_M");
   if (words.size() > 1 && !is_type(words[0])) {
     out.out = words.front();
@@ -57,7 +99,7 @@ Words words_of(const Options& options) {
     MICA_CHECK(words.size() == 2 && error == std::errc() && end == text.data() + text.size(), usage,
                "quantize: '", escaped(words.back()), "' is one word too many; needed: IN OUT TYPE");
   }
-  MICA_CHECK(!out.out.empty() || options.dry_run, usage,
+  MICA_CHECK(!out.out.empty() || verb.dry_run, usage,
              "quantize: the name of the outcome or the type is missing; needed: IN OUT TYPE");
   return out;
 }
@@ -121,30 +163,25 @@ class Overrides {
   std::vector<std::pair<std::regex, format::Id>> patterns_;
 };
 
-quantize::JobOptions job_options(const Options& options, const Words& words,
+quantize::JobOptions job_options(const Quantize& verb, const Words& words,
                                  const std::optional<quantize::Importance>& importance) {
   quantize::JobOptions job;
   job.recipe = recipe_of(words.type);
-  job.mix.pure = options.pure;
-  job.mix.leave_head = options.leave_output_tensor;
-  if (!options.output_tensor_type.empty())
-    job.mix.head = format_of("--output-tensor-type", options.output_tensor_type);
-  if (!options.token_embedding_type.empty())
-    job.mix.embedding = format_of("--token-embedding-type", options.token_embedding_type);
-  if (!options.tensor_types.empty()) job.mix.format_of = Overrides(options.tensor_types);
+  job.mix.pure = verb.pure;
+  job.mix.leave_head = verb.leave_output_tensor;
+  if (!verb.output_tensor_type.empty())
+    job.mix.head = format_of("--output-tensor-type", verb.output_tensor_type);
+  if (!verb.token_embedding_type.empty())
+    job.mix.embedding = format_of("--token-embedding-type", verb.token_embedding_type);
+  if (!verb.tensor_types.empty()) job.mix.format_of = Overrides(verb.tensor_types);
   job.importance = importance ? &*importance : nullptr;
-  job.importance_file = options.imatrix;
-  job.allow_requantize = options.allow_requantize;
+  job.importance_file = verb.imatrix;
+  job.allow_requantize = verb.allow_requantize;
   return job;
 }
 
 double bits_per_weight(std::uint64_t bytes, std::uint64_t elements) {
   return elements == 0 ? 0.0 : 8.0 * static_cast<double>(bytes) / static_cast<double>(elements);
-}
-
-std::string padded(std::string text, std::size_t width) {
-  if (text.size() < width) text.append(width - text.size(), ' ');
-  return text;
 }
 
 void show_plan(const quantize::Job& job) {
@@ -154,8 +191,8 @@ void show_plan(const quantize::Job& job) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const gguf::TensorInfo& tensor = tensors[i];
     before += tensor.bytes;
-    out += join(padded(escaped(tensor.name), 36), " ", padded(tensor.shape(), 20), " ",
-                padded(std::string(tensor.format.name), 7), " ", padded(std::string(job.format(i).name), 7),
+    out += join(at_left(escaped(tensor.name), 36), " ", at_left(tensor.shape(), 20), " ",
+                at_left(std::string(tensor.format.name), 7), " ", at_left(std::string(job.format(i).name), 7),
                 " ", job.bytes(i), "\n");
   }
   const std::uint64_t after = job.bytes();
@@ -187,37 +224,28 @@ std::string shard_prefix(const std::string& out) {
   return out.ends_with(".gguf") ? out.substr(0, out.size() - 5) : out;
 }
 
-void write_outcome(const Options& options, const quantize::Job& job, const Words& words) {
-  exec::Team team(words.threads == 0 ? budget::cpu_limits().threads() : words.threads,
-                  log_to_stderr(options));
-  Progress progress(options);
-  std::uint64_t done = 0;
-  const std::uint64_t all = std::max<std::uint64_t>(job.elements(), 1);
-  const auto on_values = [&](std::uint64_t values) {
-    if (interrupted()) throw Stop{130, {}};
-    done += values;
-    progress.update("quantizing", done, all);
-  };
-  if (options.keep_split && job.document().sources().size() > 1) {
+void write_outcome(const Quantize& verb, const quantize::Job& job, const Words& words) {
+  exec::Team team(words.threads == 0 ? budget::cpu_limits().threads() : words.threads, log_to_stderr(verb));
+  Progress progress(verb);
+  const auto on_values = progress.counter("quantizing", job.elements());
+  if (verb.keep_split && job.document().sources().size() > 1) {
     quantize::quantize_shards(job, shard_prefix(words.out), team, on_values);
   } else {
     quantize::quantize(job, words.out, team, on_values);
   }
 }
 
-}  // namespace
-
-int quantize_file(const Options& options) {
-  const Words words = words_of(options);
+int Quantize::run() {
+  const Words out = words_of(*this);
   std::optional<quantize::Importance> importance;
-  if (!options.imatrix.empty()) importance = quantize::read_importance(options.imatrix);
-  quantize::JobOptions wanted = job_options(options, words, importance);
-  const gguf::Document document = gguf::open(options.model);
-  MICA_CHECK(!options.keep_split || !document.packed(), usage, document.path(),
+  if (!imatrix.empty()) importance = quantize::read_importance(imatrix);
+  quantize::JobOptions wanted = job_options(*this, out, importance);
+  const gguf::Document document = gguf::open(model_path);
+  MICA_CHECK(!keep_split || !document.packed(), usage, document.path(),
              ": --keep-split: a packed folder has no shards; leave the flag out");
   const quantize::Job job(document, std::move(wanted));
-  if (options.dry_run) {
-    if (options.json) {
+  if (dry_run) {
+    if (json) {
       print(join("{", plan_json(job), "}\n"));
     } else {
       show_plan(job);
@@ -225,15 +253,19 @@ int quantize_file(const Options& options) {
     return 0;
   }
   const Stopwatch watch;
-  write_outcome(options, job, words);
-  if (options.json) {
+  write_outcome(*this, job, out);
+  if (json) {
     print(join("{", plan_json(job), ",\"seconds\":", fixed(watch.seconds(), 3),
                ",\"peak_bytes\":", peak_bytes(), "}\n"));
   }
-  note(options, join(cell_text(words.out), ": ", job.bytes(), " bytes of tensors, ",
-                     fixed(bits_per_weight(job.bytes(), job.elements()), 2), " bits per weight, ",
-                     fixed(watch.seconds(), 1), " s"));
+  note(*this, join(cell_text(out.out), ": ", job.bytes(), " bytes of tensors, ",
+                   fixed(bits_per_weight(job.bytes(), job.elements()), 2), " bits per weight, ",
+                   fixed(watch.seconds(), 1), " s"));
   return 0;
 }
+
+}  // namespace
+
+AnyVerb make_quantize() { return std::make_unique<Quantize>(); }
 
 }  // namespace mica::program

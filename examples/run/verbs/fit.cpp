@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which models a machine can run, how well, and how fast: mica fit ranks the catalogue, or the models and files that are named.
+// Which models a machine can run, how well, and how fast: mica fit ranks the catalogue, or the models and
+// files that are named.
 #include "budgeted.hpp"
 #include "console.hpp"
 #include "fit_machine.hpp"
@@ -8,12 +9,12 @@
 #include "mica/base/assert.hpp"
 #include "mica/gguf/packed_files.hpp"
 #include "mica/gguf/shard_name.hpp"
-#include "mica/io/near_name.hpp"
-#include "options.hpp"
+#include "verb.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,6 +23,44 @@
 
 namespace mica::program {
 namespace {
+
+class FitVerb final : public Verb, public MachineOptions {
+ public:
+  FitVerb()
+      : Verb({"fit", "which models this machine can run, or one that is described: how well, how fast",
+              "mica fit --ram 6G --cores 2"}) {}
+  int run() override;
+
+  std::vector<std::string> models;
+  std::size_t n_ctx = 0;
+  std::string quant;
+  std::string use = "general";
+  std::size_t rows = 0;  // 0: all
+  fit::Level level = fit::Level::marginal;
+  bool perfect = false;
+  bool explain = false;
+
+ private:
+  void declare(Flags& flags) override {
+    flags.group("Fit");
+    flags.words(models, "MODEL",
+                "names of the catalogue, GGUF files, folders of them; none: the whole catalogue");
+    flags.number("-c,--max-context,--ctx-size", n_ctx, {0, std::numeric_limits<std::uint32_t>::max()},
+                 "tokens of context that are asked for; 0: 8192, or what the model has");
+    flags.text("--quant", quant, "TYPE",
+               "this quantisation alone, and the longest context that it has room for");
+    flags.choice("--use", use, {"general", "coding", "chat", "reasoning"}, "NAME",
+                 "what models are for: general coding chat reasoning");
+    flags.number("-n,--rows", rows, {}, "rows at most; 0: all");
+    flags.choice(
+        "--level", level,
+        {{"perfect", fit::Level::perfect}, {"good", fit::Level::good}, {"marginal", fit::Level::marginal}},
+        "marginal", "NAME", "models of this level or a better one: perfect good marginal");
+    flags.toggle("--perfect", perfect, "the same as --level perfect");
+    flags.toggle("--explain", explain, "the arithmetic of each, and what other rules say");
+    MachineOptions::add_to(flags);
+  }
+};
 
 using fit::Ranked;
 
@@ -37,24 +76,11 @@ std::vector<std::string> files_of(const std::string& folder) {
   return files;
 }
 
-/// The level that a flag names.
-fit::Level level_named(std::string_view name) {
-  constexpr std::pair<std::string_view, fit::Level> levels[] = {
-      {"perfect", fit::Level::perfect}, {"good", fit::Level::good}, {"marginal", fit::Level::marginal}};
-  for (const auto& [known, level] : levels) {
-    if (known == name) return level;
-  }
-  raise(ErrorCode::usage, "--level: found \"", escaped(name), "\", allowed: perfect good marginal");
-}
-
 /// What was asked, and the answers as they come.
 class Judge {
  public:
-  Judge(const Options& options, const fit::Machine& machine)
-      : options_(options),
-        machine_(machine),
-        use_(fit::use_of(options.fit.use)),
-        selector_(machine, {options.n_ctx}) {}
+  Judge(const FitVerb& verb, const fit::Machine& machine)
+      : verb_(verb), machine_(machine), use_(fit::use_of(verb.use)), selector_(machine, {verb.n_ctx}) {}
 
   void catalogue() {
     for (const fit::Row& row : fit::catalogue) add(row);
@@ -76,22 +102,22 @@ class Judge {
     for (const std::string& each : files) try {
         add(gguf::open(each));
       } catch (const Error& error) {
-        note(options_, join("mica: left out: ", error.message()));
+        note(verb_, join("mica: left out: ", error.message()));
       }
   }
   void add(const fit::Row& row) { judge(fit::Candidate(row, machine_.cores, plan_within, machine_.mlx)); }
   void add(gguf::Document file) { judge(fit::Candidate(std::move(file), machine_.cores, plan_within)); }
 
   void judge(fit::Candidate candidate) {
-    const std::string& quant = options_.fit.quant;
+    const std::string& quant = verb_.quant;
     if (!quant.empty() && !candidate.keep_only(quant)) return;
     fit::Fit fit = selector_.select(candidate);
     if (!quant.empty()) fit.most_context = selector_.longest_context(candidate, fit);
-    if (options_.fit.explain) explained_[fit.name] = explanation(machine_, use_, candidate, fit);
+    if (verb_.explain) explained_[fit.name] = explanation(machine_, use_, candidate, fit);
     fits_.push_back(std::move(fit));
   }
 
-  const Options& options_;
+  const FitVerb& verb_;
   const fit::Machine& machine_;
   const fit::Use& use_;
   fit::Selector selector_;
@@ -112,44 +138,45 @@ std::string nearest(const std::vector<Ranked>& rows) {
   return text;
 }
 
-void show(const Options& options, const fit::Machine& machine, const Judge& judge,
+void show(const FitVerb& verb, const fit::Machine& machine, const Judge& judge,
           const std::vector<Ranked>& rows) {
-  if (options.json) return print(fit_json(machine, judge.use(), rows));
-  if (options.fit.explain) {
+  if (verb.json) return print(fit_json(machine, judge.use(), rows));
+  if (verb.explain) {
     for (const Ranked& row : rows) print(judge.explained(row.fit.name) + "\n");
     return;
   }
   if (rows.empty()) return;
-  print(join(machine_text(machine), "\n\n", fit_table(rows, !options.fit.quant.empty())));
+  print(join(machine_text(machine), "\n\n", fit_table(rows, !verb.quant.empty())));
 }
 
-}  // namespace
-
-int fit_models(const Options& options) {
-  const FitOptions& asked = options.fit;
-  const fit::Machine machine = machine_of(options);
-  const fit::Level least = level_named(asked.perfect ? "perfect" : asked.level);
-  Judge judge(options, machine);
-  for (const std::string& word : options.words) judge.named(word);
-  if (options.words.empty()) judge.catalogue();
+int FitVerb::run() {
+  const fit::Machine machine = machine_of(*this);
+  const fit::Level least = perfect ? fit::Level::perfect : level;
+  Judge judge(*this, machine);
+  for (const std::string& word : models) judge.named(word);
+  if (models.empty()) judge.catalogue();
   const std::vector<Ranked> all = judge.ranked();
-  MICA_CHECK(!all.empty() || !asked.quant.empty(), file,
+  MICA_CHECK(!all.empty() || !quant.empty(), file,
              "fit: no GGUF file of the named folders can be opened; the lines above say why");
-  MICA_CHECK(!all.empty(), usage, "fit: --quant ", escaped(asked.quant),
+  MICA_CHECK(!all.empty(), usage, "fit: --quant ", escaped(quant),
              ": no model has that quantisation; known: ", quantize::recipe_names(),
              machine.mlx ? " mlx-8bit mlx-4bit" : "");
   const auto wanted = [&](const Ranked& row) { return row.fit.level <= least; };
   const bool some = std::any_of(all.begin(), all.end(), wanted);
-  std::vector<Ranked> rows;
-  const bool filtered = asked.perfect || asked.level != "marginal";
+  std::vector<Ranked> shown;
+  const bool filtered = least != fit::Level::marginal;
   for (const Ranked& row : all) {
-    if (!filtered || wanted(row)) rows.push_back(row);
+    if (!filtered || wanted(row)) shown.push_back(row);
   }
-  if (asked.rows != 0 && rows.size() > asked.rows) rows.resize(asked.rows);
-  show(options, machine, judge, rows);
+  if (rows != 0 && shown.size() > rows) shown.resize(rows);
+  show(*this, machine, judge, shown);
   if (some) return 0;
   raise(ErrorCode::budget, "fit: none of ", all.size(), " models is ", fit::name(least), " or better on ",
         machine_text(machine), ".  Nearest: ", nearest(all));
 }
+
+}  // namespace
+
+AnyVerb make_fit() { return std::make_unique<FitVerb>(); }
 
 }  // namespace mica::program

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file to measure with: mica synth SHAPE TYPE OUT writes a published model's shape with random weights, so that a
-// measurement can be repeated without the model.
+// A file to measure with: mica synth SHAPE TYPE OUT writes a published model's shape with random weights, so
+// that a measurement can be repeated without the model.
 #include "console.hpp"
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
@@ -10,9 +10,10 @@
 #include "mica/runtime/stats.hpp"
 #include "mica_tools/synth/shapes.hpp"
 #include "mica_tools/synth/synthetic_model.hpp"
-#include "options.hpp"
 #include "progress.hpp"
+#include "running_options.hpp"
 #include "suggestion.hpp"
+#include "verb.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -21,6 +22,28 @@
 
 namespace mica::program {
 namespace {
+
+class Synth final : public Verb {
+ public:
+  Synth()
+      : Verb({"synth", "a file of a published model's shape with random weights: SHAPE TYPE OUT",
+              "mica synth llama-8b Q4_K_M llama-8b.gguf"}) {}
+  int run() override;
+
+  std::vector<std::string> words;
+  bool dry_run = false;
+  std::size_t threads = 0;
+
+ private:
+  void declare(Flags& flags) override {
+    flags.group("Synth");
+    flags.words(words, "SHAPE TYPE OUT",
+                join("the shape, the type of its weights (a type of quantize), the output file. Shapes: ",
+                     arch::shape_names()));
+    flags.toggle("--dry-run", dry_run, "show how large it would be, write nothing");
+    add_threads(flags, threads, "Synth");
+  }
+};
 
 arch::Shape shape_of(const std::string& word) {
   if (const auto shape = arch::find_shape(word)) return *shape;
@@ -45,41 +68,35 @@ std::string facts_text(const arch::Shape& shape, const quantize::SyntheticModel&
               " weights, ", model.file_bytes(), " bytes, ", fixed(bits, 2), " bits per weight");
 }
 
-void write_file(const Options& options, const quantize::SyntheticModel& model, const std::string& path) {
-  exec::Team team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads,
-                  log_to_stderr(options));
-  Progress progress(options);
-  std::uint64_t done = 0;
-  const std::uint64_t all = std::max<std::uint64_t>(model.file_bytes(), 1);
-  model.write(path, team, [&](std::uint64_t bytes) {
-    if (interrupted()) throw Stop{130, {}};
-    done += bytes;
-    progress.update("writing", done, all);
-  });
+void write_file(const Synth& verb, const quantize::SyntheticModel& model, const std::string& path) {
+  exec::Team team(verb.threads == 0 ? budget::cpu_limits().threads() : verb.threads, log_to_stderr(verb));
+  Progress progress(verb);
+  model.write(path, team, progress.counter("writing", model.file_bytes()));
 }
 
-}  // namespace
-
-int synth(const Options& options) {
-  const std::vector<std::string>& words = options.words;
-  const std::size_t needed = options.dry_run ? 2 : 3;
+int Synth::run() {
+  const std::size_t needed = dry_run ? 2 : 3;
   MICA_CHECK(
       words.size() >= needed && words.size() <= 3, usage,
       "synth: needed: SHAPE TYPE OUT, such as llama-8b Q4_K_M llama-8b.gguf.  Shapes: ", arch::shape_names());
   const arch::Shape shape = shape_of(words[0]);
   const quantize::SyntheticModel model(shape, recipe_of(words[1]));
-  if (options.dry_run) {
-    print(options.json ? join("{", facts_json(shape, model), "}\n") : facts_text(shape, model) + "\n");
+  if (dry_run) {
+    print(json ? join("{", facts_json(shape, model), "}\n") : facts_text(shape, model) + "\n");
     return 0;
   }
   const Stopwatch watch;
-  write_file(options, model, words[2]);
-  if (options.json)
+  write_file(*this, model, words[2]);
+  if (json)
     print(join("{", facts_json(shape, model), ",\"seconds\":", fixed(watch.seconds(), 3),
                ",\"peak_bytes\":", peak_bytes(), "}\n"));
-  note(options,
+  note(*this,
        join(cell_text(words[2]), ": ", facts_text(shape, model), ", ", fixed(watch.seconds(), 1), " s"));
   return 0;
 }
+
+}  // namespace
+
+AnyVerb make_synth() { return std::make_unique<Synth>(); }
 
 }  // namespace mica::program

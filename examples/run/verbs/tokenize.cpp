@@ -1,36 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text to ids and pieces, and back. A file with a vocabulary alone is enough.
-#include "base64.hpp"
-#include "console.hpp"
-#include "input.hpp"
-#include "json_text.hpp"
+// Text to ids and pieces.
+#include "columns.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/io/json.hpp"
-#include "mica/text/tokenizer.hpp"
-#include "mica/text/vocabulary_gguf.hpp"
+#include "pieces.hpp"
 #include "verbs.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
-#include <unistd.h>
 
 namespace mica::program {
 namespace {
 
 using Json = nlohmann::json;
 
-text::AnyTokenizer open_tokenizer(const Options& options) {
-  return text::make_tokenizer(
-      text::vocabulary_from(open_document(options).metadata(), log_to_stderr(options)));
-}
+class Tokenize final : public Verb {
+ public:
+  Tokenize()
+      : Verb({"tokenize", "text to ids and pieces", "mica tokenize model.gguf \"Hello\" --json"},
+             Needs::header) {}
+  int run() override;
 
-/// A piece as JSON: a string, or {"b64": ...} when its bytes are no text on their own.
-std::string piece_json(const std::string& piece) {
-  return is_json_text(piece) ? json_string(piece) : join("{\"b64\":\"", base64_encoded(piece), "\"}");
-}
+  std::vector<std::string> words;
+  std::string text_file;
+  bool add_special = false;
+  bool parse_special = false;
+  bool show_special = false;
+
+ private:
+  void declare(Flags& flags) override {
+    add_model(flags);
+    flags.group("Text");
+    flags.words(words, "TEXT", "the text");
+    flags.text("--text-file", text_file, "FILE", "read the text from a file; - is stdin");
+    flags.toggle("--add-special", add_special, "add BOS and EOS as the vocabulary asks");
+    flags.toggle("--parse-special", parse_special, "control tokens written out become tokens");
+    flags.toggle("--special", show_special, "show control tokens");
+  }
+};
 
 std::string answer_json(const text::AnyTokenizer& tokenizer, const std::vector<TokenId>& ids) {
   std::string numbers, pieces;
@@ -45,8 +56,7 @@ std::string answer_text(const text::AnyTokenizer& tokenizer, const std::vector<T
   std::string out;
   for (const TokenId id : ids) {
     const std::string piece = tokenizer.piece(id, true);
-    const std::string number = join(id);
-    out += join(std::string(number.size() < 8 ? 8 - number.size() : 0, ' '), number, "  ",
+    out += join(at_right(join(id), 8), "  ",
                 is_json_text(piece) ? json_string(piece) : join("\"", escaped(piece), "\""), "\n");
   }
   return out;
@@ -58,9 +68,9 @@ struct Request {
   text::EncodeOptions encode;
 };
 
-Request request_of(const Json& json, const Options& options) {
+Request request_of(const Json& json, const Tokenize& verb) {
   MICA_CHECK(json.is_object(), usage, "needed: an object with \"text\" or \"b64\"");
-  Request request{{}, {options.add_special, options.parse_special}};
+  Request request{{}, {verb.add_special, verb.parse_special}};
   const auto string = [&](const char* key) -> const std::string* {
     const auto at = json.find(key);
     return at != json.end() && at->is_string() ? at->get_ptr<const std::string*>() : nullptr;
@@ -85,13 +95,13 @@ Request request_of(const Json& json, const Options& options) {
   return request;
 }
 
-int answer_lines(const Options& options, const text::AnyTokenizer& tokenizer) {
+int answer_lines(const Tokenize& verb, const text::AnyTokenizer& tokenizer) {
   LineReader lines(LineReader::OnInterrupt::end);
   for (std::size_t number = 1; const auto line = lines.next(); ++number) {
     if (line->find_first_not_of(" \t\r") == std::string::npos) continue;
     const Json json = io::parse_json(*line, join("stdin, line ", number), ErrorCode::usage);
     try {
-      const Request request = request_of(json, options);
+      const Request request = request_of(json, verb);
       print(answer_json(tokenizer, tokenizer.encode(request.text, request.encode)));
     } catch (const Error& error) {
       raise(error.code(), "stdin, line ", number, ": ", error.message());
@@ -100,34 +110,19 @@ int answer_lines(const Options& options, const text::AnyTokenizer& tokenizer) {
   return 0;
 }
 
-}  // namespace
-
-int tokenize(const Options& options) {
-  const text::AnyTokenizer tokenizer = open_tokenizer(options);
-  if (options.jsonl) return answer_lines(options, tokenizer);
-  const auto text =
-      options.text_file.empty() ? prompt_of(options) : std::optional(read_text(options.text_file));
+int Tokenize::run() {
+  const text::AnyTokenizer tokenizer = open_tokenizer(*this);
+  if (jsonl) return answer_lines(*this, tokenizer);
+  const auto text = text_file.empty() ? joined(words) : std::optional(read_text(text_file));
   MICA_CHECK(text, usage,
              "tokenize: no text; give it as a word, with --text-file, or as lines of JSON with --jsonl");
-  const auto ids =
-      tokenizer.encode(*text, {.add_special = options.add_special, .parse_special = options.parse_special});
-  print(options.json ? answer_json(tokenizer, ids) : answer_text(tokenizer, ids));
+  const auto ids = tokenizer.encode(*text, {.add_special = add_special, .parse_special = parse_special});
+  print(json ? answer_json(tokenizer, ids) : answer_text(tokenizer, ids));
   return 0;
 }
 
-int detokenize(const Options& options) {
-  MICA_CHECK(ids_given(options), usage,
-             "detokenize: no ids; give them as words, with --ids 1,2,3 or with --ids-file FILE");
-  const std::vector<TokenId> ids = ids_of(options);
-  const text::AnyTokenizer tokenizer = open_tokenizer(options);
-  const std::string text = tokenizer.decode(ids, {.show_special = options.show_special});
-  if (options.json) {
-    print(join("{\"text\":", piece_json(text), "}\n"));
-  } else {
-    print_data(options, text);
-    if (::isatty(STDOUT_FILENO) == 1 && !text.ends_with('\n')) print("\n");
-  }
-  return 0;
-}
+}  // namespace
+
+AnyVerb make_tokenize() { return std::make_unique<Tokenize>(); }
 
 }  // namespace mica::program

@@ -5,11 +5,12 @@
 #include "console.hpp"
 #include "conversation.hpp"
 #include "line_input.hpp"
+#include "load.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/file.hpp"
 #include "mica/io/near_name.hpp"
 #include "plan_text.hpp"
-#include "verb_flags.hpp"
+#include "verbs.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -51,8 +52,8 @@ Flag& flag_of(Flags& flags, std::string_view name) {
   return *flags.find_key(key);
 }
 
-/// Raises ErrorCode::usage for an existing file that is not a saved conversation, so that a mistyped name, or one
-/// that Tab completed, cannot overwrite a model.
+/// Raises ErrorCode::usage for an existing file that is not a saved conversation, so that a mistyped name, or
+/// one that Tab completed, cannot overwrite a model.
 void check_replaceable(const std::string& path) {
   std::error_code error;
   if (std::filesystem::file_size(path, error) == 0 || error) return;
@@ -65,16 +66,16 @@ void check_replaceable(const std::string& path) {
 }
 
 /// The commands and their state.
-class Chat {
+class Talk {
  public:
-  Chat(const Options& options, Model& model, ChatFormat format)
-      : options_(options),
+  Talk(const AnswerVerb& verb, Model& model, ChatFormat format)
+      : verb_(verb),
         model_(model),
-        conversation_(options, model, std::move(format)),
-        answerer_(options, model, conversation_.format().stop()),
-        sampler_(options.sampler),
-        lines_(options, known_words()) {
-    answerer_.show_timings(options.verbose);
+        conversation_(verb, model, std::move(format)),
+        answerer_(verb, model, conversation_.format().stop()),
+        sampler_(verb.sampler),
+        lines_(verb, known_words()) {
+    answerer_.show_timings(verb.verbose);
   }
 
   int talk(const std::optional<std::string>& first) {
@@ -111,11 +112,10 @@ class Chat {
   void greet() const {
     const auto name = model_.document().metadata().get<std::string_view>("general.name");
     const std::string path = std::filesystem::path(model_.document().path()).filename().string();
-    note(options_,
-         join("mica: ", cell_text(name && !name->empty() ? *name : std::string_view(path)), ", context ",
-              model_.transformer().n_ctx(),
-              " tokens; /help shows the commands, \"\"\" begins and ends text of many lines, Ctrl-D "
-              "leaves"));
+    note(verb_, join("mica: ", cell_text(name && !name->empty() ? *name : std::string_view(path)),
+                     ", context ", model_.transformer().n_ctx(),
+                     " tokens; /help shows the commands, \"\"\" begins and ends text of many lines, Ctrl-D "
+                     "leaves"));
   }
 
   /// Text of many lines is a message, whatever it begins with: pasted code may begin with a slash.
@@ -139,8 +139,8 @@ class Chat {
       code_ = conversation_.answer(answerer_);
       over_ = answerer_.undelivered() || terminated();
       if (answerer_.result().reason == StopReason::length) {
-        note(options_, join("mica: cut after ", answerer_.result().tokens.size(),
-                            " tokens, as -n says; /set n 0 takes that limit away"));
+        note(verb_, join("mica: cut after ", answerer_.result().tokens.size(),
+                         " tokens, as -n says; /set n 0 takes that limit away"));
       }
       if (code_ == 130) code_ = 0;  // it stopped the answer, and that is all
       forget_interrupt();
@@ -149,7 +149,7 @@ class Chat {
       write_error_line(error.message());
       code_ = exit_code(error.code());
     }
-    over_ = over_ || options_.single_turn;
+    over_ = over_ || verb_.single_turn;
   }
 
   struct Command;
@@ -160,7 +160,7 @@ class Chat {
   void leave(const std::string&) { over_ = true; }
   void help(const std::string&) { write_error(join(help_text, "\n")); }
   /// Tells the user what a command did.
-  void confirm(std::string_view text) const { note(options_, join("(", text, ")")); }
+  void confirm(std::string_view text) const { note(verb_, join("(", text, ")")); }
   void clear(const std::string&) {
     conversation_.clear();
     const bool has_system = !conversation_.messages().empty();
@@ -189,7 +189,7 @@ class Chat {
   void save(const std::string& path);
   [[nodiscard]] std::string stats();
 
-  const Options& options_;
+  const AnswerVerb& verb_;
   Model& model_;
   Conversation conversation_;
   Answerer answerer_;
@@ -199,42 +199,42 @@ class Chat {
   bool over_ = false;
 };
 
-struct Chat::Command : ChatWord {
-  void (Chat::*run)(const std::string&);
+struct Talk::Command : ChatWord {
+  void (Talk::*run)(const std::string&);
 };
 
-std::span<const Chat::Command> Chat::commands() {
+std::span<const Talk::Command> Talk::commands() {
   static constexpr Command all[] = {
-      {{"/bye", ""}, &Chat::leave},
-      {{"/clear", ""}, &Chat::clear},
-      {{"/exit", ""}, &Chat::leave},
-      {{"/help", ""}, &Chat::help},
-      {{"/quit", ""}, &Chat::leave},
-      {{"/read", "FILE"}, &Chat::read},
-      {{"/regen", ""}, &Chat::regenerate},
-      {{"/save", "FILE"}, &Chat::save},
-      {{"/set", settings}, &Chat::set},
-      {{"/show", "plan stats template"}, &Chat::show},
-      {{"/system", "TEXT"}, &Chat::system},
-      {{"/undo", ""}, &Chat::undo},
-      {{"/?", ""}, &Chat::help},
+      {{"/bye", ""}, &Talk::leave},
+      {{"/clear", ""}, &Talk::clear},
+      {{"/exit", ""}, &Talk::leave},
+      {{"/help", ""}, &Talk::help},
+      {{"/quit", ""}, &Talk::leave},
+      {{"/read", "FILE"}, &Talk::read},
+      {{"/regen", ""}, &Talk::regenerate},
+      {{"/save", "FILE"}, &Talk::save},
+      {{"/set", settings}, &Talk::set},
+      {{"/show", "plan stats template"}, &Talk::show},
+      {{"/system", "TEXT"}, &Talk::system},
+      {{"/undo", ""}, &Talk::undo},
+      {{"/?", ""}, &Talk::help},
   };
   return all;
 }
 
-std::span<const ChatWord> Chat::known_words() {
+std::span<const ChatWord> Talk::known_words() {
   static const std::vector<ChatWord> words(commands().begin(), commands().end());
   return words;
 }
 
 /// "; did you mean /help?", or where to look.
-std::string Chat::near_command(const std::string& name) {
+std::string Talk::near_command(const std::string& name) {
   io::NearName near(name);
   for (const Command& command : commands()) near.offer(command.name);
   return near.best() ? join("; did you mean ", *near.best(), "?") : std::string("; see /help");
 }
 
-void Chat::command(const std::string& line) {
+void Talk::command(const std::string& line) {
   const std::size_t space = line.find(' ');
   const std::string name = in_lower_case(std::string_view(line).substr(0, space));
   const std::string rest = space == std::string::npos
@@ -250,35 +250,35 @@ void Chat::command(const std::string& line) {
   }
 }
 
-void Chat::set(const std::string& setting) {
+void Talk::set(const std::string& setting) {
   const std::size_t gap = setting.find(' ');
   const std::string name = in_lower_case(setting.substr(0, gap));
   const std::size_t begin = setting.find_first_not_of(' ', std::min(gap, setting.size()));
   MICA_CHECK(!name.empty(), usage, "/set NAME VALUE: the name is one of ", settings);
-  Options changed = options_;
+  AnswerOptions changed = verb_;
   changed.sampler = sampler_;
   Flags flags;
-  flag_group::answer(flags, changed);
+  changed.add_to(flags);
   Flag& flag = flag_of(flags, name);
   MICA_CHECK(begin != std::string::npos, usage, "/set ", name, " needs ", flag.needs);
   const std::string value = setting.substr(begin);
   flag.take(value, Source::flag, join("/set ", name));
   if (name == "n") {
-    answerer_.set_max_tokens(limit_of(changed));
+    answerer_.set_max_tokens(changed.limit());
   } else {
-    if (name == "seed") changed.sampler.seed = seed_of(changed);
+    if (name == "seed") changed.sampler.seed = changed.chosen_seed();
     answerer_.set_sampler(changed.sampler);
     sampler_ = changed.sampler;
   }
-  const bool no_limit = name == "n" && limit_of(changed) == 0;
+  const bool no_limit = name == "n" && changed.limit() == 0;
   confirm(join(name, " is ", value, no_limit ? ": no limit" : "", ", from the next answer on"));
 }
 
-void Chat::show(const std::string& what) {
+void Talk::show(const std::string& what) {
   if (what == "template") {
     write_error(join(conversation_.format().source(), "\n"));
   } else if (what == "plan") {
-    const plan::Plan plan = plan_run(model_.document(), question_of(open_options(options_)));
+    const plan::Plan plan = plan_run(model_.document(), question_of(open_options(verb_)));
     write_error(plan_text(plan, model_.ledger().limit()));
   } else if (what == "stats" || what.empty()) {
     write_error(stats());
@@ -287,12 +287,12 @@ void Chat::show(const std::string& what) {
   }
 }
 
-std::string Chat::stats() {
+std::string Talk::stats() {
   return join(answerer_.timings_line(), "\ncontext ", conversation_.session().tokens().size(), " of ",
               model_.transformer().n_ctx(), " tokens, ", conversation_.messages().size(), " messages\n");
 }
 
-void Chat::save(const std::string& path) {
+void Talk::save(const std::string& path) {
   MICA_CHECK(!path.empty(), usage, "/save needs the name of a file");
   check_replaceable(path);
   std::string text;
@@ -305,10 +305,41 @@ void Chat::save(const std::string& path) {
   confirm(join("written to ", cell_text(path), ", messages: ", conversation_.messages().size()));
 }
 
+/// Its flags are those of an AnswerVerb (answer_options.cpp).
+class Chat final : public AnswerVerb {
+ public:
+  Chat() : AnswerVerb({"chat", "talk to a model", "mica chat model.gguf -sys \"Answer in rhymes.\""}) {}
+  int run() override { return chat(*this); }
+};
+
 }  // namespace
 
-int chat(const Options& options, Model& model, ChatFormat format, const std::optional<std::string>& first) {
-  return Chat(options, model, std::move(format)).talk(first);
+ChatFormat format_of(const AnswerVerb& verb, const Model& model) {
+  ChatFormat format(verb, model.document().metadata(), model.tokenizer().vocabulary());
+  if (!format.note().empty()) note(verb, join("mica: ", format.note()));
+  return format;
 }
+
+int answer_once(const AnswerVerb& verb, Model& model, ChatFormat format, const std::string& prompt) {
+  Conversation conversation(verb, model, std::move(format));
+  Answerer answerer(verb, model, conversation.format().stop());
+  conversation.messages().push_back({"user", prompt});
+  const int code = conversation.answer(answerer);
+  conversation.save(answerer);
+  answerer.raise_undelivered();
+  return code;
+}
+
+int chat(const AnswerVerb& verb) {
+  check_session_file(verb);
+  // Without --single-turn, lines of stdin are messages.
+  const auto prompt = verb.single_turn ? prompt_with_stdin(verb) : verb.full_prompt();
+  Model model = open_model(verb);
+  ChatFormat format = format_of(verb, model);
+  if (verb.single_turn && prompt) return answer_once(verb, model, std::move(format), *prompt);
+  return Talk(verb, model, std::move(format)).talk(prompt);
+}
+
+AnyVerb make_chat() { return std::make_unique<Chat>(); }
 
 }  // namespace mica::program

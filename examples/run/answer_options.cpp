@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answer_options.hpp"
+
+#include "console.hpp"
+#include "mica/text/chat_style.hpp"
+#include "mica_tools/pace/pacer.hpp"
+#include "mica_tools/remote/url.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+namespace mica::program {
+namespace {
+
+/// ngram[:N[,K]]; empty: no drafts. Raises ErrorCode::usage for anything else.
+NgramOptions drafts_of(std::string_view how) {
+  NgramOptions options;
+  if (how.empty()) options.drafts = 0;
+  std::string_view rest = how;
+  const auto number = [&rest](char before, std::size_t& out) {
+    if (rest.empty() || rest.front() != before) return;
+    const char* const end = rest.data() + rest.size();
+    const auto [next, error] = std::from_chars(rest.data() + 1, end, out);
+    if (error == std::errc()) rest = {next, end};
+  };
+  if (rest.starts_with("ngram")) {
+    rest.remove_prefix(5);
+    number(':', options.n);
+    if (rest.size() < how.size() - 5) number(',', options.drafts);
+  }
+  if (!rest.empty())
+    raise(ErrorCode::usage, "found '", escaped(how), "', allowed: ngram, ngram:N, ngram:N,K");
+  static_cast<void>(Ngram(options));
+  return options;
+}
+
+}  // namespace
+
+void ChatOptions::add_to(Flags& flags) {
+  std::vector<std::string> styles;
+  for (const text::ChatStyle& style : text::detail::chat_styles) styles.emplace_back(style.name);
+  flags.group("Chat");
+  flags.text("-sys,--system-prompt", system_prompt, "TEXT", "the system prompt");
+  flags.text("-sysf,--system-prompt-file", system_prompt_file, "FILE", "the same from a file");
+  flags.toggle("-cnv,--conversation,!-no-cnv,!--no-conversation", conversation,
+               "chat; --no-conversation: answer once");
+  flags.toggle("-st,--single-turn", single_turn, "one answer, then end");
+  flags.toggle("--no-history", no_history, "keep no file of what was typed");
+  flags.choice("--chat-template", chat_template, styles, "NAME",
+               join("a built-in format instead of the model's template: ", detail::listed(styles)));
+  flags.text("--chat-template-file", chat_template_file, "FILE", "a template instead of the model's");
+}
+
+void AnswerOptions::add_to(Flags& flags) {
+  sample::SamplerOptions& s = sampler;
+  flags.group("Answer");
+  flags.number("-n,--predict,--n-predict,--max-tokens", n_predict, {-2},
+               "tokens at most; -1: until something else ends it");
+  flags.number("-s,--seed", seed, {-1}, "seed of the sampler; -1: from the clock");
+  flags.number("--temp,--temperature", s.temperature, {0.0f, 1e4f}, "0: always the most likely token");
+  flags.number("--top-k", s.top_k, {0}, "the k most likely; 0: all");
+  flags.number("--top-p", s.top_p, {0.0f, 1.0f}, "the most likely that together reach p; 1: all");
+  flags.number("--min-p", s.min_p, {0.0f, 1.0f}, "those above p times the most likely; 0: all");
+  flags.number("--repeat-penalty", s.repeat_penalty, {1e-3f, 1e3f}, "above 1: against tokens seen lately");
+  flags.number("--repeat-last-n", s.repeat_last_n, {0, 1 << 20}, "how far back penalties look");
+  flags.number("--frequency-penalty", s.frequency_penalty, {-1e3f, 1e3f}, "per occurrence");
+  flags.number("--presence-penalty", s.presence_penalty, {-1e3f, 1e3f}, "once");
+  flags.choice("--on-full", on_full, {{"stop", OnFull::stop}, {"shift", OnFull::shift}}, "stop", "WHAT",
+               "when the context is full: stop, or shift: drop half of what is not kept and go on");
+  flags.number("--keep", keep, {-1, 1 << 30}, "first tokens that a shift keeps; -1: all of the first prompt");
+  flags.checked("--speculate", speculate, "HOW",
+                "guess tokens and check them in one step: ngram[:N,K]; the answer stays the same",
+                [this](const std::string& how, const std::string&) { drafts = drafts_of(how); });
+  flags.text("-md,--draft,--model-draft", draft, "FILE",
+             "a smaller model with the same vocabulary guesses tokens, and one step checks them; the answer "
+             "stays the same");
+  flags.number("--draft-max", draft_max, {1, 64}, "tokens that it guesses at a time");
+  flags.number("--draft-min", draft_min, {0, 64}, "and at least, however long that takes; 0: as many as pay");
+  flags.toggle("--stats", stats,
+               "bytes read, time waited for them, experts that were there, and page faults");
+  flags.toggle("--ignore-eos", ignore_eos, "go on after an end token");
+  flags.toggle("--special", show_special, "show control tokens");
+  flags.texts("-r,--reverse-prompt", reverse_prompts, "TEXT", "text that ends an answer; may be repeated");
+  flags.group("Model");
+  flags.choice("--governor", governor, {{"on", true}, {"off", false}}, "on", "WHAT",
+               "on: while memory is short, caches, scratch and weights give way, and come back; off: nothing "
+               "does");
+  flags.checked(
+      "--pace", pace, "LIMIT",
+      "rest between layers: 85C keeps the processor's temperature, 15W its power, 50% works half of "
+      "the time",
+      [](const std::string& text, const std::string& where) {
+        static_cast<void>(pace::Pace::parse(text, where));
+      });
+  flags.at_end([this](std::vector<std::string>&) {
+    MICA_CHECK(draft.empty() || speculate.empty(), usage,
+               "--draft and --speculate exclude each other; choose one.");
+    MICA_CHECK(!remote::is_url(draft), unsupported, remote::shown(draft),
+               ": --draft needs the whole file; download it first");
+    sampler.seed = chosen_seed();
+  });
+}
+
+std::uint64_t AnswerOptions::chosen_seed() const {
+  return seed >= 0 ? static_cast<std::uint64_t>(seed) : clock_seed();
+}
+
+void AnswerVerb::declare(Flags& flags) {
+  add_model(flags);
+  PromptOptions::add_to(flags);
+  ChatOptions::add_to(flags);
+  add_session(flags);
+  RunningOptions::add_to(flags);
+  AnswerOptions::add_to(flags);
+}
+
+void AnswerVerb::add_session(Flags& flags) {
+  flags.group("Session");
+  flags.text("--session", session, "FILE",
+             "continue where this file ends, if there is one, and write it anew at the end");
+}
+
+OpenOptions open_options(const AnswerVerb& verb) {
+  const RunningOptions& running = verb;
+  OpenOptions open = open_options(running);
+  open.logits_rows = 1 + (verb.draft.empty() ? verb.drafts.drafts : verb.draft_max);
+  return open;
+}
+
+}  // namespace mica::program

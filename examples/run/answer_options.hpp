@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The flags of run, chat and complete: how tokens are chosen, when an answer ends, what stands in a
+// conversation.
+#pragma once
+
+#include "flags.hpp"
+#include "input.hpp"
+#include "mica/runtime/generate_options.hpp"
+#include "mica/runtime/ngram.hpp"
+#include "mica/sample/sampler_options.hpp"
+#include "running_options.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mica::program {
+
+struct ChatOptions {
+  std::string system_prompt;
+  std::string system_prompt_file;
+  std::optional<bool> conversation;  // -cnv, -no-cnv
+  bool single_turn = false;
+  bool no_history = false;    // no file with what was typed
+  std::string chat_template;  // name of a built-in format
+  std::string chat_template_file;
+
+  void add_to(Flags& flags);
+};
+
+struct AnswerOptions {
+  std::optional<std::int64_t> n_predict;  // negative: no limit
+  std::int64_t seed = -1;                 // negative: from the clock
+  sample::SamplerOptions sampler;
+  OnFull on_full = OnFull::stop;
+  std::int64_t keep = 0;             // tokens that a shift leaves; negative: the whole prompt
+  std::string speculate;             // "ngram:3,4", empty
+  NgramOptions drafts{.drafts = 0};  // the same as numbers
+  std::string draft;                 // a model that guesses, empty
+  std::size_t draft_max = 8;         // tokens at a time
+  std::size_t draft_min = 0;         // and at least; 0: as many as pay
+  bool stats = false;
+  bool ignore_eos = false;
+  bool show_special = false;
+  std::vector<std::string> reverse_prompts;
+  bool governor = true;
+  std::string pace;  // "85C", "15W", "50%", empty
+
+  void add_to(Flags& flags);
+
+  /// Tokens of an answer at most; 0: no limit.
+  [[nodiscard]] std::size_t limit() const {
+    return n_predict.value_or(-1) < 0 ? 0 : static_cast<std::size_t>(*n_predict);
+  }
+  /// The seed of the sampler: the number given, or one from the clock.
+  [[nodiscard]] std::uint64_t chosen_seed() const;
+};
+
+/// A verb that answers.
+class AnswerVerb : public RunningVerb, public PromptOptions, public ChatOptions, public AnswerOptions {
+ public:
+  using RunningVerb::RunningVerb;
+
+  std::string session;  // a file, empty
+
+ protected:
+  void declare(Flags& flags) override;
+  void add_session(Flags& flags);
+};
+
+/// With rows of logits for drafts.
+[[nodiscard]] OpenOptions open_options(const AnswerVerb& verb);
+
+}  // namespace mica::program

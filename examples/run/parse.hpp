@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a command line, the environment and a configuration file to a verb whose options are set.
+#pragma once
+
+#include "verbs.hpp"
+
+#include <string>
+#include <vector>
+
+namespace mica::program {
+
+/// A verb that can run.
+struct Request {
+  AnyVerb verb;
+  std::vector<std::string> notes;  // about what was ignored or makes little sense, for stderr
+  std::string config;              // what --print-config shows; empty: the verb runs
+};
+
+/// Help and version texts, and wrong uses of a verb, are thrown as Stop; an unknown verb and a configuration
+/// file that cannot be read as Error.
+[[nodiscard]] Request parse(int argc, char** argv);
+
+}  // namespace mica::program

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A verb of the program: what help says about it, its flags, and what it does. Each is a class in
+// verbs/<name>.cpp, whose members are the values of its flags; what several verbs share is a group:
+//
+//   OutputOptions   every verb             RunningOptions   verbs that run or plan a model
+//   PromptOptions   those that read text   AnswerOptions    run, chat and complete
+#pragma once
+
+#include "flags.hpp"
+#include "output_options.hpp"
+#include "report.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mica::program {
+
+class Verb : public OutputOptions {
+ public:
+  struct About {
+    std::string_view name;
+    std::string_view summary;  // one line of help
+    std::string_view example;
+  };
+
+  /// What it needs of a model. A header may be on a server.
+  enum class Needs : std::uint8_t { file, header };
+
+  explicit Verb(const About& its, Needs wanted = Needs::file) : about(its), needs(wanted) {}
+  Verb(const Verb&) = delete;  // flags refer to its members
+  Verb& operator=(const Verb&) = delete;
+  virtual ~Verb() = default;
+
+  /// All its flags. Their values go to members of the verb, which outlives them.
+  [[nodiscard]] Flags flags();
+  /// Does it. Returns the exit code, or raises mica::Error.
+  virtual int run() = 0;
+  /// The form of its errors.
+  [[nodiscard]] virtual ErrorForm error_form() const {
+    return jsonl ? ErrorForm::jsonl : json ? ErrorForm::json : ErrorForm::text;
+  }
+
+  const About about;
+  const Needs needs;
+  std::string model_path;  // empty: the bundled one, where a verb allows that
+
+  // For the parser alone
+  bool help = false;
+  bool print_config = false;
+  std::string config;
+
+ protected:
+  /// Declares the flags that not every verb has.
+  virtual void declare(Flags& flags) = 0;
+  /// Declares the model: the first word, or -m.
+  void add_model(Flags& flags);
+  /// Raises ErrorCode::usage where `output`, a file that the verb will write, is one that it reads, also
+  /// behind a link: its model, a file of a folder that is its model, or one of `inputs`. Empty names are no
+  /// files.
+  void refuse_own_input(const std::string& output, std::vector<std::string> inputs = {}) const;
+};
+
+}  // namespace mica::program

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run: which of the things that people mean by "run" is meant here.
+#include "chat.hpp"
+#include "console.hpp"
+#include "conversation.hpp"
+#include "load.hpp"
+#include "saved_session.hpp"
+#include "verbs.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <unistd.h>
+
+namespace mica::program {
+namespace {
+
+constexpr std::string_view story_beginning = "Once upon a time";
+constexpr std::int64_t story_tokens = 300;
+constexpr std::int64_t story_room = 16;  // tokens of the context that the beginning may take
+
+/// Its flags are those of an AnswerVerb (answer_options.cpp).
+class Run final : public AnswerVerb {
+ public:
+  Run()
+      : AnswerVerb({"run", "complete or answer once; chat when there is no prompt",
+                    "mica run model.gguf \"Why is the sky blue?\""}) {}
+  int run() override;
+
+ private:
+  int answer_to(const std::string& text);
+  int tell_story();
+};
+
+/// A template that cannot be used costs the chat, not the model.
+int Run::answer_to(const std::string& text) {
+  Model model = open_model(*this);
+  const bool has_template = !chat_template.empty() || !chat_template_file.empty() ||
+                            model.document().metadata().contains("tokenizer.chat_template");
+  if (conversation != false && has_template) {
+    ChatFormat format = format_of(*this, model);
+    if (format.is_sure()) return answer_once(*this, model, std::move(format), text);
+  }
+  if (!system_prompt.empty() || !system_prompt_file.empty())
+    note(*this,
+         "mica: the model has no usable template, so the system prompt is not used; --chat-template NAME "
+         "chooses one");
+  return complete_text(*this, model, text);
+}
+
+int Run::tell_story() {
+  Model model = open_model(*this);
+  const bool goes_on = session_waits(*this);
+  const auto most = static_cast<std::int64_t>(model.transformer().n_ctx()) - story_room;
+  if (!n_predict) n_predict = std::clamp<std::int64_t>(most, 1, story_tokens);
+  const bool begins = !json && !jsonl && !goes_on;
+  if (begins) print(story_beginning);
+  return complete_text(*this, model, goes_on ? std::string() : std::string(story_beginning), begins);
+}
+
+int Run::run() {
+  if (conversation == true) return chat(*this);
+  check_session_file(*this);
+  if (const auto text = prompt_with_stdin(*this)) return answer_to(*text);
+  if (model_path.empty()) return tell_story();
+  return ::isatty(STDIN_FILENO) == 1 ? chat(*this) : answer_to(read_text("-"));
+}
+
+}  // namespace
+
+AnyVerb make_run() { return std::make_unique<Run>(); }
+
+}  // namespace mica::program
