@@ -77,7 +77,7 @@ class AnyMatrix {
   }
 
  private:
-  format::Id id_ = format::F32::id;
+  format::Id id_ = {};
   bool packed_ = false;
   const std::byte* data_ = nullptr;
   std::size_t rows_ = 0;

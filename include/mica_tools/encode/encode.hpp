@@ -78,8 +78,8 @@ struct RowCodec {
 /// one.
 class RowCodecs {
  public:
-  constexpr RowCodecs(Table formats, std::span<const RowCodec> codecs, tensor::FindPacking packing) noexcept
-      : formats_(formats), codecs_(codecs), packing_(packing) {}
+  constexpr RowCodecs(Table formats, std::span<const RowCodec> codecs, tensor::FindPacking find) noexcept
+      : formats_(formats), codecs_(codecs), packing_(find) {}
 
   [[nodiscard]] constexpr Table formats() const noexcept { return formats_; }
   /// Of rows that lie packed.
