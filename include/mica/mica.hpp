@@ -186,6 +186,7 @@
 // paging: how weights come into memory
 #include "mica/paging/any_pager.hpp"
 #include "mica/paging/checked.hpp"
+#include "mica/paging/choice.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/paging/expert_cache.hpp"
 #include "mica/paging/group_reader.hpp"
@@ -202,6 +203,7 @@
 #include "mica/kv/aging.hpp"
 #include "mica/kv/any_eviction.hpp"
 #include "mica/kv/any_storage.hpp"
+#include "mica/kv/choice.hpp"
 #include "mica/kv/concept.hpp"
 #include "mica/kv/contiguous.hpp"
 #include "mica/kv/elements.hpp"
