@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-/// A Llama whose layers end with a moving average of so many hundredths.
+/// A Llama whose layers end with a moving average, its strength in hundredths.
 template <int Strength>
 struct Averaging {
   // Required by Arch
@@ -33,7 +33,7 @@ struct Averaging {
 };
 static_assert(mica::Arch<Averaging<0>>);
 
-/// The logits after 40 tokens, read so many at a time.
+/// The logits after 40 tokens, read in chunks.
 template <class Family>
 std::vector<float> logits_of(const mica::gguf::Document& document, std::size_t chunk) {
   mica::exec::Inline executor;

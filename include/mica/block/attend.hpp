@@ -141,7 +141,7 @@ void attend_head(const Context& c, const HeadTokens& of, float* memory) noexcept
 struct ContextSplit {
   std::size_t chunks = 0;  // of each KV head at a time; 0: heads stay whole
 
-  /// Numbers of a result of so many rows: out, max and sum.
+  /// Numbers of a result with `rows` rows: out, max and sum.
   [[nodiscard]] static constexpr std::size_t result_floats(std::size_t rows, std::size_t head_dim) noexcept {
     return round_up<std::size_t>(rows * (head_dim + 2), 16);
   }

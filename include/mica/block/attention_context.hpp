@@ -41,7 +41,7 @@ struct AttentionScratch {
   [[nodiscard]] static constexpr std::size_t floats(std::size_t max_group, std::size_t head_dim) noexcept {
     return floats_for(rows_for(max_group), head_dim);
   }
-  /// Numbers that a unit of so many rows needs of them.
+  /// Numbers that a unit with `rows` rows needs of them.
   [[nodiscard]] static constexpr std::size_t floats_for(std::size_t rows, std::size_t head_dim) noexcept {
     return round_up<std::size_t>(rows * (kernel::chunk_tokens + 3 * head_dim + 5) + 4 * 16,
                                  16);  // 16: each part keeps its line

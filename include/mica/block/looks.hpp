@@ -24,7 +24,7 @@ namespace mica::block {
 /// What one query, of one head, looked at. Owns nothing.
 class Looks {
  public:
-  /// Numbers for so many tiles.
+  /// Numbers for `tiles` tiles.
   [[nodiscard]] static constexpr std::size_t width(std::size_t tiles) noexcept {
     return tiles + ceil_div(tiles, kernel::chunk_tiles);
   }

@@ -96,7 +96,6 @@ struct PerLayerEmbedding : Stateless {
   struct Buffers {
     MatrixView<float> own;      // (n, p): the embedding
     MatrixView<float> gate;     // (n, p)
-    MatrixView<float> scaled;   // (n, width), with several streams
     MatrixView<float> streams;  // (n, streams * width), with several
   };
   [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
@@ -115,7 +114,6 @@ struct PerLayerEmbedding : Stateless {
     const auto all = scratch.kept(&LayerInputs::key, c.inputs.layers * c.inputs.width);
     if (all.rows() != 0) b.own = all.cols(c.layer * c.inputs.width, c.inputs.width);
     if (c.streams == 1) return b;
-    b.scaled = scratch.rows(scratch.sizes().width);
     b.streams = scratch.kept(&streams_key, c.streams * scratch.sizes().width);
     return b;
   }
@@ -125,8 +123,8 @@ struct PerLayerEmbedding : Stateless {
     Scratch scratch = step.scratch();
     const Buffers b = buffers(scratch, c);
     const bool scaled = c.streams > 1;
-    if (scaled) scale_by(step, step.vector(t.scale), b.scaled);
-    step.project(scaled ? b.scaled : step.residual(), t.gate, b.gate, false);
+    if (scaled) scale_by(step, step.vector(t.scale), step.input());
+    step.project(scaled ? step.input() : step.residual(), t.gate, b.gate, false);
     step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
       Kernels::gated(kernel::GatedArgs{c.gate, b.gate, b.own, b.gate, row, row + 1});
     });

@@ -36,7 +36,7 @@ struct StepSizes {
 struct CodeBuffer {
   kernel::QuantizedRows all;
 
-  /// As n rows of so many numbers.
+  /// As (n, width).
   [[nodiscard]] kernel::QuantizedRows rows(std::size_t n, std::size_t width) const noexcept {
     MICA_ASSERT(n * width <= all.rows * all.cols);
     return {all.codes, all.scales, all.sums, n, width, all.fast8};
@@ -98,7 +98,7 @@ class Scratch {
   [[nodiscard]] std::size_t at() const noexcept { return used_; }
   void back_to(std::size_t at) noexcept { used_ = at; }
 
-  /// Products of the block read rows of so many numbers (those of the model's width need not be announced).
+  /// Products of the block read rows of this width. The width of the model need not be announced.
   void input(std::size_t width) noexcept {
     if (counted_ != nullptr) counted_->input_width = std::max(counted_->input_width, width);
   }

@@ -23,7 +23,7 @@ struct KvPlan {
   bool has_window = true;  // none of them does
   std::size_t reach = 0;   // the widest of those that do not
 
-  /// The last so many tokens are read; 0: all.
+  /// Tokens at the end that are read; 0: all.
   [[nodiscard]] std::size_t window() const noexcept { return has_window ? reach : 0; }
 };
 
@@ -53,7 +53,7 @@ class StatePlan {
     place_.reader = readers_.size();
     readers_.push_back(place_.kv);
   }
-  /// It keeps so many floats, zeros at first.
+  /// It keeps n floats, zeros at first.
   void keep_floats(std::size_t n) noexcept { floats_ += n; }
 
   // For models

@@ -81,7 +81,7 @@ class TensorBinder {
   }
   /// The rows of a matrix are read one by one.
   void keep_rows(const TensorRef& ref) { extents_[ref.index].rows = 0; }
-  /// Groups of the pager for so many experts; answers the first.
+  /// Groups of the pager for `count` experts; answers the first.
   [[nodiscard]] std::size_t add_experts(std::size_t count) {
     experts_.push_back({group_, groups_, count});
     groups_ += count;
