@@ -198,7 +198,6 @@ bool Experts::run_chosen(Step& step, const Config& c, const Tensors& t, const Bu
   Source<Step> source{step, c, t};
   const ExpertsContext<Source<Step>> context{
       .config = c,
-      .gate = c.gate,
       .x = x,
       .quantized_input = step.wants_codes(step.matrix(t.gate.first), step.matrix(t.up.first)),
       .quantized_hidden = step.wants_codes(step.matrix(t.down.first)),

@@ -37,8 +37,7 @@ class Layer {
     }
     template <class B>
     [[nodiscard]] typename B::Config* config() noexcept {
-      Of<B>* const found = std::any_cast<Of<B>>(&config_);
-      return found == nullptr ? nullptr : &found->config;
+      return const_cast<typename B::Config*>(std::as_const(*this).template config<B>());
     }
     /// The state of a sequence for it.
     void plan(StatePlan& state) const { plan_(*this, state); }

@@ -43,7 +43,6 @@ struct ExpertScratch {
 template <class Source>
 struct ExpertsContext {
   const ExpertsConfig& config;
-  kernel::Gate gate = kernel::Gate::silu;
   kernel::Input x;                // (n, width); with codes when quantized_input
   bool quantized_input = false;   // gates or ups read codes
   bool quantized_hidden = false;  // downs do
@@ -177,7 +176,7 @@ class ExpertBatch {
 
   void activate() noexcept {
     executor_.run(rows_, [this](std::size_t i, std::size_t) noexcept {
-      K::gated(kernel::GatedArgs{c_.gate, s_.gate_out, s_.up_out, s_.gate_out, i, i + 1});
+      K::gated(kernel::GatedArgs{c_.config.gate, s_.gate_out, s_.up_out, s_.gate_out, i, i + 1});
       if (c_.quantized_hidden) K::quantize(kernel::QuantizeArgs{s_.gate_out, s_.hidden_codes, i, i + 1});
     });
   }
