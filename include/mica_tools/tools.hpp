@@ -5,10 +5,14 @@
 // which need one for HTTP (remote/open.hpp).
 #pragma once
 
+// write: GGUF files, locks and free space of disks
+#include "mica_tools/write/folder_lock.hpp"
+#include "mica_tools/write/free_space.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
+
 // encode: weights in other formats, by a search for each block, and GGUF files
 #include "mica_tools/encode/encode.hpp"
 #include "mica_tools/encode/float.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
 #include "mica_tools/encode/iq4_xs.hpp"
 #include "mica_tools/encode/lined_groups.hpp"
 #include "mica_tools/encode/mxfp4.hpp"

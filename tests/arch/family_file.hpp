@@ -12,7 +12,7 @@
 #include "mica/exec/inline.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/model/transformer.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 #include "model/run_model.hpp"
 
 #include <doctest/doctest.h>

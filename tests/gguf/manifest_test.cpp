@@ -7,9 +7,9 @@
 
 #include "io/temporary_folder.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
 #include "mica_tools/pack/manifest_bytes.hpp"
 #include "mica_tools/synth/header_only.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <doctest/doctest.h>
 

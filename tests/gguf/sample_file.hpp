@@ -7,7 +7,7 @@
 
 #include "io/temporary_folder.hpp"
 #include "mica/base/rng.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <array>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "gguf/sample_file.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/io/folder_lock.hpp"
+#include "mica_tools/write/folder_lock.hpp"
 
 #include "io/temporary_folder.hpp"
 

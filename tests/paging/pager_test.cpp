@@ -11,7 +11,7 @@
 #include "mica/paging/any_pager.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/resident.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 
 #include "mica/base/rng.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <cstdint>
 #include <deque>

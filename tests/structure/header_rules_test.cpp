@@ -19,7 +19,6 @@ namespace {
 
 using mica::test::SourceFile;
 
-constexpr std::array<std::string_view, 2> umbrellas = {"mica/mica.hpp", "mica_tools/tools.hpp"};
 constexpr std::array heavy_includes = {"Eigen/", "xsimd/", "pcre2.h", "nlohmann/", "xxhash.h", "httplib.h"};
 
 // Kernel code that Highway compiles once per instruction set, and the units that ask it to.
@@ -39,7 +38,7 @@ bool includes(const SourceFile& file, std::string_view start) {
 // Headers that need more than Highway, that only a unit of kernels includes, that cost seconds and belong in one
 // unit (the template engine, the converter), or that no user names; and what includes one of these.
 std::set<std::string> optional_names(const std::vector<SourceFile>& files) {
-  std::set<std::string> names(umbrellas.begin(), umbrellas.end());
+  std::set<std::string> names;
   for (const auto& file : files) {
     const bool unit_only = is_per_target(file) || file.name == "mica/kernel/highway/dispatch.hpp" ||
                            file.name == "mica/kernel/highway/instantiate.hpp";
@@ -167,29 +166,43 @@ TEST_CASE("Highway is included in the kernel room alone, and little of its contr
   }
 }
 
-TEST_CASE("each umbrella lists every header of its library that needs Highway alone") {
-  const auto files = mica::test::library_files();
-  const auto optional = optional_names(files);
-  for (const std::string_view umbrella : umbrellas) {
-    const auto found = std::find_if(files.begin(), files.end(),
-                                    [&](const SourceFile& file) { return file.name == umbrella; });
-    REQUIRE(found != files.end());
-    const auto listed = found->includes();
-    const std::string_view library = umbrella.substr(0, umbrella.find('/') + 1);
-    for (const auto& file : files) {
-      if (!file.name.starts_with(library)) continue;
-      if (optional.contains(file.name) || file.name.find("/detail/") != file.name.npos) continue;
-      CAPTURE(file.name);
-      CHECK(std::find(listed.begin(), listed.end(), file.name) != listed.end());
-    }
-  }
-}
-
-TEST_CASE("no umbrella includes anything optional") {
+TEST_CASE("the header of a room lists every header of the room that needs Highway alone") {
   const auto files = mica::test::library_files();
   const auto optional = optional_names(files);
   for (const auto& file : files) {
-    if (std::find(umbrellas.begin(), umbrellas.end(), file.name) == umbrellas.end()) continue;
+    if (optional.contains(file.name) || file.name.find("/detail/") != file.name.npos) continue;
+    const std::string room = mica::test::room_of(file.name);
+    if (room.empty() || room == "mica_jinja") continue;
+    const std::string expected =
+        file.name.starts_with("mica/") ? "mica/" + room + ".hpp" : "mica_tools/tools.hpp";
+    const auto listing = std::find_if(files.begin(), files.end(),
+                                      [&](const SourceFile& each) { return each.name == expected; });
+    CAPTURE(file.name);
+    REQUIRE(listing != files.end());
+    const auto listed = listing->includes();
+    CHECK(std::find(listed.begin(), listed.end(), file.name) != listed.end());
+  }
+}
+
+TEST_CASE("the umbrella lists the headers of rooms and nothing else") {
+  const auto files = mica::test::library_files();
+  const auto umbrella = std::find_if(files.begin(), files.end(),
+                                     [](const SourceFile& file) { return file.name == "mica/mica.hpp"; });
+  REQUIRE(umbrella != files.end());
+  std::set<std::string> rooms = {"mica/fwd.hpp", "mica/version.hpp"};
+  for (const auto& file : files) {
+    const std::string room = mica::test::room_of(file.name);
+    if (file.name.starts_with("mica/") && !room.empty()) rooms.insert("mica/" + room + ".hpp");
+  }
+  const auto listed = umbrella->includes();
+  CHECK(std::set<std::string>(listed.begin(), listed.end()) == rooms);
+}
+
+TEST_CASE("no front door includes anything optional") {
+  const auto files = mica::test::library_files();
+  const auto optional = optional_names(files);
+  for (const auto& file : files) {
+    if (!mica::test::is_door(file.name) || file.name.starts_with("mica_jinja/")) continue;
     for (const auto& listed : file.includes()) {
       CAPTURE(listed);
       CHECK_FALSE(optional.contains(listed));

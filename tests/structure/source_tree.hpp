@@ -45,6 +45,11 @@ inline std::string room_of(std::string_view name) {
   return slash == inside.npos ? std::string() : std::string(inside.substr(0, slash));
 }
 
+/// Whether an included path is a front door: of a library, or of a room of mica.
+inline bool is_door(std::string_view name) {
+  return name.starts_with("mica") && std::count(name.begin(), name.end(), '/') == 1;
+}
+
 /// Every .hpp and .cpp of the library, sorted by name.
 inline std::vector<SourceFile> library_files() {
   const std::filesystem::path root = std::filesystem::path(MICA_SOURCE) / "include";

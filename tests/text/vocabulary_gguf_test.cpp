@@ -3,7 +3,7 @@
 #include "mica/text/vocabulary_gguf.hpp"
 
 #include "mica/gguf/reader.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <doctest/doctest.h>
 

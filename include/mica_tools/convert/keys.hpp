@@ -3,7 +3,7 @@
 // Writes `<arch>.<key>` pairs in the types that GGUF readers expect: counts as u32, reals as f32.
 #pragma once
 
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <cstdint>
 #include <string>

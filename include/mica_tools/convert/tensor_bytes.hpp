@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica_tools/convert/stored_rows.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <cstddef>
 #include <span>

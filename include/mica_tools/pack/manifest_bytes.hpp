@@ -6,7 +6,7 @@
 
 #include "mica/gguf/append.hpp"
 #include "mica/gguf/manifest.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -11,10 +11,10 @@
 #include "mica/gguf/read_plain.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/direct.hpp"
-#include "mica/io/folder_lock.hpp"
-#include "mica/io/free_space.hpp"
 #include "mica_tools/pack/finished.hpp"
 #include "mica_tools/pack/plan.hpp"
+#include "mica_tools/write/folder_lock.hpp"
+#include "mica_tools/write/free_space.hpp"
 
 #include <algorithm>
 #include <cstddef>

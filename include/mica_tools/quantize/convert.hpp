@@ -10,8 +10,8 @@
 #include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica_tools/encode/encode.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
 #include "mica_tools/quantize/importance.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <algorithm>
 #include <atomic>

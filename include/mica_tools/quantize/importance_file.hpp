@@ -11,8 +11,8 @@
 #include "mica/base/assert.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/io/file.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
 #include "mica_tools/quantize/importance.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <algorithm>
 #include <array>

@@ -7,9 +7,9 @@
 #include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica_tools/encode/encode.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
 #include "mica_tools/quantize/importance.hpp"
 #include "mica_tools/quantize/mix.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -5,7 +5,7 @@
 
 #include "mica/gguf/range_reader.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -9,12 +9,12 @@
 #include "mica/base/rng.hpp"
 #include "mica/exec/concept.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica/io/free_space.hpp"
 #include "mica_tools/encode/encode.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
 #include "mica_tools/quantize/mix.hpp"
 #include "mica_tools/synth/header_only.hpp"
 #include "mica_tools/synth/shape.hpp"
+#include "mica_tools/write/free_space.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica_tools/convert/tokenizer/vocabulary_data.hpp"
-#include "mica_tools/encode/gguf_writer.hpp"
+#include "mica_tools/write/gguf_writer.hpp"
 
 #include <cstdint>
 #include <optional>

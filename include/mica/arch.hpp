@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The room arch: the families.
+#pragma once
+
+#include "mica/arch/any_of.hpp"
+#include "mica/arch/concept.hpp"
+#include "mica/arch/config.hpp"
+#include "mica/arch/gemma.hpp"
+#include "mica/arch/gemma2.hpp"
+#include "mica/arch/gemma3.hpp"
+#include "mica/arch/gemma3n.hpp"
+#include "mica/arch/gemma4.hpp"
+#include "mica/arch/gpt_oss.hpp"
+#include "mica/arch/granite.hpp"
+#include "mica/arch/lists.hpp"
+#include "mica/arch/llama.hpp"
+#include "mica/arch/llama4.hpp"
+#include "mica/arch/mistral3.hpp"
+#include "mica/arch/phi3.hpp"
+#include "mica/arch/qwen2.hpp"
+#include "mica/arch/qwen2moe.hpp"
+#include "mica/arch/qwen3.hpp"
+#include "mica/arch/qwen35.hpp"
+#include "mica/arch/qwen3moe.hpp"
+#include "mica/arch/qwen3next.hpp"
+#include "mica/arch/read_delta_net.hpp"
+#include "mica/arch/read_experts.hpp"
+#include "mica/arch/read_gemma.hpp"
+#include "mica/arch/read_keys.hpp"
+#include "mica/arch/tensor_names.hpp"

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The room kernel: what computes; a program with the vector backend links mica::kernels.
+#pragma once
+
+#include "mica/kernel/activation.hpp"
+#include "mica/kernel/attention.hpp"
+#include "mica/kernel/causal_conv.hpp"
+#include "mica/kernel/concept.hpp"
+#include "mica/kernel/delta_rule.hpp"
+#include "mica/kernel/fallback.hpp"
+#include "mica/kernel/fast8.hpp"
+#include "mica/kernel/gated.hpp"
+#include "mica/kernel/highway.hpp"
+#include "mica/kernel/highway/abi.hpp"
+#include "mica/kernel/highway/byte_dots.hpp"
+#include "mica/kernel/highway/generic.hpp"
+#include "mica/kernel/highway/instruction_sets.hpp"
+#include "mica/kernel/highway/machine_option.hpp"
+#include "mica/kernel/highway/matrix_unit.hpp"
+#include "mica/kernel/matmul.hpp"
+#include "mica/kernel/norm.hpp"
+#include "mica/kernel/quantize.hpp"
+#include "mica/kernel/rope.hpp"
+#include "mica/kernel/rows.hpp"
+#include "mica/kernel/scalar.hpp"
+#include "mica/kernel/scalar/attention.hpp"
+#include "mica/kernel/scalar/chains.hpp"
+#include "mica/kernel/scalar/elementwise.hpp"
+#include "mica/kernel/scalar/matmul.hpp"
+#include "mica/kernel/scalar/recurrent.hpp"

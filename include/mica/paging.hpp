@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The room paging: how weights come into memory.
+#pragma once
+
+#include "mica/paging/any_pager.hpp"
+#include "mica/paging/checked.hpp"
+#include "mica/paging/choice.hpp"
+#include "mica/paging/concept.hpp"
+#include "mica/paging/expert_cache.hpp"
+#include "mica/paging/group_reader.hpp"
+#include "mica/paging/kept_tensors.hpp"
+#include "mica/paging/mapped.hpp"
+#include "mica/paging/read_ring.hpp"
+#include "mica/paging/reads.hpp"
+#include "mica/paging/residency.hpp"
+#include "mica/paging/resident.hpp"
+#include "mica/paging/streamed.hpp"
+#include "mica/paging/streamed/resize.hpp"

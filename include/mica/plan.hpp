@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The room plan: what a model will need.
+#pragma once
+
+#include "mica/plan/ladder.hpp"
+#include "mica/plan/plan.hpp"
+#include "mica/plan/sequences.hpp"
+#include "mica/plan/solve.hpp"
+#include "mica/plan/speed.hpp"
+#include "mica/plan/work.hpp"
