@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mica/arch/tensor_names.hpp"
+#include "mica/format/lists.hpp"
 #include "mica/gguf/tensor_info.hpp"
 
 #include <cstdint>
