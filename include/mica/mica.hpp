@@ -7,23 +7,33 @@
 // and -inl.hpp). What makes and measures models is mica_tools/tools.hpp.
 #pragma once
 
-#include "mica/alloc.hpp"   // where bytes come from
-#include "mica/arch.hpp"    // the families
-#include "mica/base.hpp"    // errors, checks, type lists, half floats, views, numbers from a seed
-#include "mica/block.hpp"   // the parts of a layer
-#include "mica/budget.hpp"  // the ledger of bytes and the limits of the machine
-#include "mica/exec.hpp"    // threads
-#include "mica/format.hpp"  // how values are encoded
 #include "mica/fwd.hpp"
-#include "mica/gguf.hpp"     // the file format, read
+#include "mica/version.hpp"
+
+// clang-format off
+#include "mica/base.hpp"     // errors, checks, type lists, half floats, views, numbers from a seed
+
 #include "mica/io.hpp"       // files, maps, direct reads
+#include "mica/budget.hpp"   // the ledger of bytes and the limits of the machine
+#include "mica/alloc.hpp"    // where bytes come from
+#include "mica/exec.hpp"     // threads
+
+#include "mica/format.hpp"   // how values are encoded
+#include "mica/tensor.hpp"   // matrices whose format is known when the file is
+#include "mica/gguf.hpp"     // the file format, read
+
 #include "mica/kernel.hpp"   // what computes; a program with the vector backend links mica::kernels
-#include "mica/kv.hpp"       // where keys, values and recurrent states lie
-#include "mica/model.hpp"    // the transformer, composed from policies
+
 #include "mica/paging.hpp"   // how weights come into memory
+#include "mica/kv.hpp"       // where keys, values and recurrent states lie
+
+#include "mica/block.hpp"    // the parts of a layer
+#include "mica/arch.hpp"     // the families
+
+#include "mica/sample.hpp"   // from logits to a token
+#include "mica/text.hpp"     // from text to tokens and back
+#include "mica/model.hpp"    // the transformer, composed from policies
+
 #include "mica/plan.hpp"     // what a model will need
 #include "mica/runtime.hpp"  // opening files, sessions, generation
-#include "mica/sample.hpp"   // from logits to a token
-#include "mica/tensor.hpp"   // matrices whose format is known when the file is
-#include "mica/text.hpp"     // from text to tokens and back
-#include "mica/version.hpp"
+// clang-format on
