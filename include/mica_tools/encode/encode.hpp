@@ -78,8 +78,9 @@ struct RowCodec {
 /// one.
 class RowCodecs {
  public:
-  constexpr RowCodecs(Table formats, std::span<const RowCodec> codecs, tensor::FindPacking find) noexcept
-      : formats_(formats), codecs_(codecs), packing_(find) {}
+  constexpr RowCodecs(Table formats, std::span<const RowCodec> codecs,
+                      tensor::FindPacking find_packing) noexcept
+      : formats_(formats), codecs_(codecs), packing_(find_packing) {}
 
   [[nodiscard]] constexpr Table formats() const noexcept { return formats_; }
   /// Of rows that lie packed.
