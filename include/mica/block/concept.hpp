@@ -36,6 +36,9 @@ concept Block = requires {
 
 namespace block {
 
+/// Stands for the blocks of a model's family, which are the default (model/policies.hpp).
+struct OfFamily;
+
 /// For blocks without a state of a sequence.
 struct Stateless {
   static void plan(StatePlan&, const auto&) noexcept {}

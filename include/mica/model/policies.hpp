@@ -35,12 +35,13 @@
 
 namespace mica {
 
-/// What a Transformer is made of where no policy is named. Its Blocks are those of the family.
+/// What a Transformer is made of where no policy is named.
 struct DefaultPolicies {
   using Weights = format::All;         // the formats that its weights may have
   using KvElement = format::F16;       // how keys and values are encoded
   using KvStorage = kv::Segmented<>;   // where they lie
   using Eviction = kv::KeepAll;        // which of them a full cache evicts
+  using Blocks = block::OfFamily;      // what layers are made of
   using Allocator = alloc::Huge;       // where bytes come from
   using Pager = paging::Mapped<>;      // how weights come into memory
   using Kernels = kernel::Highway;     // what computes
