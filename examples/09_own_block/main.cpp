@@ -40,7 +40,7 @@ std::vector<float> logits_of(const mica::gguf::Document& document, std::size_t c
   mica::Transformer<Family> model(document, executor, {.n_ctx = 64, .chunk = chunk});
   auto cache = model.make_cache();
   std::vector<mica::text::TokenId> ids;
-  for (int i = 0; i < 40; ++i) ids.push_back(3 + i * 37 % 250);
+  for (mica::text::TokenId i = 0; i < 40; ++i) ids.push_back(3 + i * 37 % 250);
   for (std::span<const mica::text::TokenId> rest = ids; !rest.empty(); rest = rest.subspan(chunk)) {
     if (model.step(cache, rest.first(chunk)) != mica::model::StepStatus::ok) std::abort();
   }
