@@ -13,6 +13,7 @@
 #include "mica/alloc/huge.hpp"
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
+#include "mica/block/lists.hpp"
 #include "mica/model/weights.hpp"
 #include "mica/paging/streamed.hpp"
 #include "mica_tools/measure/disk_probe.hpp"

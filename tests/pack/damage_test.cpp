@@ -4,6 +4,7 @@
 // weights are loaded.
 
 #include "mica/base/rng.hpp"
+#include "mica/block/lists.hpp"
 #include "mica/paging/resident.hpp"
 #include "mica/paging/streamed.hpp"
 #include "pack/packed_folder.hpp"

@@ -5,6 +5,7 @@
 
 #include "archetype/own_format_file.hpp"
 #include "mica/base/rng.hpp"
+#include "mica/block/lists.hpp"
 #include "mica/gguf/fingerprint.hpp"
 #include "pack/packed_folder.hpp"
 

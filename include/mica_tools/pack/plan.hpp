@@ -10,7 +10,6 @@
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
 #include "mica/base/bits.hpp"
-#include "mica/block/lists.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/fingerprint.hpp"
@@ -56,8 +55,8 @@ inline constexpr std::uint64_t part_alignment = 4096;
   return sum.value();
 }
 
-/// Gives every tensor its place, file by file. Formats: those of the model.
-template <class Formats>
+/// Gives every tensor its place, file by file. Formats and Blocks: those of the model.
+template <class Formats, class Blocks>
 class Planner {
  public:
   Planner(gguf::DocumentRef document, const arch::Config& config)
@@ -93,15 +92,15 @@ class Planner {
 
   const gguf::Document& document_;
   const arch::Config& config_;
-  model::Weights<Formats, block::All> weights_;
+  model::Weights<Formats, Blocks> weights_;
   std::vector<std::vector<std::size_t>> groups_;  // extents, by group
   std::map<const gguf::TensorInfo*, bool> placed_;
   Plan plan_;
   std::uint64_t end_ = 0;  // of what lies in the file so far
 };
 
-template <class Formats>
-Plan Planner<Formats>::plan() {
+template <class Formats, class Blocks>
+Plan Planner<Formats, Blocks>::plan() {
   plan_.packing = tensor::packing_in<Formats>;
   plan_.manifest.formats = document_.formats();
   plan_.manifest.fingerprint = gguf::fingerprint(document_, plan_.packing);
@@ -122,8 +121,8 @@ Plan Planner<Formats>::plan() {
   return std::move(plan_);
 }
 
-template <class Formats>
-void Planner<Formats>::place(const gguf::TensorInfo& tensor, std::uint32_t parts, bool packed) {
+template <class Formats, class Blocks>
+void Planner<Formats, Blocks>::place(const gguf::TensorInfo& tensor, std::uint32_t parts, bool packed) {
   gguf::TensorInfo& out = plan_.manifest.tensors.emplace_back(tensor);
   out.source = static_cast<std::uint32_t>(plan_.manifest.files.size() - 1);
   out.offset = end_;
@@ -136,8 +135,8 @@ void Planner<Formats>::place(const gguf::TensorInfo& tensor, std::uint32_t parts
   placed_[&tensor] = true;
 }
 
-template <class Formats>
-void Planner<Formats>::lay_out_group(std::size_t group, std::string file) {
+template <class Formats, class Blocks>
+void Planner<Formats, Blocks>::lay_out_group(std::size_t group, std::string file) {
   begin(std::move(file));
   for (const std::size_t i : groups_[group]) {
     const gguf::TensorInfo& tensor = document_.tensor(weights_.name(i));
@@ -148,8 +147,9 @@ void Planner<Formats>::lay_out_group(std::size_t group, std::string file) {
 }
 
 /// All experts of a layer have matrices of the same sizes: where those of the first lie says it for all.
-template <class Formats>
-void Planner<Formats>::lay_out_experts(std::size_t first_group, std::uint32_t count, std::string file) {
+template <class Formats, class Blocks>
+void Planner<Formats, Blocks>::lay_out_experts(std::size_t first_group, std::uint32_t count,
+                                               std::string file) {
   begin(std::move(file));
   const std::size_t first = plan_.manifest.tensors.size();
   for (const std::size_t i : groups_[first_group]) {
@@ -163,8 +163,8 @@ void Planner<Formats>::lay_out_experts(std::size_t first_group, std::uint32_t co
 }
 
 /// What the model does not use in its steps, or not at all.
-template <class Formats>
-void Planner<Formats>::lay_out_others() {
+template <class Formats, class Blocks>
+void Planner<Formats, Blocks>::lay_out_others() {
   begin("other.bin");
   const std::size_t first = plan_.manifest.tensors.size();
   for (const gguf::TensorInfo& tensor : document_.tensors()) {
@@ -181,7 +181,7 @@ void Planner<Formats>::lay_out_others() {
 template <class Families = arch::All, class Formats = format::All>
 [[nodiscard]] Plan make_plan(const gguf::Document& document) {
   const arch::Config config = arch::AnyOf<Families>::config(document);
-  return detail::Planner<Formats>(document, config).plan();
+  return detail::Planner<Formats, typename arch::AnyOf<Families>::Blocks>(document, config).plan();
 }
 
 }  // namespace mica::pack
