@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of contents of what makes and measures models: everything that needs mica and Highway alone. Not here: the
-// conversion of folders, which needs a JSON library and belongs in one unit (convert/conversion.hpp), and servers,
-// which need one for HTTP (remote/open.hpp).
+// The table of contents of what makes and measures models: everything that needs mica and Highway alone. Not
+// here: the conversion of folders, which needs a JSON library and belongs in one unit
+// (convert/conversion.hpp), and servers, which need one for HTTP (remote/open.hpp).
 #pragma once
 
 // write: GGUF files, locks and free space of disks

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that is only read. Each read has its own offset, so many threads may use one File. Not here: writing
-// (atomic_file.hpp), mapping (map.hpp), reads that bypass the page cache (direct.hpp).
+// A file that is only read. Many threads may use one File, because each read has its own offset. Not here:
+// writing (atomic_file.hpp), mapping (map.hpp), reads that bypass the page cache (direct.hpp).
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -48,7 +48,7 @@ struct SnapshotInfo {
   std::vector<Layer> layers;
   std::uint64_t state_floats = 0;
   std::vector<std::uint64_t> copies;  // of the state: after how many tokens
-  std::string note;                   // of whoever saves
+  std::string note;                   // of the program that saves
 };
 
 /// The blocks of a snapshot. Offsets count from the first block.

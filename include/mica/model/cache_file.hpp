@@ -55,7 +55,7 @@ class CacheFile {
   void load_page(const kv::SnapshotReader& in, std::size_t layer, std::size_t page);
 
   KvCache<Storage>& cache_;
-  std::vector<std::byte> tile_;  // of nobody
+  std::vector<std::byte> tile_;  // scratch
 };
 
 template <class Storage>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model composed from types. A step runs some tokens through all layers and leaves their hidden states; logits are
-// computed afterwards, for the requested rows. Tokens may be of several sequences, each with its cache.
+// A model composed from types. A step runs some tokens through all layers and leaves their hidden states;
+// logits are computed afterwards, for the requested rows. Tokens may be of several sequences, each with its
+// cache.
 //
 //   tokens -> embedding -> [ block, block, ... ] x layers -> hidden (n, width)         model/forward.hpp
 //                                              logits(rows) -> (rows, n_vocab)
@@ -106,8 +107,9 @@ class BasicTransformer {
   [[nodiscard]] std::size_t chunk() const noexcept { return activations_->chunk(); }
   /// That of the options.
   [[nodiscard]] std::size_t most_chunk() const noexcept { return most_chunk_; }
-  /// From now on steps have so many tokens at most, [1, most_chunk()], and the scratch of larger ones goes back; between two steps. Logits
-  /// after a last step that had more can no longer be had. False, and nothing has changed, where scratch for larger ones is refused.
+  /// Sets the maximum of tokens in a step, [1, most_chunk()], and frees the scratch of larger ones; between
+  /// two steps. Logits after a last step that had more can no longer be had. False, and nothing has changed,
+  /// where scratch for larger ones is refused.
   bool set_chunk(std::size_t tokens);
   [[nodiscard]] std::size_t logits_rows() const noexcept { return logits_rows_; }
   [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return weights_.bytes(); }
@@ -121,12 +123,13 @@ class BasicTransformer {
     if constexpr (StreamingPager<Pager>) return pager_.reads();
     return {};
   }
-  /// What the pager can be told to hold of them; all 0 where it cannot be told.
+  /// The capacity that can be set for them; all 0 where the pager cannot be resized.
   [[nodiscard]] paging::WeightRoom weight_room() const noexcept {
     if constexpr (ResizablePager<Pager>) return pager_.room();
     return {};
   }
-  /// Tells it, between two steps; no bit changes. False: it holds less than there is room for (paging/concept.hpp).
+  /// Tells it, between two steps; no bit changes. False: it holds less than there is room for
+  /// (paging/concept.hpp).
   bool resize_weights([[maybe_unused]] std::uint64_t bytes) {
     if constexpr (ResizablePager<Pager>) return pager_.resize(bytes);
     return false;
@@ -135,7 +138,8 @@ class BasicTransformer {
   [[nodiscard]] std::size_t kv_bytes_per_tile() const;
   /// Tokens that they hold at most, where the eviction policy forgets others; 0: all.
   [[nodiscard]] std::size_t kv_keep() const noexcept { return keep_; }
-  /// Bytes of keys and values of the layers with a window, in a storage that keeps no more of them, at the full context.
+  /// Bytes of keys and values of the layers with a window, in a storage that keeps no more of them, at the
+  /// full context.
   [[nodiscard]] std::size_t kv_window_bytes() const;
 
   /// An empty cache.
@@ -143,26 +147,29 @@ class BasicTransformer {
   /// The same with another storage than that of Parts.
   [[nodiscard]] Cache make_cache(const MakeStorage& make) const;
 
-  /// Runs tokens [1, chunk()] at positions cache.tokens, ... and takes them into the cache. Ids are below n_vocab.
-  /// After read_failed a recurrent state is that of a checkpoint: tokens from cache.tokens on must be run again.
+  /// Runs tokens [1, chunk()] at positions cache.tokens, ... and takes them into the cache. Ids are below
+  /// n_vocab. After read_failed a recurrent state is that of a checkpoint: tokens from cache.tokens on must
+  /// be run again.
   [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
     const Part part{&cache, tokens};
     return step(std::span(&part, 1)).status;
   }
 
-  /// The same for several sequences at once, [1, chunk()] tokens together: weights are read once, and each sequence gets
-  /// the bits of a step of its own. No cache stands in two parts. Without room for one part nothing happens to any.
+  /// The same for several sequences at once, [1, chunk()] tokens together: weights are read once, and each
+  /// sequence gets the bits of a step of its own. No cache stands in two parts. Without room for one part
+  /// nothing happens to any.
   [[nodiscard]] model::PartsStatus step(std::span<const Part> parts) noexcept;
 
-  /// Grows whenever the hidden states of the last step are lost, usually by a step. Logits belong to one value of
-  /// it.
+  /// Grows whenever the hidden states of the last step are lost, usually by a step. Logits belong to one
+  /// value of it.
   [[nodiscard]] std::uint64_t step_count() const noexcept { return step_count_; }
 
-  /// Logits after tokens `rows` of the last step, counted over its parts, at most logits_rows() of them, (rows, n_vocab). Valid until the next
-  /// call; empty when the head could not be read.
+  /// Logits after tokens `rows` of the last step, counted over its parts, at most logits_rows() of them,
+  /// (rows, n_vocab). Valid until the next call; empty when the head could not be read.
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept;
 
-  /// What a file of this cache says of itself, but for tokens and note. Raises ErrorCode::unsupported without xxHash.
+  /// What a file of this cache says of itself, but for tokens and note. Raises ErrorCode::unsupported without
+  /// xxHash.
   [[nodiscard]] kv::SnapshotInfo describe(const Cache& cache) const;
   /// Writes what describe() announced. Raises ErrorCode::failed when the system cannot take it.
   void save(Cache& cache, kv::SnapshotWriter& out) const;
@@ -176,9 +183,10 @@ class BasicTransformer {
   /// Shows every later step to the observer, which outlives them; null: none.
   void observe(Observer* observer) noexcept { observer_ = observer; }
 
-  /// Runs the token again at the end of the cache (which loses it and has it again) and answers the first layer whose
-  /// output is not finite; the number of layers when all are finite. Logits need a step before they can be had again. A
-  /// recurrent state, which takes the token twice, goes back to a checkpoint as by a rewind.
+  /// Runs the token again at the end of the cache (which loses it and has it again) and answers the first
+  /// layer whose output is not finite; the number of layers when all are finite. Logits need a step before
+  /// they can be had again. A recurrent state, which takes the token twice, goes back to a checkpoint as by a
+  /// rewind.
   [[nodiscard]] std::size_t first_non_finite_layer(Cache& cache, text::TokenId token) noexcept;
 
  private:
@@ -223,7 +231,7 @@ class BasicTransformer {
   Eviction eviction_;
   MakeStorage make_storage_;
   Weights weights_;
-  std::vector<std::uint8_t> bounded_;  // by KvPlan: whether it holds so many tokens and forgets others
+  std::vector<std::uint8_t> bounded_;  // by KvPlan: whether its resident tokens are limited
   std::size_t keep_;                   // how many; 0: none does
   Pager pager_;
   std::vector<block::RopeFrequencies> frequencies_;   // by rope
@@ -431,7 +439,8 @@ model::StepStatus BasicTransformer<F, P>::why_refused([[maybe_unused]] const Cac
   return model::StepStatus::write_failed;
 }
 
-/// What runs at a time: all that is left of the step, or up to the next token for which something must be forgotten first.
+/// What runs at a time: all that is left of the step, or up to the next token for which something must be
+/// forgotten first.
 template <class F, class P>
 auto BasicTransformer<F, P>::next_parts(std::span<const Part> parts, std::size_t done) noexcept
     -> std::span<const Part> {
@@ -578,7 +587,8 @@ void BasicTransformer<F, P>::finish_logits(MatrixView<float> logits) noexcept {
   });
 }
 
-/// The former scratch goes first, so that both are never there at once; it has room again where the new one has none.
+/// The former scratch goes first, so that both are never there at once; it has room again where the new one
+/// has none.
 template <class F, class P>
 bool BasicTransformer<F, P>::set_chunk(std::size_t tokens) {
   const std::size_t before = chunk(),

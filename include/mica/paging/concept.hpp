@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a pager promises: weights are used in groups, and a group's tensors have addresses while it is held. Group 0 holds
-// the embedding, groups 1..L the layers, group L + 1 the head; a step walks them in this order. Groups from L + 2 on are
-// single experts, held while their layer is held and only when a token uses them.
+// The concept of pagers: weights are used in units, and a unit's tensors have addresses while it is acquired.
+// Unit 0 is the embedding, units 1..L are the layers, unit L + 1 is the output matrix; a step uses them in
+// this order. Units from L + 2 on are single experts, acquired while their layer is and only when a token
+// uses them.
 #pragma once
 
 #include "mica/alloc/concept.hpp"
@@ -20,11 +21,12 @@ namespace mica {
 
 namespace paging {
 
-/// How a pager lays out the rows of matrices: all as in the file, or packed where that is possible (tensor/packing.hpp).
+/// How a pager lays out the rows of matrices: all as in the file, or packed where that is possible
+/// (tensor/packing.hpp).
 enum class Layout : std::uint8_t { file, packed };
 
-/// Where one tensor lies on disk, and the group it is used with. One whose rows may be packed (tensor/rows16.hpp) says
-/// what it is: a matrix that only products read, in slices of whole panels.
+/// Where one tensor lies on disk, and the group it is used with. One whose rows may be packed
+/// (tensor/rows16.hpp) says what it is: a matrix that only products read, in slices of whole panels.
 struct Extent {
   std::uint32_t source = 0;  // which file of the document
   std::uint32_t group = 0;
@@ -60,8 +62,8 @@ template <mica::Allocator A>
   return document.sources().first(alloc::touchable<A>(document.sources().size()));
 }
 
-/// What a pager can be told to hold, in bytes: with fewer than the least it could not work, with more than the most it would hold no more.
-/// All 0: it cannot be told.
+/// The capacity of a pager in bytes: with less than the minimum it does not work, with more than the maximum
+/// it holds no more. All 0: it cannot be resized.
 struct WeightRoom {
   std::uint64_t least = 0;
   std::uint64_t held = 0;  // now
@@ -73,8 +75,9 @@ struct WeightRoom {
 
 }  // namespace paging
 
-/// Brings groups of weights into memory. One step at a time; data() may be called from any thread while a group is held.
-/// Constructed from (table, allocator, log); raises mica::Error when the files cannot be read or the budget refuses.
+/// Brings groups of weights into memory. One step at a time; data() may be called from any thread while a
+/// group is held. Constructed from (table, allocator, log); raises mica::Error when the files cannot be read
+/// or the budget refuses.
 // clang-format off
 template <class P>
 concept Pager = requires(P pager, const P constant, const paging::Table& table, typename P::Allocator allocator,
@@ -83,24 +86,26 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
   typename P::template Rebind<typename P::Allocator>;         // the same pager over another allocator
   { P::packs } -> std::convertible_to<bool>;                  // false: packed() never is true
   P(table, allocator, log);
-  { pager.acquire(index) } noexcept -> std::same_as<bool>;    // group; false: it could not be read
-  { pager.release(index) } noexcept -> std::same_as<void>;    // group
-  { pager.prefetch(index) } noexcept -> std::same_as<void>;   // group that is acquired next, or an expert of this batch; a hint
-  { constant.data(index) } noexcept -> std::same_as<const std::byte*>;  // tensor, of a held group
+  { pager.acquire(index) } noexcept -> std::same_as<bool>;    // unit; false: it could not be read
+  { pager.release(index) } noexcept -> std::same_as<void>;    // unit
+  { pager.prefetch(index) } noexcept -> std::same_as<void>;   // the next unit, or an expert; a hint
+  { constant.data(index) } noexcept -> std::same_as<const std::byte*>;  // tensor, of an acquired unit
   { constant.packed(index) } noexcept -> std::same_as<bool>;  // tensor: its rows lie as in tensor/rows16.hpp
 };
 // clang-format on
 
 // clang-format off
-/// A pager that reads weights for each step. streamed_bytes(): how many, with the head. reads(): what it read so far.
+/// A pager that reads weights for each step. streamed_bytes(): how many, with the head. reads(): what it read
+/// so far.
 template <class P>
 concept StreamingPager = Pager<P> && requires(const P constant) {
   { constant.streamed_bytes() } noexcept -> std::same_as<std::uint64_t>;
   { constant.reads() } noexcept -> std::same_as<paging::Reads>;
 };
 
-/// A pager whose weights leave memory and come back between two steps. resize(bytes): how much it may hold from now on; false: it
-/// holds less than there is room for, since something was refused or could not be read. Calls are as costly as what is read.
+/// A pager whose weights leave memory and come back between two steps. resize(bytes): how much it may hold
+/// from now on; false: it holds less than there is room for, since something was refused or could not be
+/// read. Calls are as costly as what is read.
 template <class P>
 concept ResizablePager = Pager<P> && requires(P pager, const P constant, std::uint64_t bytes) {
   { pager.resize(bytes) } -> std::same_as<bool>;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All weights in memory of our own: read once by direct I/O in large blocks into huge pages, past the page
-// cache, so that they are in memory once and nobody reclaims them behind our back. Matrices are packed on the
-// way, some panels at a time, so that there is never a second copy; those of a packed directory come as they
-// are, and are checked. Floats of 16 bits are packed in twelve (tensor/packed12.hpp) where their numbers
-// allow it; the memory that this leaves is never touched.
+// cache, so that they are in memory once and the system cannot reclaim them. Matrices are packed on the way,
+// some panels at a time, so that there is never a second copy; those of a packed directory come as they are,
+// and are checked. Floats of 16 bits are packed in twelve (tensor/packed12.hpp) where their numbers allow it;
+// the memory that this leaves is never touched.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"

@@ -2,7 +2,7 @@
 //
 // What is reduced when a model does not fit, in this order:
 //
-//   as asked -> a shorter context -> keys and values in Q8_0 -> weights that are streamed -> prompts in smaller steps
+//   as requested -> a shorter context -> keys and values in Q8_0 -> streamed weights -> smaller steps
 //
 // Only choices that were not requested change.
 #pragma once

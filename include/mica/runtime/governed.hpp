@@ -27,10 +27,10 @@ template <ResizableModel Model>
 struct GovernedOptions {
   GovernorOptions governor = {};
   Session<Model>* session = nullptr;  // its cache frees unused memory; null: none
-  std::function<bool()> free_memory =
-      {};  // frees memory that can be restored, and returns whether it did: a PrefixTree, IdleSessions
-  std::size_t least_chunk =
-      32;  // the minimum of tokens in a step, where it is not smaller already; at least the sequences of a batch
+  /// Frees memory that can be restored, and returns whether it did: a PrefixTree, IdleSessions.
+  std::function<bool()> free_memory = {};
+  /// The minimum of tokens in a step, where it is not smaller already; at least the sequences of a batch.
+  std::size_t least_chunk = 32;
   std::string root = {};  // stands before /proc and /sys, for tests
   LogSink log = {};
 };

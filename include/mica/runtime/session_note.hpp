@@ -21,7 +21,7 @@ namespace mica {
 struct SessionNote {
   std::optional<sample::SamplerState> sampler = {};
   std::vector<TokenId> next = {};  // tokens that were sampled and not fed
-  std::string text = {};           // of whoever saves
+  std::string text = {};           // of the program
 };
 
 namespace detail {
