@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two checks. MICA_CHECK guards what comes from outside (files, prompts, options): always on, throws mica::Error.
-// MICA_ASSERT guards what a caller promised: debug builds only, and never load-bearing.
+// Two checks. MICA_CHECK guards external input (files, prompts, options): always on, throws mica::Error.
+// MICA_ASSERT guards preconditions: in debug builds only, so no code may rely on it.
 #pragma once
 
 #include "mica/base/error.hpp"

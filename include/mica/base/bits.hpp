@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic on sizes that may come from a file: it answers overflow instead of wrapping.
+// Arithmetic on sizes that may come from a file: it reports overflow instead of wrapping.
 #pragma once
 
 #include <bit>
@@ -30,7 +30,7 @@ template <std::unsigned_integral T>
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
-/// The least multiple of b that is not below a; b > 0, the result must fit.
+/// The smallest multiple of b that is not below a; b > 0, the result must fit.
 template <std::unsigned_integral T>
 [[nodiscard]] constexpr T round_up(T a, T b) noexcept {
   return ceil_div(a, b) * b;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one exception of the library. It is thrown at the doors (opening, parsing, constructing, reading from disk) and
-// nowhere else: a step is noexcept and answers shortage by what it returns.
+// The one exception of the library. It is thrown while opening, parsing, constructing and reading from disk,
+// and nowhere else: a step is noexcept and returns a status.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace mica {
 
-/// What kind of thing went wrong; a program maps it to its exit code.
+/// The kind of an error; a program maps it to its exit code.
 enum class ErrorCode : std::uint8_t {
   failed,       ///< failed while running (I/O error, non-finite logits)
-  usage,        ///< the caller asked for something that makes no sense
+  usage,        ///< a request that makes no sense
   file,         ///< file missing, unreadable, damaged, or not what it claims to be
   budget,       ///< does not fit the memory budget
-  unsupported,  ///< well formed, but an architecture, format or feature that is not here
+  unsupported,  ///< well formed, but an architecture, format or feature that is not supported
   limit,        ///< a limit on steps, output, depth or time was reached
 };
 
-/// An error whose text names the culprit: file, tensor or key, what was found, what is allowed, the way out.
+/// An error whose text names the file, tensor or key, the value that was found, the allowed ones, and a
+/// remedy.
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
@@ -57,8 +58,8 @@ template <class... Parts>
   return out;
 }
 
-/// Text of unknown origin made safe for a terminal and a log: control bytes, quotes and bytes above 0x7E become \xNN;
-/// at most `limit` bytes are shown.
+/// Text of unknown origin made safe for a terminal and a log: control bytes, quotes and bytes above 0x7E
+/// become \xNN; at most `limit` bytes are shown.
 [[nodiscard]] inline std::string escaped(std::string_view text, std::size_t limit = 80) {
   constexpr char digits[] = "0123456789abcdef";
   std::string out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks through a row of numbers a run at a time, with no way out inside a run, so that compilers make vectors of it.
+// Checks a row of numbers in blocks without branches, so that compilers vectorise the loop.
 #pragma once
 
 #include <bit>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IEEE binary16 and bfloat16 as storage: 16 bits that become a float and back. All conversions are exact or round to
-// nearest even; NaN stays NaN and infinities stay infinite.
+// IEEE binary16 and bfloat16 as storage: 16 bits that become a float and back. All conversions are exact or
+// round to nearest even; NaN stays NaN and infinities stay infinite.
 #pragma once
 
 #include <bit>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the library says what it did on its own account (a fall-back taken, a limit that was lower than hoped). The
-// caller passes a sink; without one the library is silent. Never used inside a step, but to say why it failed.
+// Messages about decisions of the library (a fall-back, a lower limit than requested). The caller passes a
+// sink; without one there are no messages. Inside a step it is used only for the reason of a failure.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of numbers that belong to somebody else: the shape in which activations travel between rooms.
+// A view of rows of numbers: the form in which activations pass between rooms.
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A counter-based generator: the n-th number of a seed is a pure function of (seed, n), so a sampler's state is two
-// integers, can be saved, and does not depend on how many numbers somebody else drew.
+// A counter-based generator: the n-th number of a seed is a pure function of (seed, n), so a sampler's state
+// is two integers, can be saved, and does not depend on numbers drawn elsewhere.
 #pragma once
 
 #include <cstdint>
 
 namespace mica {
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection of 64 bits that passes BigCrush on counters.
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection of 64 bits that passes BigCrush
+/// on counters.
 [[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t z) noexcept {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;

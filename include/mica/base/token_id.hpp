@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The number of a token in a vocabulary: the one word that tokenizers, models and samplers share.
+// The number of a token in a vocabulary: the one type that tokenizers, models and samplers share.
 #pragma once
 
 #include <cstdint>

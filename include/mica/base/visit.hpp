@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a number read in a file to a type of a closed list: the only way from run time to compile time in mica.
+// From a number read in a file to a type of a closed list: the only way from run time to compile time in
+// mica.
 #pragma once
 
 #include "mica/base/type_list.hpp"
 
 namespace mica {
 
-/// Calls `f(Type<T>{})` for the first T of the list for which `is(Type<T>{})` holds; false when there is none.
+/// Calls `f(Type<T>{})` for the first T of the list for which `is(Type<T>{})` holds; false when there is
+/// none.
 template <class... Ts, class Is, class F>
 constexpr bool visit_if(TypeList<Ts...>, Is&& is, F&& f) {
   bool found = false;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a weight format and a KV element promise.
+// The concepts of weight formats and KV elements.
 //
-// A weight format cuts a row of a matrix into blocks. It is either *real* (its blocks decode to floats and products are
-// float products) or *integer* (its blocks unpack to small integers and products are integer dots that are
-// scaled afterwards). The exact sequence of float operations of both is written down in kernel/matmul.hpp.
+// A weight format cuts a row of a matrix into blocks. It is either *real* (its blocks decode to floats and
+// products are float products) or *integer* (its blocks unpack to small integers and products are integer
+// dots that are scaled afterwards). The exact sequence of float operations of both is written down in
+// kernel/matmul.hpp.
 //
 // A KV element encodes tiles of 16 tokens of one KV head; keys and values have layouts of their own:
 //
@@ -50,7 +51,7 @@ struct Codes {
 
 }  // namespace format
 
-/// A block format in which the weights of a model may lie. Models are empty tag structs in namespace mica::format.
+/// A block format for the weights of a model. Models are empty tag structs in namespace mica::format.
 // clang-format off
 template <class F>
 concept WeightFormat = requires(const typename F::Block& block, float* values) {
@@ -77,9 +78,9 @@ concept IntegerFormat =
     };
 // clang-format on
 
-/// An integer format whose codes fill whole words of a block, beside everything else: rows of it can be packed
-/// (tensor/rows16.hpp). Where four neighbouring values do not lie at the same bits of four neighbouring bytes, a word has
-/// another form when it is packed; w counts words from codes_at on:
+/// An integer format whose codes fill whole words of a block, beside everything else: rows of it can be
+/// packed (tensor/rows16.hpp). Where four adjacent values are not at the same bits of four adjacent bytes, a
+/// word has another form when it is packed; w counts words from codes_at on:
 ///   static std::uint32_t pack_word(std::size_t w, std::uint32_t file), and unpack_word, its inverse
 // clang-format off
 template <class F>
@@ -95,28 +96,30 @@ concept EncodableFormat = WeightFormat<F> && requires(const float* values, typen
 };
 // clang-format on
 
-/// What kernels read keys and values from. `head_dim` is the width of one head; a tile belongs to one KV head of one layer.
+/// The encodings that kernels read keys and values from. `head_dim` is the width of one head; a tile belongs
+/// to one KV head of one layer.
 // clang-format off
 template <class E>
 concept KvReadable = requires(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) {
   { E::name } -> std::convertible_to<std::string_view>;
   { E::key_tile_bytes(head_dim) } noexcept -> std::same_as<std::size_t>;    // a multiple of 32
   { E::value_tile_bytes(head_dim) } noexcept -> std::same_as<std::size_t>;  // a multiple of 32
-  { E::load_key(tile, slot, head_dim, out) } noexcept;                      // what the kernels compute with; slot < tile_tokens
+  { E::load_key(tile, slot, head_dim, out) } noexcept;  // the floats of the kernels; slot < tile_tokens
   { E::load_value(tile, slot, head_dim, out) } noexcept;
 };
 // clang-format on
 
-/// How keys and values are kept, token by token.
+/// An encoding of keys and values, token by token.
 // clang-format off
 template <class E>
-concept KvElement = KvReadable<E> && requires(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) {
+concept KvElement = KvReadable<E> && requires(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                                              const float* head) {
   { E::store_key(tile, slot, head_dim, head) } noexcept;
   { E::store_value(tile, slot, head_dim, head) } noexcept;
 };
 // clang-format on
 
-/// How keys and values of tokens are kept that no longer change: a whole tile is encoded at once.
+/// An encoding of keys and values of tokens that no longer change: a whole tile is encoded at once.
 // clang-format off
 template <class E>
 concept KvTileElement = KvReadable<E> && requires(std::byte* tile, std::size_t head_dim, const float* heads) {
@@ -125,7 +128,7 @@ concept KvTileElement = KvReadable<E> && requires(std::byte* tile, std::size_t h
 };
 // clang-format on
 
-/// What old tokens can be kept in (kv/aging.hpp).
+/// The elements for old tokens (kv/aging.hpp).
 template <class E>
 concept KvOldElement = KvElement<E> || KvTileElement<E>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A format read as floats: the blocks of F, multiplied without rounding the activations. For the few small matrices whose
-// errors weigh more than their speed.
+// A format read as floats: the blocks of F, multiplied without rounding the activations. For the few small
+// matrices whose errors weigh more than their speed.
 #pragma once
 
 #include "mica/format/concept.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// F64, I8, I16, I32 and I64: a block is one number. Files keep tables in them rather than weights, so they are rounded to
-// float where they occur, and no vector kernel knows them.
+// F64, I8, I16, I32 and I64: a block is one number. Files keep tables in them rather than weights, so they
+// are rounded to float where they occur, and no vector kernel knows them.
 #pragma once
 
 #include "mica/format/concept.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IQ1_M: 256 values in sixteen groups of 16, each with a three-bit scale; eight values are one of 2048 entries of the
-// codebook of IQ1_S, shifted by one eighth up or down.
+// IQ1_M: 256 values in sixteen groups of 16, each with a three-bit scale; eight values are one of 2048
+// entries of the codebook of IQ1_S, shifted by one eighth up or down.
 //
 //   block of 56 bytes:  | 32 bytes: low eight bits of entries | 32 nibbles | 4 x 16 bits |
 //   value = d * (2 scale[g] + 1) * (number + shift / 8) = d / 8 * (2 scale[g] + 1) * (8 number + shift)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IQ1_S: 256 values in eight groups of 32, each with a three-bit scale and a shift of one eighth up or down; eight values
-// are one of 2048 entries of a codebook of -1, 0 and 1.
+// IQ1_S: 256 values in eight groups of 32, each with a three-bit scale and a shift of one eighth up or down;
+// eight values are one of 2048 entries of a codebook of -1, 0 and 1.
 //
 //   block of 50 bytes:  | d (f16) | 32 bytes: low eight bits of entries | 8 x 16 bits |
 //   value = d * (2 scale[g] + 1) * (number + shift[g] / 8) = d / 8 * (2 scale[g] + 1) * (8 number + shift[g])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IQ2_S: 256 values in sixteen groups of 16, each with a four-bit scale; eight values are one of 1024 entries of a
-// codebook with eight signs.
+// IQ2_S: 256 values in sixteen groups of 16, each with a four-bit scale; eight values are one of 1024 entries
+// of a codebook with eight signs.
 //
 //   block of 82 bytes:  | d (f16) | 32 bytes: low eight bits of entries | 32 bytes of signs |
 //                       | 8 bytes: high two bits of entries | 8 bytes of scales |

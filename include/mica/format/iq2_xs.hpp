@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IQ2_XS: 256 values in sixteen groups of 16, each with a four-bit scale; eight values are one of 512 entries of a
-// codebook with seven signs.
+// IQ2_XS: 256 values in sixteen groups of 16, each with a four-bit scale; eight values are one of 512 entries
+// of a codebook with seven signs.
 //
 //   block of 74 bytes:  | d (f16) | 32 x 16 bits | 8 bytes of scales |
 //   value = d / 8 * (2 scale[g] + 1) * (magnitude with its sign)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IQ2_XXS: 256 values in eight groups of 32, each with a four-bit scale; eight values are one of 256 entries of a
-// codebook with seven signs.
+// IQ2_XXS: 256 values in eight groups of 32, each with a four-bit scale; eight values are one of 256 entries
+// of a codebook with seven signs.
 //
 //   block of 66 bytes:  | d (f16) | 8 groups |       group:  | 4 bytes: entries | 32 bits |
 //   value = d / 8 * (2 scale[g] + 1) * (magnitude with its sign)

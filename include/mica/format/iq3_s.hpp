@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IQ3_S: 256 values in eight groups of 32, each with a four-bit scale; four values are one of 512 entries of a
-// codebook, each value has its sign.
+// IQ3_S: 256 values in eight groups of 32, each with a four-bit scale; four values are one of 512 entries of
+// a codebook, each value has its sign.
 //
 //   block of 110 bytes:  | d (f16) | 64 bytes: low eight bits of entries | 8 bytes: ninth bits | 32 bytes of signs |
 //                        | 4 bytes of scales |

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IQ3_XXS: 256 values in eight groups of 32, each with a four-bit scale; four values are one of 256 entries of a
-// codebook, eight values have seven signs.
+// IQ3_XXS: 256 values in eight groups of 32, each with a four-bit scale; four values are one of 256 entries
+// of a codebook, eight values have seven signs.
 //
 //   block of 98 bytes:  | d (f16) | 64 bytes: entries | 8 x 32 bits |
 //   value = d / 4 * (2 scale[g] + 1) * (magnitude with its sign)

@@ -4,9 +4,9 @@
 //
 //   value = scale * (step * code + zero)        | scale, one byte | zero, one signed byte |
 //
-// The scale is one of Q4_S's eight bits. The zero counts scales, and a code of two bits is worth four of them, so that it
-// moves by a quarter of a step. Numbers far from zero that differ little keep what they differ by, until they are 30 times
-// larger than that (100 times with four bits).
+// The scale is one of Q4_S's eight bits. The zero counts scales, and a code of two bits is worth four of
+// them, so that it moves by a quarter of a step. Numbers far from zero that differ little keep what they
+// differ by, until they are 30 times larger than that (100 times with four bits).
 #pragma once
 
 #include "mica/format/q4_s.hpp"
@@ -34,8 +34,9 @@ struct KiviGroup {
   static constexpr int code_max = (1 << bits) - 1;
   static constexpr int step = bits == 2 ? 4 : 1;  // scales
 
-  /// Codes of n numbers, n a multiple of 16 and at most 32, and what they share. The least squared error of twelve candidates.
-  /// What F16 could not hold makes the scale no number, so that it cannot hide behind small codes.
+  /// Codes of n numbers, n a multiple of 16 and at most 32, and what they share. The least squared error of
+  /// twelve candidates. What F16 could not hold makes the scale no number, so that it cannot hide behind
+  /// small codes.
   static KiviSpan encode(const float* values, std::size_t n, std::uint8_t* codes) noexcept;
 
   [[nodiscard]] static float value(KiviSpan span, int code) noexcept {

@@ -2,7 +2,8 @@
 //
 // MXFP4: 32 four-bit floats and one power of two (OCP Microscaling Formats, version 1.0).
 //
-//   block of 17 bytes:  | exponent | 16 bytes |       value = 2^(exponent - 127) * float = 2^(exponent - 128) * doubled float
+//   block of 17 bytes:  | exponent | 16 bytes |
+//   value = 2^(exponent - 127) * float = 2^(exponent - 128) * doubled float
 //   byte j holds value j in its low nibble and value j + 16 in its high nibble
 //
 // Limit: exponent 255 means 2^128 here as in other readers of such files, and not NaN as in the standard.

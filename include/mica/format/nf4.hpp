@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NF4: 32 four-bit codes that stand for the sixteen levels of a "normal float", and one half-precision scale. The levels
-// are those of QLoRA (arXiv 2305.14314): quantiles of a normal distribution, 0 and both ends exact.
+// NF4: 32 four-bit codes that stand for the sixteen levels of a "normal float", and one half-precision scale.
+// The levels are those of QLoRA (arXiv 2305.14314): quantiles of a normal distribution, 0 and both ends
+// exact.
 //
 //   block of 18 bytes:  | d (f16) | 16 bytes |       value = d * levels[code], d = the largest magnitude
 //   byte j holds value j in its low nibble and value j + 16 in its high nibble

@@ -2,12 +2,13 @@
 //
 // NVFP4: 64 four-bit floats in four groups of 16, each with an eight-bit float as its scale.
 //
-//   block of 36 bytes:  | 4 scales | 32 bytes |       value = scale[g] * float = 2^-10 * (512 * scale[g]) * doubled float
+//   block of 36 bytes:  | 4 scales | 32 bytes |
+//   value = scale[g] * float = 2^-10 * (512 * scale[g]) * doubled float
 //   byte 8 g + j of 0..7 holds value 16 g + j in its low nibble and value 16 g + 8 + j in its high nibble
 //   scale: four bits of exponent (bias 7), three of fraction; the top bit is ignored and 0x7F means 0
 //
-// 512 scale[g] is whole, but up to 245,760, so that weighted sums are not exact: they are rounded once, which any kernel
-// can do since a scale has no more than four significant bits (format::Codes).
+// 512 scale[g] is whole, but up to 245,760, so that weighted sums are not exact: they are rounded once, which
+// any kernel can do since a scale has no more than four significant bits (format::Codes).
 #pragma once
 
 #include "mica/format/detail/fp4.hpp"

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Q4_S: four-bit codes whose levels are shifted by half a step in groups of four, for keys and values. It is no format of
-// files: the bytes of Q4_0 buy 17 bits for four numbers, because the scale takes eight bits instead of sixteen.
+// Q4_S: four-bit codes whose levels are shifted by half a step in groups of four, for keys and values. It is
+// no format of files: the bytes of Q4_0 buy 17 bits for four numbers, because the scale takes eight bits
+// instead of sixteen.
 //
 //   block of 18 bytes:  | scale (8 bits) | shifts (8 bits) | 16 bytes |       value = scale * level[2 * code + shift]
-//   byte j holds value j in its low nibble and value j + 16 in its high nibble; bit g of the shifts belongs to values 4 g to 4 g + 3
+//   byte j holds value j in its low nibble and value j + 16 in its high nibble;
+//   bit g of the shifts belongs to values 4 g to 4 g + 3
 //
-// Levels are odd numbers up to 21 and then 24, 28, 32, 36 and 40, of either sign: wider apart where few numbers are. Even places of
-// them and odd ones are two grids that lie between each other, and four numbers take the one that is nearer to all of
-// them. With even steps these are the points of the densest lattice in four dimensions (J. H. Conway and N. J. A. Sloane,
-// Sphere Packings, Lattices and Groups). A scale of s is 2^(s / 8 - 20) (1 + s % 8 / 8), 0 for s = 0, no number for s = 255.
+// Levels are odd numbers up to 21 and then 24, 28, 32, 36 and 40, of either sign: wider apart where few
+// numbers are. Even places of them and odd ones are two grids that lie between each other, and four numbers
+// take the one that is nearer to all of them. With even steps these are the points of the densest lattice in
+// four dimensions (J. H. Conway and N. J. A. Sloane, Sphere Packings, Lattices and Groups). A scale of s is
+// 2^(s / 8 - 20) (1 + s % 8 / 8), 0 for s = 0, no number for s = 255.
 #pragma once
 
 #include "mica/format/concept.hpp"

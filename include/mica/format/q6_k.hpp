@@ -5,7 +5,8 @@
 //   block of 210 bytes:  | 128 bytes: low four bits | 64 bytes: high two bits | 16 scales | d (f16) |
 //   value = d * scale[g] * (code - 32)
 //
-// Either half of 128 values is laid out alike. With j in 0..31 and quarter c in 0..3, value 32 c + j of half h has
+// Either half of 128 values is laid out alike. With j in 0..31 and quarter c in 0..3, value 32 c + j of half
+// h has
 //   low bits   byte 64 h + 32 (c % 2) + j, low nibble for c < 2 and high nibble otherwise
 //   high bits  byte 32 h + j, bits 2c and 2c + 1
 #pragma once

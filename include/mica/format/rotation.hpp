@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An orthogonal rotation of head vectors: the Walsh-Hadamard transform, divided by the root of its size. It spreads what
-// lies in a few dimensions over all of them, so that few bits with one scale for many numbers lose less, and it changes
-// no dot product of two vectors that are both rotated (S. Ashkboos et al., QuaRot, 2024; Z. Liu et al., SpinQuant, 2024).
+// An orthogonal rotation of head vectors: the Walsh-Hadamard transform, divided by the root of its size. It
+// spreads what lies in a few dimensions over all of them, so that few bits with one scale for many numbers
+// lose less, and it changes no dot product of two vectors that are both rotated (S. Ashkboos et al., QuaRot,
+// 2024; Z. Liu et al., SpinQuant, 2024).
 //
-// A width that is no power of two is rotated in parts, the largest power of two first: 80 = 64 + 16. One part of n
-// numbers, log2 n times:
+// A width that is no power of two is rotated in parts, the largest power of two first: 80 = 64 + 16. One part
+// of n numbers, log2 n times:
 //
 //   next[i] = x[2 i] + x[2 i + 1],  next[i + n / 2] = x[2 i] - x[2 i + 1]    for i < n / 2
 //

@@ -6,7 +6,8 @@
 //   byte j of 0..31 holds values 32 n + j, byte 32 + j of 0..15 values 160 + 16 n + j, and byte 48 + j of 0..3 values
 //   240 + 4 n + j, with n the place of the ternary digit
 //
-// A byte is the fraction of a number in base three, rounded up: times three, the whole part is the next digit.
+// A byte is the fraction of a number in base three, rounded up: times three, the whole part is the next
+// digit.
 #pragma once
 
 #include "mica/format/detail/unpacked.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TQ2_0: 256 ternary codes, two bits each, and one half-precision scale. The fourth code is unused and means 2.
+// TQ2_0: 256 ternary codes, two bits each, and one half-precision scale. The fourth code is unused and means
+// 2.
 //
 //   block of 66 bytes:  | 64 bytes | d (f16) |       value = d * (code - 1)
 //

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: the exponential, and the functions that are made of it. Every + - * / rounds once, fma() rounds once.
+// Contract: the exponential, and the functions that are made of it. Every + - * / rounds once, fma() rounds
+// once.
 //
 //   exp(x):       n = round to nearest even(x * log2(e));  r = fma(n, -ln2_high, x);  r = fma(n, -ln2_low, r)
 //                 p = the Taylor polynomial of degree 7 in r, by Horner with fma;  result = p * 2^n
-//                 x < -87 gives 0, x > 88 counts as 88. |r| <= ln(2) / 2, so the next term is below 2^-27 of the result.
+//                 x < -87 gives 0, x > 88 counts as 88. |r| <= ln(2) / 2, so the next term is below 2^-27 of
+//                 the result.
 //   sigmoid(x):   1 / (1 + exp(-x))
 //   silu(x):      x / (1 + exp(-x))
-//   gelu_tanh(x): x / (1 + exp(x * fma(x * x, cubic, linear))), linear = -2 sqrt(2 / pi), cubic = 0.044715 linear: the
-//                 tanh form of GELU (Hendrycks and Gimpel, arXiv 1606.08415), since (1 + tanh(z)) / 2 = sigmoid(2 z)
-//   tanh(x):      1 - 2 / (1 + exp(2 * x)): within 5e-7 everywhere, which is absolute, not relative to a small result
-//   softplus(x):  (x > 0 ? x : 0) + (2 s) p, where e = exp(-|x|), s = e / (2 + e), and p = 1 + s^2 / 3 + ... + s^14 / 15 by
-//                 Horner with fma: log(1 + e) = 2 atanh(s), s <= 1 / 3, so the next term is below 2^-29 of the result
-// NaN gives NaN. Since exp ends at 88, silu and gelu_tanh of -infinity are -infinity: what is not finite stays visible.
+//   gelu_tanh(x): x / (1 + exp(x * fma(x * x, cubic, linear))), linear = -2 sqrt(2 / pi), cubic = 0.044715
+//                 linear: the tanh form of GELU (Hendrycks and Gimpel, arXiv 1606.08415), since
+//                 (1 + tanh(z)) / 2 = sigmoid(2 z)
+//   tanh(x):      1 - 2 / (1 + exp(2 * x)): within 5e-7 everywhere, absolute, not relative to a small result
+//   softplus(x):  (x > 0 ? x : 0) + (2 s) p, where e = exp(-|x|), s = e / (2 + e), and p = 1 + s^2 / 3 + ...
+//                 + s^14 / 15 by Horner with fma: log(1 + e) = 2 atanh(s), s <= 1 / 3, so the next term is
+//                 below 2^-29 of the result
+// NaN gives NaN. Since exp ends at 88, silu and gelu_tanh of -infinity are -infinity: what is not finite
+// stays visible.
 #pragma once
 
 #include <bit>

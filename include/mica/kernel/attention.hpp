@@ -1,35 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: attention of a few query rows over one chunk of tiles, and the merge of chunks. A row is one query head of
-// one token; all rows share the KV head. Chunks are 256 tokens at absolute positions (0..255, 256..511, ...), so nothing
-// depends on who computes what together. Four kernels, called in this order for each chunk:
+// Contract: attention of a few query rows over one chunk of tiles, and the merge of chunks. A row is one
+// query head of one token; all rows share the KV head. Chunks are 256 tokens at absolute positions (0..255,
+// 256..511, ...), so no result depends on which rows are computed together. Four kernels, called in this
+// order for each chunk:
 //
 //   scores   s[j] for the visible tokens j of a row
 //            real elements:  c = 0;  c = fma(q[i], key[j][i], c) for i in order;  s[j] = c * scale
-//            Q8_0:           the query becomes 15-bit integers: qd = max |q| / 16383, qi = round to even(q * (16383 / max |q|))
+//            Q8_0:           the query becomes 15-bit integers: qd = max |q| / 16383,
+//                            qi = round to even(q * (16383 / max |q|))
 //                            s[j] = (float(exact sum of qi * code) * (qd * scale)) * key scale[j]
 //                            (all zero when max |q| < 1e-30; NaN when a q is not finite)
 //            blocks:         with integer queries as for Q8_0, b being blocks of 32 dimensions:
 //                            c = 0;  c = fma(float(exact sum of qi * code in b), scale[b][j], c) for b in order
 //                            with minima, also for b in order:  c = fma(float(sum of qi in b), minimum[b][j], c)
 //                            s[j] = c * (qd * scale)
-//            KIVI:           step[i], minimum[i] of channel i of a tile: what its codes are multiplied by, what code 0 stands for
+//            KIVI:           step[i], minimum[i] of channel i of a tile: the factor of its codes, the value of
+//                            code 0
 //                            c = 0;  c = fma(q[i] * step[i], code, c) for i in order
 //                            s[j] = (c + the sum of q[i] * minimum[i] in chain i % 16, then tree16) * scale
 //   softmax  with a softcap: s[j] = softcap * tanh(s[j] * (1 / softcap)) (kernel/rows.hpp); then
-//            m = max s[j];  p[j] = exp(s[j] - m);  l = the sum of p[j] in chain j % 16, then tree16 (kernel/matmul.hpp)
-//   values   o[i] = 0, or with `adds` what it was;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for visible j in order
+//            m = max s[j];  p[j] = exp(s[j] - m);  l = the sum of p[j] in chain j % 16, then tree16
+//            (kernel/matmul.hpp)
+//   values   o[i] = 0, or with `adds` unchanged;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for
+//            visible j in order
 //            (p[j] * scale[b][j] for blocks and groups of KIVI, p[j] alone for real elements)
 //            Q8_0:           w[j] = p[j] * value scale[j] become integers as queries do, with 32639 for 16383:
 //                            o[i] = fma(float(exact sum of wi[j] * code over all visible j), wd, o[i])
 //            with minima, then:  o[i] += the sum of p[j] * minimum[b][j] in chain j % 16, then tree16
 //   merge    the first chunk of a row is taken as it is; later ones, with M, L, O the state so far:
-//            N = max(M, m);  a = exp(M - N);  b = exp(m - N);  L = fma(L, a, l * b);  O[i] = fma(O[i], a, o[i] * b)
+//            N = max(M, m);  a = exp(M - N);  b = exp(m - N);  L = fma(L, a, l * b);
+//            O[i] = fma(O[i], a, o[i] * b)
 //            and after the last chunk every O[i] is multiplied by 1 / L.
 //
-// Of a rotated element, scores takes the rotated query and values rotates o at its end (format/rotation.hpp), and with `adds` at
-// its beginning. A chunk some of whose tiles are in another element is two calls of scores and two of values, the second with
-// `adds`: each row sees in a call what is in its element. A row that sees nothing keeps its o where `adds` is set.
+// Of a rotated element, scores takes the rotated query and values rotates o at its end (format/rotation.hpp),
+// and with `adds` at its beginning. A chunk some of whose tiles are in another element is two calls of scores
+// and two of values, the second with `adds`: each row sees in a call what is in its element. A row that sees
+// nothing keeps its o where `adds` is set.
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
@@ -46,8 +53,8 @@ inline constexpr std::size_t chunk_tokens = chunk_tiles * format::tile_tokens;  
 /// The widest head that the kernels take.
 inline constexpr std::size_t max_head_dim = 512;
 
-/// The largest integers of a query and of a row of weights. Each is two signed bytes, upper and lower, with a step of 128 or 256,
-/// and sums of 512 products of the one or 256 of the other with bytes fit into 32 bits.
+/// The largest integers of a query and of a row of weights. Each is two signed bytes, upper and lower, with a
+/// step of 128 or 256, and sums of 512 products of the one or 256 of the other with bytes fit into 32 bits.
 inline constexpr float query_top = 16383, weight_top = 32639;
 
 /// Tokens [first, last) of a chunk that a row sees; empty when first >= last.
@@ -58,7 +65,8 @@ struct Visible {
   [[nodiscard]] constexpr bool empty() const noexcept { return first >= last; }
 };
 
-/// One KV head, one chunk, some rows. Tiles hold the key part, then the value part, `value_offset` bytes later.
+/// One KV head, one chunk, some rows. Tiles hold the key part, then the value part, `value_offset` bytes
+/// later.
 struct AttentionArgs {
   const std::byte* const* tiles = nullptr;  // (up to chunk_tiles); those that no row sees may be null
   std::size_t value_offset = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: causal convolution over tokens, each channel by itself, then SiLU (kernel/activation.hpp). With `in` the rows of
-// the state followed by the rows of x, so that in[t + taps - 1] is x[t]:
+// Contract: causal convolution over tokens, each channel by itself, then SiLU (kernel/activation.hpp). With
+// `in` the rows of the state followed by the rows of x, so that in[t + taps - 1] is x[t]:
 //
 //   acc = 0;  acc = fma(weight[c][j], in[t + j][c], acc) for j in 0..taps-1 in order;  y[t][c] = silu(acc)
 //   state = the last taps - 1 rows of `in`

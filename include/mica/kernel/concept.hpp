@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernels policy promises: the operations of a step, each on a slice, each without allocation. The contracts (and
-// the exact arithmetic) are in the headers named after the operations; kernel/scalar.hpp is the specification in code.
+// The concept of a kernels policy: the operations of a step, each on a slice, each without allocation. The
+// contracts (and the exact arithmetic) are in the headers named after the operations; kernel/scalar.hpp is
+// the specification in code.
 #pragma once
 
 #include "mica/format/float.hpp"

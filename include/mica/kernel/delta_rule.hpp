@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: the gated delta rule (Gated DeltaNet: Yang, Kautz and Hatamizadeh, arXiv 2412.06464) of one value head. For each
-// token in order and each column j:
+// Contract: the gated delta rule (Gated DeltaNet: Yang, Kautz and Hatamizadeh, arXiv 2412.06464) of one value
+// head. For each token in order and each column j:
 //
 //   S[i][j] = S[i][j] * decay
 //   r       = sum4 over i of S[i][j] k[i]
@@ -10,9 +10,10 @@
 //   out[j]  = sum4 over i of S[i][j] q[i]
 //   sum4:     c[i % 4] = fma(S[i][j], factor, c[i % 4]) for i in order, from 0;  (c[0] + c[2]) + (c[1] + c[3])
 //
-// Columns do not meet. So a kernel keeps a strip of columns in the first-level cache and takes all tokens over it, and
-// prefill in chunks of any size gives the bits of token by token. That is why there is no second, chunked form of the rule
-// (products of Householder factors, as GPUs want it): it would add in another order and read the state no more seldom.
+// Columns do not meet. So a kernel keeps a strip of columns in the first-level cache and takes all tokens
+// over it, and prefill in chunks of any size gives the bits of token by token. That is why there is no
+// second, chunked form of the rule (products of Householder factors, as GPUs want it): it would add in
+// another order and read the state no more seldom.
 #pragma once
 
 #include "mica/base/matrix_view.hpp"

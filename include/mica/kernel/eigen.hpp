@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The oracle: every operation as a formula over dense float matrices, by Eigen. Weights and int8 activations are decoded
-// first. It agrees with the specification within rounding, not bit for bit, and it allocates: for tests and experiments.
+// The oracle: every operation as a formula over dense float matrices, by Eigen. Weights and int8 activations
+// are decoded first. It agrees with the specification within rounding, not bit for bit, and it allocates: for
+// tests and experiments.
 #pragma once
 
 #include "mica/kernel/concept.hpp"

@@ -7,8 +7,8 @@
 
 namespace mica::kernel {
 
-/// Takes every operation from A, except products with formats for which A::computes<F> is false and attention over
-/// elements for which A::attends<E> is false: those come from B.
+/// Takes every operation from A, except products with formats for which A::computes<F> is false and attention
+/// over elements for which A::attends<E> is false: those come from B.
 template <class A, Kernels B>
 struct Fallback {
   static constexpr std::string_view name = A::name;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: products of many tokens that round weights once more, to eight bits. They are for whoever wants prompts read
-// faster and gives up that a token's bits do not depend on its company: with few tokens a product stays exact.
+// Contract: products of many tokens that round weights once more, to eight bits. They read prompts faster.
+// The price: the bits of a token depend on the number of tokens in its step, because a product of few tokens
+// stays exact.
 //
-// A product follows this contract instead of kernel/matmul.hpp when its activations have one scale for 256 values
-// (kernel/quantize.hpp: they say fast8, are at least 17 rows, and whole runs of 256) and its format is an integer format or a
-// float of 16 bits. Every 256 values of a row become one block of EightBits.
+// A product follows this contract instead of kernel/matmul.hpp when its activations have one scale for 256
+// values (kernel/quantize.hpp: they say fast8, are at least 17 rows, and whole runs of 256) and its format is
+// an integer format or a float of 16 bits. Every 256 values of a row become one block of EightBits.
 //
-// Floats of 16 bits are rounded as 256 activations are: d is the scale and code the codes of kernel/quantize.hpp.
+// Floats of 16 bits are rounded as 256 activations are: d is the scale and code the codes of
+// kernel/quantize.hpp.
 //
-// Integer formats: let u = code + code_offset, s = d * scale of a group and m = dmin * min (0 in formats without mins); in floats:
+// Integer formats: let u = code + code_offset, s = d * scale of a group and m = dmin * min (0 in formats
+// without mins); in floats:
 //
 //   base  = fma(s, code_offset, m)              so that a value of the group is s * u - base
 //   low   = |base|, high = |fma(s, code_max, -base)|
@@ -37,8 +40,8 @@
 
 namespace mica::kernel {
 
-/// Whether products with the format can follow this contract. Those with F32 cannot: what a converter leaves in F32 (routers,
-/// gates) is small and should not be rounded.
+/// Whether products with the format can follow this contract. Those with F32 cannot: what a converter leaves
+/// in F32 (routers, gates) is small and should not be rounded.
 template <WeightFormat F>
 inline constexpr bool can_be_fast8 = F::arithmetic == format::Arithmetic::integer ||
                                      (F::block_size == 1 && sizeof(typename F::Block) == 2);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: the gated activation of the feed-forward block (Shazeer, arXiv 2002.05202) and of attention outputs. Number by
-// number, with g of the gate and u of the other half; the functions are those of kernel/activation.hpp:
+// Contract: the gated activation of the feed-forward block (Shazeer, arXiv 2002.05202) and of attention
+// outputs. Number by number, with g of the gate and u of the other half; the functions are those of
+// kernel/activation.hpp:
 //
 //   silu:     silu(g) * u
 //   gelu:     gelu_tanh(g) * u
@@ -15,7 +16,7 @@
 
 namespace mica::kernel {
 
-/// What is done to the gate.
+/// The function of the gate.
 enum class Gate : unsigned char {
   silu,     ///< SwiGLU
   gelu,     ///< GeGLU, the tanh form

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The vector kernels as a kernels policy: declarations only, no Highway header. Link the units in kernel/highway/units
-// (CMake: mica::kernels), which are compiled once per instruction set and chosen at run time.
+// The vector kernels as a kernels policy: declarations only, no Highway header. Link the units in
+// kernel/highway/units (CMake: mica::kernels), which are compiled once per instruction set and chosen at run
+// time.
 //
 // A format with a vector codec that is not one of mica's own needs a unit of its own
 // (kernel/highway/dispatch.hpp). One without needs nothing: its blocks are decoded or unpacked here and

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: y = x W^T for a slice of the rows of W. The order of float operations per output is part of the contract, so
-// every kernel (one token or many, any layout, any instruction set with FMA) gives the same bits. fma() rounds once, +
-// and * round each; nothing else may be fused.
+// Contract: y = x W^T for a slice of the rows of W. The order of float operations per output is part of the
+// contract, so every kernel (one token or many, any layout, any instruction set with FMA) gives the same
+// bits. fma() rounds once, + and * round each; nothing else may be fused.
 //
 // Integer formats. Let a block be unpacked into code, scale, min, d, dmin (format/concept.hpp), and let x be
 // int8 codes with a scale xd and sums per 32 (kernel/quantize.hpp). For one output:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: norms, row by row. ss = the sum of x[k]^2 in sixteen chains and their tree (kernel/matmul.hpp), each step
-// fma(x, x, c); every other operation rounds.
+// Contract: norms, row by row. ss = the sum of x[k]^2 in sixteen chains and their tree (kernel/matmul.hpp),
+// each step fma(x, x, c); every other operation rounds.
 //
 //   root mean square (Zhang and Sennrich, arXiv 1910.07467):
 //     r = 1 / sqrt(ss / k + eps);  y = (x * r) * weight, or x * r without a weight

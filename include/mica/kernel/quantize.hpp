@@ -7,10 +7,11 @@
 //   scale   = amax / 127                       (0 when amax < 1e-30, NaN when any x is not finite)
 //   code    = round to nearest even(x * (127 / amax)), in [-127, 127]   (0 in both cases above)
 //   sums    = the exact sums of the codes of either 16
-// Where products of eight bits read them (kernel/fast8.hpp), 256 values share amax and scale, which then stands in all of
-// its eight places.
+// Where products of eight bits read them (kernel/fast8.hpp), 256 values share amax and scale, which then
+// stands in all of its eight places.
 //
-// A NaN scale makes every product that reads it NaN, so a non-finite activation cannot hide behind small integers.
+// A NaN scale makes every product that reads it NaN, so a non-finite activation cannot hide behind small
+// integers.
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
@@ -23,7 +24,8 @@ namespace mica::kernel {
 /// Values that share an activation scale.
 inline constexpr std::size_t activation_group = 32;
 
-/// Values that do where products of eight bits read them, and tokens from which on such products are possible.
+/// Values that do where products of eight bits read them, and tokens from which on such products are
+/// possible.
 inline constexpr std::size_t fast8_group = 256;
 inline constexpr std::size_t fast8_tokens = 17;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contract: rotary position embedding (Su et al., arXiv 2104.09864) of every head of a row, by tables of cosines and
-// sines. Pair i of a head is (2i, 2i + 1) for adjacent pairs and (i, i + dims / 2) for halves:
+// Contract: rotary position embedding (Su et al., arXiv 2104.09864) of every head of a row, by tables of
+// cosines and sines. Pair i of a head is (2i, 2i + 1) for adjacent pairs and (i, i + dims / 2) for halves:
 //
 //   a' = fma(a, cos, -(b * sin))
 //   b' = fma(a, sin, b * cos)

@@ -4,7 +4,8 @@
 //
 //   add:      y = fma(x, scale, y)
 //   scale:    x = x * factor
-//   softcap:  x = cap * tanh(x * (1 / cap)), with 1 / cap rounded once and tanh of kernel/activation.hpp: within 6e-7 cap
+//   softcap:  x = cap * tanh(x * (1 / cap)), with 1 / cap rounded once and tanh of
+//             kernel/activation.hpp: within 6e-7 cap
 #pragma once
 
 #include "mica/base/matrix_view.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels by xsimd: the instruction set is that of the compiler's flags, nothing is chosen at run time and nothing has to
-// be linked. Float formats and elements are computed in vectors, the integer ones and the recurrent operations by the
-// specification.
+// Kernels by xsimd: the instruction set is that of the compiler's flags, nothing is chosen at run time and
+// nothing has to be linked. Float formats and elements are computed in vectors, the integer ones and the
+// recurrent operations by the specification.
 //
 // Bit-equal to the specification. Without a fused multiply-add in the flags the specification is what runs.
 #pragma once
@@ -15,7 +15,8 @@
 
 namespace mica::kernel {
 
-/// What xsimd computes for one of its architectures, which is part of the type: units with different flags stay apart.
+/// What xsimd computes for one of its architectures, which is part of the type: units with different flags
+/// stay apart.
 template <class Arch>
 struct XsimdReal {
   static constexpr std::string_view name = "xsimd";

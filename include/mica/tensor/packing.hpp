@@ -29,7 +29,7 @@ struct Packing {
   [[nodiscard]] bool can_pack(std::uint64_t rows) const noexcept {
     return pack != nullptr && rows >= Rows16::rows;
   }
-  /// Whether so many rows of that width can be packed in twelve bits, if their values allow it.
+  /// Whether `rows` rows of that width can be packed in twelve bits, if their values allow it.
   [[nodiscard]] bool can_pack12(std::uint64_t rows, std::uint64_t cols) const noexcept {
     return pack12 != nullptr && rows >= Packed12Panel::rows && cols <= Packed12Panel::max_cols &&
            Packed12Panel::fits(static_cast<std::size_t>(cols));
@@ -64,7 +64,7 @@ void unpack_rows(std::span<const std::byte> packed, std::size_t cols, std::byte*
 
 }  // namespace detail
 
-/// Whether so many rows of a format of List can be packed.
+/// Whether `rows` rows of a format of List can be packed.
 template <class List>
 [[nodiscard]] bool can_pack(format::Id id, std::uint64_t rows) noexcept {
   bool packable = false;

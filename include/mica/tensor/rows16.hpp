@@ -6,8 +6,8 @@
 //
 //   panel:    | stretch | stretch | ... |    a stretch has whole cache lines and 256 values of a row or more
 //   stretch:  | codes of block 0 | codes of block 1 | ... | scales of block 0 | scales of block 1 | ... |
-//   codes:    | word 0 of rows 0..15 | word 1 of rows 0..15 | ...    64 bytes each: four neighbouring k of 16
-//                                                                    rows, two nibbles or four bit pairs deep
+//   codes:    | word 0 of rows 0..15 | word 1 of rows 0..15 | ...    64 bytes each: four adjacent k of 16 rows, two
+//                                                                    nibbles or four bit pairs deep
 //   scales:   | unit 0 of rows 0..15 | unit 1 of rows 0..15 | ...    what is not codes, in words of 4 bytes,
 //                                                                    then two, then one
 //

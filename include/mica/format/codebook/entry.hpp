@@ -42,7 +42,8 @@ consteval std::array<Word, n> to_words(const std::uint16_t (&entries)[n],
 
 }  // namespace detail
 
-/// The entries of a codebook as vectors want them: a byte a value, the first one lowest. Exists where it is used.
+/// The entries of a codebook as vectors want them: a byte a value, the first one lowest. Exists where it is
+/// used.
 template <class Word, const auto& entries, const auto& levels>
 inline constexpr auto words = detail::to_words<Word>(entries, levels);
 

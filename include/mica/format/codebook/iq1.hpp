@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The codebook of IQ1_S and IQ1_M: 2048 vectors of eight numbers out of -1, 0 and 1, as ggml's file format defines them.
-// Number i of a vector is bits 2i and 2i + 1 of its entry, less one. Entries ascend.
+// The codebook of IQ1_S and IQ1_M: 2048 vectors of eight numbers out of -1, 0 and 1, as ggml's file format
+// defines them. Number i of a vector is bits 2i and 2i + 1 of its entry, less one. Entries ascend.
 #pragma once
 
 #include <cstdint>

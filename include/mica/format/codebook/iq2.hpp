@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The codebooks of IQ2_XXS, IQ2_XS and IQ2_S: vectors of eight magnitudes out of three, as ggml's file format defines
-// them. Magnitude i of a vector is iq2_levels[bits 2i and 2i + 1 of its entry]. Entries ascend, and the two-bit numbers
-// of each add up to an even one, as points of a lattice do.
+// The codebooks of IQ2_XXS, IQ2_XS and IQ2_S: vectors of eight magnitudes out of three, as ggml's file format
+// defines them. Magnitude i of a vector is iq2_levels[bits 2i and 2i + 1 of its entry]. Entries ascend, and
+// the two-bit numbers of each add up to an even one, as points of a lattice do.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The codebooks of IQ3_XXS and IQ3_S: vectors of four magnitudes out of eight, as ggml's file format defines them.
-// Magnitude i of a vector is the level that bits 3i to 3i + 2 of its entry choose. Entries ascend; the three-bit numbers of
-// each of IQ3_XXS add up to an even one.
+// The codebooks of IQ3_XXS and IQ3_S: vectors of four magnitudes out of eight, as ggml's file format defines
+// them. Magnitude i of a vector is the level that bits 3i to 3i + 2 of its entry choose. Entries ascend; the
+// three-bit numbers of each of IQ3_XXS add up to an even one.
 #pragma once
 
 #include <cstdint>

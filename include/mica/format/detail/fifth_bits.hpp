@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fifth bits of 32 codes, in one word. In a file bit i belongs to value i; packed, bit j of byte c belongs to value
-// 4 j + c, so that four neighbouring values find their bits at the same place of four bytes.
+// The fifth bits of 32 codes, in one word. In a file bit i belongs to value i; packed, bit j of byte c
+// belongs to value 4 j + c, so that the bits of four adjacent values are at the same position of four bytes.
 #pragma once
 
 #include <cstdint>

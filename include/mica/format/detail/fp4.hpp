@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sixteen numbers of a four-bit float (a sign, two bits of exponent, one of fraction), doubled so that they are whole.
+// The sixteen numbers of a four-bit float (a sign, two bits of exponent, one of fraction), doubled so that
+// they are whole.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ struct Encoder;
 template <EncodableFormat F>
 struct Encoder<F> {
   /// `values` and `weights` are block_size numbers; every weight is positive and finite.
-  /// The weights say how much the square of each value's error counts; this template has no use for them.
-  /// Values that are not finite give a block, but not a useful one.
+  /// The weights are factors of each value's squared error; this template does not use them. Values that are
+  /// not finite give a block, but not a useful one.
   static void encode(const float* values, const float* weights, typename F::Block& block) noexcept {
     static_cast<void>(weights);
     F::encode(values, block);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers that codes stand for, as a search sees them: from a value in units of a scale to the nearest of
-// them. `settle` does it for many at once, in loops of few comparisons and additions, which compilers turn
-// into vectors for any target.
+// The levels of codes, for a search: from a value in units of a scale to the nearest level. `settle` does it
+// for many at once, in loops of few comparisons and additions, which compilers turn into vectors for any
+// target.
 #pragma once
 
 #include <array>

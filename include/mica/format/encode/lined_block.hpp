@@ -12,7 +12,7 @@
 
 namespace mica::format::search {
 
-/// What such a block holds beside its codes.
+/// The fields of such a block beside its codes.
 struct HalfLine {
   Half d = {};
   Half m = {};

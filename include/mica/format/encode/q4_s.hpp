@@ -42,7 +42,8 @@ struct Encoder<Q4_S> {
   static void encode(const float* values, const float* weights, Q4_S::Block& block) noexcept;
 
  private:
-  /// Candidates: the largest value becomes 0.8 to 1.4 times the outermost level, in steps that scales can hold.
+  /// Candidates: the largest value becomes 0.8 to 1.4 times the outermost level, in steps that scales can
+  /// hold.
   static constexpr std::size_t count = 8;
 
   /// Four values on the better of the two grids, for every candidate; `miss` grows by the weighted error.
@@ -77,7 +78,7 @@ void Encoder<Q4_S>::encode(const float* values, const float* weights, Q4_S::Bloc
   using search::ShiftedLevels;
   float peak = 0;
   for (std::size_t i = 0; i < 32; ++i) peak = std::max(peak, std::fabs(values[i]));
-  // Scales lie an eighth apart at most, so that neighbours of the one that fits the peak are all there is to try.
+  // Scales are at most an eighth apart, so that only those next to the one that fits the peak are tried.
   const int first = Q4_S::nearest_scale(peak / 40) - 4;
   float scale[count], inverse[count], miss[count] = {};
   for (std::size_t k = 0; k < count; ++k) {

@@ -74,7 +74,7 @@ struct ScaleLanes {
   }
 
   /// The candidate with the largest gain, or a smaller scale whose error is larger by a 64th at most: where
-  /// groups share a factor, a needlessly large scale makes the steps of all the others coarse. `squares` is
+  /// groups share a factor, a scale that is too large makes the steps of all the others coarse. `squares` is
   /// sum w x^2.
   [[nodiscard]] Scale best(float squares) const noexcept {
     float gain[count], most = 0;

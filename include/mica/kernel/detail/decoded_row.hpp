@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row of any real format times some tokens: the format decodes about 1,024 values to the stack, and somebody's vectors
-// continue the sixteen chains of every token from there.
+// A row of any real format times some tokens: the format decodes about 1,024 values to the stack, and the
+// vectors of a backend continue the sixteen chains of every token from there.
 #pragma once
 
 #include "mica/kernel/scalar/chains.hpp"
@@ -14,8 +14,8 @@ namespace mica::kernel::detail {
 /// Tokens that share one decoding of a block.
 inline constexpr std::size_t shared_tokens = 16;
 
-/// Writes y[token + t][row] for t < tokens <= shared_tokens. `extend(w, x, n, c)` continues chains c by n products; the
-/// first one is number 0 of its chain.
+/// Writes y[token + t][row] for t < tokens <= shared_tokens. `extend(w, x, n, c)` continues chains c by n
+/// products; the first one is number 0 of its chain.
 template <WeightFormat F, class Extend>
 void decoded_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens,
                  Extend&& extend) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row of any format that can be fast8 times some tokens by kernel/fast8.hpp: every 256 weights are requantised on the stack.
+// A row of any format that can be fast8 times some tokens by kernel/fast8.hpp: every 256 weights are
+// requantised on the stack.
 #pragma once
 
 #include "mica/kernel/detail/decoded_row.hpp"

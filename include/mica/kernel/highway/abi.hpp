@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MICA_ABI names the namespace of everything that depends on compiler flags, so that units built with different flags
-// have different symbols and may be linked together. It comes from the compiler's macros because it has to be known
-// before the first Highway header.
+// MICA_ABI names the namespace of everything that depends on compiler flags, so that units built with
+// different flags have different symbols and may be linked together. It comes from the compiler's macros
+// because it has to be known before the first Highway header.
 #pragma once
 
 #if defined(__AVX512FP16__)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: asking for weights before they are needed. A core gets more from memory when it asks at two places in turns
-// than in order (docs/design/0004-kernels.md). A matrix is walked in spans; while two of them are used, the next two
-// are asked for, a line of one and a line of the other:
+// Per target: asking for weights before they are needed. A core gets more from memory when it asks at two
+// places in turns than in order (docs/design/0004-kernels.md). A matrix is walked in spans; while two of them
+// are used, the next two are asked for, a line of one and a line of the other:
 //
 //   | in use: two spans        | asked for: two spans     |
 //   |----->                    |-->         |-->          |       half the speed, twice
 //
-// The second level has to hold four spans. Lines that nobody asked for, the first two spans of a walk, are left to the core.
+// The second level has to hold four spans. The first two spans of a walk are not prefetched here but by the
+// core.
 
 #if defined(MICA_KERNEL_HIGHWAY_AHEAD_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_AHEAD_INL_HPP
@@ -27,8 +28,8 @@ namespace HWY_NAMESPACE {
 /// Bytes of a span: at least.
 inline constexpr std::size_t least_span = 16 << 10;
 
-/// The two places to ask at while the walk is `at` bytes from `data`. There is nothing beyond `end` bytes: what is in use is asked for
-/// instead, which costs little.
+/// The two places to ask at while the walk is `at` bytes from `data`. There is nothing beyond `end` bytes:
+/// what is in use is asked for instead, which costs little.
 struct Ahead {
   const std::uint8_t* place[2];
 

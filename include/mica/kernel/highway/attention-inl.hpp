@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: attention of some rows over one chunk. Scores have tokens in lanes, values have dimensions in lanes, so
-// neither sums across lanes. Up to four rows share what is loaded and converted; a row never reads a tile that it does
-// not see. Whoever reads a tile first asks for the same bytes of the tile that comes a chunk later: a core that computes
-// and waits by turns leaves the bus idle half of the time.
+// Per target: attention of some rows over one chunk. Scores have tokens in lanes, values have dimensions in
+// lanes, so neither sums across lanes. Up to four rows share what is loaded and converted; a row never reads
+// a tile that it does not see. The first read of a tile prefetches the same bytes of the tile a chunk later:
+// without that a core computes and waits in turns, and the bus is idle half of the time.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_INL_HPP
@@ -114,7 +114,8 @@ void attention_scores(const AttentionArgs& a) {
 
 // ---- softmax
 
-/// The greatest of p in [first, last), as comparisons in order find it: a NaN in front stays, others are passed over.
+/// The greatest of p in [first, last), as comparisons in order find it: a NaN in front stays, others are
+/// passed over.
 inline float largest(const float* p, std::size_t first, std::size_t last) {
   const DF d;
   constexpr std::size_t vectors = 4;  // a comparison and a choice follow each other
@@ -269,7 +270,8 @@ HWY_NOINLINE void add_run(const AttentionArgs& a, std::size_t row, const Visible
   }
 }
 
-/// Tokens that all rows see are shared; those before and behind are taken row by row. Every row meets its tokens in order.
+/// Tokens that all rows see are shared; those before and behind are taken row by row. Every row meets its
+/// tokens in order.
 template <std::size_t rows, KvReadable E>
 HWY_INLINE void values_of_rows(const AttentionArgs& a, std::size_t row) {
   const Visible* const v = a.visible + row;

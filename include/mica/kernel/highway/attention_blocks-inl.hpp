@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: attention over keys and values in blocks of 32 (format/block_element.hpp). Scores have tokens in lanes and
-// multiply codes as bytes by the two bytes of a 15-bit query, which is exact; values have dimensions in lanes. Codes
-// become numbers in registers and are shared by up to four rows. Limit: where a target leaves it open whether a machine has
-// dots of four bytes (dots-inl.hpp), they go by pairs.
+// Per target: attention over keys and values in blocks of 32 (format/block_element.hpp). Scores have tokens
+// in lanes and multiply codes as bytes by the two bytes of a 15-bit query, which is exact; values have
+// dimensions in lanes. Codes become numbers in registers and are shared by up to four rows. Limit: where a
+// target leaves it open whether a machine has dots of four bytes (dots-inl.hpp), they go by pairs.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_BLOCKS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_BLOCKS_INL_HPP
@@ -304,7 +304,8 @@ HWY_INLINE void floats_of(V bytes, VF* out) {
   }
 }
 
-/// The fifth bits of sixteen dimensions, at bit 4 of a byte each; `at` holds where the byte of a dimension lies.
+/// The fifth bits of sixteen dimensions, at bit 4 of a byte each; `at` holds where the byte of a dimension
+/// lies.
 HWY_INLINE VBytes spread_fifth_bits(std::uint32_t bits, const std::uint8_t* at) {
   alignas(16) static constexpr std::uint8_t bit[16] = {1, 2, 4, 8, 16, 32, 64, 128,
                                                        1, 2, 4, 8, 16, 32, 64, 128};
@@ -344,7 +345,8 @@ HWY_INLINE void block_values(const std::byte* tile, std::size_t slot, std::size_
   }
 }
 
-/// Blocks [b, b + blocks) of the outputs stay in registers while the tokens that all rows see pass by in order.
+/// Blocks [b, b + blocks) of the outputs stay in registers while the tokens that all rows see pass by in
+/// order.
 template <std::size_t blocks, std::size_t rows, class F>
 HWY_INLINE void add_blocks(const AttentionArgs& a, std::size_t row, const Visible& seen, std::size_t b) {
   using E = format::Plain<F>;
@@ -422,7 +424,8 @@ HWY_INLINE void add_block_run(const AttentionArgs& a, std::size_t row, const Vis
   }
 }
 
-/// The sum of p * minimum over what a row sees. minima(tile, part): those of as many tokens as a vector has lanes.
+/// The sum of p * minimum over what a row sees. minima(tile, part): those of as many tokens as a vector has
+/// lanes.
 template <class Minima>
 HWY_INLINE float sum_of_minima(const AttentionArgs& a, std::size_t row, Minima&& minima) {
   const DF d;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Per target: attention over keys with a scale for each channel and values with one for 32 numbers of a token
-// (format/kivi.hpp). A channel's scale goes into the query once per tile, so that keys are read as codes: sixteen bytes hold
-// two or four channels of all tokens. Scores have tokens in lanes, values have dimensions in lanes.
+// (format/kivi.hpp). A channel's scale goes into the query once per tile, so that keys are read as codes:
+// sixteen bytes hold two or four channels of all tokens. Scores have tokens in lanes, values have dimensions
+// in lanes.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_KIVI_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_KIVI_INL_HPP
@@ -50,7 +51,8 @@ HWY_INLINE VI load_bytes(const std::byte* p) {
 
 // ---- scores
 
-/// A query times what the codes of each channel of a tile are worth; answers what its minima add to every score.
+/// A query times what the codes of each channel of a tile are worth; answers what its minima add to every
+/// score.
 template <class E>
 HWY_INLINE float fold_query(const float* q, const std::byte* tile, std::size_t head_dim, float* folded) {
   const DF d;

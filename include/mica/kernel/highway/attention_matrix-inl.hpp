@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: attention over Q8_0 by the matrix unit (matrix_tiles-inl.hpp), with the integers of attention_q8_0-inl.hpp. Each is two
-// signed bytes, x = 256 * upper + lower, so that eight rows are the sixteen of a tile. Keys are columns as they lie; of values, those of
-// 256 tokens and 64 dimensions are put together first.
+// Per target: attention over Q8_0 by the matrix unit (matrix_tiles-inl.hpp), with the integers of
+// attention_q8_0-inl.hpp. Each is two signed bytes, x = 256 * upper + lower, so that eight rows are the
+// sixteen of a tile. Keys are columns as they lie; of values, those of 256 tokens and 64 dimensions are put
+// together first.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_MATRIX_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_MATRIX_INL_HPP
@@ -165,11 +166,11 @@ inline HWY_NOINLINE void matrix_values_of_rows(const AttentionArgs& a, const std
   }
 }
 
-/// The fewest rows for which the unit is the faster one. One token's wait for memory, which they ask for a line at a time while they
-/// multiply; the unit would ask for many lines at once.
+/// The fewest rows for which the unit is the faster one. One token's wait for memory, which they ask for a
+/// line at a time while they multiply; the unit would ask for many lines at once.
 inline constexpr std::size_t least_rows_of_unit = 16;
 
-/// Whether the unit takes so many rows of heads of this width.
+/// Whether the unit takes `rows` rows of heads of this width.
 HWY_INLINE bool by_matrix_unit(const AttentionArgs& a) {
   return a.head_dim % matrix_depth_max == 0 && a.q.rows() >= least_rows_of_unit && MatrixUnit::used();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: attention over keys and values of signed bytes. What a sum runs over lies in fours, dimensions of keys and tokens of
-// values, and is multiplied by integers of sixteen bits, a query's or a row's weights; columns have tokens of keys in lanes, or
-// dimensions of values.
+// Per target: attention over keys and values of signed bytes. What a sum runs over lies in fours, dimensions
+// of keys and tokens of values, and is multiplied by integers of sixteen bits, a query's or a row's weights;
+// columns have tokens of keys in lanes, or dimensions of values.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_Q8_0_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_Q8_0_INL_HPP
@@ -19,8 +19,9 @@ namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 
-/// The sums of some rows' integers with signed bytes, [four][column][4]; a Block is as many columns as a vector of floats has
-/// lanes. Its bytes fill two vectors of 16-bit numbers for every four, in which a column has two sums of two products.
+/// The sums of some rows' integers with signed bytes, [four][column][4]; a Block is as many columns as a
+/// vector of floats has lanes. Its bytes fill two vectors of 16-bit numbers for every four, in which a column
+/// has two sums of two products.
 template <std::size_t rows, std::size_t blocks>
 class FourSums {
  public:
@@ -71,7 +72,8 @@ class FourSums {
   VI sum_[rows][blocks][2], more_[rows][blocks][2];
 };
 
-/// Two multipliers with a latency of four or five: as many sums as the registers hold beside columns and rows.
+/// Two multipliers with a latency of four or five: as many sums as the registers hold beside columns and
+/// rows.
 template <std::size_t rows>
 inline constexpr std::size_t blocks_together = (rows <= 2 ? 2 : 1) * (HWY_TARGET <= HWY_AVX3 ? 2 : 1);
 

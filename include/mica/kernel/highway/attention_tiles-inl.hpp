@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: what the kernels of attention share: which tokens of a tile a row sees, and numbers as integers.
+// Per target: what the kernels of attention share: which tokens of a tile a row sees, and numbers as
+// integers.
 
 #if defined(MICA_KERNEL_HIGHWAY_ATTENTION_TILES_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ATTENTION_TILES_INL_HPP
@@ -45,7 +46,8 @@ HWY_INLINE hn::Mask<DF> mask_of(const Slots& s, std::size_t part) {
   return hn::RebindMask(DF(), hn::And(from, to));
 }
 
-/// How far behind a tile its successor lies, modulo 2^64; 0, which asks for what is being read, when there is none.
+/// How far behind a tile its successor lies, modulo 2^64; 0, which asks for what is being read, when there is
+/// none.
 HWY_INLINE std::size_t distance_ahead(const AttentionArgs& a, std::size_t tile, bool first_rows) {
   if (!first_rows || a.ahead == nullptr || a.ahead[tile] == nullptr) return 0;
   return reinterpret_cast<std::uintptr_t>(a.ahead[tile]) - reinterpret_cast<std::uintptr_t>(a.tiles[tile]);

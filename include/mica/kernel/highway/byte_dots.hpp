@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dots of four bytes that a machine has beside an instruction set without them: AVX-VNNI beside AVX2, the dots of Armv8.2
-// beside NEON. Highway has no name for such machines, so integer products of those two sets are compiled both ways and
-// the choice is made here. MICA_NO_BYTE_DOTS, for all units and users, leaves the second form out. No Highway header.
+// Dots of four bytes that a machine has beside an instruction set without them: AVX-VNNI beside AVX2, the
+// dots of Armv8.2 beside NEON. Highway has no name for such machines, so integer products of those two sets
+// are compiled both ways and the choice is made here. MICA_NO_BYTE_DOTS, for all units and users, leaves the
+// second form out. No Highway header.
 #pragma once
 
 #include "mica/kernel/highway/machine_option.hpp"
@@ -25,7 +26,8 @@ class ByteDots : public MachineOption<ByteDots> {
   static constexpr std::string_view name = "NEON_DOT";
 #endif
 
-  /// Whether kernels are compiled both ways for a target with this name of Highway's: not where the flags settle it.
+  /// Whether kernels are compiled both ways for a target with this name of Highway's: not where the flags
+  /// settle it.
   [[nodiscard]] static constexpr bool beside(std::string_view target) noexcept {
 #if defined(MICA_NO_BYTE_DOTS)
     return target.empty();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: what the codecs of formats with codebooks share. Words of a codebook are gathered by plain loads, since
-// machines' own gathers are slow or absent, and meet in a register, since stores of words that are loaded as vectors stall.
-// Loops over a block are rolled where an entry is one load: unrolled, compilers load all entries ahead and spill them.
+// Per target: what the codecs of formats with codebooks share. Words of a codebook are gathered by plain
+// loads, since machines' own gathers are slow or absent, and meet in a register, since stores of words that
+// are loaded as vectors stall. Loops over a block are rolled where an entry is one load: unrolled, compilers
+// load all entries ahead and spill them.
 
 #if defined(MICA_KERNEL_HIGHWAY_CODEBOOK_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_CODEBOOK_INL_HPP
@@ -49,7 +50,8 @@ HWY_INLINE void store_signed(const Word& word, std::uint64_t signs, std::uint8_t
   }
 }
 
-/// 256 codes + offset of a block whose signs lie apart from its entries: F::entry(block, i) numbers the words of a codebook.
+/// 256 codes + offset of a block whose signs lie apart from its entries: F::entry(block, i) numbers the words
+/// of a codebook.
 template <class F, class WordType, std::size_t n>
 HWY_INLINE void store_entries(const typename F::Block& block, const std::array<WordType, n>& words,
                               std::uint8_t* HWY_RESTRICT codes) {

@@ -4,18 +4,19 @@
 //
 //   unit_scales                       true when every integer scale is 1
 //   unpack(block, codes)              block_size bytes code + code_offset, in order, where a chunk is one block
-//   unpack(blocks, n, codes)          the same for n neighbouring blocks, where a chunk is several
+//   unpack(blocks, n, codes)          the same for n adjacent blocks, where a chunk is several
 //   scales(rows, n, out)              the scales of n blocks of 16 rows, lanes are rows; rows[r] is the first block
 //
 // and, of formats that can be packed (tensor/rows16.hpp),
 //
 //   period                            values after which the codes of a block repeat their pattern of bytes and bits
-//   line<i>(p, s)                     code + code_offset of values i .. i + 3 of period s, lanes are rows; p is the word 0
-//                                     of the block's codes, of the first row
+//   line<i>(p, s)                     code + code_offset of values i .. i + 3 of period s, lanes are rows; p is
+//                                     word 0 of the block's codes, of the first row
 //   packed_scales(p, n, out)          the scales of n blocks of 16 rows that lie packed at p
 //
-// The kernels work on chunks: 256 values of a row, or one block where blocks are longer. Codes are loaded in whole vectors
-// soon after, so they should be stored in whole vectors: a load that spans two stores waits for both.
+// The kernels work on chunks: 256 values of a row, or one block where blocks are longer. Codes are loaded in
+// whole vectors soon after, so they should be stored in whole vectors: a load that spans two stores waits for
+// both.
 
 #if defined(MICA_KERNEL_HIGHWAY_CODEC_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_CODEC_INL_HPP
@@ -89,8 +90,8 @@ HWY_INLINE void unpack_chunk(const typename F::Block* blocks, std::size_t n,
   }
 }
 
-/// Stores the 32 nibbles of every block, low ones first, in whole vectors. finish(d, v, b, i) turns nibbles into codes:
-/// v holds those of block b from value i on, and of the next block where vectors have 64 bytes.
+/// Stores the 32 nibbles of every block, low ones first, in whole vectors. finish(d, v, b, i) turns nibbles
+/// into codes: v holds those of block b from value i on, and of the next block where vectors have 64 bytes.
 template <class Block, class Finish>
 HWY_INLINE void unpack_nibbles(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes,
                                const Finish& finish) {
@@ -129,8 +130,8 @@ HWY_INLINE void store_columns(D d, V first, V second, std::uint8_t* p) {
   }
 }
 
-/// 256 codes of two bits: value 32 c + j of half h lies in byte 32 h + j, bits 2c and 2c + 1. finish(d, v, at, j) gets
-/// those from j on of run `at`, an integral constant, and makes codes of them.
+/// 256 codes of two bits: value 32 c + j of half h lies in byte 32 h + j, bits 2c and 2c + 1. finish(d, v,
+/// at, j) gets those from j on of run `at`, an integral constant, and makes codes of them.
 template <class Finish>
 HWY_INLINE void unpack_pairs(const std::uint8_t* pairs, std::uint8_t* HWY_RESTRICT codes,
                              const Finish& finish) {

@@ -30,7 +30,8 @@ struct Codec<format::IQ1_M> {
     store_shifted(word, codes);
   }
 
-  /// The last eight bytes of a block are two words: eight scales each, and half of the bits of d. Lanes are rows.
+  /// The last eight bytes of a block are two words: eight scales each, and half of the bits of d. Lanes are
+  /// rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ1_M>& out) {
     const auto at = [rows](std::size_t r) {
       return reinterpret_cast<const std::int32_t*>(rows[r]->high + 8);

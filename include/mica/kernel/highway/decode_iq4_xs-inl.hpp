@@ -27,7 +27,8 @@ struct Codec<format::IQ4_XS> {
     unpack_levels(reinterpret_cast<const Group*>(block.nibbles), 8, codes);
   }
 
-  /// The first eight bytes of a block are two words: d and the high bits of scales, and their low bits. Lanes are rows.
+  /// The first eight bytes of a block are two words: d and the high bits of scales, and their low bits. Lanes
+  /// are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ4_XS>& out) {
     const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]); };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {

@@ -35,7 +35,8 @@ struct Codec<format::Q3_K> {
     });
   }
 
-  /// Sixteen bytes of a row are four words: two bytes that are none of ours, 12 of scales, and d. Lanes are rows.
+  /// Sixteen bytes of a row are four words: two bytes that are none of ours, 12 of scales, and d. Lanes are
+  /// rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q3_K>& out) {
     const auto at = [rows](std::size_t r) {
       return reinterpret_cast<const std::int32_t*>(rows[r]->scales - 2);

@@ -61,7 +61,8 @@ struct Codec<format::Q4_K> {
     }
   }
 
-  /// The first 16 bytes of a block, of Q5_K too, are four words: d and dmin, and three of scale bytes. Lanes are rows.
+  /// The first 16 bytes of a block, of Q5_K too, are four words: d and dmin, and three of scale bytes. Lanes
+  /// are rows.
   template <IntegerFormat F>
   static HWY_INLINE void six_bit_scales(const typename F::Block* const* rows, ChunkScales<F>& out) {
     const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]); };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiles the vector kernels once per instruction set and defines the functions that choose between them. It costs
-// seconds per file, so only units include it: a unit instantiates what it names and the linker finds it for everybody.
+// Compiles the vector kernels once per instruction set and defines the functions that choose between them. It
+// costs seconds per file, so only units include it: a unit instantiates the functions that it names, and the
+// linker finds them for all units.
 //
 //   #define MICA_USER_CODECS_INL "my_codec-inl.hpp"           // only for formats of your own
 //   #include "mica/kernel/highway/dispatch.hpp"
@@ -38,8 +39,8 @@
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 
-// One table per instantiation, local to a template: a table at namespace scope named by an inline function would be a
-// different object in every unit. The set of targets is part of the symbol.
+// One table per instantiation, local to a template: a table at namespace scope named by an inline function
+// would be a different object in every unit. The set of targets is part of the symbol.
 
 template <WeightFormat F, long long = (HWY_TARGETS)>
 void choose_matmul(const MatmulArgs<F>& a) noexcept {
@@ -74,7 +75,8 @@ void attention_values(const AttentionArgs& a) noexcept {
 
 }  // namespace mica::kernel::highway
 
-/// Puts the products of a format, of a format and its packed rows, or the attention of a KV element, into this translation unit.
+/// Puts the products of a format, of a format and its packed rows, or the attention of a KV element, into
+/// this translation unit.
 #define MICA_INSTANTIATE_MATMUL(F) \
   template void mica::kernel::highway::matmul<F>(const mica::kernel::MatmulArgs<F>&) noexcept;
 #define MICA_INSTANTIATE_PACKED(F) \

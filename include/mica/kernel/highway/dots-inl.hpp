@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: dots of four neighbouring bytes, added to a sum: exact. Machines come in two kinds:
+// Per target: dots of four adjacent bytes, added to a sum: exact. There are two kinds of machines:
 //
 //   quads    one instruction: u8 by s8, on Arm s8 by s8, where it can also pick four bytes out of a vector
 //   pairs    products of bytes are added in 16 bits, as many as cannot overflow, and widened once
 //
-// AVX2 and NEON leave it open which of them a machine is, so their kernels are compiled for both (byte_dots.hpp). Codes are
-// unsigned (code + offset) for u8 by s8, and signed on Arm and where pairs of products would saturate.
+// AVX2 and NEON leave it open which of them a machine is, so their kernels are compiled for both
+// (byte_dots.hpp). Codes are unsigned (code + offset) for u8 by s8, and signed on Arm and where pairs of
+// products would saturate.
 
 #if defined(MICA_KERNEL_HIGHWAY_DOTS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_DOTS_INL_HPP
@@ -54,7 +55,7 @@ inline constexpr std::size_t paired_dots = quads || code_max > 128 ? 1 : 32767 /
 
 #if MICA_QUADS != MICA_QUADS_ALWAYS
 #if HWY_ARCH_ARM
-/// Sums of products, half of the bytes each: what two neighbours add up to has to fit as well.
+/// Sums of products, half of the bytes each: the sum of two adjacent ones has to fit as well.
 struct Pairs {
   int16x8_t low, high;
 };
@@ -84,11 +85,11 @@ HWY_INLINE Pairs dot2(VU8, VI8, Pairs) { return {}; }
 HWY_INLINE VI add_pairs(Pairs, VI sum) { return sum; }
 #endif
 
-/// The machine's own dot. Where the instruction set does not promise it, the compiler has to be told by the letter.
+/// The machine's own dot. Where the instruction set does not guarantee it, it is written as inline assembly.
 #if HWY_ARCH_ARM && MICA_QUADS != MICA_QUADS_NEVER
 #if MICA_QUADS == MICA_QUADS_MAYBE
-// SDOT in figures, as assemblers refuse its name where the flags lack it: the numbers of the registers are put into the code.
-// Arm Architecture Reference Manual, "SDOT (vector)" and "SDOT (by element)".
+// SDOT in figures, as assemblers refuse its name where the flags lack it: the numbers of the registers are
+// put into the code. Arm Architecture Reference Manual, "SDOT (vector)" and "SDOT (by element)".
 #define MICA_SDOT                                                                                   \
   ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n" \
   ".set .Lmica_v\\n, \\n\n.endr\n\t.inst %c3 | .Lmica_%0 | .Lmica_%1 << 5 | .Lmica_%2 << 16"
@@ -145,7 +146,8 @@ HWY_INLINE VI dot4(VU8 w, VI8 x, VI sum) {
   }
 }
 
-/// Lines that meet the words of a token together: on Arm a dot picks a word out of a vector, elsewhere it is broadcast.
+/// Lines that meet the words of a token together: on Arm a dot picks a word out of a vector, elsewhere it is
+/// broadcast.
 template <bool quads>
 inline constexpr std::size_t line_words = quads&& HWY_ARCH_ARM ? 4 : 1;
 
@@ -164,7 +166,8 @@ HWY_INLINE VI dot_words(const VU8 (&w)[line_words<quads>], const std::int8_t* x,
   return dot4<code_max, quads>(w[0], hn::BitCast(DI8(), broadcast4(x)), sum);
 }
 
-/// Loads stay behind this line: gcc for Arm would have all of a tile's loads first, and no registers for them.
+/// Loads stay behind this line: gcc for Arm would have all of a tile's loads first, and no registers for
+/// them.
 HWY_INLINE void keep_order() {
 #if HWY_ARCH_ARM
   asm volatile("" ::: "memory");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: quantize, norms, rope, gates, what is done number by number, and the functions made of the exponential.
-// Numbers at the end of a row that do not fill a vector go through the same operations one by one.
+// Per target: quantize, norms, rope, gates, what is done number by number, and the functions made of the
+// exponential. Numbers at the end of a row that do not fill a vector go through the same operations one by
+// one.
 
 #if defined(MICA_KERNEL_HIGHWAY_ELEMENTWISE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_ELEMENTWISE_INL_HPP
@@ -44,8 +45,8 @@ HWY_INLINE VF exp_lanes(VF x) {
   return hn::IfThenElse(hn::IsNaN(x), x, zeroed);
 }
 
-/// The same where no lane is above zero, in fewer steps: nothing is clamped, and 2^n, of which the result stays a normal number,
-/// is added to the exponent. A NaN stays what it is.
+/// The same where no lane is above zero, in fewer steps: nothing is clamped, and 2^n, of which the result
+/// stays a normal number, is added to the exponent. A NaN stays what it is.
 HWY_INLINE VF exp_up_to_zero(VF x) {
   using C = ExpConstants;
   const DF d;
@@ -70,7 +71,8 @@ HWY_INLINE VF tanh_lanes(VF x) {
   return hn::Sub(hn::Set(d, 1.0f), hn::Div(hn::Set(d, 2.0f), one_plus_exp(hn::Mul(hn::Set(d, 2.0f), x))));
 }
 
-/// The largest magnitude of n values, a multiple of 32. Bits of magnitudes order like magnitudes, infinity and NaN above all numbers.
+/// The largest magnitude of n values, a multiple of 32. Bits of magnitudes order like magnitudes, infinity
+/// and NaN above all numbers.
 template <class T>
 HWY_INLINE float largest_magnitude(const T* x, std::size_t n) {
   VI largest = hn::Zero(DI());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products of many tokens by kernel/fast8.hpp. Panels are filled as for exact products and requantised where
-// they lie, lanes being rows; from there on they are panels of kernel::EightBits.
+// Per target: products of many tokens by kernel/fast8.hpp. Panels are filled as for exact products and
+// requantised where they lie, lanes being rows; from there on they are panels of kernel::EightBits.
 
 #if defined(MICA_KERNEL_HIGHWAY_FAST8_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_FAST8_INL_HPP
@@ -65,7 +65,8 @@ HWY_INLINE VF make_requantiser(const ChunkScales<F>& w, std::size_t r, Requantis
   return hn::IfThenElse(usual, hn::Mul(reach, hn::Set(d, 1 / fast8_reach)), hn::Mul(sum, hn::Zero(d)));
 }
 
-/// The new codes of four values of some rows, plus 128. Lanes have 16 bits: even bytes and odd ones take turns.
+/// The new codes of four values of some rows, plus 128. Lanes have 16 bits: even bytes and odd ones take
+/// turns.
 HWY_INLINE VU8 requantise_line(VU8 codes, VI a, VI b) {
   const hn::RebindToUnsigned<DI16> d;
   const auto pairs = hn::BitCast(d, codes), factor = hn::BitCast(d, a), offset = hn::BitCast(d, b);
@@ -172,7 +173,8 @@ HWY_INLINE void multiply_four_panels(const Panel<EightBits>* panel, const TokenB
   }
 }
 
-/// The same for a block of tokens. Panels are multiplied in fours; those that nobody filled are not looked at.
+/// The same for a block of tokens. Panels are multiplied in fours; results of panels that were not filled are
+/// not read.
 template <IntegerFormat F>
 requires(std::is_same_v<F, EightBits>) HWY_NOINLINE
     void multiply_by_matrix_unit(const Panel<F>* panel, std::size_t panels, const TokenBlock<F>& x,

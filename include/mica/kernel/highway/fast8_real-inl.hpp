@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products of many tokens by kernel/fast8.hpp with floats of 16 bits. Sixteen rows are rounded 256 values at a time
-// and make a panel of kernel::EightBits; from there on they are like all others (fast8-inl.hpp).
+// Per target: products of many tokens by kernel/fast8.hpp with floats of 16 bits. Sixteen rows are rounded
+// 256 values at a time and make a panel of kernel::EightBits; from there on they are like all others
+// (fast8-inl.hpp).
 
 #if defined(MICA_KERNEL_HIGHWAY_FAST8_REAL_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_FAST8_REAL_INL_HPP

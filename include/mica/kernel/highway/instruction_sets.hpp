@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The instruction sets that kernels are compiled for, by name: Highway's targets, and twice those that machines have with and without
-// something that Highway has no name for (byte_dots.hpp, matrix_unit.hpp).
+// The instruction sets that kernels are compiled for, by name: Highway's targets, and twice those that
+// machines have with and without something that Highway has no name for (byte_dots.hpp, matrix_unit.hpp).
 #pragma once
 
 #include "mica/kernel/highway/byte_dots.hpp"
@@ -56,7 +56,8 @@ enum class Beside {
   return instruction_sets(hwy::SupportedTargets() & HWY_TARGETS, Beside::here);
 }
 
-/// Takes what is better than this away from all kernels, for the rest of the process. Call before the first kernel.
+/// Takes what is better than this away from all kernels, for the rest of the process. Call before the first
+/// kernel.
 inline void limit_to(const InstructionSet& set) {
   ByteDots::use(set.byte_dots);
   MatrixUnit::use(set.matrix_unit);

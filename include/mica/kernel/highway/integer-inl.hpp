@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products with integer formats in the layout of the file. Sixteen rows are computed together, and in the
-// float part lanes are rows, so no sum crosses lanes and every output sees the operations of kernel/matmul.hpp in order.
+// Per target: products with integer formats in the layout of the file. Sixteen rows are computed together,
+// and in the float part lanes are rows, so no sum crosses lanes and every output sees the operations of
+// kernel/matmul.hpp in order.
 //
 //   few tokens    lanes are k: each row meets the tokens as it is unpacked, and the dots of four rows are added up and
 //                 transposed in one go
@@ -109,7 +110,8 @@ HWY_INLINE void dot_rows(const std::uint8_t (&codes)[4][Chunk<F>::values], const
   }
 }
 
-/// Adds n blocks of 16 rows, beginning with number b, to y[t][16]. n is known to the compiler for whole chunks.
+/// Adds n blocks of 16 rows, beginning with number b, to y[t][16]. n is known to the compiler for whole
+/// chunks.
 template <IntegerFormat F, std::size_t tokens>
 HWY_INLINE void few_chunk(const typename F::Block* const* first_blocks, std::size_t b, std::size_t n,
                           std::size_t prefetch_bytes, const TokenChunk (&x)[tokens],

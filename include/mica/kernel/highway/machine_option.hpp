@@ -11,7 +11,7 @@ namespace mica::kernel::highway {
 template <class T>
 class MachineOption {
  public:
-  /// Whether kernels use it: as the machine is, until somebody says otherwise. Any thread.
+  /// Whether kernels use it: the default is whether the machine has it. Any thread.
   [[nodiscard]] static bool used() noexcept { return state().load(std::memory_order_relaxed); }
   /// For the rest of the process. Only what is here() may be used.
   static void use(bool used) noexcept { state().store(used, std::memory_order_relaxed); }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: a block of tokens times the panels of a chunk (panels-inl.hpp), by the matrix unit (matrix_unit.hpp). A panel's lines are
-// a tile as they lie, [k / 4][16 rows][4]; 16 tokens' codes are the other one, [16][k]; one instruction makes the integer sums of both
-// over a group. Four groups at a time: unit and vectors share their ports, so that they take turns, and the unit's turn should be long.
+// Per target: a block of tokens times the panels of a chunk (panels-inl.hpp), by the matrix unit
+// (matrix_unit.hpp). A panel's lines are a tile as they lie, [k / 4][16 rows][4]; 16 tokens' codes are the
+// other one, [16][k]; one instruction makes the integer sums of both over a group. Four groups at a time:
+// unit and vectors share their ports, so that they take turns, and the unit's turn should be long.
 //
 //   tiles    0 to 3 sums, [16 tokens][16 rows]; 4 and 5 tokens; 6 and 7 lines
 //
@@ -26,7 +27,8 @@ namespace HWY_NAMESPACE {
 /// Tokens in a tile of the matrix unit.
 inline constexpr std::size_t matrix_tokens = 16;
 
-/// Whether products with F can use the unit: blocks of tokens are whole tiles, chunks whole fours of groups, and codes fit into signed bytes.
+/// Whether products with F can use the unit: blocks of tokens are whole tiles, chunks whole fours of groups,
+/// and codes fit into signed bytes.
 template <IntegerFormat F>
 inline constexpr bool fits_matrix_unit =
     MICA_MATRIX_UNIT != 0 && block_tokens<F> % matrix_tokens == 0 && Chunk<F>::groups % 4 == 0 &&
@@ -92,7 +94,8 @@ HWY_INLINE void dot_groups(const MatrixPair<F>& p, std::size_t q, MatrixSums& su
   store_sums(sums);
 }
 
-/// acc and the weighted sums, exact and below 2^24, of 32 values s, whose group number i is the first in sums; in a vector for each token.
+/// acc and the weighted sums, exact and below 2^24, of 32 values s, whose group number i is the first in
+/// sums; in a vector for each token.
 template <IntegerFormat F>
 HWY_INLINE void fold_sums(const MatrixPair<F>& p, std::size_t s, const MatrixSums& sums, std::size_t i,
                           VF (&acc)[matrix_tokens]) {
@@ -154,7 +157,8 @@ HWY_INLINE void multiply_pair(const MatrixPair<F>& p, std::size_t n, MatrixSums&
   }
 }
 
-/// Panels of a chunk times a block of tokens, added to y. Of a chunk that is not whole, groups are multiplied for nothing.
+/// Panels of a chunk times a block of tokens, added to y. Of a chunk that is not whole, groups are multiplied
+/// for nothing.
 template <IntegerFormat F>
 HWY_NOINLINE void multiply_by_matrix_unit(const Panel<F>* panel, std::size_t panels, const TokenBlock<F>& x,
                                           std::size_t tokens, std::size_t n,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: the matrix unit (matrix_unit.hpp) as its users set it up. One instruction adds to a tile of sums, [rows][16 columns], the dots
-// of a tile of signed bytes, [rows][k], with another one, [k / 4][16 columns][4].
+// Per target: the matrix unit (matrix_unit.hpp) as its users set it up. One instruction adds to a tile of
+// sums, [rows][16 columns], the dots of a tile of signed bytes, [rows][k], with another one, [k / 4][16
+// columns][4].
 //
 //   tiles    0 to 3 sums; 4 and 5 rows; 6 and 7 columns
 //
@@ -74,7 +75,8 @@ HWY_INLINE void store_sums(MatrixSums& sums) {
       : "memory");
 }
 
-/// Adds the dots of rows, `stride` bytes apart, with four tiles of columns, the fours of which are `four_bytes` apart.
+/// Adds the dots of rows, `stride` bytes apart, with four tiles of columns, the fours of which are
+/// `four_bytes` apart.
 HWY_INLINE void add_matrix_dots(const std::int8_t* rows, std::size_t stride,
                                 const std::int8_t* const (&columns)[4], std::size_t four_bytes) {
   asm volatile(

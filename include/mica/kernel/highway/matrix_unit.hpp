@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The matrix unit of Intel's servers since Sapphire Rapids: AMX, whose tiles of 16 rows of 64 bytes are multiplied by one instruction. It
-// stands beside AVX3_SPR as ByteDots does beside AVX2: products of many tokens with integer formats are compiled both ways, and the choice is
-// made here. MICA_NO_MATRIX_UNIT, for all units and users, leaves the second form out. No Highway header.
+// The matrix unit of Intel's servers since Sapphire Rapids: AMX, whose tiles of 16 rows of 64 bytes are
+// multiplied by one instruction. It stands beside AVX3_SPR as ByteDots does beside AVX2: products of many
+// tokens with integer formats are compiled both ways, and the choice is made here. MICA_NO_MATRIX_UNIT, for
+// all units and users, leaves the second form out. No Highway header.
 #pragma once
 
 #include "mica/kernel/highway/machine_option.hpp"
@@ -30,7 +31,8 @@ class MatrixUnit : public MachineOption<MatrixUnit> {
 #endif
   }
 
-  /// Whether this machine has one and the system lets this process use it, which asking settles for all its threads.
+  /// Whether this machine has one and the system lets this process use it, which asking settles for all its
+  /// threads.
   [[nodiscard]] static bool here() noexcept;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: vector shapes and the few operations that Highway lacks. With dots-inl.hpp the only file that may hold raw
-// intrinsics.
+// Per target: vector shapes and the few operations that Highway lacks. With dots-inl.hpp the only file that
+// may hold raw intrinsics.
 //
-// MICA_VECTORS is 1 where the arithmetic can be reproduced in vectors: the multiply-add is fused and the vectors have a
-// size that the compiler knows. Elsewhere the specification itself is what runs.
+// MICA_VECTORS is 1 where the arithmetic can be reproduced in vectors: the multiply-add is fused and the
+// vectors have a size that the compiler knows. Elsewhere the specification itself is what runs.
 
 #if defined(MICA_KERNEL_HIGHWAY_OPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_OPS_INL_HPP
@@ -40,7 +40,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Sixteen chains, sixteen tokens of a tile and sixteen rows of a panel all fit whole vectors of at most 16 lanes.
+/// Sixteen chains, sixteen tokens of a tile and sixteen rows of a panel all fit whole vectors of at most 16
+/// lanes.
 using DF = hn::CappedTag<float, 16>;
 using DI = hn::RebindToSigned<DF>;
 using DU = hn::RebindToUnsigned<DF>;
@@ -127,7 +128,8 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const At& at, std::size_t row) {
   }
 }
 
-/// Four words that follow each other in every row, beginning at at(row): word[i] has lanes rows [row, row + lanes).
+/// Four words that follow each other in every row, beginning at at(row): word[i] has lanes rows [row, row +
+/// lanes).
 template <class At>
 HWY_INLINE void load_words(const At& at, std::size_t row, VI (&word)[4]) {
   MICA_UNROLL
@@ -135,7 +137,8 @@ HWY_INLINE void load_words(const At& at, std::size_t row, VI (&word)[4]) {
   transpose4(word[0], word[1], word[2], word[3]);
 }
 
-/// Two neighbouring vectors, stored as one where the machine has one: what is loaded whole should be stored whole.
+/// Two adjacent vectors, stored as one where the machine has wider ones: a vector should be stored as it will
+/// be loaded.
 template <class D, class V>
 HWY_INLINE void store_pair(D d, V low, V high, std::uint8_t* p) {
   if constexpr (2 * hn::MaxLanes(D()) <= hn::MaxLanes(DU8())) {
@@ -147,7 +150,8 @@ HWY_INLINE void store_pair(D d, V low, V high, std::uint8_t* p) {
   }
 }
 
-/// Asks for the cache line `ahead` bytes behind p, into the second level: far more than the first holds is on its way.
+/// Asks for the cache line `ahead` bytes behind p, into the second level: far more than the first holds is on
+/// its way.
 template <class T>
 HWY_INLINE void prefetch(const T* p, std::size_t ahead) {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
@@ -155,7 +159,8 @@ HWY_INLINE void prefetch(const T* p, std::size_t ahead) {
 #endif
 }
 
-/// Requests for memory before this line are not moved behind it, nor those behind it before: gcc likes to gather them.
+/// Requests for memory before this line are not moved behind it, nor those behind it before: gcc likes to
+/// gather them.
 HWY_INLINE void stay_here() {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
   asm volatile("");
@@ -170,7 +175,8 @@ HWY_INLINE void prefetch_write(T* p) {
 #endif
 }
 
-/// Keeps a sum of dot products in its register: gcc moves such sums to other registers and back on every turn of a loop.
+/// Keeps a sum of dot products in its register: gcc moves such sums to other registers and back on every turn
+/// of a loop.
 HWY_INLINE void keep(VI& sum) {
 #if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86
   asm("" : "+v"(sum.raw));

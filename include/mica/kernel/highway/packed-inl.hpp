@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products with packed rows (tensor/rows16.hpp). Lanes are rows from the beginning: a line of codes is loaded
-// and meets four broadcast bytes of each token, and no sum crosses lanes.
+// Per target: products with packed rows (tensor/rows16.hpp). Lanes are rows from the beginning: a line of
+// codes is loaded and meets four broadcast bytes of each token, and no sum crosses lanes.
 //
 //   few tokens    the lines go from memory to the dots, one stream per panel, asked for some KiB ahead
 //   many tokens   panels are filled with lines instead of unpacked rows, the rest is as in integer-inl.hpp
@@ -37,8 +37,9 @@ inline constexpr std::size_t packed_span = [] {
   return bytes;
 }();
 
-/// Asks for as many lines as rows [r, r + lanes) of the chunk's values [k, k + values) fill, even ones at the first place and odd
-/// ones at the second. Asked for in greater numbers they fill the core's buffers, and memory rests until the next time.
+/// Asks for as many lines as rows [r, r + lanes) of the chunk's values [k, k + values) fill, even ones at the
+/// first place and odd ones at the second. Asked for in greater numbers they fill the core's buffers, and
+/// memory rests until the next time.
 template <IntegerFormat F, std::size_t values>
 HWY_INLINE void ask_lines(const Ahead& ahead, std::size_t r, std::size_t k) {
   constexpr std::size_t row_bytes = sizeof(typename F::Block), line_rows = 64 * F::block_size / values;
@@ -67,8 +68,8 @@ HWY_INLINE void load_lines(const std::uint8_t* p, std::size_t s, VU8 (&lines)[si
   ((lines[w] = machine_codes<F>(Codec<F>::template line<first + 4 * w>(p, s))), ...);
 }
 
-/// Adds the dots of a group, whose first value is `first` of period s, for every token. x[t]: codes of the period.
-/// ask(i): memory ahead is asked for, before value i of 32.
+/// Adds the dots of a group, whose first value is `first` of period s, for every token. x[t]: codes of the
+/// period. ask(i): memory ahead is asked for, before value i of 32.
 template <IntegerFormat F, std::size_t first, std::size_t tokens, class Ask, std::size_t... q>
 HWY_INLINE void dot_lines(const std::uint8_t* p, std::size_t s, const std::int8_t* const (&x)[tokens],
                           const Ask& ask, VI (&sum)[tokens], std::index_sequence<q...>) {
@@ -155,7 +156,8 @@ HWY_INLINE void packed_32(const std::uint8_t* p, std::size_t s, std::size_t r,
   }
 }
 
-/// Period s of a block whose first value is value k of the chunk, rows [r, r + lanes). p: the block's codes, of row r.
+/// Period s of a block whose first value is value k of the chunk, rows [r, r + lanes). p: the block's codes,
+/// of row r.
 template <IntegerFormat F, std::size_t tokens, std::size_t... i>
 HWY_INLINE void packed_period(const std::uint8_t* p, std::size_t s, std::size_t r, std::size_t k,
                               const PackedChunk<F, tokens>& c, VF (&acc)[tokens], VF (&mac)[tokens],
@@ -200,7 +202,7 @@ HWY_INLINE void packed_block(const std::uint8_t* codes, std::size_t b, const Pac
     packed_block(codes + b * panel_rows * F::code_bytes + 4 * r, b, r, c, y);
 }
 
-/// The panels of a matrix. Who multiplies some rows mostly multiplies those behind them next, so all that follows is asked for.
+/// The panels of a matrix. A worker mostly multiplies the next rows afterwards, so those are prefetched too.
 struct PackedPanels {
   const std::uint8_t* data;
   std::size_t blocks;  ///< of a row

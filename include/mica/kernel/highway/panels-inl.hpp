@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: what products of many tokens are made of, whatever layout the weights have. Lanes are rows. Sixteen rows of a chunk are
-// a panel of lines, [k / 4][16 rows][4], which a source fills; tokens come in blocks, whose activations of a chunk are gathered once.
+// Per target: what products of many tokens are made of, whatever layout the weights have. Lanes are rows.
+// Sixteen rows of a chunk are a panel of lines, [k / 4][16 rows][4], which a source fills; tokens come in
+// blocks, whose activations of a chunk are gathered once.
 
 #if defined(MICA_KERNEL_HIGHWAY_PANELS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_PANELS_INL_HPP
@@ -69,7 +70,8 @@ struct Panel {
   }
 };
 
-/// Lines of the first `values` of sixteen rows, a multiple of 16, from code + code_offset in the order of rows.
+/// Lines of the first `values` of sixteen rows, a multiple of 16, from code + code_offset in the order of
+/// rows.
 template <IntegerFormat F>
 HWY_INLINE void set_lines(const std::uint8_t (&codes)[panel_rows][Chunk<F>::values], std::size_t values,
                           Panel<F>& panel) {
@@ -97,7 +99,8 @@ struct TokenBlock {
   std::int32_t start[bias<F> != 0 ? block_tokens<F> : 1][Chunk<F>::groups];  // minus the bias
 };
 
-/// Where the factors of one token go, by 32 values and by group; those that a format does without are not touched.
+/// Where the factors of one token go, by 32 values and by group; those that a format does without are not
+/// touched.
 struct TokenFactors {
   float* scale;
   float* min_factor;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products with formats of float arithmetic. Sixteen chains by k are the lanes of one to four vectors. A tile
-// of rows times tokens keeps its chains in registers; between tiles they lie in memory, where those of sixteen rows meet
-// at the end and are added up and transposed in one go.
+// Per target: products with formats of float arithmetic. Sixteen chains by k are the lanes of one to four
+// vectors. A tile of rows times tokens keeps its chains in registers; between tiles they lie in memory, where
+// those of sixteen rows meet at the end and are added up and transposed in one go.
 
 #if defined(MICA_KERNEL_HIGHWAY_REAL_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_REAL_INL_HPP
@@ -41,9 +41,9 @@ inline constexpr std::size_t real_rows = parts == 1 ? 4 : 2;
 inline constexpr std::size_t real_tokens = parts == 1 ? 6 : 3;
 // Tokens that pass before the second level has forgotten sixteen rows; more go in blocks.
 inline constexpr std::size_t once_tokens = 3 * real_tokens;
-// How much of k a tile takes before the next one's turn: the activations of six tokens then stay in the first-level cache
-// while sixteen rows pass by. Panels of rows that share those activations, tokens that share the panels: 144 KiB of
-// chains on the stack wait for their turn.
+// How much of k a tile takes before the next one's turn: the activations of six tokens then stay in the
+// first-level cache while sixteen rows pass by. Panels of rows that share those activations, tokens that
+// share the panels: 144 KiB of chains on the stack wait for their turn.
 inline constexpr std::size_t real_run = 1024;
 inline constexpr std::size_t real_panels = 4;
 inline constexpr std::size_t real_block = 36;
@@ -53,19 +53,20 @@ struct RowChains {
   alignas(64) float c[panel_rows][16];
 };
 
-/// Ways of walking a matrix: few tokens read it from memory and ask for what comes later, many find it in a cache and ask
-/// for the chains of the next tile.
+/// Ways of walking a matrix: few tokens read it from memory and ask for what comes later, many find it in a
+/// cache and ask for the chains of the next tile.
 enum class Walk : std::uint8_t { once, again };
 
-/// What a walk asks memory for: one token takes two places of the matrix in turns (ahead-inl.hpp), a few tokens what lies so
-/// many bytes behind the tile they are at.
+/// What a walk asks memory for: one token takes two places of the matrix in turns (ahead-inl.hpp), a few
+/// tokens the bytes at a fixed distance behind the current tile.
 struct Asked {
   const std::uint8_t* data = nullptr;
   std::size_t bytes = 0;
   std::size_t behind = 0;
 };
 
-/// Asks for as much as a step of a tile takes, `passed` bytes from the beginning of the matrix and k values into the tile.
+/// Asks for as much as a step of a tile takes, `passed` bytes from the beginning of the matrix and k values
+/// into the tile.
 template <std::size_t tokens, std::size_t step_bytes>
 HWY_INLINE void ask(const Asked& asked, std::size_t passed, std::size_t k) {
   if constexpr (tokens > 1) {
@@ -127,7 +128,7 @@ HWY_INLINE void extend_tile(const typename F::Block* const* rows, const float* c
   }
 }
 
-/// The same for all tiles of `count` rows; chains and rows past the last are computed and never looked at.
+/// The same for all tiles of `count` rows; chains and rows past the last are computed and never read.
 template <Walk walk, std::size_t tokens, WeightFormat F>
 HWY_NOINLINE void extend_rows(const typename F::Block* const* rows, std::size_t count, const float* const* x,
                               std::size_t k, const Asked& asked, RowChains* chains) {
@@ -149,8 +150,8 @@ HWY_INLINE void extend_rows(std::size_t tokens, const typename F::Block* const* 
   extend_rows<walk, 1, F>(rows, count, x, k, asked, chains);
 }
 
-/// c[i] += c[i + 8] and, where a vector holds several rows by then, c[i] += c[i + 4]: every 128-bit block holds four
-/// numbers of one row, which are r, r + 4, r + 8 and r + 12 as far as the vector goes.
+/// c[i] += c[i + 8] and, where a vector holds several rows by then, c[i] += c[i + 4]: every 128-bit block
+/// holds four numbers of one row, which are r, r + 4, r + 8 and r + 12 as far as the vector goes.
 HWY_INLINE VF fold_chains(const RowChains& chains, std::size_t r) {
   const DF d;
   const auto fold_eight = [&](std::size_t i) HWY_ATTR {

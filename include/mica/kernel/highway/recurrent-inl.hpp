@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: the causal convolution, channels in lanes, and the delta rule, columns of the state in lanes. What does not
-// fill a vector goes to the specification.
+// Per target: the causal convolution, channels in lanes, and the delta rule, columns of the state in lanes.
+// What does not fill a vector goes to the specification.
 
 #if defined(MICA_KERNEL_HIGHWAY_RECURRENT_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_RECURRENT_INL_HPP
@@ -98,7 +98,8 @@ struct DeltaFactors {
   float next_decay = 0;
 };
 
-/// One row of a strip: the update of a token with its share of out, and the decay of the next with its share of r.
+/// One row of a strip: the update of a token with its share of out, and the decay of the next with its share
+/// of r.
 template <bool update, bool next, std::size_t vectors>
 HWY_INLINE void delta_row(const Strip& from, const Strip& to, const DeltaFactors& f, std::size_t i,
                           const VF (&u)[vectors], VF (&out)[vectors], VF (&r)[vectors]) {
@@ -127,7 +128,8 @@ HWY_INLINE void delta_row(const Strip& from, const Strip& to, const DeltaFactors
   }
 }
 
-/// All rows. Where a token has a next one, its second pass is the first of the next: the state is read once per token.
+/// All rows. Where a token has a next one, its second pass is the first of the next: the state is read once
+/// per token.
 template <bool update, bool next, std::size_t vectors>
 HWY_INLINE void delta_pass(const Strip& from, const Strip& to, const DeltaFactors& f, std::size_t rows,
                            const VF (&u)[vectors], VF (&out)[vectors], VF (&r)[vectors]) {
@@ -153,8 +155,8 @@ HWY_INLINE void delta_pass(const Strip& from, const Strip& to, const DeltaFactor
   }
 }
 
-/// All tokens over columns [j, j + vectors * lanes). In a buffer, because rows of a state lie a power of two apart and
-/// would push each other out of the cache.
+/// All tokens over columns [j, j + vectors * lanes). In a buffer, because rows of a state lie a power of two
+/// apart and would push each other out of the cache.
 template <std::size_t vectors>
 void delta_strip(const DeltaRuleArgs& a, std::size_t j, float* buffer) {
   const DF d;
@@ -196,8 +198,9 @@ void delta_strip(const DeltaRuleArgs& a, std::size_t j, float* buffer) {
 
 /// All strips; returns the first column that is left.
 inline std::size_t delta_strips(const DeltaRuleArgs& a) {
-  // Eight sums per vector of columns, beside the state: two vectors where there are 32 registers. A single token has two
-  // passes of four sums, and gets strips of twice the width: whole lines from memory, one visit to each.
+  // Eight sums per vector of columns, beside the state: two vectors where there are 32 registers. A single
+  // token has two passes of four sums, and gets strips of twice the width: whole lines from memory, one visit
+  // to each.
   constexpr std::size_t vectors = many_registers ? 2 : 1;
   alignas(64) float buffer[strip_numbers];
   std::size_t j = a.first;
@@ -210,8 +213,8 @@ inline std::size_t delta_strips(const DeltaRuleArgs& a) {
   return j;
 }
 
-/// Tokens [first, first + n) with their queries and keys side by side in `factors`: rows of activations lie far apart, often
-/// a power of two, and every strip reads them again.
+/// Tokens [first, first + n) with their queries and keys side by side in `factors`: rows of activations lie
+/// far apart, often a power of two, and every strip reads them again.
 inline DeltaRuleArgs gather(const DeltaRuleArgs& a, std::size_t first, std::size_t n, float* factors) {
   const std::size_t k_dim = a.state.rows();
   for (std::size_t t = 0; t < n; ++t) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products of many tokens with integer formats. Panels (panels-inl.hpp) are filled in strips, each chunk of which is filled
-// once for up to three blocks of tokens, whose activations are gathered once for all panels of a strip. Vectors multiply them
-// (tiles-inl.hpp), or the matrix unit (matrix-inl.hpp).
+// Per target: products of many tokens with integer formats. Panels (panels-inl.hpp) are filled in strips,
+// each chunk of which is filled once for up to three blocks of tokens, whose activations are gathered once
+// for all panels of a strip. Vectors multiply them (tiles-inl.hpp), or the matrix unit (matrix-inl.hpp).
 
 #if defined(MICA_KERNEL_HIGHWAY_STRIPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_STRIPS_INL_HPP
@@ -30,7 +30,8 @@ struct PanelProduct {
   bool add;
 };
 
-/// Rows [16 p, 16 p + 16) of one token; what lies outside the slice is dropped. Args: PanelProduct or MatmulArgs.
+/// Rows [16 p, 16 p + 16) of one token; what lies outside the slice is dropped. Args: PanelProduct or
+/// MatmulArgs.
 template <class Args>
 HWY_INLINE void write_panel(const Args& a, std::size_t p, std::size_t token, const float* products) {
   const DF d;
@@ -64,18 +65,20 @@ HWY_INLINE void write_panels(const PanelProduct& a, std::size_t p, std::size_t p
   }
 }
 
-// Panels that are filled together: 256 rows. With three blocks of tokens their outputs are 288 KiB, the panels themselves at
-// most 84 and the activations of a block 40; all of it lies on the stack and in the second level.
+// Panels that are filled together: 256 rows. With three blocks of tokens their outputs are 288 KiB, the
+// panels themselves at most 84 and the activations of a block 40; all of it lies on the stack and in the
+// second level.
 inline constexpr std::size_t strip_panels = 16;
 /// Blocks of tokens that share one filling.
 inline constexpr std::size_t strip_blocks = 3;
 
-/// Who multiplies, and in which steps.
+/// Vectors or matrix unit, and the steps of tokens.
 struct Blocks {
   bool matrix_unit;
   std::size_t step;  // tokens of a block
 
-  /// How far a block of so many tokens is filled up: to whole tiles of the unit, else as far as a tile may reach past the last token.
+  /// The padded size of a block of `tokens` tokens: to whole tiles of the unit, else as far as a tile may
+  /// reach past the last token.
   [[nodiscard]] HWY_INLINE std::size_t padded(std::size_t tokens) const {
     return matrix_unit ? (tokens + matrix_tokens - 1) / matrix_tokens * matrix_tokens
                        : HWY_MAX(narrow_tokens, (tokens + 1) / 2 * 2);
@@ -96,7 +99,8 @@ HWY_INLINE Blocks blocks_of(std::size_t n) {
   return {unit, HWY_MIN(block_tokens<F>, share)};
 }
 
-/// Fills panels with blocks [b, b + n) of rows from panel p on; those that the matrix lacks repeat its last one.
+/// Fills panels with blocks [b, b + n) of rows from panel p on; those that the matrix lacks repeat its last
+/// one.
 template <IntegerFormat F, class Fill>
 HWY_INLINE void fill_panels(const Fill& fill, const Blocks& by, std::size_t p, std::size_t p_end,
                             std::size_t b, std::size_t n, std::size_t panels, Panel<F>* panel) {
@@ -118,7 +122,8 @@ HWY_INLINE void multiply(const Blocks& by, const Panel<F>* panel, std::size_t pa
   multiply_block<F>(panel, panels, x, tokens, n, y);
 }
 
-/// Panels [p, p_end), at most strip_panels of them, times tokens [token, token_end), in at most strip_blocks blocks.
+/// Panels [p, p_end), at most strip_panels of them, times tokens [token, token_end), in at most strip_blocks
+/// blocks.
 template <IntegerFormat F, class Fill>
 HWY_NOINLINE void multiply_strip(const PanelProduct& a, const Fill& fill, const Blocks& by, std::size_t p,
                                  std::size_t p_end, std::size_t token, std::size_t token_end) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: a block of tokens times the panels of a chunk (panels-inl.hpp), in vector registers. A tile is two vectors of rows times
-// a few tokens: each broadcast meets two lines, each line every token. In the float part every output sees the operations of
-// kernel/matmul.hpp in order.
+// Per target: a block of tokens times the panels of a chunk (panels-inl.hpp), in vector registers. A tile is
+// two vectors of rows times a few tokens: each broadcast meets two lines, each line every token. In the float
+// part every output sees the operations of kernel/matmul.hpp in order.
 
 #if defined(MICA_KERNEL_HIGHWAY_TILES_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MICA_KERNEL_HIGHWAY_TILES_INL_HPP
@@ -22,8 +22,9 @@ namespace HWY_NAMESPACE {
 /// Vectors of rows in a tile, and panels that are filled together.
 inline constexpr std::size_t tile_vectors = 2;
 inline constexpr std::size_t tile_panels = 2;
-/// Tokens in a tile: running sums and accumulators for each of both vectors, 24 of 32 registers or 12 of 16; where a dot
-/// takes its word out of a vector, 16 of 32 beside 8 lines. Narrow tiles at the end of a block leave at most one token idle.
+/// Tokens in a tile: running sums and accumulators for each of both vectors, 24 of 32 registers or 12 of 16;
+/// where a dot takes its word out of a vector, 16 of 32 beside 8 lines. Narrow tiles at the end of a block
+/// leave at most one token idle.
 inline constexpr std::size_t tile_tokens = !many_registers ? 3 : lanes == 4 ? 4 : 6;
 inline constexpr std::size_t narrow_tokens = tile_tokens == 6 ? 4 : 2;
 
@@ -35,7 +36,8 @@ using TileOf = V[tile_vectors][tokens];
 template <IntegerFormat F>
 inline constexpr std::size_t panel_step = lanes < panel_rows ? 4 * lanes : sizeof(Panel<F>);
 
-/// What a tile reads and writes, at its first row and token. Everything else lies at distances that the compiler knows.
+/// What a tile reads and writes, at its first row and token. Everything else lies at distances that the
+/// compiler knows.
 template <IntegerFormat F>
 struct Tile {
   const std::uint8_t* lines;   // of the panel
@@ -201,7 +203,8 @@ HWY_INLINE void add_mins(const Tile<F>& tile, std::size_t g, TileOf<VF, tokens>&
   }
 }
 
-/// Adds n blocks to the outputs. The mins take a turn of their own, so that one set of accumulators is alive at a time.
+/// Adds n blocks to the outputs. The mins take a turn of their own, so that one set of accumulators is alive
+/// at a time.
 template <std::size_t tokens, IntegerFormat F>
 HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t n) {
   constexpr std::size_t sums = F::block_size / 32, groups = F::block_size / F::group;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Specification of the operations that carry a state from token to token: kernel/causal_conv.hpp, kernel/delta_rule.hpp.
+// Specification of the operations that carry a state from token to token: kernel/causal_conv.hpp,
+// kernel/delta_rule.hpp.
 #pragma once
 
 #include "mica/kernel/activation.hpp"
