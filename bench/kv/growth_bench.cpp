@@ -3,17 +3,19 @@
 // usage: growth_bench [STORAGE...] [--json FILE]
 //        growth_bench --beside A B
 //
-// How a cache grows: the shape of a Llama of 8B (32 layers, 8 KV heads of 128, F16), a context of 131,072 tokens, filled to
-// 89, 809, 6,409, 25,609 and 40,009 tokens in steps of 512. The tiles are written, the model is not computed: no weights
-// are there, and RSS is that of the cache. One thread attends for a token at a time to all layers.
+// How a cache grows: the shape of a Llama of 8B (32 layers, 8 KV heads of 128, F16), a context of 131,072
+// tokens, filled to 89, 809, 6,409, 25,609 and 40,009 tokens in steps of 512. The tiles are written, the
+// model is not computed: no weights are there, and RSS is that of the cache. One thread attends for a token
+// at a time to all layers.
 //
 //   levels   bytes booked for keys and values, RSS, and what a token's attention takes
 //   steps    each time the storage takes memory: bytes before and after, the most RSS in between, attention before and after
 //
 // --beside: two storages of 25,609 and of 40,009 tokens that attend in turns, and the ratio of their medians.
 //
-// The time is that of the processor, but for the storage `spilled`, which waits for a disk: there it is that of the wall.
-// Every attention is compared with that of the first storage that had as many tokens. In the end rewind(0): what RSS is left over.
+// The time is that of the processor, but for the storage `spilled`, which waits for a disk: there it is that
+// of the wall. Every attention is compared with that of the first storage that had as many tokens. In the end
+// rewind(0): what RSS is left over.
 
 #include "kernel/measure.hpp"
 #include "mica/alloc/budgeted.hpp"

@@ -254,7 +254,7 @@ template <Kernels K, Executor E, class ContextOf, class Scratch>
 void attend_each(E& executor, std::size_t sequences, std::size_t kv_heads, ContextOf&& context,
                  Scratch&& scratch) noexcept {
   executor.run(kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
-    const auto c = context(task % sequences);  // neighbours in a worker's share are of unlike lengths
+    const auto c = context(task % sequences);  // adjacent tasks of a worker have different lengths
     store_whole_head<K>(c, task / sequences);
     attend_head<K>(c, {task / sequences, 0, 1}, scratch(worker));
   });

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much attention queries give to tiles, for eviction policies that want to know. While a query attends
-// chunk by chunk, what it gives is known up to the largest score of the chunk; the shares come when all
-// chunks were seen:
+// Attention scores of tiles, for eviction policies that need them. While a query attends chunk by chunk, the
+// sums of a chunk are relative to its largest score; the scores follow after all chunks:
 //
 //   | e of tile 0 | tile 1 | ... | tile 15 | tile 16 | ... |     m of chunk 0 | chunk 1 | ...
 //
@@ -21,7 +20,7 @@
 
 namespace mica::block {
 
-/// What one query, of one head, looked at. Owns nothing.
+/// The attention scores of one query and one head. Owns nothing.
 class Looks {
  public:
   /// Numbers for `tiles` tiles.
@@ -47,7 +46,7 @@ class Looks {
     m_[chunk] = max;
   }
 
-  /// Adds the shares of the first tiles, all that the query saw, (tiles). What was noted is used up.
+  /// Adds the scores of the first tiles, all that the query saw, (tiles). The notes are overwritten.
   void add_shares(std::span<float> shares) const noexcept {
     const auto m = m_.first(ceil_div(shares.size(), kernel::chunk_tiles));
     const float most = *std::max_element(m.begin(), m.end());
@@ -62,8 +61,8 @@ class Looks {
   std::span<float> m_;  // (chunks)
 };
 
-/// Adds what the heads of each token looked at, head by head. looks: (n * heads, width); shares(token): of
-/// the tiles that it saw.
+/// Adds the scores of the heads of each token, head by head. looks: (n * heads, width); shares(token): of the
+/// tiles that it saw.
 template <Executor E, class Shares>
 void add_shares(E& executor, MatrixView<float> looks, std::size_t heads, Shares&& shares) noexcept {
   executor.run(looks.rows() / heads, [&](std::size_t token, std::size_t) noexcept {

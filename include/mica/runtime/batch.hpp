@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several answers at once through the same steps, so that weights are read once for all of them. Sequences come and go between
-// steps, and prompts are read beside those who write:
+// Several answers at once through the same steps, so that weights are read once for all of them. Sequences
+// come and go between steps, and prompts are read beside those who write:
 //
 //   step   | a: 1 | b: 1 | c: prompt, 64 tokens |      | a: 1 | b: 1 | c: its last 20 |      | a: 1 | c: 1 | ...
 //
-// An answer is the one that generate() gives, whoever the neighbours are; only memory that they hold may run short.
+// An answer is the one that generate() gives, with any other sequences; only memory may run short because of
+// them.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -29,23 +30,27 @@ namespace mica {
 /// How a batch shares its steps.
 struct BatchOptions {
   std::size_t prompt_tokens =
-      64;  // of all prompts in a step in which somebody writes; else they have all of it
-  /// Who begins as another one does waits until he has read that, and takes it over (Session::adopt). For caches that share.
+      64;  // of all prompts in a step with a decoding sequence; else they have the whole step
+  /// A sequence with the same beginning as another one waits until that was run, and takes it over
+  /// (Session::adopt). For caches that share.
   bool share_prefixes = false;
-  /// Asked for memory before a sequence ends for want of it; true: some was given back (runtime/idle_sessions.hpp).
+  /// Asked for memory before a sequence ends for want of it; true: some was given back
+  /// (runtime/idle_sessions.hpp).
   std::function<bool()> free_memory = {};
 };
 
-/// Answers under way. Model and tokenizer outlive it; open the model with as many logits_rows as there are sequences (with
-/// drafts: 1 + drafts for each), else the head is read several times a step. One thread at a time.
+/// Answers under way. Model and tokenizer outlive it; open the model with as many logits_rows as there are
+/// sequences (with drafts: 1 + drafts for each), else the head is read several times a step. One thread at a
+/// time.
 template <StepModel Model, text::Tokenizer Tokenizer, Sampler S = sample::Standard<>, Drafter D = Undrafted>
 class Batch {
  public:
   using Id = std::size_t;
   using OnText = std::function<bool(std::string_view)>;
 
-  /// prefixes, which outlives it: who begins as a text does that has been read takes that over, and leaves his own when he has
-  /// read his prompt and when he goes. Null: none. It shares prefixes of those under way as well.
+  /// prefixes, which outlives it: a sequence takes over the longest known beginning, and stores its own when
+  /// its prompt was read and when it is removed. Null: none. Prefixes of running sequences are shared as
+  /// well.
   Batch(Model& model, const Tokenizer& tokenizer, BatchOptions options = {},
         PrefixTree<Model>* prefixes = nullptr)
       : model_(model),
@@ -54,9 +59,10 @@ class Batch {
         prefixes_(prefixes),
         together_(model) {}
 
-  /// A sequence joins at the next step: its session goes on with a prompt of at least one token. Session, sampler and drafter
-  /// are the batch's until it is over or removed. on_text gets whole UTF-8 sequences, false stops it; it does not throw.
-  /// Raises as generate(); ErrorCode::limit when as many sequences are there as a step has tokens.
+  /// A sequence joins at the next step: its session goes on with a prompt of at least one token. Session,
+  /// sampler and drafter are the batch's until it is over or removed. on_text gets whole UTF-8 sequences,
+  /// false stops it; it does not throw. Raises as generate(); ErrorCode::limit when as many sequences are
+  /// there as a step has tokens.
   Id add(Session<Model>& session, S& sampler, D& drafter, std::span<const TokenId> prompt,
          const GenerateOptions& options, OnText on_text);
   /// The same without drafts.
@@ -65,13 +71,14 @@ class Batch {
     return add(session, sampler, undrafted_, prompt, options, std::move(on_text));
   }
 
-  /// Runs one step; false when every sequence is over. A sequence for which there is no memory ends, the others go on.
-  /// Raises ErrorCode::failed for logits that are not finite, naming the layer; the sequences that had them are over, the
-  /// others have had their step.
+  /// Runs one step; false when every sequence is over. A sequence for which there is no memory ends, the
+  /// others go on. Raises ErrorCode::failed for logits that are not finite, naming the layer; the sequences
+  /// that had them are over, the others have had their step.
   bool step();
 
   [[nodiscard]] bool over(Id id) const { return (*find(id))->generation.over(); }
-  /// A sequence leaves; one that was not over ends as cancelled. Raises ErrorCode::usage for one that is not here.
+  /// A sequence leaves; one that was not over ends as cancelled. Raises ErrorCode::usage for one that is not
+  /// here.
   GenerateResult remove(Id id);
   /// Sequences that are here, over or not.
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
@@ -80,7 +87,7 @@ class Batch {
   struct Member {
     Id id;
     Generation<Model, Tokenizer, S, D, OnText> generation;
-    Member* like = nullptr;  // who has the same beginning, and is about to read it
+    Member* like = nullptr;  // the member with the same beginning, which will run it
     std::size_t common = 0;  // tokens of it
   };
   using Members = std::vector<std::unique_ptr<Member>>;
@@ -137,8 +144,8 @@ auto Batch<M, T, S, D>::find(Id id) const -> typename Members::const_iterator {
   return at;
 }
 
-/// Whose tokens, read or not, begin with the most of this prompt; what is known already needs no waiting. One token is always
-/// left to run.
+/// Whose tokens, read or not, begin with the most of this prompt; what is known already needs no waiting. One
+/// token is always left to run.
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::find_prefix(Member& member) {
   const auto prompt = member.generation.unread();
@@ -177,7 +184,8 @@ void Batch<M, T, S, D>::take_prefix(Member& member) {
   member.generation.skip(member.generation.session().adopt(other, n));
 }
 
-/// Of those who wait for a member that leaves the first one takes what is there, and the others wait for him.
+/// When a member leaves, the first of those that wait for it takes over its tokens, and the others wait for
+/// that one.
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::leave_prefix(const Member& leaver) {
   Member* heir = nullptr;
@@ -216,7 +224,7 @@ bool Batch<M, T, S, D>::step() {
                      [](const auto& member) { return !member->generation.over(); });
 }
 
-/// A token for everybody who writes, then drafts; prompts share what is left, the same for each.
+/// One token for each decoding member, then drafts; prompts share the remaining tokens evenly.
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::choose_tokens() {
   turn_.clear();
@@ -251,7 +259,7 @@ std::size_t Batch<M, T, S, D>::ask(Member& member, std::size_t most) {
   return tokens.size();
 }
 
-/// Runs the step; whoever has no room gives up drafts, or his place, and the others try again.
+/// Runs the step; a member without memory drops its drafts, or ends, and the others try again.
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::feed() {
   while (!feeds_.empty()) {
@@ -278,7 +286,7 @@ void Batch<M, T, S, D>::refuse(std::size_t part, model::StepStatus status) {
   feeds_.erase(feeds_.begin() + static_cast<std::ptrdiff_t>(part));
 }
 
-/// Gives everybody his logits, for as many at a time as the model has rows for.
+/// Gives each member its logits, as many at a time as the model has rows.
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::take() {
   for (std::size_t first = 0, end = 0; first < turn_.size(); first = end) {

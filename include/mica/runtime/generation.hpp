@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer on its way, as a machine that somebody else turns: it says which tokens it wants to run, and is
-// given the logits after them. generate() turns one; a Batch turns many, whose tokens share steps.
+// One answer as a state machine that its caller advances: it returns the tokens to run, and receives the
+// logits after them. generate() turns one; a Batch turns many, whose tokens share steps.
 //
 //   next()   prompt, chunk by chunk | then the last token, and drafts behind it
 //   take()   nothing to do          | sample, row by row, while what was drafted is what is sampled
@@ -36,7 +36,7 @@ class Generation {
   /// logits; ErrorCode::unsupported for drafts on one with a recurrent state, which takes no token back.
   Generation(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
              std::span<const TokenId> prompt, const GenerateOptions& options, OnText on_text);
-  Generation(const Generation&) = delete;  // the writer refers to its neighbours
+  Generation(const Generation&) = delete;  // the writer refers to other members
   Generation& operator=(const Generation&) = delete;
 
   [[nodiscard]] Session<Model>& session() noexcept { return session_; }
