@@ -32,7 +32,7 @@ void begin_state(const Context& c, std::size_t kv_head, const kernel::AttentionS
   }
 }
 
-/// Takes the result of one KV head to its place and applies the gate.
+/// Stores the result of one KV head and applies the gate.
 template <Kernels K, class Context>
 void finish_head(const Context& c, std::size_t kv_head, std::size_t first, std::size_t last,
                  MatrixView<const float> rows) noexcept {
@@ -47,7 +47,7 @@ void finish_head(const Context& c, std::size_t kv_head, std::size_t first, std::
   }
 }
 
-/// One chunk in one form: the kernels that read tiles, and what they ask for.
+/// One chunk in one form: the kernels that read tiles, and their prefetches.
 template <Kernels K, KvElements Elements>
 struct ChunkForm {
   const Elements& elements;
@@ -79,7 +79,7 @@ void attend_aged_chunk(const ChunkReader<Context>& reader, std::size_t chunk, co
   reader.see(chunk, Age::any, s.visible);
 }
 
-/// One chunk: the results of its rows, and what merging them asks for.
+/// One chunk: the results of its rows, and the arguments of the merge.
 template <Kernels K, class Context>
 kernel::AttentionArgs attend_chunk(const ChunkReader<Context>& reader, std::size_t chunk,
                                    const ChunkTiles& tiles, const ChunkTiles& ahead,
@@ -136,8 +136,8 @@ void attend_head(const Context& c, const HeadTokens& of, float* memory) noexcept
   finish_head<K>(c, of.kv_head, of.first, of.last, s.state);
 }
 
-/// How the work of one block of tokens is cut where heads are fewer than workers, or do not divide evenly
-/// among them. Results of chunks wait in what the scratch of the workers holds beside that of so few rows.
+/// The division of one block of tokens where heads are fewer than workers, or do not divide evenly among
+/// them. Results of chunks are stored in the scratch of the workers that few rows leave unused.
 struct ContextSplit {
   std::size_t chunks = 0;  // of each KV head at a time; 0: heads stay whole
 
@@ -151,8 +151,8 @@ struct ContextSplit {
     const std::size_t own = AttentionScratch::floats_for(rows, d);
     return own < all ? (all - own) / result_floats(rows, d) : 0;
   }
-  /// A step of `rows` rows a KV head that sees `chunks` chunks. Each of the runs that are more costs about as
-  /// much as the work of one chunk, so a short context is never split.
+  /// A step of `rows` rows a KV head that sees `chunks` chunks. Each additional run takes about the time of
+  /// one chunk, so a short context is never split.
   [[nodiscard]] static ContextSplit of(const AttentionConfig& layer, std::size_t rows, std::size_t chunks,
                                        std::size_t workers) noexcept {
     const std::size_t heads = layer.kv_heads, room = workers * results(layer, rows) / heads;

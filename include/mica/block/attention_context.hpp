@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What attention of one layer works on, and the scratch of its workers.
+// The arguments of attention in one layer, and the scratch of its workers.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -18,7 +18,7 @@
 
 namespace mica::block {
 
-/// Query rows (tokens x heads of a group) in one unit of work, unless a single token has more.
+/// Query rows (tokens x heads of a group) in one task, unless a single token has more.
 inline constexpr std::size_t attention_rows = 64;
 
 [[nodiscard]] constexpr std::size_t rows_for(std::size_t group) noexcept {
@@ -68,7 +68,7 @@ struct AttentionScratch {
 
 static_assert(sizeof(kernel::Visible) == sizeof(float));
 
-/// What attention of one layer works on. Token t of the step stands at position pos + t. A head's query is
+/// The arguments of attention in one layer. Token t of the step is at position pos + t. A head's query is
 /// `q_stride` numbers after that of the head before; with AttentionConfig::q_gate its gate lies between them.
 template <KvElements Elements, KvStorage Storage>
 struct AttentionContext {
@@ -76,7 +76,7 @@ struct AttentionContext {
   std::size_t cache_layer = 0;  // of the storage
   std::size_t old_layer =
       none;               // of the storage, with the old form of the same tokens; none: they do not age
-  std::size_t pos = 0;    // tokens before this step that the layer holds: all, unless some were forgotten
+  std::size_t pos = 0;    // resident tokens before this step: all, unless some were evicted
   std::size_t gone = 0;   // those that were
   float epsilon = 0;      // of norms
   MatrixView<float> q;    // (n, heads * q_stride)
@@ -90,11 +90,10 @@ struct AttentionContext {
   MatrixView<const float> sin = {};  // (n, dims / 2)
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
   const Elements& elements;
-  const Storage& cache;  // room for pos + n tokens
-  std::span<const std::uint32_t> places =
-      {};  // of the tiles that are held, in their order; empty: their numbers
+  const Storage& cache;                        // room for pos + n tokens
+  std::span<const std::uint32_t> places = {};  // of the resident tiles, in their order; empty: their numbers
   MatrixView<float> looks =
-      {};  // (n * heads, LooksLayout::width) or empty: what each query looked at (block/looks.hpp)
+      {};  // (n * heads, LooksLayout::width) or empty: the attention scores of each query (block/looks.hpp)
 
   [[nodiscard]] MatrixView<float> query(std::size_t head) const noexcept {  // (n, head_dim)
     return q.cols(head * layer.q_stride(), layer.head_dim);
@@ -102,11 +101,11 @@ struct AttentionContext {
   [[nodiscard]] MatrixView<float> gate(std::size_t head) const noexcept {  // (n, head_dim)
     return q.cols(head * layer.q_stride() + layer.head_dim, layer.head_dim);
   }
-  /// Where the tile of a position lies.
+  /// The place of the tile of a position.
   [[nodiscard]] std::byte* tile(std::size_t kv_head, std::size_t position) const noexcept {
     return cache.run(cache_layer, kv_head, place(position / format::tile_tokens)).data;
   }
-  /// The storage's number of a tile that is held.
+  /// The storage's number of a resident tile.
   [[nodiscard]] std::size_t place(std::size_t tile) const noexcept {
     return places.empty() ? tile : places[tile];
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scratch of blocks. One function of a block, buffers(), says what it needs: without memory a Scratch
-// counts, with memory it gives views. Blocks of a step run one after the other, and each cuts its buffers
-// from the beginning of one frame:
+// The scratch of blocks. One function of a block, buffers(), requests it: without memory a Scratch counts,
+// with memory it returns views. Blocks of a step run one after the other, and each cuts its buffers from the
+// beginning of one frame:
 //
 //   frame   | queries | keys | values | attended | workers |     attention
 //           | gate | up |                                        then the feed-forward block
 //
-// What outlives a block lies beside the frame, under a key: kept(). The step has the residual stream, the
-// input of products (rows and their codes) and the branch that waits for its norm.
+// Buffers that outlive a block are beside the frame, under a key: kept(). The step has the residual stream,
+// the input of products (rows and their codes) and the branch that waits for its norm.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -43,7 +43,7 @@ struct CodeBuffer {
   }
 };
 
-/// What the blocks of a model need of a step.
+/// The requirements of a model's blocks in a step.
 struct ScratchNeeds {
   struct Kept {
     const void* key = nullptr;
@@ -94,7 +94,7 @@ class Scratch {
     return {all};
   }
 
-  /// What follows may lie where everything after `at()` lies: it is used when that is done with.
+  /// The next buffers may reuse the memory after `at`: its contents are not needed any more.
   [[nodiscard]] std::size_t at() const noexcept { return used_; }
   void back_to(std::size_t at) noexcept { used_ = at; }
 

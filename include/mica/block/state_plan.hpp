@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a sequence keeps for the blocks of a model: keys and values, and floats of recurrent states. The
-// blocks say it in their order; places follow from that.
+// The state of a sequence for the blocks of a model: keys and values, and floats of recurrent states. The
+// blocks plan it in their order; places follow from that.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -19,15 +19,15 @@ struct KvPlan {
   std::size_t layer = 0;
   std::size_t kv_heads = 0;
   std::size_t head_dim = 0;
-  bool seen_whole = true;  // all who read them see every token
-  bool has_window = true;  // none of them does
+  bool seen_whole = true;  // all blocks that read them see every token
+  bool has_window = true;  // none of them sees every token
   std::size_t reach = 0;   // the widest of those that do not
 
   /// Tokens at the end that are read; 0: all.
   [[nodiscard]] std::size_t window() const noexcept { return has_window ? reach : 0; }
 };
 
-/// Where a block finds what a sequence keeps for it.
+/// The place of a sequence's state for a block.
 struct Place {
   std::size_t kv = none;   // the number of the KvPlan that it reads
   std::size_t reader = 0;  // its number among the blocks that read keys and values
@@ -58,7 +58,7 @@ class StatePlan {
 
   // For models
 
-  /// The place of the next block: plan() calls what is above.
+  /// The place of the next block: plan() calls the functions above.
   template <class F>
   Place place(std::size_t layer, F&& plan) {
     layer_ = layer;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Several answers at once through the same steps, so that weights are read once for all of them. Sequences
-// come and go between steps, and prompts are read beside those who write:
+// join and leave between steps, and prompts are read in the steps of decoding sequences:
 //
 //   step   | a: 1 | b: 1 | c: prompt, 64 tokens |      | a: 1 | b: 1 | c: its last 20 |      | a: 1 | c: 1 | ...
 //
@@ -34,14 +34,13 @@ struct BatchOptions {
   /// A sequence with the same beginning as another one waits until that was run, and takes it over
   /// (Session::adopt). For caches that share.
   bool share_prefixes = false;
-  /// Asked for memory before a sequence ends for want of it; true: some was given back
-  /// (runtime/idle_sessions.hpp).
+  /// Called before a sequence ends for lack of memory; true: some was freed (runtime/idle_sessions.hpp).
   std::function<bool()> free_memory = {};
 };
 
-/// Answers under way. Model and tokenizer outlive it; open the model with as many logits_rows as there are
-/// sequences (with drafts: 1 + drafts for each), else the head is read several times a step. One thread at a
-/// time.
+/// Running answers. Model and tokenizer outlive it; open the model with as many logits_rows as there are
+/// sequences (with drafts: 1 + drafts for each), else the output matrix is read several times per step. One
+/// thread at a time.
 template <StepModel Model, text::Tokenizer Tokenizer, Sampler S = sample::Standard<>, Drafter D = Undrafted>
 class Batch {
  public:
@@ -59,10 +58,10 @@ class Batch {
         prefixes_(prefixes),
         together_(model) {}
 
-  /// A sequence joins at the next step: its session goes on with a prompt of at least one token. Session,
-  /// sampler and drafter are the batch's until it is over or removed. on_text gets whole UTF-8 sequences,
-  /// false stops it; it does not throw. Raises as generate(); ErrorCode::limit when as many sequences are
-  /// there as a step has tokens.
+  /// A sequence joins at the next step: its session continues with a prompt of at least one token. The batch
+  /// uses session, sampler and drafter until the sequence is over or removed. on_text gets whole UTF-8
+  /// sequences, false stops it; it does not throw. Raises as generate(); ErrorCode::limit when as many
+  /// sequences are there as a step has tokens.
   Id add(Session<Model>& session, S& sampler, D& drafter, std::span<const TokenId> prompt,
          const GenerateOptions& options, OnText on_text);
   /// The same without drafts.
@@ -71,16 +70,15 @@ class Batch {
     return add(session, sampler, undrafted_, prompt, options, std::move(on_text));
   }
 
-  /// Runs one step; false when every sequence is over. A sequence for which there is no memory ends, the
-  /// others go on. Raises ErrorCode::failed for logits that are not finite, naming the layer; the sequences
-  /// that had them are over, the others have had their step.
+  /// Runs one step; false when every sequence is over. A sequence without memory ends, the others continue.
+  /// Raises ErrorCode::failed for logits that are not finite, naming the layer; the sequences with them are
+  /// over, the others have had their step.
   bool step();
 
   [[nodiscard]] bool over(Id id) const { return (*find(id))->generation.over(); }
-  /// A sequence leaves; one that was not over ends as cancelled. Raises ErrorCode::usage for one that is not
-  /// here.
+  /// A sequence leaves; one that was not over ends as cancelled. Raises ErrorCode::usage for an unknown one.
   GenerateResult remove(Id id);
-  /// Sequences that are here, over or not.
+  /// All sequences, over or not.
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
 
  private:
@@ -117,8 +115,8 @@ class Batch {
   Undrafted undrafted_;
   Members members_;  // in the order in which they came
   Id next_id_ = 0;
-  std::vector<Member*> turn_;                          // who is in the step
-  std::vector<typename Together<Model>::Feed> feeds_;  // what of each of them
+  std::vector<Member*> turn_;                          // the members in the step
+  std::vector<typename Together<Model>::Feed> feeds_;  // the tokens of each
   std::vector<std::size_t> rows_;
 };
 
@@ -144,8 +142,8 @@ auto Batch<M, T, S, D>::find(Id id) const -> typename Members::const_iterator {
   return at;
 }
 
-/// Whose tokens, read or not, begin with the most of this prompt; what is known already needs no waiting. One
-/// token is always left to run.
+/// The member whose tokens, run or not, have the longest common prefix with this prompt; stored prefixes need
+/// no wait. One token always remains to run.
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::find_prefix(Member& member) {
   const auto prompt = member.generation.unread();
@@ -249,7 +247,7 @@ void Batch<M, T, S, D>::choose_tokens() {
   }
 }
 
-/// Answers how many tokens the member has in the step.
+/// Returns the number of tokens of the member in the step.
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 std::size_t Batch<M, T, S, D>::ask(Member& member, std::size_t most) {
   const auto tokens = member.generation.next(most);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text in, text out, in one call: for who wants an answer and no sessions. Everything it does can be done
-// with runtime/session.hpp and runtime/generate.hpp, and more.
+// From text to text in one call, without sessions. runtime/session.hpp and runtime/generate.hpp can do more.
 #pragma once
 
 #include "mica/runtime/generate.hpp"
@@ -14,14 +13,14 @@
 
 namespace mica {
 
-/// How complete() goes on.
+/// The options of complete().
 struct CompleteOptions {
-  std::size_t max_tokens = 0;  // 0: until the model ends the text or the context is full
+  std::size_t max_tokens = 0;  // 0: no maximum
   sample::SamplerOptions sampler = {};
 };
 
-/// The ids of a text that a model is to go on with. An empty text begins with BOS, or with EOS where there is
-/// no BOS. Raises ErrorCode::usage for an empty text when the vocabulary has neither.
+/// The ids of a text that a model continues. An empty text begins with BOS, or with EOS where there is no
+/// BOS. Raises ErrorCode::usage for an empty text when the vocabulary has neither.
 template <text::Tokenizer Tokenizer>
 [[nodiscard]] std::vector<TokenId> prompt_ids(const Tokenizer& tokenizer, std::string_view prompt) {
   auto ids = tokenizer.encode(prompt, {.add_special = true, .parse_special = true});
@@ -50,7 +49,7 @@ GenerateResult complete(BasicModel<Families, Formats>& model, std::string_view p
   return complete(model, prompt, sampler, {.max_tokens = options.max_tokens}, on_text);
 }
 
-/// The same, all at once: the text that follows the prompt.
+/// The same; returns the text that follows the prompt.
 template <class Families, class Formats>
 [[nodiscard]] std::string complete(BasicModel<Families, Formats>& model, std::string_view prompt,
                                    const CompleteOptions& options = {}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a prompt to text: feed, sample, give out pieces at UTF-8 boundaries, stop for a reason that has a
-// name. One answer at a time; several at once are runtime/batch.hpp.
+// From a prompt to text: feed, sample, return pieces at UTF-8 boundaries, stop with a reason. One answer at a
+// time; several at once are runtime/batch.hpp.
 #pragma once
 
 #include "mica/runtime/generation.hpp"
@@ -16,7 +16,7 @@ namespace mica {
 
 namespace detail {
 
-/// Turns a generation until it is over. cancel is looked at between steps.
+/// Advances a generation until it is over. cancel is read between steps.
 template <class Generation>
 void run(Generation& generation) {
   auto& session = generation.session();
@@ -45,11 +45,10 @@ void run(Generation& generation) {
 }  // namespace detail
 
 /// Feeds the prompt and samples until a stop. on_text(std::string_view) gets whole UTF-8 sequences; false
-/// stops (cancelled); it steps no session of the model. An empty prompt goes on from where the session is,
-/// which then needs at least one token.
-/// The session afterwards holds the prompt and all sampled tokens but the last.
+/// stops (cancelled); it steps no session of the model. An empty prompt continues the session, which then
+/// needs at least one token. The session afterwards holds the prompt and all sampled tokens but the last.
 /// sampler: chooses them, such as sample::Standard, sample::Chain or one of your own (sample/concept.hpp).
-/// drafter: guesses tokens (runtime/drafter.hpp), which makes it faster or not, and never changes the answer.
+/// drafter: drafts tokens (runtime/drafter.hpp), which may make it faster and never changes the answer.
 /// Raises ErrorCode::failed for non-finite logits, naming the layer; usage for ids outside the vocabulary and
 /// for more drafts than the model has rows of logits; unsupported for drafts on a model with a recurrent
 /// state.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One answer as a state machine that its caller advances: it returns the tokens to run, and receives the
-// logits after them. generate() turns one; a Batch turns many, whose tokens share steps.
+// logits after them. generate() advances one; a Batch advances many, whose tokens share steps.
 //
 //   next()   prompt, chunk by chunk | then the last token, and drafts behind it
 //   take()   nothing to do          | sample, row by row, while what was drafted is what is sampled
@@ -26,14 +26,14 @@
 
 namespace mica {
 
-/// An answer in the making. Session, tokenizer, sampler, drafter and the flag in the options outlive it;
-/// until it is over the session is its own. OnText: bool(std::string_view), gets whole UTF-8 sequences; false
+/// A running answer. Session, tokenizer, sampler, drafter and the flag in the options outlive it; until it is
+/// over no other code may use the session. OnText: bool(std::string_view), gets whole UTF-8 sequences; false
 /// stops.
 template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, Drafter D, class OnText>
 class Generation {
  public:
   /// Raises ErrorCode::usage for ids outside the vocabulary, and for drafts on a model with too few rows of
-  /// logits; ErrorCode::unsupported for drafts on one with a recurrent state, which takes no token back.
+  /// logits; ErrorCode::unsupported for drafts on one with a recurrent state, which cannot rewind.
   Generation(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
              std::span<const TokenId> prompt, const GenerateOptions& options, OnText on_text);
   Generation(const Generation&) = delete;  // the writer refers to other members
@@ -45,23 +45,23 @@ class Generation {
   [[nodiscard]] const GenerateOptions& options() const noexcept { return options_; }
   /// Whether the prompt is still being read.
   [[nodiscard]] bool reads() const noexcept { return read_ < prompt_.size(); }
-  /// What is left of the prompt.
+  /// The remaining tokens of the prompt.
   [[nodiscard]] std::span<const TokenId> unread() const noexcept { return std::span(prompt_).subspan(read_); }
-  /// The session has the first n tokens of the prompt already; some are left.
+  /// The session already has the first n tokens of the prompt; some remain.
   void skip(std::size_t n) noexcept {
     MICA_ASSERT(read_ == 0 && n < prompt_.size());
     read_ = skipped_ = n;
   }
 
   /// The tokens to run next, [1, most]: of the prompt, or the token sampled last and drafts. None when the
-  /// flag is set, which ends it. most > 0, and it is not over.
+  /// flag is set, which ends the answer. Requires most > 0, and that it is not over.
   [[nodiscard]] std::span<const TokenId> next(std::size_t most);
-  /// How many of these, counted from the end, take() wants the logits of.
+  /// The number of these tokens, from the end, whose logits take() needs.
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// The session took them. logits: (rows(), n_vocab)
   void take(MatrixView<const float> logits);
-  /// The session did not take them. Drafts are given up first; without any the context shifts, if it is that
-  /// which is full and the options say so, or it ends.
+  /// The session did not take them. Drafts are dropped first; without any the context shifts, if it is full
+  /// and the options allow it, or the answer ends.
   void refuse(model::StepStatus status);
 
   /// In place of a prompt: the logits after the last token of the session.
@@ -69,7 +69,7 @@ class Generation {
   /// Ends it early.
   void stop(StopReason reason);
   /// Raises ErrorCode::failed where logits were not finite, naming the layer, or left no token. Runs the
-  /// model: whatever else the last step holds must have been taken.
+  /// model: all other results of the last step must have been taken.
   void raise_if_failed();
   /// The answer, when it is over.
   [[nodiscard]] GenerateResult& result() noexcept { return result_; }
@@ -79,7 +79,7 @@ class Generation {
 
   [[nodiscard]] std::size_t draft(std::size_t most);
   void end_reading();
-  /// Samples after each row while what was drafted is what is sampled; answers how many rows were used.
+  /// Samples after each row while the sampled token is the draft; returns the number of rows that were used.
   [[nodiscard]] std::size_t sample_rows(MatrixView<const float> logits);
   [[nodiscard]] bool sample(std::span<const float> logits);
   void fail(Failure failure) {
@@ -170,7 +170,7 @@ std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t most) {
   return next_;
 }
 
-/// Drafts no token that could not be part of the answer.
+/// Drafts only tokens that can be part of the answer.
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 std::size_t Generation<M, T, S, D, O>::draft(std::size_t most) {
   const std::size_t wise =
@@ -180,7 +180,7 @@ std::size_t Generation<M, T, S, D, O>::draft(std::size_t most) {
   const std::size_t wanted =
       options_.max_tokens == 0 ? most : options_.max_tokens - result_.tokens.size() - 1;
   std::size_t room = std::max<std::size_t>(session_.room(), 1) - 1;
-  if (session_.model().kv_keep() != 0) {  // what a draft would make it evict could not be taken back
+  if (session_.model().kv_keep() != 0) {  // an eviction for a draft could not be undone
     room = std::min(room, kv::eviction_step - 1 - session_.tokens().size() % kv::eviction_step);
   }
   const std::size_t n = std::min({wise, most, wanted, room});
@@ -224,7 +224,8 @@ std::size_t Generation<M, T, S, D, O>::sample_rows(MatrixView<const float> logit
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 bool Generation<M, T, S, D, O>::sample(std::span<const float> logits) {
   if (!all_finite(logits)) return fail(Failure::not_finite), false;
-  const text::Vocabulary& vocabulary = tokenizer_.vocabulary();  // a head may have more rows, as padding
+  const text::Vocabulary& vocabulary =
+      tokenizer_.vocabulary();  // an output matrix may have more rows, as padding
   const auto id = sampler_.sample(logits.first(vocabulary.size()));
   if (!id) return fail(Failure::no_token), false;
   sampler_.accept(*id);
