@@ -57,7 +57,7 @@ TEST_CASE("a format of the user's own is quantised to, written, and read with it
   const std::string path = in_own_format(tiny, folder);
   const Error unknown = refusal([&] { return gguf::open(path); });
   CHECK(unknown.code() == ErrorCode::unsupported);
-  CHECK(mentions(unknown, "tensor '", "format 0x4F574E01 is not known; known: Q4_K "));
+  CHECK(mentions(unknown, "tensor '", "type 0x4F574E01 is not known; known: Q4_K "));
   const gguf::Document document = gguf::open(path, table);
   const gguf::TensorInfo& q = document.tensor("blk.0.attn_q.weight");
   CHECK(q.format.name == "OWN");

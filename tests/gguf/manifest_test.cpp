@@ -242,7 +242,7 @@ TEST_CASE("a manifest of an enemy is refused with what was found and what is nee
       {with_number(4, UINT64_MAX), {"more values than 64 bits count"}},
       {with_number(4, std::uint64_t{1} << 63), {"more values than 64 bits count"}},
       {with_number(28, 4711u),
-       {"'blk.0.a'", "format 4711 is not known; known: Q4_K"},
+       {"'blk.0.a'", "type 4711 is not known; known: Q4_K"},
        ErrorCode::unsupported},
       {with_list("tensor_offset", Numbers{8192, 2560}), {"do not lie in the 8192 bytes of layer-000.bin"}},
       {with_list("tensor_offset", Numbers{UINT64_MAX, 2560}), {"do not lie in"}},

@@ -106,8 +106,8 @@ TEST_CASE("a shape that cannot be is refused with the tensor's name and the shap
   CHECK(mentions(shape({huge, huge}, f32), "'w'", "8589934592 x 8589934592", "64 bits"));
   CHECK(mentions(shape({std::uint64_t{1} << 63}, f32), "'w'", "more bytes than 64 bits"));
   CHECK(mentions(shape({33}, q8_0), "'w'", "row of 33", "Q8_0's block of 32"));
-  CHECK(mentions(shape({32}, 5), "'w'", "format 5 is not known; known: Q4_K"));
-  CHECK(mentions(shape({32}, 1234), "'w'", "format 1234"));
+  CHECK(mentions(shape({32}, 5), "'w'", "type 5 is not known; known: Q4_K"));
+  CHECK(mentions(shape({32}, 1234), "'w'", "type 1234"));
 }
 
 TEST_CASE("a place that cannot be is refused with the tensor's name and offset") {

@@ -142,13 +142,13 @@ TEST_CASE("steps become shorter and longer again, with the scratch that they nee
   const std::uint64_t scratch = ledger.used(budget::Account::activations);
   CHECK(model.set_chunk(8));
   CHECK(model.chunk() == 8);
-  CHECK(ledger.used(budget::Account::activations) < scratch / 2);
+  CHECK(ledger.used(budget::Account::activations) < scratch * 2 / 3);
   CHECK(ledger.peak(budget::Account::activations) == scratch);
   cache.rewind(0);
   CHECK(same_bits(feed(model, cache, ids, 8), expected));
   {
     const auto taken = alloc::Booking::make(A(ledger, budget::Account::kv), budget::Account::kv,
-                                            ledger.left() - scratch / 2);
+                                            ledger.left() - scratch / 4);
     REQUIRE(taken);
     CHECK_FALSE(model.set_chunk(64));
     CHECK(model.chunk() == 8);

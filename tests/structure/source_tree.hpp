@@ -47,7 +47,8 @@ inline std::string room_of(std::string_view name) {
 
 /// Whether an included path is a front door: of a library, or of a room of mica.
 inline bool is_door(std::string_view name) {
-  return name.starts_with("mica") && std::count(name.begin(), name.end(), '/') == 1;
+  if (name == "mica_tools/tools.hpp" || name == "mica_jinja/jinja.hpp") return true;
+  return name.starts_with("mica/") && std::count(name.begin(), name.end(), '/') == 1;
 }
 
 /// Every .hpp and .cpp of the library, sorted by name.

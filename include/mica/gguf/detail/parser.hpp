@@ -177,8 +177,7 @@ inline TensorInfo Parser::tensor() {
   const format::Id type{reader_.read<std::uint32_t>("the type")};
   const format::Info* const format = formats_.find(type);
   if (format == nullptr)
-    reader_.refuse(ErrorCode::unsupported, "format ", type.text(),
-                   " is not known; known: ", formats_.names());
+    reader_.refuse(ErrorCode::unsupported, "type ", type.text(), " is not known; known: ", formats_.names());
   tensor.format = *format;
   tensor.offset = reader_.read<std::uint64_t>("the offset");
   size_up(tensor);
