@@ -77,7 +77,7 @@ TEST_CASE("a format of the user's own lies packed, and gives back every byte") {
     CHECK(after == before);
   }
   CHECK(
-      mentions(refusal([&] { return gguf::open(folder.path("packed")); }), "format 0x4F574E01 is not known"));
+      mentions(refusal([&] { return gguf::open(folder.path("packed")); }), "type 0x4F574E01 is not known"));
 }
 
 TEST_CASE("what is used together lies together, and is packed where a pager packs it") {
