@@ -36,7 +36,7 @@ Words endless(const std::string& model, const Words& weights) {
 /// Weights of which a part is read for each step: the process and so many bytes are the budget.
 Words streamed(const std::string& model) {
   const Ran plan = mica({"plan", model, "-c", "256", "--json", "--memory", "1G"});
-  return {"--weights", "streamed", "--memory", std::to_string(number(plan, "process") + (15 << 19))};
+  return {"--weights", "streamed", "--memory", std::to_string(number(plan, "process") + (13 << 19))};
 }
 
 /// Runs it and cuts a file when something stands on stdout.
