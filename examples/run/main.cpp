@@ -59,6 +59,7 @@ int run_program(int argc, char** argv, ErrorForm& form) {
   for (const std::string& line : request.notes) note(verb, join("mica: ", line));
   if (!request.config.empty()) return print(request.config), 0;
   refuse_url(verb);
+  verb.prepare();
   return verb.run();
 }
 

@@ -76,10 +76,11 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
               "how weights come into memory: mapped (also -sequential, -populated, -locked), resident, or "
               "streamed: what does not fit the budget is read from the disk")
       .marks(weights_given);
-  flags.at_end([this](std::vector<std::string>& notes) {
-    if (!targets.empty()) limit_targets(targets);
-    settle_memory(notes);
-  });
+  flags.at_end([this](std::vector<std::string>& notes) { settle_memory(notes); });
+}
+
+void RunningVerb::prepare() {
+  if (!targets.empty()) limit_targets(targets);
 }
 
 /// Limits are read once, here; plans and ledgers use these numbers.

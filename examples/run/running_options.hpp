@@ -42,6 +42,7 @@ struct RunningOptions {
 class RunningVerb : public Verb, public RunningOptions {
  public:
   using Verb::Verb;
+  void prepare() override;
 };
 
 /// -t: 0 is as many as affinity and the CPU quota allow.

@@ -36,6 +36,8 @@ class Verb : public OutputOptions {
 
   /// All its flags. Their values go to members of the verb, which outlives them.
   [[nodiscard]] Flags flags();
+  /// Called before run(), and not where --print-config ends the program.
+  virtual void prepare() {}
   /// Does it. Returns the exit code, or raises mica::Error.
   virtual int run() = 0;
   /// The form of its errors.

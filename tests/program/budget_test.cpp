@@ -200,7 +200,7 @@ TEST_CASE("a refusal names the smallest budget that runs, and below it nothing d
 
 TEST_CASE("a plan that does not fit says what a run would change, and a run changes that") {
   const std::uint64_t needed = number(mica({"plan", model(), "--json"}), "peak_bytes");
-  const std::string budget = std::to_string(needed - 8 * mib);
+  const std::string budget = std::to_string(needed - 7 * mib);
   const Ran plan = mica({"plan", model(), "--memory", budget});
   CHECK(plan.code == 4);
   REQUIRE(has(plan.out, "run             makes it fit: "));
