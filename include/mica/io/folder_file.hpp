@@ -11,28 +11,43 @@
 
 #include "mica/base/assert.hpp"
 
-#include <algorithm>
-#include <filesystem>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace mica::io {
 
 namespace detail {
 
-/// Whether a path lies in a folder. Both are canonical.
-[[nodiscard]] inline bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+/// The path without links, or empty when it leads to no file. (std::filesystem::canonical of libstdc++ 12 crashes
+/// where memory is refused.)
+[[nodiscard]] inline std::string real_path(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> found(::realpath(path.c_str(), nullptr), &std::free);
+  if (found == nullptr && errno == ENOMEM) throw std::bad_alloc();
+  return found == nullptr ? std::string() : std::string(found.get());
 }
 
-/// Where a Hugging Face cache keeps the bytes of a canonical folder's files; empty for other folders. `blobs`
-/// that is a link itself does not count: its target is part of the same download.
-[[nodiscard]] inline std::filesystem::path blobs_of(const std::filesystem::path& folder) {
-  for (std::filesystem::path at = folder; at.has_relative_path(); at = at.parent_path()) {
-    const std::filesystem::path repository = at.parent_path();
-    if (at.filename() == "snapshots" && repository.filename().string().starts_with("models--"))
-      return repository / "blobs";
+/// Whether a path lies in a folder. Both are without links.
+[[nodiscard]] inline bool lies_in(std::string_view path, std::string_view folder) {
+  if (folder.ends_with('/')) folder.remove_suffix(1);
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+/// Where a Hugging Face cache keeps the bytes of the files of a folder, which is REPOSITORY/snapshots or below it;
+/// empty for other folders. `blobs` that is a link itself does not count: its target is part of the same
+/// download.
+[[nodiscard]] inline std::string blobs_of(std::string_view folder) {
+  constexpr std::string_view snapshots = "/snapshots";
+  for (std::size_t at = folder.rfind(snapshots); at != folder.npos && at != 0;
+       at = folder.rfind(snapshots, at - 1)) {
+    const std::size_t end = at + snapshots.size();
+    const std::string_view repository = folder.substr(0, at);
+    const bool whole = end == folder.size() || folder[end] == '/';
+    if (whole && repository.substr(repository.rfind('/') + 1).starts_with("models--"))
+      return std::string(repository).append("/blobs");
   }
   return {};
 }
@@ -43,18 +58,15 @@ namespace detail {
 /// that leaves the folder. Limit: a folder that another process changes between this check and the opening is
 /// not guarded.
 [[nodiscard]] inline std::string folder_file(const std::string& folder, std::string_view name) {
-  const std::filesystem::path path = std::filesystem::path(folder) / name;
-  std::error_code error;
-  const std::filesystem::path own = std::filesystem::canonical(folder, error);
-  if (error) return path.string();  // opening it reports the error
-  const std::filesystem::path target = std::filesystem::canonical(path, error);
-  if (error) return path.string();
-  const std::filesystem::path blobs = detail::blobs_of(own);
+  std::string path = join(folder, folder.empty() || folder.ends_with('/') ? "" : "/", name);
+  const std::string own = detail::real_path(folder), target = detail::real_path(path);
+  if (own.empty() || target.empty()) return path;  // opening it reports the error
+  const std::string blobs = detail::blobs_of(own);
   MICA_CHECK(
       detail::lies_in(target, own) || (!blobs.empty() && detail::lies_in(target, blobs)), file,
-      escaped(path.string(), 400), ": is a link to ", escaped(target.string(), 400),
+      escaped(path, 400), ": is a link to ", escaped(target, 400),
       ", outside of the folder; if that file belongs to the model, put a copy of it in place of the link");
-  return path.string();
+  return path;
 }
 
 }  // namespace mica::io
