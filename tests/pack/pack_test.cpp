@@ -76,8 +76,7 @@ TEST_CASE("a format of the user's own lies packed, and gives back every byte") {
     gguf::read_plain(packed, packed.tensor(tensor.name), 0, after, find);
     CHECK(after == before);
   }
-  CHECK(
-      mentions(refusal([&] { return gguf::open(folder.path("packed")); }), "type 0x4F574E01 is not known"));
+  CHECK(mentions(refusal([&] { return gguf::open(folder.path("packed")); }), "type 0x4F574E01 is not known"));
 }
 
 TEST_CASE("what is used together lies together, and is packed where a pager packs it") {

@@ -150,9 +150,8 @@ TEST_CASE("a machine is described by a file, and flags win") {
     folder.file("machine.json", text);
     return folder.path("machine.json");
   };
-  const std::string good = file(
-      R"({"ram": "64G", "vram": 25769803776, "cores": 8, "bandwidth": "80G", )"
-      R"("vram_bandwidth": "1008GB/s", "disk": 3000000000})");
+  const std::string good = file(R"({"ram": "64G", "vram": 25769803776, "cores": 8, "bandwidth": "80G", )"
+                                R"("vram_bandwidth": "1008GB/s", "disk": 3000000000})");
   const Json machine = fit_json({"llama-8b", "--machine", good})["machine"];
   CHECK(machine["ram_bytes"] == 68719476736);
   CHECK(machine["vram_bytes"] == 25769803776);
