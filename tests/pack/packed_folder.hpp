@@ -48,7 +48,7 @@ struct PackedModel {
     pack::Plan plan = pack::make_plan(source);
     return pack::pack(source, plan, packed, alloc::Aligned(), std::move(on_bytes));
   }
-  [[nodiscard]] std::string in(std::string_view name) const { return gguf::in_folder(packed, name); }
+  [[nodiscard]] std::string in(std::string_view name) const { return io::in_folder(packed, name); }
   /// Names and contents of everything in the folder.
   [[nodiscard]] std::map<std::string, std::string> everything() const {
     std::map<std::string, std::string> all;

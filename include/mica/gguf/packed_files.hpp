@@ -22,14 +22,9 @@ inline constexpr std::string_view progress = "progress.gguf";  // of a directory
 
 }  // namespace names
 
-/// "DIR/name"
-[[nodiscard]] inline std::string in_folder(const std::string& folder, std::string_view name) {
-  return (std::filesystem::path(folder) / name).string();
-}
-
 [[nodiscard]] inline bool has_file(const std::string& folder, std::string_view name) {
   std::error_code error;
-  return std::filesystem::exists(in_folder(folder, name), error);
+  return std::filesystem::exists(io::in_folder(folder, name), error);
 }
 
 /// Raises ErrorCode::unsupported for a directory that a version before 2 packed.

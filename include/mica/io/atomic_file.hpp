@@ -8,6 +8,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/io/detail/descriptor.hpp"
 #include "mica/io/detail/part_file.hpp"
+#include "mica/io/detail/real_path.hpp"
 
 #include <cerrno>
 #include <cstddef>
@@ -90,9 +91,9 @@ inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move
   std::error_code error;
   const bool descriptor = detail::names_descriptor(path_);
   if (!descriptor && fs::is_symlink(path_, error)) {  // write what the link points to, keep the link
-    const fs::path target = fs::canonical(path_, error);
-    MICA_CHECK(!error, file, path_, ": is a link that leads nowhere: ", error.message());
-    path_ = target.string();
+    std::string target = detail::real_path(path_);
+    MICA_CHECK(!target.empty(), file, path_, ": is a link that leads nowhere: ", detail::errno_text(errno));
+    path_ = std::move(target);
   }
   const fs::file_status status = fs::status(path_, error);
   MICA_CHECK(!fs::is_directory(status), file, path_, ": is a folder, cannot be written as a file");

@@ -10,25 +10,14 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/io/detail/real_path.hpp"
 
-#include <cerrno>
-#include <cstdlib>
-#include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 
 namespace mica::io {
 
 namespace detail {
-
-/// The path without links, or empty when it leads to no file. (std::filesystem::canonical of libstdc++ 12 crashes
-/// where memory is refused.)
-[[nodiscard]] inline std::string real_path(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> found(::realpath(path.c_str(), nullptr), &std::free);
-  if (found == nullptr && errno == ENOMEM) throw std::bad_alloc();
-  return found == nullptr ? std::string() : std::string(found.get());
-}
 
 /// Whether a path lies in a folder. Both are without links.
 [[nodiscard]] inline bool lies_in(std::string_view path, std::string_view folder) {
@@ -54,11 +43,16 @@ namespace detail {
 
 }  // namespace detail
 
+/// "FOLDER/name"
+[[nodiscard]] inline std::string in_folder(const std::string& folder, std::string_view name) {
+  return join(folder, folder.empty() || folder.ends_with('/') ? "" : "/", name);
+}
+
 /// The path of a file of a model's folder, which need not exist. Raises ErrorCode::file when it is a link
 /// that leaves the folder. Limit: a folder that another process changes between this check and the opening is
 /// not guarded.
 [[nodiscard]] inline std::string folder_file(const std::string& folder, std::string_view name) {
-  std::string path = join(folder, folder.empty() || folder.ends_with('/') ? "" : "/", name);
+  std::string path = in_folder(folder, name);
   const std::string own = detail::real_path(folder), target = detail::real_path(path);
   if (own.empty() || target.empty()) return path;  // opening it reports the error
   const std::string blobs = detail::blobs_of(own);

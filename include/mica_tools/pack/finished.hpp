@@ -87,7 +87,7 @@ template <mica::Allocator A>
   Verifier<A> verifier(allocator, log, {});
   for (std::uint32_t i = 1; i < finished.size(); ++i) {
     if (!gguf::has_file(folder, plan.manifest.files[i].name)) continue;
-    const gguf::Source file(io::File::open(gguf::in_folder(folder, plan.manifest.files[i].name)));
+    const gguf::Source file(io::File::open(io::in_folder(folder, plan.manifest.files[i].name)));
     finished[i] = file.size() == plan.manifest.files[i].bytes && !verifier.damage(file, tensors, i);
   }
   return finished;

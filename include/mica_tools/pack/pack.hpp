@@ -67,7 +67,7 @@ class Packer {
   /// Writes file i of the plan and sets the checksums of its tensors.
   void write_file(std::uint32_t i);
   void write_manifest(std::string_view name, const gguf::Metadata* keys) const {
-    io::write_atomically(gguf::in_folder(folder_, name),
+    io::write_atomically(io::in_folder(folder_, name),
                          [&](io::AtomicFile& out) { out.write(manifest_bytes(plan_.manifest, keys)); });
   }
   [[nodiscard]] std::uint64_t write_part(io::AtomicFile& out, const gguf::TensorInfo& to,
@@ -104,7 +104,7 @@ void Packer<A>::write(const std::vector<bool>& finished) {
   std::error_code error;
   if (std::find(finished.begin() + 1, finished.end(), false) != finished.end()) {
     tell();  // from here on, and until the end, this is no model
-    fs::remove(gguf::in_folder(folder_, gguf::names::manifest), error);
+    fs::remove(io::in_folder(folder_, gguf::names::manifest), error);
   }
   for (std::uint32_t i = 1; i < finished.size(); ++i) {
     if (finished[i]) continue;
@@ -115,7 +115,7 @@ void Packer<A>::write(const std::vector<bool>& finished) {
     if (source.file() != nullptr) source.file()->check_unchanged();
   }
   write_manifest(gguf::names::manifest, &document_.metadata());
-  fs::remove(gguf::in_folder(folder_, gguf::names::progress), error);
+  fs::remove(io::in_folder(folder_, gguf::names::progress), error);
 }
 
 /// Past the page cache where the source is a file.
@@ -138,7 +138,7 @@ void Packer<A>::read(const gguf::TensorInfo& from, std::uint64_t at, std::span<s
 template <mica::Allocator A>
 void Packer<A>::write_file(std::uint32_t i) {
   const gguf::Manifest::File& file = plan_.manifest.files[i];
-  io::AtomicFile out(gguf::in_folder(folder_, file.name));
+  io::AtomicFile out(io::in_folder(folder_, file.name));
   const std::vector<std::byte> zeros(part_alignment);
   const auto pad = [&](std::uint64_t end) {
     while (out.size() < end)
