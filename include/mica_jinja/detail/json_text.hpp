@@ -62,17 +62,12 @@ class JsonWriter {
       default:
         fail("'tojson' does not take '", type_name(value), "'");
     }
-    grown(before);
+    meter_->grown(before, out_.size());
   }
 
   [[nodiscard]] std::string take() { return std::move(out_); }
 
  private:
-  void grown(std::size_t before) {
-    meter_->bytes(out_.size() - before);
-    meter_->check_length(out_.size());
-  }
-
   static std::string real(double value) {
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
@@ -119,7 +114,7 @@ class JsonWriter {
     const std::size_t before = out_.size();
     out_.push_back('\n');
     for (std::size_t i = 0; i < level_; ++i) out_ += *style_->indent;
-    grown(before);
+    meter_->grown(before, out_.size());
   }
 
   /// Brackets around `count` parts, each on its own line when there is an indent.

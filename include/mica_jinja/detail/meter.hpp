@@ -35,6 +35,12 @@ class Meter {
     spend(count / bytes_per_quarter);
   }
 
+  /// Charges for a text that has grown from `before` bytes to `after`.
+  void grown(std::size_t before, std::size_t after) {
+    bytes(after - before);
+    check_length(after);
+  }
+
   /// Charges for work on every character of `count` bytes.
   void characters(std::size_t count) { spend(count / bytes_per_character_quarter); }
 

@@ -102,17 +102,12 @@ class Printer {
       default:
         out_.append("<").append(type_name(value)).append(">");
     }
-    grown(before);
+    meter_->grown(before, out_.size());
   }
 
   [[nodiscard]] std::string take() { return std::move(out_); }
 
  private:
-  void grown(std::size_t before) {
-    meter_->bytes(out_.size() - before);
-    meter_->check_length(out_.size());
-  }
-
   void sequence(const Sequence& sequence) {
     if (sequence.form == Form::generator) {
       out_ += "<generator object>";
