@@ -160,8 +160,9 @@ inline const gguf::TensorInfo& TensorBinder::checked(std::string_view part, std:
 }
 
 inline TensorRef TensorBinder::matrix(std::string_view part, std::size_t rows, std::size_t cols) {
+  const std::size_t bound = extents_.size();
   const TensorRef ref = add_once(checked(part, rows, cols));
-  let_pack(ref, rows, cols);
+  if (ref.index == bound) let_pack(ref, rows, cols);  // one that another block reads by rows stays as it is
   return ref;
 }
 
