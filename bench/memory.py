@@ -7,7 +7,7 @@ usage: bench/memory.py MODEL BUDGET... [--tokens 16] [--prompt 64] [--context 51
                        [-- OPTIONS...]
 
 For each budget (1GiB, 800MiB) a cgroup is made whose limit is the budget and 5 %, without swap, page cache
-included, and mica complete runs in it with --memory BUDGET, as somebody would call it: what gives way is its
+included, and mica complete runs in it with --memory BUDGET, as a user would call it: what gives way is its
 choice, and is shown. MODEL is a file that mica synth wrote; tokens are drawn nearly at random, so that
 experts differ from one to the next, and the file is taken out of the page cache before each run. The disk is
 measured before and after by mica doctor: reads of the same file in order, past the page cache. --unlimited

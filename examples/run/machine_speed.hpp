@@ -14,9 +14,8 @@
 
 namespace mica::program {
 
-/// What is kept, if it was measured here with so many threads; the rate of the disk only where it is that of
-/// `file` (null: none).
-/// A file that somebody damaged counts as none.
+/// The kept measurement, if it was made here with this number of threads; the rate of the disk only where it
+/// is that of `file` (null: none). A damaged file counts as none.
 [[nodiscard]] std::optional<plan::MachineSpeed> known_speed(std::size_t threads, const io::File* file);
 
 /// --measure.
@@ -26,9 +25,9 @@ void add_measure(Flags& flags, bool& measure);
 /// Raises as fit::MachineProbe and io::DiskProbe; what cannot be written is a note.
 plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file);
 
-/// A run was so many times as fast as foretold (0: not known). The median of the last nine corrects what is
-/// foretold from then on. Does nothing where nothing was measured, and for ratios beyond 4 and 1/4, which
-/// tell of something else.
+/// Keeps the ratios of the speed of a run to the predicted speed (0: not known). The median of the last nine
+/// corrects later predictions. Does nothing where nothing was measured, and for ratios beyond 4 and 1/4, which
+/// have other causes.
 void learn_speed(std::size_t threads, double decode_ratio, double prefill_ratio);
 
 }  // namespace mica::program

@@ -5,7 +5,7 @@ they answer.
     python3 hf_models.py [FOLDER]      needs torch and transformers 5; FOLDER keeps the models
 
 Of each model: its config, the names and shapes of its tensors (# stands for a layer, whose numbers follow),
-and some logits after 24 tokens. Values follow from names (see `values`), so that nobody has to keep them.
+and some logits after 24 tokens. Values follow from names (see `values`), so they need not be stored.
 """
 
 import json

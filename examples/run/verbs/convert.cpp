@@ -10,6 +10,7 @@
 #include "mica/io/near_name.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica_tools/convert/conversion.hpp"
+#include "mica_tools/encode/encode.hpp"
 #include "progress.hpp"
 #include "verb.hpp"
 #include "verbs.hpp"
@@ -56,7 +57,7 @@ format::Id type_of(const std::string& word) {
   format::Encodable::for_each([&](auto type) { near.offer(std::string(decltype(type)::type::name)); });
   raise(ErrorCode::usage, "convert: unknown type '", escaped(word), "'",
         near.best() ? join("; did you mean ", *near.best(), "?") : std::string(),
-        "  Can be written: ", format::names<format::Encodable>(), "; mixtures: mica quantize");
+        "  Can be written: ", format::known_codecs.written(), "; mixtures: mica quantize");
 }
 
 Words words_of(const Convert& verb) {

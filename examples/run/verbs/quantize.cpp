@@ -11,6 +11,7 @@
 #include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica_tools/encode/encode.hpp"
 #include "mica_tools/quantize/importance_file.hpp"
 #include "progress.hpp"
 #include "running_options.hpp"
@@ -121,7 +122,7 @@ std::string near_format(const std::string& text) {
 format::Id format_of(std::string_view flag, const std::string& text) {
   const auto found = format::known.find(text);
   MICA_CHECK(found, usage, flag, ": unknown type '", escaped(text),
-             "'; can be written: ", format::names<format::Encodable>(), near_format(text));
+             "'; can be written: ", format::known_codecs.written(), near_format(text));
   return found->id;
 }
 

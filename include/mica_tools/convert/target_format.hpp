@@ -44,7 +44,7 @@ class TargetFormat {
   TargetFormat(std::optional<format::Id> asked, const Checkpoint& checkpoint)
       : usual_(usual_format(checkpoint)), asked_(asked.value_or(usual_)) {
     MICA_CHECK(format::known_codecs.writes(asked_), unsupported, "cannot write ", format::name(asked_),
-               "; types that can be written: ", format::names<format::Encodable>());
+               "; types that can be written: ", format::known_codecs.written());
   }
 
   [[nodiscard]] format::Id asked() const noexcept { return asked_; }

@@ -242,7 +242,7 @@ inline SyntheticModel::SyntheticModel(const arch::Shape& shape, Recipe recipe)
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     MICA_CHECK(format::known_codecs.writes(formats_[i]), unsupported, info(recipe).name, ": tensor '",
                tensors_[i].name, "' is to become ", format::name(formats_[i]),
-               "; formats that can be written: ", format::names<format::Encodable>());
+               "; formats that can be written: ", format::known_codecs.written());
   }
 }
 
