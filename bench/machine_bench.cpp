@@ -54,16 +54,16 @@ double together(std::size_t threads, const std::function<void(std::size_t)>& wor
 
 int main(int argc, char** argv) {
   using namespace mica::kernel::highway;
-  const std::size_t most = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 2;
+  const std::size_t max = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 2;
   constexpr std::size_t bytes = std::size_t{1} << 30, rounds = 4000000;
   bench::Pages<unsigned char> memory(bytes);
-  std::vector<std::int32_t> sinks(most * 64, 1);
+  std::vector<std::int32_t> sinks(max * 64, 1);
   double dots_done = 0, floats_done = 0;
   const auto read = HWY_DYNAMIC_POINTER(read_all);
   const auto dot = HWY_DYNAMIC_POINTER(dots);
   const auto multiply_add = HWY_DYNAMIC_POINTER(float_multiply_adds);
   std::printf("{\"target\": \"%s\", \"threads\": [", HWY_DYNAMIC_DISPATCH(target_name)());
-  for (std::size_t n = 1; n <= most; ++n) {
+  for (std::size_t n = 1; n <= max; ++n) {
     const std::size_t part = bytes / n;
     const double reading =
         together(n, [&](std::size_t i) { read(memory.data() + i * part, part, &sinks[i * 64]); });

@@ -32,9 +32,9 @@ double seconds_since(Clock::time_point start) {
 }
 
 /// Processes that never sleep, for the length of a scope.
-class Neighbours {
+class OtherProcesses {
  public:
-  explicit Neighbours(std::size_t count) {
+  explicit OtherProcesses(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const pid_t child = ::fork();
       if (child == 0) {
@@ -45,14 +45,14 @@ class Neighbours {
     }
     if (count > 0) ::usleep(50000);
   }
-  ~Neighbours() {
+  ~OtherProcesses() {
     for (const pid_t child : children_) {
       ::kill(child, SIGKILL);
       ::waitpid(child, nullptr, 0);
     }
   }
-  Neighbours(const Neighbours&) = delete;
-  Neighbours& operator=(const Neighbours&) = delete;
+  OtherProcesses(const OtherProcesses&) = delete;
+  OtherProcesses& operator=(const OtherProcesses&) = delete;
 
  private:
   std::vector<pid_t> children_;
@@ -100,7 +100,7 @@ void measure(const char* name, Team& one, Team& team, double seconds) {
       best[1] = std::max(best[1], tasks_per_second<Task>(team, tasks, seconds / 4));
     }
     for (const std::size_t count : {1u, 2u}) {
-      const Neighbours neighbours(count);
+      const OtherProcesses neighbours(count);
       best[1 + count] = tasks_per_second<Task>(team, tasks, seconds);
     }
     std::printf("%-8s %5zu tasks: %7.1f us, %5.2f x one worker, beside one %4.2f, beside two %4.2f\n", name,
@@ -116,14 +116,14 @@ int main(int argc, char** argv) {
   const double seconds = (argc > 2 ? std::strtod(argv[2], nullptr) : 1000) / 1000;
   Team one(1);
   Team team(workers);
-  double least = 1e9;
+  double min = 1e9;
   for (int round = 0; round < 20; ++round) {
     constexpr int runs = 5000;
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < runs; ++i) team.run(workers, [](std::size_t, std::size_t) noexcept {});
-    least = std::min(least, seconds_since(start) / runs);
+    min = std::min(min, seconds_since(start) / runs);
   }
-  std::printf("empty run: %.0f ns\n", least * 1e9);
+  std::printf("empty run: %.0f ns\n", min * 1e9);
   measure<&compute>("compute", one, team, seconds);
   measure<&stream>("read", one, team, seconds);
 }

@@ -32,7 +32,7 @@ namespace {
 using namespace mica;  // NOLINT: a program
 
 constexpr std::size_t kv_heads = 8, heads = 32, head_dim = 128, turns = 15;
-constexpr std::size_t least_bytes = std::size_t{256} << 20;  // more than caches hold
+constexpr std::size_t min_bytes = std::size_t{256} << 20;  // more than caches hold
 
 /// Layers of noise in one element, and a token that attends to them.
 template <KvOldElement E>
@@ -42,7 +42,7 @@ class Cache {
   using Elements = std::conditional_t<old, kv::Aging<format::F16, E>, kv::ElementsOf<E>>;
   explicit Cache(std::size_t tokens)
       : tokens_(tokens),
-        layers_(std::max<std::size_t>(1, least_bytes / (tokens / 16 * kv_heads * tile_bytes()))),
+        layers_(std::max<std::size_t>(1, min_bytes / (tokens / 16 * kv_heads * tile_bytes()))),
         storage_({}, shapes(layers_), tokens) {
     if (!storage_.reserve(tokens)) std::abort();
     CounterRng rng(1);

@@ -107,7 +107,7 @@ class Cache {
   [[nodiscard]] std::size_t tokens() const { return tokens_; }
   [[nodiscard]] std::size_t capacity() const { return storage_.capacity(); }
   [[nodiscard]] std::uint64_t booked() const { return ledger_.used(); }
-  [[nodiscard]] std::uint64_t most_booked() const { return ledger_.peak(); }
+  [[nodiscard]] std::uint64_t max_booked() const { return ledger_.peak(); }
 
   [[nodiscard]] bool reserve(std::size_t tokens) { return storage_.reserve(tokens); }
   /// Writes the tiles up to there; there is room for them.
@@ -222,8 +222,8 @@ void step(Cache& cache, const std::string& kind, std::size_t to, std::size_t* gr
     std::exit(1);
   }
   if (cache.capacity() > room) ++*grown;
-  const std::uint64_t after = cache.booked(), most = cache.most_booked();
-  if (most > after) {
+  const std::uint64_t after = cache.booked(), max = cache.max_booked();
+  if (max > after) {
     std::fprintf(stderr, "%s: more than live and new tiles were booked at a time\n", kind.c_str());
     std::exit(1);
   }
@@ -235,7 +235,7 @@ void step(Cache& cache, const std::string& kind, std::size_t to, std::size_t* gr
       "{\"storage\": \"%s\", \"step_at\": %zu, \"room\": [%zu, %zu], \"kv_mib\": [%.1f, %.1f], "
       "\"most_kv_mib\": %.1f, \"rss_mib\": [%.1f, %.1f], \"most_rss_mib\": %.1f, \"attention_ms\": [%.2f, "
       "%.2f]}\n",
-      kind.c_str(), at, room, cache.capacity(), mib(booked), mib(after), mib(most), mib(resident), mib(rss()),
+      kind.c_str(), at, room, cache.capacity(), mib(booked), mib(after), mib(max), mib(resident), mib(rss()),
       mib(take_peak_rss()), before_ms, after_ms);
 }
 

@@ -62,11 +62,11 @@ struct Clock {
 /// All groups of a step, without experts.
 template <class Use>
 void step(paging::Streamed<>& pager, std::size_t head, Use use) {
-  for (std::size_t group = 0; group <= head; ++group) {
-    if (!pager.acquire(group)) fail("a group cannot be read");
-    pager.prefetch(group + 1);
-    use(group);
-    pager.release(group);
+  for (std::size_t unit = 0; unit <= head; ++unit) {
+    if (!pager.acquire(unit)) fail("a group cannot be read");
+    pager.prefetch(unit + 1);
+    use(unit);
+    pager.release(unit);
   }
 }
 
@@ -74,9 +74,9 @@ void step(paging::Streamed<>& pager, std::size_t head, Use use) {
 /// on the way.
 void compare(paging::Streamed<>& pager, const gguf::Document& document,
              std::span<const paging::Extent> extents, std::size_t head) {
-  step(pager, head, [&](std::size_t group) {
+  step(pager, head, [&](std::size_t unit) {
     for (std::size_t i = 0; i < extents.size(); ++i) {
-      if (extents[i].group != group || pager.packed(i) != extents[i].packed) continue;
+      if (extents[i].unit != unit || pager.packed(i) != extents[i].packed) continue;
       const std::size_t n = std::min<std::size_t>(extents[i].bytes, 4096);
       std::vector<std::byte> ends(n);
       for (const std::uint64_t at : {std::uint64_t{0}, extents[i].bytes - n}) {
@@ -97,8 +97,8 @@ int main(int argc, char** argv) try {
   const arch::Config config = arch::AnyOf<arch::All>::config(document);
   const model::Weights<format::All, block::All> weights(document, config);
   const std::size_t head = config.layers.size() + 1;
-  paging::Streamed<> pager({document, weights.extents(), weights.groups(), head, weights.most_experts()}, {},
-                           {}, std::strtoull(argv[2], nullptr, 10) << 20);
+  paging::Streamed<> pager({document, weights.extents(), weights.units(), head, weights.largest_mixture()},
+                           {}, {}, std::strtoull(argv[2], nullptr, 10) << 20);
   if (pager.streamed_bytes() == 0) fail("nothing is streamed; give a smaller budget");
   compare(pager, document, weights.extents(), head);
   auto memory = alloc::Buffer<std::byte, alloc::Huge>::make({}, io::DiskProbe::memory_bytes);

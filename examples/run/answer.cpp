@@ -46,27 +46,28 @@ Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
     governed_.emplace(model.transformer(), GovernedOptions<AnyModel>{.log = log_to_stderr(verb)});
   }
   generate_.on_full = verb.on_full;
-  generate_.least_drafts = verb.draft_min;
+  generate_.min_drafts = verb.draft_min;
 }
 
 /// A prompt must fit, and where the context may shift, beside what stays. The first prompt says what that is.
 void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) {
   const std::size_t n_ctx = session.model().n_ctx();
-  std::size_t room = session.room();
+  std::size_t remaining = session.remaining();
   if (generate_.on_full == OnFull::shift) {
     if (session.tokens().empty()) {
       const std::size_t bos = model_.tokenizer().vocabulary().add_bos() ? 1 : 0;
       const std::size_t wanted = verb_.keep < 0 ? prompt : static_cast<std::size_t>(verb_.keep);
       generate_.keep_first = std::max(wanted, bos);
     }
-    room = n_ctx - std::min(n_ctx, generate_.keep_first);
-    if (session.tokens().empty()) room = n_ctx;
+    remaining = n_ctx - std::min(n_ctx, generate_.keep_first);
+    if (session.tokens().empty()) remaining = n_ctx;
     MICA_CHECK(generate_.keep_first + 2 <= n_ctx, limit, "--keep: ", generate_.keep_first,
                " tokens leave no room in a context of ", n_ctx, "; keep fewer, or use ",
                larger_context(verb_, model_, generate_.keep_first + 2));
   }
-  MICA_CHECK(prompt <= room, limit, "the prompt has ", prompt, " tokens; the context of ", n_ctx,
-             " has room for ", room, "; use ", larger_context(verb_, model_, n_ctx - room + prompt + 1));
+  MICA_CHECK(prompt <= remaining, limit, "the prompt has ", prompt, " tokens; the context of ", n_ctx,
+             " has room for ", remaining, "; use ",
+             larger_context(verb_, model_, n_ctx - remaining + prompt + 1));
 }
 
 int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt) {

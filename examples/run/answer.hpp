@@ -81,7 +81,7 @@ class Answerer {
   /// Adds what happened since the last piece; the first one ends the prompt.
   const Costs& count();
   [[nodiscard]] std::string json_object() const;
-  [[nodiscard]] bool guesses() const noexcept { return draft_ || drafter_.most() > 0; }
+  [[nodiscard]] bool guesses() const noexcept { return draft_ || drafter_.max_drafts() > 0; }
 
   const AnswerVerb& verb_;
   Model& model_;

@@ -55,28 +55,27 @@ void ChatOptions::add_to(Flags& flags) {
 void AnswerOptions::add_to(Flags& flags) {
   sample::SamplerOptions& s = sampler;
   flags.group("Answer");
-  flags.number("-n,--predict,--n-predict,--max-tokens", n_predict, {-2},
-               "tokens at most; -1: until something else ends it");
+  flags.number("-n,--predict,--n-predict,--max-tokens", n_predict, {-2}, "maximum of tokens; -1: no maximum");
   flags.number("-s,--seed", seed, {-1}, "seed of the sampler; -1: from the clock");
   flags.number("--temp,--temperature", s.temperature, {0.0f, 1e4f}, "0: always the most likely token");
   flags.number("--top-k", s.top_k, {0}, "the k most likely; 0: all");
   flags.number("--top-p", s.top_p, {0.0f, 1.0f}, "the most likely that together reach p; 1: all");
   flags.number("--min-p", s.min_p, {0.0f, 1.0f}, "those above p times the most likely; 0: all");
   flags.number("--repeat-penalty", s.repeat_penalty, {1e-3f, 1e3f}, "above 1: against tokens seen lately");
-  flags.number("--repeat-last-n", s.repeat_last_n, {0, 1 << 20}, "how far back penalties look");
+  flags.number("--repeat-last-n", s.repeat_last_n, {0, 1 << 20}, "tokens that penalties count");
   flags.number("--frequency-penalty", s.frequency_penalty, {-1e3f, 1e3f}, "per occurrence");
   flags.number("--presence-penalty", s.presence_penalty, {-1e3f, 1e3f}, "once");
   flags.choice("--on-full", on_full, {{"stop", OnFull::stop}, {"shift", OnFull::shift}}, "stop", "WHAT",
-               "when the context is full: stop, or shift: drop half of what is not kept and go on");
+               "when the context is full: stop, or shift: drop half of the other tokens and continue");
   flags.number("--keep", keep, {-1, 1 << 30}, "first tokens that a shift keeps; -1: all of the first prompt");
   flags.checked("--speculate", speculate, "HOW",
-                "guess tokens and check them in one step: ngram[:N,K]; the answer stays the same",
+                "draft tokens and check them in one step: ngram[:N,K]; the answer stays the same",
                 [this](const std::string& how, const std::string&) { drafts = drafts_of(how); });
   flags.text("-md,--draft,--model-draft", draft, "FILE",
-             "a smaller model with the same vocabulary guesses tokens, and one step checks them; the answer "
+             "a smaller model with the same vocabulary drafts tokens, and one step checks them; the answer "
              "stays the same");
-  flags.number("--draft-max", draft_max, {1, 64}, "tokens that it guesses at a time");
-  flags.number("--draft-min", draft_min, {0, 64}, "and at least, however long that takes; 0: as many as pay");
+  flags.number("--draft-max", draft_max, {1, 64}, "maximum of drafts per step");
+  flags.number("--draft-min", draft_min, {0, 64}, "minimum of drafts per step; 0: chosen by measured time");
   flags.toggle("--stats", stats,
                "bytes read, time waited for them, experts that were there, and page faults");
   flags.toggle("--ignore-eos", ignore_eos, "go on after an end token");
@@ -84,7 +83,8 @@ void AnswerOptions::add_to(Flags& flags) {
   flags.texts("-r,--reverse-prompt", reverse_prompts, "TEXT", "text that ends an answer; may be repeated");
   flags.group("Model");
   flags.choice("--governor", governor, {{"on", true}, {"off", false}}, "on", "WHAT",
-               "on: while memory is short, caches, scratch and weights give way, and come back; off: nothing "
+               "on: while memory is short, caches, scratch and weights yield memory, and reclaim it later; "
+               "off: nothing "
                "does");
   flags.checked(
       "--pace", pace, "LIMIT",

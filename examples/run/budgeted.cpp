@@ -60,10 +60,10 @@ std::string parts_text(const plan::Question& question, const plan::Plan& plan) {
 }
 
 /// "Runs from --memory 201.3MiB on, with 16 tokens of context": no "with" if nothing must change.
-std::string least_text(const gguf::Document& document, const plan::Question& question, plan::Freedom free) {
-  const plan::Rung least = least_rung(document, question, free);
-  const std::string given_up = plan::concessions(question, least);
-  return join("Runs from --memory ", budget::size_word(least.plan.peak_bytes), " on",
+std::string min_text(const gguf::Document& document, const plan::Question& question, plan::Adjustable free) {
+  const plan::Fallback min = smallest_fallback(document, question, free);
+  const std::string given_up = plan::differences(question, min);
+  return join("Runs from --memory ", budget::size_word(min.plan.peak_bytes), " on",
               given_up.empty() ? "" : join(", with ", given_up));
 }
 
@@ -84,7 +84,7 @@ void let_weights_leave(const AnswerVerb& verb, const gguf::Document& document, p
                        OpenOptions& open) {
   if (!verb.governor || verb.weights_given || open.choice.weights != paging::Choice::resident ||
       document.sources().front().file() == nullptr ||
-      arch::most_experts(arch::AnyOf<arch::All>::config(document)) != 0)
+      arch::largest_mixture(arch::AnyOf<arch::All>::config(document)) != 0)
     return;
   OpenOptions leaving = open;
   leaving.choice.weights = question.choice.weights = paging::Choice::streamed;
@@ -93,15 +93,15 @@ void let_weights_leave(const AnswerVerb& verb, const gguf::Document& document, p
 }
 
 /// Weights stay as they are if that fits, since the budget of streamed ones may be smaller (ceiling_of).
-std::optional<plan::Rung> first_rung(const gguf::Document& document, const plan::Question& asked,
-                                     const OpenOptions& open, plan::Freedom free) {
+std::optional<plan::Fallback> first_rung(const gguf::Document& document, const plan::Question& asked,
+                                         const OpenOptions& open, plan::Adjustable free) {
   OpenOptions streamed = open;
   streamed.choice.weights = paging::Choice::streamed;
   const std::uint64_t budget = budget_of(document, open), less = budget_of(document, streamed);
   if (!free.weights || less == budget) return rung_within(document, asked, budget, free);
-  plan::Freedom stay = free;
+  plan::Adjustable stay = free;
   stay.weights = false;
-  if (auto rung = rung_within(document, asked, budget, stay)) return rung;
+  if (auto fallback = rung_within(document, asked, budget, stay)) return fallback;
   return rung_within(document, asked, less, free);
 }
 
@@ -128,27 +128,28 @@ std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& open)
   return ceiling_of(document, open).bytes;
 }
 
-plan::Freedom freedom_of(const RunningOptions& options) {
+plan::Adjustable freedom_of(const RunningOptions& options) {
   return {options.n_ctx == 0, !options.elements_given, !options.weights_given, !options.chunk_given};
 }
 
 std::string refusal(const gguf::Document& document, const plan::Question& question, const plan::Plan& plan,
-                    std::uint64_t budget, plan::Freedom free) {
+                    std::uint64_t budget, plan::Adjustable free) {
   plan::Question known = question;
   known.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];  // counted once
-  const std::string ways = ways_out(document, known, plan.n_ctx, budget);
+  const std::string solutions = ways_out(document, known, plan.n_ctx, budget);
   return join("needs ", budget::size_text(plan.peak_bytes), ", budget ", budget::size_text(budget), " (",
-              parts_text(question, plan), ").  ", ways.empty() ? "" : join("Fits with ", ways, ".  "),
-              least_text(document, known, free));
+              parts_text(question, plan), ").  ",
+              solutions.empty() ? "" : join("Fits with ", solutions, ".  "), min_text(document, known, free));
 }
 
-std::optional<plan::Rung> rung_within(const gguf::Document& document, const plan::Question& question,
-                                      std::uint64_t budget, plan::Freedom free) {
-  return plan::Ladder<>(document, question, budget, free).first_that_fits();
+std::optional<plan::Fallback> rung_within(const gguf::Document& document, const plan::Question& question,
+                                          std::uint64_t budget, plan::Adjustable free) {
+  return plan::Fallbacks<>(document, question, budget, free).first_that_fits();
 }
 
-plan::Rung least_rung(const gguf::Document& document, const plan::Question& question, plan::Freedom free) {
-  return plan::Ladder<>(document, question, 0, free).least();
+plan::Fallback smallest_fallback(const gguf::Document& document, const plan::Question& question,
+                                 plan::Adjustable free) {
+  return plan::Fallbacks<>(document, question, 0, free).smallest();
 }
 
 void make_it_fit(const AnswerVerb& verb, const gguf::Document& document, OpenOptions& open) {
@@ -157,25 +158,25 @@ void make_it_fit(const AnswerVerb& verb, const gguf::Document& document, OpenOpt
   const std::uint64_t budget = budget_of(document, open);
   plan::Question asked = question_of(open);
   if (!planned) {
-    asked.tokens = plan::least_tokens;
+    asked.tokens = plan::min_tokens;
     plan::Question roughly = asked;
     roughly.tokenizer_bytes = estimated_tokenizer_bytes(document);
     if (file_bytes(document) < budget / 4 * 3 && plan_run(document, roughly).peak_bytes < budget)
       return let_weights_leave(verb, document, std::move(roughly), open);
   }
-  const plan::Freedom free = freedom_of(verb);
-  const auto rung = first_rung(document, asked, open, free);
-  if (!rung) {
+  const plan::Adjustable free = freedom_of(verb);
+  const auto fallback = first_rung(document, asked, open, free);
+  if (!fallback) {
     const plan::Plan plan = plan_within(document, asked, budget);
     raise(ErrorCode::budget, document.path(), ": ", refusal(document, asked, plan, budget, free));
   }
-  const std::string given_up = plan::concessions(asked, *rung);
+  const std::string given_up = plan::differences(asked, *fallback);
   if (!given_up.empty()) note(verb, join("mica: to fit ", budget::size_text(budget), ": ", given_up));
-  open.n_ctx = rung->question.model.n_ctx;
-  open.choice = rung->question.choice;
-  open.chunk = rung->question.model.chunk;
-  plan::Question fitted = rung->question;
-  fitted.tokenizer_bytes = rung->plan.accounts[budget::Account::tokenizer];
+  open.n_ctx = fallback->question.model.n_ctx;
+  open.choice = fallback->question.choice;
+  open.chunk = fallback->question.model.chunk;
+  plan::Question fitted = fallback->question;
+  fitted.tokenizer_bytes = fallback->plan.accounts[budget::Account::tokenizer];
   let_weights_leave(verb, document, std::move(fitted), open);
 }
 

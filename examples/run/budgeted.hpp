@@ -5,7 +5,7 @@
 
 #include "answer_options.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica/plan/ladder.hpp"
+#include "mica/plan/fallbacks.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/runtime/open.hpp"
 
@@ -29,21 +29,21 @@ namespace mica::program {
 [[nodiscard]] std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& open);
 
 /// What run, chat and complete may change to fit: everything that no flag names.
-[[nodiscard]] plan::Freedom freedom_of(const RunningOptions& options);
+[[nodiscard]] plan::Adjustable freedom_of(const RunningOptions& options);
 
 /// "needs ..., budget ... (weights ..., kv ... at N tokens, ...).  Fits with -c N ....  Runs from --memory
 /// SIZE on, with ..." for a plan above the budget. All accounts are named, and add up to what it needs. free:
 /// what may change.
 [[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question,
-                                  const plan::Plan& plan, std::uint64_t budget, plan::Freedom free = {});
+                                  const plan::Plan& plan, std::uint64_t budget, plan::Adjustable free = {});
 
 /// The first rung of the ladder that fits; empty where none does.
-[[nodiscard]] std::optional<plan::Rung> rung_within(const gguf::Document& document,
-                                                    const plan::Question& question, std::uint64_t budget,
-                                                    plan::Freedom free);
+[[nodiscard]] std::optional<plan::Fallback> rung_within(const gguf::Document& document,
+                                                        const plan::Question& question, std::uint64_t budget,
+                                                        plan::Adjustable free);
 /// The rung of the smallest budget.
-[[nodiscard]] plan::Rung least_rung(const gguf::Document& document, const plan::Question& question,
-                                    plan::Freedom free);
+[[nodiscard]] plan::Fallback smallest_fallback(const gguf::Document& document, const plan::Question& question,
+                                               plan::Adjustable free);
 
 /// Changes what no flag names until the model fits: a shorter context, keys and values in Q8_0, streamed
 /// weights. A note says what it changed. Raises ErrorCode::budget with that sentence where nothing fits.

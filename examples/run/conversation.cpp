@@ -55,13 +55,13 @@ void Conversation::save(const Answerer& answerer) { saved_.save(answerer, text_o
 void Conversation::leave_out(std::vector<TokenId>& wanted, std::size_t first) {
   const std::size_t n_ctx = session().model().n_ctx();
   const auto differs = std::mismatch(wanted.begin(), wanted.end(), said_.begin(), said_.end()).first;
-  if (static_cast<std::size_t>(differs - wanted.begin()) < first + gone_) gone_ = 0;
-  const bool goes_on = messages_.size() > 2;  // a first question is taken as it is, or refused
-  if (shifts_ && goes_on && wanted.size() - gone_ >= n_ctx) {
-    gone_ = wanted.size() - first - (n_ctx - first) / 2;
+  if (static_cast<std::size_t>(differs - wanted.begin()) < first + evicted_) evicted_ = 0;
+  const bool can_continue = messages_.size() > 2;  // a first question is taken as it is, or refused
+  if (shifts_ && can_continue && wanted.size() - evicted_ >= n_ctx) {
+    evicted_ = wanted.size() - first - (n_ctx - first) / 2;
   }
   const auto begin = wanted.begin() + static_cast<std::ptrdiff_t>(first);
-  wanted.erase(begin, begin + static_cast<std::ptrdiff_t>(gone_));
+  wanted.erase(begin, begin + static_cast<std::ptrdiff_t>(evicted_));
 }
 
 int Conversation::answer(Answerer& answerer) {
@@ -72,7 +72,7 @@ int Conversation::answer(Answerer& answerer) {
   messages_.push_back({"assistant", answerer.text()});
   said_ = all;
   said_.insert(said_.end(), answerer.result().tokens.begin(), answerer.result().tokens.end());
-  gone_ += answerer.result().shifted;
+  evicted_ += answerer.result().shifted;
   return code;
 }
 

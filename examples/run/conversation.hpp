@@ -54,7 +54,7 @@ class Conversation {
   std::vector<text::Message> messages_;
   bool shifts_;                // whether the context does, when it is full
   std::vector<TokenId> said_;  // what was wanted last, and the answer
-  std::size_t gone_ = 0;       // tokens of it, behind the first ones, that the session has no more
+  std::size_t evicted_ = 0;    // tokens of it, behind the first ones, that the session has no more
 };
 
 /// The system prompt of the options, from a flag or a file.

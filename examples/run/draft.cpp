@@ -44,7 +44,7 @@ Draft::Draft(const AnswerVerb& verb, const Model& target)
   const auto common = static_cast<TokenId>(std::min(own.size(), other.size()));
   for (TokenId id = 0; id < common; ++id) {
     MICA_CHECK(own.text(id) == other.text(id), usage, verb.draft, ": token ", id, " is '",
-               escaped(own.text(id)), "', in the model that it is to guess for '", escaped(other.text(id)),
+               escaped(own.text(id)), "', in the model that it drafts for '", escaped(other.text(id)),
                "'; a draft needs the same vocabulary");
   }
 }

@@ -101,8 +101,8 @@ std::string row_json(const Ranked& row) {
   return join("{\"name\":", json_string(fit.name), ",\"model\":", json_string(fit.title), catalogue,
               ",\"parameters\":", fixed(fit.parameters, 0), ",\"active_parameters\":", fixed(fit.active, 0),
               ",\"quantisation\":", json_string(fit.quantisation), ",\"n_ctx\":", fit.setting.n_ctx,
-              ",\"n_ctx_asked\":", fit.asked, ",\"n_ctx_train\":", fit.n_ctx_train,
-              fit.most_context == 0 ? "" : join(",\"n_ctx_most\":", fit.most_context),
+              ",\"n_ctx_asked\":", fit.requested, ",\"n_ctx_train\":", fit.n_ctx_train,
+              fit.max_context_that_fits == 0 ? "" : join(",\"n_ctx_most\":", fit.max_context_that_fits),
               ",\"kv_element\":", json_string(fit.setting.element),
               ",\"mode\":", json_string(fit::name(fit.mode)),
               ",\"level\":", json_string(fit::name(fit.level)), ",\"estimated\":", fit.estimated(),
@@ -165,7 +165,7 @@ std::string llmfit_text(const arch::Config& config, const Fit& fit) {
   std::string why;
   if (a.layers != config.layers.size())
     why = join("; of its ", config.layers.size(), " layers only ", a.layers, " have keys and values");
-  else if (config.most<block::Attention>([](const auto& x) { return x.reach_tokens; }) != 0)
+  else if (config.max_of<block::Attention>([](const auto& x) { return x.reach_tokens; }) != 0)
     why = "; layers with a window keep less";
   return join("  llmfit      ", fixed(b, 2), " x ", fixed(bytes, 2), " + keys and values ", fixed(kv, 2),
               " + 0.5 = ", fixed(rules::llmfit_memory(b, fit.quantisation, kv), 2),
@@ -205,12 +205,12 @@ std::string machine_text(const fit::Machine& machine) {
   return text;
 }
 
-std::string fit_table(std::span<const Ranked> rows, bool most) {
+std::string fit_table(std::span<const Ranked> rows, bool max) {
   std::vector<Table::Column> columns = {{"model", false},  {"weights", true}, {"type", false},
                                         {"context", true}, {"memory", true},  {"of it", true},
                                         {"mode", false},   {"level", false},  {"tokens/s", true},
                                         {"score", true},   {"", false}};
-  if (most) columns.insert(columns.begin() + 4, {"most", true});
+  if (max) columns.insert(columns.begin() + 4, {"most", true});
   Table table(columns);
   for (const Ranked& row : rows) {
     const Fit& fit = row.fit;
@@ -226,8 +226,9 @@ std::string fit_table(std::span<const Ranked> rows, bool most) {
                                       runs ? speed_text(fit.decode) : "-",
                                       runs ? fixed(row.score.total, 1) : "-",
                                       notes_text(fit)};
-    if (most)
-      cells.insert(cells.begin() + 4, fit.most_context == 0 ? std::string("-") : join(fit.most_context));
+    if (max)
+      cells.insert(cells.begin() + 4,
+                   fit.max_context_that_fits == 0 ? std::string("-") : join(fit.max_context_that_fits));
     table.add(std::move(cells));
   }
   return table.text();

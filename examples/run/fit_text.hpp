@@ -15,7 +15,7 @@ namespace mica::program {
 [[nodiscard]] std::string machine_text(const fit::Machine& machine);
 
 /// A line for each fit, below a head. most: with the longest context that each has room for.
-[[nodiscard]] std::string fit_table(std::span<const fit::Ranked> rows, bool most);
+[[nodiscard]] std::string fit_table(std::span<const fit::Ranked> rows, bool max);
 
 /// The machine and an object for each fit.
 [[nodiscard]] std::string fit_json(const fit::Machine& machine, const fit::Use& use,

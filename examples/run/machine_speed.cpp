@@ -128,14 +128,14 @@ Json json_of(const plan::MachineSpeed& speed) {
 
 /// Four times the last cache, where a quarter of the memory is as much.
 std::size_t probe_bytes() {
-  constexpr std::size_t most = std::size_t{1} << 29, step = std::size_t{2} << 20;
+  constexpr std::size_t max = std::size_t{1} << 29, step = std::size_t{2} << 20;
   const long cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const std::size_t wanted = cache > 0 ? 4 * static_cast<std::size_t>(cache) : most / 4;
-  const std::uint64_t room = budget::memory_limits().usable() / 4;
+  const std::size_t wanted = cache > 0 ? 4 * static_cast<std::size_t>(cache) : max / 4;
+  const std::uint64_t remaining = budget::memory_limits().usable() / 4;
   using Probe = fit::MachineProbe<exec::Team>;
   return std::max<std::size_t>(
-      static_cast<std::size_t>(std::min<std::uint64_t>(room, std::min(wanted, most))) / step * step,
-      Probe::least_bytes);
+      static_cast<std::size_t>(std::min<std::uint64_t>(remaining, std::min(wanted, max))) / step * step,
+      Probe::min_bytes);
 }
 
 }  // namespace

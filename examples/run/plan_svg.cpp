@@ -25,16 +25,16 @@ struct Point {
 /// Places on the paper: tokens by their logarithm, bytes as they are.
 struct Axes {
   double first_tokens = 1;
-  double most_tokens = 1;
-  double most_bytes = 1;
+  double max_tokens = 1;
+  double max_bytes = 1;
 
   [[nodiscard]] double x(double tokens) const {
     const double part =
-        std::log2(tokens / first_tokens) / std::max(std::log2(most_tokens / first_tokens), 1.0);
+        std::log2(tokens / first_tokens) / std::max(std::log2(max_tokens / first_tokens), 1.0);
     return left + part * (width - left - right);
   }
   [[nodiscard]] double y(double bytes) const {
-    return height - bottom - bytes / most_bytes * (height - top - bottom);
+    return height - bottom - bytes / max_bytes * (height - top - bottom);
   }
 };
 
@@ -54,23 +54,23 @@ std::string line(double x1, double y1, double x2, double y2, std::string_view st
 }
 
 /// Where the drawing begins: at least three doublings before the end, where a context has as many.
-std::size_t first_of(std::size_t most) {
+std::size_t first_of(std::size_t max) {
   std::size_t first = usual_first_tokens;
-  while (first > 1 && first * 8 > most) first /= 2;
+  while (first > 1 && first * 8 > max) first /= 2;
   return first;
 }
 
 /// Peaks at twice as many tokens each time, and at the last.
 std::vector<Point> peaks(const gguf::Document& document, plan::Question question, std::string_view element,
-                         std::size_t first, std::size_t most, std::uint64_t budget) {
+                         std::size_t first, std::size_t max, std::uint64_t budget) {
   std::vector<Point> points;
   question.choice.cache_type_k = question.choice.cache_type_v = element;
-  for (std::size_t n = first;; n = std::min(2 * n, most)) {
+  for (std::size_t n = first;; n = std::min(2 * n, max)) {
     question.model.n_ctx = n;
     const plan::Plan plan = plan_within(document, question, budget);
     question.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];
     points.push_back({n, plan.peak_bytes});
-    if (n == most) return points;
+    if (n == max) return points;
   }
 }
 
@@ -78,13 +78,13 @@ std::vector<Point> peaks(const gguf::Document& document, plan::Question question
 std::string grid(const Axes& axes) {
   std::string svg;
   double step = 1 << 20;
-  while (axes.most_bytes / step > 8) step *= 2;
-  for (double bytes = 0; bytes <= axes.most_bytes; bytes += step) {
+  while (axes.max_bytes / step > 8) step *= 2;
+  for (double bytes = 0; bytes <= axes.max_bytes; bytes += step) {
     svg += line(left, axes.y(bytes), width - right, axes.y(bytes), "stroke=\"#ddd\"");
     svg += text(left - 8, axes.y(bytes) + 4, "end", budget::size_text(static_cast<std::uint64_t>(bytes)));
   }
-  const double factor = axes.most_tokens / axes.first_tokens > 64 ? 4 : 2;
-  for (double tokens = axes.first_tokens; tokens <= axes.most_tokens; tokens *= factor) {
+  const double factor = axes.max_tokens / axes.first_tokens > 64 ? 4 : 2;
+  for (double tokens = axes.first_tokens; tokens <= axes.max_tokens; tokens *= factor) {
     svg += line(axes.x(tokens), height - bottom, axes.x(tokens), height - bottom + 5, "stroke=\"#888\"");
     svg += text(axes.x(tokens), height - bottom + 20, "middle", join(static_cast<std::size_t>(tokens)));
   }
@@ -97,16 +97,16 @@ std::string plan_svg(const gguf::Document& document, const plan::Question& quest
   plan::Question whole = question;
   whole.model.n_ctx = 0;
   const plan::Plan longest = plan_run(document, whole);
-  const std::size_t most = std::max(longest.n_ctx, question.model.n_ctx);
-  const std::size_t first = first_of(most);
+  const std::size_t max = std::max(longest.n_ctx, question.model.n_ctx);
+  const std::size_t first = first_of(max);
   std::vector<std::vector<Point>> lines;
-  for (const std::string_view element : plan::way_elements)
-    lines.push_back(peaks(document, question, element, first, most, budget));
-  Axes axes{static_cast<double>(first), static_cast<double>(std::max(most, 2 * first)), 1};
+  for (const std::string_view element : plan::solution_elements)
+    lines.push_back(peaks(document, question, element, first, max, budget));
+  Axes axes{static_cast<double>(first), static_cast<double>(std::max(max, 2 * first)), 1};
   for (const auto& points : lines)
-    axes.most_bytes = std::max(axes.most_bytes, 1.08 * static_cast<double>(points.back().bytes));
+    axes.max_bytes = std::max(axes.max_bytes, 1.08 * static_cast<double>(points.back().bytes));
   const auto weights = static_cast<double>(longest.accounts[budget::Account::weights]);
-  const bool shown = static_cast<double>(budget) <= axes.most_bytes;
+  const bool shown = static_cast<double>(budget) <= axes.max_bytes;
 
   std::string svg =
       join("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", number(width), " ", number(height),
@@ -123,10 +123,11 @@ std::string plan_svg(const gguf::Document& document, const plan::Question& quest
     for (const Point& p : lines[i])
       points += join(points.empty() ? "" : " ", number(axes.x(static_cast<double>(p.tokens))), ",",
                      number(axes.y(static_cast<double>(p.bytes))));
-    svg += join("<polyline points=\"", points, "\" fill=\"none\" stroke-width=\"2\" stroke=\"", colors[i],
-                "\"/>\n<g fill=\"", colors[i], "\">",
-                text(width - right - 140 + 50 * static_cast<double>(i), 42, "start", plan::way_elements[i]),
-                "</g>\n");
+    svg +=
+        join("<polyline points=\"", points, "\" fill=\"none\" stroke-width=\"2\" stroke=\"", colors[i],
+             "\"/>\n<g fill=\"", colors[i], "\">",
+             text(width - right - 140 + 50 * static_cast<double>(i), 42, "start", plan::solution_elements[i]),
+             "</g>\n");
   }
   if (shown)
     svg += line(left, axes.y(static_cast<double>(budget)), width - right, axes.y(static_cast<double>(budget)),

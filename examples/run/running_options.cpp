@@ -63,7 +63,7 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
                "where the cache lies: segmented contiguous reserved paged spilled spilled-paged");
   flags
       .checked("--evict", choice.evict, "HOW",
-               "what a cache of KEEP tokens forgets: none sinks:KEEP heavy:KEEP (sinks:KEEP,SINKS "
+               "which tokens a cache of KEEP tokens evicts: none sinks:KEEP heavy:KEEP (sinks:KEEP,SINKS "
                "heavy:KEEP,RECENT)",
                [](const std::string& how, const std::string&) { static_cast<void>(kv::AnyEviction(how)); })
       .likens({"none", "sinks", "heavy"});

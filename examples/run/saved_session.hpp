@@ -38,7 +38,7 @@ class SavedSession {
 
   const AnswerVerb& verb_;
   bool resumed_ = false;
-  bool told_ = false;  // how much of a resumed session stays
+  bool requested_ = false;  // how much of a resumed session stays
   SessionNote note_;
   Session<AnyModel> session_;
 };

@@ -123,7 +123,7 @@ struct Eigen;
 }  // namespace kernel
 
 namespace model {
-struct Unobserved;
+struct NoObserver;
 }  // namespace model
 
 namespace plan {

@@ -3,7 +3,7 @@
 // The room plan: what a model will need.
 #pragma once
 
-#include "mica/plan/ladder.hpp"
+#include "mica/plan/fallbacks.hpp"
 #include "mica/plan/plan.hpp"
 #include "mica/plan/sequences.hpp"
 #include "mica/plan/solve.hpp"

@@ -38,9 +38,9 @@
 #include "mica_tools/quantize/job.hpp"
 #include "mica_tools/quantize/mix.hpp"
 #include "mica_tools/quantize/mix_rules.hpp"
-#include "mica_tools/quantize/part.hpp"
 #include "mica_tools/quantize/quantize.hpp"
 #include "mica_tools/quantize/recipe.hpp"
+#include "mica_tools/quantize/tensor_role.hpp"
 
 // synth: models with random weights, in the shapes of published ones
 #include "mica_tools/synth/header_only.hpp"
@@ -62,10 +62,10 @@
 
 // measure: how well a model predicts a text, how fast a disk is
 #include "mica_tools/measure/base_logits.hpp"
-#include "mica_tools/measure/coded_row.hpp"
 #include "mica_tools/measure/disk_probe.hpp"
 #include "mica_tools/measure/divergence.hpp"
 #include "mica_tools/measure/log_probabilities.hpp"
+#include "mica_tools/measure/quantized_row.hpp"
 #include "mica_tools/measure/running_mean.hpp"
 #include "mica_tools/measure/sorted.hpp"
 #include "mica_tools/measure/windows.hpp"

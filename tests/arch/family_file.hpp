@@ -168,7 +168,7 @@ std::vector<float> run_family(FamilyFile& file, std::span<const text::TokenId> i
 
 /// Each of three texts gets the bits of a model of its own, whatever else the steps of its model hold.
 template <class Family>
-void check_neighbours(FamilyFile& file, std::span<const text::TokenId> ids) {
+void check_independence(FamilyFile& file, std::span<const text::TokenId> ids) {
   exec::Inline executor;
   FamilyModel<Family> model(file.document(), executor,
                             {.n_ctx = 64, .chunk = 16, .logits_rows = 16, .log = {}});
@@ -179,7 +179,7 @@ void check_neighbours(FamilyFile& file, std::span<const text::TokenId> ids) {
   };
   const std::vector<std::vector<text::TokenId>> texts = {at(0, ids.size()), at(3, 11), at(5, 17)};
   for (const auto& sizes : std::vector<std::vector<std::size_t>>{{1}, {5, 1, 1, 3}}) {
-    const auto together = feed_together(model, texts, sizes);
+    const auto together = feed_shared(model, texts, sizes);
     for (std::size_t i = 0; i < texts.size(); ++i) {
       auto cache = model.make_cache();
       CHECK(same_bits(together[i], feed(model, cache, texts[i], 16)));
@@ -201,7 +201,7 @@ void check_family(FamilyFile& file, std::span<const text::TokenId> ids,
   }
   CHECK(worst < tolerance);
   for (const std::size_t chunk : {1u, 5u}) CHECK(same_bits(found, run_family<Family>(file, ids, chunk)));
-  check_neighbours<Family>(file, ids);
+  check_independence<Family>(file, ids);
   budget::Ledger ledger;
   exec::Inline executor;
   using Dry = typename FamilyModel<Family>::template With<WithAllocator<alloc::Counting>>;

@@ -102,11 +102,11 @@ TEST_CASE("a Llama file becomes a config") {
   CHECK(c.layers[1].get<block::Attention>().q_width() == 60);
   CHECK(c.layers[1].get<block::Attention>().kv_width() == 20);
   CHECK(c.layers[1].get<block::DenseFeedForward>().ff_width == 70);
-  CHECK(c.most<block::Attention>([](const auto& l) { return l.q_width(); }) == 60);
-  CHECK(c.most<block::Attention>([](const auto& l) { return l.kv_width(); }) == 20);
-  CHECK(c.most<block::DenseFeedForward>([](const auto& d) { return d.ff_width; }) == 70);
-  CHECK(c.most<block::Attention>([](const auto& l) { return l.head_dim; }) == 10);
-  CHECK(c.most<block::Attention>([](const auto& l) { return l.group(); }) == 3);
+  CHECK(c.max_of<block::Attention>([](const auto& l) { return l.q_width(); }) == 60);
+  CHECK(c.max_of<block::Attention>([](const auto& l) { return l.kv_width(); }) == 20);
+  CHECK(c.max_of<block::DenseFeedForward>([](const auto& d) { return d.ff_width; }) == 70);
+  CHECK(c.max_of<block::Attention>([](const auto& l) { return l.head_dim; }) == 10);
+  CHECK(c.max_of<block::Attention>([](const auto& l) { return l.group(); }) == 3);
 }
 
 TEST_CASE("what a file may leave out has the family's default") {
@@ -128,8 +128,8 @@ TEST_CASE("heads, KV heads and widths may differ from layer to layer") {
   }));
   CHECK(c.layers[0].get<block::Attention>().group() == 3);
   CHECK(c.layers[1].get<block::Attention>().group() == 1);
-  CHECK(c.most<block::DenseFeedForward>([](const auto& d) { return d.ff_width; }) == 90);
-  CHECK(c.most<block::Attention>([](const auto& l) { return l.kv_width(); }) == 40);
+  CHECK(c.max_of<block::DenseFeedForward>([](const auto& d) { return d.ff_width; }) == 90);
+  CHECK(c.max_of<block::Attention>([](const auto& l) { return l.kv_width(); }) == 40);
 }
 
 TEST_CASE("rope keys are read: base, dimensions, linear scaling, factors") {

@@ -93,7 +93,7 @@ struct Attention {
   bool v_norm = false;
   std::function<bool(std::size_t, std::size_t)> sees =
       {};  // of position and token: whether it is not hidden; empty: none is
-  std::function<void(std::size_t, std::size_t, double)> looks =
+  std::function<void(std::size_t, std::size_t, double)> query_scores =
       {};  // gets position, token and its share, of each head
 };
 
@@ -129,7 +129,8 @@ inline Row attend(const Attention& a, const Row& q, const Rows& k, const Rows& v
       for (std::size_t c = 0; c < d; ++c) out[h * d + c] += weight * v[t][kv + c];
     }
     for (std::size_t c = 0; c < d; ++c) out[h * d + c] /= sum;
-    for (std::size_t t = first; a.looks && t <= position; ++t) a.looks(position, t, weights[t] / sum);
+    for (std::size_t t = first; a.query_scores && t <= position; ++t)
+      a.query_scores(position, t, weights[t] / sum);
   }
   return out;
 }

@@ -15,7 +15,7 @@ class Drafter {
   Drafter& operator=(const Drafter&) = delete;
 
   // Required by Drafter
-  [[nodiscard]] std::size_t most() const noexcept { return 1; }
+  [[nodiscard]] std::size_t max_drafts() const noexcept { return 1; }
   [[nodiscard]] std::size_t draft(std::span<const TokenId> /*before*/, TokenId last,
                                   std::span<TokenId> drafts) noexcept {
     if (drafts.empty()) return 0;

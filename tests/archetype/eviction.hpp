@@ -14,11 +14,11 @@ class Eviction {
 
   // Required by Eviction
   static constexpr std::string_view name = "oldest";
-  static constexpr bool forgets = true;
-  [[nodiscard]] std::size_t keep() const noexcept { return keep_; }
-  [[nodiscard]] static bool watches() noexcept { return false; }
-  [[nodiscard]] static float fade() noexcept { return 1; }
-  [[nodiscard]] static std::size_t choose(const kv::Held& /*held*/) noexcept { return 0; }
+  static constexpr bool evicts = true;
+  [[nodiscard]] std::size_t capacity() const noexcept { return keep_; }
+  [[nodiscard]] static bool needs_scores() noexcept { return false; }
+  [[nodiscard]] static float decay() noexcept { return 1; }
+  [[nodiscard]] static std::size_t choose(const kv::EvictionView& /*held*/) noexcept { return 0; }
 
  private:
   std::size_t keep_;  // a multiple of 64

@@ -129,7 +129,7 @@ struct Sequence {
       };
       std::vector<float> in = mixed, convolved(n * d.channels(), NAN), z = gate;
       float* const state = result.state.data();
-      const block::DeltaNetPart part{
+      const block::DeltaNetSequence part{
           {{state, d.taps - 1, d.channels()}, {state + before, d.v_heads * d.k_dim, d.v_dim}}, 0, n};
       block::delta_net<kernel::Scalar>(
           executor,

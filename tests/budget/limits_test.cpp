@@ -70,7 +70,7 @@ TEST_CASE("a machine without these files has no limits, and says so") {
   Machine machine;
   const MemoryLimits limits = read_memory_limits(machine.root());
   CHECK(limits.usable() == MemoryLimits::unlimited);
-  CHECK(limits.authority() == "nobody");
+  CHECK(limits.authority() == "no limit");
   CHECK(std::isinf(read_cpu_quota(machine.root())));
 }
 

@@ -48,7 +48,7 @@ class Run {
   }
   [[nodiscard]] const arch::Config& config() { return model(entry_["rows"][0]).config(); }
   [[nodiscard]] std::size_t n_vocab() { return config().n_vocab; }
-  [[nodiscard]] bool has_experts() { return arch::most_experts(config()) != 0; }
+  [[nodiscard]] bool has_experts() { return arch::largest_mixture(config()) != 0; }
 
   /// Logits after every token of one prompt, fed in chunks; (tokens, n_vocab).
   [[nodiscard]] std::vector<float> prompt(const nlohmann::json& wanted, std::size_t chunk = 512) {

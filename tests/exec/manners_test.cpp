@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/exec/detail/manners.hpp"
+#include "mica/exec/detail/yield_policy.hpp"
 
 #include <doctest/doctest.h>
 

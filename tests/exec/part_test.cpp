@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/exec/detail/part.hpp"
+#include "mica/exec/detail/task_range.hpp"
 
 #include <doctest/doctest.h>
 

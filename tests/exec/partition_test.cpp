@@ -39,14 +39,14 @@ TEST_CASE("the parts of a partition follow each other, cover everything and begi
 }
 
 TEST_CASE("no part is more than one granule larger than another") {
-  std::size_t least = SIZE_MAX;
-  std::size_t most = 0;
+  std::size_t min = SIZE_MAX;
+  std::size_t max = 0;
   for (std::size_t i = 0; i < 7; ++i) {
     const std::size_t size = partition(16 * 100, 16, 7, i).size();
-    least = size < least ? size : least;
-    most = size > most ? size : most;
+    min = size < min ? size : min;
+    max = size > max ? size : max;
   }
-  CHECK(most - least == 16);
+  CHECK(max - min == 16);
 }
 
 TEST_CASE("the largest count does not wrap") {

@@ -5,14 +5,14 @@
 #include "mica/arch/llama.hpp"
 #include "mica/model/transformer.hpp"
 
-struct Mine : mica::kv::Unwatching {
+struct Mine : mica::kv::Scoreless {
   static constexpr std::string_view name = "mine";
-  static constexpr bool forgets = true;
-  static std::size_t keep() noexcept { return 128; }
+  static constexpr bool evicts = true;
+  static std::size_t capacity() noexcept { return 128; }
 #ifdef MICA_FAIL
-  static std::size_t choose(const mica::kv::Held&) { return 0; }  // may throw inside a step
+  static std::size_t choose(const mica::kv::EvictionView&) { return 0; }  // may throw inside a step
 #else
-  static std::size_t choose(const mica::kv::Held&) noexcept { return 0; }
+  static std::size_t choose(const mica::kv::EvictionView&) noexcept { return 0; }
 #endif
 };
 

@@ -24,36 +24,36 @@ struct Wrong : kernel::Highway {
 
 TEST_CASE("a machine is measured in every format that can be written and in every element") {
   exec::Team team(2);
-  const plan::MachineSpeed speed = Probe(team, Probe::least_bytes).measure(1);
+  const plan::MachineSpeed speed = Probe(team, Probe::min_bytes).measure(1);
   CHECK(speed.known());
   CHECK(speed.basis == "measured");
   CHECK(speed.formats.size() == format::Encodable::size);
   CHECK(speed.elements.size() == format::AllKv::size);
-  double most = 0;
+  double max = 0;
   for (const auto& [id, found] : speed.formats) {
     CAPTURE(format::name(id));
     CHECK(found.decode_bytes > 0);
     CHECK(found.prefill_macs > 0);
-    most = std::max(most, found.prefill_macs);
+    max = std::max(max, found.prefill_macs);
   }
   for (const auto& [name, found] : speed.elements) {
     CAPTURE(name);
     CHECK(found.decode_bytes > 0);
     CHECK(found.prefill_macs > 0);
   }
-  CHECK(speed.dot_macs == most);
+  CHECK(speed.dot_macs == max);
 }
 
 TEST_CASE("products that are wrong are found before they are timed") {
   exec::Team team(1);
   using Measured = fit::MachineProbe<exec::Team, Wrong>;
-  CHECK_THROWS_WITH_AS(static_cast<void>(Measured(team, Measured::least_bytes).measure(1)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(Measured(team, Measured::min_bytes).measure(1)),
                        doctest::Contains("is not what the specification says"), Error);
 }
 
 TEST_CASE("too little memory to measure with is refused") {
   exec::Team team(1);
-  CHECK_THROWS_WITH_AS(Probe(team, Probe::least_bytes - 1),
+  CHECK_THROWS_WITH_AS(Probe(team, Probe::min_bytes - 1),
                        doctest::Contains("67108864 bytes of memory at least"), Error);
 }
 

@@ -31,9 +31,9 @@ inline constexpr std::uint64_t GiB = std::uint64_t{1} << 30;
 }
 
 [[nodiscard]] inline fit::Fit fit_of(std::string_view name, const fit::Machine& machine,
-                                     fit::Asked asked = {}) {
+                                     fit::Request requested = {}) {
   fit::Candidate one = candidate(name);
-  return fit::Selector(machine, asked).select(one);
+  return fit::Selector(machine, requested).select(one);
 }
 
 }  // namespace mica::test

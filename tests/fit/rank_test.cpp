@@ -25,7 +25,7 @@ fit::Fit made(double parameters, double tokens, std::uint64_t need, std::size_t 
   fit.decode = tokens;
   fit.need = {0, need};
   fit.available = {0, 100};
-  fit.setting.n_ctx = fit.asked = n_ctx;
+  fit.setting.n_ctx = fit.requested = n_ctx;
   fit.level = Level::good;
   return fit;
 }

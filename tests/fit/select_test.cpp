@@ -144,8 +144,8 @@ TEST_CASE("example 4: a card of 4 GiB, 8 GiB of memory and Llama 3.1 70B, too ti
   fit::Candidate one = candidate("llama-70b");
   const fit::Selector selector(small, {});
   for (const Mode mode : {Mode::gpu, Mode::cpu_gpu, Mode::cpu}) {
-    const fit::Setting least{one.ladder().size() - 1, 1024, "Q8_0"};
-    CHECK_FALSE(fit::fits(selector.need(one, mode, least), {4 * GiB, 8 * GiB}));
+    const fit::Setting min{one.ladder().size() - 1, 1024, "Q8_0"};
+    CHECK_FALSE(fit::fits(selector.need(one, mode, min), {4 * GiB, 8 * GiB}));
   }
 }
 
@@ -155,8 +155,8 @@ TEST_CASE("70 billion weights never fit on a card of 24 GiB, however short the c
   const fit::Machine card = machine(64, 24);
   const fit::Selector selector(card, {65536});
   for (std::size_t n_ctx = 65536; n_ctx >= 1024; n_ctx /= 2) {
-    const fit::Setting least{one.ladder().size() - 1, n_ctx, "Q8_0"};
-    CHECK(selector.need(one, Mode::gpu, least).vram > 24 * GiB);
+    const fit::Setting min{one.ladder().size() - 1, n_ctx, "Q8_0"};
+    CHECK(selector.need(one, Mode::gpu, min).vram > 24 * GiB);
   }
   CHECK(fit_of("llama-70b", card).mode == Mode::cpu_gpu);
 }
@@ -167,7 +167,7 @@ TEST_CASE("a context is halved as often as it takes, and a fit that needed that 
   small.available_bytes = 14 * GiB / 5;
   const Fit fit = fit_of("llama2-7b", small);
   CHECK(fit.mode == Mode::cpu);
-  CHECK(fit.asked == 4096);
+  CHECK(fit.requested == 4096);
   CHECK(fit.setting.n_ctx == 1024);
   CHECK(fit.level == Level::marginal);
   CHECK(noted(fit, "context halved from 4096 to 1024 tokens"));
@@ -181,16 +181,16 @@ TEST_CASE("the longest context fits, and 256 tokens more do not") {
   REQUIRE(one.keep_only("Q4_K_M"));
   const fit::Selector selector(plain, {});
   const Fit fit = selector.select(one);
-  const std::size_t most = selector.longest_context(one, fit);
-  CHECK(most > 8192);
-  CHECK(most < 131072);
+  const std::size_t max = selector.longest_context(one, fit);
+  CHECK(max > 8192);
+  CHECK(max < 131072);
   const auto need = [&](std::size_t n_ctx) {
     fit::Setting setting = fit.setting;
     setting.n_ctx = n_ctx;
     return selector.need(one, fit.mode, setting).ram;
   };
-  CHECK(need(most) <= plain.available_bytes);
-  CHECK(need(most + 256) > plain.available_bytes);
+  CHECK(need(max) <= plain.available_bytes);
+  CHECK(need(max + 256) > plain.available_bytes);
   CHECK(fit::Selector(plain, {4096}).longest_context(one, fit::Selector(plain, {4096}).select(one)) == 4096);
 }
 

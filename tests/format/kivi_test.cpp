@@ -108,9 +108,9 @@ TEST_CASE_TEMPLATE("no number is off by much more than half a step of its group"
         high = std::max(high, heads[slot * head_dim + channel]);
       }
       // A scale of two eighths less than the range asks for cuts an eighth of the range off at either end.
-      const float most = (high - low) * (0.5f / E::Group::code_max + 0.15f);
+      const float max = (high - low) * (0.5f / E::Group::code_max + 0.15f);
       for (std::size_t slot = 0; slot < 16; ++slot)
-        CHECK(std::fabs(back[slot * head_dim + channel] - heads[slot * head_dim + channel]) <= most);
+        CHECK(std::fabs(back[slot * head_dim + channel] - heads[slot * head_dim + channel]) <= max);
     }
   }
 }

@@ -20,8 +20,8 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : rng_(seed) {}
   std::uint64_t below(std::uint64_t bound) { return rng_.next() % bound; }
-  std::string text(std::size_t most) {
-    std::string text(below(most + 1), '\0');
+  std::string text(std::size_t max) {
+    std::string text(below(max + 1), '\0');
     for (char& c : text) c = static_cast<char>(below(256));
     return text;
   }

@@ -55,7 +55,7 @@ TEST_CASE("every range of a file arrives whole, at any offset, length and addres
   const auto bytes = numbered_bytes(70'001);
   const io::File file = io::File::open(folder.file("weights", bytes));
   const DirectReader reader(file);
-  check_ranges(reader, bytes, DirectReader::least_bounce_bytes);
+  check_ranges(reader, bytes, DirectReader::min_bounce_bytes);
   check_ranges(reader, bytes, 40'001);
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("where direct reads are refused the reader says so once and reads the 
                      &log};
   const io::File proc = io::File::open("/proc/self/cmdline");  // a file system without direct reads
   const DirectReader reader(proc, sink);
-  std::vector<std::byte> bounce(DirectReader::least_bounce_bytes);
+  std::vector<std::byte> bounce(DirectReader::min_bounce_bytes);
   std::array<std::byte, 4> direct;
   std::array<std::byte, 4> buffered;
   reader.read(0, direct, bounce);

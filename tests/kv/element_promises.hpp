@@ -61,7 +61,7 @@ void check_stored(Tolerance&& tolerance) {
 
 /// Storing a slot again leaves its neighbours alone.
 template <KvElement E>
-void check_neighbours() {
+void check_independence() {
   CounterRng rng(5);
   constexpr std::size_t head_dim = 19;
   std::vector<std::byte> keys(E::key_tile_bytes(head_dim)), values(E::value_tile_bytes(head_dim));
@@ -144,7 +144,7 @@ void check_own_bytes() {
 template <KvElement E, class Tolerance>
 void check_element(Tolerance&& tolerance) {
   check_stored<E>(tolerance);
-  check_neighbours<E>();
+  check_independence<E>();
   check_zeros<E>();
   check_not_finite<E>();
   check_own_bytes<E>();

@@ -61,7 +61,7 @@ TEST_CASE_TEMPLATE("storing a slot again leaves its neighbours alone", E, format
                    format::BF16, format::Q8_0, format::Rotated<format::Q5_1>, format::Rotated<format::Q4_0>,
                    format::Plain<format::Q5_0>, format::Plain<format::Q4_1>, format::Plain<format::IQ4_NL>,
                    format::Plain<format::Q4_S>) {
-  check_neighbours<E>();
+  check_independence<E>();
 }
 
 TEST_CASE("a head of zeros is zeros in every element") {

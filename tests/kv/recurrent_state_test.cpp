@@ -130,8 +130,8 @@ TEST_CASE("a budget that is too small refuses, says of what, and keeps nothing")
     CHECK(mentions(error, limit < 400 ? "state: 1 x 100" : "checkpoints: 3 x 100", "fewer checkpoints"));
     CHECK(ledger.used() == 0);
   }
-  const std::size_t most = std::numeric_limits<std::size_t>::max();
-  CHECK(refusal([&] { return State({}, 100, most); }).code() == ErrorCode::budget);
+  const std::size_t max_value = std::numeric_limits<std::size_t>::max();
+  CHECK(refusal([&] { return State({}, 100, max_value); }).code() == ErrorCode::budget);
 }
 
 }  // namespace mica::test

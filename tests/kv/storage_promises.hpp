@@ -114,13 +114,14 @@ void walk_window(Storage& storage, std::span<const kv::LayerShape> shapes, F&& v
     REQUIRE(storage.reserve(pos + n));
     CHECK(storage.first_tile(0) == 0);
     REQUIRE(storage.first_tile(1) * 16 <= shapes[1].first_seen(pos));
-    std::vector<std::byte*> held;
+    std::vector<std::byte*> resident;
     for (std::size_t t = shapes[1].first_seen(pos) / 16; t * 16 < pos + n; ++t) {
-      held.push_back(storage.run(1, 0, t).data);
+      resident.push_back(storage.run(1, 0, t).data);
     }
-    std::sort(held.begin(), held.end());
-    CHECK(std::adjacent_find(held.begin(), held.end()) == held.end());  // no two tiles share a place
-    visit(held);
+    std::sort(resident.begin(), resident.end());
+    CHECK(std::adjacent_find(resident.begin(), resident.end()) ==
+          resident.end());  // no two tiles share a place
+    visit(resident);
   }
 }
 
@@ -137,8 +138,8 @@ void check_windows(bool in_place) {
       CHECK(ring * 16 < window + step + 2 * 16);
       Storage storage({}, shapes, 2000);
       std::vector<std::byte*> places;
-      walk_window(storage, shapes, [&](const std::vector<std::byte*>& held) {
-        places.insert(places.end(), held.begin(), held.end());
+      walk_window(storage, shapes, [&](const std::vector<std::byte*>& resident) {
+        places.insert(places.end(), resident.begin(), resident.end());
       });
       std::sort(places.begin(), places.end());
       places.erase(std::unique(places.begin(), places.end()), places.end());

@@ -151,12 +151,12 @@ TEST_CASE("a rewind says how far back recent tokens reach, and what follows is w
       CAPTURE(keep);
       auto cache = model.make_cache(), fresh = model.make_cache();
       static_cast<void>(feed(model, cache, ids, 32));
-      const std::size_t held = cache.rewind(keep);
-      CHECK(held == cache.tokens);
-      CHECK((held == keep || held == 0));
-      if (keep >= 268) CHECK(held == keep);  // a step can always be taken back
-      if (keep <= 199) CHECK(held == 0);
-      static_cast<void>(feed(model, cache, std::span(ids).subspan(held, keep - held), 32));
+      const std::size_t resident = cache.rewind(keep);
+      CHECK(resident == cache.tokens);
+      CHECK((resident == keep || resident == 0));
+      if (keep >= 268) CHECK(resident == keep);  // a step can always be taken back
+      if (keep <= 199) CHECK(resident == 0);
+      static_cast<void>(feed(model, cache, std::span(ids).subspan(resident, keep - resident), 32));
       static_cast<void>(feed(model, fresh, std::span(ids).first(keep), 32));
       CHECK(same_bits(feed(model, cache, other, 32), feed(model, fresh, other, 32)));
     }
@@ -175,7 +175,7 @@ TEST_CASE("a session runs the tokens again that are old") {
   using Model = Llama::With<WithKvElement<Elements>>;
   Model model(tiny.document(), executor, {.n_ctx = 700, .chunk = 32, .log = {}}, {.elements = Elements(40)});
   const auto ids = random_ids(300, 67), next = random_ids(3, 67, 5);
-  goes_on_after_rewind(model, ids, 70, next);
+  can_continue_after_rewind(model, ids, 70, next);
 }
 
 TEST_CASE("sequences that share pages age without knowing of each other") {
@@ -190,10 +190,10 @@ TEST_CASE("sequences that share pages age without knowing of each other") {
     CAPTURE(n);
     auto a = model.make_cache(), b = model.make_cache(), alone = model.make_cache();
     static_cast<void>(feed(model, a, ids, 64));
-    const std::size_t held = b.adopt(a, n);
-    CHECK((held == n || held == 0));
-    if (n >= 70) CHECK(held == n);
-    static_cast<void>(feed(model, b, std::span(ids).subspan(held, n - held), 64));
+    const std::size_t resident = b.adopt(a, n);
+    CHECK((resident == n || resident == 0));
+    if (n >= 70) CHECK(resident == n);
+    static_cast<void>(feed(model, b, std::span(ids).subspan(resident, n - resident), 64));
     static_cast<void>(feed(model, alone, std::span(ids).first(n), 64));
     const auto of_b = feed(model, b, other, 7), expected = feed(model, alone, other, 64);
     CHECK(same_bits(of_b, expected));

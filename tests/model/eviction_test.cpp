@@ -52,14 +52,14 @@ FamilyFile sharp_file() {
 /// The tiles that are held while the 64 tokens before position 64 (i + 1) run, and what their queries look
 /// at.
 using Sets = std::vector<std::set<std::size_t>>;
-using Shares = std::vector<double>;  // by tile
+using TileScores = std::vector<double>;  // by tile
 
 /// Logits of a model whose queries see the tiles of sets[position / 64]. looked: what they look at, added to.
 reference::Rows masked(const FamilyFile& file, std::span<const text::TokenId> ids, const Sets& sets,
-                       std::vector<Shares>& looked) {
+                       std::vector<TileScores>& looked) {
   using namespace reference;
   const auto shares = [&](std::size_t position, std::size_t token, double share) {
-    Shares& of = looked.at(position / 64);
+    TileScores& of = looked.at(position / 64);
     of.resize(std::max(of.size(), token / 16 + 1));
     of[token / 16] += share;
   };
@@ -67,7 +67,7 @@ reference::Rows masked(const FamilyFile& file, std::span<const text::TokenId> id
   a.sees = [&](std::size_t position, std::size_t token) {
     return token / 16 >= position / 64 * 4 || sets.at(position / 64).contains(token / 16);
   };
-  a.looks = shares;
+  a.query_scores = shares;
   Rows x = embedded(file, ids);
   for (std::size_t i = 0; i < 2; ++i) {
     const Rows attended = attention(file, i, a, normed_rows(x, file.layer(i, "attn_norm")));
@@ -82,22 +82,23 @@ reference::Rows masked(const FamilyFile& file, std::span<const text::TokenId> id
 /// The same for tiles that choose() keeps, decided 64 tokens at a time.
 template <class Choose>
 reference::Rows evicting(const FamilyFile& file, std::span<const text::TokenId> ids, std::size_t keep,
-                         double fade, Choose&& choose) {
+                         double decay, Choose&& choose) {
   Sets sets;
   reference::Rows out;
-  Shares sums;
-  std::set<std::size_t> held;
+  TileScores sums;
+  std::set<std::size_t> resident;
   for (std::size_t pos = 0; pos < ids.size(); pos += 64) {
-    for (std::size_t n = 0; held.size() == keep / 16 && n < 4; ++n) held.erase(choose(held, sums));
-    while (held.size() > keep / 16 - 4) held.erase(choose(held, sums));
-    sets.push_back(held);
+    for (std::size_t n = 0; resident.size() == keep / 16 && n < 4; ++n)
+      resident.erase(choose(resident, sums));
+    while (resident.size() > keep / 16 - 4) resident.erase(choose(resident, sums));
+    sets.push_back(resident);
     const std::size_t end = std::min(pos + 64, ids.size());
-    std::vector<Shares> looked(sets.size());
+    std::vector<TileScores> looked(sets.size());
     out = masked(file, ids.first(end), sets, looked);
-    for (std::size_t tile = pos / 16; tile * 16 < end; ++tile) held.insert(tile);
+    for (std::size_t tile = pos / 16; tile * 16 < end; ++tile) resident.insert(tile);
     looked.back().resize(end / 16 + 1);
     sums.resize(looked.back().size());
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] * fade + looked.back()[i];
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] * decay + looked.back()[i];
   }
   return out;
 }
@@ -159,8 +160,8 @@ TEST_CASE("the first tokens and a window give the answers of a mask that hides t
   FamilyFile file = sharp_file();
   const auto ids = random_ids(420, family_vocabulary);
   const auto oldest_behind = [](std::size_t sinks) {
-    return [sinks](const std::set<std::size_t>& held, const Shares&) {
-      return *std::next(held.begin(), static_cast<std::ptrdiff_t>(sinks / 16));
+    return [sinks](const std::set<std::size_t>& resident, const TileScores&) {
+      return *std::next(resident.begin(), static_cast<std::ptrdiff_t>(sinks / 16));
     };
   };
   for (const std::size_t sinks : {16u, 64u}) {
@@ -173,15 +174,15 @@ TEST_CASE("the first tokens and a window give the answers of a mask that hides t
 TEST_CASE("heavy hitters are what queries of all heads and layers looked at most") {
   FamilyFile file = sharp_file();
   const auto ids = random_ids(420, family_vocabulary);
-  const auto least = [](const std::set<std::size_t>& held, const Shares& sums) {
-    std::vector<std::size_t> tiles(std::next(held.begin()), std::prev(held.end(), 6));
+  const auto min = [](const std::set<std::size_t>& resident, const TileScores& sums) {
+    std::vector<std::size_t> tiles(std::next(resident.begin()), std::prev(resident.end(), 6));
     return *std::min_element(tiles.begin(), tiles.end(),
                              [&](std::size_t a, std::size_t b) { return sums[a] < sums[b]; });
   };
-  for (const float fade : {0.0f, 0.5f, 1.0f}) {
-    CAPTURE(fade);
-    const auto expected = evicting(file, ids, 256, static_cast<double>(fade), least);
-    check_reference(HeavyHitters(256, {.recent = 96, .fade = fade}), expected, file, ids);
+  for (const float decay : {0.0f, 0.5f, 1.0f}) {
+    CAPTURE(decay);
+    const auto expected = evicting(file, ids, 256, static_cast<double>(decay), min);
+    check_reference(HeavyHitters(256, {.recent = 96, .decay = decay}), expected, file, ids);
   }
 }
 
@@ -228,7 +229,7 @@ TEST_CASE("sequences that share steps forget as they would alone") {
                                   {.n_ctx = 600, .chunk = 400, .logits_rows = 400, .log = {}},
                                   {.eviction = kv::AnyEviction(words)});
     for (const auto& sizes : std::vector<std::vector<std::size_t>>{{1}, {50, 1, 70}, {1, 130}}) {
-      const auto together = feed_together(model, texts, sizes);
+      const auto together = feed_shared(model, texts, sizes);
       for (std::size_t i = 0; i < texts.size(); ++i) {
         auto cache = model.make_cache();
         CHECK(same_bits(together[i], feed(model, cache, texts[i], 400)));
@@ -246,7 +247,7 @@ TEST_CASE(
     CAPTURE(words);
     exec::Team team(1);
     Forgetting<arch::Llama> model(tiny.document(), team, options, {.eviction = kv::AnyEviction(words)});
-    const bool watches = kv::AnyEviction(words).watches();
+    const bool needs_scores = kv::AnyEviction(words).needs_scores();
     for (const kv::Choice storage : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::paged}) {
       for (const std::size_t had : {200u, 256u, 257u, 330u, 500u}) {
         for (const std::size_t count :
@@ -256,11 +257,11 @@ TEST_CASE(
           CAPTURE(count);
           auto cache = cache_of(model, storage), fresh = cache_of(model, storage);
           static_cast<void>(feed(model, cache, std::span(ids).first(had), 64));
-          const std::size_t held = cache.rewind(count), border = had <= 256 ? 0 : (had - 1) / 64 * 64;
+          const std::size_t resident = cache.rewind(count), border = had <= 256 ? 0 : (had - 1) / 64 * 64;
           const std::size_t segment = (had - 1) / 64 * 64;
-          CHECK(held == cache.tokens);
-          CHECK(held == (count < border ? 0 : watches && count < segment ? count / 64 * 64 : count));
-          static_cast<void>(feed(model, cache, std::span(ids).subspan(held, count - held), 7));
+          CHECK(resident == cache.tokens);
+          CHECK(resident == (count < border ? 0 : needs_scores && count < segment ? count / 64 * 64 : count));
+          static_cast<void>(feed(model, cache, std::span(ids).subspan(resident, count - resident), 7));
           static_cast<void>(feed(model, fresh, std::span(ids).first(count), 64));
           CHECK(same_bits(feed(model, cache, other, 64), feed(model, fresh, other, 64)));
         }
@@ -275,7 +276,7 @@ TEST_CASE("a session goes on after a rewind to what was forgotten") {
   using Model = Forgetting<arch::Llama>;
   Model model(tiny.document(), team, options, {.eviction = kv::HeavyHitters(256)});
   const auto ids = random_ids(700, 67), next = random_ids(90, 67, 5);
-  goes_on_after_rewind(model, ids, 333, next);
+  can_continue_after_rewind(model, ids, 333, next);
 }
 
 TEST_CASE("a saved session goes on as it would have, whatever it had forgotten") {
@@ -323,7 +324,7 @@ TEST_CASE("a sequence takes over what another one has read until that forgets so
              fresh = cache_of(model, kv::Choice::paged);
         static_cast<void>(feed(model, other, std::span(ids).first(had), 64));
         const std::size_t has = cache.adopt(other, count);
-        const bool floored = kv::AnyEviction(words).watches() && count / 64 < (had - 1) / 64;
+        const bool floored = kv::AnyEviction(words).needs_scores() && count / 64 < (had - 1) / 64;
         CHECK(has == (had > 256 ? 0 : floored ? count / 64 * 64 : count));
         static_cast<void>(feed(model, other, std::span(ids).subspan(had), 64));  // writes every place again
         static_cast<void>(feed(model, cache, std::span(ids).subspan(has, count - has), 64));
@@ -389,9 +390,9 @@ TEST_CASE("a recurrent state is not touched, and goes back with what is forgotte
       const auto logits = feed(model, cache, ids, chunk);
       if (first.empty()) first = logits;
       CHECK(same_bits(first, logits));
-      const std::size_t held = cache.rewind(390);
-      CHECK(held <= 390);
-      static_cast<void>(feed(model, cache, std::span(ids).subspan(held, 390 - held), chunk));
+      const std::size_t resident = cache.rewind(390);
+      CHECK(resident <= 390);
+      static_cast<void>(feed(model, cache, std::span(ids).subspan(resident, 390 - resident), chunk));
       static_cast<void>(feed(model, fresh, std::span(ids).first(390), chunk));
       CHECK(same_bits(feed(model, cache, other, chunk), feed(model, fresh, other, chunk)));
     }

@@ -93,13 +93,13 @@ TEST_CASE("a cache says how far a rewind went, and going on from there equals a 
   Hybrid model(tiny.document(), executor,
                {.n_ctx = 300, .chunk = 32, .logits_rows = 32, .checkpoints = 2, .log = {}});
   const auto expect = [&](std::size_t keep,
-                          std::size_t held) {  // checkpoints after 64, 96, and 100 in their place
+                          std::size_t resident) {  // checkpoints after 64, 96, and 100 in their place
     CAPTURE(keep);
     auto cache = model.make_cache(), fresh = model.make_cache();
     static_cast<void>(feed(model, cache, ids, 32));
-    CHECK(cache.rewind(keep) == held);
-    CHECK(cache.tokens == held);
-    static_cast<void>(feed(model, cache, std::span(ids).subspan(held, keep - held), 32));
+    CHECK(cache.rewind(keep) == resident);
+    CHECK(cache.tokens == resident);
+    static_cast<void>(feed(model, cache, std::span(ids).subspan(resident, keep - resident), 32));
     static_cast<void>(feed(model, fresh, std::span(ids).first(keep), 32));
     CHECK(same_bits(feed(model, cache, other, 32), feed(model, fresh, other, 32)));
   };

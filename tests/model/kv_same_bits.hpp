@@ -55,8 +55,8 @@ void compare_storages(const gguf::Document& document) {
     for (const std::size_t count : {320u, 257u, 64u, 5u, 0u}) {
       CAPTURE(count);
       // A storage may keep more or less of a window than another one: what it has lost is run again.
-      const std::size_t held = cache.rewind(count), there = expected.rewind(count);
-      static_cast<void>(feed(own, cache, std::span(ids).subspan(held, count - held), chunk));
+      const std::size_t resident = cache.rewind(count), there = expected.rewind(count);
+      static_cast<void>(feed(own, cache, std::span(ids).subspan(resident, count - resident), chunk));
       static_cast<void>(feed(plain, expected, std::span(ids).subspan(there, count - there), chunk));
       CHECK(same_bits(feed(own, cache, other, chunk), feed(plain, expected, other, chunk)));
       static_cast<void>(cache.rewind(0));

@@ -28,9 +28,9 @@ Texts texts(std::size_t n_vocab) {
 }
 
 template <class Model>
-void check_neighbours(Model& model, const Texts& texts) {
+void check_independence(Model& model, const Texts& texts) {
   for (const auto& sizes : rounds) {
-    const auto together = feed_together(model, texts, sizes);
+    const auto together = feed_shared(model, texts, sizes);
     for (std::size_t i = 0; i < texts.size(); ++i) {
       CAPTURE(i);
       auto cache = model.make_cache();
@@ -49,10 +49,10 @@ TEST_CASE("a sequence gets the same bits whatever else is in its steps") {
     const TinyModel tiny(id == format::F32::id ? Recipe{} : blocks_of(id));
     exec::Inline executor;
     Plain model(tiny.document(), executor, options);
-    check_neighbours(model, texts(67));
+    check_independence(model, texts(67));
     exec::Team team(3);
     Plain::With<WithExecutor<exec::Team>> threaded(tiny.document(), team, options);
-    check_neighbours(threaded, texts(67));
+    check_independence(threaded, texts(67));
   }
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("a sequence of a hybrid gets the same bits whatever else is in its ste
     const TinyHybrid tiny(recipe);
     exec::Team team(2);
     Hybrid::With<WithExecutor<exec::Team>> model(tiny.document(), team, options);
-    check_neighbours(model, texts(recipe.n_vocab));
+    check_independence(model, texts(recipe.n_vocab));
   }
 }
 
@@ -74,13 +74,13 @@ TEST_CASE("a part without room in the context is named, and nothing happens to a
   const auto ids = random_ids(38, 67), more = random_ids(3, 67, 2);
   auto a = model.make_cache(), full = model.make_cache(), fresh = model.make_cache();
   static_cast<void>(feed(model, full, ids, 64));
-  const std::vector<Plain::Part> parts = {{&a, more}, {&full, more}};
-  const auto result = model.step(parts);
+  const std::vector<Plain::SequenceStep> sequences = {{&a, more}, {&full, more}};
+  const auto result = model.step(sequences);
   CHECK(result.status == StepStatus::context_full);
   CHECK(result.part == 1);
   CHECK(a.tokens == 0);
   CHECK(full.tokens == 38);
-  const std::vector<Plain::Part> fitting = {{&a, more}, {&full, std::span(more).first(2)}};
+  const std::vector<Plain::SequenceStep> fitting = {{&a, more}, {&full, std::span(more).first(2)}};
   CHECK(model.step(fitting).status == StepStatus::ok);
   const std::vector<std::size_t> row = {2};
   const auto logits = model.logits(row)[0];
@@ -110,16 +110,16 @@ TEST_CASE("a part that the budget refuses is named, and what the others had rese
                  {.allocator = alloc::Budgeted<alloc::Aligned>(ledger, budget::Account::weights)});
   auto a = model.make_cache(), b = model.make_cache(), c = model.make_cache();
   REQUIRE(model.step(a, ids) == StepStatus::ok);
-  const auto held = ledger.used();
+  const auto resident = ledger.used();
   REQUIRE(ledger.left() == one);
-  const std::vector<Budgeted::Part> parts = {{&a, ids}, {&b, ids}, {&c, ids}};
-  const auto result = model.step(parts);
+  const std::vector<Budgeted::SequenceStep> sequences = {{&a, ids}, {&b, ids}, {&c, ids}};
+  const auto result = model.step(sequences);
   CHECK(result.status == StepStatus::no_memory);
   CHECK(result.part == 2);
-  CHECK(ledger.used() == held);
+  CHECK(ledger.used() == resident);
   CHECK(a.tokens == 2);
   CHECK(b.tokens == 0);
-  CHECK(model.step(std::span(parts).first(2)).status == StepStatus::ok);
+  CHECK(model.step(std::span(sequences).first(2)).status == StepStatus::ok);
   CHECK(a.tokens == 4);
   CHECK(b.tokens == 2);
 }

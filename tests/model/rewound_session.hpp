@@ -16,8 +16,8 @@ namespace mica::test {
 
 /// Reads `ids`, goes back to `count` tokens and reads `next`: the logits are those of a session that read nothing else.
 template <class Model>
-void goes_on_after_rewind(Model& model, std::span<const TokenId> ids, std::size_t count,
-                          std::span<const TokenId> next) {
+void can_continue_after_rewind(Model& model, std::span<const TokenId> ids, std::size_t count,
+                               std::span<const TokenId> next) {
   Session<Model> session(model), fresh(model);
   REQUIRE(session.feed(ids) == model::StepStatus::ok);
   session.rewind(count);

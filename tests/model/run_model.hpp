@@ -48,14 +48,14 @@ std::vector<float> feed(Model& model, typename Model::Cache& cache, std::span<co
 /// + i) % size] tokens of every step until it ends. Answers the logits after each token, by text. Steps and
 /// rows of logits must have room for one such round.
 template <class Model>
-std::vector<std::vector<float>> feed_together(Model& model,
-                                              const std::vector<std::vector<text::TokenId>>& texts,
-                                              const std::vector<std::size_t>& sizes) {
+std::vector<std::vector<float>> feed_shared(Model& model,
+                                            const std::vector<std::vector<text::TokenId>>& texts,
+                                            const std::vector<std::size_t>& sizes) {
   std::vector<typename Model::Cache> caches;
   for (std::size_t i = 0; i < texts.size(); ++i) caches.push_back(model.make_cache());
   std::vector<std::vector<float>> out(texts.size());
   for (std::size_t step = 0;; ++step) {
-    std::vector<typename Model::Part> parts;
+    std::vector<typename Model::SequenceStep> parts;
     std::vector<std::size_t> owner, rows;  // owner: the text of each row
     for (std::size_t i = 0; i < texts.size() && i <= step; ++i) {
       const auto left = std::span(texts[i]).subspan(caches[i].tokens);

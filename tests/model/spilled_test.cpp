@@ -45,9 +45,9 @@ void compare(const gguf::Document& document) {
     for (const std::size_t count : {590u, 333u, 64u, 5u}) {
       CAPTURE(count);
       if (count > cache.tokens) continue;
-      const std::size_t held = cache.rewind(count);
-      CHECK(held == expected.rewind(count));
-      const auto again = std::span(ids).subspan(held, count - held);
+      const std::size_t resident = cache.rewind(count);
+      CHECK(resident == expected.rewind(count));
+      const auto again = std::span(ids).subspan(resident, count - resident);
       static_cast<void>(feed(model, cache, again, chunk));
       static_cast<void>(feed(whole, expected, again, chunk));
       CHECK(same_bits(feed(model, cache, other, chunk), feed(whole, expected, other, chunk)));

@@ -25,7 +25,7 @@ constexpr ModelOptions options{.n_ctx = 40, .chunk = 32, .logits_rows = 32, .log
 /// What a failing pager and its test share.
 struct Desk {
   std::size_t bad = none;  // the group that cannot be read
-  int held = 0;            // groups acquired and not released
+  int resident = 0;        // groups acquired and not released
 
   static constexpr std::size_t none = 99;
 };
@@ -39,10 +39,10 @@ struct Failing : paging::Mapped<> {
       : Mapped(table, allocator, log), desk_(desk) {}
   [[nodiscard]] bool acquire(std::size_t group) noexcept {
     if (group == desk_->bad) return false;
-    ++desk_->held;
+    ++desk_->resident;
     return true;
   }
-  void release(std::size_t /*group*/) noexcept { --desk_->held; }
+  void release(std::size_t /*group*/) noexcept { --desk_->resident; }
 
  private:
   Desk* desk_;
@@ -115,7 +115,7 @@ TEST_CASE("a group that cannot be read ends the step, the cache is as before, an
       CAPTURE(desk.bad);
       CHECK(model.step(cache, next) == StepStatus::read_failed);
       CHECK(cache.tokens == 10);
-      CHECK(desk.held == 0);
+      CHECK(desk.resident == 0);
     }
     desk.bad = Desk::none;
     static_cast<void>(feed(model, fresh, ids, 32));
@@ -124,7 +124,7 @@ TEST_CASE("a group that cannot be read ends the step, the cache is as before, an
       desk.bad = head;
       const std::vector<std::size_t> rows = {0};
       CHECK(model.logits(rows).rows() == (head == 0 && !tied ? 1 : 0));
-      CHECK(desk.held == 0);
+      CHECK(desk.resident == 0);
     }
   }
 }
@@ -180,9 +180,9 @@ TEST_CASE("a model without options has the context it was trained for, and a chu
   CHECK(model.n_ctx() == 48);
   CHECK(model.chunk() == 48);
   CHECK(model.logits_rows() == 1);
-  const Plain least(tiny.document(), executor, {.n_ctx = 0, .chunk = 0, .logits_rows = 0, .log = {}});
-  CHECK(least.chunk() == 1);
-  CHECK(least.logits_rows() == 1);
+  const Plain min(tiny.document(), executor, {.n_ctx = 0, .chunk = 0, .logits_rows = 0, .log = {}});
+  CHECK(min.chunk() == 1);
+  CHECK(min.logits_rows() == 1);
 }
 
 }  // namespace mica::test

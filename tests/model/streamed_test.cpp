@@ -59,13 +59,13 @@ void compare(std::span<const std::byte> bytes) {
     auto served = model.make_cache();
     CHECK(same_bits(feed(model, served, ids, 32), expected));
   }
-  const paging::WeightRoom can = whole.weight_room();
-  CHECK(can == paging::WeightRoom());
+  const paging::WeightCapacity can = whole.weight_capacity();
+  CHECK(can == paging::WeightCapacity());
   CHECK_FALSE(whole.resize_weights(1));
   for (const gguf::Document* const from : {&document, &packed}) {
     Paged model = open(*from, paging::Choice::streamed, std::uint64_t{1} << 30);
-    const std::uint64_t most = model.weight_room().most, least = model.weight_room().least;
-    for (const std::uint64_t room : {most, least, (most + least) / 2, most, std::uint64_t{0}}) {
+    const std::uint64_t max = model.weight_capacity().max, min = model.weight_capacity().min;
+    for (const std::uint64_t room : {max, min, (max + min) / 2, max, std::uint64_t{0}}) {
       CAPTURE(room);
       CHECK(model.resize_weights(room));
       auto resized = model.make_cache();
@@ -97,10 +97,10 @@ void change_while_it_writes(std::span<const std::byte> bytes) {
   CounterRng rng(8);
   std::vector<float> logits;
   for (const text::TokenId id : ids) {
-    model.resize_weights(rng.next() % model.weight_room().most);
+    model.resize_weights(rng.next() % model.weight_capacity().max);
     REQUIRE(model.step(cache, std::span(&id, 1)) == model::StepStatus::ok);
-    if (rng.next() % 2 == 0) model.resize_weights(model.weight_room().most);  // the head comes after it
-    if (rng.next() % 3 == 0) CHECK(model.set_chunk(1 + rng.next() % model.most_chunk()));
+    if (rng.next() % 2 == 0) model.resize_weights(model.weight_capacity().max);  // the head comes after it
+    if (rng.next() % 3 == 0) CHECK(model.set_chunk(1 + rng.next() % model.max_chunk()));
     if (rng.next() % 5 == 0) cache.trim();
     const std::size_t row = 0;
     const auto got = model.logits(std::span(&row, 1));

@@ -40,20 +40,20 @@ Recipe replaced(const std::string& name, format::Id format, std::vector<std::uin
 TEST_CASE("every tensor has a group: embedding, layers, head") {
   const TinyModel tiny{Recipe{}};
   const auto weights = open(tiny);
-  CHECK(weights.groups() == 4);
+  CHECK(weights.units() == 4);
   REQUIRE(weights.extents().size() == 1 + 2 * 9 + 2);
-  CHECK(weights.extents()[weights.token_embd().index].group == 0);
+  CHECK(weights.extents()[weights.token_embd().index].unit == 0);
   for (const std::uint32_t i : {0u, 1u}) {
     const auto& attention = weights.find<block::Attention>(i)->tensors;
     const auto& dense = weights.find<block::DenseFeedForward>(i)->tensors;
-    CHECK(weights.extents()[attention.norm.index].group == i + 1);
-    CHECK(weights.extents()[dense.gated.down.index].group == i + 1);
+    CHECK(weights.extents()[attention.norm.index].unit == i + 1);
+    CHECK(weights.extents()[dense.gated.down.index].unit == i + 1);
     CHECK(attention.q.rows == 60);
     CHECK(attention.k.rows == 20);
     CHECK(attention.output.cols == 60);
   }
-  CHECK(weights.extents()[weights.output_norm().index].group == 3);
-  CHECK(weights.extents()[weights.output().index].group == 3);
+  CHECK(weights.extents()[weights.output_norm().index].unit == 3);
+  CHECK(weights.extents()[weights.output().index].unit == 3);
   std::uint64_t bytes = 0;
   for (const auto& tensor : tiny.document().tensors()) bytes += tensor.bytes;
   CHECK(weights.bytes() == bytes);
@@ -74,19 +74,19 @@ TEST_CASE("every expert has an entry and a group of its own, after the head") {
     const TinyHybrid tiny(recipe);
     const auto config = arch::Qwen35Moe::config(tiny.document());
     const Weights<> weights(tiny.document(), config);
-    REQUIRE(weights.groups() == 4 + 2 + 4 * 9);
+    REQUIRE(weights.units() == 4 + 2 + 4 * 9);
     for (std::size_t i = 0; i < 4; ++i) {
       const block::Experts::Tensors& t = weights.find<block::Experts>(i)->tensors;
-      CHECK(t.first_group == 6 + i * 9);
-      CHECK(weights.extents()[t.router.index].group == i + 1);
-      CHECK(weights.extents()[t.shared.down.index].group == i + 1);
+      CHECK(t.first_unit == 6 + i * 9);
+      CHECK(weights.extents()[t.router.index].unit == i + 1);
+      CHECK(weights.extents()[t.shared.down.index].unit == i + 1);
       for (const block::ExpertsRef* ref : {&t.gate, &t.up, &t.down}) {
         const std::string_view name = weights.name(ref->first.index);
         const gguf::TensorInfo& whole = tiny.document().tensor(name);
         for (std::size_t e = 0; e < 9; ++e) {
           const paging::Extent& extent = weights.extents()[ref->expert(e).index];
           CHECK(weights.name(ref->expert(e).index) == name);
-          CHECK(extent.group == t.first_group + e);
+          CHECK(extent.unit == t.first_unit + e);
           CHECK(extent.bytes == whole.bytes / 9);
           CHECK(extent.offset == whole.offset + e * extent.bytes);
         }

@@ -113,12 +113,12 @@ TEST_CASE("a rewind says how far back a window lets it go, and what follows is w
       CAPTURE(keep);
       auto cache = model.make_cache(), fresh = model.make_cache();
       static_cast<void>(feed(model, cache, ids, 32));
-      const std::size_t held = cache.rewind(keep);
-      CHECK(held == cache.tokens);
-      CHECK((held == keep || held == 0));
-      if (keep >= 288) CHECK(held == keep);  // the last step can always be taken back
-      if (keep <= 200) CHECK(held == 0);
-      static_cast<void>(feed(model, cache, std::span(ids).subspan(held, keep - held), 32));
+      const std::size_t resident = cache.rewind(keep);
+      CHECK(resident == cache.tokens);
+      CHECK((resident == keep || resident == 0));
+      if (keep >= 288) CHECK(resident == keep);  // the last step can always be taken back
+      if (keep <= 200) CHECK(resident == 0);
+      static_cast<void>(feed(model, cache, std::span(ids).subspan(resident, keep - resident), 32));
       static_cast<void>(feed(model, fresh, std::span(ids).first(keep), 32));
       const auto expected = feed(model, fresh, other, 32);
       CHECK(same_bits(feed(model, cache, other, 32), expected));
@@ -141,7 +141,7 @@ TEST_CASE("a session runs the tokens again that a window has lost") {
   exec::Inline executor;
   Small model(tiny.document(), executor, small);
   const auto ids = random_ids(200, four_layers.n_vocab), next = random_ids(3, four_layers.n_vocab, 5);
-  goes_on_after_rewind(model, ids, 50, next);
+  can_continue_after_rewind(model, ids, 50, next);
 }
 
 }  // namespace mica::test

@@ -38,8 +38,8 @@ std::optional<std::string> verify(const gguf::Document& document) {
 }
 
 paging::Table table_of(const model::Weights<format::All, block::All>& weights, const arch::Config& config) {
-  return {weights.document(),       weights.extents(),      weights.groups(),
-          config.layers.size() + 1, weights.most_experts(), tensor::packing_in<format::All>};
+  return {weights.document(),       weights.extents(),         weights.units(),
+          config.layers.size() + 1, weights.largest_mixture(), tensor::packing_in<format::All>};
 }
 
 std::optional<std::string> load(const gguf::Document& document) {
@@ -63,13 +63,13 @@ std::optional<std::string> stream(const gguf::Document& document) {
                      &said};
   paging::Streamed<A> pager(table_of(weights, config), A(ledger, budget::Account::weights), sink, Bytes);
   const std::size_t head = config.layers.size() + 1;
-  for (std::size_t group = 0; group < weights.groups(); ++group) {
-    if (!pager.acquire(group)) return said;
-    if (group == head && weights.output().index == weights.token_embd().index) {
+  for (std::size_t unit = 0; unit < weights.units(); ++unit) {
+    if (!pager.acquire(unit)) return said;
+    if (unit == head && weights.output().index == weights.token_embd().index) {
       if (!pager.acquire(0)) return said;
       pager.release(0);
     }
-    pager.release(group);
+    pager.release(unit);
   }
   return std::nullopt;
 }

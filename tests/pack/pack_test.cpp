@@ -92,17 +92,17 @@ TEST_CASE("what is used together lies together, and is packed where a pager pack
       std::uint64_t begin = UINT64_MAX, end = 0, bytes = 0;
       std::size_t tensors = 0;
     };
-    std::vector<Range> groups(weights.groups());
+    std::vector<Range> units(weights.units());
     REQUIRE(weights.extents().size() == before.extents().size());
     for (std::size_t i = 0; i < weights.extents().size(); ++i) {
       const paging::Extent& e = weights.extents()[i];
       CHECK(e.packed == tensor::can_pack<format::All>(e.format, before.extents()[i].rows));
       CHECK(e.checked);
-      Range& range = groups[e.group];
+      Range& range = units[e.unit];
       range = {e.source, std::min(range.begin, e.offset), std::max(range.end, e.offset + e.bytes),
                range.bytes + e.bytes, range.tensors + 1};
     }
-    for (const Range& range : groups) {
+    for (const Range& range : units) {
       CHECK(range.begin % 4096 == 0);
       CHECK(range.end - range.begin < range.bytes + 64 * range.tensors);  // one stretch, nothing else in it
     }

@@ -41,8 +41,8 @@ struct File {
     all.emplace_back(io::File::open(path));
     return all;
   }();
-  std::vector<std::vector<paging::Stretch>> parts = [] {
-    std::vector<std::vector<paging::Stretch>> all;
+  std::vector<std::vector<paging::ByteRange>> parts = [] {
+    std::vector<std::vector<paging::ByteRange>> all;
     for (std::size_t e = 0; e < experts; ++e) {
       all.push_back({{0, e * block, block}, {0, (experts + 2 * e) * block, 2 * block}});
     }

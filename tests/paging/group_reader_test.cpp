@@ -2,9 +2,8 @@
 //
 // A file that cannot be read any more is named, with the byte and the reason.
 
-#include "mica/paging/group_reader.hpp"
-
 #include "io/temporary_folder.hpp"
+#include "mica/paging/unit_reader.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +17,7 @@
 namespace mica::test {
 namespace {
 
-constexpr std::size_t block = paging::GroupReader::alignment;
+constexpr std::size_t block = paging::UnitReader::alignment;
 
 struct Free {
   void operator()(void* at) const { std::free(at); }
@@ -35,18 +34,18 @@ struct Fixture {
     return all;
   }();
   std::vector<std::string> errors;
-  paging::GroupReader reader{sources,
-                             {[](void* context, LogLevel level, std::string_view message) {
-                                if (level != LogLevel::error) return;
-                                static_cast<Fixture*>(context)->errors.emplace_back(message);
-                              },
-                              this}};
+  paging::UnitReader reader{sources,
+                            {[](void* context, LogLevel level, std::string_view message) {
+                               if (level != LogLevel::error) return;
+                               static_cast<Fixture*>(context)->errors.emplace_back(message);
+                             },
+                             this}};
   std::unique_ptr<void, Free> memory{std::aligned_alloc(block, 10 * block)};
 
   /// Reads blocks [first, first + count); cuts the file to `size` bytes before.
   bool read(std::size_t first, std::size_t count) {
-    const std::array stretches = {paging::Stretch{0, first * block, count * block}};
-    std::array reads = {paging::GroupRead{stretches, static_cast<std::byte*>(memory.get())}};
+    const std::array byte_ranges = {paging::ByteRange{0, first * block, count * block}};
+    std::array reads = {paging::UnitRead{byte_ranges, static_cast<std::byte*>(memory.get())}};
     reader.begin(reads, 0);
     return reader.finish(reads, 0);
   }

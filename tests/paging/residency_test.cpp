@@ -21,15 +21,15 @@ std::size_t staying(const Residency& r) {
 }
 
 /// The least that any choice within the budget reads.
-std::uint64_t least_streamed(const Bytes& bytes, std::uint64_t budget) {
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+std::uint64_t min_streamed(const Bytes& bytes, std::uint64_t budget) {
+  std::uint64_t min = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t mask = 0; mask < std::size_t{1} << bytes.size(); ++mask) {
     std::vector<bool> stays(bytes.size());
     for (std::size_t g = 0; g < bytes.size(); ++g) stays[g] = (mask >> g & 1) != 0;
     const Residency r = paging::detail::residency_of(bytes, stays);
-    if (r.bytes() <= budget) least = std::min(least, r.streamed_bytes);
+    if (r.bytes() <= budget) min = std::min(min, r.streamed_bytes);
   }
-  return least;
+  return min;
 }
 
 }  // namespace
@@ -83,15 +83,15 @@ TEST_CASE("no budget is exceeded, and like groups are chosen as well as they can
     const std::uint64_t all = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
     const std::uint64_t budget = rng.next() % (all + 50);
     const Residency r = choose_residency(bytes, budget);
-    const std::uint64_t least = least_streamed(bytes, budget);
+    const std::uint64_t min = min_streamed(bytes, budget);
     CAPTURE(budget);
-    if (least == std::numeric_limits<std::uint64_t>::max()) {
+    if (min == std::numeric_limits<std::uint64_t>::max()) {
       CHECK(r.ring_bytes == *std::max_element(bytes.begin(), bytes.end()));
       continue;
     }
     CHECK(r.bytes() <= budget);
-    CHECK(r.streamed_bytes >= least);
-    if (alike) CHECK(r.streamed_bytes == least);
+    CHECK(r.streamed_bytes >= min);
+    if (alike) CHECK(r.streamed_bytes == min);
   }
 }
 

@@ -73,10 +73,10 @@ struct File {
 };
 
 /// Whether the tensors of a group that is held are those of the file.
-bool same(const Streamed& pager, const gguf::Document& document, std::size_t group) {
+bool same(const Streamed& pager, const gguf::Document& document, std::size_t unit) {
   bool same = true;
   for (std::size_t i = 0; i < document.tensors().size(); ++i) {
-    if ((i + 2) / 3 != group) continue;
+    if ((i + 2) / 3 != unit) continue;
     std::vector<std::byte> expected(document.tensors()[i].bytes);
     document.read(document.tensors()[i], expected);
     same = same && std::memcmp(pager.data(i), expected.data(), expected.size()) == 0;
@@ -86,10 +86,10 @@ bool same(const Streamed& pager, const gguf::Document& document, std::size_t gro
 
 /// Holds each group as a step does.
 void step(Streamed& pager, const gguf::Document& document, bool with_head, bool tied) {
-  const auto use = [&](std::size_t group) {
-    REQUIRE(pager.acquire(group));
-    pager.prefetch(group + 1);
-    CHECK(same(pager, document, group));
+  const auto use = [&](std::size_t unit) {
+    REQUIRE(pager.acquire(unit));
+    pager.prefetch(unit + 1);
+    CHECK(same(pager, document, unit));
   };
   use(0);
   pager.release(0);
@@ -139,10 +139,10 @@ TEST_CASE("groups may be asked for in any order, and twice") {
   Streamed pager({file.document, table, head + 1}, A(ledger, Account::weights), {}, 20u << 20);
   CounterRng rng(5);
   for (int i = 0; i < 200; ++i) {
-    const std::size_t group = rng.next() % (head + 1);
-    REQUIRE(pager.acquire(group));
-    CHECK(same(pager, file.document, group));
-    pager.release(group);
+    const std::size_t unit = rng.next() % (head + 1);
+    REQUIRE(pager.acquire(unit));
+    CHECK(same(pager, file.document, unit));
+    pager.release(unit);
   }
 }
 
@@ -156,17 +156,17 @@ TEST_CASE("a file that was cut is an answer, and one that is whole again is read
   pager.release(1);
   std::filesystem::resize_file(file.path, whole.size() / 2);
   bool all = true;
-  for (std::size_t group = 1; group <= head; ++group) {
-    const bool read = pager.acquire(group);
+  for (std::size_t unit = 1; unit <= head; ++unit) {
+    const bool read = pager.acquire(unit);
     all = all && read;
-    if (read) pager.release(group);
+    if (read) pager.release(unit);
   }
   CHECK_FALSE(all);
   file.folder.file("model.gguf", whole);
-  for (std::size_t group = 1; group <= head; ++group) {
-    REQUIRE(pager.acquire(group));
-    CHECK(same(pager, file.document, group));
-    pager.release(group);
+  for (std::size_t unit = 1; unit <= head; ++unit) {
+    REQUIRE(pager.acquire(unit));
+    CHECK(same(pager, file.document, unit));
+    pager.release(unit);
   }
 }
 
@@ -199,19 +199,20 @@ TEST_CASE("what stays changes between steps, and the ledger never holds more tha
     const std::uint64_t ends = 200064 + 64 * table.size();  // a norm, ends of tensors
     budget::Ledger ledger;
     Streamed pager({file.document, table, head + 1}, A(ledger, Account::weights), {}, 0);
-    const paging::WeightRoom room = pager.room();
-    CHECK(room.least < 10'500'000);
-    const std::uint64_t most = round < 2 ? room.most : room.least + rng.next() % (room.most - room.least);
+    const paging::WeightCapacity capacity = pager.capacity();
+    CHECK(capacity.min < 10'500'000);
+    const std::uint64_t max =
+        round < 2 ? capacity.max : capacity.min + rng.next() % (capacity.max - capacity.min);
     for (int i = 0; i < 12; ++i) {
-      const std::uint64_t bytes = i % 3 == 1 ? most : room.least + rng.next() % (most - room.least + 1);
+      const std::uint64_t bytes = i % 3 == 1 ? max : capacity.min + rng.next() % (max - capacity.min + 1);
       CAPTURE(bytes);
       CHECK(pager.resize(bytes));
-      CHECK(pager.room().held <= bytes);
-      CHECK(pager.room().told == bytes);
-      CHECK(ledger.used() <= pager.room().held + ends);
-      CHECK(ledger.peak() <= most + ends);
+      CHECK(pager.capacity().resident <= bytes);
+      CHECK(pager.capacity().requested == bytes);
+      CHECK(ledger.used() <= pager.capacity().resident + ends);
+      CHECK(ledger.peak() <= max + ends);
       CHECK(ledger.used(Account::io_buffers) == pager.residency().ring_bytes);
-      CHECK((pager.residency().rows_stay == (bytes == room.most)));
+      CHECK((pager.residency().rows_stay == (bytes == capacity.max)));
       step(pager, file.document, i % 2 == 0, tied);
     }
   }
@@ -224,8 +225,8 @@ TEST_CASE("what cannot be read, or is refused, passes through the ring as before
   Streamed pager({file.document, table, head + 1}, A(ledger, Account::weights), {}, 0);
   pager.resize(9'700'000);
   step(pager, file.document, true, false);
-  CHECK_FALSE(pager.resize(pager.room().most));  // reading needs more than the ledger has
-  CHECK(pager.room().held <= ledger.limit());
+  CHECK_FALSE(pager.resize(pager.capacity().max));  // reading needs more than the ledger has
+  CHECK(pager.capacity().resident <= ledger.limit());
   CHECK(pager.residency().streamed_bytes > 0);
   step(pager, file.document, true, false);
 
@@ -233,7 +234,7 @@ TEST_CASE("what cannot be read, or is refused, passes through the ring as before
   Streamed other({file.document, table, head + 1}, A(large, Account::weights), {}, 0);
   const auto whole = contents(file.path);
   std::filesystem::resize_file(file.path, 100000);
-  CHECK_FALSE(other.resize(other.room().most));
+  CHECK_FALSE(other.resize(other.capacity().max));
   file.folder.file("model.gguf", whole);
   step(other, file.document, true, false);
 }

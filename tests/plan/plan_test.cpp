@@ -27,9 +27,9 @@ plan::Question question(std::size_t n_ctx, model::Choice choice = {}) {
 /// Whether a plan for 120 tokens in a context of 200 is what a run books.
 void plan_equals_run(const gguf::Document& document, std::span<const std::byte> bytes,
                      const model::Choice& choice) {
-  plan::Question asked = question(200, choice);
-  asked.tokens = 120;
-  const plan::Plan plan = plan::make_plan(document, asked);
+  plan::Question requested = question(200, choice);
+  requested.tokens = 120;
+  const plan::Plan plan = plan::make_plan(document, requested);
   auto model = open(bytes, "tiny.gguf", {.n_ctx = 200, .chunk = 32, .threads = 2, .choice = choice});
   auto session = model.session();
   REQUIRE(session.feed(random_ids(120, 258)) == model::StepStatus::ok);
@@ -77,9 +77,9 @@ TEST_CASE("the plan of several sequences is what as many sessions book") {
   const TinyModel tiny(talking());
   for (const kv::Choice kv : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::paged}) {
     CAPTURE(kv);
-    plan::Question asked = question(200, {.kv = kv});
-    asked.sequences = {.count = 3, .tokens = 50};
-    const plan::Plan plan = plan::make_plan(tiny.document(), asked);
+    plan::Question requested = question(200, {.kv = kv});
+    requested.sequences = {.count = 3, .tokens = 50};
+    const plan::Plan plan = plan::make_plan(tiny.document(), requested);
     auto model =
         open(tiny.bytes(), "tiny.gguf", {.n_ctx = 200, .chunk = 32, .threads = 2, .choice = {.kv = kv}});
     std::vector<Session<AnyModel>> sessions;
@@ -116,49 +116,50 @@ TEST_CASE("a plan raises what opening would raise") {
 
 TEST_CASE("the longest context fits, and one tile more does not") {
   const TinyModel tiny(talking());
-  const plan::Question asked = question(0, {.kv = kv::Choice::contiguous});
-  plan::Question half = asked;
+  const plan::Question requested = question(0, {.kv = kv::Choice::contiguous});
+  plan::Question half = requested;
   half.model.n_ctx = 336;
   const std::uint64_t budget = plan::make_plan(tiny.document(), half).peak_bytes + 100;
-  const std::size_t n = plan::longest_context(tiny.document(), asked, 700, budget);
+  const std::size_t n = plan::longest_context(tiny.document(), requested, 700, budget);
   CHECK(n == 336);
-  plan::Question more = asked;
+  plan::Question more = requested;
   more.model.n_ctx = n + format::tile_tokens;
   CHECK(plan::make_plan(tiny.document(), more).peak_bytes > budget);
-  CHECK(plan::longest_context(tiny.document(), asked, 700, 1000) == 0);
+  CHECK(plan::longest_context(tiny.document(), requested, 700, 1000) == 0);
 }
 
 TEST_CASE("ways are plans that hold, from the best to the least, and none could be longer") {
   const TinyModel tiny(talking());
-  constexpr std::size_t most = 512;
+  constexpr std::size_t max = 512;
   const auto exact = [&](std::size_t n_ctx) {
     return plan::make_plan(tiny.document(), question(n_ctx)).peak_bytes;
   };
   const std::uint64_t room = exact(256);
-  const std::vector<plan::Way> ways = plan::ways(tiny.document(), question(most), most, room);
-  REQUIRE(ways.size() >= 3);
-  CHECK(ways[0].n_ctx == 256);
-  for (std::size_t i = 0; i < ways.size(); ++i) {
-    const plan::Way& way = ways[i];
+  const std::vector<plan::Solution> solutions = plan::solutions(tiny.document(), question(max), max, room);
+  REQUIRE(solutions.size() >= 3);
+  CHECK(solutions[0].n_ctx == 256);
+  for (std::size_t i = 0; i < solutions.size(); ++i) {
+    const plan::Solution& way = solutions[i];
     CAPTURE(way.element);
     CAPTURE(way.streamed);
-    CHECK(way.element == plan::way_elements[i % 3]);
+    CHECK(way.element == plan::solution_elements[i % 3]);
     CHECK(way.streamed == (i >= 3));
     CHECK(way.plan.n_ctx == way.n_ctx);
     CHECK(way.plan.peak_bytes <= room);
-    if (i % 3 == 1) CHECK(way.n_ctx >= ways[i - 1].n_ctx);  // heads of this model are no whole blocks of 32
-    if (way.n_ctx == most) continue;
+    if (i % 3 == 1)
+      CHECK(way.n_ctx >= solutions[i - 1].n_ctx);  // heads of this model are no whole blocks of 32
+    if (way.n_ctx == max) continue;
     plan::Question longer = question(way.n_ctx + format::tile_tokens);
     longer.choice.cache_type_k = longer.choice.cache_type_v = way.element;
     longer.choice.weights = way.streamed ? paging::Choice::streamed : paging::Choice::resident;
     longer.choice.weights_bytes = way.streamed ? 1 : 0;
     CHECK(plan::make_plan(tiny.document(), longer).peak_bytes > room);
   }
-  const std::vector<plan::Way> none = plan::ways(tiny.document(), question(most), most, 1 << 20);
+  const std::vector<plan::Solution> none = plan::solutions(tiny.document(), question(max), max, 1 << 20);
   REQUIRE(none.size() == 6);
   CHECK(none[0].n_ctx == 0);
   CHECK(none[0].plan.peak_bytes > (1 << 20));
-  CHECK(plan::ways(tiny.document(), question(most), most, std::uint64_t{1} << 40).size() ==
+  CHECK(plan::solutions(tiny.document(), question(max), max, std::uint64_t{1} << 40).size() ==
         3);  // nothing needs a disk
 }
 

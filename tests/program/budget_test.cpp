@@ -71,7 +71,7 @@ bool adds_up(const std::string& sentence) {
 }
 
 /// What follows "Runs from --memory " in a refusal.
-std::string least_budget(const Ran& ran) {
+std::string min_budget(const Ran& ran) {
   constexpr std::string_view words = "Runs from --memory ";
   const std::size_t at = ran.err.find(words);
   REQUIRE_MESSAGE(at != std::string::npos, ran.err);
@@ -190,11 +190,11 @@ TEST_CASE("a refusal names the smallest budget that runs, and below it nothing d
     const Words words = Words{"complete", model()} + run + brief;
     const Ran refused = mica(words + Words{"--memory", "9MiB"});
     REQUIRE_MESSAGE(refused.code == 4, refused.err);
-    const std::string least = least_budget(refused);
-    CAPTURE(least);
-    const Ran ran = mica(words + Words{"--memory", least});
+    const std::string min = min_budget(refused);
+    CAPTURE(min);
+    const Ran ran = mica(words + Words{"--memory", min});
     CHECK_MESSAGE(ran.code == 0, ran.err);
-    CHECK(mica(words + Words{"--memory", less_by_a_tenth(least)}).code == 4);
+    CHECK(mica(words + Words{"--memory", less_by_a_tenth(min)}).code == 4);
   }
 }
 

@@ -115,10 +115,10 @@ TEST_CASE("models, files and folders are judged where they are named") {
 TEST_CASE("one quantisation alone says how long a context it has room for") {
   const Json answer = fit_json({"llama-8b", "--ram", "8G", "--quant", "q4_k_m"});
   CHECK(answer["models"][0]["quantisation"] == "Q4_K_M");
-  const std::uint64_t most = answer["models"][0]["n_ctx_most"];
-  CHECK(most > 8192);
+  const std::uint64_t max = answer["models"][0]["n_ctx_most"];
+  CHECK(max > 8192);
   // 7.2 GiB less 4.6 GiB of weights, at 128 KiB a token: 21,000 tokens at most.
-  CHECK(most < 22000);
+  CHECK(max < 22000);
   CHECK(has(mica({"fit", "llama-8b", "--quant", "Q4_K_M", "--ram", "8G"}).out, "most"));
   const Ran none = mica({"fit", "--quant", "Q9"});
   CHECK(none.code == 2);

@@ -98,7 +98,7 @@ TEST_CASE("a vocabulary without tensors is enough to tokenize") {
 }
 
 /// The first cases of a template, rendered by the program. Counts those that are equal.
-void check_template(const std::string& name, std::size_t most) {
+void check_template(const std::string& name, std::size_t max) {
   const auto path = shared_dir("template " + name, "conformance/chat/" + name + ".json");
   if (!path) return;
   const Json kit = Json::parse(contents(path->string()));
@@ -107,7 +107,7 @@ void check_template(const std::string& name, std::size_t most) {
   const auto text = [&](const char* key) {
     return kit[key].is_string() ? kit[key].get<std::string>() : std::string();
   };
-  for (std::size_t i = 0; i < std::min(most, kit["cases"].size()); ++i) {
+  for (std::size_t i = 0; i < std::min(max, kit["cases"].size()); ++i) {
     const Json& one = kit["cases"][i];
     std::vector<std::string> words = {"template",
                                       "--template-file",

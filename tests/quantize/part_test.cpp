@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/quantize/part.hpp"
+#include "mica_tools/quantize/tensor_role.hpp"
 
 #include <doctest/doctest.h>
 
 namespace mica::test {
 namespace {
 
-using quantize::Part;
-using quantize::part_of;
+using quantize::role_of;
+using quantize::TensorRole;
 
 bool quantizable(std::string name, std::array<std::uint64_t, 4> dims = {256, 64, 1, 1}) {
   gguf::TensorInfo tensor;
@@ -21,19 +21,19 @@ bool quantizable(std::string name, std::array<std::uint64_t, 4> dims = {256, 64,
 }  // namespace
 
 TEST_CASE("parts are told by what a name holds") {
-  CHECK(part_of("output.weight") == Part::head);
-  CHECK(part_of("token_embd.weight") == Part::embedding);
-  CHECK(part_of("per_layer_token_embd.weight") == Part::embedding);
-  CHECK(part_of("blk.0.attn_output.weight") == Part::attention_out);
-  CHECK(part_of("blk.11.attn_v.weight") == Part::value);
-  CHECK(part_of("blk.11.attn_qkv.weight") == Part::value);
-  CHECK(part_of("blk.11.attn_kv_b.weight") == Part::value);
-  CHECK(part_of("blk.11.attn_k.weight") == Part::key);
-  CHECK(part_of("blk.11.attn_q.weight") == Part::query);
-  CHECK(part_of("blk.3.ffn_down_exps.weight") == Part::down);
-  CHECK(part_of("blk.3.ffn_gate_up_exps.weight") == Part::gate);
-  CHECK(part_of("blk.3.ffn_up_shexp.weight") == Part::up);
-  CHECK(part_of("blk.3.ssm_out.weight") == Part::other);
+  CHECK(role_of("output.weight") == TensorRole::head);
+  CHECK(role_of("token_embd.weight") == TensorRole::embedding);
+  CHECK(role_of("per_layer_token_embd.weight") == TensorRole::embedding);
+  CHECK(role_of("blk.0.attn_output.weight") == TensorRole::attention_out);
+  CHECK(role_of("blk.11.attn_v.weight") == TensorRole::value);
+  CHECK(role_of("blk.11.attn_qkv.weight") == TensorRole::value);
+  CHECK(role_of("blk.11.attn_kv_b.weight") == TensorRole::value);
+  CHECK(role_of("blk.11.attn_k.weight") == TensorRole::key);
+  CHECK(role_of("blk.11.attn_q.weight") == TensorRole::query);
+  CHECK(role_of("blk.3.ffn_down_exps.weight") == TensorRole::down);
+  CHECK(role_of("blk.3.ffn_gate_up_exps.weight") == TensorRole::gate);
+  CHECK(role_of("blk.3.ffn_up_shexp.weight") == TensorRole::up);
+  CHECK(role_of("blk.3.ssm_out.weight") == TensorRole::other);
 }
 
 TEST_CASE("the layer stands between blk. and the next dot") {

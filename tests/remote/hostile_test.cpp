@@ -241,7 +241,7 @@ TEST_CASE("a redirect is followed five times, and nowhere where nobody asked to 
   for (const char* to : {"file:///etc/passwd", "ftp://h/m.gguf", "gopher://h"}) {
     const Error error = refused(answer_text("302 Found", join("Location: ", to, "\r\n")));
     CHECK(error.code() == ErrorCode::unsupported);
-    CHECK(mentions(error, "sends on to where nobody follows"));
+    CHECK(mentions(error, "redirects to an address that is not followed"));
   }
   for (const char* to : {"http://", "http://h:x/", "/a b", "http://u:secret@h:x/"}) {
     const Error error = refused(answer_text("302 Found", join("Location: ", to, "\r\n")));

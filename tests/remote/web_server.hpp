@@ -122,7 +122,7 @@ class WebServer {
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
   [[nodiscard]] std::vector<Asked> asked() const {
     const std::lock_guard lock(mutex_);
-    return asked_;
+    return requested_;
   }
 
  private:
@@ -137,7 +137,7 @@ class WebServer {
         const Asked asked = parse(text);
         {
           const std::lock_guard lock(mutex_);
-          asked_.push_back(asked);
+          requested_.push_back(asked);
         }
         answer_(asked, peer);
         text.clear();
@@ -178,7 +178,7 @@ class WebServer {
   std::uint16_t port_ = 0;
   std::atomic<std::uint64_t> sent_ = 0;
   mutable std::mutex mutex_;
-  std::vector<Asked> asked_;
+  std::vector<Asked> requested_;
   std::thread thread_;
 };
 

@@ -56,7 +56,7 @@ TEST_CASE("base logits that were written are read back, with their text") {
   for (std::size_t i = 0; i < 6; ++i) {
     const auto logits = row_of(i);
     const LogProbabilities expected(logits);
-    const CodedRow& row = reader.next();
+    const QuantizedRow& row = reader.next();
     for (std::size_t token = 0; token < n_vocab; ++token)
       CHECK(row[token] == doctest::Approx(expected[token]).epsilon(1e-3));
   }

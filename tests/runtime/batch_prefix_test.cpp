@@ -70,7 +70,7 @@ TEST_CASE("a batch computes a common prefix once, and every answer is the one th
       Rows rows;
       model.observe(&rows);
       std::deque<Guest> guests;
-      Batch<Model, text::Spm> batch(model, bytes(), {.prompt_tokens = 40, .share_prefixes = true});
+      Batch<Model, text::Spm> batch(model, bytes(), {.prompt_tokens = 40, .reuse_prefixes = true});
       const auto join = [&] {
         Guest& guest = guests.emplace_back(model);
         guest.id = batch.add(guest.session, guest.sampler, prompts[guests.size() - 1], how,

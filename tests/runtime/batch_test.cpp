@@ -101,7 +101,7 @@ class Company {
 };
 
 template <class Model, class D>
-void check_together(Model& model, const D& drafter) {
+void check_shared(Model& model, const D& drafter) {
   const auto all = requests();
   std::vector<Answer> expected;
   for (const Request& request : all) expected.push_back(alone(model, request));
@@ -128,21 +128,21 @@ constexpr ModelOptions one_row{.n_ctx = 300, .chunk = 32, .logits_rows = 1, .log
 
 TEST_CASE("an answer of a batch is the answer alone, whenever others come and go") {
   for_each_talking_model(options, [](auto& model) {
-    check_together(model, Undrafted());
-    check_together(model, Ngram({.n = 2, .drafts = 4}));
+    check_shared(model, NoDrafter());
+    check_shared(model, Ngram({.n = 2, .drafts = 4}));
   });
-  for_each_talking_model(one_row, [](auto& model) { check_together(model, Undrafted()); });
+  for_each_talking_model(one_row, [](auto& model) { check_shared(model, NoDrafter()); });
   const TinyHybrid hybrid = talking_hybrid();
   exec::Team team(2);
   Hybrid::With<WithExecutor<exec::Team>> recurrent(hybrid.document(), team, options);
-  check_together(recurrent, Undrafted());
+  check_shared(recurrent, NoDrafter());
 }
 
 TEST_CASE("who writes gets a token in every step, however long the prompts beside it") {
   const TinyModel tiny = talking_dense();
   exec::Inline executor;
   Transformer<arch::Llama> model(tiny.document(), executor, options);
-  Company<Transformer<arch::Llama>, Undrafted> company(model, {}, {.prompt_tokens = 8});
+  Company<Transformer<arch::Llama>, NoDrafter> company(model, {}, {.prompt_tokens = 8});
   company.join({random_ids(40, 250), {.temperature = 0}, {.max_tokens = 30, .stop_at_end = false}});
   company.batch.step();
   CHECK(company.tokens(0) == 32);  // alone it has the whole step
@@ -211,7 +211,7 @@ TEST_CASE("a sequence without memory or room ends, and the others have their ans
   const auto all = requests();
   std::vector<Answer> expected;
   for (const Request& request : all) expected.push_back(alone(model, request));
-  Company<Budgeted, Undrafted> company(model, {});
+  Company<Budgeted, NoDrafter> company(model, {});
   for (const std::size_t i : {0u, 3u, 4u}) company.join(all[i]);
   while (company.batch.step()) {
   }
@@ -221,7 +221,7 @@ TEST_CASE("a sequence without memory or room ends, and the others have their ans
 
   Transformer<arch::Llama> small(tiny.document(), executor,
                                  {.n_ctx = 12, .chunk = 8, .logits_rows = 8, .log = {}});
-  Company<Transformer<arch::Llama>, Undrafted> pair(small, {});
+  Company<Transformer<arch::Llama>, NoDrafter> pair(small, {});
   const Request endless{random_ids(4, 250), {.temperature = 0}, {.stop_at_end = false}};
   const Request brief{random_ids(9, 250), {.temperature = 0}, {.max_tokens = 2, .stop_at_end = false}};
   pair.join(endless);
@@ -241,7 +241,7 @@ TEST_CASE("logits that are not finite are raised with the layer, and end the seq
   exec::Inline executor;
   Transformer<arch::Llama> model(tiny.document(), executor, options);
   const Request good = requests()[0];
-  Company<Transformer<arch::Llama>, Undrafted> company(model, {});
+  Company<Transformer<arch::Llama>, NoDrafter> company(model, {});
   const Answer expected = alone(model, good);
   REQUIRE(std::find(expected.tokens.begin(), expected.tokens.end(), 100u) == expected.tokens.end());
   company.join(good);
@@ -260,7 +260,7 @@ TEST_CASE("a prompt of nothing, and more sequences than a step has tokens, are r
   exec::Inline executor;
   Transformer<arch::Llama> model(tiny.document(), executor,
                                  {.n_ctx = 64, .chunk = 2, .logits_rows = 2, .log = {}});
-  Company<Transformer<arch::Llama>, Undrafted> company(model, {});
+  Company<Transformer<arch::Llama>, NoDrafter> company(model, {});
   CHECK(refusal([&] { company.join({{}, {}, {}}); }).code() == ErrorCode::usage);
   CHECK(refusal([&] { company.join({{300}, {}, {}}); }).code() == ErrorCode::usage);
   const Request brief{random_ids(9, 250), {.temperature = 0}, {.max_tokens = 4, .stop_at_end = false}};

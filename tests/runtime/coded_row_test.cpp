@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/measure/coded_row.hpp"
-
 #include "mica/base/rng.hpp"
+#include "mica_tools/measure/quantized_row.hpp"
 
 #include <doctest/doctest.h>
 
@@ -25,7 +24,7 @@ TEST_CASE("a coded row gives back log-probabilities within half a step, of any n
     CAPTURE(n);
     const auto logits = random_logits(n, 9);
     const LogProbabilities row(logits);
-    CodedRow coded(n);
+    QuantizedRow coded(n);
     coded.encode(row);
     CHECK(coded.bytes().size() == 8 + 2 * (n + n % 2));
     CHECK(coded.valid());
@@ -35,7 +34,7 @@ TEST_CASE("a coded row gives back log-probabilities within half a step, of any n
 
 TEST_CASE("what is 16 below the likeliest token has code 0, the likeliest the highest") {
   const std::vector<float> logits = {0, -16.5F, -100, -15.999F, -8};
-  CodedRow coded(logits.size());
+  QuantizedRow coded(logits.size());
   const LogProbabilities row(logits);
   coded.encode(row);
   CHECK(coded.code(0) == 65535);
@@ -48,7 +47,7 @@ TEST_CASE("what is 16 below the likeliest token has code 0, the likeliest the hi
 
 TEST_CASE("a row in which all tokens are alike has no range") {
   const std::vector<float> logits(6, 3.5F);
-  CodedRow coded(logits.size());
+  QuantizedRow coded(logits.size());
   coded.encode(LogProbabilities(logits));
   CHECK(coded.scale() == 0);
   CHECK(coded.valid());

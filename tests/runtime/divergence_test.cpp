@@ -25,7 +25,7 @@ TEST_CASE("a model does not diverge from itself, but for the coding of its base"
   for (int i = 0; i < 50; ++i) {
     const auto logits = random_row(rng, 33);
     const LogProbabilities row(logits);
-    CodedRow base(33);
+    QuantizedRow base(33);
     base.encode(row);
     d.add(row, base, static_cast<TokenId>(i % 33));
   }
@@ -42,7 +42,7 @@ TEST_CASE("figures are what the definitions say") {
   // Two tokens: the base says 3/4 and 1/4, the model the other way round.
   const std::vector<float> base_logits = {std::log(3.0F), 0};
   const std::vector<float> logits = {0, std::log(3.0F)};
-  CodedRow base(2);
+  QuantizedRow base(2);
   base.encode(LogProbabilities(base_logits));
   Divergence d;
   d.add(LogProbabilities(logits), base, 0);
@@ -64,7 +64,7 @@ TEST_CASE("the error of a ratio is smaller than that of either part when both mo
   Divergence d;
   for (int i = 0; i < 400; ++i) {
     auto logits = random_row(rng, 20);
-    CodedRow base(20);
+    QuantizedRow base(20);
     base.encode(LogProbabilities(logits));
     for (float& x : logits) x += static_cast<float>(rng.uniform() * 0.1);
     d.add(LogProbabilities(logits), base, static_cast<TokenId>(i % 20));

@@ -16,11 +16,11 @@ constexpr std::size_t tokens = 2000;
 
 /// Steps that a text takes, in steps without drafts, when `right` of the drafts of every step are so, as far
 /// as there are any.
-double steps(std::size_t right, const Price& price, std::size_t most = 8) {
+double steps(std::size_t right, const Price& price, std::size_t max = 8) {
   DraftPace pace;
   double all = 0;
   for (std::size_t written = 0; written < tokens; ++written) {
-    const std::size_t drafts = pace.choose(most), accepted = std::min(drafts, right);
+    const std::size_t drafts = pace.choose(max), accepted = std::min(drafts, right);
     const double cost = drafts == 0 ? 1 : price(drafts);
     pace.count(drafts, accepted, 0.02 * cost);
     all += cost;
@@ -73,7 +73,7 @@ TEST_CASE("the first steps have no drafts, and no step has more than allowed") {
   CHECK(pace.choose(0) == 0);
   CHECK(pace.choose(1) == 1);
   CHECK(pace.choose(8) >= 1);
-  CHECK(pace.choose(1000) <= DraftPace::most_drafts);
+  CHECK(pace.choose(1000) <= DraftPace::max_drafts);
 }
 
 TEST_CASE(

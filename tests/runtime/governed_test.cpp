@@ -55,7 +55,7 @@ TEST_CASE("a governed model gives way step by step, writes the same, and has eve
     return paging::Streamed<>(table, allocator, log, 1u << 30);
   };
   Model model(document, executor, {.n_ctx = 600, .chunk = 256, .log = {}}, {.pager = make});
-  const auto whole = model.weight_room();
+  const auto whole = model.weight_capacity();
   const auto ids = random_ids(400, 67);
   Session plain(model), session(model);
   REQUIRE(plain.feed(ids) == model::StepStatus::ok);
@@ -94,12 +94,12 @@ TEST_CASE("a governed model gives way step by step, writes the same, and has eve
   CHECK_FALSE(governed.rest());  // no file
   CHECK(run(15, 1s));
   CHECK(model.streamed_bytes() > 0);
-  CHECK(model.weight_room().held <= whole.held / 2);
+  CHECK(model.weight_capacity().resident <= whole.resident / 2);
   feed_some(100);
   CHECK_FALSE(run(15, 1s));  // nothing is left to give
   for (int i = 0; i < 7; ++i) run(900, 11s);
   CHECK(governed.yield() == Yield::nothing);
-  CHECK(model.weight_room().held == whole.held);
+  CHECK(model.weight_capacity().resident == whole.resident);
   CHECK(model.streamed_bytes() == 0);
   CHECK(model.chunk() == 256);
   feed_some(100);

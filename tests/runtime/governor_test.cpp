@@ -23,8 +23,8 @@ Pressure left(std::uint64_t megabytes, double stalled = 0, std::uint64_t killed 
   return {"the machine", 1000 * mib, megabytes * mib, stalled, killed};
 }
 
-constexpr paging::WeightRoom room(std::uint64_t held) {
-  return {100 * mib, held * mib, 500 * mib, 503 * mib};
+constexpr paging::WeightCapacity capacity(std::uint64_t resident) {
+  return {100 * mib, resident * mib, 500 * mib, 503 * mib};
 }
 
 }  // namespace
@@ -33,9 +33,9 @@ TEST_CASE("what a governor decides") {
   struct Row {
     std::chrono::milliseconds at;
     Pressure pressure;
-    std::uint64_t held;  // MiB of weights
-    Yield yield;         // afterwards
-    std::uint64_t told;  // MiB of weights; 0: nothing is said about them
+    std::uint64_t resident;   // MiB of weights
+    Yield yield;              // afterwards
+    std::uint64_t requested;  // MiB of weights; 0: nothing is said about them
   };
   const std::vector<Row> rows = {
       {0ms, left(500), 500, Yield::nothing, 0},
@@ -66,18 +66,18 @@ TEST_CASE("what a governor decides") {
       {200000ms, left(9), 497, Yield::weights, 476},          // hardly anything left: all at once
       {210000ms, left(500, 0, 1), 476, Yield::weights, 466},  // somebody was killed
   };
-  Governor governor(room(500));
+  Governor governor(capacity(500));
   for (const Row& row : rows) {
     CAPTURE(row.at.count());
-    const auto decision = governor.decide(row.pressure, room(row.held), start + row.at);
+    const auto decision = governor.decide(row.pressure, capacity(row.resident), start + row.at);
     CHECK(governor.yield() == row.yield);
-    CHECK((decision ? decision->weight_bytes / mib : 0) == row.told);
+    CHECK((decision ? decision->weight_bytes / mib : 0) == row.requested);
     if (decision) CHECK(decision->to == row.yield);
   }
 }
 
 TEST_CASE("a model whose weights cannot go gives way in everything else, and no reading is no decision") {
-  const paging::WeightRoom none;
+  const paging::WeightCapacity none;
   Governor governor(none);
   for (int i = 0; i < 10; ++i) {
     const auto decision = governor.decide(left(1), none, start + i * 1s);
@@ -85,19 +85,19 @@ TEST_CASE("a model whose weights cannot go gives way in everything else, and no 
     CHECK(governor.yield() == Yield::cold);
   }
   CHECK_FALSE(governor.decide(Pressure{}, none, start + 20s));
-  Governor refused(room(500));
-  const auto decision = refused.decide(left(1), room(500), start);
+  Governor refused(capacity(500));
+  const auto decision = refused.decide(left(1), capacity(500), start);
   REQUIRE(decision);
   refused.refuse({Yield::weights, Yield::cold, 5});
   CHECK(refused.yield() == Yield::weights);
 }
 
 TEST_CASE("the marks of a small limit and of a large one are bytes") {
-  Governor small(room(500)), large(room(500));
-  CHECK(small.decide({"", 100 * mib, 7 * mib, 0, 0}, room(500), start));
-  CHECK_FALSE(small.decide({"", 100 * mib, 9 * mib, 0, 0}, room(500), start + 1s));
-  CHECK_FALSE(large.decide({"", 1000'000 * mib, 513 * mib, 0, 0}, room(500), start));
-  CHECK(large.decide({"", 1000'000 * mib, 511 * mib, 0, 0}, room(500), start));
+  Governor small(capacity(500)), large(capacity(500));
+  CHECK(small.decide({"", 100 * mib, 7 * mib, 0, 0}, capacity(500), start));
+  CHECK_FALSE(small.decide({"", 100 * mib, 9 * mib, 0, 0}, capacity(500), start + 1s));
+  CHECK_FALSE(large.decide({"", 1000'000 * mib, 513 * mib, 0, 0}, capacity(500), start));
+  CHECK(large.decide({"", 1000'000 * mib, 511 * mib, 0, 0}, capacity(500), start));
 }
 
 }  // namespace mica::test

@@ -39,7 +39,7 @@ TEST_CASE("an answer with a model that guesses is the answer without, and a mode
   Model model(dense.document(), executor, options), stranger(other.document(), executor, options);
   for (const sample::SamplerOptions& sampling : samplers()) {
     std::string plain, guessed, guessed_badly;
-    Undrafted none;
+    NoDrafter none;
     const auto expected = answer(model, sampling, none, plain);
     Model twin(dense.document(), executor, {.n_ctx = 300, .chunk = 7, .logits_rows = 1, .log = {}});
     ModelDrafter itself(twin, talking_vocabulary, 6), bad(stranger, talking_vocabulary, 8);

@@ -2,13 +2,12 @@
 //
 // Beginnings that were read once are found again, share their memory, and go when memory is asked back.
 
-#include "mica/runtime/prefix_tree.hpp"
-
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/kv/paged.hpp"
 #include "mica/runtime/batch.hpp"
 #include "mica/runtime/idle_sessions.hpp"
+#include "mica/runtime/prefix_cache.hpp"
 #include "model/windowed_family.hpp"
 #include "runtime/counted_rows.hpp"
 #include "runtime/talking_family.hpp"
@@ -52,7 +51,7 @@ std::vector<float> alone(Model& model, std::span<const TokenId> ids) {
 
 /// Reads a text on what a tree knows of it and leaves it there; answers how many tokens were there already.
 template <class Model>
-std::size_t read(Model& model, PrefixTree<Model>& tree, std::span<const TokenId> ids) {
+std::size_t read(Model& model, PrefixCache<Model>& tree, std::span<const TokenId> ids) {
   Session<Model> session(model);
   const std::size_t had = tree.take(session, ids.first(ids.size() - 1));
   CHECK(had == session.tokens().size());
@@ -83,7 +82,7 @@ struct Counted {
 
 TEST_CASE("a beginning is found after its session has ended, whole pages of it, and gives the same bits") {
   Counted counted;
-  PrefixTree<Llama> tree(counted.model);
+  PrefixCache<Llama> tree(counted.model);
   const auto ids = text(200, 0, 0);
   CHECK(tree.match(ids) == 0);
   CHECK(read(counted.model, tree, ids) == 0);
@@ -104,7 +103,7 @@ TEST_CASE("a beginning is found after its session has ended, whole pages of it, 
 TEST_CASE("texts that branch share exactly the pages that they have in common") {
   Counted counted;
   const std::size_t page = counted.page();
-  PrefixTree<Llama> tree(counted.model);
+  PrefixCache<Llama> tree(counted.model);
   CHECK(read(counted.model, tree, text(160, 160, 1)) == 0);
   CHECK(counted.bytes() == 20 * page);
   CHECK(read(counted.model, tree, text(160, 64, 2)) == 160);
@@ -119,7 +118,7 @@ TEST_CASE("texts that branch share exactly the pages that they have in common") 
 TEST_CASE("the leaf that was left longest ago goes first and gives its own pages back") {
   Counted counted;
   const std::size_t page = counted.page();
-  PrefixTree<Llama> tree(counted.model);
+  PrefixCache<Llama> tree(counted.model);
   for (const std::uint64_t seed : {1u, 2u, 3u}) read(counted.model, tree, text(160, 16 * seed, seed));
   CHECK(counted.bytes() == (10 + 1 + 2 + 3) * page);
   read(counted.model, tree, text(160, 16, 1));  // was used again
@@ -142,7 +141,7 @@ TEST_CASE("the leaf that was left longest ago goes first and gives its own pages
 
 TEST_CASE("a tree has no more nodes than it was allowed, and those that are asked for stay") {
   Counted counted;
-  PrefixTree<Llama> tree(counted.model, 8);
+  PrefixCache<Llama> tree(counted.model, 8);
   const auto kept = text(64, 64, 99);
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     read(counted.model, tree, text(seed % 3 * 32, 48, seed));
@@ -153,7 +152,7 @@ TEST_CASE("a tree has no more nodes than it was allowed, and those that are aske
 
 TEST_CASE("who takes a beginning and goes elsewhere changes nothing for those who have it") {
   Counted counted;
-  PrefixTree<Llama> tree(counted.model);
+  PrefixCache<Llama> tree(counted.model);
   const auto ids = text(100, 60, 1);
   Session<Llama> owner(counted.model), guest(counted.model);
   REQUIRE(owner.feed(ids) == ok);
@@ -178,7 +177,7 @@ TEST_CASE("windows and recurrent states are taken over where texts were kept, an
   const TinyHybrid tiny_hybrid{HybridRecipe{}};
   Hybrid::With<WithKv<kv::Paged<>>> hybrid(tiny_hybrid.document(), executor, options);
   const auto check = [](auto& model, std::size_t grain) {
-    PrefixTree tree(model);
+    PrefixCache tree(model);
     std::size_t taken = 0;
     CHECK(read(model, tree, text(150, 0, 0)) == 0);
     for (const std::uint64_t seed : {1u, 2u}) {
@@ -199,7 +198,7 @@ TEST_CASE("a model whose caches do not share keeps nothing in a tree") {
   exec::Inline executor;
   const TinyModel tiny{Recipe{}};
   Transformer<arch::Llama> model(tiny.document(), executor, options);
-  PrefixTree tree(model);
+  PrefixCache tree(model);
   CHECK(read(model, tree, text(100, 0, 0)) == 0);
   CHECK(read(model, tree, text(100, 0, 0)) == 0);
   CHECK(tree.size() == 0);
@@ -234,7 +233,7 @@ TEST_CASE("64 answers of a batch, few at a time, read a common beginning once an
   budget::Ledger ledger;
   Llama model(tiny.document(), executor, {.n_ctx = 1400, .chunk = 64, .logits_rows = 64, .log = {}},
               {.allocator = A(ledger, budget::Account::weights)});
-  PrefixTree<Llama> tree(model);
+  PrefixCache<Llama> tree(model);
   std::size_t tails = 0, expected_rows = 1024, page = 0;
   Rows rows;
   model.observe(&rows);
@@ -284,7 +283,7 @@ TEST_CASE("a batch on a tree gives every answer as alone, and asks it for memory
   Llama model(tiny.document(), executor, options, {.allocator = A(ledger, budget::Account::weights)});
   for (const bool asks : {true, false}) {
     CAPTURE(asks);
-    PrefixTree<Llama> tree(model);
+    PrefixCache<Llama> tree(model);
     IdleSessions<Llama> idle;
     BatchOptions with;
     if (asks) with.free_memory = [&] { return tree.drop_one() || idle.drop_one(); };

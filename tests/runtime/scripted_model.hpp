@@ -59,13 +59,13 @@ class ScriptedModel : public runtime::Unsaved {
   [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const TokenId> tokens) noexcept {
     if (failing_from <= cache.tokens) return failure;
     if (cache.tokens + tokens.size() > n_ctx_) return model::StepStatus::context_full;
-    if (cache.tokens >= narrow_from && tokens.size() > most_tokens) return model::StepStatus::no_memory;
+    if (cache.tokens >= narrow_from && tokens.size() > max_step_tokens) return model::StepStatus::no_memory;
     first_ = cache.tokens;
     cache.tokens += tokens.size();
     ++steps;
     return model::StepStatus::ok;
   }
-  model::PartsStatus step(std::span<const model::Part<Cache>> parts) noexcept {
+  model::StepResult step(std::span<const model::SequenceStep<Cache>> parts) noexcept {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const model::StepStatus status = step(*parts[i].cache, parts[i].tokens);
       if (status != model::StepStatus::ok) return {status, i};
@@ -93,7 +93,7 @@ class ScriptedModel : public runtime::Unsaved {
   std::size_t headless_from =
       std::numeric_limits<std::size_t>::max();  // after so many tokens the head cannot be read
   std::size_t narrow_from = 0;                  // after so many tokens a step may have
-  std::size_t most_tokens = std::numeric_limits<std::size_t>::max();  // this many
+  std::size_t max_step_tokens = std::numeric_limits<std::size_t>::max();  // this many
 
  private:
   arch::Config config_;

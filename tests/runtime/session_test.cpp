@@ -7,7 +7,7 @@
 #include "mica/exec/inline.hpp"
 #include "mica/runtime/any_model.hpp"
 #include "mica/runtime/generate.hpp"
-#include "mica/runtime/together.hpp"
+#include "mica/runtime/shared_step.hpp"
 #include "mica/sample/standard.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
@@ -52,7 +52,7 @@ TEST_CASE("tokens are taken by chunks, and each chunk's logits can be had while 
   }) == model::StepStatus::ok);
   CHECK(firsts == std::vector<std::size_t>{0, 8, 16, 24});
   CHECK(session.tokens().size() == 30);
-  CHECK(session.room() == 34);
+  CHECK(session.remaining() == 34);
 }
 
 TEST_CASE("a session that goes back and on equals one that went there at once") {
@@ -87,7 +87,7 @@ TEST_CASE("a full context keeps the chunks before it") {
   const auto many = random_ids(70, 67);
   CHECK(session.feed(many) == model::StepStatus::context_full);
   CHECK(session.tokens().size() == 64);
-  CHECK(session.room() == 0);
+  CHECK(session.remaining() == 0);
 }
 
 TEST_CASE("a flag stops between chunks and keeps what is done") {
@@ -163,8 +163,9 @@ TEST_CASE("sessions that step together have their logits until one of them steps
   const auto ids = std::span<const TokenId>(f.ids);
   REQUIRE(alone.feed(ids.first(3)) == model::StepStatus::ok);
   const auto expected = last_row(alone);
-  Together together(f.model);
-  const std::array feeds = {Together<Plain>::Feed{&a, ids.first(3)}, Together<Plain>::Feed{&b, ids.last(4)}};
+  SharedStep together(f.model);
+  const std::array feeds = {SharedStep<Plain>::Feed{&a, ids.first(3)},
+                            SharedStep<Plain>::Feed{&b, ids.last(4)}};
   REQUIRE(together.step(feeds).status == model::StepStatus::ok);
   static_cast<void>(last_row(b));
   CHECK(same_bits(last_row(a), expected));

@@ -62,7 +62,7 @@ struct Wrong {
   std::size_t drafted = 0;
   std::size_t lost = 0;
 
-  [[nodiscard]] std::size_t most() const noexcept { return 8; }
+  [[nodiscard]] std::size_t max_drafts() const noexcept { return 8; }
   [[nodiscard]] std::size_t draft(std::span<const TokenId>, TokenId, std::span<TokenId> drafts) noexcept {
     lost += session->cached() == session->tokens().size() ? 0 : 1;
     drafted += drafts.size();

@@ -19,7 +19,7 @@ struct Prophet {
   std::size_t drafts = 5;
   std::size_t count = 0;
 
-  [[nodiscard]] std::size_t most() const noexcept { return drafts; }
+  [[nodiscard]] std::size_t max_drafts() const noexcept { return drafts; }
   [[nodiscard]] std::size_t draft(std::span<const TokenId> before, TokenId, std::span<TokenId> out) noexcept {
     const std::size_t next = before.size() - prompt + 1;
     std::size_t n = 0;
@@ -58,7 +58,7 @@ std::pair<Answer, GenerateResult> answer(Model& model, const sample::SamplerOpti
 TEST_CASE("an answer with drafts, right and wrong ones, is the answer without") {
   for_each_talking_model(options, [](auto& model) {
     for (const sample::SamplerOptions& sampling : samplers()) {
-      const auto [plain, counted] = answer(model, sampling, Undrafted());
+      const auto [plain, counted] = answer(model, sampling, NoDrafter());
       CHECK(counted.drafts.drafted == 0);
       CHECK(plain == answer(model, sampling, Ngram({.n = 2, .drafts = 7})).first);
       for (const std::uint64_t right : {~std::uint64_t{0}, std::uint64_t{0}, 0xF7B5'3D6F'EE9A'577Du}) {
@@ -75,18 +75,18 @@ TEST_CASE("an answer with drafts, right and wrong ones, is the answer without") 
 TEST_CASE("an answer with drafts ends where it would have ended, for the same reason") {
   for_each_talking_model(options, [](auto& model) {
     const sample::SamplerOptions sampling = samplers()[2];
-    const auto [whole, unused] = answer(model, sampling, Undrafted());
+    const auto [whole, unused] = answer(model, sampling, NoDrafter());
     const Prophet prophet{whole.tokens, prompt.size()};
     for (const std::size_t length : {1u, 2u, 3u, 6u, 7u, 8u, 13u}) {
       CAPTURE(length);
       const GenerateOptions how{.max_tokens = length};
-      CHECK(answer(model, sampling, Undrafted(), how).first == answer(model, sampling, prophet, how).first);
+      CHECK(answer(model, sampling, NoDrafter(), how).first == answer(model, sampling, prophet, how).first);
     }
     for (const std::size_t at : {3u, 9u, 20u}) {
       const GenerateOptions how{.max_tokens = 60, .stop = {whole.text.substr(at, 2)}};
       const auto [stopped, unused_too] = answer(model, sampling, prophet, how);
       CHECK(stopped.reason == StopReason::stop_text);
-      CHECK(stopped == answer(model, sampling, Undrafted(), how).first);
+      CHECK(stopped == answer(model, sampling, NoDrafter(), how).first);
     }
   });
 }
@@ -96,7 +96,7 @@ TEST_CASE("a full context ends an answer with drafts after the same token") {
   small.n_ctx = 30;
   for_each_talking_model(small, [](auto& model) {
     const sample::SamplerOptions sampling = samplers()[0];
-    const auto [plain, unused] = answer(model, sampling, Undrafted(), {});
+    const auto [plain, unused] = answer(model, sampling, NoDrafter(), {});
     CHECK(plain.reason == StopReason::context_full);
     CHECK(plain == answer(model, sampling, Prophet{plain.tokens, prompt.size()}, {}).first);
   });
@@ -104,7 +104,7 @@ TEST_CASE("a full context ends an answer with drafts after the same token") {
 
 TEST_CASE("right drafts save steps, one for each that was accepted") {
   ScriptedModel model(prompt.size(), "All of it was known before.", 100, 8);
-  const auto [plain, unused] = answer(model, {.temperature = 0}, Undrafted(), {});
+  const auto [plain, unused] = answer(model, {.temperature = 0}, NoDrafter(), {});
   const std::size_t steps = std::exchange(model.steps, 0);
   const auto [guessed, result] = answer(model, {.temperature = 0}, Prophet{plain.tokens, prompt.size()}, {});
   CHECK(plain == guessed);
@@ -116,11 +116,11 @@ TEST_CASE("with a least number of drafts no clock decides: so many come in each 
   for (const std::uint64_t right : {~std::uint64_t{0}, std::uint64_t{0}}) {
     CAPTURE(right);
     ScriptedModel model(prompt.size(), "Nobody looks at a clock here.", 100, 8);
-    const auto [plain, unused] = answer(model, {.temperature = 0}, Undrafted(), {});
+    const auto [plain, unused] = answer(model, {.temperature = 0}, NoDrafter(), {});
     const std::size_t tokens = plain.tokens.size(), first = 1;  // which comes with the prompt
     const std::size_t steps = std::exchange(model.steps, 0);
-    const auto [guessed, result] = answer(
-        model, {.temperature = 0}, Prophet{plain.tokens, prompt.size(), right, 3}, {.least_drafts = 3});
+    const auto [guessed, result] =
+        answer(model, {.temperature = 0}, Prophet{plain.tokens, prompt.size(), right, 3}, {.min_drafts = 3});
     CHECK(plain == guessed);
     // Right ones: four tokens a step, until the answer ends. Wrong ones: one.
     std::size_t drafted = 0, accepted = 0;
@@ -138,8 +138,8 @@ TEST_CASE("with a least number of drafts no clock decides: so many come in each 
 
 TEST_CASE("drafts for which there is no memory are given up, and the answer goes on without") {
   ScriptedModel model(prompt.size(), "There is little room.", 100, 8);
-  const auto [plain, unused] = answer(model, {.temperature = 0}, Undrafted(), {});
-  model.most_tokens = 1;
+  const auto [plain, unused] = answer(model, {.temperature = 0}, NoDrafter(), {});
+  model.max_step_tokens = 1;
   model.narrow_from = prompt.size();
   const auto [guessed, result] = answer(model, {.temperature = 0}, Prophet{plain.tokens, prompt.size()}, {});
   CHECK(plain == guessed);

@@ -72,11 +72,11 @@ TEST_CASE("penalties after a top-k stage are those before it") {
 }
 
 TEST_CASE("no penalty makes a logit infinite or a forbidden token possible") {
-  const float most = std::numeric_limits<float>::max();
-  const auto out = penalised({8, 1e-3f, -1e3f, 0.0f}, {0, 1, 2}, {most, -most, -INFINITY});
-  CHECK(out[0] == most);
+  const float max_value = std::numeric_limits<float>::max();
+  const auto out = penalised({8, 1e-3f, -1e3f, 0.0f}, {0, 1, 2}, {max_value, -max_value, -INFINITY});
+  CHECK(out[0] == max_value);
   CHECK(out[2] == -INFINITY);
-  CHECK(penalised({8, 1e3f, 1e3f, 0.0f}, {0}, {-most})[0] == -most);
+  CHECK(penalised({8, 1e3f, 1e3f, 0.0f}, {0}, {-max_value})[0] == -max_value);
 }
 
 TEST_CASE("options out of range and a refusing ledger are errors that say so") {

@@ -63,11 +63,11 @@ inline std::vector<float> smooth_logits(std::size_t n, std::uint64_t seed) {
 
 /// The probabilities of a row, by id.
 inline std::vector<double> probabilities(std::span<const float> logits) {
-  double most = -INFINITY;
-  for (const float logit : logits) most = std::fmax(most, static_cast<double>(logit));
+  double max = -INFINITY;
+  for (const float logit : logits) max = std::fmax(max, static_cast<double>(logit));
   std::vector<double> out;
   double sum = 0.0;
-  for (const float logit : logits) out.push_back(std::exp(static_cast<double>(logit) - most));
+  for (const float logit : logits) out.push_back(std::exp(static_cast<double>(logit) - max));
   for (const double weight : out) sum += weight;
   for (double& p : out) p /= sum;
   return out;

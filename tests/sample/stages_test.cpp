@@ -95,13 +95,13 @@ TEST_CASE("top-p over a large flat row keeps the share it should, and grows with
     const auto now = kept(logits, TopP(wanted));
     CHECK(contains(now, before));
     double sum = 0.0;
-    double least = 1.0;
+    double min = 1.0;
     for (const TokenId id : now) {
       sum += p[id];
-      least = std::min(least, p[id]);
+      min = std::min(min, p[id]);
     }
     CHECK(sum >= static_cast<double>(wanted) - 1e-5);
-    CHECK(sum - least < static_cast<double>(wanted) + 1e-5);
+    CHECK(sum - min < static_cast<double>(wanted) + 1e-5);
     before = now;
   }
 }
@@ -120,7 +120,7 @@ TEST_CASE("temperature scales the distance of logits and keeps the best the best
   Temperature(0.5f).apply(*row);
   CHECK(row.values() == std::vector<float>{-4.0f, 0.0f, -2.0f});
   Row cold({-3.0e38f, 3.0e38f, 1.0f});
-  Temperature(Temperature::least).apply(*cold);
+  Temperature(Temperature::min).apply(*cold);
   cold->softmax();
   CHECK((*cold)[1].p == 1.0f);
   CHECK((*cold)[0].p == 0.0f);

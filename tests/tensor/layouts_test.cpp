@@ -226,7 +226,7 @@ Layout q8_0(bool keys, std::size_t head_dim, CounterRng& rng) {
 /// Source: codes (16, head_dim), then spans, of channels or of (group, 16).
 template <class E>
 Layout kivi(bool keys, std::size_t head_dim, CounterRng& rng) {
-  using format::KiviSpan;
+  using format::KiviRange;
   constexpr int step = E::Group::step, max = E::Group::code_max;
   const std::size_t n = 16 * head_dim, groups = ceil_div(head_dim, E::group_size);
   const std::size_t spans = keys ? head_dim : 16 * groups;
@@ -248,7 +248,7 @@ Layout kivi(bool keys, std::size_t head_dim, CounterRng& rng) {
   out.pack = [=](const std::uint8_t* source, std::byte* packed) {
     std::vector<float> heads(n);
     for (std::size_t i = 0; i < n; ++i) {
-      KiviSpan span;
+      KiviRange span;
       std::memcpy(&span, source + n + 2 * span_of(i), 2);
       heads[i] = E::Group::value(span, source[i]);
     }
@@ -263,8 +263,8 @@ Layout kivi(bool keys, std::size_t head_dim, CounterRng& rng) {
         keys ? E::load_key(packed, slot, head_dim, head.data())
              : E::load_value(packed, slot, head_dim, head.data());
       }
-      const KiviSpan span = keys ? E::key_spans(packed, head_dim)[at]
-                                 : E::value_spans(packed, head_dim, at / E::group_size)[slot];
+      const KiviRange span = keys ? E::key_spans(packed, head_dim)[at]
+                                  : E::value_spans(packed, head_dim, at / E::group_size)[slot];
       std::memcpy(source + n + 2 * span_of(i), &span, 2);
       source[i] = static_cast<std::uint8_t>((static_cast<int>(head[at] / span.factor()) - span.zero) / step);
     }

@@ -13,8 +13,8 @@
 #include "mica/budget/size.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/plan/speed.hpp"
+#include "mica/runtime/shared_step.hpp"
 #include "mica/runtime/stats.hpp"
-#include "mica/runtime/together.hpp"
 #include "mica_tools/quantize/recipe.hpp"
 #include "verbs.hpp"
 
@@ -250,10 +250,10 @@ class Bench {
   const BenchVerb& verb_;
   Model& model_;
   kv::AnyElements<> elements_;
-  Together<AnyModel> together_;
+  SharedStep<AnyModel> together_;
   std::optional<plan::MachineSpeed> known_;
   std::vector<Session<AnyModel>> sessions_;
-  std::vector<Together<AnyModel>::Feed> feeds_;
+  std::vector<SharedStep<AnyModel>::Feed> feeds_;
   std::vector<std::size_t> rows_;
   std::vector<TokenId> ids_;
 };
@@ -387,13 +387,13 @@ std::string traffic_text(const Result& result) {
 
 /// Models smaller than this are faster than foretold where a cache holds them, which says nothing about
 /// others.
-constexpr std::uint64_t least_learnt_bytes = std::uint64_t{512} << 20;
+constexpr std::uint64_t min_learnt_bytes = std::uint64_t{512} << 20;
 
 /// What a run says about what was foretold, for the next time; other kernels and what waits for a disk say
 /// nothing.
 void learn_from(const BenchVerb& verb, const Subject& subject, const Result& result) {
   const bool ordinary = result.costs.reads.bytes == 0 && verb.choice.kernels == "exact";
-  if (result.foretold == 0 || subject.bytes < least_learnt_bytes || !ordinary) return;
+  if (result.foretold == 0 || subject.bytes < min_learnt_bytes || !ordinary) return;
   const double ratio = spread_of(rates(result)).mean / result.foretold;
   learn_speed(subject.threads, result.test.n_gen > 0 ? ratio : 0, result.test.n_gen > 0 ? 0 : ratio);
 }

@@ -164,8 +164,8 @@ class Talk {
   void clear(const std::string&) {
     conversation_.clear();
     const bool has_system = !conversation_.messages().empty();
-    confirm(has_system ? "the conversation is forgotten, the system's words stay"
-                       : "the conversation is forgotten");
+    confirm(has_system ? "the conversation is cleared, the system prompt stays"
+                       : "the conversation is cleared");
   }
   void undo(const std::string&) {
     MICA_CHECK(conversation_.undo(), usage, "nothing to take back");

@@ -47,11 +47,10 @@ class FitVerb final : public Verb, public MachineOptions {
                 "names of the catalogue, GGUF files, folders of them; none: the whole catalogue");
     flags.number("-c,--max-context,--ctx-size", n_ctx, {0, std::numeric_limits<std::uint32_t>::max()},
                  "tokens of context that are asked for; 0: 8192, or what the model has");
-    flags.text("--quant", quant, "TYPE",
-               "this quantisation alone, and the longest context that it has room for");
+    flags.text("--quant", quant, "TYPE", "this quantisation alone, with the longest context that fits");
     flags.choice("--use", use, {"general", "coding", "chat", "reasoning"}, "NAME",
                  "what models are for: general coding chat reasoning");
-    flags.number("-n,--rows", rows, {}, "rows at most; 0: all");
+    flags.number("-n,--rows", rows, {}, "maximum of rows; 0: all");
     flags.choice(
         "--level", level,
         {{"perfect", fit::Level::perfect}, {"good", fit::Level::good}, {"marginal", fit::Level::marginal}},
@@ -112,7 +111,7 @@ class Judge {
     const std::string& quant = verb_.quant;
     if (!quant.empty() && !candidate.keep_only(quant)) return;
     fit::Fit fit = selector_.select(candidate);
-    if (!quant.empty()) fit.most_context = selector_.longest_context(candidate, fit);
+    if (!quant.empty()) fit.max_context_that_fits = selector_.longest_context(candidate, fit);
     if (verb_.explain) explained_[fit.name] = explanation(machine_, use_, candidate, fit);
     fits_.push_back(std::move(fit));
   }
@@ -151,7 +150,7 @@ void show(const FitVerb& verb, const fit::Machine& machine, const Judge& judge,
 
 int FitVerb::run() {
   const fit::Machine machine = machine_of(*this);
-  const fit::Level least = perfect ? fit::Level::perfect : level;
+  const fit::Level min = perfect ? fit::Level::perfect : level;
   Judge judge(*this, machine);
   for (const std::string& word : models) judge.named(word);
   if (models.empty()) judge.catalogue();
@@ -161,17 +160,17 @@ int FitVerb::run() {
   MICA_CHECK(!all.empty(), usage, "fit: --quant ", escaped(quant),
              ": no model has that quantisation; known: ", quantize::recipe_names(),
              machine.mlx ? " mlx-8bit mlx-4bit" : "");
-  const auto wanted = [&](const Ranked& row) { return row.fit.level <= least; };
+  const auto wanted = [&](const Ranked& row) { return row.fit.level <= min; };
   const bool some = std::any_of(all.begin(), all.end(), wanted);
   std::vector<Ranked> shown;
-  const bool filtered = least != fit::Level::marginal;
+  const bool filtered = min != fit::Level::marginal;
   for (const Ranked& row : all) {
     if (!filtered || wanted(row)) shown.push_back(row);
   }
   if (rows != 0 && shown.size() > rows) shown.resize(rows);
   show(*this, machine, judge, shown);
   if (some) return 0;
-  raise(ErrorCode::budget, "fit: none of ", all.size(), " models is ", fit::name(least), " or better on ",
+  raise(ErrorCode::budget, "fit: none of ", all.size(), " models is ", fit::name(min), " or better on ",
         machine_text(machine), ".  Nearest: ", nearest(all));
 }
 

@@ -52,7 +52,7 @@ class Imatrix final : public RunningVerb, public PromptOptions {
     flags.group("Importance");
     flags.text("-o,--output,--output-file", output, "FILE",
                "the importance matrix; imatrix.gguf if not given");
-    flags.number("--chunks", chunks, {}, "windows at most; 0: all");
+    flags.number("--chunks", chunks, {}, "maximum of windows; 0: all");
     flags.toggle("--process-output", process_output, "also of the head: one row of each step");
   }
 };

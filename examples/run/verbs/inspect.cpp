@@ -120,11 +120,11 @@ std::uint64_t parameters(const gguf::Document& document) {
 
 /// Calls f(text) for the first elements of an array of strings or numbers; the text is JSON.
 template <class F>
-void for_elements(const gguf::Value& value, std::size_t most, F&& f) {
+void for_elements(const gguf::Value& value, std::size_t max, F&& f) {
   std::size_t i = 0;
   const auto each = [&](const auto& array, auto&& text) {
     for (const auto element : array) {
-      if (i++ == most) return;
+      if (i++ == max) return;
       f(text(element));
     }
   };

@@ -41,7 +41,7 @@ class Perplexity final : public RunningVerb, public PromptOptions {
     PromptOptions::add_to(flags);
     RunningOptions::add_to(flags, "tokens of a window; with --kl-divergence the base file sets them", "512");
     flags.group("Perplexity");
-    flags.number("--chunks", chunks, {}, "windows at most; 0: all");
+    flags.number("--chunks", chunks, {}, "maximum of windows; 0: all");
     flags.text("--kl-divergence-base,--save-all-logits", kl_base, "FILE",
                "base logits: written, and with --kl-divergence read");
     flags.toggle("--kl-divergence", kl_divergence, "compare with base logits, on their text");

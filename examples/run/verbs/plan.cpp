@@ -144,10 +144,11 @@ double steps_per_second(const gguf::Document& document, const plan::Plan& plan) 
 }
 
 /// "F16       in memory    4.2 GiB  29,184 tokens": a line for each way.
-std::string ways_text(const std::vector<plan::Way>& ways, const std::optional<plan::MachineSpeed>& machine,
-                      const gguf::Document& document, std::size_t chunk) {
+std::string ways_text(const std::vector<plan::Solution>& solutions,
+                      const std::optional<plan::MachineSpeed>& machine, const gguf::Document& document,
+                      std::size_t chunk) {
   std::string text = "\nkeys, values  weights    longest context       peak\n";
-  for (const plan::Way& way : ways) {
+  for (const plan::Solution& way : solutions) {
     text += join(at_left(std::string(way.element), 14), way.streamed ? "streamed   " : "in memory  ");
     if (way.n_ctx == 0) {
       text += join("does not fit: needs ", budget::size_text(way.plan.peak_bytes), " at least\n");
@@ -168,9 +169,9 @@ std::string ways_text(const std::vector<plan::Way>& ways, const std::optional<pl
   return text;
 }
 
-std::string ways_json(const std::vector<plan::Way>& ways) {
+std::string ways_json(const std::vector<plan::Solution>& solutions) {
   std::string text;
-  for (const plan::Way& way : ways)
+  for (const plan::Solution& way : solutions)
     text +=
         join(text.empty() ? "" : ",", "{\"element\":", json_string(way.element),
              ",\"weights\":", way.streamed ? "\"streamed\"" : "\"resident\"", ",\"n_ctx\":", way.n_ctx,
@@ -179,8 +180,8 @@ std::string ways_json(const std::vector<plan::Way>& ways) {
 }
 
 /// What run, chat and complete would change where the plan does not fit, and the smallest budget.
-std::string rung_json(const std::optional<plan::Rung>& rung, const plan::Rung& least) {
-  const auto object = [](const plan::Rung& r) {
+std::string rung_json(const std::optional<plan::Fallback>& fallback, const plan::Fallback& min) {
+  const auto object = [](const plan::Fallback& r) {
     const model::Choice& choice = r.question.choice;
     return join(
         "{\"peak_bytes\":", r.plan.peak_bytes, ",\"n_ctx\":", r.plan.n_ctx,
@@ -188,7 +189,7 @@ std::string rung_json(const std::optional<plan::Rung>& rung, const plan::Rung& l
         ",\"streamed_bytes\":", r.plan.streamed_bytes, ",\"type_k\":", json_string(choice.cache_type_k),
         ",\"type_v\":", json_string(choice.cache_type_v), "}");
   };
-  return join(rung ? join(",\"run\":", object(*rung)) : std::string(), ",\"least\":", object(least));
+  return join(fallback ? join(",\"run\":", object(*fallback)) : std::string(), ",\"least\":", object(min));
 }
 
 int PlanVerb::run() {
@@ -203,8 +204,9 @@ int PlanVerb::run() {
   const plan::Plan plan = plan_within(document, question, budget);
   note_long_context(*this, plan.n_ctx, plan.config);
   const bool fits = plan.peak_bytes <= budget;
-  const plan::Freedom free = freedom_of(*this);
-  const std::optional<plan::Rung> rung = fits ? std::nullopt : rung_within(document, question, budget, free);
+  const plan::Adjustable free = freedom_of(*this);
+  const std::optional<plan::Fallback> fallback =
+      fits ? std::nullopt : rung_within(document, question, budget, free);
   const double steps = probe ? steps_per_second(document, plan) : 0;
   const std::optional<Foretold> foretold = foretell(*this, document, plan, question);
   const std::uint64_t experts = expert_reads(document, plan, question);
@@ -212,14 +214,16 @@ int PlanVerb::run() {
     const std::string drawing = plan_svg(document, question, budget);
     io::write_atomically(svg, [&](io::AtomicFile& out) { out.write(std::as_bytes(std::span(drawing))); });
   }
-  std::vector<plan::Way> ways;
-  if (solve) ways = plan::ways(document, question, n_ctx != 0 ? plan.n_ctx : plan.config.n_ctx_train, budget);
+  std::vector<plan::Solution> solutions;
+  if (solve)
+    solutions =
+        plan::solutions(document, question, n_ctx != 0 ? plan.n_ctx : plan.config.n_ctx_train, budget);
   if (json) {
     print(plan_json(plan, question, choice.evict, budget, fits,
                     join(",\"expert_read_bytes\":", experts,
                          probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
-                         speed_json(foretold), solve ? ways_json(ways) : "",
-                         fits ? "" : rung_json(rung, least_rung(document, question, free)))));
+                         speed_json(foretold), solve ? ways_json(solutions) : "",
+                         fits ? "" : rung_json(fallback, smallest_fallback(document, question, free)))));
   } else {
     print(plan_text(plan, budget));
     if (experts > 0) {
@@ -228,11 +232,11 @@ int PlanVerb::run() {
     }
     print(speed_text(foretold, plan));
     if (solve)
-      print(ways_text(ways, foretold ? std::optional(foretold->machine) : std::nullopt, document,
+      print(ways_text(solutions, foretold ? std::optional(foretold->machine) : std::nullopt, document,
                       question.model.chunk));
     // run changes its plan by itself, and has one sequence; for several the user gives the flags.
     const std::string_view who = parallel > 1 ? "it fits with:  " : "run             makes it fit: ";
-    if (rung) print(join(who, plan::concessions(question, *rung), "\n"));
+    if (fallback) print(join(who, plan::differences(question, *fallback), "\n"));
     if (probe)
       print(join("disk         ", at_right(fixed(steps, 2), 11), "  steps a second at most, measured now\n"));
   }
@@ -260,7 +264,7 @@ std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
                  "  read from the file for each step\n");
   }
   const std::string held =
-      plan.kv_keep == 0 ? std::string() : join(", ", plan.kv_keep, " of them held at most");
+      plan.kv_capacity == 0 ? std::string() : join(", ", plan.kv_capacity, " of them resident at most");
   return text + join("budget       ", at_right(budget::size_text(budget), 11), "  ", plan.n_ctx,
                      " tokens of context, ", budget::size_text(plan.kv_bytes_per_token),
                      " of keys and values each", windows, held, "\n");

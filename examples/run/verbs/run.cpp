@@ -52,12 +52,12 @@ int Run::answer_to(const std::string& text) {
 
 int Run::tell_story() {
   Model model = open_model(*this);
-  const bool goes_on = session_waits(*this);
-  const auto most = static_cast<std::int64_t>(model.transformer().n_ctx()) - story_room;
-  if (!n_predict) n_predict = std::clamp<std::int64_t>(most, 1, story_tokens);
-  const bool begins = !json && !jsonl && !goes_on;
+  const bool can_continue = session_waits(*this);
+  const auto max = static_cast<std::int64_t>(model.transformer().n_ctx()) - story_room;
+  if (!n_predict) n_predict = std::clamp<std::int64_t>(max, 1, story_tokens);
+  const bool begins = !json && !jsonl && !can_continue;
   if (begins) print(story_beginning);
-  return complete_text(*this, model, goes_on ? std::string() : std::string(story_beginning), begins);
+  return complete_text(*this, model, can_continue ? std::string() : std::string(story_beginning), begins);
 }
 
 int Run::run() {

@@ -86,8 +86,8 @@ std::optional<Buffer<T, A>> Buffer<T, A>::make(A allocator, std::size_t n, std::
   if (n == 0) return Buffer(allocator);
   const auto bytes = checked_mul(n, sizeof(T));
   // No object may be larger than the maximum of a pointer difference.
-  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max());
-  if (!bytes || *bytes > most) return std::nullopt;
+  constexpr auto max_value = static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max());
+  if (!bytes || *bytes > max_value) return std::nullopt;
   std::byte* const block = allocator.allocate(static_cast<std::size_t>(*bytes), alignment);
   if (block == nullptr) return std::nullopt;
   return Buffer(allocator, static_cast<T*>(static_cast<void*>(block)), n);

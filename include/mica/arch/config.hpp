@@ -38,12 +38,12 @@ struct Config {
 
   /// The maximum of `of` over the layers with block B.
   template <class B, class Of>
-  [[nodiscard]] std::size_t most(Of&& of) const {
-    std::size_t most = 0;
+  [[nodiscard]] std::size_t max_of(Of&& of) const {
+    std::size_t max = 0;
     for (const Layer& layer : layers) {
-      if (const auto* const block = layer.find<B>()) most = std::max<std::size_t>(most, of(*block));
+      if (const auto* const block = layer.find<B>()) max = std::max<std::size_t>(max, of(*block));
     }
-    return most;
+    return max;
   }
   /// The state of a sequence for the blocks.
   [[nodiscard]] block::StatePlan state() const {

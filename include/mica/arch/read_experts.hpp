@@ -24,15 +24,15 @@ namespace mica::arch {
 }
 
 /// Experts of one layer; 0: none has any.
-[[nodiscard]] inline std::size_t most_experts(const Config& config) {
-  return std::max(config.most<block::Experts>([](const auto& e) { return e.count; }),
-                  config.most<block::ExpertsBesideDense>([](const auto& e) { return e.experts.count; }));
+[[nodiscard]] inline std::size_t largest_mixture(const Config& config) {
+  return std::max(config.max_of<block::Experts>([](const auto& e) { return e.count; }),
+                  config.max_of<block::ExpertsBesideDense>([](const auto& e) { return e.experts.count; }));
 }
 
 /// Of them, those that a token uses.
 [[nodiscard]] inline std::size_t most_used_experts(const Config& config) {
-  return std::max(config.most<block::Experts>([](const auto& e) { return e.used; }),
-                  config.most<block::ExpertsBesideDense>([](const auto& e) { return e.experts.used; }));
+  return std::max(config.max_of<block::Experts>([](const auto& e) { return e.used; }),
+                  config.max_of<block::ExpertsBesideDense>([](const auto& e) { return e.experts.used; }));
 }
 
 }  // namespace mica::arch

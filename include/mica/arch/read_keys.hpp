@@ -31,29 +31,29 @@ class KeyReader {
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }
 
   /// A count in [least, most]; required.
-  [[nodiscard]] std::size_t count(std::string_view name, std::uint64_t least, std::uint64_t most) const {
-    return in_range(name, document_.metadata().require<std::uint64_t>(key(name)), least, most);
+  [[nodiscard]] std::size_t count(std::string_view name, std::uint64_t min, std::uint64_t max) const {
+    return in_range(name, document_.metadata().require<std::uint64_t>(key(name)), min, max);
   }
   /// A count in [least, most]; `otherwise` when the file has no such key.
-  [[nodiscard]] std::size_t count_or(std::string_view name, std::uint64_t least, std::uint64_t most,
+  [[nodiscard]] std::size_t count_or(std::string_view name, std::uint64_t min, std::uint64_t max,
                                      std::size_t otherwise) const {
     const auto found = document_.metadata().get<std::uint64_t>(key(name));
-    return found ? in_range(name, *found, least, most) : otherwise;
+    return found ? in_range(name, *found, min, max) : otherwise;
   }
   /// One count per layer in [least, most], given as one number or as an array; required.
-  [[nodiscard]] std::vector<std::size_t> counts(std::string_view name, std::size_t layers,
-                                                std::uint64_t least, std::uint64_t most) const {
+  [[nodiscard]] std::vector<std::size_t> counts(std::string_view name, std::size_t layers, std::uint64_t min,
+                                                std::uint64_t max) const {
     MICA_CHECK(document_.metadata().contains(key(name)), file, file(), ": key '", key(name),
                "' is missing; needed: one number, or one for each layer");
-    return counts_or(name, layers, least, most, 0);
+    return counts_or(name, layers, min, max, 0);
   }
   /// The same; `otherwise` for every layer when the file has no such key.
   [[nodiscard]] std::vector<std::size_t> counts_or(std::string_view name, std::size_t layers,
-                                                   std::uint64_t least, std::uint64_t most,
+                                                   std::uint64_t min, std::uint64_t max,
                                                    std::size_t otherwise) const {
     const auto found = document_.metadata().get_each<std::uint64_t>(key(name), layers);
     std::vector<std::size_t> out(layers, otherwise);
-    for (std::size_t i = 0; found && i < layers; ++i) out[i] = in_range(name, (*found)[i], least, most);
+    for (std::size_t i = 0; found && i < layers; ++i) out[i] = in_range(name, (*found)[i], min, max);
     return out;
   }
   /// A finite positive number; `otherwise` when the file has no such key.
@@ -82,10 +82,10 @@ class KeyReader {
   [[nodiscard]] const std::string& file() const noexcept { return document_.metadata().file(); }
 
  private:
-  [[nodiscard]] std::size_t in_range(std::string_view name, std::uint64_t found, std::uint64_t least,
-                                     std::uint64_t most) const {
-    MICA_CHECK(found >= least && found <= most, file, file(), ": key '", key(name), "' is ", found,
-               "; allowed: ", least, " to ", most);
+  [[nodiscard]] std::size_t in_range(std::string_view name, std::uint64_t found, std::uint64_t min,
+                                     std::uint64_t max) const {
+    MICA_CHECK(found >= min && found <= max, file, file(), ": key '", key(name), "' is ", found,
+               "; allowed: ", min, " to ", max);
     return static_cast<std::size_t>(found);
   }
   void require_positive(std::string_view name, double found) const {

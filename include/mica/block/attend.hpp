@@ -112,7 +112,7 @@ kernel::AttentionArgs attend_chunk(const ChunkReader<Context>& reader, std::size
   reader.see(chunk, Age::any, s.visible);
   recent.scores();
   K::attention_softmax(recent.args);
-  if (c.looks.rows() != 0) note_looks(reader, chunk, recent.args);
+  if (c.query_scores.rows() != 0) note_scores(reader, chunk, recent.args);
   recent.values();
   return recent.args;
 }

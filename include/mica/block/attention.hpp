@@ -8,8 +8,8 @@
 #include "mica/block/attend.hpp"
 #include "mica/block/concept.hpp"
 #include "mica/block/linear.hpp"
-#include "mica/block/looks.hpp"
 #include "mica/block/norm.hpp"
+#include "mica/block/query_scores.hpp"
 
 #include <algorithm>
 #include <array>
@@ -56,8 +56,8 @@ struct Attention {
   template <class Step>
   static void attend_parts(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
   template <class Step>
-  static void attend_watched(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                             std::size_t part) noexcept;
+  static void attend_scored(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                            std::size_t part) noexcept;
 };
 static_assert(Block<Attention>);
 
@@ -203,10 +203,10 @@ auto Attention::context(Step& step, const Config& c, const Tensors& t, const Buf
                                                                             .elements = step.elements(),
                                                                             .cache = sequence.storage};
   if (cache.bounded[kv] != 0) {
-    const auto& held = sequence.held;
-    context.gone = held.gone();
-    context.pos -= context.gone;
-    context.places = held.places();
+    const auto& resident = sequence.resident;
+    context.evicted = resident.evicted();
+    context.pos -= context.evicted;
+    context.places = resident.places();
   }
   if (c.rotates()) {
     const auto angles = step.angles(c.rope);
@@ -223,8 +223,8 @@ void Attention::attend_parts(Step& step, const Config& c, const Tensors& t, cons
   using Kernels = typename Step::Kernels;
   const auto memory = [&](std::size_t worker) { return b.workers[worker].data(); };
   const std::size_t parts = step.parts().size();
-  if (!step.cache().looks.empty() && step.cache().bounded[step.place().kv] != 0) {
-    for (std::size_t part = 0; part < parts; ++part) attend_watched(step, c, t, b, part);
+  if (!step.cache().query_scores.empty() && step.cache().bounded[step.place().kv] != 0) {
+    for (std::size_t part = 0; part < parts; ++part) attend_scored(step, c, t, b, part);
     return;
   }
   if (parts > 1 && step.rows() == parts) {
@@ -239,16 +239,17 @@ void Attention::attend_parts(Step& step, const Config& c, const Tensors& t, cons
 
 /// And adds up what its queries look at.
 template <class Step>
-void Attention::attend_watched(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                               std::size_t part) noexcept {
+void Attention::attend_scored(Step& step, const Config& c, const Tensors& t, const Buffers& b,
+                              std::size_t part) noexcept {
   auto& sequence = *step.parts()[part].cache;
   auto watched = context(step, c, t, b, part);
-  watched.looks = {step.cache().looks.data(), watched.q.rows() * c.heads, step.cache().looks_width};
+  watched.query_scores = {step.cache().query_scores.data(), watched.q.rows() * c.heads,
+                          step.cache().score_width};
   attend<typename Step::Kernels>(step.executor(), watched,
                                  [&](std::size_t worker) { return b.workers[worker].data(); });
-  add_shares(step.executor(), watched.looks, c.heads, [&](std::size_t token) {
+  add_tile_scores(step.executor(), watched.query_scores, c.heads, [&](std::size_t token) {
     const std::size_t seen = ceil_div(watched.pos + token + 1, format::tile_tokens);
-    return sequence.held.mass(sequence.tokens + token).first(seen);
+    return sequence.resident.scores(sequence.tokens + token).first(seen);
   });
 }
 

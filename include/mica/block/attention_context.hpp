@@ -75,14 +75,14 @@ struct AttentionContext {
   const AttentionConfig& layer;
   std::size_t cache_layer = 0;  // of the storage
   std::size_t old_layer =
-      none;               // of the storage, with the old form of the same tokens; none: they do not age
-  std::size_t pos = 0;    // resident tokens before this step: all, unless some were evicted
-  std::size_t gone = 0;   // those that were
-  float epsilon = 0;      // of norms
-  MatrixView<float> q;    // (n, heads * q_stride)
-  MatrixView<float> k;    // (n, kv_heads * head_dim); empty when the keys of another layer are read
-  MatrixView<float> v;    // (n, kv_heads * head_dim)
-  MatrixView<float> out;  // (n, heads * head_dim)
+      none;                 // of the storage, with the old form of the same tokens; none: they do not age
+  std::size_t pos = 0;      // resident tokens before this step: all, unless some were evicted
+  std::size_t evicted = 0;  // those that were
+  float epsilon = 0;        // of norms
+  MatrixView<float> q;      // (n, heads * q_stride)
+  MatrixView<float> k;      // (n, kv_heads * head_dim); empty when the keys of another layer are read
+  MatrixView<float> v;      // (n, kv_heads * head_dim)
+  MatrixView<float> out;    // (n, heads * head_dim)
   const float* q_norm = nullptr;     // (head_dim)
   const float* k_norm = nullptr;     // (head_dim)
   const float* sinks = nullptr;      // (heads), with AttentionConfig::sinks
@@ -92,8 +92,8 @@ struct AttentionContext {
   const Elements& elements;
   const Storage& cache;                        // room for pos + n tokens
   std::span<const std::uint32_t> places = {};  // of the resident tiles, in their order; empty: their numbers
-  MatrixView<float> looks =
-      {};  // (n * heads, LooksLayout::width) or empty: the attention scores of each query (block/looks.hpp)
+  MatrixView<float> query_scores =
+      {};  // (n * heads, LooksLayout::width) or empty: the attention scores of each query (block/query_scores.hpp)
 
   [[nodiscard]] MatrixView<float> query(std::size_t head) const noexcept {  // (n, head_dim)
     return q.cols(head * layer.q_stride(), layer.head_dim);

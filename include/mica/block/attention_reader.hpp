@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/block/attention_context.hpp"
-#include "mica/block/looks.hpp"
+#include "mica/block/query_scores.hpp"
 
 #include <algorithm>
 #include <array>
@@ -116,14 +116,14 @@ struct ChunkReader {
 
 /// Records the attention scores of each row of a chunk.
 template <class Context>
-void note_looks(const ChunkReader<Context>& reader, std::size_t chunk,
-                const kernel::AttentionArgs& args) noexcept {
+void note_scores(const ChunkReader<Context>& reader, std::size_t chunk,
+                 const kernel::AttentionArgs& args) noexcept {
   const AttentionConfig& layer = reader.c.layer;
   for (std::size_t r = 0; r < reader.rows(); ++r) {
     const std::size_t head = reader.of.kv_head * layer.group() + r % layer.group();
     const std::size_t token = reader.of.first + r / layer.group();
-    const Looks looks(reader.c.looks[token * layer.heads + head]);
-    looks.note(chunk, args.visible[r], args.p[r], args.max[r]);
+    const QueryScores query_scores(reader.c.query_scores[token * layer.heads + head]);
+    query_scores.note(chunk, args.visible[r], args.p[r], args.max[r]);
   }
 }
 

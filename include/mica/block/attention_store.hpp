@@ -32,7 +32,7 @@ void turn_head(const Context& c, MatrixView<float> x, const float* weight, std::
 template <class Context>
 void scale_by_position(const Context& c, MatrixView<float> q, std::size_t first, std::size_t last) noexcept {
   for (std::size_t t = first; t < last; ++t) {
-    const std::size_t position = c.gone + c.pos + t;
+    const std::size_t position = c.evicted + c.pos + t;
     const auto steps = static_cast<double>((position + c.layer.position_offset) / c.layer.position_step);
     const auto factor =
         static_cast<float>(1 + static_cast<double>(c.layer.position_scale) * std::log1p(steps));

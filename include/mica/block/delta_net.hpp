@@ -110,7 +110,7 @@ bool DeltaNet::run(Step& step, const Config& c, const Tensors& t) noexcept {
     const MatrixView<float> conv(state, c.taps - 1, c.channels());
     const MatrixView<float> heads(state + (c.taps - 1) * c.channels(), c.v_heads * c.k_dim, c.v_dim);
     const auto rows = step.rows_of(part);
-    return DeltaNetPart{{conv, heads}, rows.first, rows.count};
+    return DeltaNetSequence{{conv, heads}, rows.first, rows.count};
   });
   const Branch branch = step.branch(t.post_norm);
   step.project(b.out, t.output, branch.target(), branch.direct());

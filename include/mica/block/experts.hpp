@@ -27,9 +27,9 @@ struct Experts : Stateless {
     TensorRef gate_bias, up_bias, down_bias;  // (count, ff_width) x 2, (count, width)
     TensorRef weight_scale;                   // (count)
     GatedTensors shared;
-    TensorRef shared_router;      // (1, width)
-    TensorRef post_norm;          // (width)
-    std::size_t first_group = 0;  // of the pager, for expert 0
+    TensorRef shared_router;     // (1, width)
+    TensorRef post_norm;         // (width)
+    std::size_t first_unit = 0;  // of the pager, for expert 0
   };
   struct Buffers {
     MatrixView<float> scores;  // (n, count)
@@ -75,18 +75,18 @@ static_assert(Block<Experts>);
 inline Experts::Tensors Experts::bind_experts(TensorBinder& files, const Config& c) {
   const std::size_t width = files.width(), ff = c.ff_width;
   Tensors t;
-  t.first_group = files.add_experts(c.count);
+  t.first_unit = files.add_experts(c.count);
   t.router = files.matrix("ffn_gate_inp.weight", c.count, width);
   if (files.has("ffn_gate_up_exps.weight")) {  // one tensor: of each expert the gate, then what it gates
-    const ExpertsRef fused = files.experts("ffn_gate_up_exps.weight", c.count, 2 * ff, width, t.first_group);
+    const ExpertsRef fused = files.experts("ffn_gate_up_exps.weight", c.count, 2 * ff, width, t.first_unit);
     for (std::size_t e = 1; e < c.count; ++e) static_cast<void>(files.slice(fused.expert(e), ff, ff));
     t.gate.first = files.slice(fused.first, 0, ff);
     t.up.first = files.slice(fused.first, ff, ff);
   } else {
-    t.gate = files.experts("ffn_gate_exps.weight", c.count, ff, width, t.first_group);
-    t.up = files.experts("ffn_up_exps.weight", c.count, ff, width, t.first_group);
+    t.gate = files.experts("ffn_gate_exps.weight", c.count, ff, width, t.first_unit);
+    t.up = files.experts("ffn_up_exps.weight", c.count, ff, width, t.first_unit);
   }
-  t.down = files.experts("ffn_down_exps.weight", c.count, width, ff, t.first_group);
+  t.down = files.experts("ffn_down_exps.weight", c.count, width, ff, t.first_unit);
   if (c.bias) {
     t.router_bias = files.vector("ffn_gate_inp.bias", c.count);
     t.gate_bias = files.vector("ffn_gate_exps.bias", c.count * ff);
@@ -125,7 +125,7 @@ inline Experts::Buffers Experts::buffers(Scratch& scratch, const Config& c) noex
   s.input_codes = codes.rows(capacity, width);
   s.hidden_codes = codes.rows(capacity, c.ff_width);
   if (c.shared_ff_width == 0) return b;
-  scratch.back_to(after_routing);
+  scratch.rewind_position(after_routing);
   b.shared = GatedBuffers::of(scratch, c.shared_ff_width);
   if (!c.shared_gate) return b;
   b.shared_gate = scratch.rows(1);
@@ -173,9 +173,9 @@ struct Experts::Source {
   const Config& config;
   const Tensors& t;
 
-  [[nodiscard]] bool acquire(std::size_t e) noexcept { return step.pager().acquire(t.first_group + e); }
-  void prefetch(std::size_t e) noexcept { step.pager().prefetch(t.first_group + e); }
-  void release(std::size_t e) noexcept { step.pager().release(t.first_group + e); }
+  [[nodiscard]] bool acquire(std::size_t e) noexcept { return step.pager().acquire(t.first_unit + e); }
+  void prefetch(std::size_t e) noexcept { step.pager().prefetch(t.first_unit + e); }
+  void release(std::size_t e) noexcept { step.pager().release(t.first_unit + e); }
   [[nodiscard]] Expert<typename Step::Formats> expert(std::size_t e) noexcept {
     const auto bias = [&](const TensorRef& ref, std::size_t n) {
       const float* const all = step.vector(ref);

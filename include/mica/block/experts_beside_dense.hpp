@@ -52,7 +52,7 @@ struct ExpertsBesideDense : Stateless {
     b.experts_out = scratch.rows(scratch.sizes().width);
     const std::size_t before = scratch.at();
     b.dense = GatedBuffers::of(scratch, c.dense.ff_width);
-    scratch.back_to(before);
+    scratch.rewind_position(before);
     b.experts = Experts::buffers(scratch, c.experts);
     return b;
   }

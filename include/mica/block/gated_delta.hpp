@@ -50,7 +50,7 @@ struct DeltaNetState {
 };
 
 /// The tokens of one sequence: rows [first, first + n) of a context, and the state that they go into.
-struct DeltaNetPart {
+struct DeltaNetSequence {
   DeltaNetState state;
   std::size_t first = 0;
   std::size_t n = 0;
@@ -95,8 +95,8 @@ void prepare_delta_net(const DeltaNetContext& c, std::size_t first, std::size_t 
 
 /// Columns [first, last) of one value head.
 template <Kernels K>
-void run_delta_rule(const DeltaNetContext& c, const DeltaNetPart& part, std::size_t head, std::size_t first,
-                    std::size_t last) noexcept {
+void run_delta_rule(const DeltaNetContext& c, const DeltaNetSequence& part, std::size_t head,
+                    std::size_t first, std::size_t last) noexcept {
   const DeltaNetConfig& d = c.config;
   const std::size_t key = d.key_head(head) * d.k_dim;
   const MatrixView<float> x = c.convolved.rows(part.first, part.n);
@@ -108,13 +108,13 @@ void run_delta_rule(const DeltaNetContext& c, const DeltaNetPart& part, std::siz
       c.out.rows(part.first, part.n).cols(head * d.v_dim, d.v_dim), first, last});
 }
 
-/// Fills out and takes the tokens of each sequence into its state. part(i): the DeltaNetPart of sequence i.
+/// Fills out and takes the tokens of each sequence into its state. part(i): the DeltaNetSequence of sequence i.
 template <Kernels K, Executor E, class PartOf>
 void delta_net(E& executor, const DeltaNetContext& c, std::size_t parts, PartOf&& part) noexcept {
   const DeltaNetConfig& d = c.config;
   const std::size_t n = c.mixed.rows();
   executor.run(ceil_div(d.channels(), delta_channels) * parts, [&](std::size_t task, std::size_t) noexcept {
-    const DeltaNetPart p = part(task % parts);
+    const DeltaNetSequence p = part(task % parts);
     const std::size_t first = task / parts * delta_channels;
     K::causal_conv(kernel::CausalConvArgs{c.mixed.rows(p.first, p.n), c.conv_weight, d.taps, p.state.conv,
                                           c.convolved.rows(p.first, p.n), first,

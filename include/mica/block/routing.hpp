@@ -55,10 +55,10 @@ inline void router_scores(Routing routing, std::span<float> logits) noexcept {
     for (float& x : logits) x = kernel::sigmoid(x);
     return;
   }
-  float most = logits[0];
-  for (const float x : logits) most = x > most ? x : most;
+  float max = logits[0];
+  for (const float x : logits) max = x > max ? x : max;
   double sum = 0;
-  for (float& x : logits) sum += static_cast<double>(x = kernel::exp(x - most));
+  for (float& x : logits) sum += static_cast<double>(x = kernel::exp(x - max));
   for (float& x : logits) x = static_cast<float>(static_cast<double>(x) / sum);
 }
 

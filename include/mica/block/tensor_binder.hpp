@@ -37,7 +37,7 @@ struct KnownFormats {
 };
 
 /// The groups of the pager that hold the experts of one layer.
-struct ExpertGroups {
+struct ExpertUnits {
   std::size_t layer_group = 0;
   std::size_t first = 0;
   std::size_t count = 0;
@@ -49,13 +49,13 @@ struct ExpertGroups {
 class TensorBinder {
  public:
   /// width: of the model. groups: of the pager's table, without experts. The document outlives this.
-  TensorBinder(gguf::DocumentRef document, std::size_t width, std::size_t groups, KnownFormats formats)
-      : document_(document), width_(width), groups_(groups), formats_(formats) {}
+  TensorBinder(gguf::DocumentRef document, std::size_t width, std::size_t units, KnownFormats formats)
+      : document_(document), width_(width), units_(units), formats_(formats) {}
 
   /// From now on names begin with `prefix`, and tensors belong to a group of the pager.
-  void enter(std::string prefix, std::size_t group) {
+  void enter(std::string prefix, std::size_t unit) {
     prefix_ = std::move(prefix);
-    group_ = group;
+    unit_ = unit;
   }
 
   [[nodiscard]] std::size_t width() const noexcept { return width_; }
@@ -84,14 +84,14 @@ class TensorBinder {
   void keep_rows(const TensorRef& ref) { extents_[ref.index].rows = 0; }
   /// Groups of the pager for `count` experts; answers the first.
   [[nodiscard]] std::size_t add_experts(std::size_t count) {
-    experts_.push_back({group_, groups_, count});
-    groups_ += count;
-    return groups_ - count;
+    experts_.push_back({unit_, units_, count});
+    units_ += count;
+    return units_ - count;
   }
   /// A matrix for each expert. Each has an entry and a group of its own: those that a token does not use need
   /// not be in memory.
   [[nodiscard]] ExpertsRef experts(std::string_view part, std::size_t count, std::size_t rows,
-                                   std::size_t cols, std::size_t first_group);
+                                   std::size_t cols, std::size_t first_unit);
 
   /// Of a packed directory: only what products read, in whole panels, may lie packed.
   void check_layout() const;
@@ -100,12 +100,12 @@ class TensorBinder {
   [[nodiscard]] std::span<const paging::Extent> extents() const noexcept { return extents_; }
   /// The name of a tensor of the table.
   [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return names_[index]; }
-  [[nodiscard]] std::size_t groups() const noexcept { return groups_; }
+  [[nodiscard]] std::size_t units() const noexcept { return units_; }
   /// Groups of experts, by the group of their layer.
-  [[nodiscard]] std::span<const ExpertGroups> expert_groups() const noexcept { return experts_; }
+  [[nodiscard]] std::span<const ExpertUnits> expert_units() const noexcept { return experts_; }
 
  private:
-  [[nodiscard]] TensorRef add(const gguf::TensorInfo& tensor, std::size_t group);
+  [[nodiscard]] TensorRef add(const gguf::TensorInfo& tensor, std::size_t unit);
   [[nodiscard]] TensorRef add_once(const gguf::TensorInfo& tensor);
   [[nodiscard]] const gguf::TensorInfo& checked(std::string_view part, std::size_t rows,
                                                 std::size_t cols) const;
@@ -117,20 +117,20 @@ class TensorBinder {
 
   const gguf::Document& document_;
   std::size_t width_;
-  std::size_t groups_;
+  std::size_t units_;
   KnownFormats formats_;
   std::string prefix_ = {};
-  std::size_t group_ = 0;
-  std::vector<ExpertGroups> experts_ = {};
+  std::size_t unit_ = 0;
+  std::vector<ExpertUnits> experts_ = {};
   std::vector<paging::Extent> extents_ = {};
   std::vector<std::string_view> names_ = {};  // by extent
 };
 
-inline TensorRef TensorBinder::add(const gguf::TensorInfo& tensor, std::size_t group) {
+inline TensorRef TensorBinder::add(const gguf::TensorInfo& tensor, std::size_t unit) {
   MICA_CHECK(tensor.parts == 1, file, document_.source(tensor).path(), ": tensor '", escaped(tensor.name),
              "' lies in ", tensor.parts, " parts; one is needed; pack the model again");
   paging::Extent& extent = extents_.emplace_back();
-  extent = {tensor.source, static_cast<std::uint32_t>(group), tensor.offset, tensor.bytes, tensor.format.id};
+  extent = {tensor.source, static_cast<std::uint32_t>(unit), tensor.offset, tensor.bytes, tensor.format.id};
   extent.packed = tensor.packed;
   extent.checked = !tensor.checksums.empty();
   if (extent.checked) extent.checksum = tensor.checksums[0];
@@ -141,12 +141,12 @@ inline TensorRef TensorBinder::add(const gguf::TensorInfo& tensor, std::size_t g
 
 /// Two blocks of a layer may read one tensor.
 inline TensorRef TensorBinder::add_once(const gguf::TensorInfo& tensor) {
-  for (std::size_t i = extents_.size(); i > 0 && extents_[i - 1].group == group_; --i) {
+  for (std::size_t i = extents_.size(); i > 0 && extents_[i - 1].unit == unit_; --i) {
     if (names_[i - 1] != tensor.name) continue;
     return {static_cast<std::uint32_t>(i - 1), tensor.format, static_cast<std::size_t>(tensor.rows()),
             static_cast<std::size_t>(tensor.width())};
   }
-  return add(tensor, group_);
+  return add(tensor, unit_);
 }
 
 inline const gguf::TensorInfo& TensorBinder::checked(std::string_view part, std::size_t rows,
@@ -175,7 +175,7 @@ inline TensorRef TensorBinder::vector(std::string_view part, std::size_t numbers
 }
 
 inline ExpertsRef TensorBinder::experts(std::string_view part, std::size_t count, std::size_t rows,
-                                        std::size_t cols, std::size_t first_group) {
+                                        std::size_t cols, std::size_t first_unit) {
   const gguf::TensorInfo& whole = checked(part, count * rows, cols);
   const std::string& path = document_.source(whole).path();
   MICA_CHECK(whole.parts == 1 || whole.parts == count, file, path, ": tensor '", whole.name, "' lies in ",
@@ -190,7 +190,7 @@ inline ExpertsRef TensorBinder::experts(std::string_view part, std::size_t count
   for (std::size_t e = 0; e < count; ++e, one.offset += stride) {
     one.checksums.clear();
     if (whole.parts == count && !whole.checksums.empty()) one.checksums.push_back(whole.checksums[e]);
-    const TensorRef added = add(one, first_group + e);
+    const TensorRef added = add(one, first_unit + e);
     names_.back() = whole.name;
     let_pack(added, rows, cols);
     if (e == 0) ref.first = added;

@@ -80,10 +80,10 @@ struct CpuLimits {
 [[nodiscard]] CpuLimits cpu_limits();
 
 inline std::string_view MemoryLimits::authority() const noexcept {
-  const std::uint64_t least = usable();
-  if (least == unlimited) return "nobody";
-  if (least == cgroup || least == cgroup_left) return "the control group";
-  if (least == address_space) return "RLIMIT_AS";
+  const std::uint64_t min = usable();
+  if (min == unlimited) return "no limit";
+  if (min == cgroup || min == cgroup_left) return "the control group";
+  if (min == address_space) return "RLIMIT_AS";
   return "the machine's memory";
 }
 
@@ -115,15 +115,14 @@ inline constexpr MemoryFiles memory_v1 = {"memory",
 
 inline void apply_groups(MemoryLimits& limits, const std::string& root, const MemoryFiles& files) {
   for (const std::string& folder : cgroup_folders(root, files.controller)) {
-    std::uint64_t least = MemoryLimits::unlimited;
+    std::uint64_t min = MemoryLimits::unlimited;
     for (const char* name : files.limits) {
-      if (name != nullptr)
-        least = std::min(least, read_number(folder + name).value_or(MemoryLimits::unlimited));
+      if (name != nullptr) min = std::min(min, read_number(folder + name).value_or(MemoryLimits::unlimited));
     }
     // Version 1 writes the largest multiple of the page size that fits 63 bits for "no limit".
-    if (least > MemoryLimits::unlimited / 4) continue;
-    limits.cgroup = std::min(limits.cgroup, least);
-    limits.cgroup_left = std::min(limits.cgroup_left, least - std::min(least, firm_use(folder, files)));
+    if (min > MemoryLimits::unlimited / 4) continue;
+    limits.cgroup = std::min(limits.cgroup, min);
+    limits.cgroup_left = std::min(limits.cgroup_left, min - std::min(min, firm_use(folder, files)));
   }
 }
 
@@ -222,13 +221,13 @@ inline MemoryLimits memory_limits() {
 }
 
 inline double read_cpu_quota(const std::string& root) {
-  double least = std::numeric_limits<double>::infinity();
+  double min = std::numeric_limits<double>::infinity();
   for (const bool v2 : {true, false}) {
     for (const std::string& folder : detail::cgroup_folders(root, v2 ? "" : "cpu")) {
-      least = std::min(least, detail::group_quota(folder, v2).value_or(least));
+      min = std::min(min, detail::group_quota(folder, v2).value_or(min));
     }
   }
-  return least;
+  return min;
 }
 
 inline CpuLimits cpu_limits() { return {detail::affinity_cpus(), read_cpu_quota("")}; }

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
-#include "mica/budget/detail/kept_file.hpp"
+#include "mica/budget/detail/polled_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -30,9 +30,9 @@ namespace mica::budget {
 struct Pressure {
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-  std::string_view authority = "nobody";  ///< "the control group", "the machine"
-  std::uint64_t limit = unlimited;        ///< bytes
-  std::uint64_t left = unlimited;         ///< bytes; page cache that can be dropped counts as left
+  std::string_view authority = "no limit";  ///< "the control group", "the machine"
+  std::uint64_t limit = unlimited;          ///< bytes
+  std::uint64_t left = unlimited;           ///< bytes; page cache that can be dropped counts as left
   /// Part of the time since the last reading in which a task waited for memory; the maximum of all files.
   double stalled = 0;
   std::uint64_t killed = 0;  ///< processes that were killed for memory in our groups since the last reading
@@ -49,10 +49,10 @@ class PressureReader {
                           Clock::duration every = std::chrono::milliseconds(100));
 
   /// Empty where it is too early, or where there is nothing to read.
-  [[nodiscard]] std::optional<Pressure> look(Clock::time_point now);
+  [[nodiscard]] std::optional<Pressure> poll(Clock::time_point now);
 
  private:
-  using File = detail::KeptFile;
+  using File = detail::PolledFile;
 
   struct Group {
     std::vector<File> limits;
@@ -64,8 +64,8 @@ class PressureReader {
 
   void add_groups(const std::string& root, bool v2);
   [[nodiscard]] std::string_view text(const File& file) noexcept { return file.read(buffer_); }
-  void look_at(Group& group, Pressure& pressure, double seconds) noexcept;
-  void look_at_machine(Pressure& pressure, double seconds) noexcept;
+  void read_group(Group& group, Pressure& pressure, double seconds) noexcept;
+  void read_machine_memory(Pressure& pressure, double seconds) noexcept;
   [[nodiscard]] std::uint64_t limit_of(const Group& group) noexcept;
   [[nodiscard]] double stalled(const File& file, std::uint64_t& before_us, double seconds) noexcept;
   static void offer(Pressure& pressure, std::string_view authority, std::uint64_t limit,
@@ -101,13 +101,13 @@ inline void PressureReader::add_groups(const std::string& root, bool v2) {
   }
 }
 
-inline std::optional<Pressure> PressureReader::look(Clock::time_point now) {
+inline std::optional<Pressure> PressureReader::poll(Clock::time_point now) {
   if (last_ && now - *last_ < every_) return std::nullopt;
   const double seconds = last_ ? std::chrono::duration<double>(now - *last_).count() : 0;
   last_ = now;
   Pressure pressure;
-  for (Group& group : groups_) look_at(group, pressure, seconds);
-  look_at_machine(pressure, seconds);
+  for (Group& group : groups_) read_group(group, pressure, seconds);
+  read_machine_memory(pressure, seconds);
   if (pressure.limit == Pressure::unlimited) return std::nullopt;
   return pressure;
 }
@@ -128,10 +128,9 @@ inline void PressureReader::offer(Pressure& pressure, std::string_view authority
 /// The minimum of its limits; version 1 writes the largest multiple of the page size that fits 63 bits for
 /// none.
 inline std::uint64_t PressureReader::limit_of(const Group& group) noexcept {
-  std::uint64_t least = Pressure::unlimited;
-  for (const File& file : group.limits)
-    least = std::min(least, detail::number_at(text(file)).value_or(least));
-  return least > Pressure::unlimited / 4 ? Pressure::unlimited : least;
+  std::uint64_t min = Pressure::unlimited;
+  for (const File& file : group.limits) min = std::min(min, detail::number_at(text(file)).value_or(min));
+  return min > Pressure::unlimited / 4 ? Pressure::unlimited : min;
 }
 
 /// The time in "some avg10=0.00 avg60=0.00 avg300=0.00 total=7575483", microseconds.
@@ -145,7 +144,7 @@ inline double PressureReader::stalled(const File& file, std::uint64_t& before_us
   return seconds <= 0 ? 0 : std::min(static_cast<double>(us) / 1e6 / seconds, 1.0);
 }
 
-inline void PressureReader::look_at(Group& group, Pressure& pressure, double seconds) noexcept {
+inline void PressureReader::read_group(Group& group, Pressure& pressure, double seconds) noexcept {
   pressure.stalled = std::max(pressure.stalled, stalled(group.pressure, group.stalled_us, seconds));
   const auto killed = detail::number_of(text(group.events), "oom_kill ").value_or(group.killed);
   const std::uint64_t before = std::exchange(group.killed, killed);
@@ -161,7 +160,7 @@ inline void PressureReader::look_at(Group& group, Pressure& pressure, double sec
   offer(pressure, "the control group", limit, limit - std::min(limit, use));
 }
 
-inline void PressureReader::look_at_machine(Pressure& pressure, double seconds) noexcept {
+inline void PressureReader::read_machine_memory(Pressure& pressure, double seconds) noexcept {
   pressure.stalled = std::max(pressure.stalled, stalled(machine_pressure_, machine_stalled_us_, seconds));
   const std::string_view meminfo = text(meminfo_);
   const auto total = detail::number_of(meminfo, "MemTotal:"),

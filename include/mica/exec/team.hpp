@@ -10,7 +10,7 @@
 //   |#####>       <###|    |##########>    |      > taken by its owner, < by an idle worker
 //
 // While every worker has a core, workers do not compete. A worker that lost its core to another process
-// delays one piece only, and workers yield cores early (detail/manners.hpp). Only the time depends on which
+// delays one piece only, and workers yield cores early (detail/yield_policy.hpp). Only the time depends on which
 // worker did what.
 #pragma once
 
@@ -18,10 +18,10 @@
 #include "mica/base/log.hpp"
 #include "mica/exec/concept.hpp"
 #include "mica/exec/denormals.hpp"
-#include "mica/exec/detail/manners.hpp"
-#include "mica/exec/detail/part.hpp"
 #include "mica/exec/detail/pause.hpp"
 #include "mica/exec/detail/signals.hpp"
+#include "mica/exec/detail/task_range.hpp"
+#include "mica/exec/detail/yield_policy.hpp"
 #include "mica/exec/partition.hpp"
 
 #include <atomic>
@@ -65,7 +65,7 @@ class Team {
   };
 
   static constexpr std::uint32_t stop = 1;  // lowest bit of a round; the counter is above it
-  static constexpr std::size_t most_tasks = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::size_t max_tasks = std::numeric_limits<std::uint32_t>::max();
 
   void start_threads(std::size_t wanted, LogSink log);
   void log_refusal(std::size_t wanted, const char* why, LogSink log) const noexcept;
@@ -82,7 +82,7 @@ class Team {
   alignas(128) std::atomic<std::uint32_t> round_{0};
   std::atomic<int> caller_core_{-1};
   Job job_;
-  std::vector<detail::Part> parts_;  // of each worker
+  std::vector<detail::TaskRange> ranges_;  // of each worker
 
   // Written by all workers, each on its own cache lines.
   alignas(128) std::atomic<std::uint32_t> unfinished_{0};  // tasks
@@ -119,7 +119,7 @@ void Team::run(std::size_t tasks, F&& f) noexcept {
 inline Team::Team(std::size_t workers, LogSink log) {
   MICA_CHECK(workers >= 1 && workers <= max_workers, usage, "threads: found ", workers, ", allowed 1 to ",
              max_workers);
-  parts_ = std::vector<detail::Part>(workers);
+  ranges_ = std::vector<detail::TaskRange>(workers);
   start_threads(workers - 1, log);
 }
 
@@ -151,9 +151,9 @@ inline void Team::log_refusal(std::size_t wanted, const char* why, LogSink log) 
 inline void Team::serve(std::size_t worker) noexcept {
   const FlushDenormals flush;
   std::uint32_t seen = 0;
-  detail::Manners manners(parts_.size());
+  detail::YieldPolicy yield_policy(ranges_.size());
   while (((seen = await_round(seen)) & stop) == 0) {
-    manners.mind(caller_core_.load(std::memory_order_relaxed));
+    yield_policy.before_run(caller_core_.load(std::memory_order_relaxed));
     finish(take_part(worker));
   }
 }
@@ -178,12 +178,12 @@ inline void Team::announce(std::uint32_t last) noexcept {
 }
 
 inline void Team::share(const Job& job, std::size_t tasks) noexcept {
-  MICA_ASSERT(tasks <= most_tasks);
+  MICA_ASSERT(tasks <= max_tasks);
   job_ = job;
   caller_core_.store(detail::core_now(), std::memory_order_relaxed);
   unfinished_.store(static_cast<std::uint32_t>(tasks), std::memory_order_relaxed);
   for (std::size_t worker = 0; worker < workers_; ++worker) {
-    parts_[worker].give(partition(tasks, 1, workers_, worker));
+    ranges_[worker].give(partition(tasks, 1, workers_, worker));
   }
   announce(0);
   finish(take_part(0));
@@ -194,11 +194,11 @@ inline void Team::share(const Job& job, std::size_t tasks) noexcept {
 /// before the tasks that were taken in it are done, so job_ belongs to it.
 inline std::uint32_t Team::take_part(std::size_t worker) noexcept {
   std::size_t done = 0;
-  for (Range range; !(range = parts_[worker].take_front()).empty(); done += range.size()) {
+  for (Range range; !(range = ranges_[worker].take_front()).empty(); done += range.size()) {
     job_.work(job_.f, range, worker);
   }
   for (std::size_t i = 1; i < workers_; ++i) {
-    detail::Part& other = parts_[(worker + i) % workers_];
+    detail::TaskRange& other = ranges_[(worker + i) % workers_];
     for (Range range; !(range = other.take_back()).empty(); done += range.size()) {
       job_.work(job_.f, range, worker);
     }

@@ -33,7 +33,7 @@ struct Kivi {
     return round_up<std::size_t>(Keys::size(head_dim) + round_up<std::size_t>(head_dim, 16) * 2, 32);
   }
   static std::size_t value_tile_bytes(std::size_t head_dim) noexcept {
-    return Values::size(head_dim) + blocks(head_dim) * groups_per_block * tile_tokens * sizeof(KiviSpan);
+    return Values::size(head_dim) + blocks(head_dim) * groups_per_block * tile_tokens * sizeof(KiviRange);
   }
   static void store_keys(std::byte* tile, std::size_t head_dim, const float* heads) noexcept;
   static void store_values(std::byte* tile, std::size_t head_dim, const float* heads) noexcept;
@@ -48,13 +48,13 @@ struct Kivi {
     return ceil_div(head_dim, block_size);
   }
   /// Spans of the channels of a tile of keys.
-  [[nodiscard]] static const KiviSpan* key_spans(const std::byte* tile, std::size_t head_dim) noexcept {
-    return reinterpret_cast<const KiviSpan*>(tile + Keys::size(head_dim));
+  [[nodiscard]] static const KiviRange* key_spans(const std::byte* tile, std::size_t head_dim) noexcept {
+    return reinterpret_cast<const KiviRange*>(tile + Keys::size(head_dim));
   }
   /// Spans of a group of a tile of values, (16).
-  [[nodiscard]] static const KiviSpan* value_spans(const std::byte* tile, std::size_t head_dim,
-                                                   std::size_t group) noexcept {
-    return reinterpret_cast<const KiviSpan*>(tile + blocks(head_dim) * tile_tokens * 16) +
+  [[nodiscard]] static const KiviRange* value_spans(const std::byte* tile, std::size_t head_dim,
+                                                    std::size_t group) noexcept {
+    return reinterpret_cast<const KiviRange*>(tile + blocks(head_dim) * tile_tokens * 16) +
            group * tile_tokens;
   }
 };
@@ -65,7 +65,7 @@ using KIVI2 = Kivi<2>;
 template <int bits>
 void Kivi<bits>::store_keys(std::byte* tile, std::size_t head_dim, const float* heads) noexcept {
   std::fill_n(tile, key_tile_bytes(head_dim), std::byte{0});
-  auto* const spans = const_cast<KiviSpan*>(key_spans(tile, head_dim));
+  auto* const spans = const_cast<KiviRange*>(key_spans(tile, head_dim));
   for (std::size_t channel = 0; channel < head_dim; ++channel) {
     float values[tile_tokens];
     std::uint8_t codes[tile_tokens];
@@ -81,7 +81,7 @@ void Kivi<bits>::store_values(std::byte* tile, std::size_t head_dim, const float
   std::fill_n(tile, value_tile_bytes(head_dim), std::byte{0});
   for (std::size_t first = 0; first < head_dim; first += group_size) {
     const std::size_t count = std::min(group_size, head_dim - first);
-    auto* const spans = const_cast<KiviSpan*>(value_spans(tile, head_dim, first / group_size));
+    auto* const spans = const_cast<KiviRange*>(value_spans(tile, head_dim, first / group_size));
     for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
       float values[group_size];
       std::uint8_t codes[group_size];
@@ -95,7 +95,7 @@ void Kivi<bits>::store_values(std::byte* tile, std::size_t head_dim, const float
 template <int bits>
 void Kivi<bits>::load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim,
                           float* out) noexcept {
-  const KiviSpan* const spans = key_spans(tile, head_dim);
+  const KiviRange* const spans = key_spans(tile, head_dim);
   for (std::size_t i = 0; i < head_dim; ++i) out[i] = Group::value(spans[i], Keys::get(tile, slot, i));
 }
 
@@ -103,7 +103,7 @@ template <int bits>
 void Kivi<bits>::load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim,
                             float* out) noexcept {
   for (std::size_t i = 0; i < head_dim; ++i) {
-    const KiviSpan span = value_spans(tile, head_dim, i / group_size)[slot];
+    const KiviRange span = value_spans(tile, head_dim, i / group_size)[slot];
     out[i] = Group::value(span, Values::get(tile, slot, i));
   }
 }

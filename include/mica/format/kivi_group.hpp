@@ -17,7 +17,7 @@
 namespace mica::format {
 
 /// The scale and the zero of a group, as they lie in memory.
-struct KiviSpan {
+struct KiviRange {
   std::uint8_t scale = 0;
   std::int8_t zero = 0;
 
@@ -25,26 +25,26 @@ struct KiviSpan {
   /// What code 0 stands for. Exact: four bits times eight.
   [[nodiscard]] float minimum() const noexcept { return factor() * static_cast<float>(zero); }
 };
-static_assert(sizeof(KiviSpan) == 2);
+static_assert(sizeof(KiviRange) == 2);
 
 template <int bits>
 struct KiviGroup {
   static_assert(bits == 2 || bits == 4);
-  static constexpr std::size_t most_values = 32;
+  static constexpr std::size_t max_values = 32;
   static constexpr int code_max = (1 << bits) - 1;
   static constexpr int step = bits == 2 ? 4 : 1;  // scales
 
   /// Codes of n numbers, n a multiple of 16 and at most 32, and what they share. The least squared error of
   /// twelve candidates. What F16 could not hold makes the scale no number, so that it cannot hide behind
   /// small codes.
-  static KiviSpan encode(const float* values, std::size_t n, std::uint8_t* codes) noexcept;
+  static KiviRange encode(const float* values, std::size_t n, std::uint8_t* codes) noexcept;
 
-  [[nodiscard]] static float value(KiviSpan span, int code) noexcept {
+  [[nodiscard]] static float value(KiviRange span, int code) noexcept {
     return span.factor() * static_cast<float>(step * code + span.zero);
   }
 
  private:
-  static constexpr int most_zero = 127;
+  static constexpr int max_zero = 127;
 
   /// The code of a number that has been divided by its scale.
   [[nodiscard]] static int code_of(float scaled, float zero) noexcept {
@@ -71,26 +71,26 @@ float KiviGroup<bits>::error(const float* values, std::size_t n, float inverse, 
 }
 
 template <int bits>
-KiviSpan KiviGroup<bits>::encode(const float* values, std::size_t n, std::uint8_t* codes) noexcept {
+KiviRange KiviGroup<bits>::encode(const float* values, std::size_t n, std::uint8_t* codes) noexcept {
   std::fill_n(codes, n, std::uint8_t{0});
   const auto [low, high] = std::minmax_element(values, values + n);
   const bool fits = std::all_of(values, values + n, [](float x) { return std::fabs(x) <= 65504.0f; });
   if (!fits) return {Q4_S::no_number, 0};
   // The least scale whose codes span the numbers and whose zero reaches the lowest.
   const float needed =
-      std::max((*high - *low) / static_cast<float>(code_max * step), std::fabs(*low) / most_zero);
+      std::max((*high - *low) / static_cast<float>(code_max * step), std::fabs(*low) / max_zero);
   const int about = Q4_S::nearest_scale(needed);
   if (about == 0) return {};
-  KiviSpan best;
-  float least = std::numeric_limits<float>::infinity();
+  KiviRange best;
+  float min = std::numeric_limits<float>::infinity();
   for (int scale = std::max(about - 2, 1); scale <= std::min(about + 1, Q4_S::no_number - 1); ++scale) {
     const float factor = Q4_S::scale_of(static_cast<std::uint8_t>(scale)), inverse = 1.0f / factor;
     const float middle = (*low + *high) * 0.5f * inverse - static_cast<float>(code_max * step) * 0.5f;
     for (int beside = -1; beside <= 1; ++beside) {
       const float zero = std::clamp(std::nearbyint(middle) + static_cast<float>(beside), -127.0f, 127.0f);
       const float e = error(values, n, inverse, zero) * factor * factor;
-      if (!(e < least)) continue;
-      least = e;
+      if (!(e < min)) continue;
+      min = e;
       best = {static_cast<std::uint8_t>(scale), static_cast<std::int8_t>(zero)};
     }
   }

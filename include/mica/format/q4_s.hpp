@@ -50,10 +50,10 @@ struct Q4_S {
   }
   /// The nearest scale, at most the largest.
   [[nodiscard]] static constexpr std::uint8_t nearest_scale(float scale) noexcept {
-    constexpr std::uint32_t least = scale_bias + 1, most = scale_bias + no_number - 1;
+    constexpr std::uint32_t min_value = scale_bias + 1, max = scale_bias + no_number - 1;
     const std::uint32_t bits = (std::bit_cast<std::uint32_t>(scale) + (1U << 19)) >> 20;
-    if (!(scale > 0) || bits < least) return 0;
-    return static_cast<std::uint8_t>((bits < most ? bits : most) - scale_bias);
+    if (!(scale > 0) || bits < min_value) return 0;
+    return static_cast<std::uint8_t>((bits < max ? bits : max) - scale_bias);
   }
   [[nodiscard]] static constexpr Half d(std::uint8_t scale, std::uint8_t shifts) noexcept {
     return Half{static_cast<std::uint16_t>(scale | shifts << 8)};

@@ -50,7 +50,7 @@ inline void place(TensorInfo& tensor, const Header& header, const Source& source
 /// Requires placed tensors, whose files are `sources`. Cost: n log n.
 inline void refuse_overlaps(std::span<const TensorInfo> tensors, std::span<const Source> sources,
                             std::string_view way_out = {}) {
-  const std::vector<PlacedPart> parts = parts_in_order(tensors);
+  const std::vector<PlacedTensor> parts = parts_in_order(tensors);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const TensorInfo &before = *parts[i - 1].tensor, &after = *parts[i].tensor;
     const std::uint64_t first = parts[i - 1].offset, second = parts[i].offset;

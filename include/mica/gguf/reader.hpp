@@ -173,14 +173,15 @@ struct Shard {
 }
 
 /// One file of a model and what it says.
-struct Part {
-  Part(Source from, format::Table formats) : source(std::move(from)), header(read_header(source, formats)) {}
+struct OpenShard {
+  OpenShard(Source from, format::Table formats)
+      : source(std::move(from)), header(read_header(source, formats)) {}
   Source source;
   Header header;
 };
 
 /// Checks that a part is the i-th shard (from 0) of `count`.
-inline void check_shard(const Part& part, std::uint32_t i, std::uint32_t count) {
+inline void check_shard(const OpenShard& part, std::uint32_t i, std::uint32_t count) {
   const Shard shard = shard_of(part.header.metadata);
   MICA_CHECK(shard.count == count && shard.index == i, file, part.source.path(), ": this is shard ",
              shard.index + 1, " of ", shard.count, " by its metadata (split.no ", shard.index, "); shard ",
@@ -188,14 +189,15 @@ inline void check_shard(const Part& part, std::uint32_t i, std::uint32_t count) 
 }
 
 /// Opens all shards but the one that is open already.
-[[nodiscard]] inline Document open_shards(const ShardName& name, Part known, const OpenSource& open_source) {
+[[nodiscard]] inline Document open_shards(const ShardName& name, OpenShard known,
+                                          const OpenSource& open_source) {
   const format::Table formats = known.header.formats;
   std::vector<Source> sources;
   Header whole;
   for (std::uint32_t i = 0; i < name.count; ++i) {
     const std::string missing = join("shard ", i + 1, " of ", name.count, " is missing");
-    Part part =
-        i + 1 == name.number ? std::move(known) : Part(open_source(name.path_of(i + 1), missing), formats);
+    OpenShard part = i + 1 == name.number ? std::move(known)
+                                          : OpenShard(open_source(name.path_of(i + 1), missing), formats);
     check_shard(part, i, name.count);
     const auto promised = part.header.metadata.get<std::uint64_t>("split.tensors.count");
     if (i == 0) std::swap(whole, part.header);
@@ -214,7 +216,7 @@ inline void check_shard(const Part& part, std::uint32_t i, std::uint32_t count) 
   return Document(std::move(sources), std::move(whole));
 }
 
-[[nodiscard]] inline Document single(Part part) {
+[[nodiscard]] inline Document single(OpenShard part) {
   std::vector<Source> sources;
   sources.push_back(std::move(part.source));
   return Document(std::move(sources), std::move(part.header));
@@ -230,7 +232,7 @@ inline void check_shard(const Part& part, std::uint32_t i, std::uint32_t count) 
 }  // namespace detail
 
 inline Document open(const std::string& name, const OpenSource& open_source, format::Table formats) {
-  detail::Part part(open_source(name, {}), formats);
+  detail::OpenShard part(open_source(name, {}), formats);
   const detail::Shard shard = detail::shard_of(part.header.metadata);
   if (shard.count == 1) return detail::single(std::move(part));
   const ShardName first = detail::name_of_shard(part.source.path(), shard);
@@ -246,7 +248,7 @@ inline Document open(std::string path, format::Table formats) {
 }
 
 inline Document open(Source source, format::Table formats) {
-  detail::Part part(std::move(source), formats);
+  detail::OpenShard part(std::move(source), formats);
   const detail::Shard shard = detail::shard_of(part.header.metadata);
   MICA_CHECK(shard.count == 1, file, part.source.path(), ": shard ", shard.index + 1, " of ", shard.count,
              " alone; a sharded model is opened from its files");

@@ -56,7 +56,7 @@ struct TensorInfo {
 };
 
 /// A part of a tensor in its file.
-struct PlacedPart {
+struct PlacedTensor {
   std::uint64_t offset = 0;
   const TensorInfo* tensor = nullptr;
   std::uint32_t part = 0;
@@ -70,15 +70,15 @@ struct PlacedPart {
 };
 
 /// The parts of tensors, by file and place; of one file alone where its number is given.
-[[nodiscard]] inline std::vector<PlacedPart> parts_in_order(std::span<const TensorInfo> tensors,
-                                                            std::optional<std::uint32_t> source = {}) {
-  std::vector<PlacedPart> parts;
+[[nodiscard]] inline std::vector<PlacedTensor> parts_in_order(std::span<const TensorInfo> tensors,
+                                                              std::optional<std::uint32_t> source = {}) {
+  std::vector<PlacedTensor> parts;
   for (const TensorInfo& tensor : tensors) {
     if (source && tensor.source != *source) continue;
     for (std::uint32_t i = 0; i < tensor.parts && !tensor.empty(); ++i)
       parts.push_back({tensor.offset + i * tensor.stride, &tensor, i});
   }
-  std::sort(parts.begin(), parts.end(), [](const PlacedPart& a, const PlacedPart& b) {
+  std::sort(parts.begin(), parts.end(), [](const PlacedTensor& a, const PlacedTensor& b) {
     return std::tie(a.tensor->source, a.offset, a.tensor) < std::tie(b.tensor->source, b.offset, b.tensor);
   });
   return parts;

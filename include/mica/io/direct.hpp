@@ -50,14 +50,14 @@ class DirectReader {
   /// The maximum of one request to the device.
   static constexpr std::size_t block_bytes = std::size_t{4} << 20;
   /// A bounce buffer smaller than this is refused: one aligned block must fit at any address.
-  static constexpr std::size_t least_bounce_bytes = 2 * alignment;
+  static constexpr std::size_t min_bounce_bytes = 2 * alignment;
 
   /// Requires that `file` and the sink's context outlive the reader.
   /// When direct reads are refused, now or by the first read, says so once through `log` and reads buffered.
   explicit DirectReader(const File& file, LogSink log = {});
 
   /// Fills `to` with the bytes from `offset` on. `bounce` is scratch memory of the caller, of any alignment
-  /// and at least least_bounce_bytes; 1-4 MiB reach the disk's speed when direct reads are refused. Raises
+  /// and at least min_bounce_bytes; 1-4 MiB reach the disk's speed when direct reads are refused. Raises
   /// ErrorCode::file when the file ends earlier, ErrorCode::failed when the system cannot read it.
   void read(std::uint64_t offset, std::span<std::byte> to, std::span<std::byte> bounce) const;
 
@@ -95,8 +95,8 @@ inline DirectReader::DirectReader(const File& file, LogSink log)
 
 inline void DirectReader::read(std::uint64_t offset, std::span<std::byte> to,
                                std::span<std::byte> bounce) const {
-  MICA_CHECK(bounce.size() >= least_bounce_bytes, usage, "a bounce buffer of ", bounce.size(), " bytes; ",
-             least_bounce_bytes, " are the least");
+  MICA_CHECK(bounce.size() >= min_bounce_bytes, usage, "a bounce buffer of ", bounce.size(), " bytes; ",
+             min_bounce_bytes, " are the least");
   bounce = detail::aligned_part(bounce, alignment);
   bounce = bounce.first(std::min(bounce.size(), block_bytes));
   while (!to.empty()) {

@@ -33,11 +33,11 @@ class ReadQueue {
 
   /// A queue for at most this many reads. It is created by the first read, because closing a queue takes tens
   /// of milliseconds and a plan reads nothing. Without a queue of the system every read is refused.
-  explicit ReadQueue(unsigned most) noexcept : most_(most) {}
-  ReadQueue(ReadQueue&& other) noexcept : context_(std::exchange(other.context_, 0)), most_(other.most_) {}
+  explicit ReadQueue(unsigned max) noexcept : max_(max) {}
+  ReadQueue(ReadQueue&& other) noexcept : context_(std::exchange(other.context_, 0)), max_(other.max_) {}
   ReadQueue& operator=(ReadQueue&& other) noexcept {
     std::swap(context_, other.context_);
-    std::swap(most_, other.most_);
+    std::swap(max_, other.max_);
     return *this;
   }
   ~ReadQueue() {
@@ -83,15 +83,15 @@ class ReadQueue {
 #ifdef __linux__
   /// Creates the queue once.
   [[nodiscard]] bool make() noexcept {
-    if (most_ != 0 && ::syscall(SYS_io_setup, most_, &context_) != 0) context_ = 0;
-    most_ = 0;
+    if (max_ != 0 && ::syscall(SYS_io_setup, max_, &context_) != 0) context_ = 0;
+    max_ = 0;
     return context_ != 0;
   }
   ::aio_context_t context_ = 0;
 #else
   int context_ = 0;
 #endif
-  unsigned most_;  // 0: it was tried
+  unsigned max_;  // 0: it was tried
 };
 
 }  // namespace mica::io

@@ -23,18 +23,18 @@ class AnyEviction {
  public:
   // Required by Eviction
   static constexpr std::string_view name = "any";
-  static constexpr bool forgets = true;
-  [[nodiscard]] std::size_t keep() const noexcept {
-    return std::visit([](const auto& p) { return p.keep(); }, policy_);
+  static constexpr bool evicts = true;
+  [[nodiscard]] std::size_t capacity() const noexcept {
+    return std::visit([](const auto& p) { return p.capacity(); }, policy_);
   }
-  [[nodiscard]] bool watches() const noexcept {
-    return std::visit([](const auto& p) { return p.watches(); }, policy_);
+  [[nodiscard]] bool needs_scores() const noexcept {
+    return std::visit([](const auto& p) { return p.needs_scores(); }, policy_);
   }
-  [[nodiscard]] float fade() const noexcept {
-    return std::visit([](const auto& p) { return p.fade(); }, policy_);
+  [[nodiscard]] float decay() const noexcept {
+    return std::visit([](const auto& p) { return p.decay(); }, policy_);
   }
-  [[nodiscard]] std::size_t choose(const Held& held) const noexcept {
-    return std::visit([&](const auto& p) { return p.choose(held); }, policy_);
+  [[nodiscard]] std::size_t choose(const EvictionView& resident) const noexcept {
+    return std::visit([&](const auto& p) { return p.choose(resident); }, policy_);
   }
 
   // Specific to AnyEviction

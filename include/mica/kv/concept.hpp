@@ -28,7 +28,8 @@ struct LayerShape {
   std::size_t tile_bytes = 0;  // key part and value part of one tile; a multiple of 64
   std::size_t window = 0;      // the last tokens that a query sees, its own among them; 0: all
   std::size_t step = 0;  // the maximum of tokens that are written at a time; needed where there is a window
-  std::size_t most = 0;  // the maximum of resident tokens, a multiple of 16; 0: all. Not with a window
+  std::size_t max_resident =
+      0;  // the maximum of resident tokens, a multiple of 16; 0: all. Not with a window
 
   /// The first token that a query at `pos` may see.
   [[nodiscard]] constexpr std::size_t first_seen(std::size_t pos) const noexcept {
@@ -37,12 +38,12 @@ struct LayerShape {
   /// Tiles for all tokens that a step can see and write, at any position: window + step - 1 tokens. 0: all
   /// tiles.
   [[nodiscard]] constexpr std::size_t ring_tiles() const noexcept {
-    constexpr std::size_t most_before = format::tile_tokens - 1;  // slots of the first tile, and of the last
-    return window == 0 ? 0 : (window + step - 1 + 2 * most_before) / format::tile_tokens;
+    constexpr std::size_t max_before = format::tile_tokens - 1;  // slots of the first tile, and of the last
+    return window == 0 ? 0 : (window + step - 1 + 2 * max_before) / format::tile_tokens;
   }
   /// The maximum of resident tiles of a head; 0: all.
-  [[nodiscard]] constexpr std::size_t room_tiles() const noexcept {
-    return most != 0 ? most / format::tile_tokens : ring_tiles();
+  [[nodiscard]] constexpr std::size_t max_resident_tiles() const noexcept {
+    return max_resident != 0 ? max_resident / format::tile_tokens : ring_tiles();
   }
 };
 
@@ -58,7 +59,7 @@ struct Run {
 /// between. Constructed from (allocator, layers, max_tokens); `layers` is copied, construction takes no
 /// tiles. A tile has one number all its life, the position of its first token / 16, however few of them are
 /// resident. In a layer with `most` resident tokens the number is that of a place below most / 16: the places
-/// of evicted tokens are used again (kv/held_tiles.hpp).
+/// of evicted tokens are used again (kv/resident_tiles.hpp).
 // clang-format off
 template <class S>
 concept KvStorage =
@@ -117,8 +118,8 @@ namespace kv {
 
 /// Whether all tokens that a step after `tokens` tokens can see are resident.
 template <KvStorage S>
-[[nodiscard]] bool goes_on(const S& storage, std::span<const LayerShape> layers,
-                           std::size_t tokens) noexcept {
+[[nodiscard]] bool can_continue(const S& storage, std::span<const LayerShape> layers,
+                                std::size_t tokens) noexcept {
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     if (storage.first_tile(layer) * format::tile_tokens > layers[layer].first_seen(tokens)) return false;
   }

@@ -26,15 +26,15 @@ namespace kv {
 inline constexpr std::size_t eviction_step = 64;
 
 /// The resident tiles, in the order of their positions.
-struct Held {
+struct EvictionView {
   std::span<const std::uint32_t> tiles;  // their numbers: position of the first token / 16
-  std::span<const float> mass = {};      // (tiles) accumulated attention scores, where the policy needs them
+  std::span<const float> scores = {};    // (tiles) accumulated attention scores, where the policy needs them
 };
 
 /// A policy that needs no attention scores.
-struct Unwatching {
-  [[nodiscard]] static constexpr bool watches() noexcept { return false; }
-  [[nodiscard]] static constexpr float fade() noexcept { return 1; }
+struct Scoreless {
+  [[nodiscard]] static constexpr bool needs_scores() noexcept { return false; }
+  [[nodiscard]] static constexpr float decay() noexcept { return 1; }
 };
 
 }  // namespace kv
@@ -43,24 +43,24 @@ struct Unwatching {
 /// on steps.
 // clang-format off
 template <class E>
-concept Eviction = std::copyable<E> && requires(const E policy, const kv::Held& held) {
+concept Eviction = std::copyable<E> && requires(const E policy, const kv::EvictionView& resident) {
   { E::name } -> std::convertible_to<std::string_view>;
-  { E::forgets } -> std::convertible_to<bool>;                      // false: other members are not called
-  { policy.keep() } noexcept -> std::same_as<std::size_t>;          // max resident tokens, 64 n; 0: all
-  { policy.watches() } noexcept -> std::same_as<bool>;              // whether it needs Held::mass
-  { policy.fade() } noexcept -> std::same_as<float>;                // the factor of mass every 64 tokens
-  { policy.choose(held) } noexcept -> std::same_as<std::size_t>;    // index of the tile to evict
+  { E::evicts } -> std::convertible_to<bool>;                      // false: other members are not called
+  { policy.capacity() } noexcept -> std::same_as<std::size_t>;          // max resident tokens, 64 n; 0: all
+  { policy.needs_scores() } noexcept -> std::same_as<bool>;              // whether it needs Held::mass
+  { policy.decay() } noexcept -> std::same_as<float>;                // the factor of mass every 64 tokens
+  { policy.choose(resident) } noexcept -> std::same_as<std::size_t>;    // index of the tile to evict
 };
 // clang-format on
 
 namespace kv {
 
 /// Evicts nothing: a full cache refuses.
-struct KeepAll : Unwatching {
+struct KeepAll : Scoreless {
   static constexpr std::string_view name = "none";
-  static constexpr bool forgets = false;
-  [[nodiscard]] static constexpr std::size_t keep() noexcept { return 0; }
-  [[nodiscard]] static constexpr std::size_t choose(const Held&) noexcept { return 0; }
+  static constexpr bool evicts = false;
+  [[nodiscard]] static constexpr std::size_t capacity() noexcept { return 0; }
+  [[nodiscard]] static constexpr std::size_t choose(const EvictionView&) noexcept { return 0; }
 };
 
 static_assert(Eviction<KeepAll>);

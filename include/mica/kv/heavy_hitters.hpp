@@ -19,46 +19,47 @@ namespace mica::kv {
 /// Numbers of HeavyHitters.
 struct HeavyHittersOptions {
   std::size_t recent = 0;  // newest tokens that stay, rounded up to a multiple of 16; 0: half of keep
-  float fade = 0.5f;       // what the mass so far is multiplied by every 64 tokens, [0, 1]
+  float decay = 0.5f;      // what the mass so far is multiplied by every 64 tokens, [0, 1]
 };
 
 class HeavyHitters {
  public:
   // Required by Eviction
   static constexpr std::string_view name = "heavy";
-  static constexpr bool forgets = true;
-  [[nodiscard]] std::size_t keep() const noexcept { return keep_; }
-  [[nodiscard]] static constexpr bool watches() noexcept { return true; }
-  [[nodiscard]] float fade() const noexcept { return fade_; }
+  static constexpr bool evicts = true;
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] static constexpr bool needs_scores() noexcept { return true; }
+  [[nodiscard]] float decay() const noexcept { return decay_; }
   /// The tile with the lowest score, of equal ones the oldest.
-  [[nodiscard]] std::size_t choose(const Held& held) const noexcept {
-    const std::size_t end = held.tiles.size() - recent_ / format::tile_tokens;
-    const auto first = held.mass.begin() + 1;
+  [[nodiscard]] std::size_t choose(const EvictionView& resident) const noexcept {
+    const std::size_t end = resident.tiles.size() - recent_ / format::tile_tokens;
+    const auto first = resident.scores.begin() + 1;
     return static_cast<std::size_t>(
-        std::min_element(first, held.mass.begin() + static_cast<std::ptrdiff_t>(end)) - held.mass.begin());
+        std::min_element(first, resident.scores.begin() + static_cast<std::ptrdiff_t>(end)) -
+        resident.scores.begin());
   }
 
   // Specific to HeavyHitters
   /// keep: tokens held at most, rounded down to a multiple of 64.
   /// Raises ErrorCode::usage for keep < recent + 128, or keep < 256 where recent is not given, and for a fade
   /// outside [0, 1].
-  explicit HeavyHitters(std::size_t keep, const HeavyHittersOptions& options = {})
-      : keep_(keep / eviction_step * eviction_step),
-        recent_(
-            round_up(options.recent == 0 ? keep_ / 2 : std::min(options.recent, keep), format::tile_tokens)),
-        fade_(options.fade) {
+  explicit HeavyHitters(std::size_t capacity, const HeavyHittersOptions& options = {})
+      : capacity_(capacity / eviction_step * eviction_step),
+        recent_(round_up(options.recent == 0 ? capacity_ / 2 : std::min(options.recent, capacity),
+                         format::tile_tokens)),
+        decay_(options.decay) {
     MICA_CHECK(
-        keep_ >= recent_ + 2 * eviction_step, usage, "eviction: ", keep, " tokens do not hold the last ",
-        recent_, " and others; the least is ",
+        capacity_ >= recent_ + 2 * eviction_step, usage, "eviction: ", capacity,
+        " tokens do not hold the last ", recent_, " and others; the least is ",
         options.recent == 0 ? 4 * eviction_step : round_up(recent_, eviction_step) + 2 * eviction_step);
-    MICA_CHECK(fade_ >= 0 && fade_ <= 1, usage, "eviction: a fade of ", fade_, " is not between 0 and 1");
+    MICA_CHECK(decay_ >= 0 && decay_ <= 1, usage, "eviction: a fade of ", decay_, " is not between 0 and 1");
   }
   [[nodiscard]] std::size_t recent() const noexcept { return recent_; }
 
  private:
-  std::size_t keep_;
+  std::size_t capacity_;
   std::size_t recent_;
-  float fade_;
+  float decay_;
 };
 
 static_assert(Eviction<HeavyHitters>);

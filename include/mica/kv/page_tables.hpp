@@ -117,8 +117,9 @@ PageTables<Keeper>::PageTables(typename Keeper::Allocator allocator, std::span<c
   std::vector<Kind> kinds;  // by table
   for (const LayerShape& layer : layers) {
     const std::size_t all = max_tokens_ / format::tile_tokens;
-    const std::size_t places = layer.room_tiles() == 0 ? all : std::min(all, layer.room_tiles());
-    const bool rewritten = layer.most != 0;
+    const std::size_t places =
+        layer.max_resident_tiles() == 0 ? all : std::min(all, layer.max_resident_tiles());
+    const bool rewritten = layer.max_resident != 0;
     const auto same = [&](const Kind& k) {
       return k.places == places && k.tile_bytes == layer.tile_bytes && k.rewritten == rewritten;
     };

@@ -82,9 +82,9 @@ class RecurrentState {
 
   /// Becomes the state of another sequence, which holds `held` tokens, as that after `tokens` or fewer, and
   /// keeps a copy of it; returns its position. Both are of one model.
-  std::size_t adopt(const RecurrentState& other, std::size_t held, std::size_t tokens) noexcept {
+  std::size_t adopt(const RecurrentState& other, std::size_t resident, std::size_t tokens) noexcept {
     if (size() == 0) return tokens;
-    if (held == tokens) {
+    if (resident == tokens) {
       copy_from(other.state_.data());
     } else {
       const Copy* const best = other.latest(tokens);

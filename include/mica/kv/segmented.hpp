@@ -24,7 +24,7 @@ class Segmented {
   static constexpr std::size_t first_segment = 256;   // tokens, and the grain of every later one
   static constexpr std::size_t doubling_ends = 4096;  // tokens
   static constexpr std::size_t largest_step = std::size_t{1} << 30;  // bytes
-  static constexpr std::size_t most_segments = 4100;                 // 2^24 tokens in full steps
+  static constexpr std::size_t max_segments = 4100;                  // 2^24 tokens in full steps
 
   // Required by KvStorage
   using Allocator = A;
@@ -48,7 +48,7 @@ class Segmented {
   /// The size of the next segment, in tokens.
   [[nodiscard]] std::size_t next_step() const noexcept;
   /// One more segment of up to `tokens`; when that is refused, of just `least`.
-  [[nodiscard]] bool grow(std::size_t tokens, std::size_t least) noexcept;
+  [[nodiscard]] bool grow(std::size_t tokens, std::size_t min) noexcept;
   [[nodiscard]] bool add(std::size_t tokens) noexcept;
 
   A allocator_;
@@ -64,7 +64,7 @@ class Segmented {
 template <mica::Allocator A>
 Segmented<A>::Segmented(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
     : allocator_(allocator), layout_(layers), max_tokens_(round_up(max_tokens, format::tile_tokens)) {
-  segments_.reserve(std::min(ceil_div(max_tokens_, first_segment), most_segments));
+  segments_.reserve(std::min(ceil_div(max_tokens_, first_segment), max_segments));
 }
 
 template <mica::Allocator A>
@@ -92,9 +92,9 @@ std::size_t Segmented<A>::next_step() const noexcept {
 }
 
 template <mica::Allocator A>
-bool Segmented<A>::grow(std::size_t tokens, std::size_t least) noexcept {
+bool Segmented<A>::grow(std::size_t tokens, std::size_t min) noexcept {
   if (add(tokens)) return true;
-  const std::size_t small = std::min({round_up(least, first_segment), tokens, max_tokens_ - capacity_});
+  const std::size_t small = std::min({round_up(min, first_segment), tokens, max_tokens_ - capacity_});
   return small < tokens && add(small);
 }
 

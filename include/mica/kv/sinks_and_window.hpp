@@ -13,28 +13,30 @@
 
 namespace mica::kv {
 
-class SinksAndWindow : public Unwatching {
+class SinksAndWindow : public Scoreless {
  public:
   // Required by Eviction
   static constexpr std::string_view name = "sinks";
-  static constexpr bool forgets = true;
-  [[nodiscard]] std::size_t keep() const noexcept { return keep_; }
-  [[nodiscard]] std::size_t choose(const Held&) const noexcept { return sinks_ / format::tile_tokens; }
+  static constexpr bool evicts = true;
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t choose(const EvictionView&) const noexcept {
+    return sinks_ / format::tile_tokens;
+  }
 
   // Specific to SinksAndWindow
   /// keep: tokens held at most, rounded down to a multiple of 64. sinks: first tokens that stay, rounded up
   /// to a multiple of 16. A query sees them and the last keep - sinks - 63 to keep - sinks tokens. Raises
   /// ErrorCode::usage for keep < sinks + 128.
-  explicit SinksAndWindow(std::size_t keep, std::size_t sinks = 16)
-      : keep_(keep / eviction_step * eviction_step), sinks_(round_up(sinks, format::tile_tokens)) {
-    MICA_CHECK(sinks <= keep && keep_ >= sinks_ + 2 * eviction_step, usage, "eviction: ", keep,
+  explicit SinksAndWindow(std::size_t capacity, std::size_t sinks = 16)
+      : capacity_(capacity / eviction_step * eviction_step), sinks_(round_up(sinks, format::tile_tokens)) {
+    MICA_CHECK(sinks <= capacity && capacity_ >= sinks_ + 2 * eviction_step, usage, "eviction: ", capacity,
                " tokens do not hold ", sinks, " first ones and a window; the least is ",
-               sinks > keep ? sinks : round_up(sinks_, eviction_step) + 2 * eviction_step);
+               sinks > capacity ? sinks : round_up(sinks_, eviction_step) + 2 * eviction_step);
   }
   [[nodiscard]] std::size_t sinks() const noexcept { return sinks_; }
 
  private:
-  std::size_t keep_;
+  std::size_t capacity_;
   std::size_t sinks_;
 };
 

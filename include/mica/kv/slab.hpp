@@ -34,7 +34,7 @@ class SlabLayout {
  public:
   explicit SlabLayout(std::span<const LayerShape> layers) {
     for (const LayerShape& layer : layers) {
-      const std::size_t ring = layer.room_tiles() == 0 ? unbounded : layer.room_tiles();
+      const std::size_t ring = layer.max_resident_tiles() == 0 ? unbounded : layer.max_resident_tiles();
       const auto same = [ring](const Group& group) { return group.ring == ring; };
       const auto at = std::find_if(groups_.begin(), groups_.end(), same);
       const auto group = static_cast<std::size_t>(at - groups_.begin());

@@ -78,9 +78,9 @@ class SnapshotLayout {
         bytes_(states_ * state_bytes_) {
     for (const SnapshotInfo::Layer& layer : info.layers) {
       layers_.push_back({layer.kv_heads * layer.tile_bytes, layer.first_tile, blocks_, bytes_});
-      const std::size_t held = tiles_ - std::min<std::size_t>(tiles_, layer.first_tile);
-      blocks_ += held == 0 ? 0 : pages() - layer.first_tile / page_tiles;
-      bytes_ += held * layers_.back().tile_bytes;
+      const std::size_t resident = tiles_ - std::min<std::size_t>(tiles_, layer.first_tile);
+      blocks_ += resident == 0 ? 0 : pages() - layer.first_tile / page_tiles;
+      bytes_ += resident * layers_.back().tile_bytes;
     }
   }
 
@@ -107,9 +107,10 @@ class SnapshotLayout {
   /// Where they lie, head by head. Requires that there are some.
   [[nodiscard]] Block page(std::size_t layer, std::size_t page) const noexcept {
     const Layer& l = layers_[layer];
-    const Tiles held = tiles(layer, page);
+    const Tiles resident = tiles(layer, page);
     return {l.first_block + page - l.first_tile / page_tiles,
-            l.offset + (held.first - l.first_tile) * l.tile_bytes, (held.end - held.first) * l.tile_bytes};
+            l.offset + (resident.first - l.first_tile) * l.tile_bytes,
+            (resident.end - resident.first) * l.tile_bytes};
   }
   /// The name of a block, for error texts.
   [[nodiscard]] std::string name(std::size_t block) const;
@@ -137,8 +138,8 @@ inline std::uint64_t SnapshotLayout::bytes_of(const SnapshotInfo& info) noexcept
   std::uint64_t bytes = times(times(info.state_floats, sizeof(float)), 1 + info.copies.size());
   const std::uint64_t tiles = ceil_div<std::uint64_t>(info.cached, format::tile_tokens);
   for (const SnapshotInfo::Layer& layer : info.layers) {
-    const std::uint64_t held = tiles - std::min(tiles, layer.first_tile);
-    bytes = plus(bytes, times(held, times(layer.kv_heads, layer.tile_bytes)));
+    const std::uint64_t resident = tiles - std::min(tiles, layer.first_tile);
+    bytes = plus(bytes, times(resident, times(layer.kv_heads, layer.tile_bytes)));
   }
   return bytes;
 }

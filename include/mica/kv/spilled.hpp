@@ -104,7 +104,7 @@ class Spilled {
   std::size_t max_tokens_;
   std::size_t max_pages_;
   std::size_t page_bytes_ = 0;               // of all layers without a window
-  std::size_t most_bytes_ = 0;               // of a layer's page
+  std::size_t max_bytes_ = 0;                // of a layer's page
   std::size_t begin_ = 0;                    // pages before it are in the file
   std::size_t end_ = 0;                      // pages
   bool reload_ = false;                      // page begin_ is in the file, and half of it will be written
@@ -120,7 +120,7 @@ namespace detail {
 [[nodiscard]] inline std::vector<LayerShape> windowed(std::span<const LayerShape> layers) {
   std::vector<LayerShape> out;
   for (const LayerShape& layer : layers) {
-    if (layer.room_tiles() != 0) out.push_back(layer);
+    if (layer.max_resident_tiles() != 0) out.push_back(layer);
   }
   return out;
 }
@@ -137,16 +137,16 @@ Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t
       failure_{io::SpillFile::folder_of(folder)} {
   std::size_t inner = 0, step = 0;
   for (const LayerShape& layer : layers) {
-    const bool windowed = layer.room_tiles() != 0;
+    const bool windowed = layer.max_resident_tiles() != 0;
     const std::size_t bytes =
         round_up(layer.kv_heads * page_tiles * layer.tile_bytes, io::SpillFile::alignment);
     layers_.push_back({windowed, windowed ? inner++ : 0, layer.tile_bytes, bytes, page_bytes_});
     if (!windowed) page_bytes_ += bytes;
-    if (!windowed) most_bytes_ = std::max(most_bytes_, bytes);
+    if (!windowed) max_bytes_ = std::max(max_bytes_, bytes);
     step = std::max(step, layer.step);
   }
-  const std::size_t least = ceil_div(step, page_tokens) + 1;  // a step may begin in the middle of a page
-  pages_.resize(std::max(resident / page_tokens, least));
+  const std::size_t min = ceil_div(step, page_tokens) + 1;  // a step may begin in the middle of a page
+  pages_.resize(std::max(resident / page_tokens, min));
   if (alloc::touchable<A>(page_bytes_) == 0 || max_pages_ <= pages_.size()) return;
   int error = 0;
   file_ = io::SpillFile::make(failure_.folder, &error);
@@ -213,11 +213,12 @@ bool Spilled<A>::reload() noexcept {
 /// Buffers for `pages` old pages of a layer and of the next one; their former content is lost.
 template <class A>
 bool Spilled<A>::make_buffers(std::size_t pages) noexcept {
-  const std::size_t bytes = pages * most_bytes_;
+  const std::size_t bytes = pages * max_bytes_;
   for (Old& old : old_) {
     if (old.bytes && old.bytes->size() >= bytes) continue;
     forget_old();
-    const std::size_t most = max_pages_ * most_bytes_, wanted = std::min(most, bytes + bytes / 2);
+    const std::size_t max_resident = max_pages_ * max_bytes_,
+                      wanted = std::min(max_resident, bytes + bytes / 2);
     const A allocator = allocator_.book_as(budget::Account::io_buffers);
     old.bytes.reset();  // first, so that both are never there at once
     old.bytes = Bytes::make(allocator, wanted, io::SpillFile::alignment);

@@ -21,7 +21,7 @@ namespace mica::model {
 /// saved as its tokens alone, which are run again.
 template <class Storage>
 void describe(const KvCache<Storage>& cache, kv::SnapshotInfo& info) {
-  info.cached = cache.held.gone() != 0 || cache.held.watches() ? 0 : cache.tokens;
+  info.cached = cache.resident.evicted() != 0 || cache.resident.needs_scores() ? 0 : cache.tokens;
   for (std::size_t l = 0; l < info.layers.size(); ++l) {
     const std::size_t lost = cache.lost.empty() ? 0 : cache.lost[l];
     info.layers[l].first_tile = std::max(cache.storage.first_tile(l), lost);
@@ -106,7 +106,7 @@ template <class Storage>
 StepStatus CacheFile<Storage>::load(const kv::SnapshotReader& in, std::size_t count) {
   MICA_ASSERT(cache_.tokens == 0 && count <= in.info().cached);
   cache_.lost.clear();
-  if (count == 0 || !cache_.held.begin(count)) {
+  if (count == 0 || !cache_.resident.begin(count)) {
     cache_.restore(0);
     return StepStatus::ok;
   }
@@ -114,8 +114,8 @@ StepStatus CacheFile<Storage>::load(const kv::SnapshotReader& in, std::size_t co
     cache_.lost.push_back(static_cast<std::size_t>(layer.first_tile));
   try {
     cache_.tokens = load_state(in, count);
-    cache_.held.rewind(cache_.tokens);
-    if (!cache_.goes_on()) cache_.tokens = 0;
+    cache_.resident.rewind(cache_.tokens);
+    if (!cache_.can_continue()) cache_.tokens = 0;
     const bool room = cache_.tokens == 0 || load_tiles(in);
     if (cache_.tokens == 0 || !room) cache_.restore(0);
     return room ? StepStatus::ok : StepStatus::no_memory;

@@ -6,8 +6,8 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/kv/concept.hpp"
-#include "mica/kv/held_tiles.hpp"
 #include "mica/kv/recurrent_state.hpp"
+#include "mica/kv/resident_tiles.hpp"
 
 #include <cstddef>
 #include <vector>
@@ -19,8 +19,8 @@ template <class Storage>
 struct KvCache {
   Storage storage;
   kv::RecurrentState<typename Storage::Allocator> state;
-  kv::HeldTiles<typename Storage::Allocator> held;  // of the layers whose room is bounded
-  std::vector<kv::LayerShape> layers = {};          // of the storage
+  kv::ResidentTiles<typename Storage::Allocator> resident;  // of the layers whose room is bounded
+  std::vector<kv::LayerShape> layers = {};                  // of the storage
   std::size_t tokens = 0;
   std::vector<std::size_t> lost = {};  // by layer: tiles before it were not in the file that it came from
 
@@ -34,9 +34,9 @@ struct KvCache {
 
   /// The same for a state that has seen more than `tokens`.
   std::size_t restore(std::size_t count) noexcept {
-    tokens = restore_state(held.back_to(count));
-    if (held.back_to(tokens) < tokens || !goes_on()) tokens = restore_state(0);
-    held.rewind(tokens);
+    tokens = restore_state(resident.rewind_position(count));
+    if (resident.rewind_position(tokens) < tokens || !can_continue()) tokens = restore_state(0);
+    resident.rewind(tokens);
     storage.shrink(tokens);
     if (tokens == 0) lost.clear();
     return tokens;
@@ -49,12 +49,14 @@ struct KvCache {
   std::size_t adopt([[maybe_unused]] const KvCache& other, [[maybe_unused]] std::size_t count) noexcept {
     MICA_ASSERT(tokens == 0 && count <= other.tokens);
     if constexpr (SharingStorage<Storage>) {
-      count = other.held.gone() != 0 ? 0 : state.adopt(other.state, other.tokens, other.held.back_to(count));
-      if (other.held.back_to(count) < count) count = 0;
+      count = other.resident.evicted() != 0
+                  ? 0
+                  : state.adopt(other.state, other.tokens, other.resident.rewind_position(count));
+      if (other.resident.rewind_position(count) < count) count = 0;
       tokens = count == 0 ? 0 : storage.adopt(other.storage, count);
       lost = other.lost;
-      if (!goes_on()) tokens = 0;
-      if (tokens != 0) held.adopt(other.held, tokens);
+      if (!can_continue()) tokens = 0;
+      if (tokens != 0) resident.adopt(other.resident, tokens);
       if (tokens == 0) restore(0);
     }
     return tokens;
@@ -70,11 +72,11 @@ struct KvCache {
   }
 
   /// Whether all tokens that the next one can see are resident.
-  [[nodiscard]] bool goes_on() const noexcept {
+  [[nodiscard]] bool can_continue() const noexcept {
     for (std::size_t layer = 0; layer < lost.size(); ++layer) {
       if (lost[layer] * format::tile_tokens > layers[layer].first_seen(tokens)) return false;
     }
-    return kv::goes_on(storage, layers, tokens);
+    return kv::can_continue(storage, layers, tokens);
   }
 
  private:

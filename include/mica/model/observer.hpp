@@ -31,14 +31,14 @@ namespace model {
 inline constexpr std::size_t no_expert = std::numeric_limits<std::size_t>::max();
 
 /// Observes nothing.
-struct Unobserved {
+struct NoObserver {
   // Required by Observer
   static constexpr bool active = false;
   void product(std::string_view, MatrixView<const float>, std::size_t) noexcept {}
   void layer(std::size_t, MatrixView<const float>) noexcept {}
 };
 
-static_assert(Observer<Unobserved>);
+static_assert(Observer<NoObserver>);
 
 }  // namespace model
 }  // namespace mica

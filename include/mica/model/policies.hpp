@@ -46,7 +46,7 @@ struct DefaultPolicies {
   using Pager = paging::Mapped<>;      // how weights come into memory
   using Kernels = kernel::Highway;     // what computes
   using Executor = exec::Inline;       // on which threads
-  using Observer = model::Unobserved;  // what sees the inputs of products
+  using Observer = model::NoObserver;  // what sees the inputs of products
 };
 
 /// The axes, as tags.

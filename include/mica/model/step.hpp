@@ -13,7 +13,7 @@
 #include "mica/block/state_plan.hpp"
 #include "mica/model/activations.hpp"
 #include "mica/model/observer.hpp"
-#include "mica/model/part.hpp"
+#include "mica/model/sequence_step.hpp"
 #include "mica/model/weights.hpp"
 
 #include <algorithm>
@@ -29,8 +29,9 @@ struct CacheLayout {
   std::span<const std::size_t> readers;    // by block that reads: what it reads
   std::span<const std::size_t> old_layer;  // where old tiles lie; block::none: it has none
   std::span<const std::uint8_t> bounded;   // whether the room for keys and values is
-  std::span<float> looks = {};  // scratch of an eviction policy that needs scores: (64 * heads, looks_width)
-  std::size_t looks_width = 0;
+  std::span<float> query_scores =
+      {};  // scratch of an eviction policy that needs scores: (64 * heads, score_width)
+  std::size_t score_width = 0;
 };
 
 /// The rows of one sequence in a step.
@@ -60,13 +61,13 @@ class Step {
   using Matrix = tensor::AnyMatrix<Formats>;
   using Product = block::Product<Formats>;
   using View = MatrixView<float>;
-  using Part = model::Part<typename Model::Cache>;
+  using SequenceStep = model::SequenceStep<typename Model::Cache>;
 
   static constexpr bool observed = Observer::active;
 
   Step(const arch::Config& config, const Weights<Formats, Blocks>& weights, Pager& pager, Executor& executor,
        Activations<typename Model::Allocator>& activations, const Elements& elements, Observer* observer,
-       CacheLayout cache, std::span<const Part> parts, std::size_t first_row) noexcept
+       CacheLayout cache, std::span<const SequenceStep> parts, std::size_t first_row) noexcept
       : config_(config),
         weights_(weights),
         pager_(pager),
@@ -75,7 +76,7 @@ class Step {
         elements_(elements),
         observer_(observer),
         cache_(cache),
-        parts_(parts),
+        sequences_(parts),
         n_(rows_before(parts, parts.size())),
         residual_(activations.residual(first_row + n_).rows(first_row, n_)) {}
 
@@ -106,24 +107,25 @@ class Step {
 
   // Sequences
 
-  [[nodiscard]] std::span<const Part> parts() const noexcept { return parts_; }
+  [[nodiscard]] std::span<const SequenceStep> parts() const noexcept { return sequences_; }
   /// Rows of the parts before part `end`.
-  [[nodiscard]] static std::size_t rows_before(std::span<const Part> parts, std::size_t end) noexcept {
+  [[nodiscard]] static std::size_t rows_before(std::span<const SequenceStep> parts,
+                                               std::size_t end) noexcept {
     std::size_t rows = 0;
-    for (const Part& part : parts.first(end)) rows += part.tokens.size();
+    for (const SequenceStep& part : parts.first(end)) rows += part.tokens.size();
     return rows;
   }
   [[nodiscard]] Rows rows_of(std::size_t part) const noexcept {
-    return {rows_before(parts_, part), parts_[part].tokens.size()};
+    return {rows_before(sequences_, part), sequences_[part].tokens.size()};
   }
   [[nodiscard]] TokenId token_of(std::size_t row) const noexcept {
-    const Part* part = parts_.data();
+    const SequenceStep* part = sequences_.data();
     for (; row >= part->tokens.size(); ++part) row -= part->tokens.size();
     return part->tokens[row];
   }
   /// The floats that a part's sequence keeps for the block that runs.
   [[nodiscard]] float* floats(std::size_t part) const noexcept {
-    return parts_[part].cache->state.data() + place_.floats;
+    return sequences_[part].cache->state.data() + place_.floats;
   }
   [[nodiscard]] const block::Place& place() const noexcept { return place_; }
   void enter(const block::Place& place) noexcept { place_ = place; }
@@ -188,7 +190,7 @@ class Step {
   const Elements& elements_;
   Observer* observer_;
   CacheLayout cache_;
-  std::span<const Part> parts_;
+  std::span<const SequenceStep> sequences_;
   std::size_t n_;
   View residual_;
   block::Place place_ = {};

@@ -13,8 +13,8 @@
 #include "mica/arch/concept.hpp"
 #include "mica/block/attention.hpp"
 #include "mica/block/linear.hpp"
-#include "mica/block/looks.hpp"
 #include "mica/block/norm.hpp"
+#include "mica/block/query_scores.hpp"
 #include "mica/block/rope.hpp"
 #include "mica/gguf/document_ref.hpp"
 #include "mica/kv/aging.hpp"
@@ -25,8 +25,8 @@
 #include "mica/model/cache_file.hpp"
 #include "mica/model/forward.hpp"
 #include "mica/model/kv_cache.hpp"
-#include "mica/model/part.hpp"
 #include "mica/model/policies.hpp"
+#include "mica/model/sequence_step.hpp"
 #include "mica/model/step_status.hpp"
 #include "mica/model/weights.hpp"
 #include "mica/text/token_id.hpp"
@@ -74,7 +74,7 @@ class BasicTransformer {
   using Executor = typename Policies::Executor;
   using Observer = typename Policies::Observer;
   using Cache = KvCache<Storage>;
-  using Part = model::Part<Cache>;
+  using SequenceStep = model::SequenceStep<Cache>;
 
   /// The same model with some policies changed.
   template <class... More>
@@ -100,14 +100,14 @@ class BasicTransformer {
   /// Opens the weights of a document. Document and executor outlive the model.
   /// Raises mica::Error when the file lacks something, or the budget refuses.
   BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options = {},
-                   Parts parts = {});
+                   Parts sequences = {});
 
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
   [[nodiscard]] std::size_t chunk() const noexcept { return activations_->chunk(); }
   /// That of the options.
-  [[nodiscard]] std::size_t most_chunk() const noexcept { return most_chunk_; }
-  /// Sets the maximum of tokens in a step, [1, most_chunk()], and frees the scratch of larger ones; between
+  [[nodiscard]] std::size_t max_chunk() const noexcept { return max_chunk_; }
+  /// Sets the maximum of tokens in a step, [1, max_chunk()], and frees the scratch of larger ones; between
   /// two steps. Logits after a last step that had more can no longer be had. False, and nothing has changed,
   /// where scratch for larger ones is refused.
   bool set_chunk(std::size_t tokens);
@@ -124,8 +124,8 @@ class BasicTransformer {
     return {};
   }
   /// The capacity that can be set for them; all 0 where the pager cannot be resized.
-  [[nodiscard]] paging::WeightRoom weight_room() const noexcept {
-    if constexpr (ResizablePager<Pager>) return pager_.room();
+  [[nodiscard]] paging::WeightCapacity weight_capacity() const noexcept {
+    if constexpr (ResizablePager<Pager>) return pager_.capacity();
     return {};
   }
   /// Tells it, between two steps; no bit changes. False: it holds less than there is room for
@@ -137,7 +137,7 @@ class BasicTransformer {
   /// Bytes of keys and values that one more tile of 16 tokens takes in the layers that keep all tokens.
   [[nodiscard]] std::size_t kv_bytes_per_tile() const;
   /// Tokens that they hold at most, where the eviction policy forgets others; 0: all.
-  [[nodiscard]] std::size_t kv_keep() const noexcept { return keep_; }
+  [[nodiscard]] std::size_t kv_capacity() const noexcept { return keep_; }
   /// Bytes of keys and values of the layers with a window, in a storage that keeps no more of them, at the
   /// full context.
   [[nodiscard]] std::size_t kv_window_bytes() const;
@@ -151,14 +151,14 @@ class BasicTransformer {
   /// n_vocab. After read_failed a recurrent state is that of a checkpoint: tokens from cache.tokens on must
   /// be run again.
   [[nodiscard]] model::StepStatus step(Cache& cache, std::span<const text::TokenId> tokens) noexcept {
-    const Part part{&cache, tokens};
+    const SequenceStep part{&cache, tokens};
     return step(std::span(&part, 1)).status;
   }
 
   /// The same for several sequences at once, [1, chunk()] tokens together: weights are read once, and each
   /// sequence gets the bits of a step of its own. No cache stands in two parts. Without room for one part
   /// nothing happens to any.
-  [[nodiscard]] model::PartsStatus step(std::span<const Part> parts) noexcept;
+  [[nodiscard]] model::StepResult step(std::span<const SequenceStep> sequences) noexcept;
 
   /// Grows whenever the hidden states of the last step are lost, usually by a step. Logits belong to one
   /// value of it.
@@ -195,29 +195,32 @@ class BasicTransformer {
   [[nodiscard]] std::span<const block::KvPlan> kv_plans() const noexcept { return weights_.state().kv(); }
   [[nodiscard]] std::vector<kv::LayerShape> kv_shape() const;
   [[nodiscard]] std::vector<std::uint8_t> bounded_layers() const;
-  [[nodiscard]] std::size_t looks_width() const noexcept;
-  [[nodiscard]] alloc::Buffer<float, Allocator> make_looks() const;
+  [[nodiscard]] std::size_t score_width() const noexcept;
+  [[nodiscard]] alloc::Buffer<float, Allocator> make_query_scores() const;
   [[nodiscard]] tensor::AnyMatrix<Formats> matrix(const block::TensorRef& ref) const noexcept {
     return Weights::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
   }
   [[nodiscard]] const float* vector(const block::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
-  [[nodiscard]] static Pager make_pager(const Parts& parts, const paging::Table& table, LogSink log) {
-    return parts.pager ? parts.pager(table, parts.allocator, log) : Pager(table, parts.allocator, log);
+  [[nodiscard]] static Pager make_pager(const Parts& sequences, const paging::Table& table, LogSink log) {
+    return sequences.pager ? sequences.pager(table, sequences.allocator, log)
+                           : Pager(table, sequences.allocator, log);
   }
   [[nodiscard]] bool ages(const block::KvPlan& kv) const;
   [[nodiscard]] std::vector<std::size_t> old_layers() const;
   void make_activations(std::size_t chunk);
   [[nodiscard]] kv::SnapshotInfo identity() const;
-  [[nodiscard]] model::PartsStatus reserve(std::span<const Part> parts) noexcept;
+  [[nodiscard]] model::StepResult reserve(std::span<const SequenceStep> sequences) noexcept;
   [[nodiscard]] model::StepStatus why_refused(const Cache& cache) const noexcept;
-  [[nodiscard]] std::span<const Part> next_parts(std::span<const Part> parts, std::size_t done) noexcept;
-  [[nodiscard]] bool run(std::span<const Part> parts, std::size_t first_row) noexcept;
-  static void take_back(std::span<const Part> parts, std::size_t done) noexcept;
-  [[nodiscard]] model::Forward<BasicTransformer> forward(std::span<const Part> parts,
+  [[nodiscard]] std::span<const SequenceStep> next_sequences(std::span<const SequenceStep> sequences,
+                                                             std::size_t done) noexcept;
+  [[nodiscard]] bool run(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept;
+  static void take_back(std::span<const SequenceStep> sequences, std::size_t done) noexcept;
+  [[nodiscard]] model::Forward<BasicTransformer> forward(std::span<const SequenceStep> sequences,
                                                          std::size_t first_row = 0) noexcept;
-  [[nodiscard]] bool embed(model::Forward<BasicTransformer>& forward, std::span<const Part> parts) noexcept;
+  [[nodiscard]] bool embed(model::Forward<BasicTransformer>& forward,
+                           std::span<const SequenceStep> sequences) noexcept;
   [[nodiscard]] bool run_layer(model::Forward<BasicTransformer>& forward, std::size_t i) noexcept;
   void finish_logits(MatrixView<float> logits) noexcept;
 
@@ -238,11 +241,12 @@ class BasicTransformer {
   mutable std::optional<std::uint64_t> fingerprint_;  // of the document, once it was asked for
   std::vector<std::size_t> old_layers_;               // by KvPlan: where its old tiles lie, or block::none
   Observer* observer_ = nullptr;
-  std::size_t most_chunk_;
+  std::size_t max_chunk_;
   bool fast8_;
   std::optional<model::Activations<Allocator>> activations_;  // there, but within set_chunk()
-  alloc::Buffer<float, Allocator> looks_;  // (64 * heads, looks_width), where the eviction policy watches
-  std::vector<Part> now_;                  // what of a step runs at a time
+  alloc::Buffer<float, Allocator>
+      query_scores_;               // (64 * heads, score_width), where the eviction policy watches
+  std::vector<SequenceStep> now_;  // what of a step runs at a time
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_->residual()
   std::uint64_t step_count_ = 0;
   LogSink log_;
@@ -268,37 +272,37 @@ namespace detail {
 
 template <class F, class P>
 BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options,
-                                         Parts parts)
+                                         Parts sequences)
     : config_(F::config(document)),
       n_ctx_(detail::context_of(options.n_ctx, config_)),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
       checkpoints_(options.checkpoints),
       executor_(&executor),
-      allocator_(parts.allocator),
-      elements_(std::move(parts.elements)),
-      eviction_(std::move(parts.eviction)),
-      make_storage_(std::move(parts.storage)),
+      allocator_(sequences.allocator),
+      elements_(std::move(sequences.elements)),
+      eviction_(std::move(sequences.eviction)),
+      make_storage_(std::move(sequences.storage)),
       weights_(document, config_),
       bounded_(bounded_layers()),
       keep_(std::count(bounded_.begin(), bounded_.end(), 1) == 0
                 ? 0
-                : std::min(eviction_.keep(), round_up(n_ctx_, kv::eviction_step))),
-      pager_(make_pager(parts,
-                        {document, weights_.extents(), weights_.groups(), config_.layers.size() + 1,
-                         weights_.most_experts(), detail::find_packing<typename P::Weights, Pager>},
+                : std::min(eviction_.capacity(), round_up(n_ctx_, kv::eviction_step))),
+      pager_(make_pager(sequences,
+                        {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
+                         weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>},
                         options.log)),
       frequencies_(detail::rope_frequencies(config_, n_ctx_)),
       old_layers_(old_layers()),
-      most_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
+      max_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
       fast8_(options.fast8 || kernel::rounds_weights<Kernels>),
-      looks_(make_looks()),
+      query_scores_(make_query_scores()),
       log_(options.log) {
-  make_activations(most_chunk_);
+  make_activations(max_chunk_);
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
-  if (Eviction::forgets) now_.reserve(chunk());
+  if (Eviction::evicts) now_.reserve(chunk());
   if constexpr (AgingElements<Elements>) {
     MICA_CHECK(keep_ == 0 || elements_.recent() == 0, unsupported,
-               "a cache that forgets tokens cannot keep old ones in other elements: use one of both");
+               "a cache that evicts tokens cannot keep old ones in other elements: use one of both");
   }
 }
 
@@ -307,7 +311,7 @@ template <class F, class P>
 std::vector<std::uint8_t> BasicTransformer<F, P>::bounded_layers() const {
   std::vector<std::uint8_t> bounded;
   for (const block::KvPlan& kv : kv_plans())
-    bounded.push_back(eviction_.keep() != 0 && kv.seen_whole ? 1 : 0);
+    bounded.push_back(eviction_.capacity() != 0 && kv.seen_whole ? 1 : 0);
   return bounded;
 }
 
@@ -318,21 +322,21 @@ void BasicTransformer<F, P>::make_activations(std::size_t chunk) {
 }
 
 template <class F, class P>
-std::size_t BasicTransformer<F, P>::looks_width() const noexcept {
-  return block::Looks::width(keep_ / format::tile_tokens);
+std::size_t BasicTransformer<F, P>::score_width() const noexcept {
+  return block::QueryScores::width(keep_ / format::tile_tokens);
 }
 
 template <class F, class P>
-auto BasicTransformer<F, P>::make_looks() const -> alloc::Buffer<float, Allocator> {
+auto BasicTransformer<F, P>::make_query_scores() const -> alloc::Buffer<float, Allocator> {
   const std::size_t heads =
-      config_.most<block::Attention>([](const auto& attention) { return attention.heads; });
-  const std::size_t rows = keep_ == 0 || !eviction_.watches() ? 0 : kv::eviction_step * heads;
+      config_.max_of<block::Attention>([](const auto& attention) { return attention.heads; });
+  const std::size_t rows = keep_ == 0 || !eviction_.needs_scores() ? 0 : kv::eviction_step * heads;
   const Allocator allocator = allocator_.book_as(budget::Account::activations);
-  auto looks = alloc::Buffer<float, Allocator>::make(allocator, rows * looks_width());
-  MICA_CHECK(looks, budget, "activations: ", rows * looks_width() * sizeof(float),
+  auto query_scores = alloc::Buffer<float, Allocator>::make(allocator, rows * score_width());
+  MICA_CHECK(query_scores, budget, "activations: ", rows * score_width() * sizeof(float),
              " bytes for watching attention ",
-             alloc::refused(allocator, rows * looks_width() * sizeof(float)), "; keep fewer tokens");
-  return std::move(*looks);
+             alloc::refused(allocator, rows * score_width() * sizeof(float)), "; keep fewer tokens");
+  return std::move(*query_scores);
 }
 
 /// Whether old tokens have elements of their own: where more is seen than stays recent.
@@ -351,7 +355,7 @@ std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
   std::vector<kv::LayerShape> shape, old;
   for (const block::KvPlan& kv : kv_plans()) {
     const std::size_t keep = bounded_[shape.size()] != 0 ? keep_ : 0;
-    shape.push_back({kv.kv_heads, kv::tile_bytes(elements_, kv.head_dim), kv.window(), most_chunk_, keep});
+    shape.push_back({kv.kv_heads, kv::tile_bytes(elements_, kv.head_dim), kv.window(), max_chunk_, keep});
     if constexpr (AgingElements<Elements>) {
       if (!ages(kv)) continue;
       old.push_back(shape.back());
@@ -396,29 +400,29 @@ auto BasicTransformer<F, P>::make_cache(const MakeStorage& make) const -> Cache 
   const Allocator allocator = allocator_.book_as(budget::Account::kv);
   return {make ? make(allocator, shape, n_ctx_) : Storage(allocator, shape, n_ctx_),
           {allocator, weights_.state().floats(), checkpoints_},
-          {allocator, keep_, eviction_.watches()},
+          {allocator, keep_, eviction_.needs_scores()},
           std::move(shape)};
 }
 
 template <class F, class P>
-auto BasicTransformer<F, P>::forward(std::span<const Part> parts, std::size_t first_row) noexcept
+auto BasicTransformer<F, P>::forward(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept
     -> model::Forward<BasicTransformer> {
-  const model::CacheLayout cache{weights_.state().readers(), old_layers_, bounded_, looks_.span(),
-                                 looks_width()};
+  const model::CacheLayout cache{weights_.state().readers(), old_layers_, bounded_, query_scores_.span(),
+                                 score_width()};
   return {weights_, observer_,
           model::Step<BasicTransformer>(config_, weights_, pager_, *executor_, *activations_, elements_,
-                                        observer_, cache, parts, first_row)};
+                                        observer_, cache, sequences, first_row)};
 }
 
 /// Room for all parts, or for none.
 template <class F, class P>
-model::PartsStatus BasicTransformer<F, P>::reserve(std::span<const Part> parts) noexcept {
+model::StepResult BasicTransformer<F, P>::reserve(std::span<const SequenceStep> sequences) noexcept {
   using model::StepStatus;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    Cache& cache = *parts[i].cache;
-    const std::size_t end = cache.tokens + parts[i].tokens.size();
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    Cache& cache = *sequences[i].cache;
+    const std::size_t end = cache.tokens + sequences[i].tokens.size();
     if (end <= n_ctx_ && cache.storage.reserve(end)) continue;
-    for (const Part& part : parts.first(i)) part.cache->storage.shrink(part.cache->tokens);
+    for (const SequenceStep& part : sequences.first(i)) part.cache->storage.shrink(part.cache->tokens);
     return {end > n_ctx_ ? StepStatus::context_full : why_refused(cache), i};
   }
   return {};
@@ -442,18 +446,18 @@ model::StepStatus BasicTransformer<F, P>::why_refused([[maybe_unused]] const Cac
 /// What runs at a time: all that is left of the step, or up to the next token for which something must be
 /// forgotten first.
 template <class F, class P>
-auto BasicTransformer<F, P>::next_parts(std::span<const Part> parts, std::size_t done) noexcept
-    -> std::span<const Part> {
-  if constexpr (!Eviction::forgets) return parts;
+auto BasicTransformer<F, P>::next_sequences(std::span<const SequenceStep> sequences,
+                                            std::size_t done) noexcept -> std::span<const SequenceStep> {
+  if constexpr (!Eviction::evicts) return sequences;
   now_.clear();
   std::size_t end = 0;  // rows of the step
-  for (const Part& part : parts) {
+  for (const SequenceStep& part : sequences) {
     const std::size_t begin = std::exchange(end, end + part.tokens.size());
     if (end <= done) continue;
     Cache& cache = *part.cache;
     const auto rest = part.tokens.subspan(std::max(done, begin) - begin);
-    const std::size_t count = std::min(rest.size(), cache.held.room(cache.tokens));
-    cache.held.make_room(eviction_, cache.tokens, count);
+    const std::size_t count = std::min(rest.size(), cache.resident.capacity(cache.tokens));
+    cache.resident.evict_for(eviction_, cache.tokens, count);
     now_.push_back({&cache, rest.first(count)});
     if (count < rest.size()) break;
   }
@@ -461,19 +465,19 @@ auto BasicTransformer<F, P>::next_parts(std::span<const Part> parts, std::size_t
 }
 
 template <class F, class P>
-model::PartsStatus BasicTransformer<F, P>::step(std::span<const Part> parts) noexcept {
-  const auto rows = [](std::span<const Part> all) {
+model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> sequences) noexcept {
+  const auto rows = [](std::span<const SequenceStep> all) {
     return model::Step<BasicTransformer>::rows_before(all, all.size());
   };
-  const std::size_t n = rows(parts);
+  const std::size_t n = rows(sequences);
   MICA_ASSERT(n > 0 && n <= chunk());
-  const model::PartsStatus room = reserve(parts);
-  if (room.status != model::StepStatus::ok) return room;
+  const model::StepResult capacity = reserve(sequences);
+  if (capacity.status != model::StepStatus::ok) return capacity;
   ++step_count_;
   for (std::size_t done = 0; done < n;) {
-    const std::span<const Part> now = next_parts(parts, done);
+    const std::span<const SequenceStep> now = next_sequences(sequences, done);
     if (!run(now, done)) {
-      take_back(parts, done);
+      take_back(sequences, done);
       return {model::StepStatus::read_failed, 0};
     }
     for (const auto& [cache, tokens] : now) {
@@ -488,12 +492,12 @@ model::PartsStatus BasicTransformer<F, P>::step(std::span<const Part> parts) noe
 
 /// All layers; false when something could not be read.
 template <class F, class P>
-bool BasicTransformer<F, P>::run(std::span<const Part> parts, std::size_t first_row) noexcept {
+bool BasicTransformer<F, P>::run(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept {
   if constexpr (dry) {
     return true;
   } else {
-    auto forward = this->forward(parts, first_row);
-    bool read = embed(forward, parts);
+    auto forward = this->forward(sequences, first_row);
+    bool read = embed(forward, sequences);
     for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(forward, i);
     return read;
   }
@@ -501,8 +505,8 @@ bool BasicTransformer<F, P>::run(std::span<const Part> parts, std::size_t first_
 
 /// The first rows of a step are taken back that will not end.
 template <class F, class P>
-void BasicTransformer<F, P>::take_back(std::span<const Part> parts, std::size_t done) noexcept {
-  for (const auto& [cache, tokens] : parts) {
+void BasicTransformer<F, P>::take_back(std::span<const SequenceStep> sequences, std::size_t done) noexcept {
+  for (const auto& [cache, tokens] : sequences) {
     const std::size_t taken = std::min(done, tokens.size());
     if (taken != 0 || cache->state.size() != 0) cache->restore(cache->tokens - taken);
     done -= taken;
@@ -511,13 +515,13 @@ void BasicTransformer<F, P>::take_back(std::span<const Part> parts, std::size_t 
 
 template <class F, class P>
 bool BasicTransformer<F, P>::embed(model::Forward<BasicTransformer>& forward,
-                                   std::span<const Part> parts) noexcept {
+                                   std::span<const SequenceStep> sequences) noexcept {
   if (!pager_.acquire(0)) return false;
   const bool read = forward.embed();
   pager_.release(0);
   for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
     std::size_t row = 0;
-    for (const auto& [cache, tokens] : parts) {
+    for (const auto& [cache, tokens] : sequences) {
       const std::size_t n = tokens.size();
       frequencies_[rope].fill(cache->tokens, activations_->cos(rope, row + n).rows(row, n),
                               activations_->sin(rope, row + n).rows(row, n));
@@ -593,7 +597,7 @@ template <class F, class P>
 bool BasicTransformer<F, P>::set_chunk(std::size_t tokens) {
   const std::size_t before = chunk(),
                     rows = last_step_ > tokens ? 0 : alloc::touchable<Allocator>(last_step_);
-  MICA_ASSERT(tokens > 0 && tokens <= most_chunk_);
+  MICA_ASSERT(tokens > 0 && tokens <= max_chunk_);
   if (tokens == before) return true;
   if (rows != last_step_) ++step_count_;
   std::vector<float> hidden(rows * config_.width);
@@ -617,13 +621,13 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
   const std::size_t layers = config_.layers.size();
   if (cache.tokens == 0) return layers;
   cache.tokens -= 1;  // the tile of the token stays, and gets the same content again
-  cache.held.make_room(eviction_, cache.tokens, 1);
+  cache.resident.evict_for(eviction_, cache.tokens, 1);
   const auto x = activations_->residual(1);
   const auto finite = [&] {
     return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); });
   };
   std::size_t bad = layers;
-  const Part part{&cache, {&token, 1}};
+  const SequenceStep part{&cache, {&token, 1}};
   auto forward = this->forward({&part, 1});
   if (embed(forward, {&part, 1})) {
     for (std::size_t i = 0; i < layers && bad == layers; ++i) {

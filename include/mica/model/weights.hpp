@@ -96,16 +96,16 @@ class Weights {
 
   [[nodiscard]] std::span<const paging::Extent> extents() const noexcept { return binder_.extents(); }
   /// Embedding, layers, head, experts.
-  [[nodiscard]] std::size_t groups() const noexcept { return binder_.groups(); }
+  [[nodiscard]] std::size_t units() const noexcept { return binder_.units(); }
   /// Groups of experts, by the group of their layer.
-  [[nodiscard]] std::span<const block::ExpertGroups> expert_groups() const noexcept {
-    return binder_.expert_groups();
+  [[nodiscard]] std::span<const block::ExpertUnits> expert_units() const noexcept {
+    return binder_.expert_units();
   }
   /// Experts of one layer; 0: none has any.
-  [[nodiscard]] std::size_t most_experts() const noexcept {
-    std::size_t most = 0;
-    for (const block::ExpertGroups& experts : expert_groups()) most = std::max(most, experts.count);
-    return most;
+  [[nodiscard]] std::size_t largest_mixture() const noexcept {
+    std::size_t max = 0;
+    for (const block::ExpertUnits& experts : expert_units()) max = std::max(max, experts.count);
+    return max;
   }
   /// Bytes of all tensors, as they lie in the file.
   [[nodiscard]] std::uint64_t bytes() const noexcept {

@@ -52,9 +52,9 @@ class AnyPager {
   static constexpr bool packs = true;
 
   AnyPager(const Table& table, A allocator, LogSink log) : AnyPager(table, allocator, log, Choice::mapped) {}
-  [[nodiscard]] bool acquire(std::size_t group) noexcept { return pager_->acquire(group); }
-  void release(std::size_t group) noexcept { pager_->release(group); }
-  void prefetch(std::size_t group) noexcept { pager_->prefetch(group); }
+  [[nodiscard]] bool acquire(std::size_t unit) noexcept { return pager_->acquire(unit); }
+  void release(std::size_t unit) noexcept { pager_->release(unit); }
+  void prefetch(std::size_t unit) noexcept { pager_->prefetch(unit); }
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return pager_->data(tensor); }
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return pager_->packed(tensor); }
 
@@ -66,7 +66,7 @@ class AnyPager {
   // Required by ResizablePager
   /// False where the pager cannot be resized; room() is then all 0.
   bool resize(std::uint64_t bytes) { return pager_->resize(bytes); }
-  [[nodiscard]] WeightRoom room() const noexcept { return pager_->room(); }
+  [[nodiscard]] WeightCapacity capacity() const noexcept { return pager_->capacity(); }
 
   // Specific to AnyPager
   /// bytes: for a pager that takes them (Streamed).
@@ -75,15 +75,15 @@ class AnyPager {
  private:
   struct Interface {
     virtual ~Interface() = default;
-    virtual bool acquire(std::size_t group) noexcept = 0;
-    virtual void release(std::size_t group) noexcept = 0;
-    virtual void prefetch(std::size_t group) noexcept = 0;
+    virtual bool acquire(std::size_t unit) noexcept = 0;
+    virtual void release(std::size_t unit) noexcept = 0;
+    virtual void prefetch(std::size_t unit) noexcept = 0;
     virtual const std::byte* data(std::size_t tensor) const noexcept = 0;
     virtual bool packed(std::size_t tensor) const noexcept = 0;
     virtual std::uint64_t streamed_bytes() const noexcept = 0;
     virtual Reads reads() const noexcept = 0;
     virtual bool resize(std::uint64_t bytes) = 0;
-    virtual WeightRoom room() const noexcept = 0;
+    virtual WeightCapacity capacity() const noexcept = 0;
   };
 
   template <Pager P>
@@ -91,9 +91,9 @@ class AnyPager {
     template <class... Bytes>
     Holder(const Table& table, A allocator, LogSink log, Bytes... bytes)
         : pager(table, allocator, log, bytes...) {}
-    bool acquire(std::size_t group) noexcept override { return pager.acquire(group); }
-    void release(std::size_t group) noexcept override { pager.release(group); }
-    void prefetch(std::size_t group) noexcept override { pager.prefetch(group); }
+    bool acquire(std::size_t unit) noexcept override { return pager.acquire(unit); }
+    void release(std::size_t unit) noexcept override { pager.release(unit); }
+    void prefetch(std::size_t unit) noexcept override { pager.prefetch(unit); }
     const std::byte* data(std::size_t tensor) const noexcept override { return pager.data(tensor); }
     bool packed(std::size_t tensor) const noexcept override { return pager.packed(tensor); }
     std::uint64_t streamed_bytes() const noexcept override {
@@ -108,8 +108,8 @@ class AnyPager {
       if constexpr (ResizablePager<P>) return pager.resize(bytes);
       return false;
     }
-    WeightRoom room() const noexcept override {
-      if constexpr (ResizablePager<P>) return pager.room();
+    WeightCapacity capacity() const noexcept override {
+      if constexpr (ResizablePager<P>) return pager.capacity();
       return {};
     }
     P pager;

@@ -24,7 +24,7 @@ namespace mica::paging {
 /// of its checksum.
 [[nodiscard]] inline std::string damage_text(const gguf::Document& document, const Extent& extent) {
   const std::string& path = document.sources()[extent.source].path();
-  for (const gguf::PlacedPart& part : gguf::parts_in_order(document.tensors(), extent.source)) {
+  for (const gguf::PlacedTensor& part : gguf::parts_in_order(document.tensors(), extent.source)) {
     if (part.offset == extent.offset) return part.damage_text(path);
   }
   return join(path, ": damaged at byte ", extent.offset, "; pack the model again");
@@ -45,10 +45,10 @@ void check_extents(const Table& table, std::span<const std::size_t> which, A all
     if (table.tensors[i].checked) largest = std::max(largest, table.tensors[i].bytes);
   }
   if (largest == 0) return;
-  constexpr std::size_t block = io::DirectReader::alignment, most = std::size_t{1} << 20;
+  constexpr std::size_t block = io::DirectReader::alignment, max = std::size_t{1} << 20;
   const auto piece =
-      static_cast<std::size_t>(std::min<std::uint64_t>(most, round_up<std::uint64_t>(largest, block)));
-  const std::size_t through = piece + io::DirectReader::least_bounce_bytes;
+      static_cast<std::size_t>(std::min<std::uint64_t>(max, round_up<std::uint64_t>(largest, block)));
+  const std::size_t through = piece + io::DirectReader::min_bounce_bytes;
   auto buffer = alloc::Buffer<std::byte, A>::make(allocator, piece + through, block);
   MICA_CHECK(buffer, budget, "checking weights: ", piece + through, " bytes of a buffer ",
              alloc::refused(allocator, piece + through));

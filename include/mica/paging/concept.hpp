@@ -29,7 +29,7 @@ enum class Layout : std::uint8_t { file, packed };
 /// (tensor/rows16.hpp) says what it is: a matrix that only products read, in slices of whole panels.
 struct Extent {
   std::uint32_t source = 0;  // which file of the document
-  std::uint32_t group = 0;
+  std::uint32_t unit = 0;
   std::uint64_t offset = 0;  // bytes from the beginning of that file
   std::uint64_t bytes = 0;
   format::Id format = {};
@@ -44,8 +44,8 @@ struct Extent {
 struct Table {
   const gguf::Document& document;
   std::span<const Extent> tensors;
-  std::size_t groups = 0;
-  std::size_t head = 0;     // the group of the head; 0: the last one, there are no experts
+  std::size_t units = 0;
+  std::size_t output = 0;   // the group of the head; 0: the last one, there are no experts
   std::size_t experts = 0;  // of a layer at most
   tensor::FindPacking packing =
       nullptr;  // for pagers that pack: of the model's formats; null: rows stay as they are
@@ -53,7 +53,7 @@ struct Table {
   [[nodiscard]] tensor::Packing packing_of(format::Id format) const noexcept {
     return packing == nullptr ? tensor::Packing{} : packing(format);
   }
-  [[nodiscard]] std::size_t head_group() const noexcept { return head == 0 ? groups - 1 : head; }
+  [[nodiscard]] std::size_t output_unit() const noexcept { return output == 0 ? units - 1 : output; }
 };
 
 /// The files that a pager with this allocator reads: none in a plan.
@@ -64,13 +64,13 @@ template <mica::Allocator A>
 
 /// The capacity of a pager in bytes: with less than the minimum it does not work, with more than the maximum
 /// it holds no more. All 0: it cannot be resized.
-struct WeightRoom {
-  std::uint64_t least = 0;
-  std::uint64_t held = 0;  // now
-  std::uint64_t told = 0;  // the last time
-  std::uint64_t most = 0;
+struct WeightCapacity {
+  std::uint64_t min = 0;
+  std::uint64_t resident = 0;   // now
+  std::uint64_t requested = 0;  // the last time
+  std::uint64_t max = 0;
 
-  friend bool operator==(const WeightRoom&, const WeightRoom&) = default;
+  friend bool operator==(const WeightCapacity&, const WeightCapacity&) = default;
 };
 
 }  // namespace paging
@@ -109,7 +109,7 @@ concept StreamingPager = Pager<P> && requires(const P constant) {
 template <class P>
 concept ResizablePager = Pager<P> && requires(P pager, const P constant, std::uint64_t bytes) {
   { pager.resize(bytes) } -> std::same_as<bool>;
-  { constant.room() } noexcept -> std::same_as<paging::WeightRoom>;
+  { constant.capacity() } noexcept -> std::same_as<paging::WeightCapacity>;
 };
 // clang-format on
 

@@ -8,7 +8,7 @@
 #include "mica/alloc/buffer.hpp"
 #include "mica/alloc/refused.hpp"
 #include "mica/base/assert.hpp"
-#include "mica/paging/group_reader.hpp"
+#include "mica/paging/unit_reader.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -34,10 +34,10 @@ class ExpertCache {
   ExpertCache& operator=(ExpertCache&&) = default;
 
   /// Begins to read a missing expert, if there is a place without a user.
-  void begin(std::size_t expert, std::span<const Stretch> stretches) noexcept;
+  void begin(std::size_t expert, std::span<const ByteRange> byte_ranges) noexcept;
   /// Where it lies, stretch behind stretch, and keeps its place until release(); null where it could not be
   /// read, or all places are used.
-  [[nodiscard]] const std::byte* acquire(std::size_t expert, std::span<const Stretch> stretches) noexcept;
+  [[nodiscard]] const std::byte* acquire(std::size_t expert, std::span<const ByteRange> byte_ranges) noexcept;
   void release(std::size_t expert) noexcept { --places_[place_of_[expert]].users; }
 
   /// Drops all experts, none of which is used, and sets the number of places; the old memory is freed first.
@@ -59,7 +59,7 @@ class ExpertCache {
   };
 
   [[nodiscard]] std::uint32_t free_place() noexcept;
-  [[nodiscard]] std::uint32_t least_used() const noexcept;
+  [[nodiscard]] std::uint32_t least_recently_used() const noexcept;
   void forget(std::uint32_t place) noexcept {
     reader_.settle(reads_, place);
     place_of_[places_[place].expert] = none;
@@ -68,10 +68,10 @@ class ExpertCache {
 
   alloc::Buffer<std::byte, A> memory_;
   std::size_t place_bytes_;
-  GroupReader reader_;
+  UnitReader reader_;
   std::vector<std::uint32_t> place_of_;  // by expert
   std::vector<Place> places_;
-  std::vector<GroupRead> reads_;  // by place
+  std::vector<UnitRead> reads_;  // by place
   std::uint64_t now_ = 0;
   std::uint64_t hits_ = 0;
   std::uint64_t misses_ = 0;
@@ -92,7 +92,7 @@ void ExpertCache<A>::resize(std::size_t places) {
   reads_.clear();
   const A allocator = memory_.allocator();
   memory_ = alloc::Buffer<std::byte, A>(allocator);
-  auto memory = alloc::Buffer<std::byte, A>::make(allocator, places * place_bytes_, GroupReader::alignment);
+  auto memory = alloc::Buffer<std::byte, A>::make(allocator, places * place_bytes_, UnitReader::alignment);
   MICA_CHECK(memory, budget, "weights: places for ", places, " experts of ", place_bytes_, " bytes ",
              alloc::refused(allocator, places * place_bytes_),
              "; use a larger budget or a smaller quantisation");
@@ -104,15 +104,15 @@ void ExpertCache<A>::resize(std::size_t places) {
 /// A batch that was given up does not read its requested experts.
 template <mica::Allocator A>
 std::uint32_t ExpertCache<A>::free_place() noexcept {
-  const std::uint32_t place = least_used();
+  const std::uint32_t place = least_recently_used();
   if (place != none) return place;
   for (Place& each : places_) each.wanted = false;
-  return least_used();
+  return least_recently_used();
 }
 
 /// The least recently used place that is neither used nor requested.
 template <mica::Allocator A>
-std::uint32_t ExpertCache<A>::least_used() const noexcept {
+std::uint32_t ExpertCache<A>::least_recently_used() const noexcept {
   std::uint32_t best = none;
   for (std::uint32_t i = 0; i < places_.size(); ++i) {
     const Place& place = places_[i];
@@ -124,7 +124,7 @@ std::uint32_t ExpertCache<A>::least_used() const noexcept {
 }
 
 template <mica::Allocator A>
-void ExpertCache<A>::begin(std::size_t expert, std::span<const Stretch> stretches) noexcept {
+void ExpertCache<A>::begin(std::size_t expert, std::span<const ByteRange> byte_ranges) noexcept {
   if (place_of_[expert] != none) {
     places_[place_of_[expert]].wanted = true;  // or another expert of the batch may take its place
     return;
@@ -134,13 +134,14 @@ void ExpertCache<A>::begin(std::size_t expert, std::span<const Stretch> stretche
   if (places_[at].expert != none) forget(at);
   places_[at] = {static_cast<std::uint32_t>(expert), 0, ++now_, true, true};
   place_of_[expert] = at;
-  reads_[at] = {stretches, memory_.data() + at * place_bytes_};
+  reads_[at] = {byte_ranges, memory_.data() + at * place_bytes_};
   reader_.begin(reads_, at);
 }
 
 template <mica::Allocator A>
-const std::byte* ExpertCache<A>::acquire(std::size_t expert, std::span<const Stretch> stretches) noexcept {
-  begin(expert, stretches);
+const std::byte* ExpertCache<A>::acquire(std::size_t expert,
+                                         std::span<const ByteRange> byte_ranges) noexcept {
+  begin(expert, byte_ranges);
   const std::uint32_t at = place_of_[expert];
   if (at == none) return nullptr;
   if (!reader_.finish(reads_, at)) {

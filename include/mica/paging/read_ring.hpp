@@ -8,7 +8,7 @@
 
 #include "mica/alloc/buffer.hpp"
 #include "mica/alloc/refused.hpp"
-#include "mica/paging/group_reader.hpp"
+#include "mica/paging/unit_reader.hpp"
 
 #include <array>
 #include <cstddef>
@@ -24,20 +24,20 @@ class ReadRing {
  public:
   /// Raises ErrorCode::budget when the allocator refuses. Sources are files and outlive the ring.
   ReadRing(A allocator, std::size_t bytes, std::span<const gguf::Source> sources, LogSink log);
-  ~ReadRing() { forget_all(); }
+  ~ReadRing() { drop_all(); }
   ReadRing(ReadRing&&) = default;
   ReadRing& operator=(ReadRing&&) = default;
 
   /// Begins to read a unit; false where it does not fit now.
-  [[nodiscard]] bool begin(std::size_t group, std::span<const Stretch> stretches) noexcept;
-  [[nodiscard]] bool has(std::size_t group) const noexcept { return find(group) != none; }
+  [[nodiscard]] bool begin(std::size_t unit, std::span<const ByteRange> byte_ranges) noexcept;
+  [[nodiscard]] bool has(std::size_t unit) const noexcept { return find(unit) != none; }
   /// The address of the unit, its ranges one after the other, when it was read; null where it could not be
   /// read, or was not begun.
-  [[nodiscard]] const std::byte* wait(std::size_t group) noexcept;
+  [[nodiscard]] const std::byte* wait(std::size_t unit) noexcept;
   /// Drops a unit; waits for a pending one.
-  void forget(std::size_t group) noexcept;
-  void forget_all() noexcept {
-    for (const Load& load : loads_) forget(load.group);
+  void forget(std::size_t unit) noexcept;
+  void drop_all() noexcept {
+    for (const Load& load : loads_) forget(load.unit);
   }
 
   /// Drops all units and sets the size in bytes, 0 allowed; the old memory is freed first. Raises
@@ -50,24 +50,24 @@ class ReadRing {
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
   struct Load {
-    std::size_t group = none;
+    std::size_t unit = none;
     std::size_t at = 0;
     std::size_t bytes = 0;
     bool whole = false;
   };
 
-  [[nodiscard]] std::size_t find(std::size_t group) const noexcept {
+  [[nodiscard]] std::size_t find(std::size_t unit) const noexcept {
     for (std::size_t i = 0; i < loads_.size(); ++i) {
-      if (group != none && loads_[i].group == group) return i;
+      if (unit != none && loads_[i].unit == unit) return i;
     }
     return none;
   }
   [[nodiscard]] std::size_t place(std::size_t bytes, const Load& other) const noexcept;
 
   alloc::Buffer<std::byte, A> memory_;
-  GroupReader reader_;
+  UnitReader reader_;
   std::array<Load, 2> loads_;
-  std::array<GroupRead, 2> reads_;  // of the loads
+  std::array<UnitRead, 2> reads_;  // of the loads
 };
 
 template <mica::Allocator A>
@@ -78,10 +78,10 @@ ReadRing<A>::ReadRing(A allocator, std::size_t bytes, std::span<const gguf::Sour
 
 template <mica::Allocator A>
 void ReadRing<A>::resize(std::size_t bytes) {
-  forget_all();
+  drop_all();
   const A allocator = memory_.allocator();
   memory_ = alloc::Buffer<std::byte, A>(allocator);
-  auto memory = alloc::Buffer<std::byte, A>::make(allocator, bytes, GroupReader::alignment);
+  auto memory = alloc::Buffer<std::byte, A>::make(allocator, bytes, UnitReader::alignment);
   MICA_CHECK(memory, budget, "weights: ", bytes, " bytes to read them through ",
              alloc::refused(allocator, bytes), "; use a larger budget or a smaller quantisation");
   memory_ = std::move(*memory);
@@ -91,34 +91,34 @@ void ReadRing<A>::resize(std::size_t bytes) {
 template <mica::Allocator A>
 std::size_t ReadRing<A>::place(std::size_t bytes, const Load& other) const noexcept {
   if (bytes > memory_.size()) return none;
-  if (other.group == none) return 0;
+  if (other.unit == none) return 0;
   if (other.at != 0) return bytes <= other.at ? 0 : none;
-  const std::size_t at = (memory_.size() - bytes) / GroupReader::alignment * GroupReader::alignment;
+  const std::size_t at = (memory_.size() - bytes) / UnitReader::alignment * UnitReader::alignment;
   return at >= other.bytes ? at : none;
 }
 
 template <mica::Allocator A>
-bool ReadRing<A>::begin(std::size_t group, std::span<const Stretch> stretches) noexcept {
-  const std::size_t i = loads_[0].group == none ? 0 : 1;
-  if (loads_[i].group != none) return false;
+bool ReadRing<A>::begin(std::size_t unit, std::span<const ByteRange> byte_ranges) noexcept {
+  const std::size_t i = loads_[0].unit == none ? 0 : 1;
+  if (loads_[i].unit != none) return false;
   std::size_t bytes = 0;
-  for (const Stretch& stretch : stretches) bytes += stretch.bytes;
+  for (const ByteRange& bytes_read : byte_ranges) bytes += bytes_read.bytes;
   const std::size_t at = place(bytes, loads_[1 - i]);
   if (at == none) return false;
-  loads_[i] = {group, at, bytes};
-  reads_[i] = {stretches, memory_.data() + at};
+  loads_[i] = {unit, at, bytes};
+  reads_[i] = {byte_ranges, memory_.data() + at};
   reader_.begin(reads_, i);
   return true;
 }
 
 template <mica::Allocator A>
-const std::byte* ReadRing<A>::wait(std::size_t group) noexcept {
-  const std::size_t i = find(group);
+const std::byte* ReadRing<A>::wait(std::size_t unit) noexcept {
+  const std::size_t i = find(unit);
   if (i == none) return nullptr;
   Load& load = loads_[i];
   if (!load.whole) {
     if (!reader_.finish(reads_, i)) {
-      forget(group);
+      forget(unit);
       return nullptr;
     }
     load.whole = true;
@@ -127,8 +127,8 @@ const std::byte* ReadRing<A>::wait(std::size_t group) noexcept {
 }
 
 template <mica::Allocator A>
-void ReadRing<A>::forget(std::size_t group) noexcept {
-  const std::size_t i = find(group);
+void ReadRing<A>::forget(std::size_t unit) noexcept {
+  const std::size_t i = find(unit);
   if (i == none) return;
   reader_.settle(reads_, i);  // the system may still write there
   loads_[i] = {};

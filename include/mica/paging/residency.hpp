@@ -49,11 +49,11 @@ namespace detail {
   for (std::size_t g = 0; g < bytes.size(); ++g) {
     if (!stays[g]) streamed.push_back(bytes[g]);
   }
-  std::uint64_t most = streamed.size() == 1 ? streamed[0] : 0;
+  std::uint64_t max = streamed.size() == 1 ? streamed[0] : 0;
   for (std::size_t i = 0; streamed.size() > 1 && i < streamed.size(); ++i) {
-    most = std::max(most, streamed[i] + streamed[(i + 1) % streamed.size()]);
+    max = std::max(max, streamed[i] + streamed[(i + 1) % streamed.size()]);
   }
-  return most;
+  return max;
 }
 
 [[nodiscard]] inline Residency residency_of(std::span<const std::uint64_t> bytes, std::vector<bool> stays) {

@@ -117,7 +117,7 @@ void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
       panels_at_once = std::max({panels_at_once, std::min(panels_bytes, bytes), panel_bytes(tensor)});
   }
   const std::size_t through = std::min(
-      bounce_bytes, round_up(largest, io::DirectReader::alignment) + io::DirectReader::least_bounce_bytes);
+      bounce_bytes, round_up(largest, io::DirectReader::alignment) + io::DirectReader::min_bounce_bytes);
   const A io = allocator.book_as(budget::Account::io_buffers);
   auto bounce = alloc::Buffer<std::byte, A>::make(io, through, io::DirectReader::alignment);
   auto panels = alloc::Buffer<std::byte, A>::make(io, panels_at_once);

@@ -18,9 +18,9 @@
 #include "mica/paging/checked.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/paging/expert_cache.hpp"
-#include "mica/paging/kept_tensors.hpp"
 #include "mica/paging/read_ring.hpp"
 #include "mica/paging/residency.hpp"
+#include "mica/paging/resident_tensors.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -39,20 +39,20 @@ class Streamed {
   template <mica::Allocator B>
   using Rebind = Streamed<B, layout>;
   static constexpr std::string_view name = "streamed";
-  static constexpr bool packs = KeptTensors<A, layout>::packs;
-  /// Temporary bytes of resize() while it reads (KeptTensors).
-  static constexpr std::size_t reading_bytes = KeptTensors<A, layout>::reading_bytes;
+  static constexpr bool packs = ResidentTensors<A, layout>::packs;
+  /// Temporary bytes of resize() while it reads (ResidentTensors).
+  static constexpr std::size_t reading_bytes = ResidentTensors<A, layout>::reading_bytes;
 
   Streamed(const Table& table, A allocator, LogSink log) : Streamed(table, allocator, log, 0) {}
-  [[nodiscard]] bool acquire(std::size_t group) noexcept;
-  void release(std::size_t group) noexcept;
-  void prefetch(std::size_t group) noexcept {
-    if (group <= head_) return read_ahead();
-    if (experts_) experts_->begin(group - head_ - 1, groups_[group].stretches);
+  [[nodiscard]] bool acquire(std::size_t unit) noexcept;
+  void release(std::size_t unit) noexcept;
+  void prefetch(std::size_t unit) noexcept {
+    if (unit <= output_) return read_ahead();
+    if (experts_) experts_->begin(unit - output_ - 1, units_[unit].byte_ranges);
   }
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept {
-    return kept_.has_tensor(tensor) ? kept_.packed(tensor) : packs && table_.tensors[tensor].packed;
+    return resident_.has_tensor(tensor) ? resident_.packed(tensor) : packs && table_.tensors[tensor].packed;
   }
 
   // Required by StreamingPager
@@ -66,7 +66,7 @@ class Streamed {
   /// the minimum that works. What stays from now on is read here. False where something could not be: then
   /// less stays than there is room for.
   bool resize(std::uint64_t bytes);
-  [[nodiscard]] WeightRoom room() const noexcept;
+  [[nodiscard]] WeightCapacity capacity() const noexcept;
 
   // Specific to Streamed
   /// bytes: for resident weights, the ring and experts together. Fewer than the minimum count as the minimum:
@@ -79,13 +79,13 @@ class Streamed {
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
   /// A tensor of a group that is read, and where it begins in it.
-  struct Part {
+  struct TensorPlace {
     std::size_t tensor;
     std::size_t at;
   };
-  struct Group {
-    std::vector<Stretch> stretches;
-    std::vector<Part> parts;
+  struct Unit {
+    std::vector<ByteRange> byte_ranges;
+    std::vector<TensorPlace> parts;
     std::size_t bytes = 0;
     bool used = false;
     bool intact = false;  // checksums were looked at
@@ -97,8 +97,8 @@ class Streamed {
     std::size_t tensor;
   };
 
-  void find_groups();
-  void add_stretches(Group& group, std::vector<std::size_t> tensors);
+  void find_units();
+  void add_stretches(Unit& unit, std::vector<std::size_t> tensors);
   [[nodiscard]] std::uint64_t make_experts(std::uint64_t bytes);
   [[nodiscard]] std::size_t expert_places(std::uint64_t bytes) const noexcept;
   [[nodiscard]] Residency choose(std::uint64_t bytes) const;
@@ -110,22 +110,22 @@ class Streamed {
   [[nodiscard]] bool set_places(std::size_t places);
   void check_mapped() const;
   void map();
-  [[nodiscard]] bool check(Group& group, const std::byte* at) noexcept;
+  [[nodiscard]] bool check(Unit& unit, const std::byte* at) noexcept;
   void read_ahead() noexcept;
-  void forget_rows() noexcept;
+  void drop_rows() noexcept;
   [[nodiscard]] std::size_t rows_set() const noexcept { return order_.size(); }
   [[nodiscard]] std::size_t always_set() const noexcept { return order_.size() + 1; }
   /// Whether the group passes through the ring: as the step's input group 0 does not.
-  [[nodiscard]] bool streams(std::size_t group) const noexcept {
-    return group < place_.size() && place_[group] != nowhere && !residency_.stays[place_[group]];
+  [[nodiscard]] bool streams(std::size_t unit) const noexcept {
+    return unit < place_.size() && place_[unit] != nowhere && !residency_.stays[place_[unit]];
   }
 
   Table table_;
   A allocator_;
   LogSink log_;
-  std::size_t head_;                  // the group
-  bool head_used_ = false;            // group 0 is then the head's matrix
-  std::vector<Group> groups_;         // by group
+  std::size_t output_;                // the group
+  bool output_used_ = false;          // group 0 is then the head's matrix
+  std::vector<Unit> units_;           // by group
   std::vector<std::size_t> order_;    // groups that each step uses as a whole, in its order
   std::vector<std::size_t> place_;    // by group: in order_
   std::vector<std::uint64_t> sizes_;  // by place
@@ -136,15 +136,15 @@ class Streamed {
   std::vector<std::vector<std::size_t>> sets_;
   std::uint64_t rows_bytes_ = 0;  // of the set of rows, which stays when all else does
   Residency residency_;           // by place
-  KeptTensors<A, layout> kept_;
+  ResidentTensors<A, layout> resident_;
   std::vector<const std::byte*> data_;    // by tensor
   std::vector<const std::byte*> mapped_;  // by tensor
   std::vector<io::Mapping> mappings_;     // by source
   std::vector<Rows> rows_;
   std::optional<ReadRing<A>> ring_;
   std::optional<ExpertCache<A>> experts_;
-  std::uint64_t told_;    // bytes
-  std::size_t next_ = 0;  // place of the group to be read next
+  std::uint64_t requested_;  // bytes
+  std::size_t next_ = 0;     // place of the group to be read next
 };
 
 template <mica::Allocator A, Layout L>
@@ -152,14 +152,14 @@ Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint
     : table_(table),
       allocator_(allocator),
       log_(log),
-      head_(table.head_group()),
-      groups_(table.groups),
-      place_(head_ + 1, nowhere),
-      kept_(table, head_ + 3, allocator.book_as(budget::Account::weights), log),
+      output_(table.output_unit()),
+      units_(table.units),
+      place_(output_ + 1, nowhere),
+      resident_(table, output_ + 3, allocator.book_as(budget::Account::weights), log),
       data_(table.tensors.size()),
       mapped_(table.tensors.size()),
-      told_(bytes) {
-  find_groups();
+      requested_(bytes) {
+  find_units();
   residency_ = choose(make_experts(bytes));
   map();
   keep(always_set());
@@ -174,39 +174,39 @@ Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint
 /// What a step uses as a whole: layers, then the head, whose matrix may be that of the embedding. Of a model
 /// in memory, nothing.
 template <mica::Allocator A, Layout L>
-void Streamed<A, L>::find_groups() {
+void Streamed<A, L>::find_units() {
   sets_.resize(2);
   if (table_.document.sources().front().in_memory()) return;
-  std::vector<std::vector<std::size_t>> tensors(table_.groups);
-  for (std::size_t i = 0; i < table_.tensors.size(); ++i) tensors[table_.tensors[i].group].push_back(i);
+  std::vector<std::vector<std::size_t>> tensors(table_.units);
+  for (std::size_t i = 0; i < table_.tensors.size(); ++i) tensors[table_.tensors[i].unit].push_back(i);
   const auto rows = [&](std::size_t tensor) { return table_.tensors[tensor].rows; };
   const bool tied =
-      std::none_of(tensors[head_].begin(), tensors[head_].end(), [&](auto t) { return rows(t) != 0; });
-  for (std::size_t group = 1; group < head_; ++group) order_.push_back(group);
-  order_.push_back(tied ? 0 : head_);
+      std::none_of(tensors[output_].begin(), tensors[output_].end(), [&](auto t) { return rows(t) != 0; });
+  for (std::size_t unit = 1; unit < output_; ++unit) order_.push_back(unit);
+  order_.push_back(tied ? 0 : output_);
   sets_.resize(order_.size() + 2);
-  if (tied) sets_[always_set()] = std::move(tensors[head_]);
+  if (tied) sets_[always_set()] = std::move(tensors[output_]);
   sets_[rows_set()] = std::move(tensors[0]);
   if (auto& all = sets_[rows_set()]; tied && !all.empty()) {  // the one with the most rows
-    const auto most =
+    const auto max =
         std::max_element(all.begin(), all.end(), [&](auto a, auto b) { return rows(a) < rows(b); });
-    tensors[0] = {*most};
-    all.erase(most);
+    tensors[0] = {*max};
+    all.erase(max);
   }
   for (const std::size_t tensor : sets_[rows_set()]) {
     rows_bytes_ += round_up<std::uint64_t>(table_.tensors[tensor].bytes, 64);
   }
   for (std::size_t place = 0; place < order_.size(); ++place) {
-    Group& group = groups_[order_[place]];
+    Unit& unit = units_[order_[place]];
     place_[order_[place]] = place;
-    add_stretches(group, std::move(tensors[order_[place]]));
-    sizes_.push_back(group.bytes);
-    for (const Part& part : group.parts) sets_[place].push_back(part.tensor);
+    add_stretches(unit, std::move(tensors[order_[place]]));
+    sizes_.push_back(unit.bytes);
+    for (const TensorPlace& part : unit.parts) sets_[place].push_back(part.tensor);
   }
   whole_ring_ = detail::ring_for(sizes_, std::vector<bool>(sizes_.size()));
-  for (std::size_t expert = head_ + 1; expert < table_.groups; ++expert) {
-    add_stretches(groups_[expert], std::move(tensors[expert]));
-    place_bytes_ = std::max(place_bytes_, groups_[expert].bytes);
+  for (std::size_t expert = output_ + 1; expert < table_.units; ++expert) {
+    add_stretches(units_[expert], std::move(tensors[expert]));
+    place_bytes_ = std::max(place_bytes_, units_[expert].bytes);
   }
 }
 
@@ -217,10 +217,10 @@ std::size_t Streamed<A, L>::expert_places(std::uint64_t bytes) const noexcept {
   if (place_bytes_ == 0) return 0;
   std::uint64_t others = 0;
   for (const std::uint64_t size : sizes_) others += size;
-  const std::size_t experts = groups_.size() - head_ - 1,
-                    least = table_.experts == 0 ? experts : table_.experts;
-  const std::uint64_t room = bytes - std::min(bytes, others);
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(room / place_bytes_, least, experts));
+  const std::size_t experts = units_.size() - output_ - 1,
+                    min = table_.experts == 0 ? experts : table_.experts;
+  const std::uint64_t capacity = bytes - std::min(bytes, others);
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(capacity / place_bytes_, min, experts));
 }
 
 /// Answers the bytes for layers, head and ring.
@@ -228,7 +228,7 @@ template <mica::Allocator A, Layout L>
 std::uint64_t Streamed<A, L>::make_experts(std::uint64_t bytes) {
   const std::size_t places = expert_places(bytes);
   if (places == 0) return bytes;
-  experts_.emplace(allocator_.book_as(budget::Account::weights), groups_.size() - head_ - 1, place_bytes_,
+  experts_.emplace(allocator_.book_as(budget::Account::weights), units_.size() - output_ - 1, place_bytes_,
                    places, readable<A>(table_.document), log_);
   return bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
 }
@@ -249,14 +249,14 @@ void Streamed<A, L>::make_ring(std::uint64_t bytes) {
 
 template <mica::Allocator A, Layout L>
 void Streamed<A, L>::keep(std::size_t set) {
-  kept_.keep(set, sets_[set]);
-  for (const std::size_t tensor : sets_[set]) data_[tensor] = kept_.data(tensor);
+  resident_.keep(set, sets_[set]);
+  for (const std::size_t tensor : sets_[set]) data_[tensor] = resident_.data(tensor);
 }
 
 /// Tensors that lie close together are read together.
 template <mica::Allocator A, Layout L>
-void Streamed<A, L>::add_stretches(Group& group, std::vector<std::size_t> tensors) {
-  constexpr std::size_t block = GroupReader::alignment;
+void Streamed<A, L>::add_stretches(Unit& unit, std::vector<std::size_t> tensors) {
+  constexpr std::size_t block = UnitReader::alignment;
   constexpr std::size_t gap = 16 * block;  // cheaper to read than a request more
   const auto& extents = table_.tensors;
   std::sort(tensors.begin(), tensors.end(), [&](std::size_t a, std::size_t b) {
@@ -266,14 +266,14 @@ void Streamed<A, L>::add_stretches(Group& group, std::vector<std::size_t> tensor
     const Extent& e = extents[tensor];
     const std::uint64_t begin = e.offset / block * block,
                         end = round_up<std::uint64_t>(e.offset + e.bytes, block);
-    Stretch* last = group.stretches.empty() ? nullptr : &group.stretches.back();
+    ByteRange* last = unit.byte_ranges.empty() ? nullptr : &unit.byte_ranges.back();
     if (last == nullptr || last->source != e.source || begin > last->offset + last->bytes + gap) {
-      last = &group.stretches.emplace_back(Stretch{e.source, begin, 0});
+      last = &unit.byte_ranges.emplace_back(ByteRange{e.source, begin, 0});
     }
-    const std::size_t before = group.bytes - last->bytes;  // of the stretches before it
+    const std::size_t before = unit.bytes - last->bytes;  // of the stretches before it
     last->bytes = std::max(last->bytes, static_cast<std::size_t>(end - last->offset));
-    group.bytes = before + last->bytes;
-    group.parts.push_back({tensor, before + static_cast<std::size_t>(e.offset - last->offset)});
+    unit.bytes = before + last->bytes;
+    unit.parts.push_back({tensor, before + static_cast<std::size_t>(e.offset - last->offset)});
   }
 }
 
@@ -281,21 +281,21 @@ void Streamed<A, L>::add_stretches(Group& group, std::vector<std::size_t> tensor
 template <mica::Allocator A, Layout L>
 void Streamed<A, L>::check_mapped() const {
   std::vector<bool> read(table_.tensors.size());
-  for (const Group& group : groups_) {
-    for (const Part& part : group.parts) read[part.tensor] = true;
+  for (const Unit& unit : units_) {
+    for (const TensorPlace& part : unit.parts) read[part.tensor] = true;
   }
   std::vector<std::size_t> others;
   for (std::size_t i = 0; i < table_.tensors.size(); ++i) {
-    if (!read[i] && !kept_.has_tensor(i)) others.push_back(i);
+    if (!read[i] && !resident_.has_tensor(i)) others.push_back(i);
   }
   check_extents(table_, others, allocator_.book_as(budget::Account::io_buffers), log_);
 }
 
 /// Whether a group that was read is what was written; looks once.
 template <mica::Allocator A, Layout L>
-bool Streamed<A, L>::check(Group& group, const std::byte* at) noexcept {
-  if (group.intact) return true;
-  for (const Part& part : group.parts) {
+bool Streamed<A, L>::check(Unit& unit, const std::byte* at) noexcept {
+  if (unit.intact) return true;
+  for (const TensorPlace& part : unit.parts) {
     const Extent& extent = table_.tensors[part.tensor];
     try {
       if (intact(extent, {at + part.at, static_cast<std::size_t>(extent.bytes)})) continue;
@@ -304,7 +304,7 @@ bool Streamed<A, L>::check(Group& group, const std::byte* at) noexcept {
     }
     return false;
   }
-  return group.intact = true;
+  return unit.intact = true;
 }
 
 /// Where tensors are that are not kept, and not read as a whole.
@@ -320,63 +320,63 @@ void Streamed<A, L>::map() {
     mapped_[i] = sources[tensor.source].data() + tensor.offset;
     data_[i] = mapped_[i];
     const io::File* const file = table_.document.sources()[tensor.source].file();
-    if (tensor.group == 0 && file != nullptr) rows_.push_back({file, i});
+    if (tensor.unit == 0 && file != nullptr) rows_.push_back({file, i});
   }
 }
 
 template <mica::Allocator A, Layout L>
-bool Streamed<A, L>::acquire(std::size_t group) noexcept {
-  if (group > head_ && experts_) {
-    const std::byte* const at = experts_->acquire(group - head_ - 1, groups_[group].stretches);
+bool Streamed<A, L>::acquire(std::size_t unit) noexcept {
+  if (unit > output_ && experts_) {
+    const std::byte* const at = experts_->acquire(unit - output_ - 1, units_[unit].byte_ranges);
     if (at == nullptr) return false;
-    if (!check(groups_[group], at)) {
-      experts_->release(group - head_ - 1);
+    if (!check(units_[unit], at)) {
+      experts_->release(unit - output_ - 1);
       return false;
     }
-    for (const Part& part : groups_[group].parts) data_[part.tensor] = at + part.at;
+    for (const TensorPlace& part : units_[unit].parts) data_[part.tensor] = at + part.at;
     return true;
   }
-  if (streams(group) && (group != 0 || head_used_)) {
-    Group& g = groups_[group];
+  if (streams(unit) && (unit != 0 || output_used_)) {
+    Unit& g = units_[unit];
     if (!ring_) return false;  // resize() found no memory for it
-    if (!ring_->has(group)) {  // another one was expected
+    if (!ring_->has(unit)) {   // another one was expected
       for (const std::size_t other : order_) {
-        if (!groups_[other].used) ring_->forget(other);
+        if (!units_[other].used) ring_->forget(other);
       }
-      if (!ring_->begin(group, g.stretches)) return false;
-      next_ = (place_[group] + 1) % order_.size();
+      if (!ring_->begin(unit, g.byte_ranges)) return false;
+      next_ = (place_[unit] + 1) % order_.size();
     }
-    const std::byte* const at = ring_->wait(group);
+    const std::byte* const at = ring_->wait(unit);
     if (at == nullptr) return false;
     if (!check(g, at)) {
-      ring_->forget(group);
+      ring_->forget(unit);
       return false;
     }
-    for (const Part& part : g.parts) data_[part.tensor] = at + part.at;
+    for (const TensorPlace& part : g.parts) data_[part.tensor] = at + part.at;
     g.used = true;
     read_ahead();
   }
-  head_used_ = head_used_ || group == head_;
+  output_used_ = output_used_ || unit == output_;
   return true;
 }
 
 template <mica::Allocator A, Layout L>
-void Streamed<A, L>::release(std::size_t group) noexcept {
-  if (group > head_ && experts_) return experts_->release(group - head_ - 1);
-  if (group == head_) head_used_ = false;
-  if (group == 0) forget_rows();
-  if (!streams(group) || !groups_[group].used) return;
-  groups_[group].used = false;
-  ring_->forget(group);
-  for (const Part& part : groups_[group].parts) data_[part.tensor] = mapped_[part.tensor];
+void Streamed<A, L>::release(std::size_t unit) noexcept {
+  if (unit > output_ && experts_) return experts_->release(unit - output_ - 1);
+  if (unit == output_) output_used_ = false;
+  if (unit == 0) drop_rows();
+  if (!streams(unit) || !units_[unit].used) return;
+  units_[unit].used = false;
+  ring_->forget(unit);
+  for (const TensorPlace& part : units_[unit].parts) data_[part.tensor] = mapped_[part.tensor];
   read_ahead();
 }
 
 /// Rows that were touched leave memory, and the page cache.
 template <mica::Allocator A, Layout L>
-void Streamed<A, L>::forget_rows() noexcept {
+void Streamed<A, L>::drop_rows() noexcept {
   for (const auto& [file, tensor] : rows_) {
-    if (kept_.has_tensor(tensor)) continue;
+    if (resident_.has_tensor(tensor)) continue;
     const Extent& rows = table_.tensors[tensor];
     mappings_[rows.source].forget(*file, static_cast<std::size_t>(rows.offset),
                                   static_cast<std::size_t>(rows.bytes));
@@ -388,8 +388,8 @@ template <mica::Allocator A, Layout L>
 void Streamed<A, L>::read_ahead() noexcept {
   if (!ring_ || residency_.streamed_bytes == 0) return;
   while (!streams(order_[next_])) next_ = (next_ + 1) % order_.size();
-  const std::size_t group = order_[next_];
-  if (ring_->has(group) || !ring_->begin(group, groups_[group].stretches)) return;
+  const std::size_t unit = order_[next_];
+  if (ring_->has(unit) || !ring_->begin(unit, units_[unit].byte_ranges)) return;
   next_ = (next_ + 1) % order_.size();
 }
 

@@ -49,7 +49,7 @@ struct Plan {
   std::size_t n_ctx = 0;               // tokens
   std::size_t tokens = 0;              // tokens that the KV account holds, of the first sequence
   std::size_t kv_bytes_per_token = 0;  // of layers that keep all tokens
-  std::size_t kv_keep = 0;             // the maximum of resident tokens in them; 0: all
+  std::size_t kv_capacity = 0;         // the maximum of resident tokens in them; 0: all
   std::size_t kv_window_bytes = 0;     // of the others, at the full context
   std::uint64_t weight_bytes = 0;      // of all tensors, as in the file
   std::uint64_t streamed_bytes = 0;    // of them, that each step reads from the file
@@ -107,7 +107,7 @@ template <class Family, class Formats>
   const auto caches = filled_caches(model, question, plan.tokens);
   plan.accounts = ledger.accounts();
   plan.kv_bytes_per_token = model.kv_bytes_per_tile() / format::tile_tokens;
-  plan.kv_keep = model.kv_keep();
+  plan.kv_capacity = model.kv_capacity();
   plan.kv_window_bytes = model.kv_window_bytes();
   plan.weight_bytes = model.weight_bytes();
   plan.streamed_bytes = model.streamed_bytes();

@@ -51,7 +51,7 @@ namespace detail {
 /// The part of a tensor that one token uses: of experts (width, rows, count) those that are chosen.
 [[nodiscard]] inline double part_used(const gguf::TensorInfo& tensor, const arch::Config& config) {
   if (tensor.name.find("_exps.") == std::string::npos) return 1;
-  const double count = static_cast<double>(arch::most_experts(config));
+  const double count = static_cast<double>(arch::largest_mixture(config));
   return count == 0 ? 1 : static_cast<double>(arch::most_used_experts(config)) / count;
 }
 

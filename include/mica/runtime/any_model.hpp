@@ -45,7 +45,7 @@ class AnyModel {
     explicit Cache(std::unique_ptr<CacheBase> base) noexcept : base_(std::move(base)) {}
     std::unique_ptr<CacheBase> base_;
   };
-  using Part = model::Part<Cache>;
+  using SequenceStep = model::SequenceStep<Cache>;
 
   /// Hides the model T that `make()` returns.
   template <ResizableModel T, class Make>
@@ -56,7 +56,7 @@ class AnyModel {
 
   // Required by SequenceStore
   [[nodiscard]] virtual Cache make_cache() const = 0;
-  [[nodiscard]] virtual std::size_t kv_keep() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t kv_capacity() const noexcept = 0;
   [[nodiscard]] virtual kv::SnapshotInfo describe(const Cache& cache) const = 0;
   virtual void save(Cache& cache, kv::SnapshotWriter& out) const = 0;
   virtual void check_saved(const kv::SnapshotReader& in) const = 0;
@@ -69,15 +69,15 @@ class AnyModel {
   [[nodiscard]] virtual std::size_t chunk() const noexcept = 0;
   [[nodiscard]] virtual std::size_t logits_rows() const noexcept = 0;
   [[nodiscard]] virtual model::StepStatus step(Cache& cache, std::span<const TokenId> tokens) noexcept = 0;
-  virtual model::PartsStatus step(std::span<const Part> parts) noexcept = 0;
+  virtual model::StepResult step(std::span<const SequenceStep> parts) noexcept = 0;
   [[nodiscard]] virtual std::uint64_t step_count() const noexcept = 0;
   [[nodiscard]] virtual MatrixView<const float> logits(std::span<const std::size_t> rows) noexcept = 0;
   [[nodiscard]] virtual std::size_t first_non_finite_layer(Cache& cache, TokenId token) noexcept = 0;
 
   // Required by ResizableModel
-  [[nodiscard]] virtual paging::WeightRoom weight_room() const noexcept = 0;
+  [[nodiscard]] virtual paging::WeightCapacity weight_capacity() const noexcept = 0;
   virtual bool resize_weights(std::uint64_t bytes) = 0;
-  [[nodiscard]] virtual std::size_t most_chunk() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t max_chunk() const noexcept = 0;
   virtual bool set_chunk(std::size_t tokens) = 0;
 
   // Specific to AnyModel
@@ -120,7 +120,7 @@ class AnyModel::Of final : public AnyModel {
   }
 
   Cache make_cache() const override { return Cache(std::make_unique<Inner>(model_.make_cache())); }
-  std::size_t kv_keep() const noexcept override { return model_.kv_keep(); }
+  std::size_t kv_capacity() const noexcept override { return model_.kv_capacity(); }
   kv::SnapshotInfo describe(const Cache& cache) const override { return model_.describe(Inner::in(cache)); }
   void save(Cache& cache, kv::SnapshotWriter& out) const override { model_.save(Inner::in(cache), out); }
   void check_saved(const kv::SnapshotReader& in) const override { model_.check_saved(in); }
@@ -134,14 +134,14 @@ class AnyModel::Of final : public AnyModel {
   std::size_t chunk() const noexcept override { return model_.chunk(); }
   std::size_t logits_rows() const noexcept override { return model_.logits_rows(); }
   model::StepStatus step(Cache& cache, std::span<const TokenId> tokens) noexcept override {
-    const Part part{&cache, tokens};
+    const SequenceStep part{&cache, tokens};
     return step(std::span(&part, 1)).status;
   }
-  model::PartsStatus step(std::span<const Part> parts) noexcept override {
+  model::StepResult step(std::span<const SequenceStep> parts) noexcept override {
     parts_.clear();
-    for (const Part& part : parts) parts_.push_back({&Inner::in(*part.cache), part.tokens});
-    const model::PartsStatus status = model_.step(parts_);
-    for (const Part& part : parts) part.cache->tokens = Inner::in(*part.cache).tokens;
+    for (const SequenceStep& part : parts) parts_.push_back({&Inner::in(*part.cache), part.tokens});
+    const model::StepResult status = model_.step(parts_);
+    for (const SequenceStep& part : parts) part.cache->tokens = Inner::in(*part.cache).tokens;
     return status;
   }
   std::uint64_t step_count() const noexcept override { return model_.step_count(); }
@@ -151,9 +151,9 @@ class AnyModel::Of final : public AnyModel {
   std::size_t first_non_finite_layer(Cache& cache, TokenId token) noexcept override {
     return model_.first_non_finite_layer(Inner::in(cache), token);
   }
-  paging::WeightRoom weight_room() const noexcept override { return model_.weight_room(); }
+  paging::WeightCapacity weight_capacity() const noexcept override { return model_.weight_capacity(); }
   bool resize_weights(std::uint64_t bytes) override { return model_.resize_weights(bytes); }
-  std::size_t most_chunk() const noexcept override { return model_.most_chunk(); }
+  std::size_t max_chunk() const noexcept override { return model_.max_chunk(); }
   bool set_chunk(std::size_t tokens) override { return model_.set_chunk(tokens); }
   std::uint64_t weight_bytes() const noexcept override { return model_.weight_bytes(); }
   std::uint64_t streamed_bytes() const noexcept override { return model_.streamed_bytes(); }
@@ -161,7 +161,7 @@ class AnyModel::Of final : public AnyModel {
 
  private:
   T model_;
-  std::vector<model::Part<typename T::Cache>> parts_;  // as many as a step has tokens
+  std::vector<model::SequenceStep<typename T::Cache>> parts_;  // as many as a step has tokens
 };
 
 static_assert(ResizableModel<AnyModel>);

@@ -11,8 +11,8 @@
 
 #include "mica/base/bits.hpp"
 #include "mica/runtime/generation.hpp"
-#include "mica/runtime/prefix_tree.hpp"
-#include "mica/runtime/together.hpp"
+#include "mica/runtime/prefix_cache.hpp"
+#include "mica/runtime/shared_step.hpp"
 #include "mica/sample/standard.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct BatchOptions {
       64;  // of all prompts in a step with a decoding sequence; else they have the whole step
   /// A sequence with the same beginning as another one waits until that was run, and takes it over
   /// (Session::adopt). For caches that share.
-  bool share_prefixes = false;
+  bool reuse_prefixes = false;
   /// Called before a sequence ends for lack of memory; true: some was freed (runtime/idle_sessions.hpp).
   std::function<bool()> free_memory = {};
 };
@@ -41,7 +41,7 @@ struct BatchOptions {
 /// Running answers. Model and tokenizer outlive it; open the model with as many logits_rows as there are
 /// sequences (with drafts: 1 + drafts for each), else the output matrix is read several times per step. One
 /// thread at a time.
-template <StepModel Model, text::Tokenizer Tokenizer, Sampler S = sample::Standard<>, Drafter D = Undrafted>
+template <StepModel Model, text::Tokenizer Tokenizer, Sampler S = sample::Standard<>, Drafter D = NoDrafter>
 class Batch {
  public:
   using Id = std::size_t;
@@ -51,12 +51,12 @@ class Batch {
   /// its prompt was read and when it is removed. Null: none. Prefixes of running sequences are shared as
   /// well.
   Batch(Model& model, const Tokenizer& tokenizer, BatchOptions options = {},
-        PrefixTree<Model>* prefixes = nullptr)
+        PrefixCache<Model>* prefixes = nullptr)
       : model_(model),
         tokenizer_(tokenizer),
         options_(std::move(options)),
         prefixes_(prefixes),
-        together_(model) {}
+        shared_step_(model) {}
 
   /// A sequence joins at the next step: its session continues with a prompt of at least one token. The batch
   /// uses session, sampler and drafter until the sequence is over or removed. on_text gets whole UTF-8
@@ -66,7 +66,7 @@ class Batch {
          const GenerateOptions& options, OnText on_text);
   /// The same without drafts.
   Id add(Session<Model>& session, S& sampler, std::span<const TokenId> prompt, const GenerateOptions& options,
-         OnText on_text) requires std::same_as<D, Undrafted> {
+         OnText on_text) requires std::same_as<D, NoDrafter> {
     return add(session, sampler, undrafted_, prompt, options, std::move(on_text));
   }
 
@@ -102,7 +102,7 @@ class Batch {
            member.like->generation.session().tokens().size() < member.common;
   }
   void choose_tokens();
-  [[nodiscard]] std::size_t ask(Member& member, std::size_t most);
+  [[nodiscard]] std::size_t ask(Member& member, std::size_t max);
   void feed();
   void refuse(std::size_t part, model::StepStatus status);
   void take();
@@ -110,13 +110,13 @@ class Batch {
   Model& model_;
   const Tokenizer& tokenizer_;
   BatchOptions options_;
-  PrefixTree<Model>* prefixes_;
-  Together<Model> together_;
-  Undrafted undrafted_;
+  PrefixCache<Model>* prefixes_;
+  SharedStep<Model> shared_step_;
+  NoDrafter undrafted_;
   Members members_;  // in the order in which they came
   Id next_id_ = 0;
-  std::vector<Member*> turn_;                          // the members in the step
-  std::vector<typename Together<Model>::Feed> feeds_;  // the tokens of each
+  std::vector<Member*> turn_;                            // the members in the step
+  std::vector<typename SharedStep<Model>::Feed> feeds_;  // the tokens of each
   std::vector<std::size_t> rows_;
 };
 
@@ -129,7 +129,7 @@ auto Batch<M, T, S, D>::add(Session<M>& session, S& sampler, D& drafter, std::sp
              " tokens have room for no more");
   members_.push_back(std::unique_ptr<Member>(
       new Member{next_id_, {session, tokenizer_, sampler, drafter, prompt, options, std::move(on_text)}}));
-  if ((options_.share_prefixes || prefixes_ != nullptr) && session.tokens().empty())
+  if ((options_.reuse_prefixes || prefixes_ != nullptr) && session.tokens().empty())
     find_prefix(*members_.back());
   return next_id_++;
 }
@@ -153,9 +153,9 @@ void Batch<M, T, S, D>::find_prefix(Member& member) {
     const auto same = [&](std::size_t i) {
       return prompt[i] == (i < has.size() ? has[i] : will[i - has.size()]);
     };
-    const std::size_t most = std::min(prompt.size() - 1, has.size() + will.size());
+    const std::size_t max = std::min(prompt.size() - 1, has.size() + will.size());
     std::size_t n = 0;
-    while (n < most && same(n)) ++n;
+    while (n < max && same(n)) ++n;
     if (n < format::tile_tokens || n <= member.common) continue;
     member.like = other.get();
     member.common = n;
@@ -173,9 +173,9 @@ void Batch<M, T, S, D>::take_prefix(Member& member) {
   if (member.like == nullptr || waits(member)) return;
   const Session<M>& other = std::exchange(member.like, nullptr)->generation.session();
   const auto prompt = member.generation.unread(), has = other.tokens();
-  const auto most = std::min({member.common, prompt.size(), has.size()});
+  const auto max = std::min({member.common, prompt.size(), has.size()});
   const auto differs =
-      std::mismatch(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(most), has.begin());
+      std::mismatch(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(max), has.begin());
   const auto n =
       static_cast<std::size_t>(differs.first - prompt.begin());  // fewer where the other one has shifted
   if (member.generation.over() || n == 0) return;
@@ -249,8 +249,8 @@ void Batch<M, T, S, D>::choose_tokens() {
 
 /// Returns the number of tokens of the member in the step.
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-std::size_t Batch<M, T, S, D>::ask(Member& member, std::size_t most) {
-  const auto tokens = member.generation.next(most);
+std::size_t Batch<M, T, S, D>::ask(Member& member, std::size_t max) {
+  const auto tokens = member.generation.next(max);
   if (tokens.empty()) return 0;
   turn_.push_back(&member);
   feeds_.push_back({&member.generation.session(), tokens});
@@ -261,7 +261,7 @@ std::size_t Batch<M, T, S, D>::ask(Member& member, std::size_t most) {
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 void Batch<M, T, S, D>::feed() {
   while (!feeds_.empty()) {
-    const model::PartsStatus result = together_.step(feeds_);
+    const model::StepResult result = shared_step_.step(feeds_);
     if (result.status == model::StepStatus::ok) return;
     if (result.status == model::StepStatus::read_failed) {
       for (Member* member : turn_) member->generation.refuse(result.status);

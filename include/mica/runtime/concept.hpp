@@ -9,7 +9,7 @@
 #include "mica/base/token_id.hpp"
 #include "mica/kv/snapshot_reader.hpp"
 #include "mica/kv/snapshot_writer.hpp"
-#include "mica/model/part.hpp"
+#include "mica/model/sequence_step.hpp"
 #include "mica/model/step_status.hpp"
 #include "mica/paging/concept.hpp"
 
@@ -22,7 +22,7 @@ namespace mica {
 
 /// A model with sequences, each in a cache. A model without files inherits runtime::Unsaved; a cache without
 /// shared pages and parking inherits runtime::PlainCache.
-/// kv_keep(): the maximum of resident tokens; 0: all. rewind(): returns the remaining tokens. adopt():
+/// kv_capacity(): the maximum of resident tokens; 0: all. rewind(): returns the remaining tokens. adopt():
 /// returns the tokens that it has of another one; 0: none are shared. park(): whether it was written to a
 /// file. trim(): frees memory that no token uses. describe(): the description of a file, without tokens and
 /// note. check_saved(): raises where the file is of another model.
@@ -31,7 +31,7 @@ template <class M>
 concept SequenceStore = requires(const M& model, typename M::Cache& cache, const typename M::Cache& other,
                                  std::size_t count, kv::SnapshotWriter& out, const kv::SnapshotReader& in) {
   { model.make_cache() } -> std::same_as<typename M::Cache>;
-  { model.kv_keep() } noexcept -> std::same_as<std::size_t>;
+  { model.kv_capacity() } noexcept -> std::same_as<std::size_t>;
   { cache.tokens } -> std::convertible_to<std::size_t>;
   { cache.rewind(count) } noexcept -> std::same_as<std::size_t>;
   { cache.adopt(other, count) } noexcept -> std::same_as<std::size_t>;
@@ -49,13 +49,13 @@ template <class M>
 concept StepModel = SequenceStore<M> &&
     requires(M& model, const M& constant, typename M::Cache& cache, TokenId token,
              std::span<const TokenId> tokens, std::span<const std::size_t> rows,
-             std::span<const model::Part<typename M::Cache>> parts) {
+             std::span<const model::SequenceStep<typename M::Cache>> parts) {
   { constant.config() } noexcept -> std::same_as<const arch::Config&>;
   { constant.n_ctx() } noexcept -> std::same_as<std::size_t>;
   { constant.chunk() } noexcept -> std::same_as<std::size_t>;
   { constant.logits_rows() } noexcept -> std::same_as<std::size_t>;
   { model.step(cache, tokens) } noexcept -> std::same_as<model::StepStatus>;
-  { model.step(parts) } noexcept -> std::same_as<model::PartsStatus>;
+  { model.step(parts) } noexcept -> std::same_as<model::StepResult>;
   { constant.step_count() } noexcept -> std::same_as<std::uint64_t>;
   { model.logits(rows) } noexcept -> std::same_as<MatrixView<const float>>;
   { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
@@ -65,9 +65,9 @@ concept StepModel = SequenceStore<M> &&
 template <class M>
 concept ResizableModel = StepModel<M> &&
     requires(M& model, const M& constant, std::uint64_t bytes, std::size_t tokens) {
-  { constant.weight_room() } noexcept -> std::same_as<paging::WeightRoom>;
+  { constant.weight_capacity() } noexcept -> std::same_as<paging::WeightCapacity>;
   { model.resize_weights(bytes) } -> std::same_as<bool>;
-  { constant.most_chunk() } noexcept -> std::same_as<std::size_t>;
+  { constant.max_chunk() } noexcept -> std::same_as<std::size_t>;
   { model.set_chunk(tokens) } -> std::same_as<bool>;
 };
 // clang-format on
@@ -89,7 +89,7 @@ struct PlainCache {
 class Unsaved {
  public:
   // Required by SequenceStore
-  [[nodiscard]] std::size_t kv_keep() const noexcept { return 0; }
+  [[nodiscard]] std::size_t kv_capacity() const noexcept { return 0; }
   template <class Cache>
   [[nodiscard]] kv::SnapshotInfo describe(const Cache& /*cache*/) const {
     refuse();

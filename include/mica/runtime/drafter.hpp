@@ -23,19 +23,19 @@ namespace mica {
 template <class D>
 concept Drafter = requires(D& drafter, const D& constant, std::span<const TokenId> before, TokenId last,
                            std::span<TokenId> drafts) {
-  { constant.most() } noexcept -> std::same_as<std::size_t>;
+  { constant.max_drafts() } noexcept -> std::same_as<std::size_t>;
   { drafter.draft(before, last, drafts) } noexcept -> std::same_as<std::size_t>;
 };
 // clang-format on
 
 /// Never drafts: one token a step.
-struct Undrafted {
+struct NoDrafter {
   // Required by Drafter
-  [[nodiscard]] constexpr std::size_t most() const noexcept { return 0; }
+  [[nodiscard]] constexpr std::size_t max_drafts() const noexcept { return 0; }
   [[nodiscard]] std::size_t draft(std::span<const TokenId>, TokenId, std::span<TokenId>) noexcept {
     return 0;
   }
 };
-static_assert(Drafter<Undrafted>);
+static_assert(Drafter<NoDrafter>);
 
 }  // namespace mica

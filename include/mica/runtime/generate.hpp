@@ -69,7 +69,7 @@ template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, class OnText>
 GenerateResult generate(Session<Model>& session, const Tokenizer& tokenizer, S& sampler,
                         std::span<const text::TokenId> prompt, const GenerateOptions& options,
                         OnText&& on_text) {
-  Undrafted undrafted;
+  NoDrafter undrafted;
   return generate(session, tokenizer, sampler, undrafted, prompt, options, on_text);
 }
 

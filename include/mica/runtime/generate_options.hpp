@@ -31,7 +31,7 @@ struct GenerateOptions {
   std::vector<std::string> stop = {};  // texts that end the answer and do not appear in it
   OnFull on_full = OnFull::stop;
   std::size_t keep_first = 0;                 // first tokens of the sequence that a shift keeps
-  std::size_t least_drafts = 0;               // the minimum in each step; 0: chosen by DraftPace
+  std::size_t min_drafts = 0;                 // the minimum in each step; 0: chosen by DraftPace
   const std::atomic<bool>* cancel = nullptr;  // read before each token
   std::function<void()> between_steps = {};   // called before each step: a place for runtime/governed.hpp
 };

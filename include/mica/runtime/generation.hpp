@@ -55,7 +55,7 @@ class Generation {
 
   /// The tokens to run next, [1, most]: of the prompt, or the token sampled last and drafts. None when the
   /// flag is set, which ends the answer. Requires most > 0, and that it is not over.
-  [[nodiscard]] std::span<const TokenId> next(std::size_t most);
+  [[nodiscard]] std::span<const TokenId> next(std::size_t max);
   /// The number of these tokens, from the end, whose logits take() needs.
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// The session took them. logits: (rows(), n_vocab)
@@ -77,7 +77,7 @@ class Generation {
  private:
   enum class Failure : std::uint8_t { none, not_finite, no_token };
 
-  [[nodiscard]] std::size_t draft(std::size_t most);
+  [[nodiscard]] std::size_t draft(std::size_t max);
   void end_reading();
   /// Samples after each row while the sampled token is the draft; returns the number of rows that were used.
   [[nodiscard]] std::size_t sample_rows(MatrixView<const float> logits);
@@ -136,13 +136,13 @@ Generation<M, T, S, D, O>::Generation(Session<M>& session, const T& tokenizer, S
               detail::only_control(tokenizer, session.tokens()) && detail::only_control(tokenizer, prompt),
               on_text_),
       prompt_(prompt.begin(), prompt.end()),
-      drafts_(drafter.most()) {
+      drafts_(drafter.max_drafts()) {
   const M& model = session.model();
   session.check_ids(prompt);
   MICA_CHECK(drafts_.empty() || !model.config().recurrent(), unsupported,
              "drafts need a model that can take tokens back; ", model.config().arch,
              " keeps a recurrent state, which cannot");
-  MICA_CHECK(drafts_.size() <= DraftPace::most_drafts, usage, "a drafter makes ", DraftPace::most_drafts,
+  MICA_CHECK(drafts_.size() <= DraftPace::max_drafts, usage, "a drafter makes ", DraftPace::max_drafts,
              " drafts at most, this one ", drafts_.size());
   MICA_CHECK(drafts_.size() < model.logits_rows(), usage, drafts_.size(), " drafts need ", drafts_.size() + 1,
              " rows of logits; the model was opened with ", model.logits_rows());
@@ -150,20 +150,20 @@ Generation<M, T, S, D, O>::Generation(Session<M>& session, const T& tokenizer, S
 }
 
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t most) {
-  MICA_ASSERT(most > 0 && !over_);
+std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t max) {
+  MICA_ASSERT(max > 0 && !over_);
   step_ = {};
   next_.clear();
   if (detail::is_set(options_.cancel)) {
     stop(StopReason::cancelled);
   } else if (reads()) {
-    if (options_.on_full == OnFull::shift) most = std::clamp<std::size_t>(session_.room(), 1, most);
-    const auto part = std::span(prompt_).subspan(read_, std::min(most, prompt_.size() - read_));
+    if (options_.on_full == OnFull::shift) max = std::clamp<std::size_t>(session_.remaining(), 1, max);
+    const auto part = std::span(prompt_).subspan(read_, std::min(max, prompt_.size() - read_));
     next_.assign(part.begin(), part.end());
     rows_ = read_ + next_.size() == prompt_.size() ? 1 : 0;
   } else {
     next_.push_back(result_.tokens.back());
-    const auto drafts = std::span(drafts_).first(draft(most - 1));
+    const auto drafts = std::span(drafts_).first(draft(max - 1));
     next_.insert(next_.end(), drafts.begin(), drafts.end());
     rows_ = next_.size();
   }
@@ -172,18 +172,17 @@ std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t most) {
 
 /// Drafts only tokens that can be part of the answer.
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-std::size_t Generation<M, T, S, D, O>::draft(std::size_t most) {
-  const std::size_t wise =
+std::size_t Generation<M, T, S, D, O>::draft(std::size_t max) {
+  const std::size_t recommended =
       std::exchange(draft_, true)
-          ? std::max(pace_.choose(drafts_.size()), std::min(options_.least_drafts, drafts_.size()))
+          ? std::max(pace_.choose(drafts_.size()), std::min(options_.min_drafts, drafts_.size()))
           : 0;
-  const std::size_t wanted =
-      options_.max_tokens == 0 ? most : options_.max_tokens - result_.tokens.size() - 1;
-  std::size_t room = std::max<std::size_t>(session_.room(), 1) - 1;
-  if (session_.model().kv_keep() != 0) {  // an eviction for a draft could not be undone
-    room = std::min(room, kv::eviction_step - 1 - session_.tokens().size() % kv::eviction_step);
+  const std::size_t wanted = options_.max_tokens == 0 ? max : options_.max_tokens - result_.tokens.size() - 1;
+  std::size_t remaining = std::max<std::size_t>(session_.remaining(), 1) - 1;
+  if (session_.model().kv_capacity() != 0) {  // an eviction for a draft could not be undone
+    remaining = std::min(remaining, kv::eviction_step - 1 - session_.tokens().size() % kv::eviction_step);
   }
-  const std::size_t n = std::min({wise, most, wanted, room});
+  const std::size_t n = std::min({recommended, max, wanted, remaining});
   if (n == 0) return 0;
   return drafter_.draft(session_.tokens(), result_.tokens.back(), std::span(drafts_).first(n));
 }

@@ -27,10 +27,10 @@ template <ResizableModel Model>
 struct GovernedOptions {
   GovernorOptions governor = {};
   Session<Model>* session = nullptr;  // its cache frees unused memory; null: none
-  /// Frees memory that can be restored, and returns whether it did: a PrefixTree, IdleSessions.
+  /// Frees memory that can be restored, and returns whether it did: a PrefixCache, IdleSessions.
   std::function<bool()> free_memory = {};
   /// The minimum of tokens in a step, where it is not smaller already; at least the sequences of a batch.
-  std::size_t least_chunk = 32;
+  std::size_t min_chunk = 32;
   std::string root = {};  // stands before /proc and /sys, for tests
   LogSink log = {};
 };
@@ -46,7 +46,7 @@ class Governed {
       : model_(model),
         options_(std::move(options)),
         reader_(options_.root),
-        governor_(model.weight_room(), options_.governor) {}
+        governor_(model.weight_capacity(), options_.governor) {}
 
   /// Between two steps; returns whether something changed. Cost: a reading of the clock; ten times a second a
   /// reading of pressure; reclaimed weights are read here. Each change is one line of the log. Logits after a
@@ -78,9 +78,9 @@ class Governed {
 
 template <ResizableModel Model>
 bool Governed<Model>::operator()(Clock::time_point now) {
-  const auto pressure = reader_.look(now);
+  const auto pressure = reader_.poll(now);
   if (!pressure) return false;
-  const auto decision = governor_.decide(*pressure, model_.weight_room(), now);
+  const auto decision = governor_.decide(*pressure, model_.weight_capacity(), now);
   if (!decision) return false;
   refused_ = false;
   const std::string done = follow(*decision);
@@ -104,12 +104,12 @@ std::string Governed<Model>::follow(const Decision& decision) {
   const auto passes = [&](Yield yield, Yield low, Yield high) { return low < yield && yield <= high; };
   if (decision.weight_bytes != 0)
     add(resize_weights(decision.weight_bytes));  // the largest first, when it is urgent
-  const std::size_t most = model_.most_chunk();
+  const std::size_t max = model_.max_chunk();
   if (passes(Yield::caches, decision.from, decision.to)) add(yield_caches());
   if (passes(Yield::chunk, decision.from, decision.to)) {
-    add(set_chunk(std::min(most, std::max(most / 8, options_.least_chunk))));
+    add(set_chunk(std::min(max, std::max(max / 8, options_.min_chunk))));
   }
-  if (passes(Yield::chunk, decision.to, decision.from)) add(set_chunk(most));
+  if (passes(Yield::chunk, decision.to, decision.from)) add(set_chunk(max));
   return done;
 }
 
@@ -118,7 +118,7 @@ std::string Governed<Model>::yield_caches() {
   if (options_.session != nullptr) options_.session->trim();
   while (options_.free_memory && options_.free_memory()) {
   }
-  return "caches give back what nobody uses";
+  return "caches release unused memory";
 }
 
 template <ResizableModel Model>
@@ -131,9 +131,9 @@ std::string Governed<Model>::set_chunk(std::size_t tokens) {
 
 template <ResizableModel Model>
 std::string Governed<Model>::resize_weights(std::uint64_t bytes) {
-  const std::uint64_t before = model_.weight_room().held;
+  const std::uint64_t before = model_.weight_capacity().resident;
   refused_ = !model_.resize_weights(bytes) || refused_;
-  const std::uint64_t after = model_.weight_room().held;
+  const std::uint64_t after = model_.weight_capacity().resident;
   return after == before
              ? std::string()
              : join("weights in memory ", budget::size_text(before), " -> ", budget::size_text(after));

@@ -38,8 +38,8 @@ enum class Yield : std::uint8_t {
 struct GovernorOptions {
   double low = 0.02;   // less remaining is pressure
   double high = 0.04;  // more remaining is no pressure; between them the time that tasks wait decides
-  std::uint64_t least_low = 8u << 20;   // bytes: `low` is no less,
-  std::uint64_t most_low = 512u << 20;  // and no more; `high` changes with it
+  std::uint64_t min_low = 8u << 20;    // bytes: `low` is no less,
+  std::uint64_t max_low = 512u << 20;  // and no more; `high` changes with it
   double stalled = 0.1;  // of the time waited for memory, with less than `high` remaining: pressure as well
   std::chrono::milliseconds down{200};         // from one step down to the next
   std::chrono::milliseconds up{10'000};        // without pressure before a step up
@@ -61,27 +61,28 @@ class Governor {
   using Time = std::chrono::steady_clock::time_point;
 
   /// room: of the weights as they were opened; their capacity never grows beyond that.
-  explicit Governor(const paging::WeightRoom& room, GovernorOptions options = {}) noexcept
-      : options_(options), ceiling_(std::min(room.told, room.most)), wait_(options.up) {}
+  explicit Governor(const paging::WeightCapacity& capacity, GovernorOptions options = {}) noexcept
+      : options_(options), ceiling_(std::min(capacity.requested, capacity.max)), wait_(options.up) {}
 
   [[nodiscard]] Yield yield() const noexcept { return yield_; }
   /// The decision could not be applied: yielded memory stays yielded until there is no pressure.
   void refuse(const Decision& decision) noexcept { yield_ = std::max(decision.from, decision.to); }
   /// Empty: nothing to do. The caller applies a decision before the next reading.
   [[nodiscard]] std::optional<Decision> decide(const budget::Pressure& pressure,
-                                               const paging::WeightRoom& room, Time now) noexcept;
+                                               const paging::WeightCapacity& capacity, Time now) noexcept;
 
  private:
   /// The thresholds in bytes: below low is pressure, above high is none.
-  struct Marks {
+  struct Thresholds {
     std::uint64_t low, high;
   };
-  [[nodiscard]] Marks marks(const budget::Pressure& pressure) const noexcept;
-  [[nodiscard]] std::optional<Decision> give_way(const budget::Pressure& pressure,
-                                                 const paging::WeightRoom& room, Marks marks) const noexcept;
-  [[nodiscard]] std::optional<Decision> take_again(const budget::Pressure& pressure,
-                                                   const paging::WeightRoom& room,
-                                                   Marks marks) const noexcept;
+  [[nodiscard]] Thresholds thresholds(const budget::Pressure& pressure) const noexcept;
+  [[nodiscard]] std::optional<Decision> yield_step(const budget::Pressure& pressure,
+                                                   const paging::WeightCapacity& capacity,
+                                                   Thresholds thresholds) const noexcept;
+  [[nodiscard]] std::optional<Decision> reclaim_step(const budget::Pressure& pressure,
+                                                     const paging::WeightCapacity& capacity,
+                                                     Thresholds thresholds) const noexcept;
 
   GovernorOptions options_;
   std::uint64_t ceiling_;  // bytes of weights
@@ -91,23 +92,23 @@ class Governor {
   std::optional<Time> calm_;                  // since when it is
 };
 
-inline Governor::Marks Governor::marks(const budget::Pressure& pressure) const noexcept {
+inline Governor::Thresholds Governor::thresholds(const budget::Pressure& pressure) const noexcept {
   const double part = options_.low * static_cast<double>(pressure.limit);
-  const auto low = std::clamp(static_cast<std::uint64_t>(part), options_.least_low, options_.most_low);
+  const auto low = std::clamp(static_cast<std::uint64_t>(part), options_.min_low, options_.max_low);
   return {low, static_cast<std::uint64_t>(static_cast<double>(low) * options_.high / options_.low)};
 }
 
 inline std::optional<Decision> Governor::decide(const budget::Pressure& pressure,
-                                                const paging::WeightRoom& room, Time now) noexcept {
+                                                const paging::WeightCapacity& capacity, Time now) noexcept {
   if (pressure.limit == budget::Pressure::unlimited) return std::nullopt;
-  const Marks m = marks(pressure);
+  const Thresholds m = thresholds(pressure);
   const bool waits = pressure.stalled > options_.stalled && pressure.left < m.high;
   const bool pressed = pressure.left < m.low || waits || pressure.killed > 0;
   std::optional<Decision> decision;
   if (pressed) {
     calm_.reset();
     if (down_ && now - *down_ < options_.down) return std::nullopt;
-    if (!(decision = give_way(pressure, room, m))) return std::nullopt;
+    if (!(decision = yield_step(pressure, capacity, m))) return std::nullopt;
     const bool too_early = up_ && now - *up_ < 2 * wait_;
     if (too_early && (!down_ || *down_ < *up_))
       wait_ = std::min<decltype(wait_)>(2 * wait_, options_.longest);
@@ -117,7 +118,7 @@ inline std::optional<Decision> Governor::decide(const budget::Pressure& pressure
     if (!calm) calm_.reset();
     if (calm && !calm_) calm_ = now;
     if (!calm || yield_ == Yield::nothing || now - *calm_ < wait_) return std::nullopt;
-    if (!(decision = take_again(pressure, room, m))) return std::nullopt;
+    if (!(decision = reclaim_step(pressure, capacity, m))) return std::nullopt;
     up_ = calm_ = now;
   }
   yield_ = decision->to;
@@ -126,9 +127,10 @@ inline std::optional<Decision> Governor::decide(const budget::Pressure& pressure
 
 /// One yield after the other; where less than half of `low` remains, all of them at once. Weights yield until
 /// the middle of both thresholds is reached.
-inline std::optional<Decision> Governor::give_way(const budget::Pressure& pressure,
-                                                  const paging::WeightRoom& room, Marks m) const noexcept {
-  const bool can = room.held > room.least;
+inline std::optional<Decision> Governor::yield_step(const budget::Pressure& pressure,
+                                                    const paging::WeightCapacity& capacity,
+                                                    Thresholds m) const noexcept {
+  const bool can = capacity.resident > capacity.min;
   const Yield last = can || yield_ == Yield::weights ? Yield::weights : Yield::cold;
   if (yield_ == last && !can) return std::nullopt;
   const bool hurry = pressure.left < m.low / 2 || pressure.killed > 0;
@@ -138,18 +140,20 @@ inline std::optional<Decision> Governor::give_way(const budget::Pressure& pressu
     return decision.from == decision.to ? std::nullopt : std::optional(decision);
   const std::uint64_t middle = (m.low + m.high) / 2, lacking = middle - std::min(middle, pressure.left);
   const std::uint64_t back = std::max(lacking, m.low / 2);
-  decision.weight_bytes = std::max(room.least, room.held - std::min(room.held, back));
+  decision.weight_bytes = std::max(capacity.min, capacity.resident - std::min(capacity.resident, back));
   return decision;
 }
 
 /// Weights first, half of the bytes above the threshold at a time; where no more weights fit, nothing else is
 /// reclaimed either.
-inline std::optional<Decision> Governor::take_again(const budget::Pressure& pressure,
-                                                    const paging::WeightRoom& room, Marks m) const noexcept {
+inline std::optional<Decision> Governor::reclaim_step(const budget::Pressure& pressure,
+                                                      const paging::WeightCapacity& capacity,
+                                                      Thresholds m) const noexcept {
   Decision decision{yield_, yield_, 0};
   if (yield_ == Yield::weights) {
     const std::uint64_t more = (pressure.left - m.high) / 2;
-    decision.weight_bytes = more < ceiling_ - std::min(ceiling_, room.held) ? room.held + more : ceiling_;
+    decision.weight_bytes =
+        more < ceiling_ - std::min(ceiling_, capacity.resident) ? capacity.resident + more : ceiling_;
     if (decision.weight_bytes < ceiling_) return decision;
   }
   decision.to = static_cast<Yield>(static_cast<std::uint8_t>(yield_) - 1);

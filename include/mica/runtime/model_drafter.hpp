@@ -21,7 +21,7 @@ namespace mica {
 template <StepModel Model>
 class ModelDrafter {
  public:
-  static constexpr std::size_t most_drafts = 64;
+  static constexpr std::size_t draft_limit = 64;
 
   /// n_vocab: of the larger model; ids are below it. Raises ErrorCode::unsupported for a model with a
   /// recurrent state, which cannot rewind, and usage for drafts out of range.
@@ -29,12 +29,12 @@ class ModelDrafter {
       : session_(model), n_vocab_(n_vocab), drafts_(drafts) {
     MICA_CHECK(!model.config().recurrent(), unsupported, "a model that drafts takes tokens back; ",
                model.config().arch, " keeps a recurrent state, which cannot");
-    MICA_CHECK(drafts >= 1 && drafts <= most_drafts, usage, "a model drafts 1 to ", most_drafts,
+    MICA_CHECK(drafts >= 1 && drafts <= draft_limit, usage, "a model drafts 1 to ", draft_limit,
                " tokens, found ", drafts);
   }
 
   // Required by Drafter
-  [[nodiscard]] std::size_t most() const noexcept { return drafts_; }
+  [[nodiscard]] std::size_t max_drafts() const noexcept { return drafts_; }
   /// No drafts if its context is full or it has no memory, and none after its weights could not be read.
   [[nodiscard]] std::size_t draft(std::span<const TokenId> before, TokenId last,
                                   std::span<TokenId> drafts) noexcept try {

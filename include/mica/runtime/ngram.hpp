@@ -26,19 +26,19 @@ struct NgramOptions {
 /// latest.
 class Ngram {
  public:
-  static constexpr std::size_t most_n = 64;
-  static constexpr std::size_t most_drafts = 64;
+  static constexpr std::size_t max_n = 64;
+  static constexpr std::size_t draft_limit = 64;
 
   /// Raises ErrorCode::usage for options out of range.
   explicit Ngram(const NgramOptions& options = {}) : options_(options) {
-    MICA_CHECK(options.n >= 1 && options.n <= most_n, usage, "ngram: found matches of ", options.n,
-               " tokens, allowed 1 to ", most_n);
-    MICA_CHECK(options.drafts <= most_drafts, usage, "ngram: found ", options.drafts,
-               " drafts, allowed 0 to ", most_drafts);
+    MICA_CHECK(options.n >= 1 && options.n <= max_n, usage, "ngram: found matches of ", options.n,
+               " tokens, allowed 1 to ", max_n);
+    MICA_CHECK(options.drafts <= draft_limit, usage, "ngram: found ", options.drafts,
+               " drafts, allowed 0 to ", draft_limit);
   }
 
   // Required by Drafter
-  [[nodiscard]] std::size_t most() const noexcept { return options_.drafts; }
+  [[nodiscard]] std::size_t max_drafts() const noexcept { return options_.drafts; }
   [[nodiscard]] std::size_t draft(std::span<const TokenId> before, TokenId last,
                                   std::span<TokenId> drafts) noexcept {
     const std::size_t next = after_match(before, last);
@@ -58,9 +58,9 @@ class Ngram {
     std::size_t best = std::min<std::size_t>(options_.n, 2) - 1, next = 0;
     for (std::size_t p = before.size(); p-- > best;) {  // the latest first
       if (before[p] != last) continue;
-      const std::size_t most = std::min(options_.n - 1, p);
+      const std::size_t max_drafts = std::min(options_.n - 1, p);
       std::size_t length = 1;
-      while (length <= most && before[p - length] == before[before.size() - length]) ++length;
+      while (length <= max_drafts && before[p - length] == before[before.size() - length]) ++length;
       if (length <= best) continue;
       best = length;
       next = p + 1;

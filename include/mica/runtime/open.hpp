@@ -123,7 +123,7 @@ template <class Families, class Formats>
   plan::Question question{numbers, options.choice, team.workers(), 0, 0, options.sequences};
   const std::uint64_t left = ledger.left();
   const std::uint64_t process = plan::process_bytes(document);  // booked already, and part of every plan
-  plan::give_weights_room<Families, Formats>(document, question, left + std::min(process, ~left));
+  plan::fill_weight_capacity<Families, Formats>(document, question, left + std::min(process, ~left));
   using T = model::Chosen<arch::AnyOf<Families>, ProgramAllocator, exec::Observed<exec::Team>, Formats>;
   return AnyModel::of<T>([&] {
     return model::make_chosen<T>(document, team, numbers, ProgramAllocator(ledger, budget::Account::weights),

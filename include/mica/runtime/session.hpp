@@ -2,7 +2,7 @@
 //
 // One sequence on a model: it feeds tokens in chunks, returns logits, and removes tokens. Works on a concrete
 // Transformer and on AnyModel; it has ids and no text (runtime/generate.hpp does). Sessions may share a step
-// (runtime/together.hpp), and continue in another process.
+// (runtime/shared_step.hpp), and continue in another process.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -26,7 +26,7 @@
 namespace mica {
 
 template <StepModel Model>
-class Together;
+class SharedStep;
 
 /// A sequence of tokens and its keys and values. One thread at a time; one session of a model steps at a
 /// time, and has the model's logits until any session of it steps again.
@@ -52,7 +52,7 @@ class Session {
   /// The tokens so far.
   [[nodiscard]] std::span<const text::TokenId> tokens() const noexcept { return tokens_; }
   /// Remaining tokens of the context.
-  [[nodiscard]] std::size_t room() const noexcept { return model_->n_ctx() - tokens_.size(); }
+  [[nodiscard]] std::size_t remaining() const noexcept { return model_->n_ctx() - tokens_.size(); }
   [[nodiscard]] Model& model() noexcept { return *model_; }
   [[nodiscard]] const Model& model() const noexcept { return *model_; }
 
@@ -156,7 +156,7 @@ class Session {
   }
 
  private:
-  friend class Together<Model>;
+  friend class SharedStep<Model>;
 
   /// Restores the cache: from the file of the session, or by running tokens again.
   [[nodiscard]] model::StepStatus replay();

@@ -118,16 +118,16 @@ class Candidates {
 inline bool Candidates::fill(std::span<const float> logits) noexcept {
   MICA_ASSERT(logits.size() <= storage_.size());
   bool all_usable = true;
-  float most = -std::numeric_limits<float>::infinity();
+  float max = -std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < logits.size(); ++i) {
     storage_[i] = {static_cast<TokenId>(i), logits[i], 0.0f};
     all_usable = all_usable && usable(logits[i]);
-    most = std::max(most, logits[i]);
+    max = std::max(max, logits[i]);
   }
   size_ = logits.size();
   sorted_ = 0;
   by_id_ = true;
-  return all_usable && most > -std::numeric_limits<float>::infinity();
+  return all_usable && max > -std::numeric_limits<float>::infinity();
 }
 
 inline bool Candidates::fill_best(std::span<const float> logits, std::size_t k) noexcept {
@@ -200,10 +200,10 @@ inline std::size_t Candidates::best() const noexcept {
 }
 
 inline void Candidates::softmax() noexcept {
-  const auto most = static_cast<double>(storage_[best()].logit);
+  const auto max = static_cast<double>(storage_[best()].logit);
   double sum = 0.0;
   for (Candidate& candidate : span()) {
-    const double weight = std::exp(static_cast<double>(candidate.logit) - most);
+    const double weight = std::exp(static_cast<double>(candidate.logit) - max);
     candidate.p = static_cast<float>(weight);
     sum += weight;
   }

@@ -36,7 +36,7 @@ struct PenaltyOptions {
 template <Allocator A = alloc::Aligned>
 class Penalties {
  public:
-  static constexpr std::int64_t most_last_n = std::int64_t{1} << 20;
+  static constexpr std::int64_t max_last_n = std::int64_t{1} << 20;
 
   /// Raises for options out of range (usage) and when A refuses (budget).
   explicit Penalties(const PenaltyOptions& options, A allocator = A{});
@@ -80,8 +80,8 @@ Penalties<A>::Penalties(const PenaltyOptions& options, A allocator)
 
 template <Allocator A>
 alloc::Buffer<TokenId, A> Penalties<A>::take(A allocator, std::int64_t n) {
-  if (n < 0 || n > most_last_n) {
-    raise(ErrorCode::usage, "repeat-last-n: found ", n, ", allowed 0 (looks at none) to ", most_last_n);
+  if (n < 0 || n > max_last_n) {
+    raise(ErrorCode::usage, "repeat-last-n: found ", n, ", allowed 0 (looks at none) to ", max_last_n);
   }
   auto buffer = alloc::Buffer<TokenId, A>::make(allocator, static_cast<std::size_t>(n));
   if (!buffer) {
@@ -127,8 +127,8 @@ void Penalties<A>::penalise(Candidate& candidate, std::size_t occurrences) const
   logit = logit > 0.0f ? logit / repeat_ : logit * repeat_;
   logit -= static_cast<float>(occurrences) * frequency_ + presence_;
   // A penalty makes a token unlikely, never impossible, and no candidate infinite.
-  constexpr float most = std::numeric_limits<float>::max();
-  candidate.logit = std::clamp(logit, -most, most);
+  constexpr float max_value = std::numeric_limits<float>::max();
+  candidate.logit = std::clamp(logit, -max_value, max_value);
 }
 static_assert(SamplerStage<Penalties<>>);
 

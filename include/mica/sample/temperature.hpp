@@ -13,13 +13,13 @@ namespace mica::sample {
 /// Divides every logit by the temperature, after moving the best one to zero so that nothing overflows.
 class Temperature : public Memoryless {
  public:
-  static constexpr float least = 1e-6f;
-  static constexpr float most = 1e6f;
+  static constexpr float min = 1e-6f;
+  static constexpr float max = 1e6f;
 
   /// least <= temperature <= most, else raises. Zero has no quotient: it is the stage Greedy.
   explicit Temperature(float temperature)
       : temperature_(
-            detail::in_range("temperature", temperature, least, most, ", or 0 for always the best token")) {}
+            detail::in_range("temperature", temperature, min, max, ", or 0 for always the best token")) {}
 
   // Required by SamplerStage
   void apply(Candidates& candidates) noexcept {

@@ -42,8 +42,8 @@ inline Value range_function(Engine& engine, const Arguments& arguments) {
   const auto [start, stop, step] = numbers;
   if (step == 0) fail("the step of 'range' is zero");
   const std::uint64_t length = range_length(start, stop, step);
-  const auto most = static_cast<std::uint64_t>(engine.limits().range_items);
-  if (length > most) exceed("a range of ", length, " numbers; at most ", most, " are allowed");
+  const auto max = static_cast<std::uint64_t>(engine.limits().range_items);
+  if (length > max) exceed("a range of ", length, " numbers; at most ", max, " are allowed");
   engine.meter().items(static_cast<std::size_t>(length));
   std::vector<Value> out;
   for (std::uint64_t i = 0; i < length; ++i) {  // i * step may not fit: unsigned numbers wrap

@@ -81,12 +81,12 @@ struct SliceBounds {
   bounds.step = std::clamp(slice_number(step).value_or(1), -length - 1, length + 1);
   if (bounds.step == 0) fail("the step of a slice is zero");
   const bool forward = bounds.step > 0;
-  const std::int64_t least = forward ? 0 : -1;
-  const std::int64_t most = forward ? length : length - 1;
+  const std::int64_t min = forward ? 0 : -1;
+  const std::int64_t max = forward ? length : length - 1;
   const auto resolve = [&](const Value& bound, std::int64_t fallback) {
     const auto number = slice_number(bound);
     if (!number) return fallback;
-    return std::clamp(*number < 0 ? *number + length : *number, least, most);
+    return std::clamp(*number < 0 ? *number + length : *number, min, max);
   };
   bounds.first = resolve(first, forward ? 0 : length - 1);
   const std::int64_t end = resolve(last, forward ? length : -1);

@@ -48,12 +48,12 @@ Value strip_method(Engine& engine, const Value& self, const Arguments& arguments
 
 inline Value split_method(Engine& engine, const Value& self, const Arguments& arguments) {
   const auto [separator, limit] = arguments.bind("split", {"sep", "maxsplit"});
-  const std::int64_t most = integer_argument(limit, -1, "split");
+  const std::int64_t max = integer_argument(limit, -1, "split");
   Meter& meter = engine.meter();
-  if (separator == nullptr || separator->is(Kind::none)) return Value::list(words(self.text(), most, meter));
+  if (separator == nullptr || separator->is(Kind::none)) return Value::list(words(self.text(), max, meter));
   const std::string_view by = string_argument(separator, "split");
   if (by.empty()) fail("'split' was given an empty separator");
-  return Value::list(split(self.text(), by, most, meter));
+  return Value::list(split(self.text(), by, max, meter));
 }
 
 inline Value splitlines_method(Engine& engine, const Value& self, const Arguments& arguments) {

@@ -32,8 +32,8 @@ struct CodePoint {
     if ((byte(at + i) & 0xC0) != 0x80) return bad;
     value = value << 6 | (byte(at + i) & 0x3Fu);
   }
-  const char32_t least = size == 2 ? 0x80 : size == 3 ? 0x800 : 0x10000;
-  if (value < least || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) return bad;
+  const char32_t min = size == 2 ? 0x80 : size == 3 ? 0x800 : 0x10000;
+  if (value < min || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) return bad;
   return {value, size, true};
 }
 
@@ -161,8 +161,8 @@ template <class Drop>
 [[nodiscard]] std::string_view drop_back(std::string_view text, Drop drop) {
   while (!text.empty()) {
     std::size_t at = text.size() - 1;
-    const std::size_t least = text.size() - std::min<std::size_t>(4, text.size());
-    while (at > least && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+    const std::size_t min = text.size() - std::min<std::size_t>(4, text.size());
+    while (at > min && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
     const CodePoint point = decode(text, at);
     if (!point.valid || at + point.size != text.size() || !drop(point.value)) break;
     text.remove_suffix(point.size);

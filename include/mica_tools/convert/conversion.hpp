@@ -139,7 +139,7 @@ inline void Conversion::plan(const std::string& folder, const ConversionOptions&
   const FamilyInput input{config_, sizes_, rope};
   const TargetFormat formats(options.format, checkpoint_);
   file_type_ = formats.file_type();
-  quantized_ = !is_float(formats.asked());
+  quantized_ = !is_float(formats.requested());
   gguf::Writer rehearsal;
   Keys keys(rehearsal, family_->arch);
   family_->write_keys(input, keys);

@@ -24,9 +24,9 @@ inline constexpr std::uint64_t max_json_bytes = std::uint64_t{256} << 20;  // vo
 
 /// The whole text of a file. Raises ErrorCode::file when there is none, limit when it is larger than allowed.
 [[nodiscard]] inline std::string read_text(const std::string& path,
-                                           std::uint64_t most_bytes = max_json_bytes) {
+                                           std::uint64_t max_bytes = max_json_bytes) {
   const io::File file = io::File::open(path);
-  MICA_CHECK(file.size() <= most_bytes, limit, path, ": ", file.size(), " bytes; allowed: ", most_bytes);
+  MICA_CHECK(file.size() <= max_bytes, limit, path, ": ", file.size(), " bytes; allowed: ", max_bytes);
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
   return text;

@@ -34,9 +34,9 @@ struct Sizes {
 namespace detail {
 
 [[nodiscard]] inline std::uint64_t count_in(const Config& config, std::string_view key,
-                                            std::uint64_t otherwise, std::uint64_t most) {
+                                            std::uint64_t otherwise, std::uint64_t max) {
   const std::uint64_t found = otherwise == 0 ? config.count(key) : config.count_or(key, otherwise);
-  MICA_CHECK(found >= 1 && found <= most, file, config.where(key), " is ", found, "; allowed: 1 to ", most);
+  MICA_CHECK(found >= 1 && found <= max, file, config.where(key), " is ", found, "; allowed: 1 to ", max);
   return found;
 }
 

@@ -32,27 +32,27 @@ namespace mica::convert {
     if (dtype == Dtype::BF16 || dtype == Dtype::F8_E4M3 || dtype == Dtype::F8_E5M2)
       bytes[format::BF16::id] += entry.tensor->bytes;
   }
-  const auto most = std::max_element(bytes.begin(), bytes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == bytes.end() ? format::F32::id : most->first;
+  const auto max = std::max_element(bytes.begin(), bytes.end(),
+                                    [](const auto& a, const auto& b) { return a.second < b.second; });
+  return max == bytes.end() ? format::F32::id : max->first;
 }
 
 /// Chooses the requested type or a substitute.
 class TargetFormat {
  public:
   /// Raises ErrorCode::unsupported for a type that cannot be written.
-  TargetFormat(std::optional<format::Id> asked, const Checkpoint& checkpoint)
-      : usual_(usual_format(checkpoint)), asked_(asked.value_or(usual_)) {
-    MICA_CHECK(format::known_codecs.writes(asked_), unsupported, "cannot write ", format::name(asked_),
-               "; types that can be written: ", format::known_codecs.written());
+  TargetFormat(std::optional<format::Id> requested, const Checkpoint& checkpoint)
+      : usual_(usual_format(checkpoint)), requested_(requested.value_or(usual_)) {
+    MICA_CHECK(format::known_codecs.writes(requested_), unsupported, "cannot write ",
+               format::name(requested_), "; types that can be written: ", format::known_codecs.written());
   }
 
-  [[nodiscard]] format::Id asked() const noexcept { return asked_; }
+  [[nodiscard]] format::Id requested() const noexcept { return requested_; }
 
   [[nodiscard]] format::Id of(std::size_t n_dims, std::uint64_t width, Keep keep) const {
     if (n_dims == 1 || keep == Keep::f32) return format::F32::id;
-    if (keep == Keep::unquantized && !is_float(asked_)) return usual_;
-    if (width % format::info(asked_).block_size == 0) return asked_;
+    if (keep == Keep::unquantized && !is_float(requested_)) return usual_;
+    if (width % format::info(requested_).block_size == 0) return requested_;
     return width % format::Q8_0::block_size == 0 ? format::Q8_0::id : format::F16::id;
   }
 
@@ -65,14 +65,14 @@ class TargetFormat {
         {format::IQ4_NL::id, 25}, {format::IQ4_XS::id, 30}, {format::BF16::id, 32}, {format::TQ1_0::id, 36},
         {format::TQ2_0::id, 37},  {format::MXFP4::id, 38}};
     for (const auto& [id, number] : numbers) {
-      if (id == asked_) return number;
+      if (id == requested_) return number;
     }
     return std::nullopt;
   }
 
  private:
   format::Id usual_;
-  format::Id asked_;
+  format::Id requested_;
 };
 
 }  // namespace mica::convert

@@ -38,7 +38,7 @@ class RowWeights {
     }
     for (std::size_t i = 0; i < n; ++i) {
       const double relative = sane(importance_[first + i]) * inverse_;
-      weights[i] = static_cast<float>(std::min(relative, most) + share);
+      weights[i] = static_cast<float>(std::min(relative, max) + share);
     }
   }
 
@@ -46,7 +46,7 @@ class RowWeights {
   /// The factor of the typical weight. On gaussian rows 0.7 costs half a percent of weighted error against
   /// 0.3 and gains two percent of the unweighted one.
   static constexpr double share = 0.7;
-  static constexpr double most = 1e5;
+  static constexpr double max = 1e5;
 
   /// Negative numbers and NaN count as 0.
   static double sane(float x) noexcept { return x > 0 && std::isfinite(x) ? static_cast<double>(x) : 0; }

@@ -33,7 +33,7 @@ using Planner = std::function<plan::Plan(const gguf::Document&, plan::Question, 
 template <class Families = arch::All>
 [[nodiscard]] plan::Plan plan_within(const gguf::Document& document, plan::Question question,
                                      std::uint64_t budget_bytes) {
-  plan::give_weights_room<Families>(document, question, budget_bytes);
+  plan::fill_weight_capacity<Families>(document, question, budget_bytes);
   return plan::make_plan<Families>(document, question);
 }
 
@@ -87,11 +87,11 @@ class Candidate {
                "'; known: ", arch::shape_names());
     title_ = shape_->model;
     if (mlx) {
-      ladder_ = mlx_ladder();
+      ladder_ = mlx_quantisations();
     } else if (row.published) {
       ladder_ = {{std::string(quantize::info(*row.published).name), row.published, 0, 0}};
     } else {
-      ladder_ = gguf_ladder();
+      ladder_ = gguf_quantisations();
     }
     documents_.resize(ladder_.size());
   }
@@ -137,7 +137,7 @@ class Candidate {
     return ladder_.size() - 1;
   }
 
-  [[nodiscard]] const arch::Config& config() { return plan(least()).config; }
+  [[nodiscard]] const arch::Config& config() { return plan(min()).config; }
   [[nodiscard]] std::size_t n_ctx_train() { return config().n_ctx_train; }
   /// Weights, and of them those that a token can use.
   [[nodiscard]] Parts parameters() {
@@ -191,7 +191,7 @@ class Candidate {
   }
 
  private:
-  [[nodiscard]] static Setting least() noexcept { return {.n_ctx = format::tile_tokens}; }
+  [[nodiscard]] static Setting min() noexcept { return {.n_ctx = format::tile_tokens}; }
 
   [[nodiscard]] Parts count_weights(std::size_t quantisation) {
     const double bits = ladder_[quantisation].bits;

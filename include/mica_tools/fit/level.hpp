@@ -53,8 +53,10 @@ struct Pools {
 
 /// Whether a fifth of the requirement remains in both pools: need * 1.2 <= available, in whole bytes.
 [[nodiscard]] constexpr bool has_headroom(Pools need, Pools available) noexcept {
-  const auto roomy = [](std::uint64_t n, std::uint64_t a) { return n <= a && n / 5 + (n % 5 != 0) <= a - n; };
-  return roomy(need.vram, available.vram) && roomy(need.ram, available.ram);
+  const auto spacious = [](std::uint64_t n, std::uint64_t a) {
+    return n <= a && n / 5 + (n % 5 != 0) <= a - n;
+  };
+  return spacious(need.vram, available.vram) && spacious(need.ram, available.ram);
 }
 
 /// The part of the fuller pool that is needed; above 1: too much.

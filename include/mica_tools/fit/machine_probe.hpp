@@ -41,13 +41,13 @@ class MachineProbe {
  public:
   using Formats = format::Encodable;
   using Elements = format::AllKv;
-  static constexpr std::size_t cols = 4096;                                // of all matrices
-  static constexpr std::size_t many = 512;                                 // tokens of a prompt's step
-  static constexpr std::size_t least_bytes = cols * cols * sizeof(float);  // of memory
+  static constexpr std::size_t cols = 4096;                              // of all matrices
+  static constexpr std::size_t many = 512;                               // tokens of a prompt's step
+  static constexpr std::size_t min_bytes = cols * cols * sizeof(float);  // of memory
   static constexpr std::size_t head_dim = 128, group = 4, context = 2048;
 
   /// Takes `bytes` of memory: four times the last cache gives the rates of models. The executor outlives the
-  /// probe. Raises ErrorCode::usage for less than least_bytes and budget when memory is missing.
+  /// probe. Raises ErrorCode::usage for less than min_bytes and budget when memory is missing.
   MachineProbe(E& executor, std::size_t bytes);
 
   /// All of it; each piece is run `rounds` times and the median counts. cancel: read between pieces; later
@@ -58,12 +58,12 @@ class MachineProbe {
     speed.basis = "measured";
     Formats::for_each([&](auto type) {
       using F = typename decltype(type)::type;
-      if (!goes_on(cancel)) return;
+      if (!keeps_running(cancel)) return;
       speed.formats[F::id] = measure_format<F>(rounds);
     });
     Elements::for_each([&](auto type) {
       using Element = typename decltype(type)::type;
-      if (!goes_on(cancel)) return;
+      if (!keeps_running(cancel)) return;
       speed.elements[std::string(Element::name)] = measure_element<Element>(rounds);
     });
     for (const auto& [id, found] : speed.formats) {
@@ -74,7 +74,7 @@ class MachineProbe {
   }
 
  private:
-  [[nodiscard]] static bool goes_on(const std::atomic<bool>* cancel) noexcept {
+  [[nodiscard]] static bool keeps_running(const std::atomic<bool>* cancel) noexcept {
     return cancel == nullptr || !cancel->load(std::memory_order_relaxed);
   }
   using Clock = std::chrono::steady_clock;
@@ -139,7 +139,7 @@ class MachineProbe {
 template <Executor E, Kernels K>
 MachineProbe<E, K>::MachineProbe(E& executor, std::size_t bytes)
     : executor_(executor), scratch_(executor.workers()) {
-  MICA_CHECK(bytes >= least_bytes, usage, "measuring a machine needs ", least_bytes,
+  MICA_CHECK(bytes >= min_bytes, usage, "measuring a machine needs ", min_bytes,
              " bytes of memory at least; ", bytes, " were given");
   auto memory = alloc::Buffer<std::byte, alloc::Huge>::make({}, bytes);
   MICA_CHECK(memory, budget, "measuring a machine needs ", bytes, " bytes of memory, which there are not");

@@ -45,7 +45,7 @@ inline constexpr double mlx_group_bits = 2 * 16.0 / 64;
 }
 
 /// Of GGUF files: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q3_K_M, Q2_K.
-[[nodiscard]] inline std::vector<Quantisation> gguf_ladder() {
+[[nodiscard]] inline std::vector<Quantisation> gguf_quantisations() {
   using R = quantize::Recipe;
   std::vector<Quantisation> ladder;
   for (const R recipe : {R::Q8_0, R::Q6_K, R::Q5_K_M, R::Q4_K_M, R::Q3_K_M, R::Q2_K}) {
@@ -56,7 +56,7 @@ inline constexpr double mlx_group_bits = 2 * 16.0 / 64;
 }
 
 /// Of MLX, for machines whose processors share their memory: eight bits, four bits.
-[[nodiscard]] inline std::vector<Quantisation> mlx_ladder() {
+[[nodiscard]] inline std::vector<Quantisation> mlx_quantisations() {
   return {{"mlx-8bit", std::nullopt, 8 + mlx_group_bits, penalty_of("mlx-8bit", 0)},
           {"mlx-4bit", std::nullopt, 4 + mlx_group_bits, penalty_of("mlx-4bit", 0)}};
 }

@@ -25,7 +25,7 @@
 namespace mica::fit {
 
 /// The default context in tokens, and the minimum of halved contexts.
-inline constexpr std::size_t default_context = 8192, least_context = 1024;
+inline constexpr std::size_t default_context = 8192, min_context = 1024;
 
 /// Bytes of an engine for graphics cards beside weights, keys and values: the context of its driver and its
 /// buffers. An estimate, llmfit's.
@@ -38,7 +38,7 @@ inline constexpr double gpu_part = 0.55;
 inline constexpr std::size_t chunk_tokens = 512;
 
 /// The request.
-struct Asked {
+struct Request {
   std::size_t max_context = 0;  // tokens; 0: default_context
 };
 
@@ -50,7 +50,7 @@ struct Fit {
   double parameters = 0;     // all
   double active = 0;         // of them, those that a token uses
   std::size_t n_ctx_train = 0;
-  std::size_t asked = 0;  // tokens of context
+  std::size_t requested = 0;  // tokens of context
   Setting setting;
   std::string quantisation;
   double penalty = 0;  // of the quantisation
@@ -58,10 +58,10 @@ struct Fit {
   Level level = Level::too_tight;
   Pools need;
   Pools available;
-  std::uint64_t recommended = 0;  // bytes of a card
-  double decode = 0;              // tokens per second, predicted
-  std::string basis;              // of decode
-  std::size_t most_context = 0;   // tokens that fit in this mode and quantisation; 0: not computed
+  std::uint64_t recommended = 0;          // bytes of a card
+  double decode = 0;                      // tokens per second, predicted
+  std::string basis;                      // of decode
+  std::size_t max_context_that_fits = 0;  // tokens that fit in this mode and quantisation; 0: not computed
   std::vector<std::string> notes;
 
   /// Whether memory is an estimate: of other engines, by our plan and a margin.
@@ -70,7 +70,7 @@ struct Fit {
 
 class Selector {
  public:
-  Selector(const Machine& machine, Asked asked) : machine_(machine), asked_(asked) {}
+  Selector(const Machine& machine, Request requested) : machine_(machine), requested_(requested) {}
 
   /// The first configuration that fits, or else the one with the smallest requirement, as Level::too_tight.
   /// Raises what planning the candidate raises. Cost: some tens of plans at most.
@@ -92,14 +92,14 @@ class Selector {
   [[nodiscard]] std::vector<Mode> modes(Candidate& candidate) const;
   [[nodiscard]] std::vector<std::size_t> contexts(Candidate& candidate) const;
   [[nodiscard]] std::optional<Setting> first(Candidate& candidate, Mode mode, std::size_t n_ctx,
-                                             bool roomy) const;
+                                             bool spacious) const;
   [[nodiscard]] plan::StepReads reads(Candidate& candidate, const Setting& setting) const;
   [[nodiscard]] double decode(Candidate& candidate, const Fit& fit) const;
   [[nodiscard]] Fit described(Candidate& candidate, Mode mode, const Setting& setting) const;
   void add_notes(Candidate& candidate, Fit& fit) const;
 
   const Machine& machine_;
-  Asked asked_;
+  Request requested_;
 };
 
 inline std::vector<Mode> Selector::modes(Candidate& candidate) const {
@@ -107,7 +107,7 @@ inline std::vector<Mode> Selector::modes(Candidate& candidate) const {
   if (machine_.unified) return {Mode::gpu, Mode::streamed};
   if (machine_.vram_bytes == 0) return {Mode::cpu, Mode::streamed};
   std::vector<Mode> modes = {Mode::gpu};
-  if (arch::most_experts(candidate.config()) != 0) modes.push_back(Mode::moe_offload);
+  if (arch::largest_mixture(candidate.config()) != 0) modes.push_back(Mode::moe_offload);
   if (machine_.vram_bytes > gpu_margin_bytes) modes.push_back(Mode::cpu_gpu);
   modes.insert(modes.end(), {Mode::cpu, Mode::streamed});
   return modes;
@@ -115,9 +115,9 @@ inline std::vector<Mode> Selector::modes(Candidate& candidate) const {
 
 /// The requested context, then its halves.
 inline std::vector<std::size_t> Selector::contexts(Candidate& candidate) const {
-  const std::size_t wanted = asked_.max_context == 0 ? default_context : asked_.max_context;
+  const std::size_t wanted = requested_.max_context == 0 ? default_context : requested_.max_context;
   std::vector<std::size_t> contexts = {std::min(candidate.n_ctx_train(), wanted)};
-  while (contexts.back() / 2 >= least_context) contexts.push_back(contexts.back() / 2);
+  while (contexts.back() / 2 >= min_context) contexts.push_back(contexts.back() / 2);
   return contexts;
 }
 
@@ -137,7 +137,7 @@ inline Pools Selector::need(Candidate& candidate, Mode mode, const Setting& sett
 /// The best quantisation that fits, with headroom where requested. Weights alone that are too large need no
 /// plan.
 inline std::optional<Setting> Selector::first(Candidate& candidate, Mode mode, std::size_t n_ctx,
-                                              bool roomy) const {
+                                              bool spacious) const {
   const bool streamed = mode == Mode::streamed;
   const std::size_t begin =
       streamed ? candidate.reference() : 0;  // more bits would take more time of the disk
@@ -148,7 +148,7 @@ inline std::optional<Setting> Selector::first(Candidate& candidate, Mode mode, s
     for (const std::string_view element : {"F16", "Q8_0"}) {
       const Setting setting{i, n_ctx, element, streamed, streamed ? machine_.available_bytes : 0};
       const Pools needed = need(candidate, mode, setting);
-      if (roomy ? has_headroom(needed, pools) : fits(needed, pools)) return setting;
+      if (spacious ? has_headroom(needed, pools) : fits(needed, pools)) return setting;
     }
   }
   return std::nullopt;
@@ -159,17 +159,17 @@ inline Fit Selector::select(Candidate& candidate) const {
   const std::vector<Mode> possible = modes(candidate);
   for (const Mode mode : possible) {
     for (const std::size_t n_ctx : tokens) {
-      for (const bool roomy : {true, false}) {
-        if (const auto setting = first(candidate, mode, n_ctx, roomy))
+      for (const bool spacious : {true, false}) {
+        if (const auto setting = first(candidate, mode, n_ctx, spacious))
           return described(candidate, mode, *setting);
       }
     }
   }
   const Mode last = possible.back();
   const bool streamed = last == Mode::streamed;
-  const std::size_t rung = streamed ? candidate.reference() : candidate.ladder().size() - 1;
+  const std::size_t fallback = streamed ? candidate.reference() : candidate.ladder().size() - 1;
   return described(candidate, last,
-                   {rung, tokens.back(), "Q8_0", streamed, streamed ? machine_.available_bytes : 0});
+                   {fallback, tokens.back(), "Q8_0", streamed, streamed ? machine_.available_bytes : 0});
 }
 
 inline Fit Selector::described(Candidate& candidate, Mode mode, const Setting& setting) const {
@@ -181,7 +181,7 @@ inline Fit Selector::described(Candidate& candidate, Mode mode, const Setting& s
   fit.parameters = parameters.all;
   fit.active = parameters.active;
   fit.n_ctx_train = candidate.n_ctx_train();
-  fit.asked = contexts(candidate).front();
+  fit.requested = contexts(candidate).front();
   fit.setting = setting;
   fit.quantisation = candidate.ladder()[setting.quantisation].name;
   fit.penalty = candidate.ladder()[setting.quantisation].penalty;
@@ -189,7 +189,7 @@ inline Fit Selector::described(Candidate& candidate, Mode mode, const Setting& s
   fit.need = need(candidate, mode, setting);
   fit.available = available(mode);
   fit.recommended = candidate.recommended_bytes();
-  fit.level = level_of(mode, fit.need, fit.available, fit.recommended, setting.n_ctx == fit.asked);
+  fit.level = level_of(mode, fit.need, fit.available, fit.recommended, setting.n_ctx == fit.requested);
   fit.decode = decode(candidate, fit);
   const bool card =
       mode != Mode::cpu && mode != Mode::streamed && !(machine_.unified && machine_.vram_rate == 0);
@@ -234,8 +234,8 @@ inline double Selector::decode(Candidate& candidate, const Fit& fit) const {
 
 inline void Selector::add_notes(Candidate& candidate, Fit& fit) const {
   if (fit.level == Level::too_tight) return;
-  if (fit.setting.n_ctx != fit.asked)
-    fit.notes.push_back(join("context halved from ", fit.asked, " to ", fit.setting.n_ctx, " tokens"));
+  if (fit.setting.n_ctx != fit.requested)
+    fit.notes.push_back(join("context halved from ", fit.requested, " to ", fit.setting.n_ctx, " tokens"));
   if (fit.setting.element != "F16") fit.notes.push_back(join("keys and values in ", fit.setting.element));
   if (fit.mode == Mode::streamed) {
     const std::string bytes =
@@ -246,15 +246,15 @@ inline void Selector::add_notes(Candidate& candidate, Fit& fit) const {
 
 inline std::size_t Selector::longest_context(Candidate& candidate, const Fit& fit) const {
   constexpr std::size_t grain = 256;
-  const std::size_t most = asked_.max_context == 0 ? fit.n_ctx_train : fit.asked;
+  const std::size_t max = requested_.max_context == 0 ? fit.n_ctx_train : fit.requested;
   const auto holds = [&](std::size_t n_ctx) {
     Setting setting = fit.setting;
     setting.n_ctx = n_ctx;
     return fits(need(candidate, fit.mode, setting), fit.available);
   };
   if (fit.level == Level::too_tight) return 0;
-  if (holds(most)) return most;
-  std::size_t low = fit.setting.n_ctx / grain, high = most / grain;  // fits; does not
+  if (holds(max)) return max;
+  std::size_t low = fit.setting.n_ctx / grain, high = max / grain;  // fits; does not
   while (high > low + 1) {
     const std::size_t middle = low + (high - low) / 2;
     (holds(middle * grain) ? low : high) = middle;

@@ -4,7 +4,7 @@
 // that of llama-perplexity, in both directions:
 //
 //   "_logits_" | i32 n_ctx | i32 n_vocab | i32 windows | i32 token, windows * n_ctx of them
-//   for each window, for each position from n_ctx / 2 to n_ctx - 2: a CodedRow of the token after it
+//   for each window, for each position from n_ctx / 2 to n_ctx - 2: a QuantizedRow of the token after it
 //
 // The file does not name the model. Limit: little-endian machines only, like the formats of weights.
 #pragma once
@@ -13,7 +13,7 @@
 #include "mica/base/token_id.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/file.hpp"
-#include "mica_tools/measure/coded_row.hpp"
+#include "mica_tools/measure/quantized_row.hpp"
 #include "mica_tools/measure/windows.hpp"
 
 #include <array>
@@ -44,7 +44,7 @@ class BaseLogitsWriter {
 
  private:
   io::AtomicFile file_;
-  CodedRow row_;
+  QuantizedRow row_;
   std::uint64_t rows_ = 0;
   std::uint64_t expected_rows_;
 };
@@ -64,7 +64,7 @@ class BaseLogitsReader {
 
   /// The next row, in the order of windows and positions; valid until the next call.
   /// Raises ErrorCode::file when there is no more, or the row cannot be one.
-  [[nodiscard]] const CodedRow& next();
+  [[nodiscard]] const QuantizedRow& next();
 
  private:
   static constexpr std::string_view magic = "_logits_";
@@ -79,7 +79,7 @@ class BaseLogitsReader {
   std::size_t n_vocab_ = 0;
   std::size_t windows_ = 0;
   std::vector<TokenId> tokens_;
-  CodedRow row_{0};
+  QuantizedRow row_{0};
   std::uint64_t offset_ = 0;  // of the next row
 };
 
@@ -112,7 +112,7 @@ inline BaseLogitsWriter::BaseLogitsWriter(std::string path, const Windows& text,
 inline BaseLogitsReader::BaseLogitsReader(std::string path) : file_(io::File::open(std::move(path))) {
   read_header();
   read_tokens();
-  row_ = CodedRow(n_vocab_);
+  row_ = QuantizedRow(n_vocab_);
 }
 
 inline void BaseLogitsReader::read_header() {
@@ -139,7 +139,7 @@ inline void BaseLogitsReader::read_header() {
   const std::uint64_t rows = std::uint64_t{windows_} * Windows::counted(n_ctx_);
   const std::uint64_t rest = file_.size() - header_bytes;
   MICA_CHECK(tokens <= rest / sizeof(std::int32_t) &&
-                 rows <= (rest - tokens * sizeof(std::int32_t)) / CodedRow::bytes_for(n_vocab_),
+                 rows <= (rest - tokens * sizeof(std::int32_t)) / QuantizedRow::bytes_for(n_vocab_),
              file, path(), ": truncated: ", file_.size(), " bytes; ", windows_, " windows of ", n_ctx_,
              " tokens and a vocabulary of ", n_vocab_, " need more");
 }
@@ -154,7 +154,7 @@ inline void BaseLogitsReader::read_tokens() {
   offset_ = header_bytes + tokens_.size() * sizeof(std::int32_t);
 }
 
-inline const CodedRow& BaseLogitsReader::next() {
+inline const QuantizedRow& BaseLogitsReader::next() {
   file_.read_at(offset_, row_.bytes());
   MICA_CHECK(row_.valid(), file, path(), ": the row at byte ", offset_,
              " has a range that is not finite or upside down");

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "mica/base/token_id.hpp"
-#include "mica_tools/measure/coded_row.hpp"
 #include "mica_tools/measure/log_probabilities.hpp"
+#include "mica_tools/measure/quantized_row.hpp"
 #include "mica_tools/measure/running_mean.hpp"
 #include "mica_tools/measure/sorted.hpp"
 
@@ -22,7 +22,7 @@ namespace mica {
 class Divergence {
  public:
   /// The next row of both, and the token that came next. Requires rows of one size and next within it.
-  void add(const LogProbabilities& model, const CodedRow& base, TokenId next);
+  void add(const LogProbabilities& model, const QuantizedRow& base, TokenId next);
 
   [[nodiscard]] std::size_t count() const noexcept { return kl_.count(); }
 
@@ -61,7 +61,7 @@ class Divergence {
   std::vector<float> kl_values_, dp_values_;
 };
 
-inline void Divergence::add(const LogProbabilities& model, const CodedRow& base, TokenId next) {
+inline void Divergence::add(const LogProbabilities& model, const QuantizedRow& base, TokenId next) {
   MICA_ASSERT(model.logits().size() == base.size() && next < base.size());
   double kl = 0;
   std::size_t top = 0;

@@ -21,10 +21,10 @@ class LogProbabilities {
     for (std::size_t i = 1; i < logits.size(); ++i) {
       if (logits[i] > logits[top_]) top_ = i;
     }
-    const double most = static_cast<double>(logits[top_]);
+    const double max = static_cast<double>(logits[top_]);
     double sum = 0;
-    for (const float x : logits) sum += std::exp(static_cast<double>(x) - most);
-    log_sum_ = most + std::log(sum);
+    for (const float x : logits) sum += std::exp(static_cast<double>(x) - max);
+    log_sum_ = max + std::log(sum);
   }
 
   [[nodiscard]] std::span<const float> logits() const noexcept { return logits_; }

@@ -20,7 +20,7 @@ struct DutyGains {
   double scale = 10;           // of the measured value
   double proportional = 0.33;  // duty for one of the scale
   double integral = 0.05;      // the same for each second
-  double least = 0.05;         // duty
+  double min = 0.05;           // duty
 };
 
 /// One limit. No clock, no sensor.
@@ -33,7 +33,7 @@ class DutyControl {
     const double error = (limit_ - value) / gains_.scale,
                  before = std::exchange(error_, error).value_or(error);
     duty_ += gains_.proportional * (error - before) + gains_.integral * error * seconds;
-    return duty_ = std::clamp(duty_, gains_.least, 1.0);
+    return duty_ = std::clamp(duty_, gains_.min, 1.0);
   }
   [[nodiscard]] double duty() const noexcept { return duty_; }
 

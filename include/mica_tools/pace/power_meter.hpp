@@ -6,7 +6,7 @@
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
-#include "mica/budget/detail/kept_file.hpp"
+#include "mica/budget/detail/polled_file.hpp"
 #include "mica_tools/pace/detail/sensor_files.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class PowerMeter {
  private:
   struct Package {
     std::string name;
-    budget::detail::KeptFile energy;
+    budget::detail::PolledFile energy;
     std::uint64_t wraps_at;  // microjoules
     std::uint64_t last = 0;
   };
@@ -56,7 +56,7 @@ inline PowerMeter::PowerMeter(const std::string& root) {
   for (const std::string& name : detail::names_in(all, package)) {
     const std::string folder = all + "/" + name;
     const std::string kind = detail::first_line(folder + "/name");
-    budget::detail::KeptFile energy(folder + "/energy_uj");
+    budget::detail::PolledFile energy(folder + "/energy_uj");
     if (!budget::detail::number_at(energy.read(text))) continue;
     const auto wraps = budget::detail::read_number(folder + "/max_energy_range_uj").value_or(0);
     packages_.push_back({name + " (" + kind + ")", std::move(energy), wraps});
@@ -80,7 +80,7 @@ inline std::optional<double> PowerMeter::watts(Time now) noexcept {
 
 inline std::string PowerMeter::name() const {
   if (packages_.empty()) return "no package";
-  return detail::with_others(packages_.front().name, packages_.size() - 1);
+  return detail::with_observers(packages_.front().name, packages_.size() - 1);
 }
 
 }  // namespace mica::pace

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/budget/detail/cgroup.hpp"
-#include "mica/budget/detail/kept_file.hpp"
+#include "mica/budget/detail/polled_file.hpp"
 #include "mica_tools/pace/detail/sensor_files.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class Thermometer {
  private:
   struct Zone {
     std::string name;
-    budget::detail::KeptFile temperature;
+    budget::detail::PolledFile temperature;
     bool processor;
   };
 
@@ -72,7 +72,7 @@ inline Thermometer::Thermometer(const std::string& root) {
 /// A zone that can be read.
 inline void Thermometer::add(const std::string& folder, const std::string& name) {
   const std::string type = detail::first_line(folder + "/type");
-  budget::detail::KeptFile file(folder + "/temp");
+  budget::detail::PolledFile file(folder + "/temp");
   std::array<char, 64> text;
   if (!degrees(file.read(text))) return;
   const auto says = [&](std::string_view word) { return type.find(word) != std::string::npos; };
@@ -100,7 +100,7 @@ inline std::optional<double> Thermometer::celsius() const noexcept {
 
 inline std::string Thermometer::name() const {
   if (zones_.empty()) return "no thermal zone";
-  return detail::with_others(zones_.front().name, zones_.size() - 1);
+  return detail::with_observers(zones_.front().name, zones_.size() - 1);
 }
 
 }  // namespace mica::pace

@@ -204,7 +204,8 @@ class Folder {
 };
 
 /// The files that are not written yet must fit; unfinished files are not there twice.
-inline void require_room(const Plan& plan, const std::vector<bool>& finished, const std::string& folder) {
+inline void require_free_space(const Plan& plan, const std::vector<bool>& finished,
+                               const std::string& folder) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < finished.size(); ++i) bytes += finished[i] ? 0 : plan.manifest.files[i].bytes;
   const auto free = io::free_space(folder);
@@ -231,7 +232,7 @@ Outcome pack(const gguf::Document& document, Plan& plan, const std::string& fold
   const std::vector<bool> finished = detail::finished_files(plan, folder, document.formats(), allocator, log);
   const auto kept = static_cast<std::size_t>(std::count(finished.begin(), finished.end(), true));
   detail::Packer<A> packer(document, plan, folder, allocator, std::move(on_bytes), log);
-  detail::require_room(plan, finished, folder);
+  detail::require_free_space(plan, finished, folder);
   packer.write(finished);
   return {plan.manifest.files.size(), plan.bytes(), kept};
 }

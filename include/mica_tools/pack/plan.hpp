@@ -60,9 +60,9 @@ template <class Formats, class Blocks>
 class Planner {
  public:
   Planner(gguf::DocumentRef document, const arch::Config& config)
-      : document_(document), config_(config), weights_(document, config), groups_(weights_.groups()) {
+      : document_(document), config_(config), weights_(document, config), units_(weights_.units()) {
     for (std::size_t i = 0; i < weights_.extents().size(); ++i)
-      groups_[weights_.extents()[i].group].push_back(i);
+      units_[weights_.extents()[i].unit].push_back(i);
   }
 
   [[nodiscard]] Plan plan();
@@ -76,8 +76,8 @@ class Planner {
     std::snprintf(text, sizeof text, "layer-%03zu%s.bin", layer, end);
     return text;
   }
-  void lay_out_group(std::size_t group, std::string file);
-  void lay_out_experts(std::size_t first_group, std::uint32_t count, std::string file);
+  void lay_out_unit(std::size_t unit, std::string file);
+  void lay_out_experts(std::size_t first_unit, std::uint32_t count, std::string file);
   void lay_out_others();
   void begin(std::string file) {
     plan_.manifest.files.push_back({std::move(file), 0});
@@ -93,7 +93,7 @@ class Planner {
   const gguf::Document& document_;
   const arch::Config& config_;
   model::Weights<Formats, Blocks> weights_;
-  std::vector<std::vector<std::size_t>> groups_;  // extents, by group
+  std::vector<std::vector<std::size_t>> units_;  // extents, by group
   std::map<const gguf::TensorInfo*, bool> placed_;
   Plan plan_;
   std::uint64_t end_ = 0;  // of what lies in the file so far
@@ -106,16 +106,16 @@ Plan Planner<Formats, Blocks>::plan() {
   plan_.manifest.fingerprint = gguf::fingerprint(document_, plan_.packing);
   plan_.manifest.identity = identity_of(document_);
   plan_.manifest.files.push_back({std::string(gguf::names::manifest), 0});
-  lay_out_group(0, "embedding.bin");
+  lay_out_unit(0, "embedding.bin");
   for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) {
-    lay_out_group(layer + 1, layer_name(layer, ""));
-    for (const block::ExpertGroups& experts : weights_.expert_groups()) {
+    lay_out_unit(layer + 1, layer_name(layer, ""));
+    for (const block::ExpertUnits& experts : weights_.expert_units()) {
       if (experts.layer_group == layer + 1)
         lay_out_experts(experts.first, static_cast<std::uint32_t>(experts.count),
                         layer_name(layer, "-experts"));
     }
   }
-  lay_out_group(config_.layers.size() + 1, "head.bin");
+  lay_out_unit(config_.layers.size() + 1, "head.bin");
   lay_out_others();
   plan_.manifest.files[0].bytes = manifest_bytes(plan_.manifest, &document_.metadata()).size();
   return std::move(plan_);
@@ -136,9 +136,9 @@ void Planner<Formats, Blocks>::place(const gguf::TensorInfo& tensor, std::uint32
 }
 
 template <class Formats, class Blocks>
-void Planner<Formats, Blocks>::lay_out_group(std::size_t group, std::string file) {
+void Planner<Formats, Blocks>::lay_out_unit(std::size_t unit, std::string file) {
   begin(std::move(file));
-  for (const std::size_t i : groups_[group]) {
+  for (const std::size_t i : units_[unit]) {
     const gguf::TensorInfo& tensor = document_.tensor(weights_.name(i));
     const paging::Extent& extent = weights_.extents()[i];
     if (!placed_.contains(&tensor)) place(tensor, 1, can_pack(extent));
@@ -148,11 +148,11 @@ void Planner<Formats, Blocks>::lay_out_group(std::size_t group, std::string file
 
 /// All experts of a layer have matrices of the same sizes: where those of the first lie says it for all.
 template <class Formats, class Blocks>
-void Planner<Formats, Blocks>::lay_out_experts(std::size_t first_group, std::uint32_t count,
+void Planner<Formats, Blocks>::lay_out_experts(std::size_t first_unit, std::uint32_t count,
                                                std::string file) {
   begin(std::move(file));
   const std::size_t first = plan_.manifest.tensors.size();
-  for (const std::size_t i : groups_[first_group]) {
+  for (const std::size_t i : units_[first_unit]) {
     const paging::Extent& extent = weights_.extents()[i];
     place(document_.tensor(weights_.name(i)), count, can_pack(extent));
   }

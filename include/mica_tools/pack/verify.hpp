@@ -34,8 +34,8 @@ class Verifier {
   Verifier(A allocator, LogSink log, OnBytes on_bytes)
       : memory_(allocator), log_(log), on_bytes_(std::move(on_bytes)) {
     auto memory = alloc::Buffer<std::byte, A>::make(
-        allocator, 2 * piece_bytes + io::DirectReader::least_bounce_bytes, io::DirectReader::alignment);
-    constexpr std::size_t bytes = 2 * piece_bytes + io::DirectReader::least_bounce_bytes;
+        allocator, 2 * piece_bytes + io::DirectReader::min_bounce_bytes, io::DirectReader::alignment);
+    constexpr std::size_t bytes = 2 * piece_bytes + io::DirectReader::min_bounce_bytes;
     MICA_CHECK(memory, budget, "checking a packed directory: ", bytes, " bytes of a buffer ",
                alloc::refused(allocator, bytes));
     memory_ = std::move(*memory);
@@ -86,7 +86,7 @@ std::optional<std::string> Verifier<A>::damage(const gguf::Source& file,
   const auto not_zero = [&](const std::string& where) {
     return join(file.path(), ": damaged: bytes ", where, " are not zero; pack the model again");
   };
-  for (const gguf::PlacedPart& part : gguf::parts_in_order(tensors, source)) {
+  for (const gguf::PlacedTensor& part : gguf::parts_in_order(tensors, source)) {
     if (!between(part.offset)) return not_zero(join("before tensor '", escaped(part.tensor->name), "'"));
     io::Checksum sum;
     done = part.offset + part.tensor->part_bytes();

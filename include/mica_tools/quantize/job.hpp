@@ -117,8 +117,8 @@ inline void Job::check(std::size_t i) const {
   MICA_CHECK(options_.codecs.writes(to.id), unsupported, path, ": tensor '", escaped(tensor.name),
              "' is to become ", to.name, "; formats that can be written: ", options_.codecs.written());
   const ImportanceEntry* const entry = importance(i);
-  const Part part = part_of(tensor.name);
-  MICA_CHECK(entry != nullptr || !needs_importance(to.id, *options_.recipe, part), usage, path, ": tensor '",
+  const TensorRole role = role_of(tensor.name);
+  MICA_CHECK(entry != nullptr || !needs_importance(to.id, *options_.recipe, role), usage, path, ": tensor '",
              escaped(tensor.name), "' is to become ", to.name,
              ", which without an importance matrix leaves nothing of it; give --imatrix FILE");
   if (entry != nullptr)

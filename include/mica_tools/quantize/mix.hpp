@@ -79,8 +79,8 @@ inline constexpr auto stand_ins = [] {
 }
 
 /// Whether a block of a tensor is useless without importance, because it has too few bits.
-[[nodiscard]] constexpr bool needs_importance(format::Id id, Recipe recipe, Part part) noexcept {
-  if (part == Part::head || part == Part::embedding) return false;
+[[nodiscard]] constexpr bool needs_importance(format::Id id, Recipe recipe, TensorRole role) noexcept {
+  if (role == TensorRole::head || role == TensorRole::embedding) return false;
   if (id == format::Q2_K::id) return recipe == Recipe::Q2_K_S;
   constexpr std::array few = {format::IQ3_XXS::id, format::IQ2_XXS::id, format::IQ2_XS::id,
                               format::IQ2_S::id,   format::IQ1_M::id,   format::IQ1_S::id};
@@ -96,31 +96,31 @@ class Chooser {
           const MixOptions& options)
       : recipe_(recipe), options_(options), facts_(facts) {
     for (const gguf::TensorInfo& tensor : tensors) {
-      const Part part = part_of(tensor.name);
-      values_ += part == Part::value ? 1 : 0;
-      tied_ = tied_ && part != Part::head;
+      const TensorRole role = role_of(tensor.name);
+      values_ += role == TensorRole::value ? 1 : 0;
+      tied_ = tied_ && role != TensorRole::head;
     }
   }
 
   [[nodiscard]] format::Id choose(const gguf::TensorInfo& tensor) {
-    const Part part = part_of(tensor.name);
-    if (!is_quantizable(tensor) || (options_.leave_head && part == Part::head)) return tensor.format.id;
-    if (part == Part::embedding && options_.embedding) return *options_.embedding;
-    if (part == Part::head && options_.head) return *options_.head;
+    const TensorRole role = role_of(tensor.name);
+    if (!is_quantizable(tensor) || (options_.leave_head && role == TensorRole::head)) return tensor.format.id;
+    if (role == TensorRole::embedding && options_.embedding) return *options_.embedding;
+    if (role == TensorRole::head && options_.head) return *options_.head;
     const auto wanted = options_.format_of ? options_.format_of(tensor.name) : std::nullopt;
     const format::Id base = info(recipe_).base;
     if (wanted) return format_that_fits(*wanted, tensor.width(), options_.formats);
     const bool mixed = !options_.pure && is_quantized(base);
-    return format_that_fits(mixed ? mixture(tensor, part) : base, tensor.width());
+    return format_that_fits(mixed ? mixture(tensor, role) : base, tensor.width());
   }
 
  private:
-  [[nodiscard]] format::Id mixture(const gguf::TensorInfo& tensor, Part part) {
-    if (part == Part::head || (tied_ && part == Part::embedding)) return head(tensor);
+  [[nodiscard]] format::Id mixture(const gguf::TensorInfo& tensor, TensorRole role) {
+    if (role == TensorRole::head || (tied_ && role == TensorRole::embedding)) return head(tensor);
     if (recipe_ == Recipe::MXFP4_MOE && tensor.dims[2] > 1) return format::MXFP4::id;
     if (recipe_ == Recipe::MXFP4_MOE) return format::Q8_0::id;
-    if (part == Part::embedding) return info(recipe_).embedding;
-    return format_by_rule(recipe_, part, place(tensor, part), facts_);
+    if (role == TensorRole::embedding) return info(recipe_).embedding;
+    return format_by_rule(recipe_, role, place(tensor, role), facts_);
   }
 
   [[nodiscard]] format::Id head(const gguf::TensorInfo& tensor) const {
@@ -131,9 +131,9 @@ class Chooser {
 
   /// Values are counted. Other roles too, but where there are experts, a layer may have several tensors of a
   /// role or none, and the layer's number counts; recipes below three bits count all the same.
-  [[nodiscard]] MixPlace place(const gguf::TensorInfo& tensor, Part part) {
-    const std::size_t counted = counts_[static_cast<std::size_t>(part)]++;
-    if (part == Part::value) return {counted, values_};
+  [[nodiscard]] MixPlace place(const gguf::TensorInfo& tensor, TensorRole role) {
+    const std::size_t counted = counts_[static_cast<std::size_t>(role)]++;
+    if (role == TensorRole::value) return {counted, values_};
     const bool by_layer = facts_.experts > 1 && !has(lowest, recipe_);
     return {by_layer ? layer_of(tensor.name).value_or(0) : counted, facts_.layers};
   }

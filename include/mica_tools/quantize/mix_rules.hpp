@@ -6,8 +6,8 @@
 // than the rest.
 #pragma once
 
-#include "mica_tools/quantize/part.hpp"
 #include "mica_tools/quantize/recipe.hpp"
+#include "mica_tools/quantize/tensor_role.hpp"
 
 #include <cstdint>
 #include <initializer_list>
@@ -191,24 +191,24 @@ inline constexpr Rule gate_and_up_rules[] = {
 };
 // clang-format on
 
-[[nodiscard]] constexpr std::span<const Rule> rules_of(Part part) noexcept {
-  switch (part) {
-    case Part::value:
+[[nodiscard]] constexpr std::span<const Rule> rules_of(TensorRole role) noexcept {
+  switch (role) {
+    case TensorRole::value:
       return value_rules;
-    case Part::key:
+    case TensorRole::key:
       return key_rules;
-    case Part::query:
+    case TensorRole::query:
       return query_rules;
-    case Part::attention_out:
+    case TensorRole::attention_out:
       return attention_out_rules;
-    case Part::down:
+    case TensorRole::down:
       return down_rules;
-    case Part::up:
-    case Part::gate:
+    case TensorRole::up:
+    case TensorRole::gate:
       return gate_and_up_rules;
-    case Part::head:
-    case Part::embedding:
-    case Part::other:
+    case TensorRole::head:
+    case TensorRole::embedding:
+    case TensorRole::other:
       break;
   }
   return {};
@@ -217,17 +217,17 @@ inline constexpr Rule gate_and_up_rules[] = {
 }  // namespace detail
 
 /// The format of a matrix inside of a layer, before its width is looked at.
-[[nodiscard]] constexpr format::Id format_by_rule(Recipe recipe, Part part, MixPlace place,
+[[nodiscard]] constexpr format::Id format_by_rule(Recipe recipe, TensorRole role, MixPlace place,
                                                   const MixFacts& facts) noexcept {
   format::Id format = info(recipe).base;
-  for (const detail::Rule& rule : detail::rules_of(part)) {
+  for (const detail::Rule& rule : detail::rules_of(role)) {
     if (!detail::has(rule.recipes, recipe) || !detail::is_true_of(rule.needs, facts)) continue;
     if (!detail::is_at(rule.where, place)) continue;
     format = rule.format;
     break;
   }
   // There the values are an eighth of the queries: more bits for them cost next to nothing.
-  const bool small = part == Part::value && facts.of_70b && !detail::has(detail::lowest, recipe);
+  const bool small = role == TensorRole::value && facts.of_70b && !detail::has(detail::lowest, recipe);
   return small && (format == format::Q3_K::id || format == format::Q4_K::id) ? format::Q5_K::id : format;
 }
 

@@ -33,7 +33,7 @@ struct Range {
   std::string condition;     // for If-Range; empty
   std::string_view missing;  // the meaning of a missing file; may be empty
   /// Called with the header of an answer before its bytes; may raise an error to refuse it.
-  std::function<void(const detail::Head&)> look;
+  std::function<void(const detail::Head&)> observe;
 };
 
 /// Keeps a connection to each server. Not thread-safe.
@@ -82,7 +82,7 @@ namespace detail {
 }
 
 /// Whether the same request may succeed later.
-[[nodiscard]] inline bool may_pass(const Reply& reply) noexcept {
+[[nodiscard]] inline bool is_transient(const Reply& reply) noexcept {
   if (reply.end != End::head) return reply.end == End::unreachable || reply.end == End::broken;
   return reply.head.status == 429 || reply.head.status >= 500;
 }
@@ -122,8 +122,8 @@ inline std::size_t Client::get(Url& url, const Range& range) {
 
 inline detail::Reply Client::try_often(const Url& url, const Range& range) {
   for (std::size_t tries = 1;; ++tries) {
-    detail::Reply reply = hop_to(url).get(url.target(), fields_for(url, range), range.to, range.look);
-    if (!detail::may_pass(reply) || tries >= options_.tries) return reply;
+    detail::Reply reply = hop_to(url).get(url.target(), fields_for(url, range), range.to, range.observe);
+    if (!detail::is_transient(reply) || tries >= options_.tries) return reply;
     const auto pause = pause_after(reply, tries);
     if (pause > options_.longest_pause) return reply;
     std::this_thread::sleep_for(pause);
@@ -169,7 +169,7 @@ inline Url Client::next(const Url& url, const detail::Head& head, const Range& r
     to = url.resolved(head.location);
   } catch (const Error& error) {
     raise(error.code() == ErrorCode::unsupported ? ErrorCode::unsupported : ErrorCode::failed,
-          name(url, range), ": the server sends on to where nobody follows: ", error.message());
+          name(url, range), ": the server redirects to an address that is not followed: ", error.message());
   }
   MICA_CHECK(to.encrypted() || !url.encrypted(), unsupported, name(url, range), ": the server sends on to ",
              to.shown(), ", which is not encrypted; name that link yourself if it is to be trusted");
@@ -211,7 +211,7 @@ inline void Client::refuse_status(const Url& url, const detail::Head& head, cons
   if (status == 200) detail::refuse_whole_file(where, head, range);
   if (status == 401 || status == 403) {
     raise(ErrorCode::file, where,
-          ": the file is not for everybody; the token in HF_TOKEN goes to the site of ",
+          ": access to the file is restricted; the token in HF_TOKEN is sent only to the site of ",
           "HF_ENDPOINT, which is https://huggingface.co unless set");
   }
   if (status == 404 || status == 410) {

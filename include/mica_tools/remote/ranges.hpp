@@ -46,8 +46,8 @@ class Ranges final : public gguf::RangeReader {
 
  private:
   std::size_t ask(std::uint64_t first, std::span<std::byte> to, std::string_view missing = {}) const;
-  [[nodiscard]] detail::Identity look(const detail::Head& head, std::uint64_t first,
-                                      std::size_t wanted) const;
+  [[nodiscard]] detail::Identity observe(const detail::Head& head, std::uint64_t first,
+                                         std::size_t wanted) const;
   void check_same(const detail::Identity& file) const;
 
   std::shared_ptr<Client> client_;
@@ -79,7 +79,7 @@ inline void Ranges::read_at(std::uint64_t offset, std::span<std::byte> to) const
 inline std::size_t Ranges::ask(std::uint64_t first, std::span<std::byte> to, std::string_view missing) const {
   detail::Identity file;
   Range range{name_, first, to, file_.condition(), missing, [&](const detail::Head& head) {
-                file = look(head, first, to.size());
+                file = observe(head, first, to.size());
                 check_same(file);
               }};
   const std::size_t got = client_->get(url_, range);
@@ -91,8 +91,8 @@ inline std::size_t Ranges::ask(std::uint64_t first, std::span<std::byte> to, std
 }
 
 /// The values of a header, after a check that it belongs to the requested bytes.
-inline detail::Identity Ranges::look(const detail::Head& head, std::uint64_t first,
-                                     std::size_t wanted) const {
+inline detail::Identity Ranges::observe(const detail::Head& head, std::uint64_t first,
+                                        std::size_t wanted) const {
   MICA_CHECK(!head.type.starts_with("text/html"), file, name_, ": the server sends a page (",
              escaped(head.type), "), not a file; is the link right?");
   MICA_CHECK(head.encoding.empty() || head.encoding == "identity", unsupported, name_,

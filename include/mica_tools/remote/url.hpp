@@ -90,10 +90,10 @@ namespace detail {
   for (; !text.empty(); text.remove_prefix(1)) {
     unsigned byte = 0;
     const char* const digits = text.data() + 1;
-    const bool coded =
+    const bool percent_encoded =
         text.size() > 2 && text[0] == '%' && std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
-    out += coded ? static_cast<char>(byte) : text[0];
-    if (coded) text.remove_prefix(2);
+    out += percent_encoded ? static_cast<char>(byte) : text[0];
+    if (percent_encoded) text.remove_prefix(2);
   }
   return out;
 }

@@ -22,12 +22,12 @@ namespace mica::budget::detail {
 
 /// The text of a small file; empty when it cannot be read. Stops at 4 MiB: a mount table is never that long.
 [[nodiscard]] inline std::optional<std::string> read_text(const std::string& path) {
-  constexpr std::size_t most = std::size_t{4} << 20;
+  constexpr std::size_t max = std::size_t{4} << 20;
   std::FILE* const file = std::fopen(path.c_str(), "re");
   if (file == nullptr) return std::nullopt;
   std::string text;
   char block[4096];
-  for (std::size_t n = 1; n != 0 && text.size() < most;) {
+  for (std::size_t n = 1; n != 0 && text.size() < max;) {
     n = std::fread(block, 1, sizeof block, file);
     text.append(block, n);
   }

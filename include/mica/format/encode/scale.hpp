@@ -77,12 +77,12 @@ struct ScaleLanes {
   /// groups share a factor, a scale that is too large makes the steps of all the others coarse. `squares` is
   /// sum w x^2.
   [[nodiscard]] Scale best(float squares) const noexcept {
-    float gain[count], most = 0;
+    float gain[count], max_value = 0;
     for (std::size_t k = 0; k < count; ++k) {
       gain[k] = qq[k] > 0 ? xq[k] * xq[k] / qq[k] : -1;
-      most = std::max(most, gain[k]);
+      max_value = std::max(max_value, gain[k]);
     }
-    const float enough = most - std::max(squares - most, 0.0f) / 64;  // roundings may turn the sign
+    const float enough = max_value - std::max(squares - max_value, 0.0f) / 64;  // roundings may turn the sign
     Scale found{std::numeric_limits<float>::max(), 0};
     for (std::size_t k = 0; k < count; ++k) {
       if (gain[k] < 0 || gain[k] < enough) continue;

@@ -50,7 +50,7 @@ class Parser {
 
  private:
   std::uint32_t version();
-  std::uint64_t count(std::string_view what, std::uint64_t least_bytes, std::uint64_t allowed);
+  std::uint64_t count(std::string_view what, std::uint64_t min_bytes, std::uint64_t allowed);
   MetadataEntry pair();
   ValueType value_type();
   void skip_value(ValueType type, int depth);
@@ -83,11 +83,11 @@ inline std::uint32_t Parser::version() {
   return version;
 }
 
-inline std::uint64_t Parser::count(std::string_view what, std::uint64_t least_bytes, std::uint64_t allowed) {
+inline std::uint64_t Parser::count(std::string_view what, std::uint64_t min_bytes, std::uint64_t allowed) {
   const auto n = reader_.read<std::uint64_t>(what);
-  if (n > reader_.remaining() / least_bytes) {
+  if (n > reader_.remaining() / min_bytes) {
     reader_.refuse(ErrorCode::file, "truncated or damaged: the header announces ", n, " ", what, ", of ",
-                   least_bytes, " bytes or more each, and ", reader_.remaining(), " bytes remain");
+                   min_bytes, " bytes or more each, and ", reader_.remaining(), " bytes remain");
   }
   if (n > allowed) reader_.refuse(ErrorCode::limit, n, " ", what, "; ", allowed, " are allowed");
   return n;
@@ -142,15 +142,15 @@ inline void Parser::skip_array(int depth) {
   }
   const ValueType type = value_type();
   const auto count = reader_.read<std::uint64_t>("the size of an array");
-  const std::uint64_t least_bytes = type == ValueType::string  ? 8
-                                    : type == ValueType::array ? 12
-                                                               : scalar_bytes(type);
-  if (count > reader_.remaining() / least_bytes) {
+  const std::uint64_t min_bytes = type == ValueType::string  ? 8
+                                  : type == ValueType::array ? 12
+                                                             : scalar_bytes(type);
+  if (count > reader_.remaining() / min_bytes) {
     reader_.refuse(ErrorCode::file, "truncated or damaged: an array of ", count, " ", name(type),
                    " reaches past the end of ", "the file, ", reader_.remaining(), " bytes remain");
   }
   if (scalar_bytes(type) != 0) {
-    const auto bytes = reader_.take(count * least_bytes, "an array");
+    const auto bytes = reader_.take(count * min_bytes, "an array");
     if (type == ValueType::boolean) check_bools(bytes);
     return;
   }

@@ -26,7 +26,7 @@ inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 
 /// Bytes of a span: at least.
-inline constexpr std::size_t least_span = 16 << 10;
+inline constexpr std::size_t min_span = 16 << 10;
 
 /// The two places to ask at while the walk is `at` bytes from `data`. There is nothing beyond `end` bytes:
 /// what is in use is asked for instead, which costs little.
@@ -42,7 +42,7 @@ struct Ahead {
 /// For a walk that passes two lines: asks for two.
 inline constexpr std::size_t two_lines = 128;
 HWY_INLINE void ask_two_places(const std::uint8_t* data, std::size_t at, std::size_t end) {
-  const Ahead ahead = Ahead::of(data, at, end, least_span);
+  const Ahead ahead = Ahead::of(data, at, end, min_span);
   prefetch(ahead.place[0], 0);
   prefetch(ahead.place[1], 0);
 }

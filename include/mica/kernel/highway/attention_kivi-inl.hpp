@@ -21,7 +21,7 @@ inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 
 /// Spans as words, the scale in the low byte.
-HWY_INLINE VU load_words(const format::KiviSpan* p) {
+HWY_INLINE VU load_words(const format::KiviRange* p) {
   const hn::Rebind<std::uint16_t, DF> d16;
   std::uint16_t words[lanes];
   hwy::CopyBytes<lanes * 2>(p, words);
@@ -56,7 +56,7 @@ HWY_INLINE VI load_bytes(const std::byte* p) {
 template <class E>
 HWY_INLINE float fold_query(const float* q, const std::byte* tile, std::size_t head_dim, float* folded) {
   const DF d;
-  const format::KiviSpan* const spans = E::key_spans(tile, head_dim);
+  const format::KiviRange* const spans = E::key_spans(tile, head_dim);
   VF c[parts];
   for (std::size_t part = 0; part < parts; ++part) c[part] = hn::Zero(d);
   for (std::size_t i = 0; i < head_dim; i += 16) {
@@ -145,7 +145,7 @@ HWY_INLINE void add_kivi_block(const AttentionArgs& a, std::size_t row, const Vi
   for (std::size_t tile = first_tile(seen); tile < last_tile(seen); ++tile) {
     const std::byte* const values = a.tiles[tile] + a.value_offset;
     for (std::size_t g = 0; g < groups; ++g) {
-      const format::KiviSpan* const spans = E::value_spans(values, a.head_dim, b * groups + g);
+      const format::KiviRange* const spans = E::value_spans(values, a.head_dim, b * groups + g);
       for (std::size_t part = 0; part < parts; ++part) {
         const VF steps = steps_of<E>(load_words(spans + part * lanes));
         const std::size_t at = tile * 16 + part * lanes;

@@ -168,11 +168,11 @@ inline HWY_NOINLINE void matrix_values_of_rows(const AttentionArgs& a, const std
 
 /// The fewest rows for which the unit is the faster one. One token's wait for memory, which they ask for a
 /// line at a time while they multiply; the unit would ask for many lines at once.
-inline constexpr std::size_t least_rows_of_unit = 16;
+inline constexpr std::size_t min_rows_of_unit = 16;
 
 /// Whether the unit takes `rows` rows of heads of this width.
 HWY_INLINE bool by_matrix_unit(const AttentionArgs& a) {
-  return a.head_dim % matrix_depth_max == 0 && a.q.rows() >= least_rows_of_unit && MatrixUnit::used();
+  return a.head_dim % matrix_depth_max == 0 && a.q.rows() >= min_rows_of_unit && MatrixUnit::used();
 }
 
 inline void matrix_scores(const AttentionArgs& a) {

@@ -82,8 +82,8 @@ void attention_values(const AttentionArgs& a) noexcept {
 #define MICA_INSTANTIATE_PACKED(F) \
   MICA_INSTANTIATE_MATMUL(F)       \
   MICA_INSTANTIATE_MATMUL(mica::tensor::Packed<F>)
-#define MICA_INSTANTIATE_CODED(F) \
-  MICA_INSTANTIATE_MATMUL(F)      \
+#define MICA_INSTANTIATE_PACKED12(F) \
+  MICA_INSTANTIATE_MATMUL(F)         \
   MICA_INSTANTIATE_MATMUL(mica::tensor::Packed12<F>)
 #define MICA_INSTANTIATE_ATTENTION(E)                                                                    \
   template void mica::kernel::highway::attention_scores<E>(const mica::kernel::AttentionArgs&) noexcept; \

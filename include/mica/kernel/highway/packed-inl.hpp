@@ -33,7 +33,7 @@ inline constexpr std::size_t packed_blocks = Chunk<F>::blocks;
 template <IntegerFormat F>
 inline constexpr std::size_t packed_span = [] {
   std::size_t bytes = Rows16::stretch<F>() * panel_rows * sizeof(typename F::Block);
-  while (bytes < least_span) bytes *= 2;
+  while (bytes < min_span) bytes *= 2;
   return bytes;
 }();
 

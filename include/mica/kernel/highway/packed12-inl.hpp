@@ -87,7 +87,7 @@ HWY_INLINE void step_values(const std::uint8_t* step, std::size_t p, VU8 high, V
 
 /// The spans of ahead-inl.hpp, in steps from the beginning of a matrix.
 struct Packed12Walk {
-  static constexpr std::size_t span = least_span / Packed12Panel::step_bytes + 1;
+  static constexpr std::size_t span = min_span / Packed12Panel::step_bytes + 1;
 
   const std::uint8_t* data;
   std::size_t steps;  // of all panels

@@ -53,9 +53,9 @@ HWY_INLINE void write_panel(const Args& a, std::size_t p, std::size_t token, con
 inline constexpr std::size_t tokens_ahead = 4;
 
 /// Panels [p, p_end) of tokens [token, token + n), token by token, as outputs lie in memory.
-template <std::size_t most>
+template <std::size_t max>
 HWY_INLINE void write_panels(const PanelProduct& a, std::size_t p, std::size_t p_end, std::size_t token,
-                             std::size_t n, const float (*products)[most][panel_rows]) {
+                             std::size_t n, const float (*products)[max][panel_rows]) {
   for (std::size_t t = 0; t < n; ++t) {
     const float* const later = a.y[token + HWY_MIN(t + tokens_ahead, n - 1)].data();
     for (std::size_t i = p; i < p_end; ++i) {
@@ -86,13 +86,13 @@ struct Blocks {
 };
 
 /// The fewest tokens that the matrix unit, which always takes 16, multiplies faster than vectors.
-inline constexpr std::size_t least_matrix_tokens = 9;
+inline constexpr std::size_t min_matrix_tokens = 9;
 
 /// Blocks of a product of n tokens: as few as there can be, of much the same size.
 template <IntegerFormat F>
 HWY_INLINE Blocks blocks_of(std::size_t n) {
   bool unit = false;
-  if constexpr (fits_matrix_unit<F>) unit = n >= least_matrix_tokens && MatrixUnit::used();
+  if constexpr (fits_matrix_unit<F>) unit = n >= min_matrix_tokens && MatrixUnit::used();
   const std::size_t count = (n + block_tokens<F> - 1) / block_tokens<F>,
                     grain = unit ? matrix_tokens : tile_tokens;
   const std::size_t share = ((n + count - 1) / count + grain - 1) / grain * grain;

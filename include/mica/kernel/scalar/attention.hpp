@@ -116,7 +116,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
       const std::byte* const tile = a.tiles[j / format::tile_tokens];
-      const format::KiviSpan* const spans = E::key_spans(tile, a.head_dim);
+      const format::KiviRange* const spans = E::key_spans(tile, a.head_dim);
       Chains minima;
       for (std::size_t i = 0; i < a.head_dim; ++i) {
         folded[i] = a.q[r][i] * (spans[i].factor() * E::Group::step);
@@ -247,7 +247,7 @@ void attention_values(const AttentionArgs& a) noexcept {
       for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
         const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
         const std::size_t slot = j % format::tile_tokens;
-        const format::KiviSpan span = E::value_spans(tile, a.head_dim, first / E::group_size)[slot];
+        const format::KiviRange span = E::value_spans(tile, a.head_dim, first / E::group_size)[slot];
         const float weight = a.p[r][j] * (span.factor() * E::Group::step);
         for (std::size_t i = first; i < last; ++i) {
           out[i] = std::fma(weight, static_cast<float>(E::Values::get(tile, slot, i)), out[i]);

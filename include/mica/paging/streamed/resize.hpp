@@ -16,20 +16,20 @@
 namespace mica::paging {
 
 template <mica::Allocator A, Layout L>
-WeightRoom Streamed<A, L>::room() const noexcept {
+WeightCapacity Streamed<A, L>::capacity() const noexcept {
   if (sizes_.empty()) return {};
   std::uint64_t all = 0;
   for (const std::uint64_t size : sizes_) all += size;
   const std::uint64_t rows = residency_.rows_stay ? rows_bytes_ : 0;
-  const std::uint64_t experts = groups_.size() - head_ - 1, places = experts_ ? experts_->places() : 0;
+  const std::uint64_t experts = units_.size() - output_ - 1, places = experts_ ? experts_->places() : 0;
   return {whole_ring_ + expert_places(0) * place_bytes_, residency_.bytes() + rows + places * place_bytes_,
-          told_, all + rows_bytes_ + experts * place_bytes_ + reading_bytes};
+          requested_, all + rows_bytes_ + experts * place_bytes_ + reading_bytes};
 }
 
 template <mica::Allocator A, Layout L>
 void Streamed<A, L>::drop(std::size_t set) noexcept {
-  if (!kept_.has(set)) return;
-  kept_.drop(set, sets_[set]);
+  if (!resident_.has(set)) return;
+  resident_.drop(set, sets_[set]);
   for (const std::size_t tensor : sets_[set]) data_[tensor] = mapped_[tensor];
 }
 
@@ -38,9 +38,9 @@ template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::keep_chosen(const Residency& chosen) {
   try {
     for (std::size_t place = 0; place < order_.size(); ++place) {
-      if (chosen.stays[place] && !kept_.has(place)) keep(place);
+      if (chosen.stays[place] && !resident_.has(place)) keep(place);
     }
-    if (chosen.rows_stay && !kept_.has(rows_set())) keep(rows_set());
+    if (chosen.rows_stay && !resident_.has(rows_set())) keep(rows_set());
     return true;
   } catch (const Error& error) {
     log_(LogLevel::info, join("weights stay in the file: ", error.message()));
@@ -89,7 +89,7 @@ bool Streamed<A, L>::set_places(std::size_t places) {
 template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::resize(std::uint64_t bytes) {
   if (sizes_.empty()) return false;
-  told_ = bytes;
+  requested_ = bytes;
   const std::size_t places = expert_places(bytes);
   const std::uint64_t left = bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
   Residency chosen = choose(left);
@@ -108,7 +108,7 @@ bool Streamed<A, L>::resize(std::uint64_t bytes) {
   }
   if (!keep_chosen(chosen)) {
     all = false;
-    for (std::size_t place = 0; place < order_.size(); ++place) chosen.stays[place] = kept_.has(place);
+    for (std::size_t place = 0; place < order_.size(); ++place) chosen.stays[place] = resident_.has(place);
     chosen = detail::residency_of(sizes_, chosen.stays);
   }
   settle(std::move(chosen), left);

@@ -43,13 +43,13 @@ class StopTexts {
  private:
   /// Bytes at the end of the held text that begin a stop text.
   [[nodiscard]] std::size_t longest_beginning() const noexcept {
-    std::size_t most = 0;
+    std::size_t max = 0;
     for (const std::string& stop : stops_) {
-      for (std::size_t n = std::min(stop.size(), held_.size()); n > most; --n) {
-        if (std::string_view(held_).substr(held_.size() - n) == std::string_view(stop).substr(0, n)) most = n;
+      for (std::size_t n = std::min(stop.size(), held_.size()); n > max; --n) {
+        if (std::string_view(held_).substr(held_.size() - n) == std::string_view(stop).substr(0, n)) max = n;
       }
     }
-    return most;
+    return max;
   }
 
   std::span<const std::string> stops_;

@@ -20,11 +20,11 @@ namespace mica::sample::detail {
 }
 
 /// `value` if it is between `least` and `most`; else, and for NaN, a usage error that ends in `otherwise`.
-[[nodiscard]] inline float in_range(std::string_view name, float value, float least, float most,
+[[nodiscard]] inline float in_range(std::string_view name, float value, float min, float max,
                                     std::string_view otherwise = {}) {
-  if (value >= least && value <= most) return value;
+  if (value >= min && value <= max) return value;
   raise(ErrorCode::usage, name, ": found ", plain(static_cast<double>(value)), ", allowed ",
-        plain(static_cast<double>(least)), " to ", plain(static_cast<double>(most)), otherwise);
+        plain(static_cast<double>(min)), " to ", plain(static_cast<double>(max)), otherwise);
 }
 
 }  // namespace mica::sample::detail

@@ -34,7 +34,7 @@ class PairIndex {
   /// The merge of two tokens; `result` is `no_token` when they have none.
   [[nodiscard]] Found find(TokenId left, TokenId right) const noexcept {
     std::size_t at = start(left, right);
-    for (std::size_t probe = 0; probe < most_probes; ++probe, ++at) {
+    for (std::size_t probe = 0; probe < max_probes; ++probe, ++at) {
       const Slot& slot = slots_[at & (slots_.size() - 1)];
       if (slot.found.result == no_token || (slot.left == left && slot.right == right)) return slot.found;
     }
@@ -48,7 +48,7 @@ class PairIndex {
     TokenId left = no_token, right = no_token;
     Found found;
   };
-  static constexpr std::size_t most_probes = 512;
+  static constexpr std::size_t max_probes = 512;
 
   static std::size_t start(TokenId left, TokenId right) noexcept {
     return mix64(std::uint64_t{left} << 32 | right);
@@ -56,12 +56,12 @@ class PairIndex {
 
   void add(const Merge& merge, std::uint32_t rank) {
     std::size_t at = start(merge.left, merge.right);
-    for (std::size_t probe = 0; probe < most_probes; ++probe, ++at) {
+    for (std::size_t probe = 0; probe < max_probes; ++probe, ++at) {
       Slot& slot = slots_[at & (slots_.size() - 1)];
       if (slot.found.result == no_token) slot = {merge.left, merge.right, {merge.result, rank}};
       if (slot.left == merge.left && slot.right == merge.right) return;
     }
-    raise(ErrorCode::file, "tokenizer.ggml.merges: merge ", rank, " collides with more than ", most_probes,
+    raise(ErrorCode::file, "tokenizer.ggml.merges: merge ", rank, " collides with more than ", max_probes,
           " others; no honest vocabulary does");
   }
 

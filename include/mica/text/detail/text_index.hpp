@@ -27,19 +27,19 @@ class TextIndex {
   void add(const TextArena& texts, TokenId id) {
     const std::string_view text = texts[id];
     std::size_t at = hash(text);
-    for (std::size_t probe = 0; probe < most_probes; ++probe, ++at) {
+    for (std::size_t probe = 0; probe < max_probes; ++probe, ++at) {
       TokenId& slot = slots_[at & (slots_.size() - 1)];
       if (slot == no_token) slot = id;
       if (texts[slot] == text) return;
     }
     raise(ErrorCode::file, "tokenizer.ggml.tokens: token ", id, " '", escaped(text, 40),
-          "' collides with more than ", most_probes, " others; no honest vocabulary does");
+          "' collides with more than ", max_probes, " others; no honest vocabulary does");
   }
 
   /// Id of the text, or `no_token`.
   [[nodiscard]] TokenId find(const TextArena& texts, std::string_view text) const noexcept {
     std::size_t at = hash(text);
-    for (std::size_t probe = 0; probe < most_probes; ++probe, ++at) {
+    for (std::size_t probe = 0; probe < max_probes; ++probe, ++at) {
       const TokenId slot = slots_[at & (slots_.size() - 1)];
       if (slot == no_token || texts[slot] == text) return slot;
     }
@@ -49,7 +49,7 @@ class TextIndex {
   [[nodiscard]] std::size_t bytes() const noexcept { return slots_.capacity() * sizeof(TokenId); }
 
  private:
-  static constexpr std::size_t most_probes = 512;  // honest texts need fewer than two hundred at this load
+  static constexpr std::size_t max_probes = 512;  // honest texts need fewer than two hundred at this load
 
   std::vector<TokenId> slots_;
 };

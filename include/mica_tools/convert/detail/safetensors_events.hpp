@@ -71,8 +71,8 @@ class SafetensorsEvents {
   bool number_unsigned(number_unsigned_t value) {
     if (!array_) unexpected("a number");
     auto& numbers = place_ == Place::shape ? tensor_.shape : offsets_;
-    const std::size_t most = place_ == Place::shape ? Safetensor::max_dims : 2;
-    MICA_CHECK(numbers.size() < most, file, here(), ": more than ", most,
+    const std::size_t max = place_ == Place::shape ? Safetensor::max_dims : 2;
+    MICA_CHECK(numbers.size() < max, file, here(), ": more than ", max,
                place_ == Place::shape ? " dimensions" : " data_offsets");
     numbers.push_back(value);
     return true;

@@ -165,9 +165,9 @@ inline void TokenizerJson::read_scores(VocabularyData& out) const {
     if (found != ids.end()) results.push_back(found->second);
   }
   if (std::is_sorted(results.begin(), results.end())) return;
-  const auto most = static_cast<float>(results.size());
+  const auto max = static_cast<float>(results.size());
   for (VocabularyToken& token : out.tokens) {
-    if (token.type == text::TokenType::normal) token.score = -most;
+    if (token.type == text::TokenType::normal) token.score = -max;
   }
   for (std::size_t rank = results.size(); rank-- > 0;)
     out.tokens[results[rank]].score = -static_cast<float>(rank);

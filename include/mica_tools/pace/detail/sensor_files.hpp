@@ -36,7 +36,7 @@ template <class Wanted>
 }
 
 /// "thermal_zone0 (cpu) and 3 more"
-[[nodiscard]] inline std::string with_others(const std::string& first, std::size_t others) {
+[[nodiscard]] inline std::string with_observers(const std::string& first, std::size_t others) {
   return first + (others == 0 ? "" : " and " + std::to_string(others) + " more");
 }
 

@@ -83,9 +83,9 @@ class Hop {
 
   /// Asks for `target` and fills `to` from the front. A head with status 206 is handed to look(head), which
   /// may refuse it by an error; the body of any other answer is not read, and the connection ends.
-  template <class Look>
+  template <class Observe>
   [[nodiscard]] Reply get(const std::string& target, const Fields& fields, std::span<std::byte> to,
-                          const Look& look);
+                          const Observe& observe);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -140,8 +140,9 @@ inline End Hop::end_of(const httplib::Result& result, const Reply& reply, Clock:
   return waited ? End::silent : End::broken;
 }
 
-template <class Look>
-Reply Hop::get(const std::string& target, const Fields& fields, std::span<std::byte> to, const Look& look) {
+template <class Observe>
+Reply Hop::get(const std::string& target, const Fields& fields, std::span<std::byte> to,
+               const Observe& observe) {
   Reply reply;
   std::exception_ptr refusal;
   Clock::time_point heard = Clock::now();
@@ -150,7 +151,7 @@ Reply Hop::get(const std::string& target, const Fields& fields, std::span<std::b
     head_.end();
     try {
       reply.head = head_of(response);
-      if (reply.head.status == 206) look(std::as_const(reply.head));
+      if (reply.head.status == 206) observe(std::as_const(reply.head));
     } catch (...) {  // not through the library, which would take the connection for open
       refusal = std::current_exception();
     }

@@ -4,5 +4,5 @@
 
 #include "mica/kernel/highway/dispatch.hpp"
 
-MICA_INSTANTIATE_CODED(mica::format::F16)
-MICA_INSTANTIATE_CODED(mica::format::BF16)
+MICA_INSTANTIATE_PACKED12(mica::format::F16)
+MICA_INSTANTIATE_PACKED12(mica::format::BF16)

@@ -17,7 +17,7 @@ namespace mica::paging {
 
 /// Blocks of 2 MiB and more lie on huge pages, where the allocator has them. One thread.
 template <mica::Allocator A, Layout layout>
-class KeptTensors {
+class ResidentTensors {
  public:
   using Block = Resident<A, layout>;
   static constexpr bool packs = Block::packs;
@@ -25,7 +25,7 @@ class KeptTensors {
   static constexpr std::size_t reading_bytes = Block::bounce_bytes + Block::panels_bytes;
 
   /// No set yet. The document and the tensors of the table outlive this.
-  KeptTensors(const Table& table, std::size_t sets, A allocator, LogSink log)
+  ResidentTensors(const Table& table, std::size_t sets, A allocator, LogSink log)
       : table_(table), allocator_(allocator), log_(log), blocks_(sets), places_(table.tensors.size()) {}
 
   /// Reads a set that is not there. Raises ErrorCode::budget, file or failed as Resident does, and nothing
@@ -38,7 +38,7 @@ class KeptTensors {
   }
   [[nodiscard]] bool has(std::size_t set) const noexcept { return blocks_[set].has_value(); }
 
-  [[nodiscard]] bool has_tensor(std::size_t tensor) const noexcept { return places_[tensor].held; }
+  [[nodiscard]] bool has_tensor(std::size_t tensor) const noexcept { return places_[tensor].resident; }
   /// Of a tensor that is there.
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return places_[tensor].data; }
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return places_[tensor].packed; }
@@ -47,7 +47,7 @@ class KeptTensors {
   struct Place {
     const std::byte* data = nullptr;
     bool packed = false;
-    bool held = false;
+    bool resident = false;
   };
 
   Table table_;
@@ -58,7 +58,7 @@ class KeptTensors {
 };
 
 template <mica::Allocator A, Layout L>
-void KeptTensors<A, L>::keep(std::size_t set, std::span<const std::size_t> tensors) {
+void ResidentTensors<A, L>::keep(std::size_t set, std::span<const std::size_t> tensors) {
   if (tensors.empty()) return;
   std::vector<Extent> extents;
   for (const std::size_t tensor : tensors) extents.push_back(table_.tensors[tensor]);

@@ -27,13 +27,13 @@ namespace mica {
 /// For models whose caches share (kv::Paged); with others it stores nothing. The model outlives it. One
 /// thread at a time.
 template <StepModel Model>
-class PrefixTree {
+class PrefixCache {
  public:
   /// most: the maximum of nodes, each with a table of n_ctx / 16 addresses beside its pages, and a recurrent
   /// state where the model has one.
-  explicit PrefixTree(Model& model, std::size_t most = 256) : model_(&model), most_(most) {}
-  PrefixTree(const PrefixTree&) = delete;  // nodes refer to each other
-  PrefixTree& operator=(const PrefixTree&) = delete;
+  explicit PrefixCache(Model& model, std::size_t max = 256) : model_(&model), max_(max) {}
+  PrefixCache(const PrefixCache&) = delete;  // nodes refer to each other
+  PrefixCache& operator=(const PrefixCache&) = delete;
 
   /// Stores the cached tokens of a session, whole pages (with a recurrent state: all of them, with a copy of
   /// the last page). The session continues, or ends. Returns the number of its tokens that are stored now. A
@@ -92,27 +92,27 @@ class PrefixTree {
   }
 
   Model* model_;
-  std::size_t most_;
+  std::size_t max_;
   std::uint64_t clock_ = 0;
   std::unique_ptr<Node> root_ = std::make_unique<Node>();  // no tokens, no cache
   std::vector<std::unique_ptr<Node>> nodes_;               // all others
 };
 
 template <StepModel Model>
-auto PrefixTree<Model>::walk(std::span<const TokenId> tokens) const -> Walk {
+auto PrefixCache<Model>::walk(std::span<const TokenId> tokens) const -> Walk {
   Walk at{root_.get(), nullptr, 0};
   while (at.next == nullptr) {
-    std::size_t most = 0;
+    std::size_t max = 0;
     for (Node* child : at.node->children) {
       const auto rest = tokens.subspan(at.node->end());
-      const auto parted =
+      const auto divided =
           std::mismatch(child->tokens.begin(), child->tokens.end(), rest.begin(), rest.end()).first;
-      const auto n = static_cast<std::size_t>(parted - child->tokens.begin());
-      if (n > most) at.next = child;
-      most = std::max(most, n);
+      const auto n = static_cast<std::size_t>(divided - child->tokens.begin());
+      if (n > max) at.next = child;
+      max = std::max(max, n);
     }
-    at.common = at.node->end() + most;
-    if (most == 0 || most < at.next->tokens.size()) break;
+    at.common = at.node->end() + max;
+    if (max == 0 || max < at.next->tokens.size()) break;
     at.node = std::exchange(at.next, nullptr);
   }
   return at;
@@ -120,7 +120,7 @@ auto PrefixTree<Model>::walk(std::span<const TokenId> tokens) const -> Walk {
 
 /// A cache that begins as another one; none without memory, or where the windows of that are past it.
 template <StepModel Model>
-auto PrefixTree<Model>::cache_of(const Cache& other, std::size_t count) const -> std::optional<Cache> {
+auto PrefixCache<Model>::cache_of(const Cache& other, std::size_t count) const -> std::optional<Cache> {
   try {
     Cache cache = model_->make_cache();
     if (cache.adopt(other, count) == count) return cache;
@@ -130,7 +130,7 @@ auto PrefixTree<Model>::cache_of(const Cache& other, std::size_t count) const ->
 }
 
 template <StepModel Model>
-auto PrefixTree<Model>::add(Node* parent, std::span<const TokenId> tokens, std::optional<Cache> cache)
+auto PrefixCache<Model>::add(Node* parent, std::span<const TokenId> tokens, std::optional<Cache> cache)
     -> Node* {
   nodes_.push_back(std::make_unique<Node>(
       Node{parent, parent->end(), {tokens.begin(), tokens.end()}, std::move(cache), {}, clock_}));
@@ -140,7 +140,7 @@ auto PrefixTree<Model>::add(Node* parent, std::span<const TokenId> tokens, std::
 
 /// Splits a node, `at` tokens from the beginning of the text; returns the first part.
 template <StepModel Model>
-auto PrefixTree<Model>::split(Node* node, std::size_t at) -> Node* {
+auto PrefixCache<Model>::split(Node* node, std::size_t at) -> Node* {
   auto cache = node->cache ? cache_of(*node->cache, at) : std::nullopt;
   const std::size_t first = at - node->begin;
   Node* const before = add(node->parent, std::span(node->tokens).first(first), std::move(cache));
@@ -155,13 +155,13 @@ auto PrefixTree<Model>::split(Node* node, std::size_t at) -> Node* {
 
 /// Whether all matching tokens can be taken without a change.
 template <StepModel Model>
-bool PrefixTree<Model>::known(const Walk& at) const {
+bool PrefixCache<Model>::known(const Walk& at) const {
   if (at.next == nullptr) return at.node->cache.has_value();
   return at.next->cache && cache_of(*at.next->cache, at.common).has_value();
 }
 
 template <StepModel Model>
-std::size_t PrefixTree<Model>::keep(const Session<Model>& session) {
+std::size_t PrefixCache<Model>::keep(const Session<Model>& session) {
   const std::size_t cached = session.cached(), down = cached / format::tile_tokens * format::tile_tokens;
   const std::size_t end = model_->config().recurrent() ? cached : down;
   const auto tokens = session.tokens().first(end);
@@ -171,7 +171,7 @@ std::size_t PrefixTree<Model>::keep(const Session<Model>& session) {
   if (at.common == end && known(at)) return end;
   auto cache = cache_of(session.cache(), end);
   if (!cache) return whole(at);
-  while (nodes_.size() + 2 > std::max<std::size_t>(most_, 2)) {
+  while (nodes_.size() + 2 > std::max<std::size_t>(max_, 2)) {
     static_cast<void>(drop_one());
     at = walk(tokens);  // some of it may be gone
   }
@@ -186,7 +186,7 @@ std::size_t PrefixTree<Model>::keep(const Session<Model>& session) {
 }
 
 template <StepModel Model>
-std::size_t PrefixTree<Model>::take(Session<Model>& session, std::span<const TokenId> tokens) {
+std::size_t PrefixCache<Model>::take(Session<Model>& session, std::span<const TokenId> tokens) {
   const Walk at = walk(tokens);
   if (at.next != nullptr && at.next->cache && whole(at) > at.node->end()) {
     const std::size_t n = session.adopt(*at.next->cache, tokens.first(whole(at)));
@@ -202,14 +202,14 @@ std::size_t PrefixTree<Model>::take(Session<Model>& session, std::span<const Tok
 }
 
 template <StepModel Model>
-bool PrefixTree<Model>::drop_one() noexcept {
-  auto least = nodes_.end();
+bool PrefixCache<Model>::drop_one() noexcept {
+  auto min = nodes_.end();
   for (auto at = nodes_.begin(); at != nodes_.end(); ++at) {
-    if ((*at)->children.empty() && (least == nodes_.end() || (*at)->used < (*least)->used)) least = at;
+    if ((*at)->children.empty() && (min == nodes_.end() || (*at)->used < (*min)->used)) min = at;
   }
-  if (least == nodes_.end()) return false;
-  std::erase((*least)->parent->children, least->get());
-  nodes_.erase(least);
+  if (min == nodes_.end()) return false;
+  std::erase((*min)->parent->children, min->get());
+  nodes_.erase(min);
   return true;
 }
 

@@ -21,7 +21,7 @@
 namespace mica::block {
 
 /// The attention scores of one query and one head. Owns nothing.
-class Looks {
+class QueryScores {
  public:
   /// Numbers for `tiles` tiles.
   [[nodiscard]] static constexpr std::size_t width(std::size_t tiles) noexcept {
@@ -29,7 +29,7 @@ class Looks {
   }
 
   /// row: (width(tiles))
-  explicit Looks(std::span<float> row) noexcept
+  explicit QueryScores(std::span<float> row) noexcept
       : e_(row.first(row.size() * kernel::chunk_tiles / (kernel::chunk_tiles + 1))),
         m_(row.subspan(e_.size())) {}
 
@@ -47,13 +47,14 @@ class Looks {
   }
 
   /// Adds the scores of the first tiles, all that the query saw, (tiles). The notes are overwritten.
-  void add_shares(std::span<float> shares) const noexcept {
-    const auto m = m_.first(ceil_div(shares.size(), kernel::chunk_tiles));
-    const float most = *std::max_element(m.begin(), m.end());
-    for (float& x : m) x = kernel::exp(x - most);
+  void add_tile_scores(std::span<float> tile_scores) const noexcept {
+    const auto m = m_.first(ceil_div(tile_scores.size(), kernel::chunk_tiles));
+    const float max_value = *std::max_element(m.begin(), m.end());
+    for (float& x : m) x = kernel::exp(x - max_value);
     float sum = 0;
-    for (std::size_t i = 0; i < shares.size(); ++i) sum += e_[i] * m[i / kernel::chunk_tiles];
-    for (std::size_t i = 0; i < shares.size(); ++i) shares[i] += e_[i] * m[i / kernel::chunk_tiles] / sum;
+    for (std::size_t i = 0; i < tile_scores.size(); ++i) sum += e_[i] * m[i / kernel::chunk_tiles];
+    for (std::size_t i = 0; i < tile_scores.size(); ++i)
+      tile_scores[i] += e_[i] * m[i / kernel::chunk_tiles] / sum;
   }
 
  private:
@@ -63,11 +64,12 @@ class Looks {
 
 /// Adds the scores of the heads of each token, head by head. looks: (n * heads, width); shares(token): of the
 /// tiles that it saw.
-template <Executor E, class Shares>
-void add_shares(E& executor, MatrixView<float> looks, std::size_t heads, Shares&& shares) noexcept {
-  executor.run(looks.rows() / heads, [&](std::size_t token, std::size_t) noexcept {
+template <Executor E, class TileScores>
+void add_tile_scores(E& executor, MatrixView<float> query_scores, std::size_t heads,
+                     TileScores&& tile_scores) noexcept {
+  executor.run(query_scores.rows() / heads, [&](std::size_t token, std::size_t) noexcept {
     for (std::size_t head = 0; head < heads; ++head) {
-      Looks(looks[token * heads + head]).add_shares(shares(token));
+      QueryScores(query_scores[token * heads + head]).add_tile_scores(tile_scores(token));
     }
   });
 }

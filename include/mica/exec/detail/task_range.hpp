@@ -14,7 +14,7 @@ namespace mica::exec::detail {
 
 /// Tasks [begin, end) not yet taken, in one word, so that one comparison guards both ends; on cache lines of
 /// its own. Both bounds are below 2^32.
-class alignas(128) Part {
+class alignas(128) TaskRange {
  public:
   /// A worker that takes from the range sees everything written before.
   void give(Range range) noexcept { left_.store(word_of(range), std::memory_order_release); }

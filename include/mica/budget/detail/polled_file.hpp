@@ -14,11 +14,11 @@
 
 namespace mica::budget::detail {
 
-class KeptFile {
+class PolledFile {
  public:
-  KeptFile() noexcept = default;
+  PolledFile() noexcept = default;
   /// One that cannot be opened stays empty.
-  explicit KeptFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit PolledFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
 
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
 

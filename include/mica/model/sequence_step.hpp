@@ -16,13 +16,13 @@ namespace mica::model {
 
 /// Tokens that a step appends to one cache.
 template <class Cache>
-struct Part {
+struct SequenceStep {
   Cache* cache = nullptr;
   std::span<const TokenId> tokens;  // at least one
 };
 
 /// How a step over parts ended.
-struct [[nodiscard]] PartsStatus {
+struct [[nodiscard]] StepResult {
   StepStatus status = StepStatus::ok;
   std::size_t part = 0;  // the first one without memory, where that is the status
 };

@@ -14,7 +14,7 @@ namespace mica {
 
 /// Feeds several sessions at once. One thread at a time.
 template <StepModel Model>
-class Together {
+class SharedStep {
  public:
   /// Tokens that a session is to take.
   struct Feed {
@@ -23,21 +23,21 @@ class Together {
   };
 
   /// Model and sessions outlive it.
-  explicit Together(Model& model) noexcept : model_(&model) {}
+  explicit SharedStep(Model& model) noexcept : model_(&model) {}
 
   /// Appends tokens to the sessions, [1, model.chunk()] in all; each session stands in one feed. All take
   /// theirs, or none: then the status names the first feed without room. Tokens that a rewind has cost a
   /// recurrent state are run again before, in steps of their own. Raises ErrorCode::usage for ids outside the
   /// vocabulary.
-  model::PartsStatus step(std::span<const Feed> feeds) {
-    parts_.clear();
+  model::StepResult step(std::span<const Feed> feeds) {
+    sequences_.clear();
     for (std::size_t i = 0; i < feeds.size(); ++i) {
       feeds[i].session->check_ids(feeds[i].tokens);
       const model::StepStatus replayed = feeds[i].session->replay();
       if (replayed != model::StepStatus::ok) return {replayed, i};
-      parts_.push_back({&feeds[i].session->cache_, feeds[i].tokens});
+      sequences_.push_back({&feeds[i].session->cache_, feeds[i].tokens});
     }
-    const model::PartsStatus result = model_->step(parts_);
+    const model::StepResult result = model_->step(sequences_);
     if (result.status != model::StepStatus::ok) return result;
     std::size_t row = 0;
     for (const Feed& feed : feeds) {
@@ -49,7 +49,7 @@ class Together {
 
  private:
   Model* model_;
-  std::vector<typename Model::Part> parts_;
+  std::vector<typename Model::SequenceStep> sequences_;
 };
 
 }  // namespace mica

@@ -43,13 +43,13 @@ inline void leave_core(int core, std::size_t workers) noexcept {
 }
 
 /// The yield policy of one worker. Not for the caller of runs.
-class Manners {
+class YieldPolicy {
  public:
-  explicit Manners(std::size_t workers) noexcept : workers_(workers) {}
+  explicit YieldPolicy(std::size_t workers) noexcept : workers_(workers) {}
 
   /// Call it before each run, while the worker has no work. Cost: a reading of the clock, sometimes a system
   /// call.
-  void mind(int caller_core) noexcept {
+  void before_run(int caller_core) noexcept {
     const Clock::time_point now = Clock::now();
     if (caller_core >= 0 && core_now() == caller_core && now >= next_move_) {
       leave_core(caller_core, workers_);

@@ -22,7 +22,7 @@
 namespace mica {
 
 /// One quantised row. Owns its codes, so that a loop over rows allocates once.
-class CodedRow {
+class QuantizedRow {
  public:
   /// The range below the likeliest token: e to the power of -16 is 1e-7.
   static constexpr float reach = 16.0F;
@@ -32,7 +32,7 @@ class CodedRow {
     return 2 * sizeof(float) + sizeof(std::uint16_t) * (n_vocab + n_vocab % 2);
   }
 
-  explicit CodedRow(std::size_t n_vocab) : bytes_(bytes_for(n_vocab)), n_vocab_(n_vocab) {}
+  explicit QuantizedRow(std::size_t n_vocab) : bytes_(bytes_for(n_vocab)), n_vocab_(n_vocab) {}
 
   /// Takes over a row of logits. Requires finite logits, n_vocab of them.
   void encode(const LogProbabilities& row) noexcept;
@@ -70,19 +70,19 @@ class CodedRow {
   std::size_t n_vocab_;
 };
 
-inline void CodedRow::encode(const LogProbabilities& row) noexcept {
+inline void QuantizedRow::encode(const LogProbabilities& row) noexcept {
   const std::span<const float> logits = row.logits();
   MICA_ASSERT(logits.size() == n_vocab_);
-  const float most = logits[row.top()];
-  const float least = std::max(*std::min_element(logits.begin(), logits.end()), most - reach);
-  const float scale = (most - least) / 65535.0F;
-  const float low = static_cast<float>(static_cast<double>(least) - row.log_sum());
+  const float max = logits[row.top()];
+  const float min = std::max(*std::min_element(logits.begin(), logits.end()), max - reach);
+  const float scale = (max - min) / 65535.0F;
+  const float low = static_cast<float>(static_cast<double>(min) - row.log_sum());
   std::memcpy(bytes_.data(), &scale, sizeof scale);
   std::memcpy(bytes_.data() + sizeof scale, &low, sizeof low);
   std::byte* to = bytes_.data() + 2 * sizeof(float);
   const float steps = scale > 0 ? 1.0F / scale : 0.0F;
   for (const float x : logits) {
-    const float step = x > least ? std::nearbyint(steps * (x - least)) : 0.0F;
+    const float step = x > min ? std::nearbyint(steps * (x - min)) : 0.0F;
     const auto code = static_cast<std::uint16_t>(std::min(step, 65535.0F));
     std::memcpy(to, &code, sizeof code);
     to += sizeof code;

@@ -30,149 +30,151 @@ namespace mica::kv {
 
 /// Of one sequence. All memory is taken when it is made.
 template <Allocator A>
-class HeldTiles {
+class ResidentTiles {
  public:
   /// keep: the maximum of resident tokens, a multiple of 64; 0: all, and nothing is booked. Raises
   /// ErrorCode::budget when the allocator refuses.
-  HeldTiles(A allocator, std::size_t keep, bool watches)
-      : tiles_(take<std::uint32_t>(allocator, keep / format::tile_tokens)),
+  ResidentTiles(A allocator, std::size_t capacity, bool needs_scores)
+      : tiles_(take<std::uint32_t>(allocator, capacity / format::tile_tokens)),
         places_(take<std::uint32_t>(allocator, tiles_.size())),
-        rows_(take<float>(allocator, watches ? eviction_step * tiles_.size() : 0)),
-        sums_(take<float>(allocator, watches ? (keep / eviction_step + 1) * tiles_.size() : 0)),
-        most_(tiles_.span().size()) {
+        rows_(take<float>(allocator, needs_scores ? eviction_step * tiles_.size() : 0)),
+        sums_(take<float>(allocator, needs_scores ? (capacity / eviction_step + 1) * tiles_.size() : 0)),
+        max_tiles_(tiles_.span().size()) {
     rewind(0);
   }
 
-  [[nodiscard]] bool bounded() const noexcept { return most_ != 0; }
-  [[nodiscard]] bool watches() const noexcept { return !rows_.empty(); }
+  [[nodiscard]] bool bounded() const noexcept { return max_tiles_ != 0; }
+  [[nodiscard]] bool needs_scores() const noexcept { return !rows_.empty(); }
   /// Tokens that were evicted.
-  [[nodiscard]] std::size_t gone() const noexcept { return gone_ * format::tile_tokens; }
+  [[nodiscard]] std::size_t evicted() const noexcept { return evicted_ * format::tile_tokens; }
   /// The places of resident tiles, in the order of positions.
   [[nodiscard]] std::span<const std::uint32_t> places() const noexcept { return places_.span().first(size_); }
   /// Their numbers.
   [[nodiscard]] std::span<const std::uint32_t> tiles() const noexcept { return tiles_.span().first(size_); }
   /// Attention scores of the token at `pos` for each tile, (places().size()); zeros before its step.
-  [[nodiscard]] std::span<float> mass(std::size_t pos) noexcept {
-    return rows_.span().subspan(pos % eviction_step * most_, size_);
+  [[nodiscard]] std::span<float> scores(std::size_t pos) noexcept {
+    return rows_.span().subspan(pos % eviction_step * max_tiles_, size_);
   }
 
   /// Tokens that a step at `pos` may have.
-  [[nodiscard]] std::size_t room(std::size_t pos) const noexcept {
+  [[nodiscard]] std::size_t capacity(std::size_t pos) const noexcept {
     if (!bounded()) return std::numeric_limits<std::size_t>::max();
-    const std::size_t free = most_ * format::tile_tokens - (pos - gone());
-    return watches() || free == 0 ? eviction_step - pos % eviction_step : free;
+    const std::size_t free = max_tiles_ * format::tile_tokens - (pos - evicted());
+    return needs_scores() || free == 0 ? eviction_step - pos % eviction_step : free;
   }
   /// Evicts tiles until `count` tokens fit at `pos`, at most room(pos); the policy chooses the tiles.
   template <Eviction E>
-  void make_room(const E& policy, std::size_t pos, std::size_t count) noexcept;
+  void evict_for(const E& policy, std::size_t pos, std::size_t count) noexcept;
 
   /// The tokens of `count` that a rewind can keep. 0: none, all must be run again.
-  [[nodiscard]] std::size_t back_to(std::size_t count) const noexcept {
-    if (count < forgot_at_) return 0;
-    return watches() && count < summed_ ? count / eviction_step * eviction_step : count;
+  [[nodiscard]] std::size_t rewind_position(std::size_t count) const noexcept {
+    if (count < evicted_at_) return 0;
+    return needs_scores() && count < summed_ ? count / eviction_step * eviction_step : count;
   }
-  /// Removes tokens from `count` on, which is a back_to().
+  /// Removes tokens from `count` on, which is a rewind_position().
   void rewind(std::size_t count) noexcept;
   /// Empty so far, holds the first `count` tokens; false: some of them would be evicted, or their scores are
   /// not known.
   [[nodiscard]] bool begin(std::size_t count) noexcept;
-  /// Becomes another one, empty so far, after `count` tokens, a back_to() of it before anything was forgotten
+  /// Becomes another one, empty so far, after `count` tokens, a rewind_position() of it before anything was forgotten
   /// there.
-  void adopt(const HeldTiles& other, std::size_t count) noexcept;
+  void adopt(const ResidentTiles& other, std::size_t count) noexcept;
 
  private:
   template <class T>
   [[nodiscard]] static alloc::Buffer<T, A> take(A allocator, std::size_t n) {
     auto buffer = alloc::Buffer<T, A>::make(allocator.book_as(budget::Account::kv), n);
-    MICA_CHECK(buffer, budget, "kv: ", n * sizeof(T), " bytes for the table of what is held ",
+    MICA_CHECK(buffer, budget, "kv: ", n * sizeof(T), " bytes for the table of resident tiles ",
                alloc::refused(allocator, n * sizeof(T)));
     return std::move(*buffer);
   }
-  [[nodiscard]] std::size_t borders() const noexcept { return most_ * format::tile_tokens / eviction_step; }
+  [[nodiscard]] std::size_t borders() const noexcept {
+    return max_tiles_ * format::tile_tokens / eviction_step;
+  }
   /// Sums up to a border; those after the first eviction share the last place.
   [[nodiscard]] std::span<float> sums(std::size_t pos) noexcept {
-    return sums_.span().subspan(std::min(pos / eviction_step, borders()) * most_, most_);
+    return sums_.span().subspan(std::min(pos / eviction_step, borders()) * max_tiles_, max_tiles_);
   }
-  void sum_up(float fade, std::size_t pos) noexcept;
+  void sum_up(float decay, std::size_t pos) noexcept;
   void forget(std::size_t index, std::size_t pos) noexcept;
 
   alloc::Buffer<std::uint32_t, A> tiles_;   // (most)
   alloc::Buffer<std::uint32_t, A> places_;  // (most)
   alloc::Buffer<float, A> rows_;            // (64, most)
   alloc::Buffer<float, A> sums_;            // (borders + 1, most)
-  std::size_t most_;                        // tiles; 0 in a plan, which holds none
+  std::size_t max_tiles_;                   // tiles; 0 in a plan, which holds none
   std::size_t size_ = 0;
-  std::size_t gone_ = 0;       // tiles
-  std::size_t forgot_at_ = 0;  // position of the last eviction
-  std::size_t summed_ = 0;     // position up to which rows are summed up
+  std::size_t evicted_ = 0;     // tiles
+  std::size_t evicted_at_ = 0;  // position of the last eviction
+  std::size_t summed_ = 0;      // position up to which rows are summed up
 };
 
 template <Allocator A>
 template <Eviction E>
-void HeldTiles<A>::make_room(const E& policy, std::size_t pos, std::size_t count) noexcept {
+void ResidentTiles<A>::evict_for(const E& policy, std::size_t pos, std::size_t count) noexcept {
   if (!bounded()) return;
-  MICA_ASSERT(count <= room(pos));
-  if (watches() && pos % eviction_step == 0 && pos > summed_) sum_up(policy.fade(), pos);
-  if (pos - gone() == most_ * format::tile_tokens) {
+  MICA_ASSERT(count <= capacity(pos));
+  if (needs_scores() && pos % eviction_step == 0 && pos > summed_) sum_up(policy.decay(), pos);
+  if (pos - evicted() == max_tiles_ * format::tile_tokens) {
     for (std::size_t i = 0; i < eviction_step / format::tile_tokens; ++i) {
-      Held held{tiles()};
-      if (watches()) held.mass = sums(pos).first(size_);
-      forget(std::min(policy.choose(held), size_ - 1), pos);
+      EvictionView resident{tiles()};
+      if (needs_scores()) resident.scores = sums(pos).first(size_);
+      forget(std::min(policy.choose(resident), size_ - 1), pos);
     }
   }
-  for (const std::size_t end = ceil_div(pos + count, format::tile_tokens) - gone_; size_ < end; ++size_) {
-    tiles_[size_] = static_cast<std::uint32_t>(size_ + gone_);
+  for (const std::size_t end = ceil_div(pos + count, format::tile_tokens) - evicted_; size_ < end; ++size_) {
+    tiles_[size_] = static_cast<std::uint32_t>(size_ + evicted_);
   }
-  for (std::size_t t = pos; watches() && t < pos + count; ++t) {
-    std::fill_n(rows_.data() + t % eviction_step * most_, most_, 0.0f);
+  for (std::size_t t = pos; needs_scores() && t < pos + count; ++t) {
+    std::fill_n(rows_.data() + t % eviction_step * max_tiles_, max_tiles_, 0.0f);
   }
 }
 
 template <Allocator A>
-void HeldTiles<A>::sum_up(float fade, std::size_t pos) noexcept {
+void ResidentTiles<A>::sum_up(float decay, std::size_t pos) noexcept {
   const std::span<const float> before = sums(pos - eviction_step);
   const std::span<float> now = sums(pos);
-  for (std::size_t i = 0; i < most_; ++i) {
+  for (std::size_t i = 0; i < max_tiles_; ++i) {
     float sum = 0;
-    for (std::size_t t = 0; i < size_ && t < eviction_step; ++t) sum += rows_[t * most_ + i];
-    now[i] = i < size_ ? before[i] * fade + sum : 0;
+    for (std::size_t t = 0; i < size_ && t < eviction_step; ++t) sum += rows_[t * max_tiles_ + i];
+    now[i] = i < size_ ? before[i] * decay + sum : 0;
   }
   summed_ = pos;
 }
 
 template <Allocator A>
-void HeldTiles<A>::forget(std::size_t index, std::size_t pos) noexcept {
+void ResidentTiles<A>::forget(std::size_t index, std::size_t pos) noexcept {
   const auto close = [index](auto span) {
     std::rotate(span.begin() + static_cast<std::ptrdiff_t>(index),
                 span.begin() + static_cast<std::ptrdiff_t>(index) + 1, span.end());
   };
   close(tiles_.span());
   close(places_.span());
-  if (watches()) {
+  if (needs_scores()) {
     close(sums(pos));
     sums(pos).back() = 0;
   }
   --size_;
-  ++gone_;
-  forgot_at_ = pos;
+  ++evicted_;
+  evicted_at_ = pos;
 }
 
 template <Allocator A>
-void HeldTiles<A>::rewind(std::size_t count) noexcept {
+void ResidentTiles<A>::rewind(std::size_t count) noexcept {
   if (!bounded()) return;
   if (count == 0) {
-    gone_ = forgot_at_ = 0;
+    evicted_ = evicted_at_ = 0;
     std::iota(places_.span().begin(), places_.span().end(), std::uint32_t{0});
-    std::fill_n(sums_.data(), watches() ? most_ : 0, 0.0f);
+    std::fill_n(sums_.data(), needs_scores() ? max_tiles_ : 0, 0.0f);
   }
-  size_ = ceil_div(count, format::tile_tokens) - gone_;
+  size_ = ceil_div(count, format::tile_tokens) - evicted_;
   summed_ = std::min(summed_, count / eviction_step * eviction_step);
 }
 
 template <Allocator A>
-bool HeldTiles<A>::begin(std::size_t count) noexcept {
+bool ResidentTiles<A>::begin(std::size_t count) noexcept {
   if (!bounded()) return true;
-  if (watches() || count > most_ * format::tile_tokens) return false;
+  if (needs_scores() || count > max_tiles_ * format::tile_tokens) return false;
   rewind(0);
   std::iota(tiles_.span().begin(), tiles_.span().end(), std::uint32_t{0});
   rewind(count);
@@ -180,10 +182,10 @@ bool HeldTiles<A>::begin(std::size_t count) noexcept {
 }
 
 template <Allocator A>
-void HeldTiles<A>::adopt(const HeldTiles& other, std::size_t count) noexcept {
-  MICA_ASSERT(size_ == 0 && other.gone_ == 0);
+void ResidentTiles<A>::adopt(const ResidentTiles& other, std::size_t count) noexcept {
+  MICA_ASSERT(size_ == 0 && other.evicted_ == 0);
   if (!bounded()) return;
-  std::copy_n(other.tiles_.data(), most_, tiles_.data());
+  std::copy_n(other.tiles_.data(), max_tiles_, tiles_.data());
   std::copy_n(other.rows_.data(), rows_.size(), rows_.data());
   std::copy_n(other.sums_.data(), sums_.size(), sums_.data());
   summed_ = other.summed_;

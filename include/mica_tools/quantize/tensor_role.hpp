@@ -15,28 +15,39 @@
 namespace mica::quantize {
 
 /// The roles that recipes distinguish. A fused or compressed tensor with values has the role of values.
-enum class Part : std::uint8_t { head, embedding, value, key, query, attention_out, up, gate, down, other };
+enum class TensorRole : std::uint8_t {
+  head,
+  embedding,
+  value,
+  key,
+  query,
+  attention_out,
+  up,
+  gate,
+  down,
+  other
+};
 
-[[nodiscard]] constexpr Part part_of(std::string_view name) noexcept {
+[[nodiscard]] constexpr TensorRole role_of(std::string_view name) noexcept {
   struct Entry {
     std::string_view piece;
-    Part part;
+    TensorRole role;
   };
-  constexpr std::array<Entry, 9> pieces = {{{"attn_qkv.weight", Part::value},
-                                            {"attn_kv_b.weight", Part::value},
-                                            {"attn_v.weight", Part::value},
-                                            {"attn_k.weight", Part::key},
-                                            {"attn_q.weight", Part::query},
-                                            {"attn_output.weight", Part::attention_out},
-                                            {"ffn_up", Part::up},
-                                            {"ffn_gate", Part::gate},
-                                            {"ffn_down", Part::down}}};
-  if (name == "output.weight") return Part::head;
-  if (name == "token_embd.weight" || name == "per_layer_token_embd.weight") return Part::embedding;
+  constexpr std::array<Entry, 9> pieces = {{{"attn_qkv.weight", TensorRole::value},
+                                            {"attn_kv_b.weight", TensorRole::value},
+                                            {"attn_v.weight", TensorRole::value},
+                                            {"attn_k.weight", TensorRole::key},
+                                            {"attn_q.weight", TensorRole::query},
+                                            {"attn_output.weight", TensorRole::attention_out},
+                                            {"ffn_up", TensorRole::up},
+                                            {"ffn_gate", TensorRole::gate},
+                                            {"ffn_down", TensorRole::down}}};
+  if (name == "output.weight") return TensorRole::head;
+  if (name == "token_embd.weight" || name == "per_layer_token_embd.weight") return TensorRole::embedding;
   for (const Entry& entry : pieces) {
-    if (name.find(entry.piece) != name.npos) return entry.part;
+    if (name.find(entry.piece) != name.npos) return entry.role;
   }
-  return Part::other;
+  return TensorRole::other;
 }
 
 /// The layer in "blk.7.attn_q.weight"; empty for tensors of no layer.

@@ -26,15 +26,15 @@
 namespace mica::paging {
 
 /// A part of a file, whole blocks of 4,096 bytes; the last of them may reach beyond its end.
-struct Stretch {
+struct ByteRange {
   std::uint32_t source = 0;
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
 };
 
 /// A pending unit: its ranges, one after the other, from an address that is a multiple of 4,096.
-struct GroupRead {
-  std::span<const Stretch> stretches;
+struct UnitRead {
+  std::span<const ByteRange> byte_ranges;
   std::byte* to = nullptr;
   std::size_t pending = 0;      // requests
   std::uint64_t missing = 0;    // bytes
@@ -43,7 +43,7 @@ struct GroupRead {
 
 /// One thread; nothing throws after construction. Reads are known by their place in a list of the caller,
 /// always the same one.
-class GroupReader {
+class UnitReader {
  public:
   static constexpr std::size_t alignment = 4096;
   /// The size of one request to the device.
@@ -51,14 +51,14 @@ class GroupReader {
 
   /// Sources are files; they and the sink's context outlive the reader. Raises ErrorCode::file for one that
   /// was replaced since it was opened.
-  GroupReader(std::span<const gguf::Source> sources, LogSink log);
+  UnitReader(std::span<const gguf::Source> sources, LogSink log);
 
   /// Begins reads[i], whose stretches and address are set.
-  void begin(std::span<GroupRead> reads, std::size_t i) noexcept;
+  void begin(std::span<UnitRead> reads, std::size_t i) noexcept;
   /// Waits for reads[i]. False: it could not be read; the sink got the name of the file and the reason.
-  [[nodiscard]] bool finish(std::span<GroupRead> reads, std::size_t i) noexcept;
+  [[nodiscard]] bool finish(std::span<UnitRead> reads, std::size_t i) noexcept;
   /// Waits until reads[i] is not written any more.
-  void settle(std::span<GroupRead> reads, std::size_t i) noexcept;
+  void settle(std::span<UnitRead> reads, std::size_t i) noexcept;
 
   /// Bytes that finish() answered for, and the time it took.
   [[nodiscard]] const Reads& reads() const noexcept { return counts_; }
@@ -72,9 +72,9 @@ class GroupReader {
     std::uint64_t size;
   };
 
-  static constexpr unsigned most_requests = 1024;
+  static constexpr unsigned max_requests = 1024;
 
-  [[nodiscard]] bool read_now(GroupRead& read) noexcept;
+  [[nodiscard]] bool read_now(UnitRead& read) noexcept;
   /// A read of `bytes` bytes at `offset` failed. error: errno, 0 at the end of the file.
   void tell_failure(const File& file, std::uint64_t offset, std::size_t bytes, int error) const noexcept;
   /// Announces reads to the system, where they go through its cache.
@@ -88,11 +88,11 @@ class GroupReader {
 
   LogSink log_;
   std::vector<File> files_;
-  io::ReadQueue queue_{most_requests};
+  io::ReadQueue queue_{max_requests};
   Reads counts_;
 };
 
-inline GroupReader::GroupReader(std::span<const gguf::Source> sources, LogSink log) : log_(log) {
+inline UnitReader::UnitReader(std::span<const gguf::Source> sources, LogSink log) : log_(log) {
   for (const gguf::Source& source : sources) {
     source.require_weights();
     io::detail::Descriptor direct = io::detail::open_direct(*source.file());
@@ -106,16 +106,16 @@ inline GroupReader::GroupReader(std::span<const gguf::Source> sources, LogSink l
   }
 }
 
-inline void GroupReader::begin(std::span<GroupRead> reads, std::size_t i) noexcept {
-  GroupRead& read = reads[i];
+inline void UnitReader::begin(std::span<UnitRead> reads, std::size_t i) noexcept {
+  UnitRead& read = reads[i];
   read.pending = 0;
   read.missing = 0;
   std::byte* to = read.to;
-  for (const Stretch& stretch : read.stretches) {
-    const File& file = files_[stretch.source];
-    for (std::size_t done = 0; done < stretch.bytes; done += request_bytes) {
-      const std::size_t n = std::min(request_bytes, stretch.bytes - done);
-      const std::uint64_t offset = stretch.offset + done;
+  for (const ByteRange& bytes_read : read.byte_ranges) {
+    const File& file = files_[bytes_read.source];
+    for (std::size_t done = 0; done < bytes_read.bytes; done += request_bytes) {
+      const std::size_t n = std::min(request_bytes, bytes_read.bytes - done);
+      const std::uint64_t offset = bytes_read.offset + done;
       read.missing += std::min<std::uint64_t>(n, file.size - std::min(file.size, offset));
       if (file.fd == file.buffered) {
         advise_soon(file.fd, offset, n);
@@ -123,13 +123,13 @@ inline void GroupReader::begin(std::span<GroupRead> reads, std::size_t i) noexce
         ++read.pending;
       }
     }
-    to += stretch.bytes;
+    to += bytes_read.bytes;
   }
   read.uncounted = read.missing;
 }
 
-inline bool GroupReader::finish(std::span<GroupRead> reads, std::size_t i) noexcept {
-  GroupRead& read = reads[i];
+inline bool UnitReader::finish(std::span<UnitRead> reads, std::size_t i) noexcept {
+  UnitRead& read = reads[i];
   if (read.uncounted == 0 && read.missing == 0) return true;
   const auto begin = std::chrono::steady_clock::now();
   settle(reads, i);
@@ -139,29 +139,29 @@ inline bool GroupReader::finish(std::span<GroupRead> reads, std::size_t i) noexc
   return whole;
 }
 
-inline void GroupReader::settle(std::span<GroupRead> reads, std::size_t i) noexcept {
+inline void UnitReader::settle(std::span<UnitRead> reads, std::size_t i) noexcept {
   while (reads[i].pending > 0) {
     const io::ReadQueue::Done done = queue_.wait();
     if (done.tag >= reads.size()) {  // what is missing is read now
       reads[i].pending = 0;
       return;
     }
-    GroupRead& read = reads[done.tag];
+    UnitRead& read = reads[done.tag];
     --read.pending;
     if (done.bytes > 0) read.missing -= std::min(read.missing, static_cast<std::uint64_t>(done.bytes));
   }
 }
 
 /// All of a unit, without the queue.
-inline bool GroupReader::read_now(GroupRead& read) noexcept {
+inline bool UnitReader::read_now(UnitRead& read) noexcept {
   std::byte* to = read.to;
-  for (const Stretch& stretch : read.stretches) {
-    File& file = files_[stretch.source];
+  for (const ByteRange& bytes_read : read.byte_ranges) {
+    File& file = files_[bytes_read.source];
     const std::size_t end = static_cast<std::size_t>(
-        std::min<std::uint64_t>(stretch.bytes, file.size - std::min(file.size, stretch.offset)));
+        std::min<std::uint64_t>(bytes_read.bytes, file.size - std::min(file.size, bytes_read.offset)));
     for (std::size_t done = 0; done < end;) {
-      const std::size_t n = std::min(stretch.bytes - done, request_bytes);
-      const auto offset = static_cast<::off_t>(stretch.offset + done);
+      const std::size_t n = std::min(bytes_read.bytes - done, request_bytes);
+      const auto offset = static_cast<::off_t>(bytes_read.offset + done);
       const ::ssize_t got = ::pread(file.fd, to + done, n, offset);
       if (got < 0 && errno == EINTR) continue;
       const auto read_bytes = static_cast<std::size_t>(std::max<::ssize_t>(got, 0));
@@ -171,7 +171,7 @@ inline bool GroupReader::read_now(GroupRead& read) noexcept {
         continue;
       }
       if (got <= 0) {
-        tell_failure(file, stretch.offset + done, std::min(n, end - done), got < 0 ? errno : 0);
+        tell_failure(file, bytes_read.offset + done, std::min(n, end - done), got < 0 ? errno : 0);
         return false;
       }
 #ifdef POSIX_FADV_DONTNEED
@@ -179,14 +179,14 @@ inline bool GroupReader::read_now(GroupRead& read) noexcept {
 #endif
       done += read_bytes;
     }
-    to += stretch.bytes;
+    to += bytes_read.bytes;
   }
   read.missing = 0;
   return true;
 }
 
-inline void GroupReader::tell_failure(const File& file, std::uint64_t offset, std::size_t bytes,
-                                      int error) const noexcept try {
+inline void UnitReader::tell_failure(const File& file, std::uint64_t offset, std::size_t bytes,
+                                     int error) const noexcept try {
   const std::string why =
       error != 0 ? io::detail::errno_text(error)
                  : join("the file became shorter while it was in use, it had ", file.size, " bytes");

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is reduced when a model does not fit, in this order:
+//
+//   as requested -> a shorter context -> keys and values in Q8_0 -> streamed weights -> smaller steps
+//
+// Only choices that were not requested change.
+#pragma once
+
+#include "mica/budget/size.hpp"
+#include "mica/gguf/document_ref.hpp"
+#include "mica/plan/solve.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace mica::plan {
+
+/// What may change.
+struct Adjustable {
+  bool context = false;
+  bool elements = false;  // of keys and values
+  bool weights = false;   // how they come into memory
+  bool chunk = false;     // tokens of a step; each step is a pass over weights that are streamed
+};
+
+/// A question that fits, and its plan.
+struct Fallback {
+  Question question;
+  Plan plan;
+};
+
+/// Tokens for which a context is not shortened further to keep keys and values in F16, and for which it is to
+/// keep weights in memory.
+inline constexpr std::size_t comfortable_tokens = 8192;
+inline constexpr std::size_t min_tokens = 2048;
+/// Steps of fewer tokens than this save nothing worth a pass over the weights.
+inline constexpr std::size_t min_chunk = 16;
+
+/// The fallbacks of one question, in order.
+template <class Families = arch::All, class Formats = format::All>
+class Fallbacks {
+ public:
+  Fallbacks(gguf::DocumentRef document, Question requested, std::uint64_t budget_bytes, Adjustable free)
+      : document_(document), requested_(std::move(requested)), budget_(budget_bytes), free_(free) {}
+
+  /// The first fallback that fits; empty when none does. Raises as make_plan(). Cost: some tens of plans.
+  [[nodiscard]] std::optional<Fallback> first_that_fits() {
+    if (auto fallback = at(requested_)) return fallback;
+    const std::size_t max = n_ctx_;
+    if (auto fallback = shorter(requested_, std::min(max, comfortable_tokens), max)) return fallback;
+    const Question small = with_small_elements(requested_);
+    if (auto fallback = at(small)) return fallback;
+    if (auto fallback = shorter(small, std::min(max, min_tokens), max)) return fallback;
+    if (!free_.weights) return shorter(small, format::tile_tokens, max);
+    const std::size_t smallest =
+        free_.chunk ? std::min(requested_.model.chunk, min_chunk) : requested_.model.chunk;
+    std::size_t chunk = requested_.model.chunk;
+    for (;; chunk = std::max(chunk / 4, smallest)) {
+      for (const Question& question : {requested_, small}) {
+        if (auto fallback = streamed(question, chunk, std::min(max, min_tokens), max)) return fallback;
+      }
+      if (chunk == smallest) break;
+    }
+    if (auto fallback = streamed(small, chunk, format::tile_tokens, max)) return fallback;
+    return shorter(small, format::tile_tokens,
+                   max);  // the ring of a small model takes more than its weights
+  }
+
+  /// The fallback that needs the least memory: every free choice has changed. Every budget of its peak or
+  /// more has a fallback that fits. Cost: two plans.
+  [[nodiscard]] Fallback smallest() {
+    Question small = with_small_elements(requested_);
+    if (free_.context) small.model.n_ctx = format::tile_tokens;
+    Fallback smallest = planned(small);
+    if (!free_.weights) return smallest;
+    small.choice.weights = paging::Choice::streamed;
+    if (free_.chunk) small.model.chunk = std::min(small.model.chunk, min_chunk);
+    Fallback streamed = planned(std::move(small));
+    return streamed.plan.peak_bytes < smallest.plan.peak_bytes ? std::move(streamed) : std::move(smallest);
+  }
+
+ private:
+  [[nodiscard]] Fallback planned(Question question) {
+    question.tokenizer_bytes = requested_.tokenizer_bytes;
+    Plan plan = make_plan<Families, Formats>(document_, question);
+    requested_.tokenizer_bytes = plan.accounts[budget::Account::tokenizer];
+    return {std::move(question), std::move(plan)};
+  }
+  [[nodiscard]] std::optional<Fallback> at(Question question) {
+    fill_weight_capacity<Families, Formats>(document_, question, budget_);
+    Fallback fallback = planned(std::move(question));
+    n_ctx_ = std::max(n_ctx_, fallback.plan.n_ctx);
+    if (fallback.plan.peak_bytes > budget_) return std::nullopt;
+    return fallback;
+  }
+  /// With at least `least` and at most `most` tokens of context.
+  [[nodiscard]] std::optional<Fallback> streamed(Question question, std::size_t chunk, std::size_t smallest,
+                                                 std::size_t max) {
+    question.choice.weights = paging::Choice::streamed;
+    question.model.chunk = chunk;
+    if (free_.context) question.model.n_ctx = std::min(max, comfortable_tokens / 2);
+    if (auto fallback = at(question)) return fallback;
+    return shorter(question, smallest, question.model.n_ctx);
+  }
+  /// With the longest context that fits, if that has at least `least` tokens.
+  [[nodiscard]] std::optional<Fallback> shorter(Question question, std::size_t smallest, std::size_t max) {
+    if (!free_.context) return std::nullopt;
+    if (question.choice.weights == paging::Choice::streamed) question.choice.weights_bytes = 1;
+    const std::size_t n = longest_context<Families, Formats>(document_, question, max, budget_);
+    if (n < smallest) return std::nullopt;
+    question.model.n_ctx = n;
+    question.choice.weights_bytes = requested_.choice.weights_bytes;
+    return at(std::move(question));
+  }
+  [[nodiscard]] Question with_small_elements(Question question) const {
+    if (free_.elements) question.choice.cache_type_k = question.choice.cache_type_v = format::Q8_0::name;
+    return question;
+  }
+
+  const gguf::Document& document_;
+  Question requested_;
+  std::uint64_t budget_;
+  Adjustable free_;
+  std::size_t n_ctx_ = 0;  // the maximum so far
+};
+
+/// The differences between a question and a fallback: "4,096 tokens of context, keys and values in Q8_0,
+/// weights streamed (3.8 GiB read for each step)"; empty where they are equal.
+[[nodiscard]] inline std::string differences(const Question& requested, const Fallback& fallback) {
+  std::string text;
+  const auto add = [&](std::string part) { text += join(text.empty() ? "" : ", ", part); };
+  const model::Choice &before = requested.choice, &now = fallback.question.choice;
+  if (requested.model.n_ctx != fallback.question.model.n_ctx)
+    add(join(fallback.plan.n_ctx, " tokens of context"));
+  if (before.cache_type_k != now.cache_type_k || before.cache_type_v != now.cache_type_v) {
+    add(join("keys and values in ", now.cache_type_k));
+  }
+  if (before.weights != now.weights) {
+    add(join("weights ", paging::name(now.weights), " (", budget::size_text(fallback.plan.streamed_bytes),
+             " read for each step)"));
+  }
+  if (requested.model.chunk != fallback.question.model.chunk) {
+    add(join("prompts in steps of ", fallback.question.model.chunk, " tokens"));
+  }
+  return text;
+}
+
+}  // namespace mica::plan
