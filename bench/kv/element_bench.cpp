@@ -11,7 +11,7 @@
 // the answer is compared bit by bit with that of the specification.
 #include "kernel/measure.hpp"
 #include "mica/base/rng.hpp"
-#include "mica/block/attend.hpp"
+#include "mica/block/detail/attend.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/kernel/highway.hpp"

@@ -20,7 +20,7 @@
 #include "kernel/measure.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/base/rng.hpp"
-#include "mica/block/attend.hpp"
+#include "mica/block/detail/attend.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kv/any_storage.hpp"

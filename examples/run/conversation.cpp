@@ -2,7 +2,7 @@
 #include "conversation.hpp"
 
 #include "console.hpp"
-#include "mica/gguf/append.hpp"
+#include "mica/gguf/detail/append.hpp"
 #include "mica/gguf/span_reader.hpp"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include "console.hpp"
 #include "embedded.hpp"
 #include "mica/base/assert.hpp"
-#include "mica/gguf/packed_files.hpp"
+#include "mica/gguf/detail/packed_files.hpp"
 #include "mica_tools/remote/url.hpp"
 #include "remote.hpp"
 #include "stdin_text.hpp"

@@ -8,7 +8,7 @@
 #include "help_text.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/error.hpp"
-#include "mica/io/near_name.hpp"
+#include "mica/io/detail/near_name.hpp"
 #include "mica_tools/remote/url.hpp"
 #include "suggestion.hpp"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/base/error.hpp"
-#include "mica/io/near_name.hpp"
+#include "mica/io/detail/near_name.hpp"
 
 #include <functional>
 #include <string>

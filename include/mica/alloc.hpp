@@ -3,10 +3,8 @@
 // The room alloc: where bytes come from.
 #pragma once
 
-#include "mica/alloc/address_space.hpp"
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/arena.hpp"
-#include "mica/alloc/backed.hpp"
 #include "mica/alloc/booking.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/buffer.hpp"

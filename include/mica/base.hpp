@@ -8,7 +8,6 @@
 #include "mica/base/error.hpp"
 #include "mica/base/finite.hpp"
 #include "mica/base/half.hpp"
-#include "mica/base/linked.hpp"
 #include "mica/base/log.hpp"
 #include "mica/base/matrix_view.hpp"
 #include "mica/base/rng.hpp"

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "mica/exec/concept.hpp"
-#include "mica/exec/denormals.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/exec/observed.hpp"
 #include "mica/exec/partition.hpp"

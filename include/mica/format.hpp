@@ -3,13 +3,7 @@
 // The room format: how values are encoded.
 #pragma once
 
-#include "mica/format/block_element.hpp"
-#include "mica/format/codebook/entry.hpp"
-#include "mica/format/codebook/iq1.hpp"
-#include "mica/format/codebook/iq2.hpp"
-#include "mica/format/codebook/iq3.hpp"
 #include "mica/format/concept.hpp"
-#include "mica/format/decoded.hpp"
 #include "mica/format/element.hpp"
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/iq4_nl.hpp"
@@ -37,7 +31,6 @@
 #include "mica/format/iq4_nl.hpp"
 #include "mica/format/iq4_xs.hpp"
 #include "mica/format/kivi.hpp"
-#include "mica/format/kivi_group.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/format/mxfp4.hpp"
 #include "mica/format/nf4.hpp"
@@ -55,7 +48,6 @@
 #include "mica/format/q5_k.hpp"
 #include "mica/format/q6_k.hpp"
 #include "mica/format/q8_0.hpp"
-#include "mica/format/rotation.hpp"
 #include "mica/format/tiling.hpp"
 #include "mica/format/tq1_0.hpp"
 #include "mica/format/tq2_0.hpp"

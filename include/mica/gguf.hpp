@@ -3,20 +3,13 @@
 // The room gguf: the file format, read.
 #pragma once
 
-#include "mica/gguf/append.hpp"
 #include "mica/gguf/array.hpp"
-#include "mica/gguf/document_ref.hpp"
 #include "mica/gguf/fingerprint.hpp"
-#include "mica/gguf/header.hpp"
 #include "mica/gguf/manifest.hpp"
 #include "mica/gguf/metadata.hpp"
-#include "mica/gguf/packed_files.hpp"
 #include "mica/gguf/range_reader.hpp"
-#include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica/gguf/shard_name.hpp"
 #include "mica/gguf/source.hpp"
 #include "mica/gguf/span_reader.hpp"
 #include "mica/gguf/tensor_info.hpp"
 #include "mica/gguf/value.hpp"
-#include "mica/gguf/value_type.hpp"

@@ -8,7 +8,6 @@
 #include "mica/kernel/causal_conv.hpp"
 #include "mica/kernel/concept.hpp"
 #include "mica/kernel/delta_rule.hpp"
-#include "mica/kernel/fallback.hpp"
 #include "mica/kernel/fast8.hpp"
 #include "mica/kernel/gated.hpp"
 #include "mica/kernel/highway.hpp"

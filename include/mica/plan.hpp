@@ -5,7 +5,5 @@
 
 #include "mica/plan/fallbacks.hpp"
 #include "mica/plan/plan.hpp"
-#include "mica/plan/sequences.hpp"
 #include "mica/plan/solve.hpp"
 #include "mica/plan/speed.hpp"
-#include "mica/plan/work.hpp"

@@ -7,6 +7,4 @@
 #include "mica/tensor/matrix.hpp"
 #include "mica/tensor/packed.hpp"
 #include "mica/tensor/packed12.hpp"
-#include "mica/tensor/packed12_panel.hpp"
 #include "mica/tensor/packing.hpp"
-#include "mica/tensor/rows16.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/alloc/address_space.hpp"
+#include "mica/alloc/detail/address_space.hpp"
 
 #include <doctest/doctest.h>
 

@@ -59,8 +59,8 @@ TEST_CASE("every number of a model, attention, a delta net and a mixture is on t
   std::size_t fields = 0;
   for (const std::pair<const char*, const char*>& each : {std::pair("arch/config.hpp", "Config"),
                                                           {"block/attention_config.hpp", "AttentionConfig"},
-                                                          {"block/gated_delta.hpp", "DeltaNetConfig"},
-                                                          {"block/routing.hpp", "ExpertsConfig"}}) {
+                                                          {"block/detail/gated_delta.hpp", "DeltaNetConfig"},
+                                                          {"block/detail/routing.hpp", "ExpertsConfig"}}) {
     for (const std::string& field : fields_of(configs / each.first, each.second)) {
       CAPTURE(each.second);
       CAPTURE(field);

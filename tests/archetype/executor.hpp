@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/exec/concept.hpp"
-#include "mica/exec/denormals.hpp"
+#include "mica/exec/detail/denormals.hpp"
 
 #include <cstddef>
 

@@ -4,7 +4,7 @@
 
 #include "mica/alloc/aligned.hpp"
 #include "mica/base/rng.hpp"
-#include "mica/block/attend.hpp"
+#include "mica/block/detail/attend.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/block/attend.hpp"
+#include "mica/block/detail/attend.hpp"
 
 #include "mica/alloc/aligned.hpp"
 #include "mica/base/rng.hpp"

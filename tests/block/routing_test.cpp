@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/block/routing.hpp"
+#include "mica/block/detail/routing.hpp"
 
 #include "mica/base/rng.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/block/run_experts.hpp"
+#include "mica/block/detail/run_experts.hpp"
 
 #include "mica/base/rng.hpp"
 #include "mica/base/visit.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/block/streams.hpp"
+#include "mica/block/detail/streams.hpp"
 
 #include "mica/base/rng.hpp"
 #include "mica/exec/inline.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/exec/denormals.hpp"
+#include "mica/exec/detail/denormals.hpp"
 
 #include "mica/exec/inline.hpp"
 #include "mica/exec/team.hpp"

@@ -2,10 +2,10 @@
 //
 // The codebooks, without the conformance kit: what holds for their entries, and their checksums.
 
-#include "mica/format/codebook/entry.hpp"
-#include "mica/format/codebook/iq1.hpp"
-#include "mica/format/codebook/iq2.hpp"
-#include "mica/format/codebook/iq3.hpp"
+#include "mica/format/detail/codebook/entry.hpp"
+#include "mica/format/detail/codebook/iq1.hpp"
+#include "mica/format/detail/codebook/iq2.hpp"
+#include "mica/format/detail/codebook/iq3.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/gguf/shard_name.hpp"
+#include "mica/gguf/detail/shard_name.hpp"
 
 #include <doctest/doctest.h>
 

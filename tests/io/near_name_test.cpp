@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/io/near_name.hpp"
+#include "mica/io/detail/near_name.hpp"
 
 #include "io/temporary_folder.hpp"
 

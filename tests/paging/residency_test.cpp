@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/paging/residency.hpp"
+#include "mica/paging/detail/residency.hpp"
 
 #include "mica/base/rng.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/runtime/draft_pace.hpp"
+#include "mica/runtime/detail/draft_pace.hpp"
 
 #include <doctest/doctest.h>
 

@@ -7,8 +7,8 @@
 #include "line_input.hpp"
 #include "load.hpp"
 #include "mica/io/atomic_file.hpp"
+#include "mica/io/detail/near_name.hpp"
 #include "mica/io/file.hpp"
-#include "mica/io/near_name.hpp"
 #include "plan_text.hpp"
 #include "verbs.hpp"
 

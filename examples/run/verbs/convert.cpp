@@ -7,7 +7,7 @@
 #include "console.hpp"
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
-#include "mica/io/near_name.hpp"
+#include "mica/io/detail/near_name.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica_tools/convert/conversion.hpp"
 #include "mica_tools/encode/encode.hpp"

@@ -7,8 +7,8 @@
 #include "fit_machine.hpp"
 #include "fit_text.hpp"
 #include "mica/base/assert.hpp"
-#include "mica/gguf/packed_files.hpp"
-#include "mica/gguf/shard_name.hpp"
+#include "mica/gguf/detail/packed_files.hpp"
+#include "mica/gguf/detail/shard_name.hpp"
 #include "verb.hpp"
 #include "verbs.hpp"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of several residual streams (block/streams.hpp). It stands in four places of a model: it splits
+// The block of several residual streams (block/detail/streams.hpp). It stands in four places of a model: it splits
 // the stream when a step begins, predicts before the other blocks of a layer, corrects after them, and merges
 // at the end.
 #pragma once
 
 #include "mica/block/concept.hpp"
+#include "mica/block/detail/streams.hpp"
 #include "mica/block/linear.hpp"
-#include "mica/block/streams.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The block of attention: queries, keys and values of the normed residual stream, attention over what the
-// sequence keeps (block/attend.hpp), and the output. Keys and values are its own or those of a layer before
+// sequence keeps (block/detail/attend.hpp), and the output. Keys and values are its own or those of a layer before
 // it.
 #pragma once
 
-#include "mica/block/attend.hpp"
 #include "mica/block/concept.hpp"
+#include "mica/block/detail/attend.hpp"
+#include "mica/block/detail/query_scores.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
-#include "mica/block/query_scores.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 //   template <class Step>
 //   static bool run(Step& step, const Config&, const Tensors&) noexcept;    residual += block(norm(residual))
 //
-// run() returns false when a read failed, and then the step ends. model/step.hpp has the members of a Step.
+// run() returns false when a read failed, and then the step ends. model/detail/step.hpp has the members of a Step.
 #pragma once
 
 #include "mica/block/scratch.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of a gated delta net (block/gated_delta.hpp): a token mixer with a state of fixed size instead of
+// The block of a gated delta net (block/detail/gated_delta.hpp): a token mixer with a state of fixed size instead of
 // keys and values. What a sequence keeps: the last inputs of the convolution, then the state of each head.
 #pragma once
 
 #include "mica/block/concept.hpp"
-#include "mica/block/gated_delta.hpp"
+#include "mica/block/detail/gated_delta.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of one gated feed-forward network that every token goes through (block/feed_forward.hpp).
+// The block of one gated feed-forward network that every token goes through (block/detail/feed_forward.hpp).
 #pragma once
 
 #include "mica/block/concept.hpp"
-#include "mica/block/feed_forward.hpp"
+#include "mica/block/detail/feed_forward.hpp"
 
 #include <cstddef>
 #include <string_view>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of a mixture of experts: the router, the experts that it chose (block/run_experts.hpp), and the
+// The block of a mixture of experts: the router, the experts that it chose (block/detail/run_experts.hpp), and the
 // one that every token uses. Experts are units of the pager: a step acquires those that its tokens chose.
 #pragma once
 
 #include "mica/block/dense_feed_forward.hpp"
-#include "mica/block/run_experts.hpp"
+#include "mica/block/detail/run_experts.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 
 #include "mica/base/bits.hpp"
 #include "mica/exec/concept.hpp"
-#include "mica/format/decoded.hpp"
+#include "mica/format/detail/decoded.hpp"
 #include "mica/kernel/concept.hpp"
 #include "mica/kernel/fast8.hpp"
 #include "mica/tensor/any_matrix.hpp"

@@ -11,8 +11,8 @@
 #pragma once
 
 #include "mica/block/concept.hpp"
+#include "mica/block/detail/streams.hpp"
 #include "mica/block/norm.hpp"
-#include "mica/block/streams.hpp"
 
 #include <algorithm>
 #include <cmath>

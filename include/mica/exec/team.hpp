@@ -17,7 +17,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/base/log.hpp"
 #include "mica/exec/concept.hpp"
-#include "mica/exec/denormals.hpp"
+#include "mica/exec/detail/denormals.hpp"
 #include "mica/exec/detail/pause.hpp"
 #include "mica/exec/detail/signals.hpp"
 #include "mica/exec/detail/task_range.hpp"

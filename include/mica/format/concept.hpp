@@ -79,7 +79,7 @@ concept IntegerFormat =
 // clang-format on
 
 /// An integer format whose codes fill whole words of a block, beside everything else: rows of it can be
-/// packed (tensor/rows16.hpp). Where four adjacent values are not at the same bits of four adjacent bytes, a
+/// packed (tensor/detail/rows16.hpp). Where four adjacent values are not at the same bits of four adjacent bytes, a
 /// word has another form when it is packed; w counts words from codes_at on:
 ///   static std::uint32_t pack_word(std::size_t w, std::uint32_t file), and unpack_word, its inverse
 // clang-format off

@@ -9,8 +9,8 @@
 //   the 16 bits w, from the lowest: scales 4w to 4w + 3, then bits 4w to 4w + 3 of d (f16)
 #pragma once
 
-#include "mica/format/codebook/entry.hpp"
-#include "mica/format/codebook/iq1.hpp"
+#include "mica/format/detail/codebook/entry.hpp"
+#include "mica/format/detail/codebook/iq1.hpp"
 #include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {

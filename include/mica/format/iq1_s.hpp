@@ -8,8 +8,8 @@
 //   the 16 bits, from the lowest: four times the high three bits of an entry, scale, and 1 for a shift of -1
 #pragma once
 
-#include "mica/format/codebook/entry.hpp"
-#include "mica/format/codebook/iq1.hpp"
+#include "mica/format/detail/codebook/entry.hpp"
+#include "mica/format/detail/codebook/iq1.hpp"
 #include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {

@@ -9,8 +9,8 @@
 //   the high bits of entry j are bits 2 (j % 4) and up of byte j / 4; scale g is nibble g % 2 of byte g / 2
 #pragma once
 
-#include "mica/format/codebook/entry.hpp"
-#include "mica/format/codebook/iq2.hpp"
+#include "mica/format/detail/codebook/entry.hpp"
+#include "mica/format/detail/codebook/iq2.hpp"
 #include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {

@@ -9,8 +9,8 @@
 //   scale g is nibble g % 2 of byte g / 2
 #pragma once
 
-#include "mica/format/codebook/entry.hpp"
-#include "mica/format/codebook/iq2.hpp"
+#include "mica/format/detail/codebook/entry.hpp"
+#include "mica/format/detail/codebook/iq2.hpp"
 #include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {

@@ -8,8 +8,8 @@
 //   the 32 bits, from the lowest: four times seven signs (the eighth makes their number even), then the scale
 #pragma once
 
-#include "mica/format/codebook/entry.hpp"
-#include "mica/format/codebook/iq3.hpp"
+#include "mica/format/detail/codebook/entry.hpp"
+#include "mica/format/detail/codebook/iq3.hpp"
 #include "mica/format/detail/unpacked.hpp"
 
 namespace mica::format {

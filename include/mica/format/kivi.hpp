@@ -3,7 +3,7 @@
 // Keys and values that are encoded a tile at a time: keys with a scale and a zero for each channel over the
 // sixteen tokens, values with a scale and a zero for 32 numbers of one token (Z. Liu et al., KIVI, 2024).
 // Large keys sit in the same channels of all tokens, so that a channel's own scale costs the others nothing.
-// Two and four bits a code (format/kivi_group.hpp).
+// Two and four bits a code (format/detail/kivi_group.hpp).
 //
 //   keys     | codes: planes of sixteen bytes, of 8 / bits neighbouring channels | spans [channel] |
 //   values   | codes: blocks of sixteen bytes, of every sixteenth number | spans [group of 32][16 tokens] |
@@ -11,7 +11,7 @@
 // Spans of keys are filled up to a multiple of sixteen, values to a whole block.
 #pragma once
 
-#include "mica/format/kivi_group.hpp"
+#include "mica/format/detail/kivi_group.hpp"
 #include "mica/format/tiling.hpp"
 
 namespace mica::format {

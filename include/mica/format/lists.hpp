@@ -5,7 +5,7 @@
 // A user's format joins a list: Append<All, Mine>.
 #pragma once
 
-#include "mica/format/block_element.hpp"
+#include "mica/format/detail/block_element.hpp"
 #include "mica/format/element.hpp"
 #include "mica/format/float.hpp"
 #include "mica/format/iq1_m.hpp"

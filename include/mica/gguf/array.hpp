@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/gguf/value_type.hpp"
+#include "mica/gguf/detail/value_type.hpp"
 
 #include <iterator>
 

@@ -6,7 +6,7 @@
 // tensors or parts of tensors that are not sampled have one fingerprint.
 #pragma once
 
-#include "mica/gguf/read_plain.hpp"
+#include "mica/gguf/detail/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/io/checksum.hpp"
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "mica/base/bits.hpp"
-#include "mica/gguf/header.hpp"
+#include "mica/gguf/detail/header.hpp"
 #include "mica/io/checksum.hpp"
 
 #include <cstdint>

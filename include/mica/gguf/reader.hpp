@@ -4,10 +4,10 @@
 // nothing else; the numbers of the tensors stay where they are, and a Document knows where that is.
 #pragma once
 
-#include "mica/gguf/header.hpp"
+#include "mica/gguf/detail/header.hpp"
+#include "mica/gguf/detail/packed_files.hpp"
+#include "mica/gguf/detail/shard_name.hpp"
 #include "mica/gguf/metadata.hpp"
-#include "mica/gguf/packed_files.hpp"
-#include "mica/gguf/shard_name.hpp"
 #include "mica/gguf/source.hpp"
 #include "mica/gguf/tensor_info.hpp"
 
@@ -33,7 +33,7 @@ class Document {
   /// The tensor of that name. Raises ErrorCode::file when there is none, or it has no values.
   [[nodiscard]] const TensorInfo& tensor(std::string_view name) const;
   /// Fills `to` with the tensor's bytes. Requires to.size() == tensor.bytes. Raises as io::File::read_at, and
-  /// ErrorCode::usage for a tensor that lies packed: gguf/read_plain.hpp reads those too.
+  /// ErrorCode::usage for a tensor that lies packed: gguf/detail/read_plain.hpp reads those too.
   void read(const TensorInfo& tensor, std::span<std::byte> to) const;
 
   /// The first file or the packed directory, which stands for the model in error texts.
@@ -132,7 +132,7 @@ inline const TensorInfo& Document::tensor(std::string_view name) const {
 inline void Document::read(const TensorInfo& tensor, std::span<std::byte> to) const {
   MICA_ASSERT(to.size() == tensor.bytes);
   MICA_CHECK(!tensor.packed, usage, source(tensor).path(), ": tensor '", escaped(tensor.name),
-             "' lies packed; read it by gguf::read_plain (gguf/read_plain.hpp)");
+             "' lies packed; read it by gguf::read_plain (gguf/detail/read_plain.hpp)");
   const auto part = static_cast<std::size_t>(tensor.part_bytes());
   for (std::uint32_t i = 0; i < tensor.parts; ++i)
     source(tensor).read_at(tensor.offset + i * tensor.stride, to.subspan(i * part, part));

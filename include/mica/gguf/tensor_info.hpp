@@ -31,8 +31,8 @@ struct TensorInfo {
   std::uint64_t offset = 0;                        ///< of the first byte, from the beginning of its file
   std::uint64_t bytes = 0;
 
-  // Of a packed directory (gguf/packed_files.hpp) alone
-  bool packed = false;                        ///< the rows of each part lie as in tensor/rows16.hpp
+  // Of a packed directory (gguf/detail/packed_files.hpp) alone
+  bool packed = false;                        ///< the rows of each part lie as in tensor/detail/rows16.hpp
   std::uint32_t parts = 1;                    ///< as many of equal size: experts
   std::uint64_t stride = 0;                   ///< from one part to the next, in bytes; 0 with one part
   std::vector<std::uint64_t> checksums = {};  ///< of each part as it lies there; empty: none are known

@@ -8,7 +8,7 @@
 
 #include "mica/base/error.hpp"
 #include "mica/gguf/array.hpp"
-#include "mica/gguf/value_type.hpp"
+#include "mica/gguf/detail/value_type.hpp"
 
 #include <concepts>
 #include <cstdio>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/base/linked.hpp"
+#include "mica/base/detail/linked.hpp"
 #include "mica/io/detail/checksum_functions.hpp"
 
 #include <cstddef>

@@ -6,8 +6,8 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/io/detail/descriptor.hpp"
+#include "mica/io/detail/near_name.hpp"
 #include "mica/io/detail/shown_path.hpp"
-#include "mica/io/near_name.hpp"
 
 #include <cerrno>
 #include <cstddef>

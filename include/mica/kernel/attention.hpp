@@ -33,7 +33,7 @@
 //            O[i] = fma(O[i], a, o[i] * b)
 //            and after the last chunk every O[i] is multiplied by 1 / L.
 //
-// Of a rotated element, scores takes the rotated query and values rotates o at its end (format/rotation.hpp),
+// Of a rotated element, scores takes the rotated query and values rotates o at its end (format/detail/rotation.hpp),
 // and with `adds` at its beginning. A chunk some of whose tiles are in another element is two calls of scores
 // and two of values, the second with `adds`: each row sees in a call what is in its element. A row that sees
 // nothing keeps its o where `adds` is set.

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "mica/kernel/detail/decoded_row.hpp"
-#include "mica/kernel/fallback.hpp"
+#include "mica/kernel/detail/fallback.hpp"
 #include "mica/kernel/scalar.hpp"
 
 #include <xsimd/xsimd.hpp>

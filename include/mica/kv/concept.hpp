@@ -19,7 +19,7 @@ namespace mica {
 
 namespace kv {
 
-struct SpillFailure;  // kv/spill_failure.hpp
+struct SpillFailure;  // kv/detail/spill_failure.hpp
 
 /// The shape of one layer's cache. A layer with a window may keep only the tokens that its queries can still
 /// see.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage of pages that sequences share (kv/page_tables.hpp), all in memory. Memory follows use by 16
+// A storage of pages that sequences share (kv/detail/page_tables.hpp), all in memory. Memory follows use by 16
 // tokens. All pages are booked on the account of the allocator, once.
 #pragma once
 
 #include "mica/alloc/huge.hpp"
-#include "mica/kv/page.hpp"
-#include "mica/kv/page_tables.hpp"
+#include "mica/kv/detail/page.hpp"
+#include "mica/kv/detail/page_tables.hpp"
 
 #include <cstddef>
 #include <string_view>

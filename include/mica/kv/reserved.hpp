@@ -9,8 +9,8 @@
 // head and 256 tokens.
 #pragma once
 
-#include "mica/alloc/address_space.hpp"
 #include "mica/alloc/booking.hpp"
+#include "mica/alloc/detail/address_space.hpp"
 #include "mica/alloc/huge.hpp"
 #include "mica/kv/slab.hpp"
 

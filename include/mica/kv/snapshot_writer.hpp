@@ -4,7 +4,7 @@
 // owner may read a new one.
 #pragma once
 
-#include "mica/gguf/append.hpp"
+#include "mica/gguf/detail/append.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica/kv/snapshot.hpp"

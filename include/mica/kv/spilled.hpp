@@ -12,8 +12,8 @@
 
 #include "mica/alloc/huge.hpp"
 #include "mica/io/spill_file.hpp"
+#include "mica/kv/detail/spill_failure.hpp"
 #include "mica/kv/segmented.hpp"
-#include "mica/kv/spill_failure.hpp"
 
 #include <algorithm>
 #include <array>

@@ -11,8 +11,8 @@
 #pragma once
 
 #include "mica/alloc/huge.hpp"
-#include "mica/kv/filed_page.hpp"
-#include "mica/kv/page_tables.hpp"
+#include "mica/kv/detail/filed_page.hpp"
+#include "mica/kv/detail/page_tables.hpp"
 #include "mica/kv/paged.hpp"
 #include "mica/kv/spilled.hpp"
 

@@ -4,7 +4,7 @@
 // logits are computed afterwards, for the requested rows. Tokens may be of several sequences, each with its
 // cache.
 //
-//   tokens -> embedding -> [ block, block, ... ] x layers -> hidden (n, width)         model/forward.hpp
+//   tokens -> embedding -> [ block, block, ... ] x layers -> hidden (n, width)         model/detail/forward.hpp
 //                                              logits(rows) -> (rows, n_vocab)
 #pragma once
 
@@ -12,19 +12,19 @@
 #include "mica/alloc/refused.hpp"
 #include "mica/arch/concept.hpp"
 #include "mica/block/attention.hpp"
+#include "mica/block/detail/query_scores.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
-#include "mica/block/query_scores.hpp"
 #include "mica/block/rope.hpp"
-#include "mica/gguf/document_ref.hpp"
+#include "mica/gguf/detail/document_ref.hpp"
 #include "mica/kv/aging.hpp"
+#include "mica/kv/detail/spill_failure.hpp"
 #include "mica/kv/elements.hpp"
 #include "mica/kv/eviction.hpp"
-#include "mica/kv/spill_failure.hpp"
-#include "mica/model/activations.hpp"
-#include "mica/model/cache_file.hpp"
-#include "mica/model/forward.hpp"
-#include "mica/model/kv_cache.hpp"
+#include "mica/model/detail/activations.hpp"
+#include "mica/model/detail/cache_file.hpp"
+#include "mica/model/detail/forward.hpp"
+#include "mica/model/detail/kv_cache.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/sequence_step.hpp"
 #include "mica/model/step_status.hpp"
@@ -175,7 +175,7 @@ class BasicTransformer {
   void save(Cache& cache, kv::SnapshotWriter& out) const;
   /// Raises ErrorCode::usage where a saved cache is of another model or of other elements, saying which.
   void check_saved(const kv::SnapshotReader& in) const;
-  /// An empty cache becomes what was saved and checked, up to `count` tokens: model/cache_file.hpp.
+  /// An empty cache becomes what was saved and checked, up to `count` tokens: model/detail/cache_file.hpp.
   [[nodiscard]] model::StepStatus load(Cache& cache, const kv::SnapshotReader& in, std::size_t count) const {
     return model::CacheFile<Storage>(cache).load(in, count);
   }
@@ -644,4 +644,4 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
 
 }  // namespace mica
 
-#include "mica/model/transformer/saving.hpp"
+#include "mica/model/detail/saving.hpp"

@@ -9,7 +9,7 @@
 #include "mica/alloc/concept.hpp"
 #include "mica/base/log.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica/paging/reads.hpp"
+#include "mica/paging/detail/reads.hpp"
 #include "mica/tensor/packing.hpp"
 
 #include <concepts>
@@ -26,7 +26,7 @@ namespace paging {
 enum class Layout : std::uint8_t { file, packed };
 
 /// Where one tensor lies on disk, and the group it is used with. One whose rows may be packed
-/// (tensor/rows16.hpp) says what it is: a matrix that only products read, in slices of whole panels.
+/// (tensor/detail/rows16.hpp) says what it is: a matrix that only products read, in slices of whole panels.
 struct Extent {
   std::uint32_t source = 0;  // which file of the document
   std::uint32_t unit = 0;
@@ -90,7 +90,7 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
   { pager.release(index) } noexcept -> std::same_as<void>;    // unit
   { pager.prefetch(index) } noexcept -> std::same_as<void>;   // the next unit, or an expert; a hint
   { constant.data(index) } noexcept -> std::same_as<const std::byte*>;  // tensor, of an acquired unit
-  { constant.packed(index) } noexcept -> std::same_as<bool>;  // tensor: its rows lie as in tensor/rows16.hpp
+  { constant.packed(index) } noexcept -> std::same_as<bool>;  // tensor: its rows lie as in tensor/detail/rows16.hpp
 };
 // clang-format on
 

@@ -17,9 +17,9 @@
 #include "mica/io/map.hpp"
 #include "mica/paging/checked.hpp"
 #include "mica/paging/concept.hpp"
+#include "mica/paging/detail/read_ring.hpp"
+#include "mica/paging/detail/residency.hpp"
 #include "mica/paging/expert_cache.hpp"
-#include "mica/paging/read_ring.hpp"
-#include "mica/paging/residency.hpp"
 #include "mica/paging/resident_tensors.hpp"
 
 #include <algorithm>
@@ -397,4 +397,4 @@ static_assert(StreamingPager<Streamed<>> && ResizablePager<Streamed<>>);
 
 }  // namespace mica::paging
 
-#include "mica/paging/streamed/resize.hpp"
+#include "mica/paging/detail/streamed_resize.hpp"

@@ -9,7 +9,7 @@
 #include "mica/gguf/source.hpp"
 #include "mica/io/direct.hpp"
 #include "mica/io/read_queue.hpp"
-#include "mica/paging/reads.hpp"
+#include "mica/paging/detail/reads.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -9,7 +9,7 @@
 #include "mica/arch/lists.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/model/chosen.hpp"
-#include "mica/plan/sequences.hpp"
+#include "mica/plan/detail/sequences.hpp"
 #include "mica/text/tokenizer.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
 

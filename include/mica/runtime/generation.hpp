@@ -9,8 +9,8 @@
 
 #include "mica/base/finite.hpp"
 #include "mica/kv/eviction.hpp"
+#include "mica/runtime/detail/draft_pace.hpp"
 #include "mica/runtime/detail/text_writer.hpp"
-#include "mica/runtime/draft_pace.hpp"
 #include "mica/runtime/drafter.hpp"
 #include "mica/runtime/generate_options.hpp"
 #include "mica/runtime/session.hpp"

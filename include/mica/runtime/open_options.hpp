@@ -7,7 +7,7 @@
 #include "mica/budget/limits.hpp"
 #include "mica/exec/observed.hpp"
 #include "mica/model/choice.hpp"
-#include "mica/plan/sequences.hpp"
+#include "mica/plan/detail/sequences.hpp"
 
 #include <cstddef>
 #include <cstdint>

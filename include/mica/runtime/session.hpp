@@ -9,7 +9,7 @@
 #include "mica/base/bits.hpp"
 #include "mica/base/finite.hpp"
 #include "mica/runtime/concept.hpp"
-#include "mica/runtime/session_note.hpp"
+#include "mica/runtime/detail/session_note.hpp"
 #include "mica/text/token_id.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A weight matrix whose format was read from a file: one of a closed list, visited once per matrix product. A
-// pager may have packed it (tensor/rows16.hpp).
+// pager may have packed it (tensor/detail/rows16.hpp).
 #pragma once
 
 #include "mica/base/visit.hpp"

@@ -4,8 +4,8 @@
 // of F; they lie elsewhere.
 #pragma once
 
+#include "mica/tensor/detail/rows16.hpp"
 #include "mica/tensor/matrix.hpp"
-#include "mica/tensor/rows16.hpp"
 
 namespace mica::tensor {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A matrix of floats of 16 bits whose rows are packed in twelve (tensor/packed12_panel.hpp):
+// A matrix of floats of 16 bits whose rows are packed in twelve (tensor/detail/packed12_panel.hpp):
 // Matrix<Packed12<F16>> beside Matrix<F16>, as Matrix<Packed<Q4_K>> stands beside Matrix<Q4_K>.
 #pragma once
 
-#include "mica/tensor/packed12_panel.hpp"
+#include "mica/tensor/detail/packed12_panel.hpp"
 
 #include <cstring>
 #include <type_traits>

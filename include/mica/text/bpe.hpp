@@ -8,8 +8,8 @@
 #include "mica/text/detail/merge_queue.hpp"
 #include "mica/text/detail/pair_index.hpp"
 #include "mica/text/detail/special_split.hpp"
+#include "mica/text/detail/unicode.hpp"
 #include "mica/text/pretokenize.hpp"
-#include "mica/text/unicode.hpp"
 #include "mica/text/utf8.hpp"
 #include "mica/text/vocabulary.hpp"
 

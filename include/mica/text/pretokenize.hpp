@@ -6,9 +6,9 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/base/linked.hpp"
+#include "mica/base/detail/linked.hpp"
+#include "mica/text/detail/pretokenizer_rules.hpp"
 #include "mica/text/detail/word_splitter.hpp"
-#include "mica/text/pretokenizer_rules.hpp"
 
 #include <memory>
 #include <string_view>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/io/near_name.hpp"
+#include "mica/io/detail/near_name.hpp"
 #include "mica_tools/quantize/recipe.hpp"
 #include "mica_tools/synth/shapes.hpp"
 

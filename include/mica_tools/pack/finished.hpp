@@ -4,7 +4,7 @@
 // manifest in the folder has the places of the plan, and the bytes of the file have its checksums.
 #pragma once
 
-#include "mica/gguf/packed_files.hpp"
+#include "mica/gguf/detail/packed_files.hpp"
 #include "mica_tools/pack/plan.hpp"
 #include "mica_tools/pack/verify.hpp"
 

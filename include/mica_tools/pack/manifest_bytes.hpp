@@ -4,7 +4,7 @@
 // it is known before anything is packed.
 #pragma once
 
-#include "mica/gguf/append.hpp"
+#include "mica/gguf/detail/append.hpp"
 #include "mica/gguf/manifest.hpp"
 #include "mica_tools/write/gguf_writer.hpp"
 

@@ -4,7 +4,7 @@
 // does not grow with the file. The output appears whole or not at all.
 #pragma once
 
-#include "mica/gguf/shard_name.hpp"
+#include "mica/gguf/detail/shard_name.hpp"
 #include "mica_tools/quantize/convert.hpp"
 #include "mica_tools/quantize/job.hpp"
 

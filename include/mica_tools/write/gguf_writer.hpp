@@ -7,7 +7,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/format/lists.hpp"
-#include "mica/gguf/append.hpp"
+#include "mica/gguf/detail/append.hpp"
 #include "mica/gguf/metadata.hpp"
 #include "mica/gguf/tensor_info.hpp"
 #include "mica/io/atomic_file.hpp"

@@ -5,7 +5,7 @@
 // sets keep their own copies.
 #pragma once
 
-#include "mica/base/linked.hpp"
+#include "mica/base/detail/linked.hpp"
 #include "mica/io/detail/checksum_functions.hpp"
 
 #ifndef XXH_INLINE_ALL

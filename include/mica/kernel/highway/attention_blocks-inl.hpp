@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: attention over keys and values in blocks of 32 (format/block_element.hpp). Scores have tokens
+// Per target: attention over keys and values in blocks of 32 (format/detail/block_element.hpp). Scores have tokens
 // in lanes and multiply codes as bytes by the two bytes of a 15-bit query, which is exact; values have
 // dimensions in lanes. Codes become numbers in registers and are shared by up to four rows. Limit: where a
 // target leaves it open whether a machine has dots of four bytes (dots-inl.hpp), they go by pairs.
@@ -21,7 +21,7 @@ namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 namespace HWY_NAMESPACE {
 
-/// Rotates a head (format/rotation.hpp).
+/// Rotates a head (format/detail/rotation.hpp).
 inline void rotate_head(const float* x, std::size_t n, float* out) {
   const DF d;
   alignas(64) float buffer[2][max_head_dim];

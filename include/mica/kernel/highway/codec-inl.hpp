@@ -7,7 +7,7 @@
 //   unpack(blocks, n, codes)          the same for n adjacent blocks, where a chunk is several
 //   scales(rows, n, out)              the scales of n blocks of 16 rows, lanes are rows; rows[r] is the first block
 //
-// and, of formats that can be packed (tensor/rows16.hpp),
+// and, of formats that can be packed (tensor/detail/rows16.hpp),
 //
 //   period                            values after which the codes of a block repeat their pattern of bytes and bits
 //   line<i>(p, s)                     code + code_offset of values i .. i + 3 of period s, lanes are rows; p is

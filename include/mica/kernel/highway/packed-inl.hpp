@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products with packed rows (tensor/rows16.hpp). Lanes are rows from the beginning: a line of
+// Per target: products with packed rows (tensor/detail/rows16.hpp). Lanes are rows from the beginning: a line of
 // codes is loaded and meets four broadcast bytes of each token, and no sum crosses lanes.
 //
 //   few tokens    the lines go from memory to the dots, one stream per panel, asked for some KiB ahead

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: products with floats of 16 bits that are packed in twelve (tensor/packed12_panel.hpp). A table
+// Per target: products with floats of 16 bits that are packed in twelve (tensor/detail/packed12_panel.hpp). A table
 // of sixteen bytes turns codes into high bytes, which meet their low bytes; the results are floats without
 // their lower halves, sixteen values of k to a chain as in real-inl.hpp.
 //

@@ -3,7 +3,7 @@
 // Specification of kernel/attention.hpp, in plain loops.
 #pragma once
 
-#include "mica/format/block_element.hpp"
+#include "mica/format/detail/block_element.hpp"
 #include "mica/format/kivi.hpp"
 #include "mica/format/q8_0.hpp"
 #include "mica/kernel/activation.hpp"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/base/linked.hpp"
+#include "mica/base/detail/linked.hpp"
 #include "mica/text/detail/expression_text.hpp"
 #include "mica/text/detail/word_splitter.hpp"
 

@@ -4,7 +4,7 @@
 // and without PCRE2.
 #pragma once
 
-#include "mica/text/pretokenizer_rules.hpp"
+#include "mica/text/detail/pretokenizer_rules.hpp"
 
 #include <functional>
 #include <memory>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which of the pre-tokenizers known here a tokenizer.json describes: its steps become regular expressions in
-// the spelling of text/pretokenizer_rules.hpp, and those are compared.
+// the spelling of text/detail/pretokenizer_rules.hpp, and those are compared.
 #pragma once
 
-#include "mica/text/pretokenizer_rules.hpp"
+#include "mica/text/detail/pretokenizer_rules.hpp"
 #include "mica_tools/convert/json.hpp"
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 // A page that was written and not changed since is not written again.
 #pragma once
 
-#include "mica/alloc/backed.hpp"
 #include "mica/alloc/concept.hpp"
+#include "mica/alloc/detail/backed.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/io/spill_file.hpp"

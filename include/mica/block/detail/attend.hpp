@@ -8,8 +8,8 @@
 #pragma once
 
 #include "mica/base/bits.hpp"
-#include "mica/block/attention_reader.hpp"
-#include "mica/block/attention_store.hpp"
+#include "mica/block/detail/attention_reader.hpp"
+#include "mica/block/detail/attention_store.hpp"
 #include "mica/exec/concept.hpp"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 //   embeddings -> begin -> [ block, block, ... ] x layers -> end -> hidden (n, width)
 #pragma once
 
-#include "mica/model/step.hpp"
+#include "mica/model/detail/step.hpp"
 
 #include <cstddef>
 #include <span>

@@ -11,7 +11,7 @@
 #include "mica/block/norm.hpp"
 #include "mica/block/scratch.hpp"
 #include "mica/block/state_plan.hpp"
-#include "mica/model/activations.hpp"
+#include "mica/model/detail/activations.hpp"
 #include "mica/model/observer.hpp"
 #include "mica/model/sequence_step.hpp"
 #include "mica/model/weights.hpp"

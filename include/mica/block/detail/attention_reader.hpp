@@ -3,8 +3,8 @@
 // The tiles of the cache that the tokens of a task see, by attention chunk, and their form: recent or old.
 #pragma once
 
-#include "mica/block/attention_context.hpp"
-#include "mica/block/query_scores.hpp"
+#include "mica/block/detail/attention_context.hpp"
+#include "mica/block/detail/query_scores.hpp"
 
 #include <algorithm>
 #include <array>

@@ -16,13 +16,13 @@
 #include "mica/format/concept.hpp"
 #include "mica/format/detail/fifth_bits.hpp"
 #include "mica/format/detail/kv_parts.hpp"
+#include "mica/format/detail/rotation.hpp"
 #include "mica/format/encode/iq4_nl.hpp"
 #include "mica/format/encode/q4_0.hpp"
 #include "mica/format/encode/q4_1.hpp"
 #include "mica/format/encode/q4_s.hpp"
 #include "mica/format/encode/q5_0.hpp"
 #include "mica/format/encode/q5_1.hpp"
-#include "mica/format/rotation.hpp"
 
 #include <algorithm>
 #include <array>
@@ -47,7 +47,7 @@ inline constexpr auto element_name = [] {
 
 }  // namespace detail
 
-/// Blocks of F as keys and values, of heads that are rotated before (format/rotation.hpp), or as they are.
+/// Blocks of F as keys and values, of heads that are rotated before (format/detail/rotation.hpp), or as they are.
 template <class F, bool rotates>
 struct BlockElement : detail::KvParts<BlockElement<F, rotates>> {
   using Format = F;

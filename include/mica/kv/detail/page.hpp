@@ -6,8 +6,8 @@
 //   | bytes of the page ...................... | owners |
 #pragma once
 
-#include "mica/alloc/backed.hpp"
 #include "mica/alloc/concept.hpp"
+#include "mica/alloc/detail/backed.hpp"
 #include "mica/base/assert.hpp"
 
 #include <cstddef>

@@ -93,7 +93,7 @@ struct AttentionContext {
   const Storage& cache;                        // room for pos + n tokens
   std::span<const std::uint32_t> places = {};  // of the resident tiles, in their order; empty: their numbers
   MatrixView<float> query_scores =
-      {};  // (n * heads, LooksLayout::width) or empty: the attention scores of each query (block/query_scores.hpp)
+      {};  // (n * heads, LooksLayout::width) or empty: the attention scores of each query (block/detail/query_scores.hpp)
 
   [[nodiscard]] MatrixView<float> query(std::size_t head) const noexcept {  // (n, head_dim)
     return q.cols(head * layer.q_stride(), layer.head_dim);

@@ -6,7 +6,7 @@
 
 #include "mica/kv/snapshot_reader.hpp"
 #include "mica/kv/snapshot_writer.hpp"
-#include "mica/model/kv_cache.hpp"
+#include "mica/model/detail/kv_cache.hpp"
 #include "mica/model/step_status.hpp"
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 // as the scratch has rows for go through one run together.
 #pragma once
 
-#include "mica/block/feed_forward.hpp"
-#include "mica/block/routing.hpp"
+#include "mica/block/detail/feed_forward.hpp"
+#include "mica/block/detail/routing.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/base/token_id.hpp"
-#include "mica/gguf/append.hpp"
+#include "mica/gguf/detail/append.hpp"
 #include "mica/gguf/span_reader.hpp"
 #include "mica/sample/sampler_state.hpp"
 

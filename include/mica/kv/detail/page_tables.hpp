@@ -24,7 +24,7 @@
 namespace mica::kv {
 
 /// The members of a KvStorage that storages of pages have in common. Keeper makes pages of one size:
-/// kv/page.hpp says what it does, kv/filed_page.hpp has one whose pages may lie in a file.
+/// kv/detail/page.hpp says what it does, kv/detail/filed_page.hpp has one whose pages may lie in a file.
 template <class Keeper>
 class PageTables {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a Transformer writes of a cache and takes from a file: whose it is, and what lies where
-// (model/cache_file.hpp).
+// (model/detail/cache_file.hpp).
 #pragma once
 
 #include "mica/gguf/fingerprint.hpp"

@@ -4,7 +4,7 @@
 // full tiles may become old ones (kv/aging.hpp).
 #pragma once
 
-#include "mica/block/attention_context.hpp"
+#include "mica/block/detail/attention_context.hpp"
 
 #include <algorithm>
 #include <cmath>
