@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# mica_add_kernels(NAME) makes a static library of the Highway kernels, one unit per family of formats,
-# compiled once per instruction set. Link it into a program that uses mica/kernel/highway.hpp. It is installed
-# with the package, so a user's project compiles the kernels with its own flags.
+# Two libraries that a user's project makes of units which are installed with the headers, with its own flags:
+#
+#   mica_add_kernels(NAME)   the Highway kernels, one unit per family of formats, compiled once per instruction
+#                            set. Link it into a program that uses mica/kernel/highway.hpp.
+#   mica_add_runtime(NAME)   what mica::open() and mica::plan compile for all families and formats: a minute of
+#                            compiling that each unit with such a call saves. Nothing needs it.
 #
 # Kernels without optimisation take fifty times as long, so a configuration whose flags have no -O, or -O0,
-# compiles them with -O2. Another -O of the flags, of the directory or of the target NAME is left as it is; to
+# compiles both with -O2. Another -O of the flags, of the directory or of the target NAME is left as it is; to
 # step through kernels: target_compile_options(NAME PRIVATE -O0).
 
 function(mica_add_kernels target)
+  mica_add_units(mica_add_kernels ${target} kernel/highway)
+endfunction()
+
+function(mica_add_runtime target)
+  mica_add_units(mica_add_runtime ${target} runtime)
+  target_compile_definitions(${target} PUBLIC MICA_COMPILED_RUNTIME=1)
+endfunction()
+
+# A static library of the units of a folder of the library.
+function(mica_add_units caller target room)
   # In the source tree this file is in cmake/, in an installed one in share/cmake/mica/ or, by vcpkg, in
   # share/mica/.
   set(searched "")
   set(units "")
   foreach(up ".." "../.." "../../..")
-    cmake_path(SET folder NORMALIZE
-      "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${up}/include/mica/kernel/highway/units")
+    cmake_path(SET folder NORMALIZE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${up}/include/mica/${room}/units")
     list(APPEND searched "${folder}")
     file(GLOB units CONFIGURE_DEPENDS "${folder}/*.cpp")
     if(units)
@@ -24,8 +36,8 @@ function(mica_add_kernels target)
   endforeach()
   if(NOT units)
     list(JOIN searched "\n  " searched)
-    message(FATAL_ERROR "mica_add_kernels(${target}) finds no kernel units, and a program without them does not "
-      "link. They are installed with mica's headers; folders searched:\n  ${searched}")
+    message(FATAL_ERROR "${caller}(${target}) finds no units, and a program without them does not link. They are "
+      "installed with mica's headers; folders searched:\n  ${searched}")
   endif()
 
   add_library(${target} STATIC EXCLUDE_FROM_ALL ${units})

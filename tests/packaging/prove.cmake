@@ -150,7 +150,7 @@ elseif(WAY STREQUAL find_package)
   configure_consumer("${SCRATCH}/up" "-DKERNELS_FILE=${SCRATCH}/moved/share/mica/mica-kernels.cmake")
   expect_level(-O2 "${SCRATCH}/up" consumer_kernels elementwise)
   file(COPY "${SCRATCH}/moved/share/mica/mica-kernels.cmake" DESTINATION "${SCRATCH}/elsewhere")
-  expect_refusal("${SCRATCH}/lost" "consumer_kernels\\) finds no kernel units.*folders searched.*/units"
+  expect_refusal("${SCRATCH}/lost" "consumer_kernels\\) finds no units.*folders searched.*/units"
     "-DKERNELS_FILE=${SCRATCH}/elsewhere/mica-kernels.cmake")
 elseif(WAY STREQUAL components)
   install_and_move()

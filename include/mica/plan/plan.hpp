@@ -139,3 +139,13 @@ template <class Families = arch::All, class Formats = format::All>
 }
 
 }  // namespace mica::plan
+
+/// Compiles the dry run of these families and formats in one unit; `extern` before it says that another unit
+/// does. runtime/units/ does so for all of them, in the library that mica_add_runtime() makes.
+#define MICA_INSTANTIATE_PLAN(FAMILIES, FORMATS)                                                       \
+  template ::mica::plan::Plan mica::plan::detail::plan_family<::mica::arch::AnyOf<FAMILIES>, FORMATS>( \
+      const ::mica::gguf::Document&, const ::mica::plan::Question&, ::mica::budget::Ledger&);
+
+#ifdef MICA_COMPILED_RUNTIME
+extern MICA_INSTANTIATE_PLAN(mica::arch::All, mica::format::All)
+#endif

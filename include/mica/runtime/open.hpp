@@ -167,3 +167,14 @@ BasicModel<Families, Formats>::Parts::Parts(gguf::Document file, const OpenOptio
 }
 
 }  // namespace mica
+
+/// Compiles the model of these families and formats in one unit; `extern` before it says that another unit
+/// does. runtime/units/ does so for all of them, in the library that mica_add_runtime() makes.
+#define MICA_INSTANTIATE_MODEL(FAMILIES, FORMATS)                                                          \
+  template std::unique_ptr<::mica::AnyModel> mica::detail::make_any_model<FAMILIES, FORMATS>(              \
+      const ::mica::gguf::Document&, ::mica::exec::Observed<::mica::exec::Team>&, ::mica::budget::Ledger&, \
+      const ::mica::OpenOptions&);
+
+#ifdef MICA_COMPILED_RUNTIME
+extern MICA_INSTANTIATE_MODEL(mica::arch::All, mica::format::All)
+#endif
