@@ -29,9 +29,9 @@ class Pager {
       tensors_.push_back(std::move(*buffer));
     }
   }
-  bool acquire(std::size_t /*group*/) noexcept { return true; }
-  void release(std::size_t /*group*/) noexcept {}
-  void prefetch(std::size_t /*group*/) noexcept {}
+  bool acquire(std::size_t /*unit*/) noexcept { return true; }
+  void release(std::size_t /*unit*/) noexcept {}
+  void prefetch(std::size_t /*unit*/) noexcept {}
   const std::byte* data(std::size_t tensor) const noexcept { return tensors_[tensor].data(); }
   bool packed(std::size_t /*tensor*/) const noexcept { return false; }
 
