@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least Block: it adds nothing. And the family of the least Arch with it at the end of every layer.
+// The minimal Block: it adds nothing. And the family of the minimal Arch with it at the end of every layer.
 
 #pragma once
 
@@ -11,7 +11,7 @@ namespace mica::archetype {
 
 struct Block : block::Stateless, block::Unbuffered {
   // Required by Block
-  static constexpr std::string_view name = "least";
+  static constexpr std::string_view name = "minimal";
   struct Config {};
   struct Tensors {};
   static Tensors bind(block::TensorBinder&, const Config&) { return {}; }

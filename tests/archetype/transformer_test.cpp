@@ -137,7 +137,7 @@ TEST_CASE("a model without a block that its file needs names the block") {
       Transformer<archetype::ArchWithBlock, WithBlocks<TypeList<block::Attention, block::DenseFeedForward>>>;
   const Error error = refusal([&] { return Short(tiny.document(), executor); });
   CHECK(error.code() == ErrorCode::unsupported);
-  CHECK(mentions(error, "layer 0", "'least'", "attention, dense feed-forward", "WithBlocks"));
+  CHECK(mentions(error, "layer 0", "'minimal'", "attention, dense feed-forward", "WithBlocks"));
 }
 
 TEST_CASE("an integer format of the user's own computes the bits of the format it copies") {
