@@ -21,7 +21,7 @@ int exit_code(StopReason reason) {
   return reason == StopReason::write_failed || reason == StopReason::read_failed ? 1 : 0;
 }
 
-/// Ends the line also where an answer ends by an error.
+/// Ends the line even if an answer ends with an error.
 struct ClearsLine {
   std::optional<ReadingLine>& line;
   ~ClearsLine() { line.reset(); }
@@ -49,7 +49,8 @@ Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
   generate_.min_drafts = verb.draft_min;
 }
 
-/// A prompt must fit, and where the context may shift, beside what stays. The first prompt says what that is.
+/// A prompt must fit, and if the context may shift, it must fit beside the first tokens that stay. The first
+/// prompt determines these.
 void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) {
   const std::size_t n_ctx = session.model().n_ctx();
   std::size_t remaining = session.remaining();
@@ -107,8 +108,8 @@ void Answerer::rest(Session<AnyModel>& session) {
   governed_->rest();
 }
 
-/// -n 0: the prompt is read, for its time, or for a session that is saved: it goes on with its last token,
-/// whose logits no file keeps.
+/// -n 0: the prompt is read, to measure its time or to save a session. A saved session continues with its
+/// last token, whose logits are in no file.
 int Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> prompt) {
   const std::size_t before = session.tokens().size();
   const std::size_t now = prompt.size() - (verb_.session.empty() ? 0 : 1);

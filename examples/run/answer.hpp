@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One generation on the console: text as it comes, or JSON; then the timings; and why it stopped as an exit
-// code.
+// Generates an answer on the console: prints its text piece by piece, or JSON, then the timings, and returns
+// the reason of its end as an exit code.
 #pragma once
 
 #include "answer_options.hpp"
@@ -28,19 +28,20 @@ class Answerer {
   /// Verb and model outlive the answerer. stop: one more text that ends an answer, besides those of the
   /// verb.
   Answerer(const AnswerVerb& verb, Model& model, std::string stop = {});
-  Answerer(const Answerer&) = delete;  // what its answers use refers to it
+  Answerer(const Answerer&) = delete;  // its callbacks refer to it
   Answerer& operator=(const Answerer&) = delete;
 
-  /// Feeds the prompt, prints the answer, and returns the exit code. An answer ends where stdout takes no
-  /// more of it.
+  /// Feeds the prompt, prints the answer, and returns the exit code. An answer ends when stdout
+  /// cannot be written to.
   int answer(Session<AnyModel>& session, std::span<const TokenId> prompt);
-  /// Whether stdout did not take everything.
+  /// Whether a write to stdout failed.
   [[nodiscard]] bool undelivered() const noexcept { return undelivered_ != nullptr; }
   /// Raises the error of print() again; call it after a session is saved. Raises nothing after SIGHUP and
   /// SIGTERM, which end the program anyway.
   void raise_undelivered() const;
 
-  /// The session will wait: where memory is short, its keys and values leave it, if their storage has a file.
+  /// Call it while the session is idle: if memory is short, its keys and values are parked, if their storage
+  /// has a file.
   void rest(Session<AnyModel>& session);
 
   /// Whether the line with timings follows each answer; the default is true.
@@ -56,12 +57,12 @@ class Answerer {
   void set_max_tokens(std::size_t tokens) noexcept { generate_.max_tokens = tokens; }
 
   [[nodiscard]] std::string timings_line() const;
-  /// Tokens that stay when the context shifts; 0 where it does not, and before the first prompt.
+  /// Tokens that stay when the context shifts; 0 if it does not, and before the first prompt.
   [[nodiscard]] std::size_t keep_first() const noexcept { return generate_.keep_first; }
   /// The text of the last answer.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const GenerateResult& result() const noexcept { return result_; }
-  /// Tokens that the session has not taken: the last one of the answer, as a rule.
+  /// Tokens that were not fed to the session: usually the last one of the answer.
   [[nodiscard]] std::span<const TokenId> unfed() const noexcept { return unfed_; }
   [[nodiscard]] sample::SamplerState sampler_state() const { return sampler_.save(); }
   void restore_sampler(const sample::SamplerState& state) noexcept { sampler_.restore(state); }
@@ -69,7 +70,7 @@ class Answerer {
  private:
   int read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
   void check_room(const Session<AnyModel>& session, std::size_t prompt);
-  /// False when stdout takes no more.
+  /// False if stdout cannot be written to.
   [[nodiscard]] bool show(std::string_view piece);
   void show_end();
   /// Says on the terminal how much of the prompt is read; takes the line away with the last token of it.
@@ -103,7 +104,7 @@ class Answerer {
   bool reading_shown_ = true;
 };
 
-/// Goes on with a text, without a template; an empty one begins with BOS, or where a saved session ended.
+/// Continues a text, without a template; an empty one begins with BOS, or at the end of a saved session.
 /// Returns the exit code.
 /// after_text: the terminal's cursor is behind text already.
 int complete_text(const AnswerVerb& verb, Model& model, const std::string& prompt, bool after_text = false);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags of run, chat and complete: how tokens are chosen, when an answer ends, what stands in a
-// conversation.
+// The flags of run, chat and complete: sampling, the end of an answer, chat.
 #pragma once
 
 #include "flags.hpp"
@@ -23,7 +22,7 @@ struct ChatOptions {
   std::string system_prompt_file;
   std::optional<bool> conversation;  // -cnv, -no-cnv
   bool single_turn = false;
-  bool no_history = false;    // no file with what was typed
+  bool no_history = false;    // no file with typed lines
   std::string chat_template;  // name of a built-in format
   std::string chat_template_file;
 
@@ -35,12 +34,12 @@ struct AnswerOptions {
   std::int64_t seed = -1;                 // negative: from the clock
   sample::SamplerOptions sampler;
   OnFull on_full = OnFull::stop;
-  std::int64_t keep = 0;             // tokens that a shift leaves; negative: the whole prompt
+  std::int64_t keep = 0;             // first tokens that a shift keeps; negative: the whole prompt
   std::string speculate;             // "ngram:3,4", empty
   NgramOptions drafts{.drafts = 0};  // the same as numbers
-  std::string draft;                 // a model that guesses, empty
-  std::size_t draft_max = 8;         // tokens at a time
-  std::size_t draft_min = 0;         // and at least; 0: as many as pay
+  std::string draft;                 // the file of a model that drafts, empty
+  std::size_t draft_max = 8;         // maximum of drafts per step
+  std::size_t draft_min = 0;         // minimum; 0: chosen by measured time
   bool stats = false;
   bool ignore_eos = false;
   bool show_special = false;
@@ -50,7 +49,7 @@ struct AnswerOptions {
 
   void add_to(Flags& flags);
 
-  /// Tokens of an answer at most; 0: no limit.
+  /// The maximum of tokens of an answer; 0: no maximum.
   [[nodiscard]] std::size_t limit() const {
     return n_predict.value_or(-1) < 0 ? 0 : static_cast<std::size_t>(*n_predict);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Base64 (RFC 4648, with padding), by which JSON carries bytes that are no text.
+// Base64 (RFC 4648, with padding), for bytes in JSON that are not text.
 #pragma once
 
 #include <cstddef>

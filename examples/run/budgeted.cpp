@@ -16,18 +16,18 @@
 namespace mica::program {
 namespace {
 
-/// "--weights streamed -c 4096": where weights have no room; empty where not even a ring has.
+/// "--weights streamed -c 4096": if weights do not fit; empty if not even a ring fits.
 std::string streamed_way_out(const gguf::Document& document, plan::Question question, std::size_t n_ctx,
                              std::uint64_t budget) {
   if (question.choice.weights == paging::Choice::streamed) return {};
   question.choice.weights = paging::Choice::streamed;
-  question.choice.weights_bytes = 1;  // the least
+  question.choice.weights_bytes = 1;  // the minimum
   const std::size_t n = plan::longest_context(document, question, n_ctx + format::tile_tokens, budget);
   return n == 0 ? std::string() : join("--weights streamed -c ", n);
 }
 
-/// "-c 6144, or with --cache-type-k q8_0 --cache-type-v q8_0 -c 11264"; with streamed weights where nothing
-/// else fits.
+/// "-c 6144, or with --cache-type-k q8_0 --cache-type-v q8_0 -c 11264"; with streamed weights if nothing else
+/// fits.
 std::string ways_out(const gguf::Document& document, const plan::Question& question, std::size_t n_ctx,
                      std::uint64_t budget) {
   std::string text;
@@ -67,19 +67,18 @@ std::string min_text(const gguf::Document& document, const plan::Question& quest
               given_up.empty() ? "" : join(", with ", given_up));
 }
 
-/// Bytes that opening takes for each piece of a vocabulary: twice what was measured of tables of tokenizers.
+/// Bytes that opening takes for each entry of a vocabulary: twice the measured bytes of tokenizers' tables.
 constexpr std::uint64_t estimated_piece_bytes = 128;
 
-/// An upper estimate for the tokenizer: making one only to count its bytes is slow.
+/// An upper estimate for the tokenizer: to make one only to count its bytes is slow.
 std::uint64_t estimated_tokenizer_bytes(const gguf::Document& document) {
   const auto pieces = document.metadata().get<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
   return document.resident_bytes() + estimated_piece_bytes * (pieces ? pieces->size() : 0);
 }
 
-/// Under a governor resident weights can leave memory later: they are opened as streamed weights that all
-/// stay, where a plan of that fits. Experts would not be packed then, so a model with experts keeps its
-/// choice.
-/// question: of the run, with the bytes of its tokenizer.
+/// With a governor, weights may have to leave memory later. So resident weights are opened as streamed
+/// weights that are all resident, if that fits. Experts would not be packed then, so a model with experts
+/// keeps its choice. question: of the run, with the bytes of its tokenizer.
 void let_weights_leave(const AnswerVerb& verb, const gguf::Document& document, plan::Question question,
                        OpenOptions& open) {
   if (!verb.governor || verb.weights_given || open.choice.weights != paging::Choice::resident ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a run fits its budget, and what would: dry plans, and the sentence that people get.
+// Whether a run fits its budget, and which settings would fit: dry plans, and the sentence of a refusal.
 #pragma once
 
 #include "answer_options.hpp"
@@ -21,14 +21,14 @@ namespace mica::program {
 /// The plan of the question; shared between verbs so that it is compiled once.
 [[nodiscard]] plan::Plan plan_run(const gguf::Document& document, const plan::Question& question);
 
-/// The same; where weights are streamed, with what a budget leaves them (fit::Planner).
+/// The same; streamed weights have the bytes that the budget leaves (fit::Planner).
 [[nodiscard]] plan::Plan plan_within(const gguf::Document& document, plan::Question question,
                                      std::uint64_t budget_bytes);
 
-/// The budget in bytes: --memory, or what the limits left when the program began, whichever is smaller.
+/// The budget in bytes: the minimum of --memory and the memory that the limits left at the start.
 [[nodiscard]] std::uint64_t budget_of(const gguf::Document& document, const OpenOptions& open);
 
-/// What run, chat and complete may change to fit: everything that no flag names.
+/// The choices that run, chat and complete may change: those that no flag sets.
 [[nodiscard]] plan::Adjustable freedom_of(const RunningOptions& options);
 
 /// "needs ..., budget ... (weights ..., kv ... at N tokens, ...).  Fits with -c N ....  Runs from --memory
@@ -37,22 +37,22 @@ namespace mica::program {
 [[nodiscard]] std::string refusal(const gguf::Document& document, const plan::Question& question,
                                   const plan::Plan& plan, std::uint64_t budget, plan::Adjustable free = {});
 
-/// The first rung of the ladder that fits; empty where none does.
+/// The first fallback that fits; empty if none does.
 [[nodiscard]] std::optional<plan::Fallback> rung_within(const gguf::Document& document,
                                                         const plan::Question& question, std::uint64_t budget,
                                                         plan::Adjustable free);
-/// The rung of the smallest budget.
+/// The fallback with the smallest peak.
 [[nodiscard]] plan::Fallback smallest_fallback(const gguf::Document& document, const plan::Question& question,
                                                plan::Adjustable free);
 
-/// Changes what no flag names until the model fits: a shorter context, keys and values in Q8_0, streamed
-/// weights. A note says what it changed. Raises ErrorCode::budget with that sentence where nothing fits.
+/// Changes choices that no flag sets until the model fits: a shorter context, keys and values in Q8_0,
+/// streamed weights. A note names the changes. Raises ErrorCode::budget with refusal() if nothing fits.
 void make_it_fit(const AnswerVerb& verb, const gguf::Document& document, OpenOptions& open);
 
-/// Raises ErrorCode::budget with that sentence.
+/// Raises ErrorCode::budget with refusal().
 void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions& open);
 
-/// A note where a context goes beyond what the model was trained for.
+/// A note if a context is longer than that of the training.
 void note_long_context(const OutputOptions& output, std::size_t n_ctx, const arch::Config& config);
 
 /// "-c 512, which takes 1.5 MiB of keys and values": for a context of `tokens` or more, in whole tiles.

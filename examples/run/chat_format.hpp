@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chat format that options and file lead to. The engine costs seconds to compile, so it is named here and
-// included in one unit.
+// The chat format that options and file determine. The template engine takes seconds to compile, so only one
+// unit includes it.
 #pragma once
 
 #include "answer_options.hpp"
@@ -23,12 +23,12 @@ namespace mica::program {
 class ChatFormat {
  public:
   /// --chat-template, --chat-template-file, the file's own template, or the built-in format that fits best.
-  /// Raises for what an option names and cannot be used; never for what the file says.
+  /// Raises if an option names a template that cannot be used; never because of the file.
   ChatFormat(const ChatOptions& options, const gguf::Metadata& metadata, const text::Vocabulary& vocabulary);
 
   /// The conversation, with the beginning of the assistant's next turn. Control tokens in texts of messages
   /// stay text.
-  /// Raises ErrorCode::failed when the template refuses, limit when it takes too long.
+  /// Raises ErrorCode::failed if the template raises an error, limit if it takes too long.
   [[nodiscard]] text::ChatText render(std::span<const text::Message> messages,
                                       const text::Vocabulary& vocabulary) const;
 
@@ -36,7 +36,7 @@ class ChatFormat {
   [[nodiscard]] bool is_sure() const noexcept { return sure_; }
   /// Why the file's own template is not used; empty when it is.
   [[nodiscard]] const std::string& note() const noexcept;
-  /// Text with which the model ends its turn, where no token does.
+  /// Text that ends a turn of the model, if no token does.
   [[nodiscard]] std::string stop() const;
   /// The template, or the name of the built-in format.
   [[nodiscard]] const std::string& source() const noexcept { return source_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Tab can add to a line of the chat: the rest of a command, of a word that a command takes, or of a
-// file's name.
+// The text that Tab adds to a line of the chat: the rest of a command, of a word that a command takes, or of
+// a file's name.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace mica::program {
 
-/// A command and what may follow it.
+/// A command and its arguments.
 struct ChatWord {
   std::string_view name;  // "/show"
   std::string_view

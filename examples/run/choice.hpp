@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Policies as flags spell them, and what the library makes of them. Flags have checked the words already.
+// From the words of flags to choices of the library. Flags have checked the words already.
 #pragma once
 
 #include "mica/kv/any_storage.hpp"
@@ -24,7 +24,7 @@ struct ChoiceWords {
   std::string kernels = "exact";
 };
 
-/// The enumerator at the place of a word among names.
+/// The enumerator at the index of a word in `names`.
 template <class Choice, class Names>
 [[nodiscard]] Choice choice_at(const Names& names, std::string_view word) {
   return static_cast<Choice>(std::find(names.begin(), names.end(), word) - names.begin());

@@ -79,7 +79,7 @@ class Reader {
     return true;
   }
 
-  /// Whether the next word is no flag; a negative number is none.
+  /// Whether the next word is not a flag; a negative number is not.
   bool value_follows() const {
     if (rest_.empty()) return false;
     const std::string& word = rest_.front();
@@ -112,7 +112,7 @@ class Reader {
     const std::string name = word.substr(0, word.find('='));
     if (word.find(' ') != std::string::npos)
       raise(ErrorCode::usage, "unknown flag ", escaped(name), ".  Write text that begins with - after --.");
-    // People type one dash where two are needed.
+    // One dash is often typed in place of two.
     std::string near = suggestion(name, flags_.names());
     if (near.empty() && !name.starts_with("--")) near = suggestion("-" + name, flags_.names());
     raise(ErrorCode::usage, "unknown flag ", escaped(name), ".", near);

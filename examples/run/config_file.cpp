@@ -40,7 +40,7 @@ void append_utf8(std::string& out, std::uint32_t point) {
   put(0x80 | (point & 0x3F));
 }
 
-/// Reads the text from front to back; line() is the number of the line of the next byte.
+/// Reads the text from its beginning to its end; line() is the number of the line of the next byte.
 class Parser {
  public:
   explicit Parser(std::string_view text) : rest_(text) {}
@@ -180,7 +180,7 @@ class Parser {
   std::size_t begin_line_ = 1;
 };
 
-/// A text as TOML has it between quotes.
+/// A text in quotes, as in TOML.
 std::string toml_string(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
   std::string out = "\"";

@@ -52,7 +52,7 @@ bool write_all(int descriptor, std::string_view text) {
 void deliver(std::string_view text) {
   if (!text.empty()) something_printed = true;
   if (write_all(STDOUT_FILENO, text)) return;
-  if (errno == EPIPE) throw Stop{0, {}};  // the reader has seen enough
+  if (errno == EPIPE) throw Stop{0, {}};  // the reader has closed the pipe
   raise(ErrorCode::failed, "stdout: writing failed: ", std::strerror(errno));
 }
 
@@ -188,7 +188,7 @@ int code_after_signals(int code) { return code == 130 && last_termination == SIG
 
 void fill_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // For reading alone: stdin is at its end, and what goes to stdout is refused as by a closed one.
+    // For reading alone: stdin is at its end, and writing to stdout fails, as if it were closed.
     if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF) static_cast<void>(::open("/dev/null", O_RDONLY));
   }
 }
@@ -299,7 +299,7 @@ std::string read_text(const std::string& path) {
     return text;
   }
   const io::File file = io::File::open(path);
-  if (file.size() == 0) {  // also what files of /proc say
+  if (file.size() == 0) {  // also the size of files of /proc
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program's dealings with the terminal and its surroundings: the answer goes to stdout, everything else
-// to stderr; signals; what the environment says.
+// The terminal and the environment of the program: the answer goes to stdout, everything else to stderr;
+// signals; variables.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -24,16 +24,15 @@ struct Stop {
   std::string text;
 };
 
-/// Writes text of the program to stdout at once, through printable(): what it shows of a file cannot command
-/// the terminal. JSON, which has escapes of its own, passes unchanged. Raises ErrorCode::failed when the
-/// bytes cannot be delivered; throws a Stop with 0 and no text when the
-/// reader of a pipe has left.
+/// Writes text of the program to stdout at once, through printable(), so that text of a file cannot
+/// control the terminal. JSON, which has its own escapes, is written unchanged. Raises ErrorCode::failed when
+/// the bytes cannot be written; throws a Stop with 0 and no text if the reader of a pipe has closed it.
 void print(std::string_view text);
 /// Whether anything was written to stdout, or an attempt was made.
 [[nodiscard]] bool has_printed() noexcept;
 
 /// Text of a model or a file on its way to stdout, in pieces: unchanged to a pipe or a file, through a
-/// TerminalFilter to a terminal, unless --raw-output says otherwise.
+/// TerminalFilter to a terminal without --raw-output.
 class DataOutput {
  public:
   explicit DataOutput(const OutputOptions& options);
@@ -77,7 +76,7 @@ void write_sequence(std::string_view text);
 /// Set by SIGINT, SIGTERM and SIGHUP. The same one of the first two again ends the program at once, with 130;
 /// SIGHUP never does, since a terminal that closes may send it twice.
 [[nodiscard]] const std::atomic<bool>& interrupted();
-/// Whether SIGTERM or SIGHUP came: the program saves what there is to save and ends.
+/// Whether SIGTERM or SIGHUP came: the program saves its session and ends.
 [[nodiscard]] bool terminated();
 /// Ready for the next interrupt; terminated() stays.
 void forget_interrupt();
@@ -105,7 +104,7 @@ void watch_signals();
 /// The lines of stdin, as they come.
 class LineReader {
  public:
-  /// What SIGINT does while a line is waited for: a chat asks once more, other verbs end.
+  /// The effect of SIGINT while the program waits for a line: a chat prompts again, other verbs end.
   enum class OnInterrupt : std::uint8_t { go_on, end };
   explicit LineReader(OnInterrupt on_interrupt = OnInterrupt::go_on) : on_interrupt_(on_interrupt) {}
 

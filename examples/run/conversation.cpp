@@ -49,14 +49,13 @@ Conversation::Conversation(const AnswerVerb& verb, Model& model, ChatFormat form
 
 void Conversation::save(const Answerer& answerer) { saved_.save(answerer, text_of(messages_)); }
 
-/// Of a conversation that has become too long: what stands behind the first tokens goes, as far as the
-/// context has shifted over it, and where that is not known any more, or not enough, so much that half of the
-/// context is left.
+/// Shortens a conversation that has become too long: removes the tokens after the first ones that the context
+/// has shifted over. If these are not known or not enough, removes so many that half of the context remains.
 void Conversation::leave_out(std::vector<TokenId>& wanted, std::size_t first) {
   const std::size_t n_ctx = session().model().n_ctx();
   const auto differs = std::mismatch(wanted.begin(), wanted.end(), said_.begin(), said_.end()).first;
   if (static_cast<std::size_t>(differs - wanted.begin()) < first + evicted_) evicted_ = 0;
-  const bool can_continue = messages_.size() > 2;  // a first question is taken as it is, or refused
+  const bool can_continue = messages_.size() > 2;  // a first question is not shortened; it fits or is refused
   if (shifts_ && can_continue && wanted.size() - evicted_ >= n_ctx) {
     evicted_ = wanted.size() - first - (n_ctx - first) / 2;
   }
@@ -83,7 +82,7 @@ std::vector<TokenId> Conversation::ids() const {
   auto ids =
       tokenizer.encode(chat.text, {.add_special = false, .parse_special = true, .literal = chat.literal});
   const bool lacks_bos = vocabulary.add_bos() && (ids.empty() || ids.front() != *vocabulary.special().bos);
-  if (lacks_bos) ids.insert(ids.begin(), *vocabulary.special().bos);  // most templates write it themselves
+  if (lacks_bos) ids.insert(ids.begin(), *vocabulary.special().bos);  // most templates write it
   MICA_CHECK(!ids.empty(), failed, "the chat format renders nothing");
   return ids;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A conversation with a model: its messages, and a session that is brought in line with them. Whatever the
-// new text has in common with the old one stays in the cache.
+// A conversation with a model: its messages, and a session with their text. The common beginning of the new
+// text and the old one stays in the cache.
 #pragma once
 
 #include "answer.hpp"
@@ -23,22 +23,22 @@ class Conversation {
   [[nodiscard]] const Session<AnyModel>& session() const noexcept { return saved_.session(); }
   [[nodiscard]] const ChatFormat& format() const noexcept { return format_; }
 
-  /// Lets the model answer the messages; the answer becomes a message. Returns the exit code of the answer.
+  /// Generates the answer of the model and appends it to the messages. Returns the exit code of the answer.
   int answer(Answerer& answerer);
 
-  /// Somebody is typing: Answerer::rest().
+  /// Call it while a line is typed: Answerer::rest().
   void rest(Answerer& answerer) { answerer.rest(saved_.session()); }
 
   /// Writes the conversation to the file of --session, if there is one.
   void save(const Answerer& answerer);
 
-  /// The system's words; an empty text takes them away.
+  /// Sets the system prompt; an empty text removes it.
   void set_system(std::string text);
-  /// Takes the last answer and the question before it back; false when there is none.
+  /// Removes the last answer and the question before it; false if there is none.
   bool undo();
-  /// Takes the last answer back alone; false when there is none.
+  /// Removes the last answer alone; false if there is none.
   bool undo_answer();
-  /// Forgets everything but the system's words.
+  /// Removes all messages but the system prompt.
   void clear();
 
  private:
@@ -53,8 +53,8 @@ class Conversation {
   SavedSession saved_;
   std::vector<text::Message> messages_;
   bool shifts_;                // whether the context does, when it is full
-  std::vector<TokenId> said_;  // what was wanted last, and the answer
-  std::size_t evicted_ = 0;    // tokens of it, behind the first ones, that the session has no more
+  std::vector<TokenId> said_;  // the last text, and its answer
+  std::size_t evicted_ = 0;    // tokens of it, after the first ones, that a shift removed
 };
 
 /// The system prompt of the options, from a flag or a file.

@@ -11,7 +11,7 @@
 namespace mica::program {
 namespace {
 
-constexpr std::size_t tokens_without_c = 4096;  // beyond them it guesses no more
+constexpr std::size_t tokens_without_c = 4096;  // after them it drafts nothing
 
 /// In memory, with steps for a few tokens beside those for the prompt.
 OpenOptions how_to_open(const AnswerVerb& verb) {

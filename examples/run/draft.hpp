@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model of --draft: a small one in memory that guesses what a large one will say.
+// The model of --draft: a small one in memory that drafts tokens of a large one.
 #pragma once
 
 #include "answer_options.hpp"
@@ -13,8 +13,8 @@ namespace mica::program {
 
 class Draft {
  public:
-  /// Opens it. Raises as open(), and ErrorCode::usage where its tokens are not those of the model that it is
-  /// to guess for.
+  /// Opens it. Raises as open(), and ErrorCode::usage if its vocabulary is not that of the model that it
+  /// drafts for.
   Draft(const AnswerVerb& verb, const Model& target);
 
   [[nodiscard]] ModelDrafter<AnyModel>& drafter() noexcept { return drafter_; }
@@ -24,7 +24,7 @@ class Draft {
   ModelDrafter<AnyModel> drafter_;
 };
 
-/// What it takes of the budget.
+/// The bytes that it takes of the budget.
 [[nodiscard]] std::uint64_t draft_bytes(const AnswerVerb& verb);
 
 }  // namespace mica::program

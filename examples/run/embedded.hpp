@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model that travels inside the program: the bytes of examples/models/fairy.gguf, placed there by the
+// The model inside the program: the bytes of examples/models/fairy.gguf, placed there by the
 // assembler. A tree without that file builds a program without a default model.
 
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine that a command line asks about.
+// The machine that a command line describes.
 #pragma once
 
 #include "flags.hpp"
@@ -22,8 +22,9 @@ struct MachineOptions {
   void add_to(Flags& flags);
 };
 
-/// This machine, at the speed that `mica doctor --measure` found, or what --machine FILE says, or flags,
-/// which win. Raises ErrorCode::usage for what cannot be, file for a file that is not there or no such JSON.
+/// This machine, with the speed that `mica doctor --measure` measured, or the machine of --machine FILE;
+/// flags take precedence. Raises ErrorCode::usage for impossible values, file for a missing file or other
+/// JSON.
 [[nodiscard]] fit::Machine machine_of(const MachineOptions& flags);
 
 }  // namespace mica::program

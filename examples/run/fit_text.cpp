@@ -52,7 +52,7 @@ class Table {
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells) {
-    for (std::string& cell : cells) cell = cell_text(cell);  // names are a file's own words
+    for (std::string& cell : cells) cell = cell_text(cell);  // names may come from a file
     rows_.push_back(std::move(cells));
   }
   [[nodiscard]] std::string text() const {
@@ -116,7 +116,7 @@ std::string row_json(const Ranked& row) {
               ",\"context\":", fixed(row.score.context, 1), ",\"notes\":[", notes, "]}");
 }
 
-/// Our accounts, which are what `mica plan` shows; of other engines weights, keys and values, and the margin.
+/// The accounts of `mica plan`; for modes of other engines weights, keys and values, and the engine.
 std::string our_sum(fit::Candidate& candidate, const Fit& fit) {
   const plan::Plan& plan = candidate.plan(fit.setting);
   std::string sum;
@@ -138,7 +138,7 @@ std::string our_sum(fit::Candidate& candidate, const Fit& fit) {
   return join(sum, " (an estimate)");
 }
 
-/// The least of what layers that attend share: their KV heads and head_dim, and how many they are.
+/// The minimum of KV heads and of head_dim over layers with attention, and the number of these layers.
 struct Attention {
   std::size_t layers = 0, heads = 0, kv_heads = 0, head_dim = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fits as people and as programs read them.
+// Fits as a table and as JSON.
 #pragma once
 
 #include "mica_tools/fit/rank.hpp"
@@ -14,14 +14,14 @@ namespace mica::program {
 /// "6.0 GiB of memory, 5.4 GiB available, 2 cores, ...": one line.
 [[nodiscard]] std::string machine_text(const fit::Machine& machine);
 
-/// A line for each fit, below a head. most: with the longest context that each has room for.
+/// A header and a line for each fit. max: with a column of the longest context that fits.
 [[nodiscard]] std::string fit_table(std::span<const fit::Ranked> rows, bool max);
 
 /// The machine and an object for each fit.
 [[nodiscard]] std::string fit_json(const fit::Machine& machine, const fit::Use& use,
                                    std::span<const fit::Ranked> rows);
 
-/// The arithmetic of a fit: our accounts, and what other rules say.
+/// The arithmetic of a fit: the accounts of its plan, and the results of other rules.
 [[nodiscard]] std::string explanation(const fit::Machine& machine, const fit::Use& use,
                                       fit::Candidate& candidate, const fit::Fit& fit);
 

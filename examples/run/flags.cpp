@@ -9,7 +9,7 @@
 namespace mica::program {
 namespace {
 
-/// "-c,--ctx-size,!--no-ctx" taken apart at commas.
+/// "-c,--ctx-size,!--no-ctx" divided at commas.
 std::vector<std::string_view> parts_of(std::string_view names) {
   std::vector<std::string_view> parts;
   for (std::size_t at = 0; at <= names.size();) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The flags of a verb as data: names, help, what a value must be and where it goes. The command line, the
-// environment and the configuration file give values through Flag::take() alone, so each text of a user
-// arrives byte for byte, and each wrong one is answered in the same words.
+// environment and the configuration file set values only through Flag::take(), so texts arrive byte for byte,
+// and errors have the same words.
 #pragma once
 
 #include "json_text.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Flags and verbs of other engines (llama.cpp, Ollama, gemma.cpp) that this program does not have, and what
-// is said about each. A flag that changes no answer is ignored with a note; one that would change the answer
-// is refused with what to do instead. A flag that a verb has itself is never looked up here.
+// the program says about each. A flag that changes no answer is ignored with a note; one that would change
+// the answer is refused, and the error says what to do instead. A flag of a verb is never searched here.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ inline constexpr std::string_view
     no_fetch = "nothing is fetched",
     samplers = "there is no such sampler; --top-k, --top-p, --min-p and --temp choose the token",
     order = "the order of samplers is fixed: penalties, top-k, top-p, min-p, temperature",
-    grammar = "answers cannot be held to a grammar or a JSON schema",
+    grammar = "answers cannot be restricted to a grammar or a JSON schema",
     rope = "RoPE is scaled as the model's file says; mica inspect shows how",
     merge = "adapters are not applied; merge them into the model first, then use mica convert",
     eyes = "only text goes in; images and audio do not",
@@ -177,8 +177,8 @@ inline constexpr std::array<ForeignFlag, n_flags> flags = [] {
 inline constexpr ForeignVerb verbs[] = {
     {"pull", get},
     {"push", "models are files, and other tools move them"},
-    {"list", "models are files; mica fit FOLDER looks at those of a folder"},
-    {"ls", "models are files; mica fit FOLDER looks at those of a folder"},
+    {"list", "models are files; mica fit FOLDER ranks those of a folder"},
+    {"ls", "models are files; mica fit FOLDER ranks those of a folder"},
     {"show", "use mica inspect FILE"},
     {"ps", "a model is in memory while the program runs"},
     {"stop", "a model is in memory while the program runs"},

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t column = 34;  // where explanations begin
 constexpr std::size_t width = 100;
 
-/// `text` in lines of `width`, from `column` on; `head` stands to the left of the first one, or above it.
+/// `text` in lines of `width`, from `column` on; `head` is to the left of the first one, or above it.
 std::string explained(const std::string& head, std::string_view text) {
   const std::string margin(column, ' ');
   std::string out = "  " + head, line;

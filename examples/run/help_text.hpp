@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What --help shows.
+// The texts of --help.
 #pragma once
 
 #include "verbs.hpp"
@@ -13,7 +13,7 @@ namespace mica::program {
 /// All verbs, a line each.
 [[nodiscard]] std::string help_text(const std::vector<AnyVerb>& verbs);
 
-/// The flags of a verb by groups, each with its default and its variable. The verb has its defaults still.
+/// The flags of a verb by groups, each with its default and its variable. The verb still has its defaults.
 [[nodiscard]] std::string help_text(Verb& verb);
 
 }  // namespace mica::program

@@ -20,7 +20,7 @@
 namespace mica::program {
 namespace {
 
-/// \n, \t, \r, \\, \", \' and \xHH, as people type them.
+/// \n, \t, \r, \\, \", \' and \xHH, as they are typed.
 std::string unescaped(std::string_view text) {
   constexpr std::string_view letters = "ntr\\\"'", bytes = "\n\t\r\\\"'";
   std::string out;
@@ -45,7 +45,7 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-/// Waits for stdin, and says so when that takes a while; false when nothing comes.
+/// Waits for stdin, and says so after a second; false if nothing comes.
 bool stdin_begins(const OutputOptions& output) {
   if (has_input_within(STDIN_FILENO, note_after)) return true;
   if (!interrupted())
@@ -57,7 +57,7 @@ bool stdin_begins(const OutputOptions& output) {
   return false;
 }
 
-/// Opens a file or a packed folder. An error says how to get a file where a name or another folder was given.
+/// Opens a file or a packed directory. For a name or another folder the error says how to get a file.
 gguf::Document open_file(const std::string& path) {
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::path(path) / "config.json", error) &&

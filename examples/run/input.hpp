@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a verb is to work on: the file that was named, the prompt, the ids.
+// The input of a verb: its file, the prompt, ids.
 #pragma once
 
 #include "mica/base/token_id.hpp"
@@ -34,7 +34,7 @@ struct IdsOptions {
   std::string ids_file;
 
   void add_to(Flags& flags);
-  /// Raises ErrorCode::usage for what is no number, and for ids given twice.
+  /// Raises ErrorCode::usage for words that are no numbers, and for ids given twice.
   [[nodiscard]] std::vector<TokenId> parsed() const;
 };
 

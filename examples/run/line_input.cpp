@@ -25,7 +25,7 @@ constexpr std::string_view quotes = "\"\"\"";
 
 namespace {
 
-/// `$XDG_STATE_HOME/mica/history`, its folder made; empty when there is no place for it.
+/// `$XDG_STATE_HOME/mica/history`, whose folder is made; empty if there is no place for it.
 std::string history_file() {
   const char* const state = std::getenv("XDG_STATE_HOME");
   const char* const home = std::getenv("HOME");
@@ -47,7 +47,7 @@ struct LineInput::Editor {
     ::history(lines, &event, H_SETSIZE, 1000);
     if (!file.empty()) ::history(lines, &event, H_LOAD, file.c_str());
     ::el_set(line, EL_CLIENTDATA, this);
-    ::el_set(line, EL_PROMPT_ESC, prompt_of, '\1');  // \1 stands around sequences, which have no width
+    ::el_set(line, EL_PROMPT_ESC, prompt_of, '\1');  // \1 encloses sequences, which have no width
     ::el_set(line, EL_EDITOR, "emacs");
     ::el_set(line, EL_HIST, ::history, lines);
     ::el_set(line, EL_ADDFN, "mica-paste", "inserts pasted text", paste);
@@ -74,14 +74,14 @@ struct LineInput::Editor {
     const std::wstring end(paste_end.begin(), paste_end.end());
     std::wstring text;
     for (wchar_t c = 0; !text.ends_with(end);) {
-      if (::el_wgetc(edit_line, &c) != 1) return CC_EOF;  // interrupted, or the terminal is gone
+      if (::el_wgetc(edit_line, &c) != 1) return CC_EOF;  // interrupted, or the terminal is closed
       text += c;
     }
     text = cleaned_paste(text.substr(0, text.size() - end.size()));
     return text.empty() || ::el_winsertstr(edit_line, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
   }
 
-  /// Tab: completes, or shows what there is to choose from; in a message it is a tab.
+  /// Tab: completes, or shows the candidates; in a message it is a tab.
   static unsigned char complete(::EditLine* edit_line, int) {
     Editor* self = nullptr;
     ::el_get(edit_line, EL_CLIENTDATA, &self);
@@ -120,7 +120,7 @@ struct LineInput::Editor {
 
 #else
 
-/// Without libedit there is none.
+/// Without libedit there is no editor.
 struct LineInput::Editor {
   std::optional<std::string> read(const std::string&) { return std::nullopt; }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines that people type: with editing, Tab and a history where libedit is there and stdin is a terminal,
-// plain otherwise. What is pasted into a terminal is one text, however many lines it has.
+// Typed lines: with editing, Tab and a history if there is libedit and stdin is a terminal, plain otherwise.
+// Text that is pasted into a terminal is one text, with any number of lines.
 #pragma once
 
 #include "answer_options.hpp"
@@ -17,7 +17,7 @@ namespace mica::program {
 
 class LineInput {
  public:
-  /// words: what Tab knows; they outlive the input.
+  /// words: those that Tab completes; they outlive the input.
   LineInput(const AnswerVerb& verb, std::span<const ChatWord> words);
   LineInput(const LineInput&) = delete;
   LineInput& operator=(const LineInput&) = delete;
@@ -30,7 +30,7 @@ class LineInput {
   [[nodiscard]] static bool is_quoted(const std::string& line) noexcept;
   /// The text of such a line and those after it, up to one that ends with three quotes.
   [[nodiscard]] std::string quoted_text(const std::string& line);
-  /// Whether a person types: stdin and stderr are terminals.
+  /// Whether stdin and stderr are terminals.
   [[nodiscard]] bool is_interactive() const noexcept { return prompts_; }
 
  private:
@@ -40,7 +40,7 @@ class LineInput {
   LineReader lines_;
   bool prompts_;
   bool colors_;
-  bool asks_for_paste_;  // whether the terminal is asked for marks around pasted text
+  bool asks_for_paste_;  // whether the terminal marks pasted text
 };
 
 }  // namespace mica::program

@@ -15,7 +15,7 @@
 namespace mica::program {
 namespace {
 
-/// A draft is a model of its own beside the one that it guesses for, within the same budget.
+/// A draft is a second model, within the same budget.
 void leave_for_draft(const AnswerVerb& verb, const gguf::Document& document, OpenOptions& open) {
   const std::uint64_t bytes = draft_bytes(verb), budget = budget_of(document, open);
   MICA_CHECK(bytes < budget, budget, verb.draft, ": a draft needs ", budget::size_text(bytes), ", budget ",

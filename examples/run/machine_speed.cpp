@@ -28,7 +28,7 @@ using Json = nlohmann::json;
 constexpr std::size_t runs_kept = 9;
 constexpr double strangest_ratio = 4;
 
-/// Empty where there is no place for it.
+/// Empty if there is no folder for it.
 std::filesystem::path kept_file() {
   const char *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
   if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "mica/machine.json";
@@ -36,7 +36,7 @@ std::filesystem::path kept_file() {
   return {};
 }
 
-/// What the numbers belong to.
+/// The machine and program that the numbers belong to.
 Json machine_of(std::size_t threads) {
   return {{"version", MICA_PROGRAM_VERSION},
           {"cpu", cpu_name()},
@@ -47,8 +47,7 @@ Json machine_of(std::size_t threads) {
 /// A disk is identified by the number of its device.
 std::string disk_of(const io::File& file) { return std::to_string(file.identity().device); }
 
-/// What was measured of this machine; null if the file is missing, is of another machine, or has another
-/// form.
+/// The measurement of this machine; null if the file is missing, is of another machine, or has another form.
 Json read_kept(std::size_t threads) {
   std::ifstream in(kept_file());
   const Json kept = Json::parse(in, nullptr, false);
@@ -59,7 +58,7 @@ Json read_kept(std::size_t threads) {
   return kept;
 }
 
-/// Whole or not at all; of several writers the last one counts.
+/// Writes the file completely or not at all; of several writers the last one counts.
 void write_kept(const Json& kept) {
   const std::filesystem::path path = kept_file();
   MICA_CHECK(!path.empty(), failed,
@@ -77,7 +76,7 @@ double positive(const Json& of, const char* key) {
   return x > 0 && x < 1e18 ? x : 0;
 }
 
-/// The median of what runs found; 1 where there were none.
+/// The median of the ratios of runs; 1 if there were none.
 double median_ratio(const Json& kept, const char* phase, bool& some) {
   std::vector<double> ratios;
   const Json runs = kept.value("runs", Json::object()), of_phase = runs.value(phase, Json::array());
@@ -126,7 +125,7 @@ Json json_of(const plan::MachineSpeed& speed) {
   return kept;
 }
 
-/// Four times the last cache, where a quarter of the memory is as much.
+/// Four times the last cache, but at most a quarter of the memory.
 std::size_t probe_bytes() {
   constexpr std::size_t max = std::size_t{1} << 29, step = std::size_t{2} << 20;
   const long cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -192,7 +191,7 @@ void learn_speed(std::size_t threads, double decode_ratio, double prefill_ratio)
   learn("prefill", prefill_ratio);
   try {
     write_kept(kept);
-  } catch (const Error&) {  // a correction that is lost
+  } catch (const Error&) {  // the correction is lost
   }
 }
 

@@ -31,8 +31,8 @@ std::terminate_handler former_terminate = nullptr;
   throw std::bad_alloc();
 }
 
-/// Also called for memory that is refused where nothing may be thrown, such as in the destructor of a JSON
-/// value, which allocates. The exception cannot be had there, and no function that allocates can be called.
+/// Also called if memory is refused where nothing may be thrown, such as in the destructor of a JSON value,
+/// which allocates. There is no exception then, and no function that allocates can be called.
 [[noreturn]] void on_terminate() noexcept {
   if (memory_refused) {
     write_sequence("mica: out of memory\n");
@@ -51,7 +51,7 @@ void watch_memory() {
   if (former_terminate == nullptr) former_terminate = std::set_terminate(on_terminate);
 }
 
-/// The exit code of the verb. `form` becomes what its options say.
+/// The exit code of the verb. Sets `form` from its options.
 int run_program(int argc, char** argv, ErrorForm& form) {
   const Request request = parse(argc, argv);
   Verb& verb = *request.verb;
@@ -74,7 +74,7 @@ int code_of_program(int argc, char** argv) {
       print(stop.text);
       return 0;
     }
-  } catch (const Stop& stop) {  // the reader of a help text has left
+  } catch (const Stop& stop) {  // the reader of a help text has closed stdout
     return stop.code;
   } catch (const Error& error) {
     return report_error(exit_code(error.code()), error.message(), form);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What steps cost beside their time: bytes of weights that were read, how long they were waited for, experts
-// that were there, page faults.
+// The cost of steps: time, bytes of weights that were read, time of waiting for them, experts that were in
+// memory, page faults.
 #pragma once
 
 #include "mica/gguf/reader.hpp"
@@ -15,11 +15,11 @@
 
 namespace mica::program {
 
-/// What happened in some time. What was not waited for was computed.
+/// The cost of some time. The time that was not spent waiting was spent computing.
 struct Costs {
   double seconds = 0;
   paging::Reads reads;
-  std::uint64_t faults = 0;  // major ones: the system read a page while it was waited for
+  std::uint64_t faults = 0;  // major ones: the system read a page
 
   Costs& operator+=(const Costs& other) noexcept;
 };
@@ -28,7 +28,7 @@ struct Costs {
 class Meter {
  public:
   explicit Meter(const AnyModel& model);
-  /// What happened since it was made, or since the last lap.
+  /// The cost since it was made, or since the last lap.
   [[nodiscard]] Costs lap();
 
  private:
@@ -40,7 +40,7 @@ class Meter {
 /// {"ms":...,"wait_ms":...,"read_bytes":...,"expert_hits":...,"expert_misses":...,"major_faults":...}
 [[nodiscard]] std::string json_of(const Costs& costs);
 /// "1.8 GiB read for each of 12 further tokens, waited for it 62 % of the time; experts there 812 of 1024
-/// times; 0 major faults" tokens = 0: bytes of all together.
+/// times; 0 major faults" tokens = 0: the sum of bytes.
 [[nodiscard]] std::string text_of(const Costs& costs, std::size_t tokens = 0);
 
 /// The largest file of a model, with which its disk is measured; null for one in memory.

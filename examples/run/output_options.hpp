@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags of every verb that say how its output looks.
+// The flags for output, which every verb has.
 #pragma once
 
 #include "flags.hpp"

@@ -77,8 +77,8 @@ Call call_of(std::vector<std::string> words) {
   return call;
 }
 
-/// Gives what a configuration file says to the flags of one verb. Names that no verb has are noted, not
-/// refused: a file serves versions of the program that have them, too.
+/// Sets the flags of one verb from a configuration file. Names that no verb has are noted, not refused: a
+/// later version of the program may have them.
 class FileValues {
  public:
   FileValues(const Call& call, Flags& flags, std::vector<std::string>& notes)
@@ -101,7 +101,7 @@ class FileValues {
   }
 
  private:
-  /// The flag that a key of a file gives a value to; null when there is none.
+  /// The flag of a key of a file; null if there is none.
   static Flag* find(Flags& flags, const std::string& key) {
     Flag* const flag = flags.find_key(key);
     return flag == nullptr || is_parser_key(flag->key()) ? nullptr : flag;
@@ -164,7 +164,7 @@ void take_environment(Flags& flags) {
   }
 }
 
-/// Notes variables that no verb reads: a name that was mistyped, most of all.
+/// Notes variables that no verb reads, such as a mistyped name.
 void check_environment(const std::vector<AnyVerb>& verbs, const Flags& flags,
                        std::vector<std::string>& notes) {
   const auto known = [](const Flags& of, std::string_view name) {
@@ -211,7 +211,7 @@ std::string config_path_of(const CommandLine& line) {
   return path;
 }
 
-/// Gives all values to the verb of a call. Raises ErrorCode::usage with a whole sentence.
+/// Sets all values of the verb of a call. Raises ErrorCode::usage with a complete sentence.
 Request read(Call& call) {
   Verb& verb = *call.verb;
   Flags flags = verb.flags();

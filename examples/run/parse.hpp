@@ -13,8 +13,8 @@ namespace mica::program {
 /// A verb that can run.
 struct Request {
   AnyVerb verb;
-  std::vector<std::string> notes;  // about what was ignored or makes little sense, for stderr
-  std::string config;              // what --print-config shows; empty: the verb runs
+  std::vector<std::string> notes;  // about ignored or doubtful flags, for stderr
+  std::string config;              // the output of --print-config; empty: the verb runs
 };
 
 /// Help and version texts, and wrong uses of a verb, are thrown as Stop; an unknown verb and a configuration

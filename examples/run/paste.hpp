@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bracketed paste: a terminal that was asked to puts marks around what is pasted, so that the lines of one
-// paste are one text.
+// Bracketed paste: on request a terminal puts marks around pasted text, so that all lines of a paste are one
+// text.
 //
 //   ESC [200~ first line CR second line ESC [201~
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace mica::program {
 
-inline constexpr std::string_view paste_on = "\x1b[?2004h", paste_off = "\x1b[?2004l";  // asks, asks no more
+inline constexpr std::string_view paste_on = "\x1b[?2004h", paste_off = "\x1b[?2004l";  // begin, end
 inline constexpr std::string_view paste_begin = "\x1b[200~", paste_end = "\x1b[201~";
 
 /// Pasted characters as text: line breaks become "\n", other control characters but tabs are left out, and so
@@ -33,8 +33,8 @@ template <class Text>
   return out;
 }
 
-/// A line that may hold the beginning of a paste, with the rest of that paste: lines up to the mark that ends
-/// it, from next_line(), which answers an optional. Without a mark the line itself.
+/// A line that may contain the beginning of a paste, with the rest of that paste: lines up to its end mark,
+/// from next_line(), which returns an optional. Without a mark the line itself.
 template <class NextLine>
 [[nodiscard]] std::string with_paste(std::string line, NextLine&& next_line) {
   std::string out;

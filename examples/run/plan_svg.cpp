@@ -22,7 +22,7 @@ struct Point {
   std::uint64_t bytes;
 };
 
-/// Places on the paper: tokens by their logarithm, bytes as they are.
+/// Coordinates: tokens on a logarithmic scale, bytes on a linear one.
 struct Axes {
   double first_tokens = 1;
   double max_tokens = 1;
@@ -53,14 +53,14 @@ std::string line(double x1, double y1, double x2, double y2, std::string_view st
               number(y2), "\" ", style, "/>\n");
 }
 
-/// Where the drawing begins: at least three doublings before the end, where a context has as many.
+/// The first context of the drawing: at least three doublings before the last, if it has as many.
 std::size_t first_of(std::size_t max) {
   std::size_t first = usual_first_tokens;
   while (first > 1 && first * 8 > max) first /= 2;
   return first;
 }
 
-/// Peaks at twice as many tokens each time, and at the last.
+/// Peaks at contexts that double, and at the last one.
 std::vector<Point> peaks(const gguf::Document& document, plan::Question question, std::string_view element,
                          std::size_t first, std::size_t max, std::uint64_t budget) {
   std::vector<Point> points;
@@ -74,7 +74,7 @@ std::vector<Point> peaks(const gguf::Document& document, plan::Question question
   }
 }
 
-/// Lines across at round numbers of GiB or MiB, and ticks at powers of two of tokens.
+/// Horizontal lines at round numbers of GiB or MiB, and ticks at powers of two of tokens.
 std::string grid(const Axes& axes) {
   std::string svg;
   double step = 1 << 20;

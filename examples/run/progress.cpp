@@ -16,7 +16,7 @@
 namespace mica::program {
 namespace {
 
-/// The text without what would go into a second row of the terminal, which "\r" does not reach.
+/// The text without characters that would be in a second row of the terminal, which "\r" does not reach.
 std::string within_width(std::string text) {
   struct ::winsize size {};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return text;

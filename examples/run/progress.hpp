@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signs of life on a terminal, for what takes longer than 300 ms: one line of stderr that goes away again.
+// Progress of work that takes longer than 300 ms: one line of stderr on a terminal, which is removed at the
+// end.
 #pragma once
 
 #include "mica/runtime/stats.hpp"
@@ -18,11 +19,10 @@
 
 namespace mica::program {
 
-/// Whether progress is shown at all: stderr is a terminal and the program is neither quiet nor asked for
-/// JSON.
+/// Whether progress is shown at all: stderr is a terminal, and there is neither --quiet nor JSON.
 [[nodiscard]] bool shows_progress(const OutputOptions& options);
 
-/// A line that is rewritten as a loop goes on; nothing in the first 300 ms, and at most ten times a second
+/// A line that is rewritten while a loop runs; nothing in the first 300 ms, and at most ten times a second
 /// after. Text that is wider than the terminal is cut.
 class Progress {
  public:
@@ -32,9 +32,9 @@ class Progress {
   ~Progress() { clear(); }
 
   void update(std::string_view text);
-  /// A bar of what is done, and the time left; `more` stands behind it.
+  /// A bar, and the remaining time; `more` follows it.
   void update(std::string_view what, std::uint64_t done, std::uint64_t all, std::string_view more = {});
-  /// A function that adds to what is done and shows it; it throws a Stop after an interrupt.
+  /// A function that adds finished work and shows it; it throws a Stop after an interrupt.
   [[nodiscard]] std::function<void(std::uint64_t)> counter(std::string what, std::uint64_t all);
   void clear();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of progress lines: how far, how fast, how long it will still take.
+// The texts of progress lines: finished work, speed, remaining time.
 #pragma once
 
 #include "json_text.hpp"
@@ -23,7 +23,7 @@ namespace mica::program {
   return join(minutes / 60, " h ", minutes % 60 < 10 ? "0" : "", minutes % 60, " min");
 }
 
-/// "quantizing: [######..............]  31 %, 48 s left"; no time before there is something to go by.
+/// "quantizing: [######..............]  31 %, 48 s left"; no time before it can be estimated.
 [[nodiscard]] inline std::string bar_text(std::string_view what, std::uint64_t done, std::uint64_t all,
                                           double seconds) {
   constexpr std::size_t width = 20;
@@ -35,7 +35,7 @@ namespace mica::program {
               done == 0 ? "" : join(", ", duration_text(seconds / part - seconds), " left"));
 }
 
-/// How far a prompt is read.
+/// The progress of reading a prompt.
 struct Reading {
   std::size_t all = 0;   // tokens
   std::size_t done = 0;  // after whole steps

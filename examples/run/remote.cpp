@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What URLs need is in a module, which is loaded when one is named: from the program's folder where it was
-// built, from lib/mica where it is installed. On systems other than Linux it is part of the program.
+// The code for URLs is in a module, which is loaded when a URL is named: from the program's folder in a build
+// folder, from lib/mica in an installation. On systems other than Linux it is part of the program.
 #include "remote.hpp"
 
 #include "mica/base/assert.hpp"
@@ -24,7 +24,7 @@ namespace {
 
 using OpenRemote = decltype(mica_open_remote);
 
-/// What the module has; it stays for good, since documents read by it. Raises where there is none.
+/// The function of the module. It is never unloaded, since documents use its code. Raises if there is none.
 OpenRemote* open_of_module(const std::string& url) {
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();

@@ -14,8 +14,8 @@ namespace mica::program {
 /// without an HTTP library.
 [[nodiscard]] gguf::Document open_remote(const std::string& url);
 
-/// Raises ErrorCode::unsupported where the model is named by a URL and the verb needs what is not in a
-/// header. Asks no server.
+/// Raises ErrorCode::unsupported where the model is named by a URL and the verb needs more than a
+/// header. Sends no request.
 void refuse_url(const Verb& verb);
 
 }  // namespace mica::program

@@ -8,7 +8,7 @@
 namespace mica::program {
 namespace {
 
-/// What a code means, for programs that read JSON.
+/// The meaning of a code, for programs that read JSON.
 std::string_view type_of(int code) noexcept {
   constexpr std::string_view types[] = {"usage", "file", "budget", "unsupported", "limit"};  // from 2 on
   if (code >= 2 && code <= 6) return types[code - 2];
@@ -24,7 +24,7 @@ int report_error(int code, std::string_view message, ErrorForm form, std::string
   try {
     print(join("{\"error\":{\"code\":", code, ",\"type\":\"", type_of(code),
                "\",\"message\":", json_string(message.empty() ? type_of(code) : message), "}}\n"));
-  } catch (const Stop&) {  // where stdout takes nothing, the code says enough
+  } catch (const Stop&) {  // stdout is closed: the code is enough
   } catch (const Error&) {
   }
   return code;

@@ -18,7 +18,7 @@ namespace mica::program {
 struct RunningOptions {
   std::size_t n_ctx = 0;
   std::size_t threads = 0;
-  std::string targets;  // the best instruction set that kernels may use; empty: the machine's
+  std::string targets;  // the newest instruction set that kernels may use; empty: the machine's
   std::size_t chunk = 512;
   bool chunk_given = false;
   std::string memory;  // "6GiB", "75%", empty

@@ -15,8 +15,8 @@
 
 namespace mica::program {
 
-/// The longest word (a run without blanks) and the longest line of a message; what is longer loses its
-/// middle.
+/// The longest word (a run without blanks) and the longest line of a message; longer ones are
+/// shortened in the middle.
 inline constexpr std::size_t max_word_bytes = 512, max_line_bytes = 2048;
 
 /// One character at the beginning of a text.
@@ -81,8 +81,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// printable() for a message: words and lines that are too long lose their middles, so that a name of any
-/// length leaves the sentence around it to be read.
+/// printable() for a message: words and lines that are too long are shortened in the middle, so that the
+/// sentence around a long name can be read.
 [[nodiscard]] inline std::string message_text(std::string_view text, std::string_view kept = "\n\t") {
   const std::string safe = printable(text, kept);
   std::string out, line;

@@ -12,7 +12,8 @@
 
 namespace mica::program {
 
-/// How long an open pipe may stay empty: before a note, and before the prompt is taken alone.
+/// The time that an open pipe may stay empty: before a note, and before the program continues with the prompt
+/// alone.
 inline constexpr std::chrono::milliseconds note_after{1000}, give_up_after{30'000};
 
 /// Whether a descriptor is an open pipe or regular file.

@@ -12,7 +12,7 @@
 
 namespace mica::program {
 
-/// "  Did you mean NAME?", or nothing where no name is near. name_of: the name of an element of `known`.
+/// "  Did you mean NAME?", or nothing if no name is near. name_of: the name of an element of `known`.
 template <class Names, class NameOf = std::identity>
 [[nodiscard]] std::string suggestion(std::string_view word, const Names& known, NameOf name_of = {}) {
   io::NearName near{std::string(word)};

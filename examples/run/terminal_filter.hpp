@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of a model's text may reach a terminal: characters, line breaks, tabs, and sequences that set colours.
-// Everything else that a terminal obeys is left out: a text cannot move the cursor, change the title, answer
-// in the user's place or fill the clipboard.
+// Passes those parts of a text that a terminal may get: characters, line breaks, tabs, and sequences that set
+// colours. All other control sequences are left out: a text cannot move the cursor, change the title, send
+// input or fill the clipboard.
 //
 //   text  -- ESC -->           escape
 //   escape -- [ -->            csi      passes, if it is digits, ; and : and ends with m; else left out
@@ -20,7 +20,7 @@
 
 namespace mica::program {
 
-/// Filters a text that arrives in pieces; where it is cut makes no difference.
+/// Filters a text that arrives in pieces; the result does not depend on them.
 /// CR, BS, BEL and the other control characters are left out, and so are the controls of text direction. A
 /// byte that is not UTF-8 becomes U+FFFD. U+0080 to U+009F are equal to ESC and a letter, and are treated
 /// like that.
@@ -31,7 +31,7 @@ class TerminalFilter {
 
   /// The part of the text that can be shown now and was not returned before.
   [[nodiscard]] std::string filter(std::string_view piece);
-  /// The end of the text: what is unfinished is left out, and colours that are still set end.
+  /// The end of the text: incomplete sequences are left out, and colours are reset.
   [[nodiscard]] std::string finish();
 
  private:
@@ -42,7 +42,7 @@ class TerminalFilter {
   void take_text(std::string_view character, bool is_control);
   void take_escape(unsigned char byte);
   void take_csi(unsigned char byte);
-  /// A control character that is obeyed in any state; answers whether it was one.
+  /// A control character that counts in any state; returns whether it was one.
   [[nodiscard]] bool restarts(std::string_view character);
   void begin(State state) {
     state_ = state;

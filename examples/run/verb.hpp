@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A verb of the program: what help says about it, its flags, and what it does. Each is a class in
-// verbs/<name>.cpp, whose members are the values of its flags; what several verbs share is a group:
+// A verb of the program: its help, its flags, and its work. Each is a class in verbs/<name>.cpp, whose
+// members are the values of its flags; flags that several verbs share are a group:
 //
 //   OutputOptions   every verb             RunningOptions   verbs that run or plan a model
 //   PromptOptions   those that read text   AnswerOptions    run, chat and complete
@@ -26,7 +26,7 @@ class Verb : public OutputOptions {
     std::string_view example;
   };
 
-  /// What it needs of a model. A header may be on a server.
+  /// The part of a model that it needs. A header may be on a server.
   enum class Needs : std::uint8_t { file, header };
 
   explicit Verb(const About& its, Needs wanted = Needs::file) : about(its), needs(wanted) {}
@@ -38,7 +38,7 @@ class Verb : public OutputOptions {
   [[nodiscard]] Flags flags();
   /// Called before run(), and not where --print-config ends the program.
   virtual void prepare() {}
-  /// Does it. Returns the exit code, or raises mica::Error.
+  /// Runs the verb. Returns the exit code, or raises mica::Error.
   virtual int run() = 0;
   /// The form of its errors.
   [[nodiscard]] virtual ErrorForm error_form() const {
