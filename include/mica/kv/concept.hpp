@@ -58,8 +58,8 @@ struct Run {
 /// The cache of one sequence. Not thread-safe while it changes; run() may be called from any thread in
 /// between. Constructed from (allocator, layers, max_tokens); `layers` is copied, construction takes no
 /// tiles. A tile has one number all its life, the position of its first token / 16, however few of them are
-/// resident. In a layer with `most` resident tokens the number is that of a place below most / 16: the places
-/// of evicted tokens are used again (kv/resident_tiles.hpp).
+/// resident. In a layer with max_resident tokens the number is that of a place below max_resident / 16: the
+/// places of evicted tokens are used again (kv/resident_tiles.hpp).
 // clang-format off
 template <class S>
 concept KvStorage =

@@ -18,8 +18,8 @@ namespace mica::kv {
 
 /// Numbers of HeavyHitters.
 struct HeavyHittersOptions {
-  std::size_t recent = 0;  // newest tokens that stay, rounded up to a multiple of 16; 0: half of keep
-  float decay = 0.5f;      // what the mass so far is multiplied by every 64 tokens, [0, 1]
+  std::size_t recent = 0;  // newest tokens that stay, rounded up to a multiple of 16; 0: half of the capacity
+  float decay = 0.5f;      // the factor of accumulated scores every 64 tokens, [0, 1]
 };
 
 class HeavyHitters {

@@ -4,7 +4,7 @@
 // used, in the order of positions; those behind it are free, and the next tile takes the first of them:
 //
 //   tiles    0 | 1 | 2 | 3 | 8 | 9 |   |   |        numbers: position / 16
-//   places   0 | 1 | 2 | 3 | 6 | 7 | 4 | 5 |        tiles 4 to 7 were forgotten; the storage's own numbers
+//   places   0 | 1 | 2 | 3 | 6 | 7 | 4 | 5 |        tiles 4 to 7 were evicted; the storage's own numbers
 //
 // Where the policy needs scores, also the attention scores of each tile: a row for each of the last 64
 // tokens, summed up where the next 64 begin. Sums of earlier borders stay until the first eviction, so that a
@@ -76,8 +76,8 @@ class ResidentTiles {
   /// Empty so far, holds the first `count` tokens; false: some of them would be evicted, or their scores are
   /// not known.
   [[nodiscard]] bool begin(std::size_t count) noexcept;
-  /// Becomes another one, empty so far, after `count` tokens, a rewind_position() of it before anything was forgotten
-  /// there.
+  /// Becomes another one, empty so far, after `count` tokens, a rewind_position() of it before any tile was
+  /// evicted there.
   void adopt(const ResidentTiles& other, std::size_t count) noexcept;
 
  private:

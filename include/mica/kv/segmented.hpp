@@ -47,7 +47,7 @@ class Segmented {
  private:
   /// The size of the next segment, in tokens.
   [[nodiscard]] std::size_t next_step() const noexcept;
-  /// One more segment of up to `tokens`; when that is refused, of just `least`.
+  /// One more segment of up to `tokens`; if that is refused, of `min`.
   [[nodiscard]] bool grow(std::size_t tokens, std::size_t min) noexcept;
   [[nodiscard]] bool add(std::size_t tokens) noexcept;
 

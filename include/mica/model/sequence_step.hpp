@@ -3,7 +3,7 @@
 // Several sequences in one step: every weight is read once for the rows of all of them, while each attends to
 // its own cache.
 //
-//   parts   | a: 1 token | b: 5 tokens | c: 1 token |      rows of the step   | 0 | 1 2 3 4 5 | 6 |
+//   sequences   | a: 1 token | b: 5 tokens | c: 1 token |      rows of the step   | 0 | 1 2 3 4 5 | 6 |
 #pragma once
 
 #include "mica/base/token_id.hpp"
@@ -21,7 +21,7 @@ struct SequenceStep {
   std::span<const TokenId> tokens;  // at least one
 };
 
-/// How a step over parts ended.
+/// How a step ended.
 struct [[nodiscard]] StepResult {
   StepStatus status = StepStatus::ok;
   std::size_t part = 0;  // the first one without memory, where that is the status

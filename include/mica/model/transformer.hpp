@@ -128,7 +128,7 @@ class BasicTransformer {
     if constexpr (ResizablePager<Pager>) return pager_.capacity();
     return {};
   }
-  /// Tells it, between two steps; no bit changes. False: it holds less than there is room for
+  /// Sets it, between two steps; no bit changes. False: fewer weights are resident than the capacity allows
   /// (paging/concept.hpp).
   bool resize_weights([[maybe_unused]] std::uint64_t bytes) {
     if constexpr (ResizablePager<Pager>) return pager_.resize(bytes);
@@ -136,7 +136,7 @@ class BasicTransformer {
   }
   /// Bytes of keys and values that one more tile of 16 tokens takes in the layers that keep all tokens.
   [[nodiscard]] std::size_t kv_bytes_per_tile() const;
-  /// Tokens that they hold at most, where the eviction policy forgets others; 0: all.
+  /// The maximum of resident tokens in these layers, if the eviction policy evicts; 0: all.
   [[nodiscard]] std::size_t kv_capacity() const noexcept { return keep_; }
   /// Bytes of keys and values of the layers with a window, in a storage that keeps no more of them, at the
   /// full context.
@@ -155,9 +155,9 @@ class BasicTransformer {
     return step(std::span(&part, 1)).status;
   }
 
-  /// The same for several sequences at once, [1, chunk()] tokens together: weights are read once, and each
-  /// sequence gets the bits of a step of its own. No cache stands in two parts. Without room for one part
-  /// nothing happens to any.
+  /// The same for several sequences, [1, chunk()] tokens in all: weights are read once, and each sequence
+  /// gets the bits of a step of its own. A cache may occur once. If there is no memory for one sequence,
+  /// nothing changes for any.
   [[nodiscard]] model::StepResult step(std::span<const SequenceStep> sequences) noexcept;
 
   /// Grows whenever the hidden states of the last step are lost, usually by a step. Logits belong to one
@@ -306,7 +306,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
   }
 }
 
-/// Those that are seen whole by all blocks that read them, if the policy forgets anything.
+/// Those that are seen whole by all blocks that read them, if the policy evicts.
 template <class F, class P>
 std::vector<std::uint8_t> BasicTransformer<F, P>::bounded_layers() const {
   std::vector<std::uint8_t> bounded;
@@ -443,8 +443,8 @@ model::StepStatus BasicTransformer<F, P>::why_refused([[maybe_unused]] const Cac
   return model::StepStatus::write_failed;
 }
 
-/// What runs at a time: all that is left of the step, or up to the next token for which something must be
-/// forgotten first.
+/// The tokens that run at a time: the rest of the step, or those up to the next token for which tiles must be
+/// evicted first.
 template <class F, class P>
 auto BasicTransformer<F, P>::next_sequences(std::span<const SequenceStep> sequences,
                                             std::size_t done) noexcept -> std::span<const SequenceStep> {

@@ -75,8 +75,8 @@ struct WeightCapacity {
 
 }  // namespace paging
 
-/// Brings groups of weights into memory. One step at a time; data() may be called from any thread while a
-/// group is held. Constructed from (table, allocator, log); raises mica::Error when the files cannot be read
+/// Brings units of weights into memory. One step at a time; data() may be called from any thread while a unit
+/// is acquired. Constructed from (table, allocator, log); raises mica::Error when the files cannot be read
 /// or the budget refuses.
 // clang-format off
 template <class P>
@@ -95,17 +95,17 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
 // clang-format on
 
 // clang-format off
-/// A pager that reads weights for each step. streamed_bytes(): how many, with the head. reads(): what it read
-/// so far.
+/// A pager that reads weights for each step. streamed_bytes(): their bytes, with the output matrix. reads():
+/// what it read so far.
 template <class P>
 concept StreamingPager = Pager<P> && requires(const P constant) {
   { constant.streamed_bytes() } noexcept -> std::same_as<std::uint64_t>;
   { constant.reads() } noexcept -> std::same_as<paging::Reads>;
 };
 
-/// A pager whose weights leave memory and come back between two steps. resize(bytes): how much it may hold
-/// from now on; false: it holds less than there is room for, since something was refused or could not be
-/// read. Calls are as costly as what is read.
+/// A pager whose weights leave memory and come back between two steps. resize(bytes): sets the capacity;
+/// false: less is resident than the capacity allows, since memory was refused or a read failed. Cost: that of
+/// the bytes that are read.
 template <class P>
 concept ResizablePager = Pager<P> && requires(P pager, const P constant, std::uint64_t bytes) {
   { pager.resize(bytes) } -> std::same_as<bool>;

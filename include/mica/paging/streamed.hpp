@@ -63,8 +63,8 @@ class Streamed {
 
   // Required by ResizablePager
   /// Not within a step. Memory never exceeds the larger of the old and the new capacity; with too few bytes
-  /// the minimum that works. What stays from now on is read here. False where something could not be: then
-  /// less stays than there is room for.
+  /// the minimum that works. Reads weights that become resident. False if that failed: then less is resident
+  /// than the capacity allows.
   bool resize(std::uint64_t bytes);
   [[nodiscard]] WeightCapacity capacity() const noexcept;
 

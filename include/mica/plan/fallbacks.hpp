@@ -98,7 +98,7 @@ class Fallbacks {
     if (fallback.plan.peak_bytes > budget_) return std::nullopt;
     return fallback;
   }
-  /// With at least `least` and at most `most` tokens of context.
+  /// With `smallest` to `max` tokens of context.
   [[nodiscard]] std::optional<Fallback> streamed(Question question, std::size_t chunk, std::size_t smallest,
                                                  std::size_t max) {
     question.choice.weights = paging::Choice::streamed;
@@ -107,7 +107,7 @@ class Fallbacks {
     if (auto fallback = at(question)) return fallback;
     return shorter(question, smallest, question.model.n_ctx);
   }
-  /// With the longest context that fits, if that has at least `least` tokens.
+  /// With the longest context that fits, if that has at least `smallest` tokens.
   [[nodiscard]] std::optional<Fallback> shorter(Question question, std::size_t smallest, std::size_t max) {
     if (!free_.context) return std::nullopt;
     if (question.choice.weights == paging::Choice::streamed) question.choice.weights_bytes = 1;

@@ -22,8 +22,8 @@ namespace mica::plan {
 /// 256.
 inline constexpr std::size_t round_from_tokens = 4096;
 
-/// The largest n_ctx, below `most`, whose plan stays within the budget; 0 when none does.
-/// Cost: log2(most) dry runs, each linear in its context. Raises what make_plan() raises.
+/// The largest n_ctx, below `max`, whose plan stays within the budget; 0 when none does.
+/// Cost: log2(max) dry runs, each linear in its context. Raises what make_plan() raises.
 template <class Families = arch::All, class Formats = format::All>
 [[nodiscard]] std::size_t longest_context(const gguf::Document& document, Question question, std::size_t max,
                                           std::uint64_t budget_bytes) {
@@ -73,7 +73,7 @@ inline constexpr std::string_view solution_elements[] = {"F16", "Q8_0", "Q4_0"};
 
 /// All solutions, the best first: those with weights in memory, which are fastest, then those that stream
 /// them, and among these, more bits of keys and values before fewer. Each with the longest context up to
-/// `most` tokens. Cost: log2(most) dry runs for each.
+/// `max` tokens. Cost: log2(max) dry runs for each.
 template <class Families = arch::All, class Formats = format::All>
 [[nodiscard]] std::vector<Solution> solutions(const gguf::Document& document, Question question,
                                               std::size_t max, std::uint64_t budget_bytes) {

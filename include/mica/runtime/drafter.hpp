@@ -16,9 +16,9 @@
 
 namespace mica {
 
-/// Predicts the continuation of a text. most(): the maximum of drafts, the same at every call. draft(before,
-/// last, drafts): writes tokens that may follow `before` and then `last`, and returns their number;
-/// drafts.size() <= most(). Ids are below n_vocab. Allocates nothing.
+/// Predicts the continuation of a text. max_drafts(): the maximum of drafts, the same at every call.
+/// draft(before, last, drafts): writes tokens that may follow `before` and then `last`, and returns their
+/// number; drafts.size() <= max_drafts(). Ids are below n_vocab. Allocates nothing.
 // clang-format off
 template <class D>
 concept Drafter = requires(D& drafter, const D& constant, std::span<const TokenId> before, TokenId last,

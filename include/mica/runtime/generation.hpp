@@ -99,7 +99,7 @@ class Generation {
   std::size_t skipped_ = 0;      // or had, without a step
   std::vector<TokenId> next_;    // what next() answered
   std::size_t rows_ = 0;         // of its tokens
-  std::vector<TokenId> drafts_;  // (drafter.most())
+  std::vector<TokenId> drafts_;  // (drafter.max_drafts())
   bool draft_ = true;            // whether the next step may have drafts
   DraftPace pace_;
   Stopwatch step_;  // since next()

@@ -29,7 +29,7 @@ namespace mica {
 template <StepModel Model>
 class PrefixCache {
  public:
-  /// most: the maximum of nodes, each with a table of n_ctx / 16 addresses beside its pages, and a recurrent
+  /// max: the maximum of nodes, each with a table of n_ctx / 16 addresses beside its pages, and a recurrent
   /// state where the model has one.
   explicit PrefixCache(Model& model, std::size_t max = 256) : model_(&model), max_(max) {}
   PrefixCache(const PrefixCache&) = delete;  // nodes refer to each other

@@ -4,7 +4,7 @@
 //
 //   duty += proportional * (error - error before) + integral * error * seconds,  error = (limit - measured) / scale,
 //
-// kept between `least` and 1, which is all the anti-windup it needs (Astrom and Murray, Feedback Systems,
+// kept between `min` and 1, which is all the anti-windup it needs (Astrom and Murray, Feedback Systems,
 // chapter 11).
 #pragma once
 

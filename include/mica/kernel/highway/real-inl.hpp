@@ -230,7 +230,7 @@ struct RealPanel {
   }
 };
 
-/// n things in parts of at most `most`, as even as can be: the size of the first part.
+/// n things in parts of at most `max`, as even as can be: the size of the first part.
 HWY_INLINE std::size_t even_part(std::size_t n, std::size_t max) {
   const std::size_t count = (n + max - 1) / max;
   return (n + count - 1) / count;

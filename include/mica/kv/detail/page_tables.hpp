@@ -189,7 +189,7 @@ bool PageTables<Keeper>::Table::own(std::size_t tile, bool kept) noexcept {
 }
 
 /// The pages of tiles up to `end`, of which tokens from `written` on are about to be written: of a layer that
-/// forgets, anywhere once all places were taken.
+/// evicts, anywhere once all places were taken.
 template <class Keeper>
 bool PageTables<Keeper>::Table::own_up_to(std::size_t end_tile, std::size_t written) noexcept {
   const bool anywhere = rewritten && end_tile > at.size();

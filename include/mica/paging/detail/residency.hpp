@@ -18,10 +18,10 @@ namespace mica::paging {
 
 /// A choice. Bytes of what stays and of the ring together are what it takes.
 struct Residency {
-  std::vector<bool> stays;           // by group
-  std::uint64_t staying_bytes = 0;   // of groups that stay
+  std::vector<bool> stays;           // by unit
+  std::uint64_t staying_bytes = 0;   // of units that stay
   std::uint64_t streamed_bytes = 0;  // of the others: what a step reads
-  std::uint64_t ring_bytes = 0;      // room for a group and the next one; 0: nothing is read
+  std::uint64_t ring_bytes = 0;      // for a unit and the next one; 0: nothing is read
   bool rows_stay = false;            // so does what is read row by row; not in staying_bytes
 
   [[nodiscard]] std::uint64_t bytes() const noexcept { return staying_bytes + ring_bytes; }

@@ -72,7 +72,7 @@ void Streamed<A, L>::settle(Residency chosen, std::uint64_t bytes) {
   }
 }
 
-/// Experts are forgotten, and read again when they are chosen. False where there are fewer places than that.
+/// Experts are dropped, and read again when they are chosen. False if there are fewer places than that.
 template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::set_places(std::size_t places) {
   for (const std::size_t n : {places, expert_places(0)}) {

@@ -28,7 +28,7 @@ class DraftPace {
   static constexpr double richest = 2;  // so that drafting stops soon when a text stops repeating itself
   static constexpr double poorest = -2;
 
-  /// Drafts for the next step, at most `most`.
+  /// Drafts for the next step, at most `max`.
   [[nodiscard]] std::size_t choose(std::size_t max) const noexcept {
     if (account_ < 0 || run_ == longest_run) return 0;
     std::size_t best = 0;

@@ -19,7 +19,7 @@ namespace mica::sample::detail {
   return std::string(text, static_cast<std::size_t>(length));
 }
 
-/// `value` if it is between `least` and `most`; else, and for NaN, a usage error that ends in `otherwise`.
+/// `value` if it is between `min` and `max`; else, and for NaN, a usage error that ends in `otherwise`.
 [[nodiscard]] inline float in_range(std::string_view name, float value, float min, float max,
                                     std::string_view otherwise = {}) {
   if (value >= min && value <= max) return value;
