@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lesson 1: a file, a beginning, a story.
+// Lesson 1: opens a model and completes a text.
 //
 //   01_generate [MODEL.gguf]
 //
-// mica::open() looks into the file and chooses family, formats and tokenizer at run time. Lesson 2 makes
-// these choices in types instead.
+// mica::open() reads the header of the file and chooses family, formats and tokenizer at run time. In lesson
+// 2 these choices are types.
 
 #include "mica/runtime/complete.hpp"
 

@@ -4,13 +4,14 @@
 //
 //   02_compose [MODEL.gguf]
 //
-// mica::open() of lesson 1 chooses at run time, by what the file says. Here the choice is a type. A Transformer
-// has the axes of docs/policies/README.md; whatever is not named keeps its default. Three are changed:
+// mica::open() of lesson 1 chooses at run time, from the header of the file. Here the choice is a type. A
+// Transformer has the axes of docs/policies/README.md; an axis that is not named keeps its default. Three
+// change:
 //
 //   storage   the whole context in one block, instead of growing segments
 //   element   keys and values as eight-bit codes, instead of half floats: half the memory, and the only one of
 //             the three that changes numbers
-//   executor  a team of two threads, instead of the calling one
+//   executor  a team of two threads, instead of the thread of the caller
 //
 // The order does not matter, and a misspelt or unsuitable policy does not compile.
 
@@ -37,7 +38,7 @@ int main(int argc, char** argv) try {
     std::printf("%s is not there: name a small Llama with a SentencePiece vocabulary\n", path.c_str());
     return 0;
   }
-  // The parts, in the order in which they need each other. Each outlives the next.
+  // Each of these objects outlives the next one, which refers to it.
   const mica::gguf::Document document = mica::gguf::open(path);
   const mica::text::Spm tokenizer(mica::text::vocabulary_from(document.metadata()));
   mica::exec::Team team(2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lesson 3 (03_custom_kv [MODEL.gguf]): a KV storage of your own, slabs.hpp, in a model. Lesson 7 has one
-// that does more.
+// Lesson 3 (03_custom_kv [MODEL.gguf]): a KV storage of your own, slabs.hpp, in a model. The one of
+// lesson 7 does more.
 
 #include "mica/arch/llama.hpp"
 #include "mica/model/transformer.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A KV storage of your own. It takes a slab for every 64 tokens, so a cache is never much larger than its text.
-// docs/policies/kv-storage.md says what each member promises.
+// A KV storage of your own. It allocates a slab for every 64 tokens, so a cache is never much larger than its
+// text. docs/policies/kv-storage.md explains each member.
 #pragma once
 
 #include "mica/kv/slab.hpp"
@@ -39,7 +39,7 @@ class Slabs {
   std::size_t capacity() const noexcept { return slabs_.size() * 64; }
   std::size_t first_tile(std::size_t layer) const noexcept { return layout_.first_tile(layer, reached_); }
   mica::kv::Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
-    const std::size_t place = layout_.place(layer, tile);  // of a layer with a window, round and round
+    const std::size_t place = layout_.place(layer, tile);  // modulo the ring in a layer with a window
     return slabs_[place / 4].run(layout_, layer, head, place);
   }
 

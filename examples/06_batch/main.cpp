@@ -4,10 +4,10 @@
 //
 //   06_batch [MODEL.gguf]
 //
-// Writing a token reads every weight once, whether for one text or for eight: texts that step together cost
-// little more than one. Here beginnings wait in a queue; three at a time write, and when one is done the next
-// takes its place, in the middle of what the others are doing. Each has a sampler of its own, and gets the
-// text that it would get alone.
+// A step reads every weight once, for one sequence or for eight, so a shared step costs little more than a
+// step of one sequence. Here prompts wait in a queue. Three sequences run at a time; when one is finished,
+// the next one takes its place while the others continue. Each has its own sampler, and its answer is the one
+// that it would be alone.
 
 #include "mica/runtime/batch.hpp"
 #include "mica/runtime/complete.hpp"
@@ -20,7 +20,7 @@
 
 namespace {
 
-/// One text under way: what the batch refers to.
+/// The objects of one sequence, to which the batch refers.
 struct Story {
   std::string beginning;
   mica::Session<mica::AnyModel> session;
@@ -38,7 +38,7 @@ int main(int argc, char** argv) try {
                                     "Once upon a time"};
   constexpr std::size_t at_once = 3;
 
-  // A row of logits for each sequence: the head is read once for all of them, as every other weight is.
+  // A row of logits for each sequence: so the output matrix too is read once for all of them.
   auto model = mica::open(path, {.n_ctx = 256, .logits_rows = at_once});
   mica::Batch batch(model.transformer(), model.tokenizer());
   std::list<Story> stories;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A KV element of your own: bytes with an exponent, as graphics processors keep keys and values (the form
+// A KV element of your own: eight-bit floats, as graphics processors store keys and values (the form
 // E4M3: 1 sign, 4 exponent, 3 fraction bits; OCP 8-bit Floating Point Specification, 2023). No scales: a tile
 // is 16 rows of head_dim bytes.
 #pragma once
@@ -35,13 +35,13 @@ struct F8 {
     load_key(tile, slot, head_dim, out);
   }
 
-  /// Rounds to nearest even. What is not finite, or rounds to more than 448, becomes the code of NaN: it
-  /// shows.
+  /// Rounds to nearest even. Numbers that are not finite, or round to more than 448, become NaN, so that the
+  /// error is noticed.
   static std::byte encode(float value) noexcept {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), sign = bits >> 31 << 7;
     const float magnitude = std::fabs(value);
     if (!(magnitude <= 464.0f)) return static_cast<std::byte>(sign | nan);
-    if (magnitude < 0x1p-6f)  // steps of 2^-9; eight of them are the least number with an exponent
+    if (magnitude < 0x1p-6f)  // steps of 2^-9; eight of them are the smallest normal number
       return static_cast<std::byte>(sign | static_cast<std::uint32_t>(std::nearbyint(magnitude * 0x1p9f)));
     const std::uint32_t rounded = (bits & 0x7FFFFFFFu) + 0x7FFFFu + ((bits >> 20) & 1u);
     return static_cast<std::byte>(sign | ((rounded >> 20) - (120u << 3)));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A KV storage of your own: tiles in a file that is mapped into memory. The system keeps in memory what it
-// has room for and what is read often, so a cache larger than memory gets slower and does not fail:
+// A KV storage of your own: tiles in a file that is mapped into memory. The system keeps frequently read
+// pages in memory, so a cache that is larger than memory gets slower and does not fail:
 //
 //   file and addresses   | tokens 0-255 of all layers and heads | tokens 256-511 | ...      256 tokens at a time
 //
-// The file has no name and goes with the cache. What the system may write out and take away is not booked.
+// The file has no name and is removed with the cache. Its pages are not booked, since the system can reclaim
+// them.
 #pragma once
 
 #include "mica/alloc/huge.hpp"
@@ -43,7 +44,7 @@ class FileTiles {
     reached_ = std::max(reached_, tokens);
     return true;
   }
-  /// Gives space on the disk back.
+  /// Frees space on the disk.
   void shrink(std::size_t tokens) noexcept {
     if (tokens == 0) reached_ = 0;
     const std::size_t kept = (tokens + grain - 1) / grain;
@@ -66,11 +67,11 @@ class FileTiles {
     void operator()(std::byte* at) const noexcept { ::munmap(at, bytes); }
   };
 
-  /// What one part of the file holds, in tiles.
+  /// The tiles of one part of the file.
   mica::kv::Places places(std::size_t part) const noexcept {
     return {part * (grain / 16), std::min(grain, max_tokens_ - part * grain) / 16};
   }
-  /// Makes the file, empty, and addresses for all that it may hold.
+  /// Makes the file, empty, and addresses for its maximum size.
   bool map() noexcept {
     const char* const folder = std::getenv("TMPDIR");
     char path[4096];
@@ -85,7 +86,7 @@ class FileTiles {
     bytes_ = {static_cast<std::byte*>(at), Unmap{begins_.back()}};
     return true;
   }
-  /// Space on the disk for so many parts, now: a page that has none when it is written would end the process.
+  /// Reserves space on the disk for `parts` parts: writing to a page without space would end the process.
   bool take(std::size_t parts) noexcept {
     const auto from = static_cast<::off_t>(begins_[taken_]), to = static_cast<::off_t>(begins_[parts]);
     return to == from || ::posix_fallocate(file_.get(), from, to - from) == 0;
@@ -93,7 +94,7 @@ class FileTiles {
 
   mica::kv::SlabLayout layout_;
   std::size_t max_tokens_;
-  std::size_t reached_ = 0;                                        // tokens, the most since it was empty
+  std::size_t reached_ = 0;                                        // the maximum of tokens since it was empty
   std::size_t taken_ = 0;                                          // parts that have space
   std::vector<std::size_t> begins_ = std::vector<std::size_t>(1);  // of each part in the file, and the end
   mica::io::detail::Descriptor file_;

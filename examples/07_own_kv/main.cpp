@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lesson 7 (07_own_kv [MODEL.gguf]): a KV storage and a KV element that the library does not have, each in
-// one file: file_tiles.hpp keeps tiles in a mapped file, f8.hpp makes bytes of numbers. The storage changes
-// where keys and values lie, so the answer stays the same to the last bit; the element rounds them.
-// tests/archetype/own_kv_test.cpp checks both with what the library checks its own with: include those two
+// one file: file_tiles.hpp keeps tiles in a mapped file, f8.hpp stores numbers in a byte. The storage changes
+// only the place of keys and values, so the bits of an answer stay the same; the element rounds them.
+// tests/archetype/own_kv_test.cpp checks both with the tests of the library's own: include the same two
 // headers of tests/ for yours.
 
 #include "f8.hpp"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lesson 8: a text that goes on after a restart.
+// Lesson 8: a text that continues after a restart.
 //
 //   08_sessions [MODEL.gguf]
 //
-// A session can be written to a file: its tokens, what the model remembers of them, and beside it the state
-// of the sampler. Another process opens it and goes on as if nothing had happened, without reading the text
-// again. Here "the other process" is a second part of this program, which shares nothing with the first one
-// but the name of the file.
+// A session can be saved to a file: its tokens, their keys and values, and the state of the sampler. Another
+// process opens the file and continues with the same bits, without running the text again. Here "the other
+// process" is a second function of this program, which shares nothing with the first one but the name of the
+// file.
 
 #include "mica/runtime/complete.hpp"
 
@@ -18,14 +18,14 @@
 
 namespace {
 
-constexpr std::size_t tokens = 24;  // of each part
+constexpr std::size_t tokens = 24;  // of each half
 
 bool print(std::string_view piece) {
   std::printf("%.*s", static_cast<int>(piece.size()), piece.data());
   return true;
 }
 
-/// Begins a text, and leaves it in the middle.
+/// Begins a text and saves it unfinished.
 void begin(mica::Model& model, const std::string& file) {
   auto session = model.session();
   mica::sample::Standard<> sampler({.seed = 3}, model.config().n_vocab);
@@ -33,11 +33,11 @@ void begin(mica::Model& model, const std::string& file) {
   print("Once upon a time");
   const auto part =
       mica::generate(session, model.tokenizer(), sampler, prompt, {.max_tokens = tokens}, print);
-  // The last token was chosen, and the session has not taken it: it belongs to the note.
+  // The last token was sampled and not fed to the session: it belongs to the note.
   session.save(file, {.sampler = sampler.save(), .next = {part.tokens.back()}});
 }
 
-/// Goes on with it.
+/// Continues it.
 void go_on(mica::Model& model, const std::string& file) {
   mica::SessionNote note;
   auto session = model.open_session(file, &note);

@@ -46,7 +46,7 @@ void ChatOptions::add_to(Flags& flags) {
   flags.toggle("-cnv,--conversation,!-no-cnv,!--no-conversation", conversation,
                "chat; --no-conversation: answer once");
   flags.toggle("-st,--single-turn", single_turn, "one answer, then end");
-  flags.toggle("--no-history", no_history, "keep no file of what was typed");
+  flags.toggle("--no-history", no_history, "keep no file of typed lines");
   flags.choice("--chat-template", chat_template, styles, "NAME",
                join("a built-in format instead of the model's template: ", detail::listed(styles)));
   flags.text("--chat-template-file", chat_template_file, "FILE", "a template instead of the model's");
@@ -59,9 +59,10 @@ void AnswerOptions::add_to(Flags& flags) {
   flags.number("-s,--seed", seed, {-1}, "seed of the sampler; -1: from the clock");
   flags.number("--temp,--temperature", s.temperature, {0.0f, 1e4f}, "0: always the most likely token");
   flags.number("--top-k", s.top_k, {0}, "the k most likely; 0: all");
-  flags.number("--top-p", s.top_p, {0.0f, 1.0f}, "the most likely that together reach p; 1: all");
+  flags.number("--top-p", s.top_p, {0.0f, 1.0f}, "the most likely whose probabilities sum to p; 1: all");
   flags.number("--min-p", s.min_p, {0.0f, 1.0f}, "those above p times the most likely; 0: all");
-  flags.number("--repeat-penalty", s.repeat_penalty, {1e-3f, 1e3f}, "above 1: against tokens seen lately");
+  flags.number("--repeat-penalty", s.repeat_penalty, {1e-3f, 1e3f},
+               "above 1: makes recent tokens less likely");
   flags.number("--repeat-last-n", s.repeat_last_n, {0, 1 << 20}, "tokens that penalties count");
   flags.number("--frequency-penalty", s.frequency_penalty, {-1e3f, 1e3f}, "per occurrence");
   flags.number("--presence-penalty", s.presence_penalty, {-1e3f, 1e3f}, "once");
@@ -77,8 +78,8 @@ void AnswerOptions::add_to(Flags& flags) {
   flags.number("--draft-max", draft_max, {1, 64}, "maximum of drafts per step");
   flags.number("--draft-min", draft_min, {0, 64}, "minimum of drafts per step; 0: chosen by measured time");
   flags.toggle("--stats", stats,
-               "bytes read, time waited for them, experts that were there, and page faults");
-  flags.toggle("--ignore-eos", ignore_eos, "go on after an end token");
+               "bytes read, time waited for them, experts that were in memory, page faults");
+  flags.toggle("--ignore-eos", ignore_eos, "continue after an end token");
   flags.toggle("--special", show_special, "show control tokens");
   flags.texts("-r,--reverse-prompt", reverse_prompts, "TEXT", "text that ends an answer; may be repeated");
   flags.group("Model");

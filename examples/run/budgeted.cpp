@@ -62,9 +62,9 @@ std::string parts_text(const plan::Question& question, const plan::Plan& plan) {
 /// "Runs from --memory 201.3MiB on, with 16 tokens of context": no "with" if nothing must change.
 std::string min_text(const gguf::Document& document, const plan::Question& question, plan::Adjustable free) {
   const plan::Fallback min = smallest_fallback(document, question, free);
-  const std::string given_up = plan::differences(question, min);
+  const std::string changes = plan::differences(question, min);
   return join("Runs from --memory ", budget::size_word(min.plan.peak_bytes), " on",
-              given_up.empty() ? "" : join(", with ", given_up));
+              changes.empty() ? "" : join(", with ", changes));
 }
 
 /// Bytes that opening takes for each entry of a vocabulary: twice the measured bytes of tokenizers' tables.
@@ -92,16 +92,16 @@ void let_weights_leave(const AnswerVerb& verb, const gguf::Document& document, p
 }
 
 /// Weights stay as they are if that fits, since the budget of streamed ones may be smaller (ceiling_of).
-std::optional<plan::Fallback> first_rung(const gguf::Document& document, const plan::Question& asked,
-                                         const OpenOptions& open, plan::Adjustable free) {
+std::optional<plan::Fallback> first_fallback(const gguf::Document& document, const plan::Question& requested,
+                                             const OpenOptions& open, plan::Adjustable free) {
   OpenOptions streamed = open;
   streamed.choice.weights = paging::Choice::streamed;
   const std::uint64_t budget = budget_of(document, open), less = budget_of(document, streamed);
-  if (!free.weights || less == budget) return rung_within(document, asked, budget, free);
+  if (!free.weights || less == budget) return fallback_within(document, requested, budget, free);
   plan::Adjustable stay = free;
   stay.weights = false;
-  if (auto fallback = rung_within(document, asked, budget, stay)) return fallback;
-  return rung_within(document, asked, less, free);
+  if (auto fallback = fallback_within(document, requested, budget, stay)) return fallback;
+  return fallback_within(document, requested, less, free);
 }
 
 }  // namespace
@@ -141,8 +141,8 @@ std::string refusal(const gguf::Document& document, const plan::Question& questi
               solutions.empty() ? "" : join("Fits with ", solutions, ".  "), min_text(document, known, free));
 }
 
-std::optional<plan::Fallback> rung_within(const gguf::Document& document, const plan::Question& question,
-                                          std::uint64_t budget, plan::Adjustable free) {
+std::optional<plan::Fallback> fallback_within(const gguf::Document& document, const plan::Question& question,
+                                              std::uint64_t budget, plan::Adjustable free) {
   return plan::Fallbacks<>(document, question, budget, free).first_that_fits();
 }
 
@@ -155,22 +155,22 @@ void make_it_fit(const AnswerVerb& verb, const gguf::Document& document, OpenOpt
   const bool planned =
       open.memory_bytes.has_value();  // else memory grows with use, and only the first tokens must fit
   const std::uint64_t budget = budget_of(document, open);
-  plan::Question asked = question_of(open);
+  plan::Question requested = question_of(open);
   if (!planned) {
-    asked.tokens = plan::min_tokens;
-    plan::Question roughly = asked;
+    requested.tokens = plan::min_tokens;
+    plan::Question roughly = requested;
     roughly.tokenizer_bytes = estimated_tokenizer_bytes(document);
     if (file_bytes(document) < budget / 4 * 3 && plan_run(document, roughly).peak_bytes < budget)
       return let_weights_leave(verb, document, std::move(roughly), open);
   }
   const plan::Adjustable free = freedom_of(verb);
-  const auto fallback = first_rung(document, asked, open, free);
+  const auto fallback = first_fallback(document, requested, open, free);
   if (!fallback) {
-    const plan::Plan plan = plan_within(document, asked, budget);
-    raise(ErrorCode::budget, document.path(), ": ", refusal(document, asked, plan, budget, free));
+    const plan::Plan plan = plan_within(document, requested, budget);
+    raise(ErrorCode::budget, document.path(), ": ", refusal(document, requested, plan, budget, free));
   }
-  const std::string given_up = plan::differences(asked, *fallback);
-  if (!given_up.empty()) note(verb, join("mica: to fit ", budget::size_text(budget), ": ", given_up));
+  const std::string changes = plan::differences(requested, *fallback);
+  if (!changes.empty()) note(verb, join("mica: to fit ", budget::size_text(budget), ": ", changes));
   open.n_ctx = fallback->question.model.n_ctx;
   open.choice = fallback->question.choice;
   open.chunk = fallback->question.model.chunk;

@@ -38,9 +38,9 @@ namespace mica::program {
                                   const plan::Plan& plan, std::uint64_t budget, plan::Adjustable free = {});
 
 /// The first fallback that fits; empty if none does.
-[[nodiscard]] std::optional<plan::Fallback> rung_within(const gguf::Document& document,
-                                                        const plan::Question& question, std::uint64_t budget,
-                                                        plan::Adjustable free);
+[[nodiscard]] std::optional<plan::Fallback> fallback_within(const gguf::Document& document,
+                                                            const plan::Question& question,
+                                                            std::uint64_t budget, plan::Adjustable free);
 /// The fallback with the smallest peak.
 [[nodiscard]] plan::Fallback smallest_fallback(const gguf::Document& document, const plan::Question& question,
                                                plan::Adjustable free);

@@ -78,12 +78,12 @@ void MachineOptions::add_to(Flags& flags) {
   flags.group("Machine");
   flags.text("--ram", ram, "SIZE",
              "memory of another machine than this one; nine tenths of it are available");
-  flags.text("--available", available, "SIZE", "what of it a model can take");
+  flags.text("--available", available, "SIZE", "the memory that a model can use");
   flags.text("--vram", vram, "SIZE", "memory of its graphics cards");
-  flags.text("--bandwidth", bandwidth, "RATE", "what its memory reads in a second: 60G");
-  flags.text("--vram-bandwidth", vram_bandwidth, "RATE", "what the memory of its cards reads in a second");
-  flags.text("--disk", disk, "RATE", "what its disk reads in a second");
-  flags.text("--machine", machine_file, "FILE", "a file that says all this, in JSON; flags win");
+  flags.text("--bandwidth", bandwidth, "RATE", "the bandwidth of its memory: 60G");
+  flags.text("--vram-bandwidth", vram_bandwidth, "RATE", "the bandwidth of the memory of its cards");
+  flags.text("--disk", disk, "RATE", "the read speed of its disk");
+  flags.text("--machine", machine_file, "FILE", "a JSON file with these values; flags take precedence");
   flags.number("--cores", cores, {0, 1 << 20}, "its cores; 0: as many as this machine has");
   flags.toggle("--unified", unified, "its processors share their memory");
   flags.toggle("--mlx", mlx, "with --unified: quantisations of MLX instead of GGUF's");

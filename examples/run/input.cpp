@@ -53,7 +53,7 @@ bool stdin_begins(const OutputOptions& output) {
   if (!interrupted() && has_input_within(STDIN_FILENO, give_up_after - note_after)) return true;
   if (interrupted()) throw Stop{130, {}};
   note(output, join("mica: nothing came on stdin in ", give_up_after.count() / 1000,
-                    " s: the prompt is taken alone (-f - waits as long as it takes)"));
+                    " s: continuing with the prompt alone (-f - waits without a limit)"));
   return false;
 }
 
@@ -99,7 +99,7 @@ void PromptOptions::add_to(Flags& flags) {
   flags.words(words, "PROMPT", "the prompt");
   flags.text("-p,--prompt", prompt, "TEXT", "the prompt");
   flags.text("-f,--file,--prompt-file", prompt_file, "FILE", "read the prompt from a file; - is stdin");
-  flags.toggle("-e,--escape", escape, "\\n, \\t and the like in the prompt mean what they mean in C");
+  flags.toggle("-e,--escape", escape, "\\n, \\t and the like in the prompt are escapes, as in C");
   flags.at_end([this](std::vector<std::string>&) {
     MICA_CHECK(!prompt || words.empty(), usage, "a prompt was given twice: as a word and with --prompt.");
   });

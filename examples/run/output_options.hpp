@@ -22,7 +22,7 @@ struct OutputOptions {
   void add_to(Flags& flags) {
     flags.group("Output");
     flags.toggle("-q,--quiet", quiet, "nothing on stderr but errors");
-    flags.toggle("-v,--verbose", verbose, "also what the library decided by itself");
+    flags.toggle("-v,--verbose", verbose, "also choices of the library");
     flags.toggle("--json", json, "one JSON object on stdout, for an error too");
     flags.toggle("--jsonl", jsonl, "one JSON object a line");
     flags.choice("-co,--color", color,

@@ -38,7 +38,7 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
              "change");
   flags
       .number("-b,-ub,--batch-size,--ubatch-size,--chunk", chunk, {1, 1 << 16},
-              "tokens of one step when a prompt is read")
+              "maximum of tokens of a step when a prompt is read")
       .marks(chunk_given);
   flags.checked("--memory", memory, "SIZE", "budget: 6GiB, 800M, 75% of what is available",
                 [](const std::string& text, const std::string& where) {
@@ -57,10 +57,10 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
       [](const std::string& name, const std::string&) { static_cast<void>(kv::AnyElements<>("F16", name)); })
       .marks(elements_given);
   flags.number("--cache-recent", choice.cache_recent, {1, 1 << 24},
-               "tokens at the end whose keys and values are not old yet, where they change with age");
+               "number of recent tokens, where elements of keys and values change with age");
   flags.choice("--kv", choice.kv,
                {"segmented", "contiguous", "reserved", "paged", "spilled", "spilled-paged"}, "NAME",
-               "where the cache lies: segmented contiguous reserved paged spilled spilled-paged");
+               "storage of keys and values: segmented contiguous reserved paged spilled spilled-paged");
   flags
       .checked("--evict", choice.evict, "HOW",
                "which tokens a cache of KEEP tokens evicts: none sinks:KEEP heavy:KEEP (sinks:KEEP,SINKS "
@@ -68,7 +68,7 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
                [](const std::string& how, const std::string&) { static_cast<void>(kv::AnyEviction(how)); })
       .likens({"none", "sinks", "heavy"});
   flags.choice("--kernels", choice.kernels, {"exact", "fast8"}, "NAME",
-               "how prompts are computed: exact, or fast8, quicker and rounded once more");
+               "how prompts are computed: exact, or fast8: faster, weights rounded to 8 bits");
   flags
       .choice("--weights", choice.weights,
               {"resident", "mapped", "streamed", "mapped-sequential", "mapped-populated", "mapped-locked"},
@@ -87,11 +87,11 @@ void RunningVerb::prepare() {
 void RunningOptions::settle_memory(std::vector<std::string>& notes) {
   limits = budget::memory_limits();
   if (memory.empty()) return;
-  const std::uint64_t asked = budget::parse_size(memory, limits.usable(), "--memory");
-  MICA_CHECK(asked != 0, usage, "--memory: found \"", escaped(memory),
+  const std::uint64_t requested = budget::parse_size(memory, limits.usable(), "--memory");
+  MICA_CHECK(requested != 0, usage, "--memory: found \"", escaped(memory),
              "\", needed a size above 0; without --memory the limits of the process and the machine count.");
-  const budget::Ceiling ceiling = budget::ceiling_of(asked, limits);
-  memory_bytes = other_machine ? asked : ceiling.bytes;
+  const budget::Ceiling ceiling = budget::ceiling_of(requested, limits);
+  memory_bytes = other_machine ? requested : ceiling.bytes;
   if (ceiling.lowered())
     notes.push_back(join("--memory ", budget::text(ceiling), other_machine ? " in a run here" : ""));
 }

@@ -39,7 +39,7 @@ Flags Verb::flags() {
 void Verb::add_model(Flags& flags) {
   flags.group("Model");
   flags.model("-m,--model", model_path, "FILE",
-              "GGUF file, of a sharded model any shard; or a packed folder; for inspect, plan, "
+              "GGUF file, of a sharded model any shard; or a packed directory; for inspect, plan, "
               "tokenize, detokenize and template also a URL");
 }
 

@@ -2,7 +2,7 @@
 //
 // Speed of reading prompts and of writing tokens, in the fields and the table that llama-bench has, with the
 // memory it took. Ids are random; every step of writing computes its logits, as generation does. Several
-// sequences may write together; prompts are read alone.
+// sequences may decode in shared steps; prompts are read alone.
 #include "columns.hpp"
 #include "console.hpp"
 #include "json_text.hpp"
@@ -59,7 +59,8 @@ class BenchVerb final : public RunningVerb {
     flags.numbers("-p,--n-prompt", n_prompt, tokens, "prompt lengths to read; 0: none");
     flags.numbers("-n,--n-gen", n_gen, tokens, "tokens to write; 0: none");
     flags.numbers("-d,--n-depth", n_depth, tokens, "tokens in the context before");
-    flags.number("-np,--parallel", parallel, {1, 1024}, "sequences that write together; their tokens count");
+    flags.number("-np,--parallel", parallel, {1, 1024},
+                 "sequences in shared steps; the speed is the sum of theirs");
     flags.number("-r,--repetitions", repetitions, {1, 1000}, "runs of each test");
     flags.choice("-o,--output", format,
                  {{"md", BenchFormat::markdown},
@@ -91,7 +92,7 @@ struct Result {
   Costs costs = {};               // of the repetitions
   std::uint64_t token_bytes = 0;  // that a token written in the middle of the test reads
   std::uint64_t token_macs = 0;   // multiply-adds that a token read there takes
-  double foretold = 0;            // tokens a second; 0: this machine was not measured
+  double predicted = 0;           // tokens a second; 0: this machine was not measured
 
   [[nodiscard]] std::size_t tokens() const noexcept { return test.n_prompt + test.parallel * test.n_gen; }
 };
@@ -189,7 +190,7 @@ class Bench {
     const plan::Work work = plan::work_of(model_.document(), model_.config(), elements_, middle);
     result.token_bytes = static_cast<std::uint64_t>(work.decode_bytes());
     result.token_macs = static_cast<std::uint64_t>(work.prefill_macs());
-    result.foretold = foretell(work, test);
+    result.predicted = predicted_rate(work, test);
     ids_ = random_ids(test.n_depth + test.n_prompt + test.n_gen, model_.config().n_vocab);
     for (std::size_t i = 0; i < test.parallel; ++i) {
       sessions_[i].rewind(0);
@@ -214,8 +215,8 @@ class Bench {
     return plan::reads_of(work, transformer.weight_bytes(), model_.ledger().used(budget::Account::weights),
                           transformer.streamed_bytes(), verb_.chunk);
   }
-  /// Tokens a second; of several sequences nothing is foretold.
-  [[nodiscard]] double foretell(const plan::Work& work, const Test& test) const {
+  /// Tokens per second; 0 for several sequences, which are not predicted.
+  [[nodiscard]] double predicted_rate(const plan::Work& work, const Test& test) const {
     if (!known_ || test.parallel != 1) return 0;
     const std::size_t prompt = std::max<std::size_t>(test.n_prompt, 1);
     const plan::Speed speed = plan::predict(work, *known_, reads_of(work), prompt, verb_.chunk);
@@ -258,7 +259,7 @@ class Bench {
   std::vector<TokenId> ids_;
 };
 
-/// What is the same for all tests.
+/// Values that are the same for all tests.
 struct Subject {
   std::string file;
   std::string type;  // "llama Q4_K"
@@ -267,7 +268,7 @@ struct Subject {
   std::size_t threads = 0;
 };
 
-/// The type that the file states, such as Q4_K_M; else the type that holds most of its bytes. A statement
+/// The type that the file states, such as Q4_K_M; else the type of most of its bytes. A statement
 /// that fits no tensor is ignored.
 std::string main_type(const gguf::Document& document) {
   const auto type = document.metadata().get<std::uint32_t>("general.file_type");
@@ -347,7 +348,7 @@ Fields fields_of(const BenchVerb& verb, const Subject& subject, const Result& re
                    {"wait_ns", fixed(reads.waited * 1e9 / static_cast<double>(runs), 0)},
                    {"token_bytes", join(result.token_bytes)},
                    {"token_macs", join(result.token_macs)},
-                   {"foretold_ts", fixed(result.foretold, 6)}};
+                   {"foretold_ts", fixed(result.predicted, 6)}};
   if (with_samples) {
     fields.emplace_back("samples_ns", join("[", numbers(nanoseconds(result), 0), "]"));
     fields.emplace_back("samples_ts", join("[", numbers(rates(result), 6), "]"));
@@ -373,8 +374,7 @@ std::string billions(std::uint64_t parameters) {
   return count >= 1e9 ? join(fixed(count / 1e9, 2), " B") : join(fixed(count / 1e6, 2), " M");
 }
 
-/// What a test asked of the machine: reading while it wrote, arithmetic while it read or several sequences
-/// shared the reading.
+/// The traffic of a test: bytes in decode; multiply-adds in prefill, or if several sequences share the reads.
 std::string traffic_text(const Result& result) {
   const double rate = spread_of(rates(result)).mean;
   if (result.test.n_gen > 0 && result.test.parallel == 1)
@@ -385,16 +385,14 @@ std::string traffic_text(const Result& result) {
               " GMAC/s");
 }
 
-/// Models smaller than this are faster than foretold where a cache holds them, which says nothing about
-/// others.
+/// Smaller models fit in a cache and are faster than predicted, which says nothing about others.
 constexpr std::uint64_t min_learnt_bytes = std::uint64_t{512} << 20;
 
-/// What a run says about what was foretold, for the next time; other kernels and what waits for a disk say
-/// nothing.
+/// Stores the ratio of measured and predicted speed; not with other kernels, nor if the run waits for a disk.
 void learn_from(const BenchVerb& verb, const Subject& subject, const Result& result) {
   const bool ordinary = result.costs.reads.bytes == 0 && verb.choice.kernels == "exact";
-  if (result.foretold == 0 || subject.bytes < min_learnt_bytes || !ordinary) return;
-  const double ratio = spread_of(rates(result)).mean / result.foretold;
+  if (result.predicted == 0 || subject.bytes < min_learnt_bytes || !ordinary) return;
+  const double ratio = spread_of(rates(result)).mean / result.predicted;
   learn_speed(subject.threads, result.test.n_gen > 0 ? ratio : 0, result.test.n_gen > 0 ? 0 : ratio);
 }
 

@@ -24,11 +24,11 @@ namespace mica::program {
 namespace {
 
 constexpr std::string_view help_text =
-    "/help, /?           this text               /clear        forget the conversation\n"
-    "/bye, /exit, /quit  leave (also Ctrl-D)     /undo         take the last exchange back\n"
-    "/regen              answer once more        /system TEXT  the system's words; none: take them away\n"
-    "/show WHAT          stats plan template     /read FILE    say what the file says\n"
-    "/save FILE          write the conversation  \"\"\"           begins and ends text of many lines\n"
+    "/help, /?           this text               /clear        remove the conversation\n"
+    "/bye, /exit, /quit  leave (also Ctrl-D)     /undo         remove the last exchange\n"
+    "/regen              answer once more        /system TEXT  the system prompt; no TEXT: remove it\n"
+    "/show WHAT          stats plan template     /read FILE    send the text of a file\n"
+    "/save FILE          write the conversation  \"\"\"           begins and ends text of several lines\n"
     "/set NAME VALUE     temp top_k top_p min_p repeat_penalty repeat_last_n frequency_penalty\n"
     "                    presence_penalty seed n\n"
     "Pasted lines are one message. Tab completes commands and file names. Ctrl-C stops an answer.";
@@ -112,13 +112,14 @@ class Talk {
   void greet() const {
     const auto name = model_.document().metadata().get<std::string_view>("general.name");
     const std::string path = std::filesystem::path(model_.document().path()).filename().string();
-    note(verb_, join("mica: ", cell_text(name && !name->empty() ? *name : std::string_view(path)),
-                     ", context ", model_.transformer().n_ctx(),
-                     " tokens; /help shows the commands, \"\"\" begins and ends text of many lines, Ctrl-D "
-                     "leaves"));
+    note(verb_,
+         join("mica: ", cell_text(name && !name->empty() ? *name : std::string_view(path)), ", context ",
+              model_.transformer().n_ctx(),
+              " tokens; /help shows the commands, \"\"\" begins and ends text of several lines, Ctrl-D "
+              "leaves"));
   }
 
-  /// Text of many lines is a message, whatever it begins with: pasted code may begin with a slash.
+  /// Text of several lines is always a message: pasted code may begin with a slash.
   void take(const std::string& line) {
     if (line.empty()) return;
     if (LineInput::is_quoted(line)) {
@@ -129,7 +130,7 @@ class Talk {
       say(line);
     }
   }
-  /// An error costs one exchange, not the conversation.
+  /// After an error the conversation continues without this exchange.
   void say(const std::string& text) {
     conversation_.messages().push_back({"user", text});
     answer();
@@ -140,9 +141,9 @@ class Talk {
       over_ = answerer_.undelivered() || terminated();
       if (answerer_.result().reason == StopReason::length) {
         note(verb_, join("mica: cut after ", answerer_.result().tokens.size(),
-                         " tokens, as -n says; /set n 0 takes that limit away"));
+                         " tokens, the limit of -n; /set n 0 removes it"));
       }
-      if (code_ == 130) code_ = 0;  // it stopped the answer, and that is all
+      if (code_ == 130) code_ = 0;  // only the answer ends
       forget_interrupt();
     } catch (const Error& error) {
       conversation_.messages().pop_back();
@@ -159,7 +160,7 @@ class Talk {
   void command(const std::string& line);
   void leave(const std::string&) { over_ = true; }
   void help(const std::string&) { write_error(join(help_text, "\n")); }
-  /// Tells the user what a command did.
+  /// Confirms the effect of a command.
   void confirm(std::string_view text) const { note(verb_, join("(", text, ")")); }
   void clear(const std::string&) {
     conversation_.clear();
@@ -227,7 +228,7 @@ std::span<const ChatWord> Talk::known_words() {
   return words;
 }
 
-/// "; did you mean /help?", or where to look.
+/// "; did you mean /help?", or the command that lists all.
 std::string Talk::near_command(const std::string& name) {
   io::NearName near(name);
   for (const Command& command : commands()) near.offer(command.name);

@@ -15,7 +15,7 @@ namespace {
 class Complete final : public AnswerVerb {
  public:
   Complete()
-      : AnswerVerb({"complete", "go on with a text, without a template",
+      : AnswerVerb({"complete", "continue a text, without a template",
                     "mica complete model.gguf \"Once upon a time\" -n 100"}) {}
   int run() override {
     check_session_file(*this);

@@ -37,14 +37,13 @@ class Convert final : public Verb {
   void declare(Flags& flags) override {
     add_model(flags);
     flags.group("Convert");
-    flags.words(words, "OUT TYPE",
-                "the name of the outcome, then the type of matrices, if not the folder's own");
+    flags.words(words, "OUT TYPE", "the file to write, then the type of matrices, if not that of the folder");
     flags.toggle("--dry-run", dry_run, "show every tensor with its type and size, write nothing");
-    flags.text("--name", name, "NAME", "what the model calls itself; else the name of the folder");
+    flags.text("--name", name, "NAME", "general.name of the model; else the name of the folder");
   }
 };
 
-/// What stands after the folder: OUT and perhaps TYPE; for a dry run TYPE alone, or nothing.
+/// The words after the folder: OUT and perhaps TYPE; for a dry run TYPE alone, or nothing.
 struct Words {
   std::string out;
   std::optional<format::Id> type;

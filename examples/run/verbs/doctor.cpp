@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine gives to a model: instruction sets, cores, limits, memory; with a file, the speed of its
-// disk.
+// This machine: instruction sets, cores, limits, memory; with a file, the speed of its disk.
 #include "columns.hpp"
 #include "console.hpp"
 #include "embedded.hpp"
@@ -86,18 +85,18 @@ Fact rate_fact(std::string name, double bytes) {
   return {name, join(whole), join(budget::size_text(whole), " a second")};
 }
 
-/// A file, or the largest of a packed folder, by which a disk is measured.
+/// A file, or the largest of a packed directory, with which a disk is measured.
 io::File file_of(const std::string& path) {
   return io::File::open(gguf::is_packed_folder(path) ? largest_file(gguf::open(path))->path() : path);
 }
 
-/// What the disk of a file gives to streamed weights.
+/// The speed of the disk of a file, for streamed weights.
 std::vector<Fact> disk_facts(const io::File& file) {
   const io::DiskSpeed speed = disk_speed(file);
   return {rate_fact("disk_in_order", speed.in_order), rate_fact("disk_scattered", speed.scattered)};
 }
 
-/// What products with weights and attention reach: bytes of one token and multiply-adds of many.
+/// The speed of products and attention: bytes for one token, multiply-adds for many.
 std::vector<Fact> speed_facts(const plan::MachineSpeed& speed) {
   const auto both = [](std::string name, double bytes, double macs) {
     return Fact{name,

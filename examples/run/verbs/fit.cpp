@@ -27,7 +27,7 @@ namespace {
 class FitVerb final : public Verb, public MachineOptions {
  public:
   FitVerb()
-      : Verb({"fit", "which models this machine can run, or one that is described: how well, how fast",
+      : Verb({"fit", "the models that this machine, or a described one, can run: how well, how fast",
               "mica fit --ram 6G --cores 2"}) {}
   int run() override;
 
@@ -46,17 +46,17 @@ class FitVerb final : public Verb, public MachineOptions {
     flags.words(models, "MODEL",
                 "names of the catalogue, GGUF files, folders of them; none: the whole catalogue");
     flags.number("-c,--max-context,--ctx-size", n_ctx, {0, std::numeric_limits<std::uint32_t>::max()},
-                 "tokens of context that are asked for; 0: 8192, or what the model has");
+                 "requested context in tokens; 0: 8192, or what the model was trained for");
     flags.text("--quant", quant, "TYPE", "this quantisation alone, with the longest context that fits");
     flags.choice("--use", use, {"general", "coding", "chat", "reasoning"}, "NAME",
-                 "what models are for: general coding chat reasoning");
+                 "the use of the model: general coding chat reasoning");
     flags.number("-n,--rows", rows, {}, "maximum of rows; 0: all");
     flags.choice(
         "--level", level,
         {{"perfect", fit::Level::perfect}, {"good", fit::Level::good}, {"marginal", fit::Level::marginal}},
         "marginal", "NAME", "models of this level or a better one: perfect good marginal");
     flags.toggle("--perfect", perfect, "the same as --level perfect");
-    flags.toggle("--explain", explain, "the arithmetic of each, and what other rules say");
+    flags.toggle("--explain", explain, "the arithmetic of each row, and the results of other rules");
     MachineOptions::add_to(flags);
   }
 };
@@ -75,7 +75,7 @@ std::vector<std::string> files_of(const std::string& folder) {
   return files;
 }
 
-/// What was asked, and the answers as they come.
+/// The question, and the answers so far.
 class Judge {
  public:
   Judge(const FitVerb& verb, const fit::Machine& machine)

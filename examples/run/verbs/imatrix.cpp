@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collects an importance matrix: a model reads a text in windows, and what its matrices are multiplied with
-// is summed up. mica quantize --imatrix reads the outcome, and so does llama.cpp.
+// Collects an importance matrix: runs a model on a text in evaluation windows and sums the squares of the
+// inputs of its matrices. mica quantize --imatrix and llama.cpp read the file.
 #include "budgeted.hpp"
 #include "console.hpp"
 #include "input.hpp"
@@ -53,7 +53,7 @@ class Imatrix final : public RunningVerb, public PromptOptions {
     flags.text("-o,--output,--output-file", output, "FILE",
                "the importance matrix; imatrix.gguf if not given");
     flags.number("--chunks", chunks, {}, "maximum of windows; 0: all");
-    flags.toggle("--process-output", process_output, "also of the head: one row of each step");
+    flags.toggle("--process-output", process_output, "also the output matrix, from one row of each step");
   }
 };
 
@@ -85,7 +85,7 @@ class Collection {
       const auto status =
           session.feed_rows(windows.fed(i), &interrupted(), [&](std::size_t first, std::size_t n) {
             if (!verb_.process_output) return;
-            const std::size_t last = first + n - 1;  // the head sees one row of each step
+            const std::size_t last = first + n - 1;  // the output matrix has one row of each step
             static_cast<void>(session.logits(std::span(&last, 1)));
           });
       MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));

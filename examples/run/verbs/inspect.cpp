@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is in a file: metadata, tensors, bytes, oddities. Any architecture, and vocabularies without tensors.
+// The contents of a file: metadata, tensors, bytes, warnings. Any architecture, and vocabularies alone.
 #include "console.hpp"
 #include "input.hpp"
 #include "json_text.hpp"
@@ -80,7 +80,7 @@ bool is_computable(std::string_view format) {
       format::All{}, [&](auto type) { return decltype(type)::type::name == format; }, [](auto) {});
 }
 
-/// What a reader of the file may want to know before he runs it.
+/// Warnings about the file.
 std::vector<std::string> oddities_of(const gguf::Document& document) {
   std::vector<std::string> found;
   const gguf::Metadata& metadata = document.metadata();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model as a packed folder: mica pack IN DIR. It opens like a file everywhere; --verify reads all of it.
+// A model as a packed directory: mica pack IN DIR. Every verb opens it like a file; --verify reads all of it.
 #include "mica_tools/pack/pack.hpp"
 
 #include "columns.hpp"
@@ -25,7 +25,7 @@ namespace {
 class Pack final : public Verb {
  public:
   Pack()
-      : Verb({"pack", "a model as a folder that loads and streams sooner: IN DIR",
+      : Verb({"pack", "a model as a folder that loads and streams faster: IN DIR",
               "mica pack model.gguf model.packed"}) {}
   int run() override;
 
@@ -39,7 +39,7 @@ class Pack final : public Verb {
     flags.group("Pack");
     flags.words(words, "DIR", "the folder; made where it is missing");
     flags.toggle("--dry-run", dry_run, "show every file with its size, write nothing");
-    flags.toggle("--verify", verify, "of a packed folder: read all of it, and compare every checksum");
+    flags.toggle("--verify", verify, "read all of a packed directory and compare every checksum");
   }
 };
 
@@ -68,7 +68,7 @@ void show_plan(const Pack& verb, const pack::Plan& plan, const std::string& fold
 
 int verify_folder(const Pack& verb, BufferAllocator allocator) {
   MICA_CHECK(!verb.model_path.empty() && verb.words.empty(), usage,
-             "pack --verify: needed: DIR, a packed folder");
+             "pack --verify: needed: DIR, a packed directory");
   const Stopwatch watch;
   const gguf::Document document = gguf::open(verb.model_path);
   std::uint64_t bytes = 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How well a model predicts a text, and with --kl-divergence how far it is from the model whose base logits
-// --kl-divergence-base names. Chunking, figures and file are those of the common tool, so numbers can be
-// compared.
+// The perplexity of a model on a text, and with --kl-divergence its divergence from the base logits of
+// --kl-divergence-base. Windows, figures and file are those of llama-perplexity, so numbers can be compared.
 #include "columns.hpp"
 #include "console.hpp"
 #include "input.hpp"
@@ -56,7 +55,7 @@ std::optional<TokenId> bos_of(const text::Vocabulary& vocabulary) {
   return vocabulary.special().bos;
 }
 
-/// Feeds windows and shows how it goes: a line that is rewritten on a terminal, elsewhere one each tenth.
+/// Feeds windows and shows progress: a line that is rewritten on a terminal, elsewhere ten lines.
 class Measure {
  public:
   Measure(const Perplexity& verb, Model& model, const Windows& windows, std::size_t count)
@@ -85,7 +84,7 @@ class Measure {
   [[nodiscard]] std::size_t windows() const noexcept { return count_; }
   [[nodiscard]] double seconds() const noexcept { return watch_.seconds(); }
 
-  /// The last words on stderr.
+  /// The last line on stderr.
   void note_speed() const {
     const double tokens = static_cast<double>(count_ * windows_.width());
     note(verb_,
@@ -117,7 +116,7 @@ std::string perplexity_json(const RunningMean& nll, const Windows& windows, cons
               ",\"seconds\":", fixed(measure.seconds(), 3), ",\"peak_bytes\":", peak_bytes(), "}\n");
 }
 
-/// Perplexity of a text; with a file named, its logits are kept for later comparisons.
+/// Perplexity of a text; with a file named, writes its logits for later comparisons.
 int measure_text(const Perplexity& verb, Model& model, const Windows& windows) {
   const std::size_t count = verb.chunks == 0 ? windows.size() : std::min(windows.size(), verb.chunks);
   std::optional<BaseLogitsWriter> base;
@@ -198,13 +197,13 @@ std::string divergence_json(const Divergence& d, const Windows& windows, const M
               ",\"peak_bytes\":", peak_bytes(), "}\n");
 }
 
-/// The model beside the base: the text and the windows are the file's.
+/// Compares the model with the base; text and windows are those of the file.
 int measure_divergence(Perplexity& verb) {
   MICA_CHECK(!verb.kl_base.empty(), usage,
              "perplexity: --kl-divergence compares with base logits; give --kl-divergence-base FILE");
   BaseLogitsReader base(verb.kl_base);
   MICA_CHECK(verb.n_ctx == 0 || verb.n_ctx == base.n_ctx(), usage, base.path(), ": windows of ", base.n_ctx(),
-             " tokens; -c ", verb.n_ctx, " asks for another width");
+             " tokens; -c ", verb.n_ctx, " requests another width");
   verb.n_ctx = base.n_ctx();
   Model model = open_model(verb, rows_at_once);
   MICA_CHECK(base.n_vocab() == model.config().n_vocab, usage, base.path(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model will need, account by account, without loading it.
+// The memory of a run, account by account, before a model is loaded.
 #include "budgeted.hpp"
 #include "columns.hpp"
 #include "console.hpp"
@@ -45,10 +45,10 @@ class PlanVerb final : public RunningVerb {
     add_measure(flags, measure);
     flags.group("Plan");
     flags.number("-np,--parallel", parallel, {1, 1024}, "sequences at once, each with a context of its own");
-    flags.toggle("--solve", solve, "all ways to stay within --memory, each with its longest context");
+    flags.toggle("--solve", solve, "all solutions within --memory, each with its longest context");
     flags.text("--svg", svg, "FILE", "draw the planned peak against the context");
     flags.toggle("--probe", probe,
-                 "measure the disk for a second: how fast weights that do not fit are streamed");
+                 "measure the disk for a second: the steps per second when weights are streamed");
   }
 };
 
@@ -61,8 +61,8 @@ std::string bar(std::uint64_t part, std::uint64_t whole) {
          std::string(static_cast<std::size_t>(cells - full), '.');
 }
 
-/// What is foretold of a run, at the beginning of its context and at the end.
-struct Foretold {
+/// The predicted speed of a run, at the beginning of its context and at the end.
+struct PredictedSpeed {
   plan::MachineSpeed machine;
   plan::Speed first, last;
 };
@@ -70,7 +70,7 @@ struct Foretold {
 /// Tokens of the prompt for which the time to the first token is shown.
 constexpr std::size_t prompt_tokens = 512;
 
-/// Bytes of experts that a token has read from the file, as chance has it.
+/// Bytes of experts that a token reads from the file, if each expert has the same probability.
 std::uint64_t expert_reads(const gguf::Document& document, const plan::Plan& plan,
                            const plan::Question& question) {
   const plan::Work work =
@@ -79,9 +79,9 @@ std::uint64_t expert_reads(const gguf::Document& document, const plan::Plan& pla
          plan.streamed_bytes;
 }
 
-/// Empty where this machine was not measured.
-std::optional<Foretold> foretell(const PlanVerb& verb, const gguf::Document& document, const plan::Plan& plan,
-                                 const plan::Question& question) {
+/// Empty if this machine was not measured.
+std::optional<PredictedSpeed> predicted_speed(const PlanVerb& verb, const gguf::Document& document,
+                                              const plan::Plan& plan, const plan::Question& question) {
   const io::File* const file = largest_file(document);
   const auto machine =
       verb.measure ? measure_speed(verb, question.threads, file) : known_speed(question.threads, file);
@@ -93,21 +93,21 @@ std::optional<Foretold> foretell(const PlanVerb& verb, const gguf::Document& doc
     return plan::predict(work, *machine, plan::reads_of(work, plan, question.model.chunk), prompt_tokens,
                          question.model.chunk);
   };
-  return Foretold{*machine, at(std::min(prompt_tokens, plan.n_ctx)), at(plan.n_ctx)};
+  return PredictedSpeed{*machine, at(std::min(prompt_tokens, plan.n_ctx)), at(plan.n_ctx)};
 }
 
-std::string speed_text(const std::optional<Foretold>& foretold, const plan::Plan& plan) {
-  if (!foretold) return "speed        not known here; mica doctor --measure takes some seconds, once\n";
-  const auto& [machine, first, last] = *foretold;
+std::string speed_text(const std::optional<PredictedSpeed>& predicted, const plan::Plan& plan) {
+  if (!predicted) return "speed        not known here; mica doctor --measure takes some seconds, once\n";
+  const auto& [machine, first, last] = *predicted;
   return join("speed        ", at_right(fixed(first.decode, first.decode < 10 ? 2 : 1), 11),
               "  tokens a second, ", fixed(last.decode, 2), " at ", plan.n_ctx, "; prompts ",
               fixed(first.prefill, 1), ", the first token after ", fixed(first.first_token_seconds, 2),
               " s for a prompt of ", prompt_tokens, " (", machine.basis, ")\n");
 }
 
-std::string speed_json(const std::optional<Foretold>& foretold) {
-  if (!foretold) return {};
-  const auto& [machine, first, last] = *foretold;
+std::string speed_json(const std::optional<PredictedSpeed>& predicted) {
+  if (!predicted) return {};
+  const auto& [machine, first, last] = *predicted;
   return join(",\"speed\":{\"basis\":", json_string(machine.basis),
               ",\"decode_per_second\":", fixed(first.decode, 3),
               ",\"decode_per_second_full\":", fixed(last.decode, 3),
@@ -134,7 +134,7 @@ std::string plan_json(const plan::Plan& plan, const plan::Question& question, co
       ",\"type_v\":", json_string(question.choice.cache_type_v), "}\n");
 }
 
-/// Steps that the disk of a model has time for, each reading what does not stay in memory.
+/// The steps per second that the disk of a model allows; each reads the weights that are not resident.
 double steps_per_second(const gguf::Document& document, const plan::Plan& plan) {
   const io::File* const file = largest_file(document);
   MICA_CHECK(
@@ -143,25 +143,29 @@ double steps_per_second(const gguf::Document& document, const plan::Plan& plan) 
   return disk_speed(*file).in_order / static_cast<double>(plan.streamed_bytes);
 }
 
-/// "F16       in memory    4.2 GiB  29,184 tokens": a line for each way.
-std::string ways_text(const std::vector<plan::Solution>& solutions,
-                      const std::optional<plan::MachineSpeed>& machine, const gguf::Document& document,
-                      std::size_t chunk) {
+/// "F16       in memory    4.2 GiB  29,184 tokens": a line for each solution.
+std::string solutions_text(const std::vector<plan::Solution>& solutions,
+                           const std::optional<plan::MachineSpeed>& machine, const gguf::Document& document,
+                           std::size_t chunk) {
   std::string text = "\nkeys, values  weights    longest context       peak\n";
-  for (const plan::Solution& way : solutions) {
-    text += join(at_left(std::string(way.element), 14), way.streamed ? "streamed   " : "in memory  ");
-    if (way.n_ctx == 0) {
-      text += join("does not fit: needs ", budget::size_text(way.plan.peak_bytes), " at least\n");
+  for (const plan::Solution& solution : solutions) {
+    text +=
+        join(at_left(std::string(solution.element), 14), solution.streamed ? "streamed   " : "in memory  ");
+    if (solution.n_ctx == 0) {
+      text += join("does not fit: needs ", budget::size_text(solution.plan.peak_bytes), " at least\n");
       continue;
     }
-    text +=
-        join(at_right(join(way.n_ctx), 8), " tokens", at_right(budget::size_text(way.plan.peak_bytes), 11));
-    if (way.streamed) text += join("  ", budget::size_text(way.plan.streamed_bytes), " read for each step");
+    text += join(at_right(join(solution.n_ctx), 8), " tokens",
+                 at_right(budget::size_text(solution.plan.peak_bytes), 11));
+    if (solution.streamed)
+      text += join("  ", budget::size_text(solution.plan.streamed_bytes), " read for each step");
     if (machine) {
-      const plan::Work work = plan::work_of(document, way.plan.config, {way.element, way.element}, 0);
+      const plan::Work work =
+          plan::work_of(document, solution.plan.config, {solution.element, solution.element}, 0);
       text += join(
           "  ",
-          fixed(plan::predict(work, *machine, plan::reads_of(work, way.plan, chunk), 1, chunk).decode, 2),
+          fixed(plan::predict(work, *machine, plan::reads_of(work, solution.plan, chunk), 1, chunk).decode,
+                2),
           " tokens a second at first");
     }
     text += "\n";
@@ -169,18 +173,18 @@ std::string ways_text(const std::vector<plan::Solution>& solutions,
   return text;
 }
 
-std::string ways_json(const std::vector<plan::Solution>& solutions) {
+std::string solutions_json(const std::vector<plan::Solution>& solutions) {
   std::string text;
-  for (const plan::Solution& way : solutions)
-    text +=
-        join(text.empty() ? "" : ",", "{\"element\":", json_string(way.element),
-             ",\"weights\":", way.streamed ? "\"streamed\"" : "\"resident\"", ",\"n_ctx\":", way.n_ctx,
-             ",\"peak_bytes\":", way.plan.peak_bytes, ",\"streamed_bytes\":", way.plan.streamed_bytes, "}");
+  for (const plan::Solution& solution : solutions)
+    text += join(text.empty() ? "" : ",", "{\"element\":", json_string(solution.element),
+                 ",\"weights\":", solution.streamed ? "\"streamed\"" : "\"resident\"",
+                 ",\"n_ctx\":", solution.n_ctx, ",\"peak_bytes\":", solution.plan.peak_bytes,
+                 ",\"streamed_bytes\":", solution.plan.streamed_bytes, "}");
   return join(",\"ways\":[", text, "]");
 }
 
-/// What run, chat and complete would change where the plan does not fit, and the smallest budget.
-std::string rung_json(const std::optional<plan::Fallback>& fallback, const plan::Fallback& min) {
+/// The changes of run, chat and complete if the plan does not fit, and the smallest budget.
+std::string fallback_json(const std::optional<plan::Fallback>& fallback, const plan::Fallback& min) {
   const auto object = [](const plan::Fallback& r) {
     const model::Choice& choice = r.question.choice;
     return join(
@@ -206,9 +210,9 @@ int PlanVerb::run() {
   const bool fits = plan.peak_bytes <= budget;
   const plan::Adjustable free = freedom_of(*this);
   const std::optional<plan::Fallback> fallback =
-      fits ? std::nullopt : rung_within(document, question, budget, free);
+      fits ? std::nullopt : fallback_within(document, question, budget, free);
   const double steps = probe ? steps_per_second(document, plan) : 0;
-  const std::optional<Foretold> foretold = foretell(*this, document, plan, question);
+  const std::optional<PredictedSpeed> predicted = predicted_speed(*this, document, plan, question);
   const std::uint64_t experts = expert_reads(document, plan, question);
   if (!svg.empty()) {
     const std::string drawing = plan_svg(document, question, budget);
@@ -222,18 +226,18 @@ int PlanVerb::run() {
     print(plan_json(plan, question, choice.evict, budget, fits,
                     join(",\"expert_read_bytes\":", experts,
                          probe ? join(",\"disk_steps_per_second\":", fixed(steps, 3)) : "",
-                         speed_json(foretold), solve ? ways_json(solutions) : "",
-                         fits ? "" : rung_json(fallback, smallest_fallback(document, question, free)))));
+                         speed_json(predicted), solve ? solutions_json(solutions) : "",
+                         fits ? "" : fallback_json(fallback, smallest_fallback(document, question, free)))));
   } else {
     print(plan_text(plan, budget));
     if (experts > 0) {
       print(join("experts      ", at_right(budget::size_text(experts), 11),
-                 "  read from the file for each token, as chance has it\n"));
+                 "  read from the file for each token, on average\n"));
     }
-    print(speed_text(foretold, plan));
+    print(speed_text(predicted, plan));
     if (solve)
-      print(ways_text(solutions, foretold ? std::optional(foretold->machine) : std::nullopt, document,
-                      question.model.chunk));
+      print(solutions_text(solutions, predicted ? std::optional(predicted->machine) : std::nullopt, document,
+                           question.model.chunk));
     // run changes its plan by itself, and has one sequence; for several the user gives the flags.
     const std::string_view who = parallel > 1 ? "it fits with:  " : "run             makes it fit: ";
     if (fallback) print(join(who, plan::differences(question, *fallback), "\n"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file in other formats: mica quantize IN OUT TYPE. What is decided for each tensor is shown first with
-// --dry-run; the choices are the common tool's.
+// A file in other formats: mica quantize IN OUT TYPE. --dry-run shows the format of each tensor and writes
+// nothing; formats are those of llama-quantize.
 #include "mica_tools/quantize/quantize.hpp"
 
 #include "columns.hpp"
@@ -58,13 +58,13 @@ class Quantize final : public Verb {
     flags.words(words, "OUT TYPE",
                 join("the output file, then the type: ", quantize::recipe_names(), " COPY"));
     flags.toggle("--dry-run", dry_run, "show every tensor with its format and size, write nothing");
-    flags.text("--imatrix", imatrix, "FILE", "importance matrix: which errors hurt");
+    flags.text("--imatrix", imatrix, "FILE", "importance matrix: errors in important columns count more");
     flags.text("--output-tensor-type", output_tensor_type, "TYPE",
-               "of output.weight, or of the embedding in its place");
+               "of output.weight, or of the embedding if it is tied");
     flags.text("--token-embedding-type", token_embedding_type, "TYPE", "of the token embedding");
     flags.texts("--tensor-type", tensor_types, "REGEX=TYPE",
-                "of tensors whose name holds a regular expression; may be repeated");
-    flags.toggle("--pure", pure, "one format for all, no mixture");
+                "of tensors whose name matches a regular expression; may be repeated");
+    flags.toggle("--pure", pure, "the main format of TYPE for all matrices");
     flags.toggle("--leave-output-tensor", leave_output_tensor, "output.weight stays as it is");
     flags.toggle("--keep-split", keep_split, "as many shards as the input has");
     flags.toggle("--allow-requantize", allow_requantize, "also tensors that are quantised already");
@@ -72,7 +72,7 @@ class Quantize final : public Verb {
   }
 };
 
-/// What stands after the input: OUT TYPE, and perhaps a number of threads; for a dry run TYPE alone will do.
+/// The words after the input: OUT TYPE, and perhaps a number of threads; a dry run needs only TYPE.
 struct Words {
   std::string out;
   std::string type;
@@ -101,7 +101,7 @@ Words words_of(const Quantize& verb) {
                "quantize: '", escaped(words.back()), "' is one word too many; needed: IN OUT TYPE");
   }
   MICA_CHECK(!out.out.empty() || verb.dry_run, usage,
-             "quantize: the name of the outcome or the type is missing; needed: IN OUT TYPE");
+             "quantize: the output file or the type is missing; needed: IN OUT TYPE");
   return out;
 }
 
@@ -126,7 +126,7 @@ format::Id format_of(std::string_view flag, const std::string& text) {
   return found->id;
 }
 
-/// The first of the --tensor-type that finds its expression in a name, as the common tool searches: patterns
+/// The first --tensor-type whose expression is found in a name, searched as by llama-quantize: with patterns
 /// in lower case.
 class Overrides {
  public:
@@ -148,7 +148,7 @@ class Overrides {
     MICA_CHECK(equals != text.npos && equals > 0, usage, "--tensor-type '", escaped(text),
                "': needed: NAME=TYPE");
     std::string pattern = text.substr(0, equals);
-    // The library recurses over an expression, however long that is.
+    // The library recurses over the whole expression.
     MICA_CHECK(pattern.size() <= max_pattern, usage, "--tensor-type: the expression has ", pattern.size(),
                " characters; at most ", max_pattern, " are allowed");
     std::transform(pattern.begin(), pattern.end(), pattern.begin(),
@@ -220,7 +220,7 @@ std::string plan_json(const quantize::Job& job) {
               ",\"bits_per_weight\":", fixed(bits_per_weight(job.bytes(), job.elements()), 4));
 }
 
-/// Where the shards of the outcome begin: OUT without ".gguf".
+/// The beginning of the names of shards: OUT without ".gguf".
 std::string shard_prefix(const std::string& out) {
   return out.ends_with(".gguf") ? out.substr(0, out.size() - 5) : out;
 }
@@ -243,7 +243,7 @@ int Quantize::run() {
   quantize::JobOptions wanted = job_options(*this, out, importance);
   const gguf::Document document = gguf::open(model_path);
   MICA_CHECK(!keep_split || !document.packed(), usage, document.path(),
-             ": --keep-split: a packed folder has no shards; leave the flag out");
+             ": --keep-split: a packed directory has no shards; leave the flag out");
   const quantize::Job job(document, std::move(wanted));
   if (dry_run) {
     if (json) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run: which of the things that people mean by "run" is meant here.
+// run: answers, completes a text, chats or tells a story, depending on model, prompt and stdin.
 #include "chat.hpp"
 #include "console.hpp"
 #include "conversation.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view story_beginning = "Once upon a time";
 constexpr std::int64_t story_tokens = 300;
-constexpr std::int64_t story_room = 16;  // tokens of the context that the beginning may take
+constexpr std::int64_t story_prompt_tokens = 16;  // the maximum of tokens of the prompt
 
 /// Its flags are those of an AnswerVerb (answer_options.cpp).
 class Run final : public AnswerVerb {
@@ -34,7 +34,7 @@ class Run final : public AnswerVerb {
   int tell_story();
 };
 
-/// A template that cannot be used costs the chat, not the model.
+/// Without a usable template there is no chat; the model still completes texts.
 int Run::answer_to(const std::string& text) {
   Model model = open_model(*this);
   const bool has_template = !chat_template.empty() || !chat_template_file.empty() ||
@@ -53,7 +53,7 @@ int Run::answer_to(const std::string& text) {
 int Run::tell_story() {
   Model model = open_model(*this);
   const bool can_continue = session_waits(*this);
-  const auto max = static_cast<std::int64_t>(model.transformer().n_ctx()) - story_room;
+  const auto max = static_cast<std::int64_t>(model.transformer().n_ctx()) - story_prompt_tokens;
   if (!n_predict) n_predict = std::clamp<std::int64_t>(max, 1, story_tokens);
   const bool begins = !json && !jsonl && !can_continue;
   if (begins) print(story_beginning);

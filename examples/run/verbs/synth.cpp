@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file to measure with: mica synth SHAPE TYPE OUT writes a published model's shape with random weights, so
-// that a measurement can be repeated without the model.
+// A file for measurements: mica synth SHAPE TYPE OUT writes the shape of a published model with random
+// weights, so that measurements can be repeated without the model.
 #include "console.hpp"
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
@@ -40,7 +40,7 @@ class Synth final : public Verb {
     flags.words(words, "SHAPE TYPE OUT",
                 join("the shape, the type of its weights (a type of quantize), the output file. Shapes: ",
                      arch::shape_names()));
-    flags.toggle("--dry-run", dry_run, "show how large it would be, write nothing");
+    flags.toggle("--dry-run", dry_run, "show its size, write nothing");
     add_threads(flags, threads, "Synth");
   }
 };
@@ -55,7 +55,7 @@ quantize::Recipe recipe_of(const std::string& word) {
   refuse_unknown("synth: unknown type", word, quantize::recipes, quantize::recipe_names());
 }
 
-/// What is about to be written, as fields of JSON.
+/// Sizes of the file, as fields of JSON.
 std::string facts_json(const arch::Shape& shape, const quantize::SyntheticModel& model) {
   return join("\"shape\":", json_string(shape.name), ",\"model\":", json_string(shape.model),
               ",\"tensors\":", model.tensors().size(), ",\"weights\":", model.elements(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Renders a chat template, with nothing added: for comparing it with what its authors get.
+// Renders a chat template and adds nothing, for comparison with other engines.
 #include "console.hpp"
 #include "input.hpp"
 #include "mica/base/assert.hpp"
@@ -43,7 +43,8 @@ class Template final : public Verb {
     flags.text("--template-file", template_file, "FILE", "a template instead of a model's");
     flags.text("--messages", messages_file, "FILE", "JSON array of messages");
     flags.text("--tools", tools_file, "FILE", "JSON array of tools");
-    flags.toggle("--no-generation-prompt", no_generation_prompt, "do not open the assistant's turn");
+    flags.toggle("--no-generation-prompt", no_generation_prompt,
+                 "without the beginning of the assistant's turn");
     flags.texts("--set", set, "NAME=JSON", "one more variable; may be repeated");
     flags.text("--bos", bos, "TEXT", "text of the BOS token");
     flags.text("--eos", eos, "TEXT", "text of the EOS token");

@@ -38,7 +38,7 @@ class Tokenize final : public Verb {
     flags.words(words, "TEXT", "the text");
     flags.text("--text-file", text_file, "FILE", "read the text from a file; - is stdin");
     flags.toggle("--add-special", add_special, "add BOS and EOS as the vocabulary asks");
-    flags.toggle("--parse-special", parse_special, "control tokens written out become tokens");
+    flags.toggle("--parse-special", parse_special, "the text of a control token becomes that token");
     flags.toggle("--special", show_special, "show control tokens");
   }
 };
