@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least Arch: a family that takes what it can from the shapes of tensors, and has constants for the rest.
+// The minimal Arch: a family that takes what it can from the shapes of tensors, and has constants for the
+// rest.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least Drafter: it expects every token twice.
+// The minimal Drafter: it expects every token twice.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least Executor: one thread, tasks in the wrong order, two workers in turn. Neither copied nor moved.
+// The minimal Executor: one thread, tasks in the wrong order, two workers in turn. Neither copied nor moved.
 
 #pragma once
 

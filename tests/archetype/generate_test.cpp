@@ -58,7 +58,7 @@ LowestOfThree lowest_of_three() { return LowestOfThree(sample::TopK(3), archetyp
 
 }  // namespace
 
-TEST_CASE("the least model, tokenizer and sampler stage generate a text") {
+TEST_CASE("the minimal model, tokenizer and sampler stage generate a text") {
   const TinyModel tiny(bytes_recipe());
   archetype::Executor executor;
   Least model(tiny.document(), executor, {.n_ctx = 64, .chunk = 8, .logits_rows = 8, .log = {}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least IntegerFormat: eight-bit codes and one scale. It takes the number of Q8_0 in files, and its blocks.
+// The minimal IntegerFormat: eight-bit codes and one scale. It takes the number of Q8_0 in files, and its
+// blocks.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least Kernels: each operation passed on to the specification.
+// The minimal Kernels: each operation passed on to the specification.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least KvElement: floats, a token after the other, keys and values alike.
+// The minimal KvElement: floats, a token after the other, keys and values alike.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least KvStorage: room for everything from the start, and runs of one tile.
+// The minimal KvStorage: room for everything from the start, and runs of one tile.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least Observer: it counts.
+// The minimal Observer: it counts.
 
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Storages and elements that are no part of the library, each a file of a lesson, keep what the library's own keep.
+// Storages and elements that are no part of the library, each a file of a lesson, keep what the library's own
+// keep.
 
 #include "../../examples/03_custom_kv/slabs.hpp"
 #include "../../examples/07_own_kv/f8.hpp"
@@ -38,7 +39,7 @@ TEST_CASE_TEMPLATE("a storage of a lesson gives the bits of a contiguous one", S
   check_same_bits_on<Storage>();
 }
 
-TEST_CASE("an element of a lesson keeps what it promises, and the least one loses nothing") {
+TEST_CASE("an element of a lesson keeps what it promises, and the minimal one loses nothing") {
   check_element<F8>([](float x) { return std::fabs(x) * 0x1p-4f + 0x1p-10f; });
   check_element<archetype::KvElement>([](float) { return 0.0f; });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least Pager: every tensor is read once, into a buffer of its own.
+// The minimal Pager: every tensor is read once, into a buffer of its own.
 
 #pragma once
 

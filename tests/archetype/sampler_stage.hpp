@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least SamplerStage: it leaves the candidate with the lowest id.
+// The minimal SamplerStage: it leaves the candidate with the lowest id.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least Tokenizer: one token for each byte, and nothing that the concept does not ask for.
+// The minimal Tokenizer: one token for each byte, and nothing that the concept does not ask for.
 
 #pragma once
 

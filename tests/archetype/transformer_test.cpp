@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least class of every axis, alone and all at once: a Transformer asks of its policies what their concepts
-// say, and nothing more.
+// The minimal class of every axis, alone and all at once: a Transformer asks of its policies what their
+// concepts say, and nothing more.
 
 #include "archetype/allocator.hpp"
 #include "archetype/arch.hpp"
@@ -105,7 +105,7 @@ TEST_CASE("all archetypes together compute the bits of the default policies") {
   CHECK(blocks == 0);
 }
 
-TEST_CASE("the least observer counts what a model shows it") {
+TEST_CASE("the minimal observer counts what a model shows it") {
   const TinyModel tiny({.format = format::F16::id});
   exec::Inline executor;
   Changed<WithObserver<archetype::Observer>> model(tiny.document(), executor, {.chunk = 32, .log = {}});

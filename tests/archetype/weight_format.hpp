@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least WeightFormat: it can be decoded and nothing else. It takes the number of F16 in files, and its blocks.
+// The minimal WeightFormat: it can be decoded and nothing else. It takes the number of F16 in files, and its
+// blocks.
 
 #pragma once
 
