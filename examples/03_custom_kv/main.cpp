@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   auto cache = model.make_cache();
   for (mica::text::TokenId id = 1; id <= 130; ++id)
     if (model.step(cache, {&id, 1}) != mica::model::StepStatus::ok) return 1;
-  std::printf("%zu tokens, room for %zu\n", cache.tokens, cache.storage.capacity());
+  std::printf("%zu tokens, capacity for %zu\n", cache.tokens, cache.storage.capacity());
   cache.rewind(10);
-  std::printf("%zu tokens, room for %zu\n", cache.tokens, cache.storage.capacity());
+  std::printf("%zu tokens, capacity for %zu\n", cache.tokens, cache.storage.capacity());
 }

@@ -63,11 +63,11 @@ void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) 
     remaining = n_ctx - std::min(n_ctx, generate_.keep_first);
     if (session.tokens().empty()) remaining = n_ctx;
     MICA_CHECK(generate_.keep_first + 2 <= n_ctx, limit, "--keep: ", generate_.keep_first,
-               " tokens leave no room in a context of ", n_ctx, "; keep fewer, or use ",
+               " tokens leave no capacity in a context of ", n_ctx, "; keep fewer, or use ",
                larger_context(verb_, model_, generate_.keep_first + 2));
   }
   MICA_CHECK(prompt <= remaining, limit, "the prompt has ", prompt, " tokens; the context of ", n_ctx,
-             " has room for ", remaining, "; use ",
+             " has capacity for ", remaining, "; use ",
              larger_context(verb_, model_, n_ctx - remaining + prompt + 1));
 }
 

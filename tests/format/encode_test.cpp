@@ -286,7 +286,7 @@ TEST_CASE("rows that cannot be written are refused with the numbers that do not 
   refused(format::Q4_0::id, 0, 0, 288, "a row of 0 values");
   refused(format::Q4_0::id, 96, 0, 288, "512 values are not whole rows of 96");
   refused(format::Q4_0::id, 64, 32, 288, "importance has 32 numbers for rows of 64");
-  refused(format::Q4_0::id, 64, 0, 289, "room for 289 bytes, but the rows take 288");
+  refused(format::Q4_0::id, 64, 0, 289, "capacity for 289 bytes, but the rows take 288");
 }
 
 namespace {

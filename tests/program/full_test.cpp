@@ -34,7 +34,8 @@ TEST_CASE("a full context ends the answer with tokens, bytes and ways out") {
 TEST_CASE("a prompt that does not fit is refused with the context that it needs") {
   const Ran ran = complete({"-c", "4"});
   CHECK(ran.code == 6);
-  CHECK_MESSAGE(has(ran.err, "the context of 4 has room for 4; use -c 16, which takes 48.0 KiB"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "the context of 4 has capacity for 4; use -c 16, which takes 48.0 KiB"),
+                ran.err);
 }
 
 TEST_CASE("an answer goes on over a full context, and says how much it has left behind") {
@@ -56,7 +57,7 @@ TEST_CASE("an answer goes on over a full context, and says how much it has left 
 TEST_CASE("what cannot be kept is refused") {
   const Ran all = complete({"-c", "64", "--on-full", "shift", "--keep", "63"});
   CHECK(all.code == 6);
-  CHECK_MESSAGE(has(all.err, "leave no room in a context of 64"), all.err);
+  CHECK_MESSAGE(has(all.err, "leave no capacity in a context of 64"), all.err);
   for (const char* const words :
        {"sinks", "sinks:100", "heavy:200", "sinks:256,200", "window:256", "sinks:256,16,2"}) {
     CAPTURE(words);
@@ -96,10 +97,10 @@ TEST_CASE("a chat goes on when its conversation has become longer than the conte
                                 "0", "-q", "--on-full", "shift", "--ignore-eos"});
   const Ran ran = run.input(turn + turn + turn + turn + turn).run();
   CHECK_MESSAGE(ran.code == 0, ran.err);
-  CHECK_FALSE(has(ran.err, "has room for"));
+  CHECK_FALSE(has(ran.err, "has capacity for"));
   ProgramRun stops(MICA_PROGRAM, {"chat", fairy, "--chat-template", "chatml", "-c", "200", "-n", "40",
                                   "--temp", "0", "-q", "--ignore-eos"});
-  CHECK(has(stops.input(turn + turn + turn + turn + turn).run().err, "has room for"));
+  CHECK(has(stops.input(turn + turn + turn + turn + turn).run().err, "has capacity for"));
 }
 
 }  // namespace mica::test

@@ -187,7 +187,7 @@ Session<Model> Session<Model>::open(Model& model, const std::string& path, Sessi
   model.check_saved(*saved);
   const kv::SnapshotInfo& info = saved->info();
   MICA_CHECK(info.tokens.size() <= model.n_ctx(), limit, path, ": has ", info.tokens.size(),
-             " tokens; the context has room for ", model.n_ctx(), "; use a larger -c");
+             " tokens; the context has capacity for ", model.n_ctx(), "; use a larger -c");
   SessionNote found = detail::note_of(path, info.note);
   Session session(model);
   session.check_ids(info.tokens);

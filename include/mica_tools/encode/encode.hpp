@@ -155,7 +155,7 @@ inline void encode_rows(Id id, std::span<const float> values, std::size_t width,
   MICA_CHECK(importance.empty() || importance.size() == width, usage, "importance has ", importance.size(),
              " numbers for rows of ", width);
   const std::size_t bytes = values.size() / width * info.row_bytes(width);
-  MICA_CHECK(out.size() == bytes, usage, "room for ", out.size(), " bytes, but the rows take ", bytes);
+  MICA_CHECK(out.size() == bytes, usage, "capacity for ", out.size(), " bytes, but the rows take ", bytes);
   codec.encode(values, width, importance, out.data());
 }
 
