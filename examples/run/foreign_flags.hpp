@@ -52,7 +52,7 @@ inline constexpr std::string_view
         "models come as files for now: download the GGUF from huggingface.co and name it, as in "
         "mica run FILE; of a folder of safetensors, mica convert makes one",
     draft = "of a draft, --draft FILE, --draft-max and --draft-min can be chosen",
-    session = "--session FILE keeps what was read and goes on there",
+    session = "--session FILE saves the session and continues there",
     many_lines = "in a chat, three quotes begin and end text of many lines",
     thoughts = "the model's template decides; --chat-template-file takes another",
     server = "there is no server; mica run, mica chat and mica complete answer here";

@@ -267,11 +267,11 @@ std::string plan_text(const plan::Plan& plan, std::uint64_t budget) {
     text += join("streamed     ", at_right(budget::size_text(plan.streamed_bytes), 11),
                  "  read from the file for each step\n");
   }
-  const std::string held =
+  const std::string resident =
       plan.kv_capacity == 0 ? std::string() : join(", ", plan.kv_capacity, " of them resident at most");
   return text + join("budget       ", at_right(budget::size_text(budget), 11), "  ", plan.n_ctx,
                      " tokens of context, ", budget::size_text(plan.kv_bytes_per_token),
-                     " of keys and values each", windows, held, "\n");
+                     " of keys and values each", windows, resident, "\n");
 }
 
 AnyVerb make_plan() { return std::make_unique<PlanVerb>(); }

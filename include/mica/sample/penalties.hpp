@@ -81,7 +81,7 @@ Penalties<A>::Penalties(const PenaltyOptions& options, A allocator)
 template <Allocator A>
 alloc::Buffer<TokenId, A> Penalties<A>::take(A allocator, std::int64_t n) {
   if (n < 0 || n > max_last_n) {
-    raise(ErrorCode::usage, "repeat-last-n: found ", n, ", allowed 0 (looks at none) to ", max_last_n);
+    raise(ErrorCode::usage, "repeat-last-n: found ", n, ", allowed 0 (counts none) to ", max_last_n);
   }
   auto buffer = alloc::Buffer<TokenId, A>::make(allocator, static_cast<std::size_t>(n));
   if (!buffer) {

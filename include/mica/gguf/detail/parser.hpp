@@ -108,8 +108,7 @@ inline MetadataEntry Parser::pair() {
   const std::uint64_t value_at = reader_.offset();
   skip_value(type, 0);
   if (reader_.offset() > max_header_bytes) {
-    reader_.refuse(ErrorCode::limit, "the header goes on after ", max_header_bytes,
-                   " bytes, more than is allowed");
+    reader_.refuse(ErrorCode::limit, "the header has more than ", max_header_bytes, " bytes, the maximum");
   }
   return {static_cast<std::uint32_t>(key_at), static_cast<std::uint32_t>(value_at),
           static_cast<std::uint32_t>(reader_.offset() - value_at), static_cast<std::uint16_t>(key_bytes),
