@@ -11,9 +11,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 template <std::size_t Group>
 struct Codec<user::Grouped<Group, true>> {
@@ -43,9 +41,7 @@ struct Codec<user::Grouped<Group, true>> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

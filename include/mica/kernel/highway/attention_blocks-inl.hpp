@@ -17,9 +17,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 /// Rotates a head (format/detail/rotation.hpp).
 inline void rotate_head(const float* x, std::size_t n, float* out) {
@@ -463,9 +461,7 @@ HWY_INLINE void finish_block_values(const AttentionArgs& a, bool rotated) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -15,9 +15,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 /// The sums of some rows' integers with signed bytes, [four][column][4]; a Block is as many columns as a
 /// vector of floats has lanes. Its bytes fill two vectors of 16-bit numbers for every four, in which a column
@@ -226,9 +224,7 @@ HWY_NOINLINE void q8_values_of_rows(const AttentionArgs& a, const std::size_t* r
   for (std::size_t r = 0; r < rows; ++r) q8_outputs(sums[r], w[r].scale, a.head_dim, a.out[row[r]].data());
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -14,9 +14,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 /// Tokens of tile `tile` that a row sees, as slots.
 struct Slots {
@@ -139,9 +137,7 @@ inline void quantize_row(const float* x, std::size_t n, float top, IntegerRow& o
   for (; i < n; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(x[i] * inverse));
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

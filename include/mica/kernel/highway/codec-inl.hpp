@@ -29,9 +29,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 /// Rows that are computed together.
 inline constexpr std::size_t panel_rows = 16;
@@ -260,26 +258,56 @@ HWY_INLINE VI bits(VI v, std::int32_t mask) {
   return hn::And(hn::BitCast(DI(), hn::ShiftRight<shift>(hn::BitCast(DU(), v))), hn::Set(DI(), mask));
 }
 
-/// The fifth bits of 32 codes each, from value i of the first block on, in place.
-template <class D, class Block>
-HWY_INLINE hn::Vec<D> fifth_bits(D d, const Block* blocks, std::size_t i) {
-  if constexpr (hn::MaxLanes(D()) == 64) {
-    const hn::Half<D> half;
-    const auto set =
-        hn::CombineMasks(d, hn::LoadMaskBits(half, blocks[1].high), hn::LoadMaskBits(half, blocks[0].high));
-    return hn::IfThenElseZero(set, hn::Set(d, 16));
-  } else {
-    return hn::IfThenElseZero(hn::LoadMaskBits(d, blocks[0].high + i / 8), hn::Set(d, 16));
-  }
+/// The same by a shift that the compiler knows once a loop is unrolled.
+HWY_INLINE VI bits(VI v, int shift, std::int32_t mask) {
+  return hn::And(hn::BitCast(DI(), hn::ShiftRightSame(hn::BitCast(DU(), v), shift)), hn::Set(DI(), mask));
 }
 
-/// Doubled four-bit floats, plus 12.
-alignas(16) inline constexpr std::uint8_t offset_fp4[16] = {12, 13, 14, 15, 16, 18, 20, 24,
-                                                            12, 11, 10, 9,  8,  6,  4,  0};
+// ---- what codecs share
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+/// Blocks with one scale, the half float d, and nothing else beside codes.
+template <IntegerFormat F>
+struct OneScale {
+  using Block = typename F::Block;
+  static constexpr bool unit_scales = true;
+
+  static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<F>& out) {
+    gather_d(rows, Chunk<F>::blocks == 1 ? 1 : n, out.d);  // a constant where it can be one
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t n, ChunkScales<F>& out) {
+    packed_d(p, n, out.d);
+  }
+};
+
+/// Blocks with one scale and one offset, the half floats d and m.
+template <IntegerFormat F>
+struct ScaleAndOffset {
+  using Block = typename F::Block;
+  static constexpr bool unit_scales = true;
+
+  static HWY_INLINE void scales(const Block* const* rows, std::size_t n, ChunkScales<F>& out) {
+    gather_d_and_m(rows, n, out);
+  }
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t n, ChunkScales<F>& out) {
+    packed_d_and_m(p, n, out);
+  }
+};
+
+/// 256 codes of two bits, and no others.
+struct BitPairs {
+  template <class Block>
+  static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
+    unpack_pairs(block.pairs, codes, [](auto, auto v, auto, std::size_t) HWY_ATTR { return v; });
+  }
+
+  static constexpr std::size_t period = 128;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t s) {
+    return move_bits<2 * (i / 32), 0>(packed_word(p, 8 * s + i % 32 / 4), 3);
+  }
+};
+
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

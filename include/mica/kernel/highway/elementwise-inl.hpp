@@ -14,9 +14,7 @@
 #include "mica/kernel/highway/ops-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 #if MICA_VECTORS
 
 /// exp(x - n ln 2), n being nearest to x / ln 2.
@@ -321,8 +319,6 @@ inline void scale(const ScaleArgs& a) { scalar::scale(a); }
 inline void softcap(const SoftcapArgs& a) { scalar::softcap(a); }
 
 #endif  // MICA_VECTORS
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

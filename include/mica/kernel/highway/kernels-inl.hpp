@@ -10,34 +10,13 @@
 #endif
 
 #include "mica/kernel/highway/attention-inl.hpp"
-#include "mica/kernel/highway/decode_iq1_m-inl.hpp"
-#include "mica/kernel/highway/decode_iq1_s-inl.hpp"
-#include "mica/kernel/highway/decode_iq2_s-inl.hpp"
-#include "mica/kernel/highway/decode_iq2_xs-inl.hpp"
-#include "mica/kernel/highway/decode_iq2_xxs-inl.hpp"
-#include "mica/kernel/highway/decode_iq3_s-inl.hpp"
-#include "mica/kernel/highway/decode_iq3_xxs-inl.hpp"
-#include "mica/kernel/highway/decode_iq4_nl-inl.hpp"
-#include "mica/kernel/highway/decode_iq4_xs-inl.hpp"
-#include "mica/kernel/highway/decode_mxfp4-inl.hpp"
-#include "mica/kernel/highway/decode_nf4-inl.hpp"
-#include "mica/kernel/highway/decode_nvfp4-inl.hpp"
-#include "mica/kernel/highway/decode_q1_0-inl.hpp"
-#include "mica/kernel/highway/decode_q2_0-inl.hpp"
-#include "mica/kernel/highway/decode_q2_k-inl.hpp"
-#include "mica/kernel/highway/decode_q3_k-inl.hpp"
-#include "mica/kernel/highway/decode_q4_0-inl.hpp"
-#include "mica/kernel/highway/decode_q4_1-inl.hpp"
-#include "mica/kernel/highway/decode_q4_k-inl.hpp"
-#include "mica/kernel/highway/decode_q5_0-inl.hpp"
-#include "mica/kernel/highway/decode_q5_1-inl.hpp"
-#include "mica/kernel/highway/decode_q5_k-inl.hpp"
-#include "mica/kernel/highway/decode_q6_k-inl.hpp"
-#include "mica/kernel/highway/decode_q8_0-inl.hpp"
-#include "mica/kernel/highway/decode_tq1_0-inl.hpp"
-#include "mica/kernel/highway/decode_tq2_0-inl.hpp"
+#include "mica/kernel/highway/decode_codebooks-inl.hpp"
+#include "mica/kernel/highway/decode_few_bits-inl.hpp"
+#include "mica/kernel/highway/decode_k-inl.hpp"
+#include "mica/kernel/highway/decode_legacy-inl.hpp"
+#include "mica/kernel/highway/decode_levels-inl.hpp"
 #include "mica/kernel/highway/elementwise-inl.hpp"
-#include "mica/kernel/highway/fast8_real-inl.hpp"
+#include "mica/kernel/highway/fast8-inl.hpp"
 #include "mica/kernel/highway/integer-inl.hpp"
 #include "mica/kernel/highway/packed-inl.hpp"
 #include "mica/kernel/highway/real-inl.hpp"
@@ -52,9 +31,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 #if MICA_VECTORS
 
@@ -104,8 +81,6 @@ void matmul(const MatmulArgs<F>& a) {
 
 #endif  // MICA_VECTORS
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

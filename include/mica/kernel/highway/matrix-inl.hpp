@@ -20,9 +20,8 @@
 #include "mica/kernel/highway/panels-inl.hpp"
 
 #if MICA_VECTORS
-namespace mica::kernel::highway {  // constants: no code for a target
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+// Constants: no code for a target.
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 /// Tokens in a tile of the matrix unit.
 inline constexpr std::size_t matrix_tokens = 16;
@@ -34,16 +33,12 @@ inline constexpr bool fits_matrix_unit =
     MICA_MATRIX_UNIT != 0 && block_tokens<F> % matrix_tokens == 0 && Chunk<F>::groups % 4 == 0 &&
     F::code_max - F::code_offset <= 127 && F::code_offset <= 128;
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 #endif  // MICA_VECTORS
 
 #if MICA_VECTORS && MICA_MATRIX_UNIT
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 /// Values that one instruction takes: those of a group, as every group has its own scale.
 template <IntegerFormat F>
@@ -173,9 +168,7 @@ HWY_NOINLINE void multiply_by_matrix_unit(const Panel<F>* panel, std::size_t pan
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS && MICA_MATRIX_UNIT
 #endif

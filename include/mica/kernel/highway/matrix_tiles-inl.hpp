@@ -27,9 +27,7 @@
 
 #if MICA_VECTORS && MICA_MATRIX_UNIT
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 /// Rows and columns of a tile of sums.
 inline constexpr std::size_t matrix_rows = 16, matrix_columns = 16;
@@ -91,9 +89,7 @@ HWY_INLINE void add_matrix_dots(const std::int8_t* rows, std::size_t stride,
       : "memory");
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS && MICA_MATRIX_UNIT
 #endif

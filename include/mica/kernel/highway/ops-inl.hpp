@@ -34,9 +34,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -206,9 +204,7 @@ HWY_INLINE float tree(const VF* c) {
   return hn::GetLane(hn::Add(quarter, hn::Shuffle2301(quarter)));
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -14,14 +14,12 @@
 #define MICA_KERNEL_HIGHWAY_PACKED12_INL_HPP
 #endif
 
-#include "mica/kernel/highway/fast8_real-inl.hpp"
+#include "mica/kernel/highway/fast8-inl.hpp"
 #include "mica/kernel/highway/real-inl.hpp"
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 using tensor::Packed12Panel;
 static_assert(Packed12Panel::rows == panel_rows);
@@ -336,9 +334,7 @@ void matmul_packed12(const MatmulArgs<C>& a) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

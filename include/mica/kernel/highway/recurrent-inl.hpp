@@ -13,9 +13,7 @@
 #include "mica/kernel/highway/elementwise-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 #if MICA_VECTORS
 
 // ---- causal convolution
@@ -252,8 +250,6 @@ inline void causal_conv(const CausalConvArgs& a) { scalar::causal_conv(a); }
 inline void delta_rule(const DeltaRuleArgs& a) { scalar::delta_rule(a); }
 
 #endif  // MICA_VECTORS
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

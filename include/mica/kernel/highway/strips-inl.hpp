@@ -16,9 +16,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway {
-inline namespace MICA_ABI {
-namespace HWY_NAMESPACE {
+namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
 
 /// A product of many tokens, without its weights: as MatmulArgs, rows of `blocks` blocks.
 struct PanelProduct {
@@ -164,9 +162,7 @@ void multiply_panels(const PanelProduct& a, const Fill& fill) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace MICA_ABI
-}  // namespace mica::kernel::highway
+}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif
