@@ -2,15 +2,10 @@
 //
 // The formats with codebooks and uneven levels: blocks made by hand decode as their drawings say.
 
-#include "mica/format/iq1_m.hpp"
-#include "mica/format/iq1_s.hpp"
-#include "mica/format/iq2_s.hpp"
-#include "mica/format/iq2_xs.hpp"
-#include "mica/format/iq2_xxs.hpp"
-#include "mica/format/iq3_s.hpp"
-#include "mica/format/iq3_xxs.hpp"
-#include "mica/format/iq4_nl.hpp"
-#include "mica/format/iq4_xs.hpp"
+#include "mica/format/iq1.hpp"
+#include "mica/format/iq2.hpp"
+#include "mica/format/iq3.hpp"
+#include "mica/format/iq4.hpp"
 
 #include <doctest/doctest.h>
 

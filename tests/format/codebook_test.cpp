@@ -2,10 +2,7 @@
 //
 // The codebooks, without the conformance kit: what holds for their entries, and their checksums.
 
-#include "mica/format/detail/codebook/entry.hpp"
-#include "mica/format/detail/codebook/iq1.hpp"
-#include "mica/format/detail/codebook/iq2.hpp"
-#include "mica/format/detail/codebook/iq3.hpp"
+#include "mica/format/detail/codebooks.hpp"
 
 #include <doctest/doctest.h>
 

@@ -15,7 +15,7 @@
 // 2^(s / 8 - 20) (1 + s % 8 / 8), 0 for s = 0, no number for s = 255.
 #pragma once
 
-#include "mica/format/concept.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 #include <bit>
 #include <limits>
@@ -62,13 +62,10 @@ struct Q4_S {
 
 inline void Q4_S::unpack(const Block& block, Codes<32, 32>& out) noexcept {
   for (std::size_t i = 0; i < block_size; ++i) {
-    const int code = block.nibbles[i % 16] >> (i < 16 ? 0 : 4) & 15;
+    const int code = detail::nibble(block.nibbles, i);
     out.code[i] = levels[2 * code + (block.d.bits >> (8 + i / 4) & 1)];
   }
-  out.scale[0] = 1;
-  out.min[0] = 0;
-  out.d = scale_of(static_cast<std::uint8_t>(block.d.bits & 255));
-  out.dmin = 0;
+  detail::set_scale(out, scale_of(static_cast<std::uint8_t>(block.d.bits & 255)));
 }
 
 inline void Q4_S::decode(const Block& block, float* values) noexcept {

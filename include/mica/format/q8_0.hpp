@@ -9,8 +9,8 @@
 // dimensions of keys, tokens of values.
 #pragma once
 
-#include "mica/format/concept.hpp"
 #include "mica/format/detail/kv_parts.hpp"
+#include "mica/format/detail/unpacked.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,24 +18,20 @@
 
 namespace mica::format {
 
-struct Q8_0 : detail::KvParts<Q8_0> {
+struct Q8_0 : detail::IntegerBlocks<Q8_0>, detail::KvParts<Q8_0> {
   static constexpr Id id{8};
   static constexpr std::string_view name = "Q8_0";
   static constexpr std::size_t block_size = 32;
-  static constexpr Arithmetic arithmetic = Arithmetic::integer;
-  static constexpr bool vector_codec = true;
 
   struct Block {
     Half d;
     std::int8_t code[32];
   };
 
-  static void decode(const Block& block, float* values) noexcept;
   static void encode(const float* values, Block& block) noexcept;
 
   // Required by IntegerFormat
   static constexpr std::size_t group = 32;
-  static constexpr bool has_mins = false;
   static constexpr int code_offset = 128;
   static constexpr int code_max = 255;
   static void unpack(const Block& block, Codes<32, 32>& out) noexcept;
@@ -73,11 +69,6 @@ struct Q8_0 : detail::KvParts<Q8_0> {
   static std::int8_t code_of(float value, float inverse) noexcept;
 };
 
-inline void Q8_0::decode(const Block& block, float* values) noexcept {
-  const float d = to_float(block.d);
-  for (std::size_t i = 0; i < block_size; ++i) values[i] = d * static_cast<float>(block.code[i]);
-}
-
 /// Rounds halves away from zero, as the file format's own encoder does.
 inline void Q8_0::encode(const float* values, Block& block) noexcept {
   float amax = 0;
@@ -91,10 +82,7 @@ inline void Q8_0::encode(const float* values, Block& block) noexcept {
 
 inline void Q8_0::unpack(const Block& block, Codes<32, 32>& out) noexcept {
   std::copy_n(block.code, block_size, out.code);
-  out.scale[0] = 1;
-  out.min[0] = 0;
-  out.d = to_float(block.d);
-  out.dmin = 0;
+  detail::set_scale(out, to_float(block.d));
 }
 
 inline Half Q8_0::scale_of(std::size_t head_dim, const float* head) noexcept {

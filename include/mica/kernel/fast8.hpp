@@ -31,6 +31,7 @@
 //     y = fma(d, xd * float(sum of code * x code), y)            the sum is exact in a float
 #pragma once
 
+#include "mica/format/detail/unpacked.hpp"
 #include "mica/kernel/matmul.hpp"
 #include "mica/kernel/scalar/elementwise.hpp"
 
@@ -53,33 +54,23 @@ template <WeightFormat F>
 }
 
 /// 256 weights of a row as eight-bit integers with one scale. Never in a file.
-struct EightBits {
+struct EightBits : format::detail::IntegerBlocks<EightBits> {
   static constexpr format::Id id{0xFFFFFFFF};  // of no file
   static constexpr std::string_view name = "eight bits";
   static constexpr std::size_t block_size = 256;
-  static constexpr format::Arithmetic arithmetic = format::Arithmetic::integer;
-  static constexpr bool vector_codec = true;
 
   struct Block {
     float d;
     std::int8_t code[256];
   };
 
-  static void decode(const Block& block, float* values) noexcept {
-    for (std::size_t i = 0; i < block_size; ++i) values[i] = block.d * static_cast<float>(block.code[i]);
-  }
-
   // Required by IntegerFormat
   static constexpr std::size_t group = 32;
-  static constexpr bool has_mins = false;
   static constexpr int code_offset = 128;
   static constexpr int code_max = 255;
   static void unpack(const Block& block, format::Codes<256, 32>& out) noexcept {
     std::copy_n(block.code, block_size, out.code);
-    std::fill_n(out.scale, block_size / group, 1);
-    std::fill_n(out.min, block_size / group, std::int16_t{0});
-    out.d = block.d;
-    out.dmin = 0;
+    format::detail::set_scale(out, block.d);
   }
 };
 static_assert(IntegerFormat<EightBits>);

@@ -6,12 +6,8 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/format/encode/blocks.hpp"
 #include "mica/format/encode/encoder.hpp"
-#include "mica/format/encode/iq4_nl.hpp"
-#include "mica/format/encode/q4_0.hpp"
-#include "mica/format/encode/q4_1.hpp"
-#include "mica/format/encode/q5_0.hpp"
-#include "mica/format/encode/q5_1.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/tensor/packing.hpp"
 #include "mica_tools/encode/float.hpp"

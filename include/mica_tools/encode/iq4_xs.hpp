@@ -5,7 +5,7 @@
 
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/pack.hpp"
-#include "mica/format/iq4_xs.hpp"
+#include "mica/format/iq4.hpp"
 #include "mica_tools/encode/scaled_groups.hpp"
 
 #include <cstddef>

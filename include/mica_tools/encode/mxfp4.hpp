@@ -7,7 +7,7 @@
 #include "mica/format/encode/pack.hpp"
 #include "mica/format/encode/scale.hpp"
 #include "mica/format/encode/values.hpp"
-#include "mica/format/mxfp4.hpp"
+#include "mica/format/fp4.hpp"
 
 #include <algorithm>
 #include <cmath>

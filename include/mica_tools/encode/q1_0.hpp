@@ -5,7 +5,7 @@
 
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/values.hpp"
-#include "mica/format/q1_0.hpp"
+#include "mica/format/few_bits.hpp"
 
 #include <cmath>
 #include <cstddef>

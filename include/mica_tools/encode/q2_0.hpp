@@ -5,7 +5,7 @@
 
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/scaled_block.hpp"
-#include "mica/format/q2_0.hpp"
+#include "mica/format/few_bits.hpp"
 
 #include <cstddef>
 #include <cstdint>

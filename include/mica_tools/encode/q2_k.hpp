@@ -5,7 +5,7 @@
 
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/pack.hpp"
-#include "mica/format/q2_k.hpp"
+#include "mica/format/k.hpp"
 #include "mica_tools/encode/lined_groups.hpp"
 
 #include <cstddef>

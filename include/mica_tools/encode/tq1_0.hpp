@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/format/encode/encoder.hpp"
-#include "mica/format/tq1_0.hpp"
+#include "mica/format/few_bits.hpp"
 #include "mica_tools/encode/tq2_0.hpp"
 
 #include <cstddef>

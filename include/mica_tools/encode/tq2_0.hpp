@@ -7,7 +7,7 @@
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/pack.hpp"
 #include "mica/format/encode/scaled_block.hpp"
-#include "mica/format/tq2_0.hpp"
+#include "mica/format/few_bits.hpp"
 
 #include <cstdint>
 

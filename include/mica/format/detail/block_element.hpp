@@ -14,15 +14,10 @@
 #pragma once
 
 #include "mica/format/concept.hpp"
-#include "mica/format/detail/fifth_bits.hpp"
 #include "mica/format/detail/kv_parts.hpp"
 #include "mica/format/detail/rotation.hpp"
-#include "mica/format/encode/iq4_nl.hpp"
-#include "mica/format/encode/q4_0.hpp"
-#include "mica/format/encode/q4_1.hpp"
+#include "mica/format/encode/blocks.hpp"
 #include "mica/format/encode/q4_s.hpp"
-#include "mica/format/encode/q5_0.hpp"
-#include "mica/format/encode/q5_1.hpp"
 
 #include <algorithm>
 #include <array>
