@@ -7,7 +7,7 @@
 
 #include "mica/arch/read_experts.hpp"
 #include "mica/block/delta_net.hpp"
-#include "mica/kernel/causal_conv.hpp"
+#include "mica/kernel/recurrent.hpp"
 
 #include <cstddef>
 #include <string_view>

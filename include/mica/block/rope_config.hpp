@@ -3,7 +3,7 @@
 // A rotary embedding in numbers (block/rope.hpp computes its angles). A model has one or two; layers choose.
 #pragma once
 
-#include "mica/kernel/rope.hpp"
+#include "mica/kernel/elementwise.hpp"
 
 #include <cstddef>
 #include <vector>

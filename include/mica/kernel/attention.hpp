@@ -19,7 +19,7 @@
 //                            code 0
 //                            c = 0;  c = fma(q[i] * step[i], code, c) for i in order
 //                            s[j] = (c + the sum of q[i] * minimum[i] in chain i % 16, then tree16) * scale
-//   softmax  with a softcap: s[j] = softcap * tanh(s[j] * (1 / softcap)) (kernel/rows.hpp); then
+//   softmax  with a softcap: s[j] = softcap * tanh(s[j] * (1 / softcap)) (kernel/elementwise.hpp); then
 //            m = max s[j];  p[j] = exp(s[j] - m);  l = the sum of p[j] in chain j % 16, then tree16
 //            (kernel/matmul.hpp)
 //   values   o[i] = 0, or with `adds` unchanged;  o[i] = fma(p[j] * value scale[j], code or number, o[i]) for

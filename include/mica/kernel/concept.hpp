@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The concept of a kernels policy: the operations of a step, each on a slice, each without allocation. The
-// contracts (and the exact arithmetic) are in the headers named after the operations; kernel/scalar.hpp is
-// the specification in code.
+// contracts (and the exact arithmetic) are in the headers beside this one; kernel/scalar.hpp is the
+// specification in code.
 #pragma once
 
 #include "mica/format/float.hpp"
 #include "mica/format/q8_0.hpp"
 #include "mica/kernel/activation.hpp"
 #include "mica/kernel/attention.hpp"
-#include "mica/kernel/causal_conv.hpp"
-#include "mica/kernel/delta_rule.hpp"
-#include "mica/kernel/gated.hpp"
+#include "mica/kernel/elementwise.hpp"
 #include "mica/kernel/matmul.hpp"
-#include "mica/kernel/norm.hpp"
 #include "mica/kernel/quantize.hpp"
-#include "mica/kernel/rope.hpp"
-#include "mica/kernel/rows.hpp"
+#include "mica/kernel/recurrent.hpp"
 
 #include <concepts>
 #include <string_view>

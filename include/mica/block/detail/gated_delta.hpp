@@ -6,7 +6,7 @@
 //   [q, k, v] = silu(convolution over the last `taps` tokens of x W_qkv)
 //   q, k      = L2 norm per head, q / sqrt(k_dim)
 //   decay     = exp(A softplus(alpha + dt)),  beta = sigmoid(b)
-//   S         = decay S + k (beta (v - S' k))',  o = S' q              per value head, kernel/delta_rule.hpp
+//   S         = decay S + k (beta (v - S' k))',  o = S' q              per value head, kernel/recurrent.hpp
 //   out       = RMSNorm(o) * silu(z)
 //
 // Every token goes through the same operations in the same order wherever a step begins: a prefill in chunks

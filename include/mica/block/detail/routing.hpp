@@ -11,7 +11,7 @@
 #pragma once
 
 #include "mica/kernel/activation.hpp"
-#include "mica/kernel/gated.hpp"
+#include "mica/kernel/elementwise.hpp"
 
 #include <algorithm>
 #include <cstddef>

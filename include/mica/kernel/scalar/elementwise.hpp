@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Specification of quantize, norms, rope, gates and what is done number by number, in plain loops.
+// Specification of kernel/quantize.hpp and kernel/elementwise.hpp, in plain loops.
 #pragma once
 
 #include "mica/kernel/activation.hpp"
-#include "mica/kernel/gated.hpp"
-#include "mica/kernel/norm.hpp"
+#include "mica/kernel/elementwise.hpp"
 #include "mica/kernel/quantize.hpp"
-#include "mica/kernel/rope.hpp"
-#include "mica/kernel/rows.hpp"
 #include "mica/kernel/scalar/chains.hpp"
 
 #include <algorithm>

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Specification of the operations that carry a state from token to token: kernel/causal_conv.hpp,
-// kernel/delta_rule.hpp.
+// Specification of kernel/recurrent.hpp, in plain loops.
 #pragma once
 
 #include "mica/kernel/activation.hpp"
-#include "mica/kernel/causal_conv.hpp"
-#include "mica/kernel/delta_rule.hpp"
+#include "mica/kernel/recurrent.hpp"
 
 #include <cmath>
 #include <span>
