@@ -7,8 +7,8 @@
 // Bit-equal to the specification. Without a fused multiply-add in the flags the specification is what runs.
 #pragma once
 
-#include "mica/kernel/detail/decoded_row.hpp"
 #include "mica/kernel/detail/fallback.hpp"
+#include "mica/kernel/detail/row_products.hpp"
 #include "mica/kernel/scalar.hpp"
 
 #include <xsimd/xsimd.hpp>
@@ -16,9 +16,9 @@
 namespace mica::kernel {
 
 /// What xsimd computes for one of its architectures, which is part of the type: units with different flags
-/// stay apart.
+/// stay apart. The rest is the specification.
 template <class Arch>
-struct XsimdReal {
+struct XsimdReal : Scalar {
   static constexpr std::string_view name = "xsimd";
 
   template <WeightFormat F>
@@ -29,25 +29,14 @@ struct XsimdReal {
 
   template <WeightFormat F>
   static void matmul(const MatmulArgs<F>& a) noexcept;
-  static void quantize(const QuantizeArgs& a) noexcept { scalar::quantize(a); }
   static void rms_norm(const RmsNormArgs& a) noexcept;
-  static void l2_norm(const L2NormArgs& a) noexcept { scalar::l2_norm(a); }
   static void rope(const RopeArgs& a) noexcept;
   static void gated(const GatedArgs& a) noexcept;
-  static void add(const AddArgs& a) noexcept { scalar::add(a); }
-  static void scale(const ScaleArgs& a) noexcept { scalar::scale(a); }
-  static void softcap(const SoftcapArgs& a) noexcept { scalar::softcap(a); }
-  static void causal_conv(const CausalConvArgs& a) noexcept { scalar::causal_conv(a); }
-  static void delta_rule(const DeltaRuleArgs& a) noexcept { scalar::delta_rule(a); }
   template <KvReadable E>
   static void attention_scores(const AttentionArgs& a) noexcept;
   static void attention_softmax(const AttentionArgs& a) noexcept;
   template <KvReadable E>
   static void attention_values(const AttentionArgs& a) noexcept;
-  static void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept {
-    scalar::attention_merge(a, state);
-  }
-  static void attention_finish(const AttentionState& state) noexcept { scalar::attention_finish(state); }
 
  private:
   using V = ::xsimd::batch<float, Arch>;

@@ -5,7 +5,7 @@
 // specification, any format, no unit of the user's own. No Highway header.
 #pragma once
 
-#include "mica/kernel/detail/fast8_row.hpp"
+#include "mica/kernel/detail/row_products.hpp"
 #include "mica/kernel/matmul.hpp"
 
 #include <algorithm>

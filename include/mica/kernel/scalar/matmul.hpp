@@ -3,7 +3,7 @@
 // Specification of kernel/matmul.hpp and kernel/fast8.hpp, in plain loops.
 #pragma once
 
-#include "mica/kernel/detail/fast8_row.hpp"
+#include "mica/kernel/detail/row_products.hpp"
 #include "mica/kernel/scalar/chains.hpp"
 
 #include <cmath>

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A row of any format times some tokens. Of a real format: it decodes about 1,024 values to the stack, and the
+// vectors of a backend continue the sixteen chains of every token from there. By kernel/fast8.hpp: every 256
+// weights are requantised on the stack.
+#pragma once
+
+#include "mica/kernel/fast8.hpp"
+#include "mica/kernel/scalar/chains.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace mica::kernel::detail {
+
+/// Tokens that share one decoding of a block.
+inline constexpr std::size_t shared_tokens = 16;
+
+/// Writes y[token + t][row] for t < tokens <= shared_tokens. `extend(w, x, n, c)` continues chains c by n
+/// products; the first one is number 0 of its chain.
+template <WeightFormat F, class Extend>
+void decoded_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens,
+                 Extend&& extend) noexcept {
+  // Whole blocks and whole turns of the chains.
+  constexpr std::size_t turn = std::lcm(F::block_size, chains);
+  constexpr std::size_t step = std::max<std::size_t>(1, 1024 / turn) * turn;
+  float decoded[step];
+  scalar::Chains c[shared_tokens];
+  for (std::size_t k = 0; k < a.w.cols(); k += step) {
+    const std::size_t n = std::min(step, a.w.cols() - k);
+    for (std::size_t i = 0; i < n; i += F::block_size)
+      F::decode(a.w.block(row, (k + i) / F::block_size), decoded + i);
+    for (std::size_t t = 0; t < tokens; ++t) extend(decoded, a.x.values[token + t].data() + k, n, c[t].c);
+  }
+  for (std::size_t t = 0; t < tokens; ++t) {
+    float& y = a.y[token + t][row];
+    const float product = c[t].tree();
+    y = a.add ? y + product : product;
+  }
+}
+
+/// Writes y[token + t][row] for t < tokens <= shared_tokens.
+template <WeightFormat F>
+void fast8_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens) noexcept {
+  const QuantizedRows& x = a.x.codes;
+  float products[shared_tokens] = {};
+  for (std::size_t c = 0; c < a.w.cols() / fast8_group; ++c) {
+    const EightBits::Block block = requantise<F>(a.w, row, c);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      products[t] = fold_eight_bits(block, x.row_codes(token + t) + fast8_group * c,
+                                    x.row_scales(token + t)[fast8_group / 32 * c], products[t]);
+    }
+  }
+  for (std::size_t t = 0; t < tokens; ++t) {
+    float& y = a.y[token + t][row];
+    y = a.add ? y + products[t] : products[t];
+  }
+}
+
+/// The same where the product follows that contract; whether it does.
+template <WeightFormat F>
+[[nodiscard]] bool took_fast8_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token,
+                                  std::size_t tokens) noexcept {
+  if constexpr (can_be_fast8<F>) {
+    if (is_fast8(a)) {
+      fast8_row(a, row, token, tokens);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace mica::kernel::detail
