@@ -20,15 +20,17 @@ inline constexpr bool is_packed = false;
 template <class F>
 inline constexpr bool is_packed<Packed<F>> = true;
 
-/// (rows, cols) weights: panels, then the rows that are left, in the layout of the file.
-template <PackableFormat F>
-class Matrix<Packed<F>> {
+namespace detail {
+
+/// (rows, cols) weights: panels of 16 rows, then the rows that are left, in the layout of the file.
+/// panel_bytes(cols): those of a panel.
+template <class F, auto panel_bytes>
+class PanelMatrix {
  public:
-  using Format = Packed<F>;
   using Block = typename F::Block;
 
-  constexpr Matrix() noexcept = default;
-  Matrix(const Block* data, std::size_t rows, std::size_t cols) noexcept
+  constexpr PanelMatrix() noexcept = default;
+  PanelMatrix(const Block* data, std::size_t rows, std::size_t cols) noexcept
       : data_(reinterpret_cast<const std::byte*>(data)), rows_(rows), cols_(cols) {
     MICA_ASSERT(cols % F::block_size == 0);
   }
@@ -36,21 +38,11 @@ class Matrix<Packed<F>> {
   [[nodiscard]] constexpr std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] constexpr std::size_t cols() const noexcept { return cols_; }
   [[nodiscard]] constexpr std::size_t blocks_per_row() const noexcept { return cols_ / F::block_size; }
-  [[nodiscard]] Block block(std::size_t r, std::size_t b) const noexcept {
-    if (r >= packed_rows()) return tail().block(r - packed_rows(), b);
-    return Rows16::block<F>(panel(r / Rows16::rows), blocks_per_row(), r % Rows16::rows, b);
-  }
-  void decode_row(std::size_t r, float* values) const noexcept {
-    for (std::size_t b = 0; b < blocks_per_row(); ++b) F::decode(block(r, b), values + b * F::block_size);
-  }
 
   // Specific to packed matrices
   [[nodiscard]] constexpr std::size_t packed_rows() const noexcept { return rows_ - rows_ % Rows16::rows; }
-  [[nodiscard]] constexpr std::size_t panel_bytes() const noexcept {
-    return Rows16::rows * blocks_per_row() * sizeof(Block);
-  }
   [[nodiscard]] constexpr const std::byte* panel(std::size_t p) const noexcept {
-    return data_ + p * panel_bytes();
+    return data_ + p * panel_bytes(cols_);
   }
   /// The rows from packed_rows() on.
   [[nodiscard]] Matrix<F> tail() const noexcept {
@@ -62,6 +54,25 @@ class Matrix<Packed<F>> {
   const std::byte* data_ = nullptr;
   std::size_t rows_ = 0;
   std::size_t cols_ = 0;
+};
+
+}  // namespace detail
+
+template <PackableFormat F>
+class Matrix<Packed<F>> : public detail::PanelMatrix<F, Rows16::panel_bytes<F>> {
+ public:
+  using Format = Packed<F>;
+  using Matrix::PanelMatrix::PanelMatrix;
+  using typename Matrix::PanelMatrix::Block;
+
+  [[nodiscard]] Block block(std::size_t r, std::size_t b) const noexcept {
+    if (r >= this->packed_rows()) return this->tail().block(r - this->packed_rows(), b);
+    return Rows16::block<F>(this->panel(r / Rows16::rows), this->blocks_per_row(), r % Rows16::rows, b);
+  }
+  void decode_row(std::size_t r, float* values) const noexcept {
+    for (std::size_t b = 0; b < this->blocks_per_row(); ++b)
+      F::decode(block(r, b), values + b * F::block_size);
+  }
 };
 
 /// Packs (rows, cols) weights, panel by panel; `to` has as many bytes and does not overlap `from`.

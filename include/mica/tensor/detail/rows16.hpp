@@ -34,6 +34,12 @@ struct Rows16 {
   [[nodiscard]] static typename F::Block block(const std::byte* panel, std::size_t n, std::size_t row,
                                                std::size_t b) noexcept;
 
+  /// Bytes of a panel of `cols` columns.
+  template <PackableFormat F>
+  [[nodiscard]] static constexpr std::size_t panel_bytes(std::size_t cols) noexcept {
+    return rows * (cols / F::block_size) * sizeof(typename F::Block);
+  }
+
   /// Bytes of a block that are not codes.
   template <PackableFormat F>
   static constexpr std::size_t scale_bytes = sizeof(typename F::Block) - F::code_bytes;
