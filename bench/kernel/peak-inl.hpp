@@ -11,7 +11,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Whether this machine has dots of four bytes that its instruction set does not promise.
 inline bool dotted_machine() { return MICA_VECTORS && MICA_QUADS == MICA_QUADS_MAYBE && ByteDots::used(); }
@@ -87,6 +87,6 @@ inline void read_all(const std::uint8_t* p, std::size_t n, std::int32_t* sink) {
 }
 
 #endif
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif

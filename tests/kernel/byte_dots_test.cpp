@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mica/kernel/highway/byte_dots.hpp"
+#include "mica/kernel/highway/machine_options.hpp"
 
 #include <doctest/doctest.h>
 #include <hwy/detect_targets.h>

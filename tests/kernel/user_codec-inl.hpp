@@ -11,7 +11,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 template <std::size_t Group>
 struct Codec<user::Grouped<Group, true>> {
@@ -41,7 +41,7 @@ struct Codec<user::Grouped<Group, true>> {
   }
 };
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

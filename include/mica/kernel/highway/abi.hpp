@@ -2,7 +2,8 @@
 //
 // MICA_ABI names the namespace of everything that depends on compiler flags, so that units built with
 // different flags have different symbols and may be linked together. It comes from the compiler's macros
-// because it has to be known before the first Highway header.
+// because it has to be known before the first Highway header. MICA_PER_TARGET is the namespace of what is
+// compiled once per instruction set.
 #pragma once
 
 #if defined(__AVX512FP16__)
@@ -28,3 +29,5 @@
 #else
 #define MICA_ABI MICA_ABI_JOIN(many, MICA_ABI_BASELINE)
 #endif
+
+#define MICA_PER_TARGET mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE

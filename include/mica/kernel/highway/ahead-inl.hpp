@@ -21,7 +21,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Bytes of a span: at least.
 inline constexpr std::size_t min_span = 16 << 10;
@@ -45,7 +45,7 @@ HWY_INLINE void ask_two_places(const std::uint8_t* data, std::size_t at, std::si
   prefetch(ahead.place[1], 0);
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -20,7 +20,7 @@
 #include "mica/kernel/highway/elementwise-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 #if MICA_VECTORS
 
 /// A KV element of plain numbers, and the type of its numbers.
@@ -376,6 +376,6 @@ inline void attention_merge(const AttentionArgs& a, const AttentionState& state)
 inline void attention_finish(const AttentionState& state) { scalar::attention_finish(state); }
 
 #endif  // MICA_VECTORS
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif

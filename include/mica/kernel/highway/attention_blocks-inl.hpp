@@ -17,7 +17,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Rotates a head (format/detail/rotation.hpp).
 inline void rotate_head(const float* x, std::size_t n, float* out) {
@@ -461,7 +461,7 @@ HWY_INLINE void finish_block_values(const AttentionArgs& a, bool rotated) {
   }
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -16,7 +16,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Spans as words, the scale in the low byte.
 HWY_INLINE VU load_words(const format::KiviRange* p) {
@@ -224,7 +224,7 @@ HWY_INLINE void finish_kivi_values(const AttentionArgs& a) {
   }
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

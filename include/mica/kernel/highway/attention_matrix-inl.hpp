@@ -17,7 +17,7 @@
 
 #if MICA_VECTORS && MICA_MATRIX_UNIT
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Rows whose integers are multiplied at once.
 inline constexpr std::size_t paired_rows = matrix_rows / 2;
@@ -182,7 +182,7 @@ inline void matrix_values(const AttentionArgs& a) {
       a, [&](const std::size_t* row, std::size_t rows) HWY_ATTR { matrix_values_of_rows(a, row, rows); });
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS && MICA_MATRIX_UNIT
 #endif

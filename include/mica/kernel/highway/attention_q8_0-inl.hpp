@@ -15,7 +15,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// The sums of some rows' integers with signed bytes, [four][column][4]; a Block is as many columns as a
 /// vector of floats has lanes. Its bytes fill two vectors of 16-bit numbers for every four, in which a column
@@ -224,7 +224,7 @@ HWY_NOINLINE void q8_values_of_rows(const AttentionArgs& a, const std::size_t* r
   for (std::size_t r = 0; r < rows; ++r) q8_outputs(sums[r], w[r].scale, a.head_dim, a.out[row[r]].data());
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -14,7 +14,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Tokens of tile `tile` that a row sees, as slots.
 struct Slots {
@@ -137,7 +137,7 @@ inline void quantize_row(const float* x, std::size_t n, float top, IntegerRow& o
   for (; i < n; ++i) out.code[i] = static_cast<std::int16_t>(std::nearbyint(x[i] * inverse));
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

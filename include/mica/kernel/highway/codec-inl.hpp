@@ -29,7 +29,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Rows that are computed together.
 inline constexpr std::size_t panel_rows = 16;
@@ -41,7 +41,8 @@ struct Codec {
                 "in MICA_USER_CODECS_INL before including mica/kernel/highway/dispatch.hpp");
 };
 
-/// F on a machine with dots of four bytes, where its instruction set does not promise them (byte_dots.hpp).
+/// F on a machine with dots of four bytes, where its instruction set does not promise them
+/// (machine_options.hpp).
 template <IntegerFormat F>
 struct Dotted : F {};
 template <IntegerFormat F>
@@ -307,7 +308,7 @@ struct BitPairs {
   }
 };
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

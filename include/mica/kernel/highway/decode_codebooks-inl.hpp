@@ -16,7 +16,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// A vector of the words word(first), word(first + 1) and so on, of eight or four bytes.
 template <class D, class Word>
@@ -334,7 +334,7 @@ struct Codec<format::IQ3_S> {
   }
 };
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

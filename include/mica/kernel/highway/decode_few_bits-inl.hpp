@@ -13,7 +13,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 template <>
 struct Codec<format::Q1_0> : OneScale<format::Q1_0> {
@@ -71,7 +71,7 @@ struct Codec<format::TQ1_0> : OneScale<format::TQ1_0> {
 template <>
 struct Codec<format::TQ2_0> : OneScale<format::TQ2_0>, BitPairs {};
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -13,7 +13,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 template <>
 struct Codec<format::Q2_K> : BitPairs {
@@ -327,7 +327,7 @@ struct Codec<format::Q6_K> {
   static HWY_INLINE VF top_byte(VI v) { return hn::ConvertTo(DF(), hn::ShiftRight<24>(v)); }
 };
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

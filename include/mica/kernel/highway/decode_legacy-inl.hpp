@@ -13,7 +13,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// 32 nibbles, those of the first half of the values low.
 struct Nibbles {
@@ -93,7 +93,7 @@ struct Codec<format::Q8_0> : OneScale<format::Q8_0> {
   }
 };
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

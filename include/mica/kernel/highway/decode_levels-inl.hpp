@@ -13,7 +13,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Doubled four-bit floats, plus 12.
 alignas(16) inline constexpr std::uint8_t offset_fp4[16] = {12, 13, 14, 15, 16, 18, 20, 24,
@@ -205,7 +205,7 @@ HWY_INLINE VF values_at(const format::NF4::Block* row, std::size_t k) {
   return hn::Mul(widen_low(hn::Set(DI(), block.d.bits)), levels_of(codes));
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -18,8 +18,7 @@
 #include "mica/kernel/fast8.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/highway/abi.hpp"
-#include "mica/kernel/highway/byte_dots.hpp"
-#include "mica/kernel/highway/matrix_unit.hpp"
+#include "mica/kernel/highway/machine_options.hpp"
 #include "mica/kernel/scalar.hpp"
 
 #include <algorithm>

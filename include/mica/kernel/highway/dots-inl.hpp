@@ -6,7 +6,7 @@
 //   pairs    products of bytes are added in 16 bits, as many as cannot overflow, and widened once
 //
 // AVX2 and NEON leave it open which of them a machine is, so their kernels are compiled for both
-// (byte_dots.hpp). Codes are unsigned (code + offset) for u8 by s8, and signed on Arm and where pairs of
+// (machine_options.hpp). Codes are unsigned (code + offset) for u8 by s8, and signed on Arm and where pairs of
 // products would saturate.
 
 #if defined(MICA_KERNEL_HIGHWAY_DOTS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
@@ -21,7 +21,7 @@
 // Whether the machines of this target have a dot of four bytes.
 #undef MICA_QUADS
 #define MICA_QUADS_NEVER 0
-#define MICA_QUADS_MAYBE 1  // byte_dots.hpp knows
+#define MICA_QUADS_MAYBE 1  // machine_options.hpp knows
 #define MICA_QUADS_ALWAYS 2
 #if HWY_ARCH_X86_64 && HWY_TARGET == HWY_AVX2 && !defined(__AVXVNNI__) && !defined(MICA_NO_BYTE_DOTS)
 #define MICA_QUADS MICA_QUADS_MAYBE
@@ -39,7 +39,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Dots of four bytes on every machine of this target.
 inline constexpr bool target_quads = MICA_QUADS == MICA_QUADS_ALWAYS;
@@ -172,7 +172,7 @@ HWY_INLINE void keep_order() {
 #endif
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

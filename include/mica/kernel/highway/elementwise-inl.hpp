@@ -14,7 +14,7 @@
 #include "mica/kernel/highway/ops-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 #if MICA_VECTORS
 
 /// exp(x - n ln 2), n being nearest to x / ln 2.
@@ -319,6 +319,6 @@ inline void scale(const ScaleArgs& a) { scalar::scale(a); }
 inline void softcap(const SoftcapArgs& a) { scalar::softcap(a); }
 
 #endif  // MICA_VECTORS
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif

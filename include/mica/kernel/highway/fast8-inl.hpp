@@ -16,7 +16,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 template <>
 struct Codec<EightBits> {
@@ -253,7 +253,7 @@ void matmul_real_fast8(const MatmulArgs<F>& a) {
   multiply_panels<EightBits>({a.x.codes, a.y, a.w.cols() / fast8_group, a.first, a.last, a.add}, fill);
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The instruction sets that kernels are compiled for, by name: Highway's targets, and twice those that
-// machines have with and without something that Highway has no name for (byte_dots.hpp, matrix_unit.hpp).
+// machines have with and without something that Highway has no name for (machine_options.hpp).
 #pragma once
 
-#include "mica/kernel/highway/byte_dots.hpp"
-#include "mica/kernel/highway/matrix_unit.hpp"
+#include "mica/kernel/highway/machine_options.hpp"
 
 #include <hwy/detect_targets.h>
 #include <hwy/targets.h>

@@ -18,7 +18,7 @@
 #include "mica/kernel/highway/fast8-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 #if MICA_VECTORS
 
 // ---- few tokens
@@ -263,6 +263,6 @@ inline void fold_unpacked(const Unpacked& w, const std::int8_t* x, const float* 
   if (w.has_mins) *y = std::fma(-w.dmin, mac, *y);
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif

@@ -31,7 +31,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 #if MICA_VECTORS
 
@@ -81,6 +81,6 @@ void matmul(const MatmulArgs<F>& a) {
 
 #endif  // MICA_VECTORS
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif

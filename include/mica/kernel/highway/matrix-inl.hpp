@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Per target: a block of tokens times the panels of a chunk (panels-inl.hpp), by the matrix unit
-// (matrix_unit.hpp). A panel's lines are a tile as they lie, [k / 4][16 rows][4]; 16 tokens' codes are the
+// (machine_options.hpp). A panel's lines are a tile as they lie, [k / 4][16 rows][4]; 16 tokens' codes are the
 // other one, [16][k]; one instruction makes the integer sums of both over a group. Four groups at a time:
 // unit and vectors share their ports, so that they take turns, and the unit's turn should be long.
 //
@@ -21,7 +21,7 @@
 
 #if MICA_VECTORS
 // Constants: no code for a target.
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Tokens in a tile of the matrix unit.
 inline constexpr std::size_t matrix_tokens = 16;
@@ -33,12 +33,12 @@ inline constexpr bool fits_matrix_unit =
     MICA_MATRIX_UNIT != 0 && block_tokens<F> % matrix_tokens == 0 && Chunk<F>::groups % 4 == 0 &&
     F::code_max - F::code_offset <= 127 && F::code_offset <= 128;
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 #endif  // MICA_VECTORS
 
 #if MICA_VECTORS && MICA_MATRIX_UNIT
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Values that one instruction takes: those of a group, as every group has its own scale.
 template <IntegerFormat F>
@@ -168,7 +168,7 @@ HWY_NOINLINE void multiply_by_matrix_unit(const Panel<F>* panel, std::size_t pan
   }
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS && MICA_MATRIX_UNIT
 #endif

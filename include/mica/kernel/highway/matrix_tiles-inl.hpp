@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per target: the matrix unit (matrix_unit.hpp) as its users set it up. One instruction adds to a tile of
+// Per target: the matrix unit (machine_options.hpp) as its users set it up. One instruction adds to a tile of
 // sums, [rows][16 columns], the dots of a tile of signed bytes, [rows][k], with another one, [k / 4][16
 // columns][4].
 //
@@ -15,7 +15,7 @@
 #define MICA_KERNEL_HIGHWAY_MATRIX_TILES_INL_HPP
 #endif
 
-#include "mica/kernel/highway/matrix_unit.hpp"
+#include "mica/kernel/highway/machine_options.hpp"
 #include "mica/kernel/highway/ops-inl.hpp"
 
 #undef MICA_MATRIX_UNIT
@@ -27,7 +27,7 @@
 
 #if MICA_VECTORS && MICA_MATRIX_UNIT
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Rows and columns of a tile of sums.
 inline constexpr std::size_t matrix_rows = 16, matrix_columns = 16;
@@ -89,7 +89,7 @@ HWY_INLINE void add_matrix_dots(const std::int8_t* rows, std::size_t stride,
       : "memory");
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS && MICA_MATRIX_UNIT
 #endif

@@ -34,7 +34,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -204,7 +204,7 @@ HWY_INLINE float tree(const VF* c) {
   return hn::GetLane(hn::Add(quarter, hn::Shuffle2301(quarter)));
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -18,7 +18,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 using tensor::Rows16;
 static_assert(Rows16::rows == panel_rows);
@@ -310,7 +310,7 @@ void matmul_packed(const MatmulArgs<P>& a) {
   packed_many(a, end);
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -19,7 +19,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 using tensor::Packed12Panel;
 static_assert(Packed12Panel::rows == panel_rows);
@@ -334,7 +334,7 @@ void matmul_packed12(const MatmulArgs<C>& a) {
   }
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

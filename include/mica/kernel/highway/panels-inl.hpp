@@ -15,7 +15,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// What the machine's dots add for every x code, to be taken away again.
 template <IntegerFormat F>
@@ -182,7 +182,7 @@ HWY_INLINE void gather_tokens(const QuantizedRows& x, std::size_t first, std::si
     gather_token<F>(chunk_of(x, HWY_MIN(first + t, last - 1), k), t, n, out);
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

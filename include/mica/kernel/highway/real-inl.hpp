@@ -15,7 +15,7 @@
 #include "mica/kernel/highway/codec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 #if MICA_VECTORS
 
 /// Values [k, k + lanes) of a row of F32, F16 or BF16; other formats have an overload beside their codec.
@@ -317,6 +317,6 @@ inline void extend_chains(const float* w, const float* x, std::size_t n, float* 
 }
 
 #endif  // MICA_VECTORS
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif

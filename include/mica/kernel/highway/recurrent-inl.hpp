@@ -13,7 +13,7 @@
 #include "mica/kernel/highway/elementwise-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 #if MICA_VECTORS
 
 // ---- causal convolution
@@ -250,6 +250,6 @@ inline void causal_conv(const CausalConvArgs& a) { scalar::causal_conv(a); }
 inline void delta_rule(const DeltaRuleArgs& a) { scalar::delta_rule(a); }
 
 #endif  // MICA_VECTORS
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif

@@ -16,7 +16,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// A product of many tokens, without its weights: as MatmulArgs, rows of `blocks` blocks.
 struct PanelProduct {
@@ -162,7 +162,7 @@ void multiply_panels(const PanelProduct& a, const Fill& fill) {
   }
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif

@@ -15,7 +15,7 @@
 
 #if MICA_VECTORS
 HWY_BEFORE_NAMESPACE();
-namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE {
+namespace MICA_PER_TARGET {
 
 /// Vectors of rows in a tile, and panels that are filled together.
 inline constexpr std::size_t tile_vectors = 2;
@@ -283,7 +283,7 @@ HWY_INLINE void multiply_block(const Panel<F>* panel, std::size_t panels, const 
   }
 }
 
-}  // namespace mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE
+}  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS
 #endif
