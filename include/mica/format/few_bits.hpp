@@ -21,10 +21,9 @@
 
 namespace mica::format {
 
-struct Q1_0 : detail::IntegerBlocks<Q1_0> {
+struct Q1_0 : detail::IntegerBlocks<Q1_0, 128, 32> {
   static constexpr Id id{41};
   static constexpr std::string_view name = "Q1_0";
-  static constexpr std::size_t block_size = 128;
 
   struct Block {
     Half d;
@@ -32,7 +31,6 @@ struct Q1_0 : detail::IntegerBlocks<Q1_0> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 1;
   static constexpr int code_max = 2;
   static void unpack(const Block& block, Codes<128, 32>& out) noexcept {
@@ -42,10 +40,9 @@ struct Q1_0 : detail::IntegerBlocks<Q1_0> {
   }
 };
 
-struct Q2_0 : detail::IntegerBlocks<Q2_0> {
+struct Q2_0 : detail::IntegerBlocks<Q2_0, 64, 32> {
   static constexpr Id id{42};
   static constexpr std::string_view name = "Q2_0";
-  static constexpr std::size_t block_size = 64;
 
   struct Block {
     Half d;
@@ -53,7 +50,6 @@ struct Q2_0 : detail::IntegerBlocks<Q2_0> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 1;
   static constexpr int code_max = 3;
   static void unpack(const Block& block, Codes<64, 32>& out) noexcept {
@@ -63,10 +59,9 @@ struct Q2_0 : detail::IntegerBlocks<Q2_0> {
   }
 };
 
-struct TQ1_0 : detail::IntegerBlocks<TQ1_0> {
+struct TQ1_0 : detail::IntegerBlocks<TQ1_0, 256, 32> {
   static constexpr Id id{34};
   static constexpr std::string_view name = "TQ1_0";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     std::uint8_t digits[52];
@@ -74,7 +69,6 @@ struct TQ1_0 : detail::IntegerBlocks<TQ1_0> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 1;
   static constexpr int code_max = 2;
   static void unpack(const Block& block, Codes<256, 32>& out) noexcept {
@@ -98,10 +92,9 @@ struct TQ1_0 : detail::IntegerBlocks<TQ1_0> {
   }
 };
 
-struct TQ2_0 : detail::IntegerBlocks<TQ2_0> {
+struct TQ2_0 : detail::IntegerBlocks<TQ2_0, 256, 32> {
   static constexpr Id id{35};
   static constexpr std::string_view name = "TQ2_0";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     std::uint8_t pairs[64];
@@ -109,7 +102,6 @@ struct TQ2_0 : detail::IntegerBlocks<TQ2_0> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 1;
   static constexpr int code_max = 3;
   static void unpack(const Block& block, Codes<256, 32>& out) noexcept {

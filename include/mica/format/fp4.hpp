@@ -24,10 +24,9 @@ inline constexpr std::int8_t doubled_fp4[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, 
 ///   byte j holds value j in its low nibble and value j + 16 in its high nibble
 ///
 /// Limit: exponent 255 means 2^128 here as in other readers of such files, and not NaN as in the standard.
-struct MXFP4 : detail::IntegerBlocks<MXFP4> {
+struct MXFP4 : detail::IntegerBlocks<MXFP4, 32, 32> {
   static constexpr Id id{39};
   static constexpr std::string_view name = "MXFP4";
-  static constexpr std::size_t block_size = 32;
 
   struct Block {
     std::uint8_t exponent;
@@ -35,7 +34,6 @@ struct MXFP4 : detail::IntegerBlocks<MXFP4> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 12;
   static constexpr int code_max = 24;
   static void unpack(const Block& block, Codes<32, 32>& out) noexcept {
@@ -64,10 +62,9 @@ struct MXFP4 : detail::IntegerBlocks<MXFP4> {
 ///
 /// 512 scale[g] is whole, but up to 245,760, so that weighted sums are not exact: they are rounded once,
 /// which any kernel can do since a scale has no more than four significant bits (format::Codes).
-struct NVFP4 : detail::IntegerBlocks<NVFP4> {
+struct NVFP4 : detail::IntegerBlocks<NVFP4, 64, 16> {
   static constexpr Id id{40};
   static constexpr std::string_view name = "NVFP4";
-  static constexpr std::size_t block_size = 64;
 
   struct Block {
     std::uint8_t scales[4];
@@ -75,7 +72,6 @@ struct NVFP4 : detail::IntegerBlocks<NVFP4> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 16;
   static constexpr int code_offset = 12;
   static constexpr int code_max = 24;
   static void unpack(const Block& block, Codes<64, 16>& out) noexcept {

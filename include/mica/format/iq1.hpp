@@ -14,10 +14,9 @@ namespace mica::format {
 ///   block of 50 bytes:  | d (f16) | 32 bytes: low eight bits of entries | 8 x 16 bits |
 ///   value = d * (2 scale[g] + 1) * (number + shift[g] / 8) = d / 8 * (2 scale[g] + 1) * (8 number + shift[g])
 ///   the 16 bits, from the lowest: four times the high three bits of an entry, scale, and 1 for a shift of -1
-struct IQ1_S : detail::IntegerBlocks<IQ1_S> {
+struct IQ1_S : detail::IntegerBlocks<IQ1_S, 256, 32> {
   static constexpr Id id{19};
   static constexpr std::string_view name = "IQ1_S";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     Half d;
@@ -26,7 +25,6 @@ struct IQ1_S : detail::IntegerBlocks<IQ1_S> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 9;
   static constexpr int code_max = 18;
   static void unpack(const Block& block, Codes<256, 32>& out) noexcept {
@@ -51,10 +49,9 @@ struct IQ1_S : detail::IntegerBlocks<IQ1_S> {
 ///   value = d * (2 scale[g] + 1) * (number + shift / 8) = d / 8 * (2 scale[g] + 1) * (8 number + shift)
 ///   a nibble, from the lowest bit: the high three bits of an entry, and 1 for a shift of -1
 ///   the 16 bits w, from the lowest: scales 4w to 4w + 3, then bits 4w to 4w + 3 of d (f16)
-struct IQ1_M : detail::IntegerBlocks<IQ1_M> {
+struct IQ1_M : detail::IntegerBlocks<IQ1_M, 256, 16> {
   static constexpr Id id{29};
   static constexpr std::string_view name = "IQ1_M";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     std::uint8_t low[32];
@@ -63,7 +60,6 @@ struct IQ1_M : detail::IntegerBlocks<IQ1_M> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 16;
   static constexpr int code_offset = 9;
   static constexpr int code_max = 18;
   static void unpack(const Block& block, Codes<256, 16>& out) noexcept {

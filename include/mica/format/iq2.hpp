@@ -15,10 +15,9 @@ namespace mica::format {
 ///
 ///   block of 66 bytes:  | d (f16) | 8 groups |       group:  | 4 bytes: entries | 32 bits |
 ///   the 32 bits, from the lowest: four times seven signs (the eighth makes their number even), then the scale
-struct IQ2_XXS : detail::IntegerBlocks<IQ2_XXS> {
+struct IQ2_XXS : detail::IntegerBlocks<IQ2_XXS, 256, 32> {
   static constexpr Id id{16};
   static constexpr std::string_view name = "IQ2_XXS";
-  static constexpr std::size_t block_size = 256;
 
   struct Group {
     std::uint8_t entries[4];
@@ -32,7 +31,6 @@ struct IQ2_XXS : detail::IntegerBlocks<IQ2_XXS> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 43;
   static constexpr int code_max = 86;
   static void unpack(const Block& block, Codes<256, 32>& out) noexcept {
@@ -51,10 +49,9 @@ struct IQ2_XXS : detail::IntegerBlocks<IQ2_XXS> {
 ///   block of 74 bytes:  | d (f16) | 32 x 16 bits | 8 bytes of scales |
 ///   16 bits, from the lowest: nine of the entry, seven signs (the eighth makes their number even)
 ///   scale g is nibble g % 2 of byte g / 2
-struct IQ2_XS : detail::IntegerBlocks<IQ2_XS> {
+struct IQ2_XS : detail::IntegerBlocks<IQ2_XS, 256, 16> {
   static constexpr Id id{17};
   static constexpr std::string_view name = "IQ2_XS";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     Half d;
@@ -63,7 +60,6 @@ struct IQ2_XS : detail::IntegerBlocks<IQ2_XS> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 16;
   static constexpr int code_offset = 43;
   static constexpr int code_max = 86;
   static void unpack(const Block& block, Codes<256, 16>& out) noexcept {
@@ -82,10 +78,9 @@ struct IQ2_XS : detail::IntegerBlocks<IQ2_XS> {
 ///   block of 82 bytes:  | d (f16) | 32 bytes: low eight bits of entries | 32 bytes of signs |
 ///                       | 8 bytes: high two bits of entries | 8 bytes of scales |
 ///   the high bits of entry j are bits 2 (j % 4) and up of byte j / 4; scale g is nibble g % 2 of byte g / 2
-struct IQ2_S : detail::IntegerBlocks<IQ2_S> {
+struct IQ2_S : detail::IntegerBlocks<IQ2_S, 256, 16> {
   static constexpr Id id{22};
   static constexpr std::string_view name = "IQ2_S";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     Half d;
@@ -96,7 +91,6 @@ struct IQ2_S : detail::IntegerBlocks<IQ2_S> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 16;
   static constexpr int code_offset = 43;
   static constexpr int code_max = 86;
   static void unpack(const Block& block, Codes<256, 16>& out) noexcept {

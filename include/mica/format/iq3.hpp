@@ -14,10 +14,9 @@ namespace mica::format {
 ///   block of 98 bytes:  | d (f16) | 64 bytes: entries | 8 x 32 bits |
 ///   value = d / 4 * (2 scale[g] + 1) * (magnitude with its sign)
 ///   the 32 bits, from the lowest: four times seven signs (the eighth makes their number even), then the scale
-struct IQ3_XXS : detail::IntegerBlocks<IQ3_XXS> {
+struct IQ3_XXS : detail::IntegerBlocks<IQ3_XXS, 256, 32> {
   static constexpr Id id{18};
   static constexpr std::string_view name = "IQ3_XXS";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     Half d;
@@ -26,7 +25,6 @@ struct IQ3_XXS : detail::IntegerBlocks<IQ3_XXS> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 62;
   static constexpr int code_max = 124;
   static void unpack(const Block& block, Codes<256, 32>& out) noexcept {
@@ -52,10 +50,9 @@ struct IQ3_XXS : detail::IntegerBlocks<IQ3_XXS> {
 ///                        | 4 bytes of scales |
 ///   value = d * (2 scale[g] + 1) * (magnitude with its sign)
 ///   the ninth bit of entry j is bit j % 8 of byte j / 8; scale g is nibble g % 2 of byte g / 2
-struct IQ3_S : detail::IntegerBlocks<IQ3_S> {
+struct IQ3_S : detail::IntegerBlocks<IQ3_S, 256, 32> {
   static constexpr Id id{21};
   static constexpr std::string_view name = "IQ3_S";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     Half d;
@@ -66,7 +63,6 @@ struct IQ3_S : detail::IntegerBlocks<IQ3_S> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 15;
   static constexpr int code_max = 30;
   static void unpack(const Block& block, Codes<256, 32>& out) noexcept {

@@ -11,10 +11,9 @@ namespace mica::format {
 ///
 ///   block of 18 bytes:  | d (f16) | 16 bytes |       value = d * levels[code]
 ///   byte j holds value j in its low nibble and value j + 16 in its high nibble
-struct IQ4_NL : detail::IntegerBlocks<IQ4_NL> {
+struct IQ4_NL : detail::IntegerBlocks<IQ4_NL, 32, 32> {
   static constexpr Id id{20};
   static constexpr std::string_view name = "IQ4_NL";
-  static constexpr std::size_t block_size = 32;
 
   struct Block {
     Half d;
@@ -22,7 +21,6 @@ struct IQ4_NL : detail::IntegerBlocks<IQ4_NL> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 127;
   static constexpr int code_max = 240;
   static void unpack(const Block& block, Codes<32, 32>& out) noexcept {
@@ -47,10 +45,9 @@ struct IQ4_NL : detail::IntegerBlocks<IQ4_NL> {
 ///   nibble byte 16 g + j holds value 32 g + j (low) and value 32 g + 16 + j (high)
 ///
 ///   scale g   low four bits: nibble g % 2 of byte g / 2, high two bits: bits 2g and 2g + 1 of the 16
-struct IQ4_XS : detail::IntegerBlocks<IQ4_XS> {
+struct IQ4_XS : detail::IntegerBlocks<IQ4_XS, 256, 32> {
   static constexpr Id id{23};
   static constexpr std::string_view name = "IQ4_XS";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     Half d;
@@ -60,7 +57,6 @@ struct IQ4_XS : detail::IntegerBlocks<IQ4_XS> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = IQ4_NL::code_offset;
   static constexpr int code_max = IQ4_NL::code_max;
   static void unpack(const Block& block, Codes<256, 32>& out) noexcept {

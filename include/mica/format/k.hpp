@@ -14,10 +14,9 @@ namespace mica::format {
 ///   value = d * scale[g] * code - dmin * min[g]
 ///
 /// With j in 0..31 and quarter c in 0..3, value 32 c + j of half h lies in byte 32 h + j, bits 2c and 2c + 1.
-struct Q2_K : detail::IntegerBlocks<Q2_K> {
+struct Q2_K : detail::IntegerBlocks<Q2_K, 256, 16> {
   static constexpr Id id{10};
   static constexpr std::string_view name = "Q2_K";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     std::uint8_t scales[16];
@@ -27,7 +26,6 @@ struct Q2_K : detail::IntegerBlocks<Q2_K> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 16;
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 3;
@@ -61,10 +59,9 @@ inline void Q2_K::unpack(const Block& block, Codes<256, 16>& out) noexcept {
 ///   scale bytes   0..7                                       8..11
 ///   bits          low nibble: scale 0..7, high: scale 8..15  byte 8 + g % 4, bits 2 (g / 4) and 2 (g / 4) + 1:
 ///                 (their lower four bits)                    the upper two bits of scale g
-struct Q3_K : detail::IntegerBlocks<Q3_K> {
+struct Q3_K : detail::IntegerBlocks<Q3_K, 256, 16> {
   static constexpr Id id{11};
   static constexpr std::string_view name = "Q3_K";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     std::uint8_t high[32];
@@ -74,7 +71,6 @@ struct Q3_K : detail::IntegerBlocks<Q3_K> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 16;
   static constexpr int code_offset = 4;
   static constexpr int code_max = 7;
   static void unpack(const Block& block, Codes<256, 16>& out) noexcept;
@@ -104,10 +100,9 @@ inline void Q3_K::unpack(const Block& block, Codes<256, 16>& out) noexcept {
 ///   scale bytes   0..3          4..7        8..11
 ///   bits 0..5     scale 0..3    min 0..3    low nibble: scale 4..7, high nibble: min 4..7
 ///   bits 6..7     scale 4..7    min 4..7    (their upper two bits)
-struct Q4_K : detail::IntegerBlocks<Q4_K> {
+struct Q4_K : detail::IntegerBlocks<Q4_K, 256, 32> {
   static constexpr Id id{12};
   static constexpr std::string_view name = "Q4_K";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     Half d;
@@ -117,7 +112,6 @@ struct Q4_K : detail::IntegerBlocks<Q4_K> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 15;
@@ -161,10 +155,9 @@ inline void Q4_K::unpack(const Block& block, Codes<256, 32>& out) noexcept {
 ///   block of 176 bytes:  | d (f16) | dmin (f16) | 12 bytes of scales | 32 bytes: high bits | 128 bytes |
 ///   value = d * scale[g] * code - dmin * min[g]; scales, mins and nibbles are packed as in Q4_K
 ///   the high bit of value 32 g + j is bit g of byte j
-struct Q5_K : detail::IntegerBlocks<Q5_K> {
+struct Q5_K : detail::IntegerBlocks<Q5_K, 256, 32> {
   static constexpr Id id{13};
   static constexpr std::string_view name = "Q5_K";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     Half d;
@@ -175,7 +168,6 @@ struct Q5_K : detail::IntegerBlocks<Q5_K> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 31;
@@ -202,10 +194,9 @@ inline void Q5_K::unpack(const Block& block, Codes<256, 32>& out) noexcept {
 /// With j in 0..31 and quarter c in 0..3, value 32 c + j of half h has
 ///   low bits   byte 64 h + 32 (c % 2) + j, low nibble for c < 2 and high nibble otherwise
 ///   high bits  byte 32 h + j, bits 2c and 2c + 1
-struct Q6_K : detail::IntegerBlocks<Q6_K> {
+struct Q6_K : detail::IntegerBlocks<Q6_K, 256, 16> {
   static constexpr Id id{14};
   static constexpr std::string_view name = "Q6_K";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     std::uint8_t low[128];
@@ -215,7 +206,6 @@ struct Q6_K : detail::IntegerBlocks<Q6_K> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 16;
   static constexpr int code_offset = 32;
   static constexpr int code_max = 63;
   static void unpack(const Block& block, Codes<256, 16>& out) noexcept;

@@ -19,10 +19,9 @@
 
 namespace mica::format {
 
-struct Q4_0 : detail::IntegerBlocks<Q4_0> {
+struct Q4_0 : detail::IntegerBlocks<Q4_0, 32, 32> {
   static constexpr Id id{2};
   static constexpr std::string_view name = "Q4_0";
-  static constexpr std::size_t block_size = 32;
 
   struct Block {
     Half d;
@@ -32,7 +31,6 @@ struct Q4_0 : detail::IntegerBlocks<Q4_0> {
   static void encode(const float* values, Block& block) noexcept;
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 8;
   static constexpr int code_max = 15;
   static void unpack(const Block& block, Codes<32, 32>& out) noexcept {
@@ -61,10 +59,9 @@ inline void Q4_0::encode(const float* values, Block& block) noexcept {
   }
 }
 
-struct Q4_1 : detail::IntegerBlocks<Q4_1> {
+struct Q4_1 : detail::IntegerBlocks<Q4_1, 32, 32> {
   static constexpr Id id{3};
   static constexpr std::string_view name = "Q4_1";
-  static constexpr std::size_t block_size = 32;
 
   struct Block {
     Half d;
@@ -73,7 +70,6 @@ struct Q4_1 : detail::IntegerBlocks<Q4_1> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 15;
@@ -112,8 +108,6 @@ namespace detail {
 
 /// What blocks of 32 five-bit codes share.
 struct FiveBits {
-  static constexpr std::size_t block_size = 32;
-  static constexpr std::size_t group = 32;
   static constexpr int code_max = 31;
 
   /// Code i, from 0.
@@ -134,7 +128,7 @@ struct FiveBits {
 
 }  // namespace detail
 
-struct Q5_0 : detail::IntegerBlocks<Q5_0>, detail::FiveBits {
+struct Q5_0 : detail::IntegerBlocks<Q5_0, 32, 32>, detail::FiveBits {
   static constexpr Id id{6};
   static constexpr std::string_view name = "Q5_0";
 
@@ -152,7 +146,7 @@ struct Q5_0 : detail::IntegerBlocks<Q5_0>, detail::FiveBits {
   }
 };
 
-struct Q5_1 : detail::IntegerBlocks<Q5_1>, detail::FiveBits {
+struct Q5_1 : detail::IntegerBlocks<Q5_1, 32, 32>, detail::FiveBits {
   static constexpr Id id{7};
   static constexpr std::string_view name = "Q5_1";
 

@@ -18,10 +18,9 @@
 
 namespace mica::format {
 
-struct Q8_0 : detail::IntegerBlocks<Q8_0>, detail::KvParts<Q8_0> {
+struct Q8_0 : detail::IntegerBlocks<Q8_0, 32, 32>, detail::KvParts<Q8_0> {
   static constexpr Id id{8};
   static constexpr std::string_view name = "Q8_0";
-  static constexpr std::size_t block_size = 32;
 
   struct Block {
     Half d;
@@ -31,7 +30,6 @@ struct Q8_0 : detail::IntegerBlocks<Q8_0>, detail::KvParts<Q8_0> {
   static void encode(const float* values, Block& block) noexcept;
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 128;
   static constexpr int code_max = 255;
   static void unpack(const Block& block, Codes<32, 32>& out) noexcept;

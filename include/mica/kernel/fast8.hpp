@@ -54,10 +54,9 @@ template <WeightFormat F>
 }
 
 /// 256 weights of a row as eight-bit integers with one scale. Never in a file.
-struct EightBits : format::detail::IntegerBlocks<EightBits> {
+struct EightBits : format::detail::IntegerBlocks<EightBits, 256, 32> {
   static constexpr format::Id id{0xFFFFFFFF};  // of no file
   static constexpr std::string_view name = "eight bits";
-  static constexpr std::size_t block_size = 256;
 
   struct Block {
     float d;
@@ -65,7 +64,6 @@ struct EightBits : format::detail::IntegerBlocks<EightBits> {
   };
 
   // Required by IntegerFormat
-  static constexpr std::size_t group = 32;
   static constexpr int code_offset = 128;
   static constexpr int code_max = 255;
   static void unpack(const Block& block, format::Codes<256, 32>& out) noexcept {

@@ -10,14 +10,9 @@ namespace mica::format {
 
 /// F with real arithmetic.
 template <WeightFormat F>
-struct Decoded {
-  static constexpr Id id = F::id;
-  static constexpr std::string_view name = F::name;
-  static constexpr std::size_t block_size = F::block_size;
+struct Decoded : F {
   static constexpr Arithmetic arithmetic = Arithmetic::real;
   static constexpr bool vector_codec = false;
-  using Block = typename F::Block;
-  static void decode(const Block& block, float* values) noexcept { F::decode(block, values); }
 };
 
 }  // namespace mica::format

@@ -7,21 +7,23 @@
 
 namespace mica::format::detail {
 
-/// The base of mica's own integer formats: what F has is its block, the numbers of IntegerFormat, and
-/// unpack().
-template <class F>
+/// The base of mica's own integer formats, of blocks of BlockSize values in groups of Group. What F has is its
+/// id and name, its block, the other numbers of IntegerFormat, and unpack().
+template <class F, std::size_t BlockSize, std::size_t Group>
 struct IntegerBlocks {
+  static constexpr std::size_t block_size = BlockSize;
+  static constexpr std::size_t group = Group;
   static constexpr Arithmetic arithmetic = Arithmetic::integer;
   static constexpr bool vector_codec = true;
   static constexpr bool has_mins = false;  // those that have mins say so
 
   template <class Block>
   static void decode(const Block& block, float* values) noexcept {
-    Codes<F::block_size, F::group> parts;
+    Codes<BlockSize, Group> parts;
     F::unpack(block, parts);
-    for (std::size_t g = 0; g < F::block_size / F::group; ++g) {
+    for (std::size_t g = 0; g < BlockSize / Group; ++g) {
       const float d = parts.d * static_cast<float>(parts.scale[g]);
-      for (std::size_t i = g * F::group; i < (g + 1) * F::group; ++i) {
+      for (std::size_t i = g * Group; i < (g + 1) * Group; ++i) {
         values[i] = d * static_cast<float>(parts.code[i]);
         if constexpr (F::has_mins) values[i] -= parts.dmin * static_cast<float>(parts.min[g]);
       }
