@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::address_space_test {
 
 TEST_CASE("addresses get memory and lose it with its content") {
   const std::size_t page = alloc::AddressSpace::page();
@@ -36,4 +36,4 @@ TEST_CASE("a range that no address space has is refused, and none is nothing") {
   CHECK(none->size() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::address_space_test

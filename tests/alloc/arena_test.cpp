@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <limits>
 
+namespace arena_test {
+
 using mica::alloc::Aligned;
 using mica::alloc::Arena;
 using mica::alloc::Buffer;
@@ -108,3 +110,5 @@ TEST_CASE("a dry arena measures the size that a real one needs") {
   CHECK(Buffer<float, Arena<Aligned>::Handle>::make(real->handle(), 100));
   CHECK(real->used() == needed);
 }
+
+}  // namespace arena_test

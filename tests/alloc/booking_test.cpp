@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <utility>
 
+namespace booking_test {
+
 using mica::alloc::Aligned;
 using mica::alloc::Booking;
 using mica::alloc::Budgeted;
@@ -74,3 +76,5 @@ TEST_CASE("a moved booking releases once") {
   CHECK(ledger.used(Account::state) == 20);
   CHECK(ledger.used(Account::kv) == 0);
 }
+
+}  // namespace booking_test

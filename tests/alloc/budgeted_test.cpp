@@ -10,6 +10,8 @@
 
 #include <cstddef>
 
+namespace budgeted_test {
+
 using mica::alloc::Aligned;
 using mica::alloc::Budgeted;
 using mica::alloc::Buffer;
@@ -62,3 +64,5 @@ TEST_CASE("an allocator that books nothing is its own answer for every account")
   REQUIRE(block != nullptr);
   heap.deallocate(block, 10);
 }
+
+}  // namespace budgeted_test

@@ -15,6 +15,8 @@
 #include <type_traits>
 #include <utility>
 
+namespace buffer_test {
+
 using mica::alloc::Aligned;
 using mica::alloc::Buffer;
 using mica::test::Diary;
@@ -95,3 +97,5 @@ TEST_CASE("a buffer of an allocator that only counts has size and alignment") {
   }
   CHECK(ledger.used() == 0);
 }
+
+}  // namespace buffer_test

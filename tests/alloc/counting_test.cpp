@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace counting_test {
+
 using mica::alloc::Counting;
 using mica::budget::Account;
 using mica::budget::Ledger;
@@ -48,3 +50,5 @@ TEST_CASE("a counting allocator changes accounts") {
   CHECK(state.allocate(10, 1) != nullptr);
   CHECK(ledger.used(Account::state) == 10);
 }
+
+}  // namespace counting_test

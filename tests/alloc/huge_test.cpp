@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace huge_test {
+
 using mica::alloc::Huge;
 
 namespace {
@@ -111,3 +113,5 @@ TEST_CASE("where the address space is too tight to align, plain pages serve") {
 }
 
 #endif
+
+}  // namespace huge_test

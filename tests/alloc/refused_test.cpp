@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace mica::test {
+namespace mica::test::refused_test {
 namespace {
 
 /// Has no memory at all.
@@ -38,4 +38,4 @@ TEST_CASE("a refusal names the budget, the system where the budget has room, or 
   CHECK(alloc::refused(Empty(), 600) == "were refused by the allocator");
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::refused_test

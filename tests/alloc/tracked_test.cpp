@@ -10,6 +10,8 @@
 
 #include <cstddef>
 
+namespace tracked_test {
+
 using mica::alloc::Aligned;
 using mica::alloc::Buffer;
 using mica::alloc::Statistics;
@@ -51,3 +53,5 @@ TEST_CASE("decorators nest, and the account reaches the one that books") {
   CHECK(ledger.used(mica::budget::Account::logits) == 40);
   CHECK(statistics.current_bytes() == 40);
 }
+
+}  // namespace tracked_test

@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::open_test {
 
 namespace {
 
@@ -305,4 +305,4 @@ TEST_CASE("more pieces than rows of the head are refused") {
   CHECK(mentions(error, "258", "200"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::open_test

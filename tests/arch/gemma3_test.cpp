@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::gemma3_test {
 namespace {
 
 using namespace reference;
@@ -75,4 +75,4 @@ TEST_CASE("a Gemma 3 file with keys that make no sense is refused by name") {
   CHECK(mentions(refused(make(4).set("rope.freq_base_swa", -1.0f)), "rope.freq_base_swa", "above 0"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::gemma3_test

@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::gemma3n_test {
 namespace {
 
 using namespace reference;
@@ -245,4 +245,4 @@ TEST_CASE("a Gemma 3n file whose tensors do not fit its streams is refused by na
                  "blk.1.laurel_r.weight", "5 x 22"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::gemma3n_test

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::gemma4_test {
 namespace {
 
 using namespace reference;
@@ -147,4 +147,4 @@ TEST_CASE("a Gemma 4 file with keys that make no sense is refused by name") {
                  "1 to 512"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::gemma4_test

@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::granite_test {
 namespace {
 
 using namespace reference;
@@ -81,4 +81,4 @@ TEST_CASE("scales of Granite that are no positive finite number are refused by n
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::granite_test

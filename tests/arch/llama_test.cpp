@@ -11,7 +11,7 @@
 #include <functional>
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::llama_test {
 namespace {
 
 arch::Config config(const Recipe& recipe) { return arch::Llama::config(TinyModel(recipe).document()); }
@@ -294,4 +294,4 @@ TEST_CASE("a file with a vocabulary alone is told apart") {
   CHECK(mentions(error, "token_embd.weight", "tokenize"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::llama_test

@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::mistral3_test {
 namespace {
 
 using namespace reference;
@@ -86,4 +86,4 @@ TEST_CASE("a Mistral 3 file with keys that make no sense is refused by name") {
                  "original_context_length", "1 to"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::mistral3_test

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::phi3_test {
 namespace {
 
 using namespace reference;
@@ -88,4 +88,4 @@ TEST_CASE("long factors of Phi 3 take the place of short ones beyond the origina
   CHECK(mentions(refused(), "rope.dimension_count", "2 to 8"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::phi3_test

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::qwen2moe_test {
 namespace {
 
 using namespace reference;
@@ -101,4 +101,4 @@ TEST_CASE("a Qwen 2 file with experts whose keys make no sense is refused by nam
                  "expert_shared_feed_forward_length", "1 to"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::qwen2moe_test

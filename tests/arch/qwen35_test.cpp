@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::qwen35_test {
 namespace {
 
 FamilyFile make(const std::string& family = "qwen35", unsigned layers = 5) {
@@ -90,4 +90,4 @@ TEST_CASE("a hybrid whose keys make no sense is refused by name") {
                  "attention.recurrent_layers", "5"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::qwen35_test

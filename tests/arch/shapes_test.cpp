@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-namespace mica::test {
+namespace mica::test::shapes_test {
 namespace {
 
 using arch::Shape;
@@ -101,4 +101,4 @@ TEST_CASE("a tied model has no head, a fused one no queries, a sparse one a matr
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::shapes_test

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::docs_test {
 namespace {
 
 std::string contents(const std::filesystem::path& path) {
@@ -85,4 +85,4 @@ TEST_CASE("code that a policy's page quotes is compiled code") {
   CHECK(quotes >= 10);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::docs_test

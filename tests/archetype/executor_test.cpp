@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::executor_test {
 
 TEST_CASE("tasks of the smallest executor count denormals as zero, and its caller does as before") {
   archetype::Executor executor;
@@ -19,4 +19,4 @@ TEST_CASE("tasks of the smallest executor count denormals as zero, and its calle
   CHECK(exec::FlushDenormals::active() == before);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::executor_test

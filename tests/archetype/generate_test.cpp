@@ -29,7 +29,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::generate_test {
 namespace {
 
 using Least = Transformer<archetype::Arch, WithExecutor<archetype::Executor>, WithKernels<archetype::Kernels>,
@@ -119,4 +119,4 @@ TEST_CASE("a chain and a sampler of one's own go into generate") {
   CHECK(generate(session, tokenizer, greedy, prompt, {.max_tokens = 20}, on_text).tokens == likeliest.tokens);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::generate_test

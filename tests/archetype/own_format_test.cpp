@@ -14,7 +14,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::own_format_test {
 namespace {
 
 using archetype::FormatsAndOwn;
@@ -86,4 +86,4 @@ TEST_CASE("a plan knows the bytes of a format of the user's own") {
   CHECK(mentions(refused, "has type OWN; supported: Q4_K"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::own_format_test

@@ -20,7 +20,7 @@
 #include <cmath>
 #include <cstdlib>
 
-namespace mica::test {
+namespace mica::test::own_kv_test {
 
 TEST_CASE_TEMPLATE("a storage of a lesson keeps what it promises", Storage, Slabs<alloc::Aligned>,
                    FileTiles<alloc::Aligned>, archetype::KvStorage<alloc::Aligned>) {
@@ -98,4 +98,4 @@ TEST_CASE("tiles in a file go with their cache, and a folder that is not there i
   CHECK(ledger.used() == 0);  // the file's pages are the system's to take away
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::own_kv_test

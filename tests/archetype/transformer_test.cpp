@@ -27,7 +27,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::transformer_test {
 namespace {
 
 static_assert(KvStorageFor<archetype::KvStorage<archetype::Allocator>, archetype::Allocator>);
@@ -159,4 +159,4 @@ static_assert(std::same_as<Default::With<WithWeights<format::Q4_0>>,
 static_assert(
     std::same_as<A::With<WithAllocator<alloc::Counting>>::Storage, kv::Contiguous<alloc::Counting>>);
 
-}  // namespace mica::test
+}  // namespace mica::test::transformer_test

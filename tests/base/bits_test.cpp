@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace mica::test {
+namespace mica::test::bits_test {
 
 static_assert(checked_add(2, 3) == 5u && !checked_add(UINT64_MAX, 1) &&
               checked_add(UINT64_MAX, 0) == UINT64_MAX);
@@ -29,4 +29,4 @@ TEST_CASE("rounding up near the largest number does not wrap") {
   CHECK(ceil_div(UINT64_MAX, UINT64_MAX) == 1);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::bits_test

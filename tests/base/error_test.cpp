@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace mica::test {
+namespace mica::test::error_test {
 
 TEST_CASE("an error has a kind and a text made of parts") {
   try {
@@ -45,4 +45,4 @@ TEST_CASE("long text is cut and says so") {
   CHECK(escaped("abcdef", 3) == "abc...");
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::error_test

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace mica {
+namespace mica::finite_test {
 namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
@@ -46,4 +46,4 @@ TEST_CASE("runs are skipped up to the first that holds a number above the limit,
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::finite_test

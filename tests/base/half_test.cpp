@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mica {
+namespace mica::half_test {
 namespace {
 
 static_assert(to_half(1.0f).bits == 0x3C00 && to_half(-2.0f).bits == 0xC000 &&
@@ -80,4 +80,4 @@ TEST_CASE("infinities stay infinite") {
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::half_test

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::matrix_view_test {
 
 TEST_CASE("rows and columns of a view are views of the same numbers") {
   std::vector<int> numbers(12);
@@ -38,4 +38,4 @@ TEST_CASE("a view of nothing has no rows") {
   CHECK(MatrixView<int>(numbers.data(), 2, 2).rows(2, 0).rows() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::matrix_view_test

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <set>
 
-namespace mica::test {
+namespace mica::test::rng_test {
 
 TEST_CASE("the n-th number of a seed is the same for everybody who asks") {
   CounterRng a(42), b(42), later(42, 5);
@@ -41,4 +41,4 @@ TEST_CASE("uniform numbers are below one, and as many in each tenth as chance al
   for (const int count : tenths) CHECK(std::abs(count - n / 10) < 500);  // five standard deviations
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::rng_test

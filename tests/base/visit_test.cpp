@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-namespace mica::test {
+namespace mica::test::visit_test {
 namespace {
 
 template <int Id, int Size>
@@ -66,4 +66,4 @@ TEST_CASE("a visit stops looking when it has found") {
   CHECK(looked == 2);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::visit_test

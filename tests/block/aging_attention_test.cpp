@@ -15,7 +15,7 @@
 #include <cmath>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::aging_attention_test {
 namespace {
 
 using Storage = kv::Contiguous<alloc::Aligned>;
@@ -162,4 +162,4 @@ TEST_CASE_TEMPLATE("a query sees old tiles in their old form and the others as t
   Sequence(400, 64, 270).template check<Old>();
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::aging_attention_test

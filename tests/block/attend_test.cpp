@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::attend_test {
 namespace {
 
 using block::AttentionConfig;
@@ -430,4 +430,4 @@ TEST_CASE("the scratch of a worker holds its parts and no more") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::attend_test

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::feed_forward_test {
 namespace {
 
 using List = TypeList<format::F32>;
@@ -96,4 +96,4 @@ TEST_CASE("what is no number stays in a sparse gate, and equal numbers go") {
   for (const float v : equal) CHECK(v == 0.0f);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::feed_forward_test

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::gated_delta_test {
 namespace {
 
 using block::DeltaNetConfig;
@@ -221,4 +221,4 @@ TEST_CASE("what is no number stays in the state") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::gated_delta_test

@@ -12,7 +12,7 @@
 #include <array>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::linear_test {
 namespace {
 
 using List = TypeList<format::F32, format::F16, format::Q8_0>;
@@ -136,4 +136,4 @@ TEST_CASE("products that must not round see codes of integer weights alone") {
   CHECK(block::unrounded(x, codes).codes.rows == 17);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::linear_test

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::norm_test {
 namespace {
 
 constexpr std::size_t n = 5, width = 37;
@@ -101,4 +101,4 @@ TEST_CASE("a branch is normed, scaled and added, whichever of these it wants") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::norm_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::rope_test {
 namespace {
 
 /// Cosines and sines of some positions.
@@ -99,4 +99,4 @@ TEST_CASE("the first position does not rotate") {
   for (const float s : tables.sin) CHECK(s == 0.0f);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::rope_test

@@ -12,7 +12,7 @@
 #include <set>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::routing_test {
 namespace {
 
 using block::Choice;
@@ -171,4 +171,4 @@ TEST_CASE("the drawing of the header is what sorting gives") {
   CHECK(token == std::vector<std::uint32_t>{1, 0, 2, 2, 0, 1});
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::routing_test

@@ -16,7 +16,7 @@
 #include <map>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::run_experts_test {
 namespace {
 
 using List = TypeList<format::F32, format::Q8_0>;
@@ -366,4 +366,4 @@ TEST_CASE("a weight that is no number reaches the output") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::run_experts_test

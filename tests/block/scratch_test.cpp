@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::scratch_test {
 namespace {
 
 constexpr char first_key = 0, second_key = 0;
@@ -79,4 +79,4 @@ TEST_CASE("the frame is as large as the largest block, and a key is planned once
   CHECK(needs.kept_width() == 4);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::scratch_test

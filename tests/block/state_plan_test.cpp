@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::state_plan_test {
 namespace {
 
 using block::Reach;
@@ -75,4 +75,4 @@ TEST_CASE("a layer finds its blocks by type, and plans them in their order") {
   CHECK(mentions(refusal([&] { static_cast<void>(empty.get<Reader>()); }), "reader"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::state_plan_test

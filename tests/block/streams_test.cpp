@@ -12,7 +12,7 @@
 #include <cmath>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::streams_test {
 namespace {
 
 constexpr std::size_t n = 5, width = 13;
@@ -130,4 +130,4 @@ TEST_CASE("rows get the length of others, and short ones are not blown up") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::streams_test

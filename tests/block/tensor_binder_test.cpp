@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::tensor_binder_test {
 
 TEST_CASE(
     "a matrix that one block reads by rows stays as it lies in the file, in whatever order it is bound") {
@@ -28,4 +28,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::tensor_binder_test

@@ -9,6 +9,8 @@
 #include <set>
 #include <string_view>
 
+namespace account_test {
+
 using mica::budget::Account;
 using mica::budget::Accounts;
 
@@ -27,3 +29,5 @@ TEST_CASE("accounts add up") {
   CHECK(accounts.total() == 12);
   CHECK(accounts != Accounts{});
 }
+
+}  // namespace account_test

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::ceiling_test {
 namespace {
 
 using budget::Ceiling, budget::MemoryLimits;
@@ -66,4 +66,4 @@ TEST_CASE("limits without bytes that go elsewhere leave as many fewer") {
   CHECK(caged(293 * mib).without(400 * mib).usable() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::ceiling_test

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace ledger_test {
+
 using mica::budget::Account;
 using mica::budget::Accounts;
 using mica::budget::Ledger;
@@ -92,3 +94,5 @@ TEST_CASE("exactly as many units are granted to competing threads as there are")
   CHECK(granted.load() == 1000);
   CHECK(ledger.used(Account::kv) == 1000);
 }
+
+}  // namespace ledger_test

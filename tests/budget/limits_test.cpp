@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace limits_test {
+
 using mica::budget::CpuLimits;
 using mica::budget::MemoryLimits;
 using mica::budget::read_cpu_quota;
@@ -220,3 +222,5 @@ TEST_CASE("RLIMIT_AS is a limit, less what is mapped already") {
 }
 
 #endif
+
+}  // namespace limits_test

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <string>
 
-namespace mica::test {
+namespace mica::test::pressure_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -153,4 +153,4 @@ TEST_CASE("files that are cut, empty or full of other words are no pressure") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::pressure_test

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+namespace size_test {
+
 using mica::budget::parse_size;
 using mica::budget::size_text;
 
@@ -111,3 +113,5 @@ TEST_CASE("a size as a word is read as no less than the bytes, and as a tenth of
   }
   CHECK(mica::budget::size_word(201 * (gib >> 10) + 1) == "201.1MiB");
 }
+
+}  // namespace size_test

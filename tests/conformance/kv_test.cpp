@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::kv_test {
 
 namespace {
 
@@ -117,7 +117,7 @@ TEST_CASE("keys and values in F16, Q8_0 and Q4_0 lose no more than the kit's fig
   publish_table("conformance.md", "kv", losses.table());
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::kv_test
 
 #else
 

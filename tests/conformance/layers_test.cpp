@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::layers_test {
 namespace {
 
 /// Keeps the residual stream after every layer of a step.
@@ -71,7 +71,7 @@ TEST_CASE("the residual stream after a layer is the kit's, on exact weights") {
   CHECK(files == 16);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::layers_test
 
 #else
 

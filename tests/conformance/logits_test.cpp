@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::logits_test {
 namespace {
 
 /// Errors of both engines, by one measure.
@@ -173,7 +173,7 @@ TEST_CASE("logits of every file of the kit are as near to the exact ones as they
   CHECK(median(rounded.kl) <= 0.8);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::logits_test
 
 #else
 

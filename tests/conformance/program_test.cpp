@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::program_test {
 namespace {
 
 std::string listed(const std::vector<std::uint32_t>& ids) {
@@ -48,6 +48,6 @@ TEST_CASE("the program writes the logits that the library computes, for every fi
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::program_test
 
 #endif

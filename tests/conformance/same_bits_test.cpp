@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::same_bits_test {
 namespace {
 
 using Model = model::Chosen<arch::AnyOf<arch::All>, alloc::Huge, exec::Team>;
@@ -169,4 +169,4 @@ TEST_CASE("a model in shards gives the bits of the model in one file") {
   CHECK(same_bits(expected, run(*split, {.weights = paging::Choice::resident})));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::same_bits_test

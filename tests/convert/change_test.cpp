@@ -6,7 +6,7 @@
 
 #include <set>
 
-namespace mica::test {
+namespace mica::test::change_test {
 namespace {
 
 using convert::Config;
@@ -96,4 +96,4 @@ TEST_CASE("functions of values are what they are called") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::change_test

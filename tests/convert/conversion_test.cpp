@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace mica::test {
+namespace mica::test::conversion_test {
 namespace {
 
 using convert::Conversion;
@@ -350,4 +350,4 @@ TEST_CASE("a shard that is missing is named, and what was planned is what is wri
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::conversion_test

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mica::test {
+namespace mica::test::hf_models_test {
 namespace {
 
 using nlohmann::json;
@@ -123,4 +123,4 @@ TEST_CASE("a model that also sees converts by its text part, and the rest is lis
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::hf_models_test

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <set>
 
-namespace mica::test {
+namespace mica::test::kit_test {
 namespace {
 
 using nlohmann::json;
@@ -247,4 +247,4 @@ TEST_CASE("experts in one tensor are the same experts") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::kit_test

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace mica::test {
+namespace mica::test::rope_test {
 namespace {
 
 using convert::Config;
@@ -95,4 +95,4 @@ TEST_CASE("the quantile of the normal distribution has the published value") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::rope_test

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::safetensors_test {
 namespace {
 
 std::string file_of(const std::string& header, std::size_t data_bytes) {
@@ -176,4 +176,4 @@ TEST_CASE("without an index all safetensors files count, and a tensor in two of 
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::safetensors_test

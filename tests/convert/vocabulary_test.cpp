@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::vocabulary_test {
 namespace {
 
 using convert::VocabularyData;
@@ -433,4 +433,4 @@ TEST_CASE("vocabularies of the kit return from tokenizer.json, and cut its cases
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::vocabulary_test

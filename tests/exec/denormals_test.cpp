@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <vector>
 
+namespace denormals_test {
+
 namespace {
 
 // Half of the smallest normal float: a denormal, unless denormals count as zero. volatile: computed now.
@@ -67,3 +69,5 @@ TEST_CASE("every worker of every executor flushes denormals, and the caller is a
 }
 
 #endif
+
+}  // namespace denormals_test

@@ -11,6 +11,8 @@
 
 #include <sched.h>
 
+namespace manners_test {
+
 using mica::exec::detail::core_now;
 using mica::exec::detail::leave_core;
 using mica::exec::detail::Manners;
@@ -82,5 +84,7 @@ TEST_CASE("a worker on the caller's core moves away, and one elsewhere does not 
     CHECK(CPU_EQUAL(&before, &after));
   });
 }
+
+}  // namespace manners_test
 
 #endif

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace part_test {
+
 using mica::exec::Range;
 using mica::exec::detail::Part;
 
@@ -56,3 +58,5 @@ TEST_CASE("pieces taken at both ends at the same time cover the part once") {
     REQUIRE(taken == std::vector<int>(1000, 1));
   }
 }
+
+}  // namespace part_test

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace partition_test {
+
 using mica::exec::partition;
 using mica::exec::Range;
 
@@ -54,3 +56,5 @@ TEST_CASE("the largest count does not wrap") {
   CHECK(last.end == SIZE_MAX);
   CHECK(last.begin == partition(SIZE_MAX, 4096, 3, 1).end);
 }
+
+}  // namespace partition_test

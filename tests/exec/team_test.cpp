@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace team_test {
+
 using mica::exec::Team;
 
 namespace {
@@ -229,3 +231,5 @@ TEST_CASE("a team goes on with fewer workers when the system refuses threads") {
 }
 
 #endif
+
+}  // namespace team_test

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <set>
 
-namespace mica::test {
+namespace mica::test::catalogue_test {
 
 plan::Plan planned(const gguf::Document& document, plan::Question question, std::uint64_t budget_bytes) {
   return fit::plan_within(document, std::move(question), budget_bytes);
@@ -91,4 +91,4 @@ TEST_CASE("active weights are those that makers name") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::catalogue_test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::level_test {
 
 using fit::Level, fit::Mode, fit::Pools, fit::level_of;
 
@@ -60,4 +60,4 @@ TEST_CASE("more memory never gives a worse level to the same need") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::level_test

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::machine_probe_test {
 namespace {
 
 using Probe = fit::MachineProbe<exec::Team>;
@@ -57,4 +57,4 @@ TEST_CASE("too little memory to measure with is refused") {
                        doctest::Contains("67108864 bytes of memory at least"), Error);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::machine_probe_test

@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-namespace mica::test {
+namespace mica::test::machine_test {
 namespace {
 
 /// Files as the kernel would show them: 16 GiB installed, 10 GiB available.
@@ -138,4 +138,4 @@ TEST_CASE("rates are decimal as in data sheets unless they say otherwise") {
   CHECK(mentions(refusal([] { return fit::parse_rate("0G", "--disk"); }), "0 bytes a second"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::machine_test

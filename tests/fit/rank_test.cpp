@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <random>
 
-namespace mica::test {
+namespace mica::test::rank_test {
 namespace {
 
 using fit::Level, fit::Mode;
@@ -115,4 +115,4 @@ TEST_CASE("equal scores are told apart by level, speed, weights and name, in wha
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::rank_test

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::rules_test {
 
 namespace rules = fit::rules;
 
@@ -56,4 +56,4 @@ TEST_CASE("llmfit's speed: bandwidth on cards, a constant on processors") {
   CHECK(rules::llmfit_decode_on_cpu(7, "Q8_0", 8) == doctest::Approx(2.64));    // 70 / 7 * 0.8 * 1.1 * 0.3
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::rules_test

@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace mica::test {
+namespace mica::test::select_test {
 namespace {
 
 using fit::Fit, fit::Level, fit::Mode;
@@ -318,4 +318,4 @@ TEST_CASE("which models of nine billion weights fit in 6 GB") {
   CHECK(corrected == "llama-8b 8192 F16; gemma2-9b 1024 F16; gemma2-9b 2048 Q8_0; ");
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::select_test

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica {
+namespace mica::codebook_formats_test {
 namespace {
 
 namespace codebook = format::codebook;
@@ -151,4 +151,4 @@ TEST_CASE("a hand-made IQ1_M block decodes as its drawing says, and its scale is
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::codebook_formats_test

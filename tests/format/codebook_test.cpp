@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica {
+namespace mica::codebook_test {
 namespace {
 
 namespace codebook = format::codebook;
@@ -111,4 +111,4 @@ TEST_CASE("signs make values negative one by one, and an eighth sign makes their
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::codebook_test

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace mica {
+namespace mica::decode_test {
 namespace {
 
 template <class F>
@@ -185,4 +185,4 @@ TEST_CASE_TEMPLATE("zeros encode to zeros", F, format::Q8_0, format::Q4_0, forma
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::decode_test

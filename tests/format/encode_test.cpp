@@ -23,7 +23,7 @@
 #include <nlohmann/json.hpp>
 #endif
 
-namespace mica {
+namespace mica::encode_test {
 namespace {
 
 constexpr std::size_t width = 256;  // whole blocks of every format
@@ -410,4 +410,4 @@ TEST_CASE("rows of the conformance kit lose no more than by its own encoder, wit
 
 #endif
 
-}  // namespace mica
+}  // namespace mica::encode_test

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace mica {
+namespace mica::id_test {
 namespace {
 
 TEST_CASE("every format has the size that files give it") {
@@ -42,4 +42,4 @@ TEST_CASE("lists spell their members in order") {
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::id_test

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mica {
+namespace mica::kivi_test {
 namespace {
 
 #define MICA_KIVI format::KIVI4, format::KIVI2
@@ -178,4 +178,4 @@ TEST_CASE_TEMPLATE("a number that is not finite shows in its group and nowhere e
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::kivi_test

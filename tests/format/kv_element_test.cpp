@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace mica {
+namespace mica::kv_element_test {
 namespace {
 
 /// The relative step of an element at the largest number of a head.
@@ -97,4 +97,4 @@ TEST_CASE("a head of zeros is stored as zeros") {
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::kv_element_test

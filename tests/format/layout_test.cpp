@@ -10,7 +10,7 @@
 #include <cstring>
 #include <limits>
 
-namespace mica::format {
+namespace mica::format::layout_test {
 namespace {
 
 /// The values of a block.
@@ -205,4 +205,4 @@ TEST_CASE("single numbers are rounded to floats from any address") {
 }
 
 }  // namespace
-}  // namespace mica::format
+}  // namespace mica::format::layout_test

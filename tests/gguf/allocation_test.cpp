@@ -44,7 +44,7 @@ void operator delete(void* at) noexcept {
 
 void operator delete(void* at, std::size_t) noexcept { ::operator delete(at); }
 
-namespace mica::test {
+namespace mica::test::allocation_test {
 namespace {
 
 /// The most that a call has allocated at one time.
@@ -112,4 +112,4 @@ TEST_CASE("memory that runs out at any allocation is reported and leaves nothing
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::allocation_test

@@ -5,7 +5,7 @@
 #include "mica/gguf/reader.hpp"
 #include "shared.hpp"
 
-namespace mica::test {
+namespace mica::test::conformance_test {
 namespace {
 
 TEST_CASE("every model of the conformance kit opens") {
@@ -24,4 +24,4 @@ TEST_CASE("every model of the conformance kit opens") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::conformance_test

@@ -13,7 +13,7 @@
 #if __has_include(<nlohmann/json.hpp>)
 #include <nlohmann/json.hpp>
 
-namespace mica::test {
+namespace mica::test::hostile_test {
 namespace {
 
 std::string lower(std::string text) {
@@ -62,7 +62,7 @@ TEST_CASE("damaged files are refused by naming the fault, and files with a right
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::hostile_test
 
 #else
 

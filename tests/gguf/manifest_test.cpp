@@ -21,7 +21,7 @@
 #include <vector>
 #include <sys/stat.h>
 
-namespace mica::test {
+namespace mica::test::manifest_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -374,4 +374,4 @@ TEST_CASE("a folder that is no finished packed directory of this version is refu
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::manifest_test

@@ -5,7 +5,7 @@
 #include "gguf/sample_file.hpp"
 #include "mica/gguf/reader.hpp"
 
-namespace mica::test {
+namespace mica::test::metadata_test {
 namespace {
 
 using gguf::Array;
@@ -104,4 +104,4 @@ TEST_CASE("a key without a name and a tensor with an endless one are refused") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::metadata_test

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace mica::test {
+namespace mica::test::reader_test {
 namespace {
 
 using gguf::Document;
@@ -242,4 +242,4 @@ TEST_CASE("a file without tensors needs no data and no padding") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::reader_test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::shard_name_test {
 namespace {
 
 using gguf::ShardName;
@@ -28,4 +28,4 @@ TEST_CASE("what only looks like a shard's name is none") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::shard_name_test

@@ -3,7 +3,7 @@
 #include "gguf/sample_file.hpp"
 #include "mica/gguf/reader.hpp"
 
-namespace mica::test {
+namespace mica::test::shards_test {
 namespace {
 
 /// What a shard says about itself, right unless a test changes it.
@@ -114,4 +114,4 @@ TEST_CASE("a shard in memory is refused, there are no files beside it") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::shards_test

@@ -4,7 +4,7 @@
 
 #include "io/temporary_folder.hpp"
 
-namespace mica::test {
+namespace mica::test::span_reader_test {
 namespace {
 
 using gguf::SpanReader;
@@ -60,4 +60,4 @@ TEST_CASE("a loader is asked for what is needed and never for more than the file
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::span_reader_test

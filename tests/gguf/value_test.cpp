@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::value_test {
 namespace {
 
 using gguf::Array;
@@ -110,4 +110,4 @@ TEST_CASE("a description shows the number and its type") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::value_test

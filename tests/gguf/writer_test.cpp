@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace mica::test {
+namespace mica::test::writer_test {
 namespace {
 
 using gguf::Writer;
@@ -114,4 +114,4 @@ TEST_CASE("a tensor that was added twice is refused when the file is written") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::writer_test

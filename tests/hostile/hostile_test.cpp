@@ -30,7 +30,7 @@
 #endif
 #endif
 
-namespace mica::test {
+namespace mica::test::hostile_test {
 namespace {
 
 #ifdef MICA_TEST_SANITIZED
@@ -153,7 +153,7 @@ TEST_CASE("a file that is not there, a folder and an empty file are refused with
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::hostile_test
 
 #else
 

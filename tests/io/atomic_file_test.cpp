@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <sys/wait.h>
 
-namespace mica::test {
+namespace mica::test::atomic_file_test {
 namespace {
 
 using io::AtomicFile;
@@ -283,4 +283,4 @@ TEST_CASE("a path that cannot be a file is refused before anything is written") 
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::atomic_file_test

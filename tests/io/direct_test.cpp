@@ -4,7 +4,7 @@
 
 #include "io/temporary_folder.hpp"
 
-namespace mica::test {
+namespace mica::test::direct_test {
 namespace {
 
 using io::DirectReader;
@@ -137,4 +137,4 @@ TEST_CASE("a reader does not open another file that took the name") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::direct_test

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::disk_probe_test {
 namespace {
 
 auto probe_memory() {
@@ -56,4 +56,4 @@ TEST_CASE("a file that is too small to measure its disk is refused with the numb
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::disk_probe_test

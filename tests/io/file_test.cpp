@@ -6,7 +6,7 @@
 
 #include <sys/stat.h>
 
-namespace mica::test {
+namespace mica::test::file_test {
 namespace {
 
 using io::File;
@@ -128,4 +128,4 @@ TEST_CASE("a moved File reads on") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::file_test

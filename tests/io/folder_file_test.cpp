@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-namespace mica::test {
+namespace mica::test::folder_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -121,4 +121,4 @@ TEST_CASE("a folder that only looks like a cache keeps its files to itself") {
                  "outside of the folder"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::folder_file_test

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-namespace mica::test {
+namespace mica::test::folder_lock_test {
 
 TEST_CASE("one writer holds a folder until it goes, and a folder that is not there is an error") {
   const TemporaryFolder folder;
@@ -25,4 +25,4 @@ TEST_CASE("one writer holds a folder until it goes, and a folder that is not the
   CHECK(mentions(missing, "none"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::folder_lock_test

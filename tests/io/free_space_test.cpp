@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::free_space_test {
 namespace {
 
 constexpr std::uint64_t exbibyte = std::uint64_t{1} << 60;
@@ -37,4 +37,4 @@ TEST_CASE("a disk tells what it has free, of folders and of what is not there ye
   CHECK_FALSE(io::free_space(folder.path("none/new")));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::free_space_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <sys/wait.h>
 
-namespace mica::test {
+namespace mica::test::map_fault_test {
 namespace {
 
 /// What fault_text() says of an address.
@@ -92,4 +92,4 @@ TEST_CASE("a handler says which file was cut, when the page is touched") {
       std::string::npos);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::map_fault_test

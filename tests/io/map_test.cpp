@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace mica::test {
+namespace mica::test::map_test {
 namespace {
 
 using io::MapAdvice;
@@ -76,4 +76,4 @@ TEST_CASE("a mapping outlives its file and keeps its place when it moves") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::map_test

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::near_name_test {
 namespace {
 
 TEST_CASE("the edit distance counts insertions, deletions, changes and swaps, and ignores case") {
@@ -89,4 +89,4 @@ TEST_CASE("a folder that does not exist has no near file") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::near_name_test

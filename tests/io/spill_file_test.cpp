@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace mica::test {
+namespace mica::test::spill_file_test {
 namespace {
 
 constexpr std::size_t block = io::SpillFile::alignment;
@@ -68,4 +68,4 @@ TEST_CASE("reads beyond the end, and folders that are not there, are answered") 
   CHECK_FALSE(file->finish_read());
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::spill_file_test

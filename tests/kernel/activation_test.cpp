@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mica {
+namespace mica::activation_test {
 namespace {
 
 constexpr double rounding = 0x1p-24, exp_error = 2.4e-7;
@@ -88,4 +88,4 @@ TEST_CASE("functions of NaN are NaN") {
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::activation_test

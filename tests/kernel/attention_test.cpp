@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace mica {
+namespace mica::attention_test {
 namespace {
 
 using kernel::Visible;
@@ -225,4 +225,4 @@ TEST_CASE_TEMPLATE("the specification of attention is a softmax over dot product
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::attention_test

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace mica {
+namespace mica::byte_dots_test {
 namespace {
 
 using kernel::highway::ByteDots;
@@ -36,4 +36,4 @@ TEST_CASE("kernels use the dots of bytes that the machine has until somebody say
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::byte_dots_test

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace mica {
+namespace mica::eigen_test {
 namespace {
 
 using kernel::Scalar;
@@ -157,5 +157,5 @@ TEST_CASE("quantized activations are the oracle's, and within half a step of the
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::eigen_test
 #endif

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mica {
+namespace mica::elementwise_test {
 namespace {
 
 using test::Guarded;
@@ -297,4 +297,4 @@ TEST_CASE("exp is within two units in the last place of the standard library") {
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::elementwise_test

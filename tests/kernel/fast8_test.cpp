@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mica {
+namespace mica::fast8_test {
 namespace {
 
 using test::Product;
@@ -179,4 +179,4 @@ TEST_CASE("activations that are not finite spoil their token") {
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::fast8_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace mica {
+namespace mica::instruction_sets_test {
 namespace {
 
 using namespace kernel::highway;
@@ -39,4 +39,4 @@ TEST_CASE("kernels use the matrix unit that the machine has until somebody says 
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::instruction_sets_test

@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace mica {
+namespace mica::matmul_test {
 namespace {
 
 using test::Product;
@@ -132,4 +132,4 @@ TEST_CASE_TEMPLATE("products that round to minus zero keep their sign", F, forma
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::matmul_test

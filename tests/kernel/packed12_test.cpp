@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace mica {
+namespace mica::packed12_test {
 namespace {
 
 /// Weights as of a model that was published in BF16; one in `odd` has any exponent.
@@ -91,4 +91,4 @@ TEST_CASE("the kernels without code for rows packed in twelve bits take them as 
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::packed12_test

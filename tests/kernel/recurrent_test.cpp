@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mica {
+namespace mica::recurrent_test {
 namespace {
 
 using test::Strided;
@@ -331,4 +331,4 @@ TEST_CASE("a value that is not finite stays in its column, a key reaches all, a 
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::recurrent_test

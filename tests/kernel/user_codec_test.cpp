@@ -10,7 +10,7 @@
 MICA_INSTANTIATE_MATMUL(user::Vector16)
 MICA_INSTANTIATE_MATMUL(user::Vector32)
 
-namespace mica {
+namespace mica::user_codec_test {
 namespace {
 
 using test::Product;
@@ -32,4 +32,4 @@ TEST_CASE_TEMPLATE("a user's format equals the specification, with a codec or wi
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::user_codec_test

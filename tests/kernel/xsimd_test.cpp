@@ -8,7 +8,7 @@
 #include "kernel/chunk.hpp"
 #include "kernel/product.hpp"
 
-namespace mica {
+namespace mica::xsimd_test {
 namespace {
 
 using kernel::Xsimd;
@@ -67,5 +67,5 @@ TEST_CASE("norm, rotation and gates by xsimd equal the specification") {
 }
 
 }  // namespace
-}  // namespace mica
+}  // namespace mica::xsimd_test
 #endif

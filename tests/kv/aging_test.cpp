@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::aging_test {
 namespace {
 
 /// "recent keys/recent values old keys/old values recent"
@@ -97,4 +97,4 @@ TEST_CASE("an old tile is what its element makes of the recent one, and the same
                    recent.begin() + static_cast<std::ptrdiff_t>(recent_values)));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::aging_test

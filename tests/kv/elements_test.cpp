@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::elements_test {
 namespace {
 
 /// The names that a choice visits.
@@ -216,4 +216,4 @@ TEST_CASE("the bytes of a tile are those of its parts, rounded up to cache lines
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::elements_test

@@ -12,7 +12,7 @@
 #include <array>
 #include <cstring>
 
-namespace mica::test {
+namespace mica::test::paged_test {
 namespace {
 
 using budget::Account;
@@ -174,4 +174,4 @@ TEST_CASE("a paged storage run dry books the same, of sequences that share pages
   CHECK(dry.used() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::paged_test

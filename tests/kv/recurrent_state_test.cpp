@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::recurrent_state_test {
 namespace {
 
 using State = kv::RecurrentState<alloc::Aligned>;
@@ -134,4 +134,4 @@ TEST_CASE("a budget that is too small refuses, says of what, and keeps nothing")
   CHECK(refusal([&] { return State({}, 100, max_value); }).code() == ErrorCode::budget);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::recurrent_state_test

@@ -11,7 +11,7 @@
 #include <array>
 #include <cstring>
 
-namespace mica::test {
+namespace mica::test::reserved_test {
 namespace {
 
 using budget::Account;
@@ -100,4 +100,4 @@ TEST_CASE("a reserved storage run dry books the same and has no addresses") {
   CHECK(counted.run(0, 0, 0).data == nullptr);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::reserved_test

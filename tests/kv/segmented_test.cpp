@@ -11,7 +11,7 @@
 #include <array>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::segmented_test {
 namespace {
 
 using budget::Account;
@@ -132,4 +132,4 @@ TEST_CASE("a storage gives everything back when it dies") {
   CHECK(ledger.used() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::segmented_test

@@ -12,7 +12,7 @@
 #include <array>
 #include <cstring>
 
-namespace mica::test {
+namespace mica::test::spilled_paged_test {
 namespace {
 
 using budget::Account;
@@ -187,4 +187,4 @@ TEST_CASE("shared pages run dry book the same and park nothing") {
   CHECK(dry.used() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::spilled_paged_test

@@ -13,7 +13,7 @@
 #include <array>
 #include <cstring>
 
-namespace mica::test {
+namespace mica::test::spilled_test {
 namespace {
 
 using budget::Account;
@@ -146,4 +146,4 @@ TEST_CASE("a spilled storage run dry books the same and makes no file") {
   CHECK(counted.fetch(0));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::spilled_test

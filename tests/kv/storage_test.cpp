@@ -17,7 +17,7 @@
 
 #include <array>
 
-namespace mica::test {
+namespace mica::test::storage_test {
 namespace {
 
 using A = alloc::Aligned;
@@ -105,4 +105,4 @@ TEST_CASE("a storage refuses a size that no memory has") {
   CHECK(segmented.capacity() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::storage_test

@@ -21,7 +21,7 @@
 
 #include <cmath>
 
-namespace mica::test {
+namespace mica::test::aging_test {
 namespace {
 
 template <class Family>
@@ -262,4 +262,4 @@ TEST_CASE("fewer bits for old tokens lose more, and recent ones nothing") {
   CHECK(lost("f16:q4_0", 116, 300) < lost("q4_0", 116, 300));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::aging_test

@@ -23,7 +23,7 @@
 
 #include <set>
 
-namespace mica::test {
+namespace mica::test::eviction_test {
 namespace {
 
 using kv::HeavyHitters;
@@ -399,4 +399,4 @@ TEST_CASE("a recurrent state is not touched, and goes back with what is forgotte
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::eviction_test

@@ -13,7 +13,7 @@
 
 #include <cmath>
 
-namespace mica::test {
+namespace mica::test::fast8_test {
 namespace {
 
 using Plain = Transformer<arch::Llama, WithKernels<kernel::Highway>>;
@@ -64,4 +64,4 @@ TEST_CASE("fast8 leaves F32 alone, and steps of few tokens in any format") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::fast8_test

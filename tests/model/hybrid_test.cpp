@@ -16,7 +16,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::hybrid_test {
 namespace {
 
 using Booked = alloc::Budgeted<alloc::Huge>;
@@ -173,4 +173,4 @@ TEST_CASE("layers that keep a state take no cache") {
   CHECK_FALSE(b.config().recurrent());
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::hybrid_test

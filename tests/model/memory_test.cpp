@@ -19,7 +19,7 @@
 
 #include <map>
 
-namespace mica::test {
+namespace mica::test::memory_test {
 namespace {
 
 using Plain = Transformer<arch::Llama>;
@@ -173,4 +173,4 @@ TEST_CASE("a ledger that is too small refuses the model by name and keeps nothin
                          {.allocator = Booked(enough, budget::Account::weights)}));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::memory_test

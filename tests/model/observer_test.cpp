@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace mica::test {
+namespace mica::test::observer_test {
 namespace {
 
 /// Rows as somebody saw them.
@@ -201,4 +201,4 @@ TEST_CASE("an observer changes no bit, and null is nobody") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::observer_test

@@ -13,7 +13,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::same_bits_test {
 namespace {
 
 using Plain = Transformer<arch::Llama>;
@@ -230,4 +230,4 @@ TEST_CASE("two caches of one model do not know of each other") {
   CHECK(same_bits(mixed, feed(model, alone, a, 1)));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::same_bits_test

@@ -12,7 +12,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::parts_test {
 namespace {
 
 using Plain = Transformer<arch::Llama>;
@@ -124,4 +124,4 @@ TEST_CASE("a part that the budget refuses is named, and what the others had rese
   CHECK(b.tokens == 2);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::parts_test

@@ -16,7 +16,7 @@
 
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::sharing_test {
 namespace {
 
 using A = alloc::Budgeted<alloc::Aligned>;
@@ -168,4 +168,4 @@ TEST_CASE("who was left longest ago gives memory back first, and goes on as if n
   CHECK(same_bits(logits_of(b), expected));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::sharing_test

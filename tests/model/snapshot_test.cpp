@@ -26,7 +26,7 @@
 
 #if defined(MICA_HAS_CHECKSUM)
 
-namespace mica::test {
+namespace mica::test::snapshot_test {
 namespace {
 
 using model::StepStatus;
@@ -386,6 +386,6 @@ TEST_CASE("without memory for the tiles nothing is lost, and a second try finds 
   CHECK(same_bits(logits_after(opened, {&id, 1}), logits_after(fresh, {&id, 1})));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::snapshot_test
 
 #endif

@@ -17,7 +17,7 @@
 #include <string>
 #include <sys/resource.h>
 
-namespace mica::test {
+namespace mica::test::spilled_test {
 namespace {
 
 template <class Model>
@@ -105,4 +105,4 @@ TEST_CASE("a disk that is full refuses a step as what it is, and the cache is as
   CHECK(model.step(cache, std::span(ids).first(1)) == model::StepStatus::ok);  // there is room again
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::spilled_test

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::step_test {
 namespace {
 
 using Plain = Transformer<arch::Llama>;
@@ -185,4 +185,4 @@ TEST_CASE("a model without options has the context it was trained for, and a chu
   CHECK(min.logits_rows() == 1);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::step_test

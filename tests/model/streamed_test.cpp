@@ -20,7 +20,7 @@
 
 #include <algorithm>
 
-namespace mica::test {
+namespace mica::test::streamed_test {
 namespace {
 
 template <class Model>
@@ -168,4 +168,4 @@ TEST_CASE("weights that leave memory and come back while a text is written chang
   change_while_it_writes<Hybrid>(TinyHybrid(with_experts()).bytes());
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::streamed_test

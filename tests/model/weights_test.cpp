@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::weights_test {
 namespace {
 
 template <class List = format::All>
@@ -143,4 +143,4 @@ TEST_CASE("a format outside of the list is refused with the list") {
   CHECK(mentions(narrow, "token_embd.weight", "F32", "supported: Q8_0 F16"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::weights_test

@@ -15,7 +15,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::windows_test {
 namespace {
 
 const Recipe four_layers{.layers = 4};
@@ -144,4 +144,4 @@ TEST_CASE("a session runs the tokens again that a window has lost") {
   can_continue_after_rewind(model, ids, 50, next);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::windows_test

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::pacer_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -201,4 +201,4 @@ TEST_CASE("an executor that rests runs every task, and half of the time") {
   CHECK(worked < (Pacer::Clock::now() - begin) * 3 / 4);  // a neighbour makes work longer, and rest with it
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::pacer_test

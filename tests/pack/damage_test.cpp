@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::damage_test {
 namespace {
 
 using A = alloc::Budgeted<alloc::Aligned>;
@@ -145,4 +145,4 @@ TEST_CASE("any byte that was changed is refused by the name of its file") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::damage_test

@@ -18,7 +18,7 @@
 #include <vector>
 #include <sys/resource.h>
 
-namespace mica::test {
+namespace mica::test::pack_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -256,4 +256,4 @@ TEST_CASE("packing takes three mebibytes, booked, and is refused without") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::pack_test

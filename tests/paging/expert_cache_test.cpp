@@ -17,7 +17,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::expert_cache_test {
 namespace {
 
 using A = alloc::Budgeted<alloc::Aligned>;
@@ -133,4 +133,4 @@ TEST_CASE(
   CHECK_THROWS_AS(Cache(A(small, budget::Account::weights), experts, place, 2, file.sources, {}), Error);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::expert_cache_test

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::group_reader_test {
 namespace {
 
 constexpr std::size_t block = paging::UnitReader::alignment;
@@ -87,4 +87,4 @@ TEST_CASE("a read that the system refuses is named with what it says") {
   ::close(nowhere);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::group_reader_test

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::pager_test {
 namespace {
 
 using A = alloc::Budgeted<alloc::Aligned>;
@@ -287,4 +287,4 @@ TEST_CASE("a pager is chosen at run time, and has the name of its type") {
   CHECK(ledger.used() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::pager_test

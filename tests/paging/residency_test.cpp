@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::residency_test {
 namespace {
 
 using Bytes = std::vector<std::uint64_t>;
@@ -95,4 +95,4 @@ TEST_CASE("no budget is exceeded, and like groups are chosen as well as they can
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::residency_test

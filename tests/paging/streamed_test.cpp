@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::streamed_test {
 namespace {
 
 using A = alloc::Budgeted<alloc::Aligned>;
@@ -249,4 +249,4 @@ TEST_CASE("a model in memory is used where it is") {
   CHECK(ledger.used() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::streamed_test

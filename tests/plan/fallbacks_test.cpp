@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::ladder_test {
 namespace {
 
 using plan::Adjustable, plan::Fallbacks, plan::Question;
@@ -165,4 +165,4 @@ TEST_CASE("streamed weights leave memory for the contexts of all sequences") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::ladder_test

@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::plan_test {
 namespace {
 
 using budget::Account;
@@ -163,4 +163,4 @@ TEST_CASE("ways are plans that hold, from the best to the least, and none could 
         3);  // nothing needs a disk
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::plan_test

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::speed_test {
 namespace {
 
 using format::Id;
@@ -114,4 +114,4 @@ TEST_CASE("what is foretold is the sum of the times of its parts") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::speed_test

@@ -16,7 +16,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::budget_test {
 namespace {
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
@@ -263,6 +263,6 @@ TEST_CASE("bench names a file as the file names itself") {
   CHECK(has(ran.out, " Q4_K_M\""));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::budget_test
 
 #endif

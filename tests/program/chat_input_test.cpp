@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace mica::test {
+namespace mica::test::chat_input_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -134,4 +134,4 @@ TEST_CASE("progress says how far, how fast and how long it will still take") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::chat_input_test

@@ -10,7 +10,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::config_test {
 namespace {
 
 /// The line of --print-config about an option, blanks squeezed.
@@ -187,6 +187,6 @@ TEST_CASE("a configuration file is a regular file of some size; others are refus
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::config_test
 
 #endif

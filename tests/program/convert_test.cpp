@@ -13,7 +13,7 @@
 
 #include <string>
 
-namespace mica::test {
+namespace mica::test::convert_test {
 
 TEST_CASE("a folder becomes one file, in its own type or in the asked one") {
   HfFolder folder;
@@ -95,6 +95,6 @@ TEST_CASE("a folder whose file would be refused is refused before a byte is writ
   refused([](HfFolder& f) { f.config["rms_norm_eps"] = -1; }, "layer_norm_rms_epsilon");
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::convert_test
 
 #endif

@@ -12,7 +12,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::exit_codes_test {
 namespace {
 
 std::string story_model() {
@@ -286,6 +286,6 @@ TEST_CASE("a reader that leaves early is no error") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::exit_codes_test
 
 #endif

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace mica::test {
+namespace mica::test::faults_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -181,6 +181,6 @@ TEST_CASE(
   CHECK(has(spilled.err, "File too large"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::faults_test
 
 #endif

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::fit_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -203,6 +203,6 @@ TEST_CASE("names that are unknown are refused with those that are known") {
   CHECK(has(mica({"fit", "qwen2-14b", "--ram", "32G", "--unified", "--mlx"}).out, "mlx-8bit"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::fit_test
 
 #endif

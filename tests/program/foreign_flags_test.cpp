@@ -10,7 +10,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::foreign_flags_test {
 namespace {
 
 using program::ForeignFlag;
@@ -112,6 +112,6 @@ TEST_CASE("-hf is a repository, not the letters h and f") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::foreign_flags_test
 
 #endif

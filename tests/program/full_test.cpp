@@ -7,7 +7,7 @@
 #include <string>
 
 #if defined(MICA_PROGRAM)
-namespace mica::test {
+namespace mica::test::full_test {
 namespace {
 
 const std::string fairy = std::string(MICA_SOURCE) + "/examples/models/fairy.gguf";
@@ -103,5 +103,5 @@ TEST_CASE("a chat goes on when its conversation has become longer than the conte
   CHECK(has(stops.input(turn + turn + turn + turn + turn).run().err, "has capacity for"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::full_test
 #endif

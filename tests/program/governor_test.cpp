@@ -8,7 +8,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::governor_test {
 namespace {
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
@@ -60,6 +60,6 @@ TEST_CASE("what --governor and --pace take") {
   CHECK((sensed || (watts.code == 5 && has(watts.err, "no counter of energy can be read"))));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::governor_test
 
 #endif

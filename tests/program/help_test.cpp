@@ -13,7 +13,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::help_test {
 namespace {
 
 /// A value that the flag takes.
@@ -112,6 +112,6 @@ TEST_CASE("every flag that the page about the program names is a flag of a verb,
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::help_test
 
 #endif

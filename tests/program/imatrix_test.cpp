@@ -11,7 +11,7 @@
 
 #include <string>
 
-namespace mica::test {
+namespace mica::test::imatrix_test {
 namespace {
 
 std::string story_model(const char* what) {
@@ -77,6 +77,6 @@ TEST_CASE("texts that are too short, and none, are refused") {
   CHECK(folder.entries() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::imatrix_test
 
 #endif

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace mica::test {
+namespace mica::test::json_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -228,6 +228,6 @@ TEST_CASE("inspect reads every file of the kit that can be opened, and prints no
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::json_test
 
 #endif

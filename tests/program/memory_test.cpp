@@ -7,7 +7,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::memory_test {
 namespace {
 
 /// A number of a plan.
@@ -111,6 +111,6 @@ TEST_CASE("stats tell what a step reads: of streamed weights what the plan says,
   CHECK(number(resident, "wait_ms") == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::memory_test
 
 #endif

@@ -15,7 +15,7 @@
 #include <fstream>
 #include <map>
 
-namespace mica::test {
+namespace mica::test::pack_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -249,6 +249,6 @@ TEST_CASE("processes that map one packed model have its weights in memory once")
   CHECK(shared >= weights / 10 * 4);  // half of the weights is another process's share
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::pack_test
 
 #endif

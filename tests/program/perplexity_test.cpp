@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace mica::test {
+namespace mica::test::perplexity_test {
 namespace {
 
 /// A text long enough for some windows of 32 tokens.
@@ -72,6 +72,6 @@ TEST_CASE("a text shorter than a window is refused with both numbers") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::perplexity_test
 
 #endif

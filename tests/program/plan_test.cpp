@@ -13,7 +13,7 @@
 #include <cmath>
 #include <filesystem>
 
-namespace mica::test {
+namespace mica::test::plan_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -123,5 +123,5 @@ TEST_CASE("a drawing of a short context has curves and ticks too") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::plan_test
 #endif

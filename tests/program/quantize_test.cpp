@@ -11,7 +11,7 @@
 
 #include <string>
 
-namespace mica::test {
+namespace mica::test::quantize_test {
 namespace {
 
 /// A file with the matrices of two layers.
@@ -110,6 +110,6 @@ TEST_CASE("a model goes on as before in eight bits") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::quantize_test
 
 #endif

@@ -11,7 +11,7 @@
 
 #include <filesystem>
 
-namespace mica::test {
+namespace mica::test::refused_memory_test {
 namespace {
 
 const std::string fairy = std::string(MICA_SOURCE) + "/examples/models/fairy.gguf";
@@ -62,6 +62,6 @@ TEST_CASE(
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::refused_memory_test
 
 #endif

@@ -9,7 +9,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::remote_test {
 namespace {
 
 TEST_CASE("verbs that need weights refuse a URL before they ask anybody") {
@@ -166,6 +166,6 @@ TEST_CASE("a program without an HTTP library says what it lacks") {
 #endif
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::remote_test
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <string>
 
-namespace mica::test {
+namespace mica::test::safe_text_test {
 namespace {
 
 using program::cell_text, program::json_string, program::message_text, program::printable;
@@ -66,4 +66,4 @@ TEST_CASE("a string in JSON has control characters and controls of text directio
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::safe_text_test

@@ -10,7 +10,7 @@
 #include <utility>
 #include <sys/ioctl.h>
 
-namespace mica::test {
+namespace mica::test::session_test {
 namespace {
 
 ::mode_t mode_of(const std::string& path) {
@@ -279,6 +279,6 @@ TEST_CASE("a session that is a pipe, a device or a folder is refused at once") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::session_test
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <fstream>
 
-namespace mica::test {
+namespace mica::test::speed_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -76,5 +76,5 @@ TEST_CASE("what was kept and damaged counts as not measured") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::speed_test
 #endif

@@ -6,7 +6,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::story_test {
 namespace {
 
 std::string without_last_newline(std::string text) {
@@ -94,6 +94,6 @@ TEST_CASE("a seed decides a sampled text") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::story_test
 
 #endif

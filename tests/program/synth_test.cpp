@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <string>
 
-namespace mica::test {
+namespace mica::test::synth_test {
 
 TEST_CASE("a file of a published shape is written, and can be measured") {
   const TemporaryFolder folder;
@@ -59,6 +59,6 @@ TEST_CASE("what cannot be made is refused with what can") {
   CHECK(folder.entries() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::synth_test
 
 #endif

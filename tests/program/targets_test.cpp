@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::targets_test {
 namespace {
 
 /// The names in the line of mica doctor that begins with a word.
@@ -57,6 +57,6 @@ TEST_CASE("an instruction set that is not there is refused with those that are")
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::targets_test
 
 #endif

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mica::test {
+namespace mica::test::terminal_filter_test {
 namespace {
 
 std::string shown(std::initializer_list<std::string_view> pieces, bool colors = true) {
@@ -95,4 +95,4 @@ TEST_CASE("text after a finish() begins anew") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::terminal_filter_test

@@ -14,7 +14,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::terminal_test {
 namespace {
 
 const std::string fairy = std::string(MICA_SOURCE) + "/examples/models/fairy.gguf";
@@ -375,6 +375,6 @@ TEST_CASE("a terminal sees how much of a long prompt is read, and no trace of it
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::terminal_test
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <sstream>
 
-namespace mica::test {
+namespace mica::test::text_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -212,6 +212,6 @@ TEST_CASE("an answer again is the same answer: what is common stays in the cache
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::text_test
 
 #endif

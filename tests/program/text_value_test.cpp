@@ -8,7 +8,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::text_value_test {
 namespace {
 
 const std::vector<std::string> texts = {"[a,b]",
@@ -145,6 +145,6 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::text_value_test
 
 #endif

@@ -11,7 +11,7 @@
 
 #ifdef MICA_PROGRAM
 
-namespace mica::test {
+namespace mica::test::wrong_use_test {
 namespace {
 
 /// Whether a run ended as a wrong use does: code 2, nothing on stdout, one line on stderr that the program
@@ -300,6 +300,6 @@ TEST_CASE("JSON that is none is answered with its line and column") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::wrong_use_test
 
 #endif

@@ -11,7 +11,7 @@
 
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::convert_test {
 namespace {
 
 using format::Id;
@@ -101,4 +101,4 @@ TEST_CASE("a copy is the tensor's bytes, piece by piece") {
   CHECK(std::memcmp(out.data(), model.last().data(), out.size()) == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::convert_test

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::importance_collector_test {
 namespace {
 
 using quantize::Importance;
@@ -100,4 +100,4 @@ TEST_CASE("sums do not lose what is small beside what is large") {
   CHECK(collector.importance().find("blk.0.attn_q.weight")->sums[0] == 16777216.0F + 4096.0F);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::importance_collector_test

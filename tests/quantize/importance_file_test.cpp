@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::importance_file_test {
 namespace {
 
 using quantize::Importance;
@@ -135,4 +135,4 @@ TEST_CASE("a GGUF file that is no importance matrix, or one that contradicts its
   CHECK(mentions(refused(infinite), "not finite"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::importance_file_test

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::importance_test {
 
 TEST_CASE("means are sums by counts, and ones where nothing was seen") {
   quantize::Importance importance;
@@ -24,4 +24,4 @@ TEST_CASE("means are sums by counts, and ones where nothing was seen") {
   CHECK(mentions(refusal([&] { return means("blk.0.ffn_up_exps.weight", 0, 2, 3); }), "another model"));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::importance_test

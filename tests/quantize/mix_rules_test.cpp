@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::mix_rules_test {
 
 using format::Id;
 using quantize::format_by_rule;
@@ -69,4 +69,4 @@ TEST_CASE("a model without layers or heads has a format for everything") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::mix_rules_test

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::mix_test {
 namespace {
 
 using format::Id;
@@ -139,4 +139,4 @@ TEST_CASE("files of the kit have the formats that are chosen here") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::mix_test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::part_test {
 namespace {
 
 using quantize::role_of;
@@ -60,4 +60,4 @@ TEST_CASE("matrices of weights are quantised; vectors, biases, norms, routers an
   CHECK_FALSE(quantizable("blk.0.attn_q.weight", {0, 64, 1, 1}));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::part_test

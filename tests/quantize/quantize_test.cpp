@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::quantize_test {
 namespace {
 
 using format::Id;
@@ -201,4 +201,4 @@ TEST_CASE("shards become one file, or as many as they were") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::quantize_test

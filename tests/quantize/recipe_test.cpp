@@ -6,7 +6,7 @@
 
 #include <set>
 
-namespace mica::test {
+namespace mica::test::recipe_test {
 
 using quantize::find_recipe;
 using quantize::Recipe;
@@ -40,4 +40,4 @@ TEST_CASE("no two recipes share a name or a file type") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::recipe_test

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::synthetic_model_test {
 namespace {
 
 using arch::Shape;
@@ -122,4 +122,4 @@ TEST_CASE("who watches may end the work, and no file is left") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::synthetic_model_test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::head_test {
 namespace {
 
 using remote::detail::ContentRange;
@@ -68,4 +68,4 @@ TEST_CASE("only what tells files apart exactly is a condition for a range") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::head_test

@@ -12,7 +12,7 @@
 
 #include <chrono>
 
-namespace mica::test {
+namespace mica::test::hostile_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -302,7 +302,7 @@ TEST_CASE("https to a server that has none ends with the reason") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::hostile_test
 
 #else
 

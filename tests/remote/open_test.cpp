@@ -12,7 +12,7 @@
 
 #include <filesystem>
 
-namespace mica::test {
+namespace mica::test::open_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -258,7 +258,7 @@ TEST_CASE("no connection stays open when a model is") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::open_test
 
 #else
 

@@ -12,7 +12,7 @@
 
 #include "remote/variable.hpp"
 
-namespace mica::test {
+namespace mica::test::tls_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -108,7 +108,7 @@ TEST_CASE("nobody is sent on from an encrypted connection to one that is not") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::tls_test
 
 #else
 

@@ -10,7 +10,7 @@
 
 #include <utility>
 
-namespace mica::test {
+namespace mica::test::url_test {
 namespace {
 
 using remote::Url;
@@ -110,4 +110,4 @@ TEST_CASE("the token of the environment is for one site and one scheme") {
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::url_test

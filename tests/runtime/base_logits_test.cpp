@@ -11,7 +11,7 @@
 #include <limits>
 #include <numeric>
 
-namespace mica::test {
+namespace mica::test::base_logits_test {
 namespace {
 
 constexpr std::size_t n_vocab = 11;
@@ -127,4 +127,4 @@ TEST_CASE("numbers that multiply to more than a machine word are refused before 
   CHECK(refusal([&] { return BaseLogitsReader(path).n_ctx(); }).code() == ErrorCode::file);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::base_logits_test

@@ -14,7 +14,7 @@
 
 #include <deque>
 
-namespace mica::test {
+namespace mica::test::batch_prefix_test {
 namespace {
 
 using A = alloc::Budgeted<alloc::Aligned>;
@@ -132,4 +132,4 @@ TEST_CASE("a batch takes memory from sessions that nobody feeds before anybody g
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::batch_prefix_test

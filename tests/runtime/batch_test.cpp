@@ -17,7 +17,7 @@
 #include <deque>
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::batch_test {
 namespace {
 
 const text::Spm& bytes() {
@@ -272,4 +272,4 @@ TEST_CASE("a prompt of nothing, and more sequences than a step has tokens, are r
   CHECK(company.batch.size() == 2);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::batch_test

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::divergence_test {
 namespace {
 
 std::vector<float> random_row(CounterRng& rng, std::size_t n) {
@@ -85,4 +85,4 @@ TEST_CASE("nothing measured is all zeros") {
   CHECK(d.kl_values().at(1) == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::divergence_test

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace mica::test {
+namespace mica::test::draft_pace_test {
 namespace {
 
 /// What k drafts cost, in steps without.
@@ -89,4 +89,4 @@ TEST_CASE(
   CHECK(waited <= 100);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::draft_pace_test

@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-namespace mica::test {
+namespace mica::test::generate_test {
 namespace {
 
 /// What a generation gave: the pieces as they came, and the result.
@@ -142,4 +142,4 @@ TEST_CASE("logits that are not finite are an error that names the layer") {
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::generate_test

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::governed_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -110,4 +110,4 @@ TEST_CASE("a governed model gives way step by step, writes the same, and has eve
   CHECK(log.lines[4] == "governor: 900.0 MiB of 1000.0 MiB left of the machine: steps of 32 -> 256 tokens");
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::governed_test

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::governor_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -100,4 +100,4 @@ TEST_CASE("the marks of a small limit and of a large one are bytes") {
   CHECK(large.decide({"", 1000'000 * mib, 511 * mib, 0, 0}, capacity(500), start));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::governor_test

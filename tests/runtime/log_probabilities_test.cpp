@@ -7,7 +7,7 @@
 #include <array>
 #include <limits>
 
-namespace mica::test {
+namespace mica::test::log_probabilities_test {
 
 TEST_CASE("log-probabilities add up to one and do not overflow") {
   const std::array<float, 5> logits = {1000, 1001, 999, 1001, -1000};
@@ -26,4 +26,4 @@ TEST_CASE("a row with a number that is none has no finite sum") {
   CHECK_FALSE(std::isfinite(LogProbabilities(infinite).log_sum()));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::log_probabilities_test

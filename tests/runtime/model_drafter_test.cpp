@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::model_drafter_test {
 namespace {
 
 using Model = Transformer<arch::Llama>;
@@ -85,4 +85,4 @@ TEST_CASE("without room it guesses nothing, and models that cannot go back are r
   CHECK_THROWS_AS(ModelDrafter(brief, talking_vocabulary, 0), Error);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::model_drafter_test

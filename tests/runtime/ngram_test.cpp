@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::ngram_test {
 namespace {
 
 /// Letters as ids: what follows `text`, as far as `drafts` letters.
@@ -57,4 +57,4 @@ TEST_CASE("numbers out of range are refused, and no drafts are a number") {
   CHECK(drafted("abab", 3, 0).empty());
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::ngram_test

@@ -14,7 +14,7 @@
 
 #include <deque>
 
-namespace mica::test {
+namespace mica::test::parking_test {
 namespace {
 
 using A = alloc::Budgeted<alloc::Aligned>;
@@ -149,4 +149,4 @@ TEST_CASE("a storage chosen by name parks where it can, and says so where it can
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::parking_test

@@ -16,7 +16,7 @@
 
 #include <list>
 
-namespace mica::test {
+namespace mica::test::prefix_tree_test {
 namespace {
 
 using A = alloc::Budgeted<alloc::Aligned>;
@@ -306,4 +306,4 @@ TEST_CASE("a batch on a tree gives every answer as alone, and asks it for memory
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::prefix_tree_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <initializer_list>
 
-namespace mica::test {
+namespace mica::test::running_mean_test {
 
 TEST_CASE("a running mean has the mean and the standard error of its numbers") {
   RunningMean mean;
@@ -36,4 +36,4 @@ TEST_CASE("the exponential of an estimate carries its error by the slope") {
   CHECK(e.error == doctest::Approx(0.5 * std::exp(2.0)));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::running_mean_test

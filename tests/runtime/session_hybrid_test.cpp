@@ -11,7 +11,7 @@
 
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::session_hybrid_test {
 namespace {
 
 using model::StepStatus;
@@ -176,4 +176,4 @@ TEST_CASE("a read that fails while lost tokens are run again may be tried once m
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::session_hybrid_test

@@ -18,7 +18,7 @@
 #include <array>
 #include <atomic>
 
-namespace mica::test {
+namespace mica::test::session_test {
 namespace {
 
 using Plain = Transformer<arch::Llama, WithExecutor<exec::Inline>>;
@@ -199,4 +199,4 @@ TEST_CASE("logits go with the scratch of their step, when steps become shorter")
   CHECK(refusal([&] { return session.logits(); }).code() == ErrorCode::usage);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::session_test

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::shift_test {
 namespace {
 
 /// Logits after the tokens of a session, in a session that begins with them.
@@ -193,4 +193,4 @@ TEST_CASE("answers of a batch shift as they do alone") {
   CHECK(batch.remove(1).tokens == alone[1]);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::shift_test

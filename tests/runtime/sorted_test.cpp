@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::sorted_test {
 
 TEST_CASE("ranks lie between the numbers beside them") {
   const Sorted sorted({4, 1, 3, 2});
@@ -18,4 +18,4 @@ TEST_CASE("ranks lie between the numbers beside them") {
   CHECK(Sorted({}).at(0.5) == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::sorted_test

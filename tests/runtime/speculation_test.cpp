@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test {
+namespace mica::test::speculation_test {
 namespace {
 
 /// Knows the answer, and errs where its pattern says so: the i-th draft of an answer is right when the bit is set.
@@ -164,4 +164,4 @@ TEST_CASE(
   CHECK(answer(narrow, {}, Ngram({.n = 2, .drafts = 3}), {.max_tokens = 3}).first.tokens.size() == 3);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::speculation_test

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace mica::test {
+namespace mica::test::windows_test {
 namespace {
 
 using Plain = Transformer<arch::Llama, WithExecutor<exec::Inline>>;
@@ -91,4 +91,4 @@ TEST_CASE("rows do not depend on the chunk or on how many are computed at a time
   }
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::windows_test

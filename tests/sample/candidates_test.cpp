@@ -12,6 +12,8 @@
 #include <limits>
 #include <vector>
 
+namespace candidates_test {
+
 using mica::sample::better;
 using mica::sample::Candidate;
 using mica::sample::Candidates;
@@ -117,3 +119,5 @@ TEST_CASE("probabilities add up to one and follow the logits, however large") {
   CHECK((*row)[2].p == 0.0f);
   CHECK((*row)[4].p == 0.0f);
 }
+
+}  // namespace candidates_test

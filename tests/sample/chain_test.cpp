@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+namespace chain_test {
+
 namespace sample = mica::sample;
 using sample::Candidate;
 using sample::Candidates;
@@ -108,3 +110,5 @@ TEST_CASE("a draw advances the generator by one, however few candidates there ar
   CHECK(chain.sample(only) == std::optional<TokenId>(0));
   CHECK(chain.stage<sample::Dist>().rng().counter() == 1);
 }
+
+}  // namespace chain_test

@@ -12,6 +12,8 @@
 #include <limits>
 #include <vector>
 
+namespace penalties_test {
+
 using mica::sample::Penalties;
 using mica::sample::PenaltyOptions;
 using mica::sample::TokenId;
@@ -95,3 +97,5 @@ TEST_CASE("options out of range and a refusing ledger are errors that say so") {
   }
   CHECK(ledger.used() == 0);
 }
+
+}  // namespace penalties_test

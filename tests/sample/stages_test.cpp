@@ -19,6 +19,8 @@
 #include <set>
 #include <vector>
 
+namespace stages_test {
+
 using mica::sample::Greedy;
 using mica::sample::MinP;
 using mica::sample::Temperature;
@@ -136,3 +138,5 @@ TEST_CASE("values out of range are refused with what was found and what is allow
                        "temperature: found 0, allowed 1e-06 to 1e+06, or 0 for always the best token",
                        mica::Error);
 }
+
+}  // namespace stages_test

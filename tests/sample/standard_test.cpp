@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+namespace standard_test {
+
 namespace sample = mica::sample;
 using mica::budget::Account;
 using sample::SamplerOptions;
@@ -231,3 +233,5 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(with(&SamplerOptions::presence_penalty, -INFINITY).starts_with("presence-penalty: found -inf"));
   CHECK(with(&SamplerOptions::top_k, std::int64_t{0}) == "accepted");
 }
+
+}  // namespace standard_test

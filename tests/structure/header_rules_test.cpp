@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+namespace header_rules_test {
+
 namespace {
 
 using mica::test::SourceFile;
@@ -209,3 +211,5 @@ TEST_CASE("no front door includes anything optional") {
     }
   }
 }
+
+}  // namespace header_rules_test

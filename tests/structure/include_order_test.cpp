@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace include_order_test {
+
 namespace {
 
 const std::vector<std::vector<std::string>> floors = {
@@ -109,3 +111,5 @@ TEST_CASE("headers name each other by their full path") {
     }
   }
 }
+
+}  // namespace include_order_test

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::pages_test {
 namespace {
 
 bool is_page(const SourceFile& file) { return file.ends_with(".md"); }
@@ -212,4 +212,4 @@ TEST_CASE("every path that a page, a comment or a script names is in the tree") 
   CHECK(paths > 500);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::pages_test

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::layouts_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -385,4 +385,4 @@ TEST_CASE_TEMPLATE("tiles with a scale for each channel of the keys", E, format:
 }
 
 }  // namespace
-}  // namespace mica::test
+}  // namespace mica::test::layouts_test

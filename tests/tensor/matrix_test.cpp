@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::matrix_test {
 
 TEST_CASE("rows of a matrix follow each other without gaps") {
   std::vector<format::Q8_0::Block> blocks(3 * 2);
@@ -64,4 +64,4 @@ TEST_CASE("a matrix that a model does not have is empty") {
   CHECK(none.cols() == 0);
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::matrix_test

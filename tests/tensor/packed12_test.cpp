@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::packed12_test {
 namespace {
 
 using tensor::Packed12Panel;
@@ -171,4 +171,4 @@ TEST_CASE("which matrices may be packed is known before they are read") {
   CHECK_FALSE(tensor::packing<format::F16>().can_pack12(0, 64));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::packed12_test

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::packed_test {
 namespace {
 
 template <class F>
@@ -103,4 +103,4 @@ TEST_CASE("rows of a packed matrix decode to the numbers of the file's") {
   });
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::packed_test

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::packing_test {
 
 TEST_CASE("rows of every format that can be packed come back as they were") {
   std::size_t formats = 0;
@@ -40,4 +40,4 @@ TEST_CASE("rows of every format that can be packed come back as they were") {
   CHECK_FALSE(tensor::packing_in<TypeList<format::Q4_K>>(format::Q6_K::id).can_pack(16));
 }
 
-}  // namespace mica::test
+}  // namespace mica::test::packing_test

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+namespace bpe_test {
+
 using namespace mica::text;
 using mica::test::SmallVocabulary;
 
@@ -206,3 +208,5 @@ TEST_CASE("long and short words take different ways to the same tokens") {
 }
 
 #endif
+
+}  // namespace bpe_test

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+namespace chat_test {
+
 namespace {
 
 using mica::jinja::CivilTime;
@@ -209,3 +211,5 @@ TEST_CASE("without a template, tokens and then the architecture decide") {
   CHECK(ChatFormat::detect(hints).note() ==
         "the file has no chat template; using the built-in format zephyr");
 }
+
+}  // namespace chat_test

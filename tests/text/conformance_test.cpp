@@ -22,6 +22,8 @@
 #include <string_view>
 #include <vector>
 
+namespace conformance_test {
+
 using namespace mica::text;
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -169,5 +171,7 @@ TEST_CASE("hostile vocabularies are refused by the name of their key, or harm no
   CHECK(refusal("eos_far_away.gguf").find("tokenizer.ggml.eos_token_id: found") != std::string::npos);
   CHECK(refusal("merge_garbage.gguf").empty());
 }
+
+}  // namespace conformance_test
 
 #endif

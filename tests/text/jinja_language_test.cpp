@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <string_view>
 
+namespace jinja_language_test {
+
 namespace {
 
 using mica::jinja::CivilTime;
@@ -709,3 +711,5 @@ TEST_CASE("white space goes as trim_blocks, lstrip_blocks and signs say") {
       {"{%- generation %}\nabc\n{%- endgeneration %}\nd", "abcd"},
   });
 }
+
+}  // namespace jinja_language_test

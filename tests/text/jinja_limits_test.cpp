@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+namespace jinja_limits_test {
+
 namespace {
 
 using mica::jinja::Limits;
@@ -310,3 +312,5 @@ TEST_CASE("several threads render one template") {
   for (std::thread& thread : threads) thread.join();
   for (const std::string& result : results) CHECK(result == expected);
 }
+
+}  // namespace jinja_limits_test

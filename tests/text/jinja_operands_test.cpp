@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+namespace jinja_operands_test {
+
 namespace {
 
 using mica::jinja::Limits;
@@ -306,3 +308,5 @@ TEST_CASE("every filter, method and test takes integers at the ends of 64 bits")
     CHECK(render_all(std::string("{{ ") + format + " }}", ends, ends) > 0);
   }
 }
+
+}  // namespace jinja_operands_test

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+namespace marked_messages_test {
+
 using namespace mica;
 using namespace mica::text;
 using Ids = std::vector<TokenId>;
@@ -167,3 +169,5 @@ TEST_CASE("the end of texts is not typed in Phi-3's and Gemma's vocabularies") {
     CHECK(count(encoded(spm, rendered({{"user", "a</s>b"}}, spm.vocabulary())), end) == 0);
   }
 }
+
+}  // namespace marked_messages_test

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+namespace pretokenize_test {
+
 using namespace mica::text;
 
 TEST_CASE("an unknown name is refused with the known ones") {
@@ -150,3 +152,5 @@ TEST_CASE("long runs of one class take no stack, and no square of their length b
 }
 
 #endif
+
+}  // namespace pretokenize_test

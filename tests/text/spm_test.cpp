@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+namespace spm_test {
+
 using namespace mica::text;
 using mica::test::SmallVocabulary;
 
@@ -217,3 +219,5 @@ TEST_CASE(
   for (const TokenId id : spm.encode(" ab\n\nz", plain)) spm.append_piece(id, false, back);
   CHECK(back == " ab\n\nz");
 }
+
+}  // namespace spm_test

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+namespace tokenizer_test {
+
 using namespace mica::text;
 using mica::test::SmallVocabulary;
 
@@ -133,3 +135,5 @@ TEST_CASE("any valid text comes back from a vocabulary of bytes, whatever cuts i
 }
 
 #endif
+
+}  // namespace tokenizer_test

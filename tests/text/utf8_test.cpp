@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+namespace utf8_test {
+
 using namespace mica::text;
 
 TEST_CASE("a well-formed sequence has the length its first byte says") {
@@ -73,3 +75,5 @@ TEST_CASE("the end of a stream releases what was held back") {
   CHECK(out == "x\xE2\x82");
   CHECK(stream.held_bytes() == 0);
 }
+
+}  // namespace utf8_test

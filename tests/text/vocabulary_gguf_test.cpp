@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+namespace vocabulary_gguf_test {
+
 using namespace mica;
 using text::vocabulary_from;
 
@@ -106,3 +108,5 @@ TEST_CASE("a missing pre-tokenizer is said once, with the one that stands in") {
   CHECK(refusal(spm, &said).empty());
   CHECK(said.empty());
 }
+
+}  // namespace vocabulary_gguf_test

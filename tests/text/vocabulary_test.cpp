@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace vocabulary_test {
+
 using namespace mica;
 using namespace mica::text;
 using test::SmallVocabulary;
@@ -216,3 +218,5 @@ TEST_CASE("merges become ids and those that name a missing token are counted") {
   CHECK(v.merges()[0].result == 5);
   CHECK(v.ignored_merges() == 6);
 }
+
+}  // namespace vocabulary_test
