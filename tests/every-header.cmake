@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A unit per header that includes it alone, where no unit of the tests does, and one list of all of them for the
-# units of tests/structure that must link together. A header of a part that was not found is left out here too,
-# and named.
+# Units that show of each header that it compiles alone, and one list of all of them for the units of
+# tests/structure that must link together. A header of a part that was not found is left out here too, and named.
 
 # The headers that cannot compile here, directly or through another one.
 set(beyond "")
@@ -30,31 +29,63 @@ while(NOT before STREQUAL beyond)
   endforeach()
 endwhile()
 
-# A header that a unit of the tests includes before anything else has compiled alone there.
-set(first "")
-file(GLOB test_units CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*/*_test.cpp")
-foreach(unit IN LISTS test_units)
-  file(STRINGS "${unit}" line REGEX "^#" LIMIT_COUNT 1)
-  if(line MATCHES "^#include \"(mica[_a-z]*/.*)\"$")
-    list(APPEND first "${CMAKE_MATCH_1}")
-  endif()
-endforeach()
+# These two run Highway's passes over a unit of kernels, and only such a unit can include them.
+list(FILTER headers EXCLUDE REGEX "kernel/highway/(dispatch|instantiate)\\.hpp$")
 
-set(units "")
-set(everything "#pragma once\n\n")
+# What each header includes of this tree, and what it reaches through that; the one that reaches most comes first.
+set(names "")
 foreach(header IN LISTS headers)
   cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/include" OUTPUT_VARIABLE name)
-  # These two run Highway's passes over a unit of kernels, and only such a unit can include them.
-  if(name MATCHES "kernel/highway/(dispatch|instantiate)\\.hpp$")
-    continue()
-  endif()
-  string(REPLACE "/" "." unit "${name}")
-  file(CONFIGURE OUTPUT "every-header/${unit}.cpp" CONTENT "#include \"${name}\"\n#include \"${name}\"\n")
-  if(NOT name IN_LIST first)
-    list(APPEND units "${CMAKE_CURRENT_BINARY_DIR}/every-header/${unit}.cpp")
-  endif()
-  string(APPEND everything "#include \"${name}\"\n")
+  list(APPEND names "${name}")
+  file(STRINGS "${header}" included_${name} REGEX "^#include \"mica")
+  list(TRANSFORM included_${name} REPLACE "^#include \"(.*)\".*" "\\1")
 endforeach()
+set(waiting "")
+foreach(name IN LISTS names)
+  set(reached "")
+  set(next ${included_${name}})
+  while(next)
+    list(APPEND reached ${next})
+    set(further "")
+    foreach(other IN LISTS next)
+      list(APPEND further ${included_${other}})
+    endforeach()
+    list(REMOVE_DUPLICATES further)
+    list(REMOVE_ITEM further ${reached})
+    set(next ${further})
+  endwhile()
+  set(reached_${name} ${reached})
+  list(LENGTH reached count)
+  math(EXPR count "10000 + ${count}") # as many digits for each, to be sorted
+  list(APPEND waiting "${count} ${name}")
+endforeach()
+list(SORT waiting ORDER DESCENDING)
+list(TRANSFORM waiting REPLACE "^[0-9]+ " "")
+
+# A header compiles alone as well after headers that it reaches itself: its text sees what it would see alone. So a
+# unit has a chain of headers, each reached by the one after it.
+set(units "")
+while(waiting)
+  list(GET waiting 0 last)
+  set(first "${last}")
+  set(chain "${last}")
+  foreach(name IN LISTS waiting)
+    if(name IN_LIST reached_${first} AND NOT first IN_LIST reached_${name})
+      list(PREPEND chain "${name}")
+      set(first "${name}")
+    endif()
+  endforeach()
+  list(REMOVE_ITEM waiting ${chain})
+  list(TRANSFORM chain REPLACE "(.+)" "#include \"\\1\"\n#include \"\\1\"\n" OUTPUT_VARIABLE content)
+  list(JOIN content "" content)
+  string(REPLACE "/" "." unit "${last}")
+  file(CONFIGURE OUTPUT "every-header/${unit}.cpp" CONTENT "${content}")
+  list(APPEND units "${CMAKE_CURRENT_BINARY_DIR}/every-header/${unit}.cpp")
+endwhile()
+
+list(TRANSFORM names REPLACE "(.+)" "#include \"\\1\"\n")
+list(JOIN names "" everything)
+string(PREPEND everything "#pragma once\n\n")
 file(CONFIGURE OUTPUT every_header.hpp CONTENT "${everything}")
 
 file(CONFIGURE OUTPUT every-header/none.cpp CONTENT "")
@@ -65,3 +96,8 @@ mica_warnings(mica_headers_alone)
 add_test(NAME every_header_compiles_alone COMMAND "${CMAKE_COMMAND}" --build "${PROJECT_BINARY_DIR}"
   --target mica_headers_alone)
 set_tests_properties(every_header_compiles_alone PROPERTIES RUN_SERIAL ON TIMEOUT 1200)
+
+# The chains are those of the includes that the headers have now.
+add_test(NAME every_header_is_read COMMAND "${CMAKE_COMMAND}" "${PROJECT_BINARY_DIR}")
+set_tests_properties(every_header_is_read PROPERTIES RUN_SERIAL ON FIXTURES_SETUP headers)
+set_tests_properties(every_header_compiles_alone PROPERTIES FIXTURES_REQUIRED headers)
