@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Compiles one pair, wrong and repaired; the repaired half through a compiler cache where there is one:
-#   cmake -DCOMPILER=... -DCCACHE=... -DFLAGS=<response file> -DSOURCE=<file> -DOBJECT=<file> -P compile.cmake
+# Compiles one pair, wrong and repaired; SHARED is a header that the compiler may have compiled before:
+#   cmake -DCOMPILER=... -DFLAGS=<response file> -DSHARED=<header> -DSOURCE=<file> -P compile.cmake
 
 file(STRINGS "${SOURCE}" lines REGEX "^// expect: ")
 if(NOT lines)
   message(FATAL_ERROR "${SOURCE} has no line that begins with `// expect: `")
 endif()
 
-if(NOT CCACHE) # not found
-  set(CCACHE "")
-endif()
-set(compile "${COMPILER}" "@${FLAGS}" -fsyntax-only)
+set(compile "${COMPILER}" "@${FLAGS}" -include "${SHARED}" -fsyntax-only)
 execute_process(COMMAND ${compile} -DMICA_FAIL "${SOURCE}" RESULT_VARIABLE wrong ERROR_VARIABLE said OUTPUT_QUIET)
 if(wrong EQUAL 0)
   message(FATAL_ERROR "${SOURCE} compiles with MICA_FAIL defined, and must not")
@@ -24,8 +21,7 @@ foreach(line IN LISTS lines)
   endif()
 endforeach()
 
-execute_process(COMMAND ${CCACHE} "${COMPILER}" "@${FLAGS}" -c "${SOURCE}" -o "${OBJECT}"
-  RESULT_VARIABLE repaired ERROR_VARIABLE said OUTPUT_QUIET)
+execute_process(COMMAND ${compile} "${SOURCE}" RESULT_VARIABLE repaired ERROR_VARIABLE said OUTPUT_QUIET)
 if(NOT repaired EQUAL 0)
   message(FATAL_ERROR "${SOURCE} must compile without MICA_FAIL, and does not:\n${said}")
 endif()
