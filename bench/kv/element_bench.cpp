@@ -11,6 +11,7 @@
 // the answer is compared bit by bit with that of the specification.
 #include "kernel/measure.hpp"
 #include "mica/base/rng.hpp"
+#include "mica/block/detail/aged_view.hpp"
 #include "mica/block/detail/attend.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/format/lists.hpp"
@@ -76,17 +77,14 @@ class Cache {
   template <Kernels K>
   std::vector<float> attend(std::size_t layer) {
     const std::vector<float> q = q_;
-    const block::AttentionContext<Elements, kv::Contiguous<>> context{
-        .layer = layer_,
-        .cache_layer = old ? layers_ + layer : layer,
-        .old_layer = old ? layer : block::none,
-        .pos = tokens_ - 1,
-        .q = {q_.data(), 1, heads * head_dim},
-        .k = {},
-        .v = {},
-        .out = {out_.data(), 1, heads * head_dim},
-        .elements = elements_,
-        .cache = storage_};
+    using Plain = block::KvView<Elements, kv::Contiguous<>>;
+    using View = std::conditional_t<old, block::AgedView<Plain>, Plain>;
+    View view(elements_, storage_, old ? layers_ + layer : layer, tokens_ - 1);
+    if constexpr (old) view.old_layer = layer;
+    const block::AttentionContext<View> context{.layer = layer_,
+                                                .kv = view,
+                                                .q = {q_.data(), 1, heads * head_dim},
+                                                .out = {out_.data(), 1, heads * head_dim}};
     block::attend<K>(executor_, context, [&](std::size_t) { return scratch_.data(); });
     q_ = q;
     return out_;

@@ -132,16 +132,13 @@ class Cache {
     for (std::size_t l = 0; l < n_layers; ++l) {
       if (!storage_.fetch(l)) raise(ErrorCode::failed, "layer ", l, " could not be read");
       storage_.prefetch((l + 1) % n_layers);
-      const block::AttentionContext<Elements, Storage> context{
+      const block::AttentionContext<block::KvView<Elements, Storage>> context{
           .layer = layer_,
-          .cache_layer = l,
-          .pos = tokens_ - 1,
+          .kv = {elements_, storage_, l, tokens_ - 1},
           .q = {q_.data(), 1, heads * head_dim},
           .k = {},
           .v = {},
-          .out = {out_.data() + l * heads * head_dim, 1, heads * head_dim},
-          .elements = elements_,
-          .cache = storage_};
+          .out = {out_.data() + l * heads * head_dim, 1, heads * head_dim}};
       block::attend<kernel::Highway>(executor_, context, [&](std::size_t) { return scratch_.data(); });
     }
     return out_;

@@ -4,6 +4,7 @@
 
 #include "mica/alloc/aligned.hpp"
 #include "mica/base/rng.hpp"
+#include "mica/block/detail/aged_view.hpp"
 #include "mica/block/detail/attend.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/kernel/highway.hpp"
@@ -116,15 +117,14 @@ struct Sequence {
       const auto rows = [&](std::vector<float>& all, std::size_t width) {
         return MatrixView<float>(all.data() + pos * width, n, width);
       };
-      const block::AttentionContext<Elements, Storage> context{.layer = layer,
-                                                               .old_layer = 1,
-                                                               .pos = pos,
-                                                               .q = rows(queries, layer.q_width()),
-                                                               .k = rows(keys, layer.kv_width()),
-                                                               .v = rows(values, layer.kv_width()),
-                                                               .out = rows(out, layer.q_width()),
-                                                               .elements = elements,
-                                                               .cache = cache};
+      block::AgedView<block::KvView<Elements, Storage>> view(elements, cache, 0, pos);
+      view.old_layer = 1;
+      const block::AttentionContext<decltype(view)> context{.layer = layer,
+                                                            .kv = view,
+                                                            .q = rows(queries, layer.q_width()),
+                                                            .k = rows(keys, layer.kv_width()),
+                                                            .v = rows(values, layer.kv_width()),
+                                                            .out = rows(out, layer.q_width())};
       block::attend<K>(team, context, [&](std::size_t worker) { return scratch.data() + worker * floats; });
     }
     return out;

@@ -183,21 +183,20 @@ struct Sequence {
     const auto rows = [&](auto& all, std::size_t width) {
       return MatrixView(all.data() + pos * width, n, width);
     };
-    block::AttentionContext<Floats, Storage> context{.layer = of,
-                                                     .pos = pos,
-                                                     .epsilon = epsilon,
-                                                     .q = rows(queries, of.heads * of.q_stride()),
-                                                     .k = {},
-                                                     .v = {},
-                                                     .out = rows(out, of.q_width()),
-                                                     .q_norm = q_norm.data(),
-                                                     .k_norm = k_norm.data(),
-                                                     .sinks = sinks.data(),
-                                                     .cos = {cos.data(), n, rope.dims / 2},
-                                                     .sin = {sin.data(), n, rope.dims / 2},
-                                                     .pairs = rope.pairs,
-                                                     .elements = elements,
-                                                     .cache = cache};
+    block::AttentionContext<block::KvView<Floats, Storage>> context{
+        .layer = of,
+        .kv = {elements, cache, 0, pos},
+        .epsilon = epsilon,
+        .q = rows(queries, of.heads * of.q_stride()),
+        .k = {},
+        .v = {},
+        .out = rows(out, of.q_width()),
+        .q_norm = q_norm.data(),
+        .k_norm = k_norm.data(),
+        .sinks = sinks.data(),
+        .cos = {cos.data(), n, rope.dims / 2},
+        .sin = {sin.data(), n, rope.dims / 2},
+        .pairs = rope.pairs};
     if (of.stores_kv()) {
       context.k = rows(keys, of.kv_width());
       context.v = rows(values, of.kv_width());

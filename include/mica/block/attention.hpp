@@ -7,7 +7,6 @@
 
 #include "mica/block/concept.hpp"
 #include "mica/block/detail/attend.hpp"
-#include "mica/block/detail/query_scores.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
 
@@ -53,11 +52,6 @@ struct Attention {
   template <class Step>
   [[nodiscard]] static auto context(Step& step, const Config& c, const Tensors& t, const Buffers& b,
                                     std::size_t part) noexcept;
-  template <class Step>
-  static void attend_parts(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
-  template <class Step>
-  static void attend_scored(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                            std::size_t part) noexcept;
 };
 static_assert(Block<Attention>);
 
@@ -128,7 +122,10 @@ bool Attention::run(Step& step, const Config& c, const Tensors& t) noexcept {
   Scratch scratch = step.scratch();
   const Buffers b = buffers(scratch, c);
   project_heads(step, c, t, b);
-  attend_parts(step, c, t, b);
+  decltype(step.kv_view(0))::template attend_all<typename Step::Kernels>(
+      step.executor(), step.parts().size(), step.rows(),
+      [&](std::size_t part) { return context(step, c, t, b, part); },
+      [&](std::size_t worker) { return b.workers[worker].data(); });
   const Branch branch = step.branch(t.post_norm);
   step.project(b.attended, t.output, branch.target(), branch.direct(), step.vector(t.output_bias));
   step.join(branch);
@@ -140,17 +137,18 @@ bool Attention::run(Step& step, const Config& c, const Tensors& t) noexcept {
 template <class Step>
 bool Attention::fetch([[maybe_unused]] Step& step) noexcept {
   if constexpr (SpillingStorage<typename Step::Storage>) {
-    const auto& cache = step.cache();
     const auto each = [&](std::size_t kv, auto&& f) {
+      const std::size_t old = step.kv().old_layer(kv);
       for (const auto& part : step.parts()) {
         if (!f(part.cache->storage, kv)) return false;
-        if (cache.old_layer[kv] != none && !f(part.cache->storage, cache.old_layer[kv])) return false;
+        if (old != none && !f(part.cache->storage, old)) return false;
       }
       return true;
     };
     if (!each(step.place().kv, [](auto& storage, std::size_t layer) { return storage.fetch(layer); }))
       return false;
-    const std::size_t next = cache.readers[(step.place().reader + 1) % cache.readers.size()];
+    const std::span<const std::size_t> readers = step.kv().plan().readers();
+    const std::size_t next = readers[(step.place().reader + 1) % readers.size()];
     each(next, [](auto& storage, std::size_t layer) { return storage.prefetch(layer), true; });
   }
   return true;
@@ -185,29 +183,16 @@ auto Attention::context(Step& step, const Config& c, const Tensors& t, const Buf
                         std::size_t part) noexcept {
   const auto rows = step.rows_of(part);
   const auto own = [rows](auto all) { return all.rows() == 0 ? all : all.rows(rows.first, rows.count); };
-  const auto& cache = step.cache();
-  const std::size_t kv = step.place().kv;
-  auto& sequence = *step.parts()[part].cache;
-  AttentionContext<typename Step::Elements, typename Step::Storage> context{.layer = c,
-                                                                            .cache_layer = kv,
-                                                                            .old_layer = cache.old_layer[kv],
-                                                                            .pos = sequence.tokens,
-                                                                            .epsilon = step.epsilon(),
-                                                                            .q = own(b.queries),
-                                                                            .k = own(b.keys),
-                                                                            .v = own(b.values),
-                                                                            .out = own(b.attended),
-                                                                            .q_norm = step.vector(t.q_norm),
-                                                                            .k_norm = step.vector(t.k_norm),
-                                                                            .sinks = step.vector(t.sinks),
-                                                                            .elements = step.elements(),
-                                                                            .cache = sequence.storage};
-  if (cache.bounded[kv] != 0) {
-    const auto& resident = sequence.resident;
-    context.evicted = resident.evicted();
-    context.pos -= context.evicted;
-    context.places = resident.places();
-  }
+  AttentionContext<decltype(step.kv_view(part))> context{.layer = c,
+                                                         .kv = step.kv_view(part),
+                                                         .epsilon = step.epsilon(),
+                                                         .q = own(b.queries),
+                                                         .k = own(b.keys),
+                                                         .v = own(b.values),
+                                                         .out = own(b.attended),
+                                                         .q_norm = step.vector(t.q_norm),
+                                                         .k_norm = step.vector(t.k_norm),
+                                                         .sinks = step.vector(t.sinks)};
   if (c.rotates()) {
     const auto angles = step.angles(c.rope);
     context.cos = own(angles.cos);
@@ -215,42 +200,6 @@ auto Attention::context(Step& step, const Config& c, const Tensors& t, const Buf
     context.pairs = angles.pairs;
   }
   return context;
-}
-
-/// Each part attends to its own cache: all of them in one run where each has one token.
-template <class Step>
-void Attention::attend_parts(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
-  using Kernels = typename Step::Kernels;
-  const auto memory = [&](std::size_t worker) { return b.workers[worker].data(); };
-  const std::size_t parts = step.parts().size();
-  if (!step.cache().query_scores.empty() && step.cache().bounded[step.place().kv] != 0) {
-    for (std::size_t part = 0; part < parts; ++part) attend_scored(step, c, t, b, part);
-    return;
-  }
-  if (parts > 1 && step.rows() == parts) {
-    const auto of = [&](std::size_t part) { return context(step, c, t, b, part); };
-    attend_each<Kernels>(step.executor(), parts, c.kv_heads, of, memory);
-    return;
-  }
-  for (std::size_t part = 0; part < parts; ++part) {
-    attend<Kernels>(step.executor(), context(step, c, t, b, part), memory);
-  }
-}
-
-/// And adds up what its queries look at.
-template <class Step>
-void Attention::attend_scored(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                              std::size_t part) noexcept {
-  auto& sequence = *step.parts()[part].cache;
-  auto watched = context(step, c, t, b, part);
-  watched.query_scores = {step.cache().query_scores.data(), watched.q.rows() * c.heads,
-                          step.cache().score_width};
-  attend<typename Step::Kernels>(step.executor(), watched,
-                                 [&](std::size_t worker) { return b.workers[worker].data(); });
-  add_tile_scores(step.executor(), watched.query_scores, c.heads, [&](std::size_t token) {
-    const std::size_t seen = ceil_div(watched.pos + token + 1, format::tile_tokens);
-    return sequence.resident.scores(sequence.tokens + token).first(seen);
-  });
 }
 
 }  // namespace mica::block

@@ -12,19 +12,16 @@
 #include "mica/alloc/refused.hpp"
 #include "mica/arch/concept.hpp"
 #include "mica/block/attention.hpp"
-#include "mica/block/detail/query_scores.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/rope.hpp"
 #include "mica/gguf/detail/document_ref.hpp"
-#include "mica/kv/aging.hpp"
 #include "mica/kv/detail/spill_failure.hpp"
-#include "mica/kv/elements.hpp"
-#include "mica/kv/eviction.hpp"
 #include "mica/model/detail/activations.hpp"
 #include "mica/model/detail/cache_file.hpp"
 #include "mica/model/detail/forward.hpp"
 #include "mica/model/detail/kv_cache.hpp"
+#include "mica/model/detail/kv_layout.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/sequence_step.hpp"
 #include "mica/model/step_status.hpp"
@@ -74,6 +71,7 @@ class BasicTransformer {
   using Executor = typename Policies::Executor;
   using Observer = typename Policies::Observer;
   using Cache = KvCache<Storage>;
+  using KvLayout = model::KvLayout<Elements, Storage, Eviction>;
   using SequenceStep = model::SequenceStep<Cache>;
 
   /// The same model with some policies changed.
@@ -135,12 +133,12 @@ class BasicTransformer {
     return false;
   }
   /// Bytes of keys and values that one more tile of 16 tokens takes in the layers that keep all tokens.
-  [[nodiscard]] std::size_t kv_bytes_per_tile() const;
+  [[nodiscard]] std::size_t kv_bytes_per_tile() const { return kv_.bytes_per_tile(); }
   /// The maximum of resident tokens in these layers, if the eviction policy evicts; 0: all.
-  [[nodiscard]] std::size_t kv_capacity() const noexcept { return keep_; }
+  [[nodiscard]] std::size_t kv_capacity() const noexcept { return kv_.max_resident(); }
   /// Bytes of keys and values of the layers with a window, in a storage that keeps no more of them, at the
   /// full context.
-  [[nodiscard]] std::size_t kv_window_bytes() const;
+  [[nodiscard]] std::size_t kv_window_bytes() const { return kv_.window_bytes(); }
 
   /// An empty cache.
   [[nodiscard]] Cache make_cache() const { return make_cache(make_storage_); }
@@ -192,11 +190,6 @@ class BasicTransformer {
  private:
   using Weights = model::Weights<Formats, Blocks>;
 
-  [[nodiscard]] std::span<const block::KvPlan> kv_plans() const noexcept { return weights_.state().kv(); }
-  [[nodiscard]] std::vector<kv::LayerShape> kv_shape() const;
-  [[nodiscard]] std::vector<std::uint8_t> bounded_layers() const;
-  [[nodiscard]] std::size_t score_width() const noexcept;
-  [[nodiscard]] alloc::Buffer<float, Allocator> make_query_scores() const;
   [[nodiscard]] tensor::AnyMatrix<Formats> matrix(const block::TensorRef& ref) const noexcept {
     return Weights::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
   }
@@ -207,8 +200,6 @@ class BasicTransformer {
     return sequences.pager ? sequences.pager(table, sequences.allocator, log)
                            : Pager(table, sequences.allocator, log);
   }
-  [[nodiscard]] bool ages(const block::KvPlan& kv) const;
-  [[nodiscard]] std::vector<std::size_t> old_layers() const;
   void make_activations(std::size_t chunk);
   [[nodiscard]] kv::SnapshotInfo identity() const;
   [[nodiscard]] model::StepResult reserve(std::span<const SequenceStep> sequences) noexcept;
@@ -230,23 +221,17 @@ class BasicTransformer {
   std::size_t checkpoints_;
   Executor* executor_;
   Allocator allocator_;
-  Elements elements_;
-  Eviction eviction_;
   MakeStorage make_storage_;
   Weights weights_;
-  std::vector<std::uint8_t> bounded_;  // by KvPlan: whether its resident tokens are limited
-  std::size_t keep_;                   // how many; 0: none does
   Pager pager_;
   std::vector<block::RopeFrequencies> frequencies_;   // by rope
   mutable std::optional<std::uint64_t> fingerprint_;  // of the document, once it was asked for
-  std::vector<std::size_t> old_layers_;               // by KvPlan: where its old tiles lie, or block::none
   Observer* observer_ = nullptr;
   std::size_t max_chunk_;
   bool fast8_;
+  KvLayout kv_;
   std::optional<model::Activations<Allocator>> activations_;  // there, but within set_chunk()
-  alloc::Buffer<float, Allocator>
-      query_scores_;               // (64 * heads, score_width), where the eviction policy watches
-  std::vector<SequenceStep> now_;  // what of a step runs at a time
+  std::vector<SequenceStep> now_;                             // what of a step runs at a time
   std::size_t last_step_ = 0;  // tokens of the last step, whose hidden states are in activations_->residual()
   std::uint64_t step_count_ = 0;
   LogSink log_;
@@ -279,40 +264,22 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       checkpoints_(options.checkpoints),
       executor_(&executor),
       allocator_(sequences.allocator),
-      elements_(std::move(sequences.elements)),
-      eviction_(std::move(sequences.eviction)),
       make_storage_(std::move(sequences.storage)),
       weights_(document, config_),
-      bounded_(bounded_layers()),
-      keep_(std::count(bounded_.begin(), bounded_.end(), 1) == 0
-                ? 0
-                : std::min(eviction_.capacity(), round_up(n_ctx_, kv::eviction_step))),
       pager_(make_pager(sequences,
                         {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
                          weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>},
                         options.log)),
       frequencies_(detail::rope_frequencies(config_, n_ctx_)),
-      old_layers_(old_layers()),
       max_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
       fast8_(options.fast8 || kernel::rounds_weights<Kernels>),
-      query_scores_(make_query_scores()),
+      kv_(weights_.state(), std::move(sequences.elements), std::move(sequences.eviction), n_ctx_, max_chunk_,
+          config_.template max_of<block::Attention>([](const auto& attention) { return attention.heads; }),
+          allocator_),
       log_(options.log) {
   make_activations(max_chunk_);
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
   if (Eviction::evicts) now_.reserve(chunk());
-  if constexpr (AgingElements<Elements>) {
-    MICA_CHECK(keep_ == 0 || elements_.recent() == 0, unsupported,
-               "a cache that evicts tokens cannot keep old ones in other elements: use one of both");
-  }
-}
-
-/// Those that are seen whole by all blocks that read them, if the policy evicts.
-template <class F, class P>
-std::vector<std::uint8_t> BasicTransformer<F, P>::bounded_layers() const {
-  std::vector<std::uint8_t> bounded;
-  for (const block::KvPlan& kv : kv_plans())
-    bounded.push_back(eviction_.capacity() != 0 && kv.seen_whole ? 1 : 0);
-  return bounded;
 }
 
 template <class F, class P>
@@ -322,96 +289,21 @@ void BasicTransformer<F, P>::make_activations(std::size_t chunk) {
 }
 
 template <class F, class P>
-std::size_t BasicTransformer<F, P>::score_width() const noexcept {
-  return block::QueryScores::width(keep_ / format::tile_tokens);
-}
-
-template <class F, class P>
-auto BasicTransformer<F, P>::make_query_scores() const -> alloc::Buffer<float, Allocator> {
-  const std::size_t heads =
-      config_.max_of<block::Attention>([](const auto& attention) { return attention.heads; });
-  const std::size_t rows = keep_ == 0 || !eviction_.needs_scores() ? 0 : kv::eviction_step * heads;
-  const Allocator allocator = allocator_.book_as(budget::Account::activations);
-  auto query_scores = alloc::Buffer<float, Allocator>::make(allocator, rows * score_width());
-  MICA_CHECK(query_scores, budget, "activations: ", rows * score_width() * sizeof(float),
-             " bytes for watching attention ",
-             alloc::refused(allocator, rows * score_width() * sizeof(float)), "; keep fewer tokens");
-  return std::move(*query_scores);
-}
-
-/// Whether old tokens have elements of their own: where more is seen than stays recent.
-template <class F, class P>
-bool BasicTransformer<F, P>::ages(const block::KvPlan& kv) const {
-  if constexpr (AgingElements<Elements>) {
-    const std::size_t recent = elements_.recent(), window = kv.window();
-    return recent != 0 && std::min(window == 0 ? n_ctx_ : window, n_ctx_) > recent;
-  }
-  return false;
-}
-
-/// Of the blocks in order, then the old tiles of those that age.
-template <class F, class P>
-std::vector<kv::LayerShape> BasicTransformer<F, P>::kv_shape() const {
-  std::vector<kv::LayerShape> shape, old;
-  for (const block::KvPlan& kv : kv_plans()) {
-    const std::size_t keep = bounded_[shape.size()] != 0 ? keep_ : 0;
-    shape.push_back({kv.kv_heads, kv::tile_bytes(elements_, kv.head_dim), kv.window(), max_chunk_, keep});
-    if constexpr (AgingElements<Elements>) {
-      if (!ages(kv)) continue;
-      old.push_back(shape.back());
-      old.back().tile_bytes = kv::tile_bytes(elements_.old(), kv.head_dim);
-      shape.back().window = kv::recent_window(elements_.recent());
-    }
-  }
-  shape.insert(shape.end(), old.begin(), old.end());
-  return shape;
-}
-
-template <class F, class P>
-std::vector<std::size_t> BasicTransformer<F, P>::old_layers() const {
-  std::vector<std::size_t> layers;
-  std::size_t next = kv_plans().size();
-  for (const block::KvPlan& kv : kv_plans()) layers.push_back(ages(kv) ? next++ : block::none);
-  return layers;
-}
-
-template <class F, class P>
-std::size_t BasicTransformer<F, P>::kv_bytes_per_tile() const {
-  std::size_t bytes = 0;
-  for (const kv::LayerShape& layer : kv_shape()) {
-    if (layer.window == 0) bytes += layer.kv_heads * layer.tile_bytes;
-  }
-  return bytes;
-}
-
-template <class F, class P>
-std::size_t BasicTransformer<F, P>::kv_window_bytes() const {
-  std::size_t bytes = 0;
-  for (const kv::LayerShape& layer : kv_shape()) {
-    const std::size_t tiles = std::min(layer.ring_tiles(), ceil_div(n_ctx_, format::tile_tokens));
-    bytes += tiles * layer.kv_heads * layer.tile_bytes;
-  }
-  return bytes;
-}
-
-template <class F, class P>
 auto BasicTransformer<F, P>::make_cache(const MakeStorage& make) const -> Cache {
-  std::vector<kv::LayerShape> shape = kv_shape();
+  std::vector<kv::LayerShape> shape = kv_.shape();
   const Allocator allocator = allocator_.book_as(budget::Account::kv);
   return {make ? make(allocator, shape, n_ctx_) : Storage(allocator, shape, n_ctx_),
           {allocator, weights_.state().floats(), checkpoints_},
-          {allocator, keep_, eviction_.needs_scores()},
+          kv_.make_resident(allocator),
           std::move(shape)};
 }
 
 template <class F, class P>
 auto BasicTransformer<F, P>::forward(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept
     -> model::Forward<BasicTransformer> {
-  const model::CacheLayout cache{weights_.state().readers(), old_layers_, bounded_, query_scores_.span(),
-                                 score_width()};
   return {weights_, observer_,
-          model::Step<BasicTransformer>(config_, weights_, pager_, *executor_, *activations_, elements_,
-                                        observer_, cache, sequences, first_row)};
+          model::Step<BasicTransformer>(config_, weights_, pager_, *executor_, *activations_, kv_, observer_,
+                                        sequences, first_row)};
 }
 
 /// Room for all parts, or for none.
@@ -457,7 +349,7 @@ auto BasicTransformer<F, P>::next_sequences(std::span<const SequenceStep> sequen
     Cache& cache = *part.cache;
     const auto rest = part.tokens.subspan(std::max(done, begin) - begin);
     const std::size_t count = std::min(rest.size(), cache.resident.capacity(cache.tokens));
-    cache.resident.evict_for(eviction_, cache.tokens, count);
+    cache.resident.evict_for(kv_.eviction(), cache.tokens, count);
     now_.push_back({&cache, rest.first(count)});
     if (count < rest.size()) break;
   }
@@ -621,7 +513,7 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
   const std::size_t layers = config_.layers.size();
   if (cache.tokens == 0) return layers;
   cache.tokens -= 1;  // the tile of the token stays, and gets the same content again
-  cache.resident.evict_for(eviction_, cache.tokens, 1);
+  cache.resident.evict_for(kv_.eviction(), cache.tokens, 1);
   const auto x = activations_->residual(1);
   const auto finite = [&] {
     return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); });

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <type_traits>
 
 namespace mica::block {
 
@@ -47,89 +46,18 @@ void finish_head(const Context& c, std::size_t kv_head, std::size_t first, std::
   }
 }
 
-/// One chunk in one form: the kernels that read tiles, and their prefetches.
-template <Kernels K, KvElements Elements>
-struct ChunkForm {
-  const Elements& elements;
-  kernel::AttentionArgs args;
-
-  void scores() const noexcept {
-    elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
-  }
-  void values() const noexcept {
-    elements.visit_values([&](auto e) { K::template attention_values<typename decltype(e)::type>(args); });
-  }
-};
-
-/// A chunk of which some rows see old tiles: scores of both forms stand side by side, values of recent tokens
-/// are added to those of old ones. The operations of a row are those of one element, in the same order.
-template <Kernels K, class Context, class Old, class Recent>
-void attend_aged_chunk(const ChunkReader<Context>& reader, std::size_t chunk, const Old& old,
-                       const Recent& recent, const AttentionScratch& s) noexcept {
-  reader.see(chunk, Age::old, s.visible);
-  old.scores();
-  reader.see(chunk, Age::recent, s.visible);
-  recent.scores();
-  reader.see(chunk, Age::any, s.visible);
-  K::attention_softmax(recent.args);
-  reader.see(chunk, Age::old, s.visible);
-  old.values();
-  reader.see(chunk, Age::recent, s.visible);
-  recent.values();
-  reader.see(chunk, Age::any, s.visible);
-}
-
-/// One chunk: the results of its rows, and the arguments of the merge.
-template <Kernels K, class Context>
-kernel::AttentionArgs attend_chunk(const ChunkReader<Context>& reader, std::size_t chunk,
-                                   const ChunkTiles& tiles, const ChunkTiles& ahead,
-                                   const AttentionScratch& s, const kernel::AttentionState& result) noexcept {
-  const Context& c = reader.c;
-  const auto form = [&]<class Elements>(const Elements& elements, const TileAddresses& at,
-                                        const TileAddresses& next) -> ChunkForm<K, Elements> {
-    return {elements,
-            {.tiles = at.data(),
-             .value_offset = kv::key_bytes(elements, c.layer.head_dim),
-             .head_dim = c.layer.head_dim,
-             .scale = c.scale(),
-             .q = s.q,
-             .visible = s.visible,
-             .p = s.p,
-             .max = result.max,
-             .sum = result.sum,
-             .out = result.out,
-             .softcap = c.layer.attention_softcap,
-             .ahead = next.data()}};
-  };
-  auto recent = form(c.elements, tiles.recent, ahead.recent);
-  if constexpr (ChunkReader<Context>::aging) {
-    if (reader.sees_old(chunk)) {
-      recent.args.adds = true;
-      attend_aged_chunk<K>(reader, chunk, form(c.elements.old(), tiles.old, ahead.old), recent, s);
-      return recent.args;
-    }
-  }
-  reader.see(chunk, Age::any, s.visible);
-  recent.scores();
-  K::attention_softmax(recent.args);
-  if (c.query_scores.rows() != 0) note_scores(reader, chunk, recent.args);
-  recent.values();
-  return recent.args;
-}
-
 /// Attention of one KV head for tokens whose keys and values are stored.
 template <Kernels K, class Context>
 void attend_head(const Context& c, const HeadTokens& of, float* memory) noexcept {
-  const ChunkReader<Context> reader{c, of};
+  const ReaderOf<Context> reader(c, of);
   const AttentionScratch s(memory, reader.rows(), c.layer.head_dim);
   const kernel::AttentionState now{s.max, s.sum, s.out}, state{s.state_max, s.state_sum, s.state};
   reader.queries(s.q);
   begin_state(c, of.kv_head, state);
   auto tiles = reader.tiles(reader.first_chunk());
   for (std::size_t chunk = reader.first_chunk(); chunk < reader.end_chunk(); ++chunk) {
-    const auto ahead = reader.tiles_after(chunk);
-    const auto args = attend_chunk<K>(reader, chunk, tiles, ahead, s, now);
-    K::attention_merge(args, state);
+    const auto ahead = tiles_after(reader, chunk);
+    K::attention_merge(reader.template attend<K>(chunk, tiles, ahead, s, now), state);
     tiles = ahead;
   }
   K::attention_finish(state);
@@ -178,23 +106,24 @@ void attend_chunks(E& executor, const Context& c, const ContextSplit& split, Scr
     store_whole_head<K>(c, head);
     begin_state(c, head, result(head));
   });
-  const ChunkReader<Context> any{c, {0, 0, n}};
+  const ReaderOf<Context> any(c, {0, 0, n});
   for (std::size_t first = any.first_chunk(); first < any.end_chunk(); first += split.chunks) {
     const std::size_t count = std::min(split.chunks, any.end_chunk() - first);
     executor.run(heads * count, [&](std::size_t task, std::size_t worker) noexcept {
-      const ChunkReader<Context> reader{c, {task / count, 0, n}};
+      const ReaderOf<Context> reader(c, {task / count, 0, n});
       const AttentionScratch s(scratch(worker), rows, d);
       const std::size_t chunk = first + task % count;
       reader.queries(s.q);
-      attend_chunk<K>(reader, chunk, reader.tiles(chunk), reader.tiles_after(chunk), s, result(heads + task));
+      reader.template attend<K>(chunk, reader.tiles(chunk), tiles_after(reader, chunk), s,
+                                result(heads + task));
     });
     executor.run(heads, [&](std::size_t head, std::size_t worker) noexcept {
-      const ChunkReader<Context> reader{c, {head, 0, n}};
+      const ReaderOf<Context> reader(c, {head, 0, n});
       const AttentionScratch s(scratch(worker), rows, d);
       const kernel::AttentionState state = result(head);
       for (std::size_t i = 0; i < count; ++i) {
         const kernel::AttentionState now = result(heads + head * count + i);
-        reader.see(first + i, Age::any, s.visible);
+        reader.see(first + i, s.visible);
         kernel::AttentionArgs args;
         args.head_dim = d;
         args.q = s.q;  // as many rows
@@ -218,7 +147,7 @@ void attend(E& executor, const Context& c, Scratch&& scratch) noexcept {
   const std::size_t block = std::max<std::size_t>(1, attention_rows / c.layer.group());  // tokens
   const std::size_t blocks = ceil_div(n, block);
   if (blocks == 1) {
-    const ChunkReader<Context> any{c, {0, 0, n}};
+    const ReaderOf<Context> any(c, {0, 0, n});
     const auto split =
         ContextSplit::of(c.layer, any.rows(), any.end_chunk() - any.first_chunk(), executor.workers());
     if (split.chunks != 0) return attend_chunks<K>(executor, c, split, scratch);
@@ -237,23 +166,22 @@ void attend(E& executor, const Context& c, Scratch&& scratch) noexcept {
     const HeadTokens of = tokens(task);
     store_head<K>(c, of.kv_head, of.first, of.last);
   });
-  if (const FullTiles full = tiles_to_age(c); full.count() != 0) {  // their tokens are of several blocks
-    executor.run(kv_heads * full.count(), [&](std::size_t task, std::size_t) noexcept {
-      const std::size_t tile = full.first + task % full.count();
-      age_tiles(c, task / full.count(), {tile, tile + 1});
-    });
-  }
+  c.kv.stored_all(executor, c);
   executor.run(kv_heads * blocks, [&](std::size_t task, std::size_t worker) noexcept {
     attend_head<K>(c, tokens(task), scratch(worker));
   });
 }
 
-/// Attention of one token of each of several sequences, in one run. context(i): the AttentionContext of
-/// sequence i, whose matrices have one row.
-template <Kernels K, Executor E, class ContextOf, class Scratch>
-void attend_each(E& executor, std::size_t sequences, std::size_t kv_heads, ContextOf&& context,
-                 Scratch&& scratch) noexcept {
-  executor.run(kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
+/// One token of each of several sequences is one run.
+template <KvElements E, KvStorage S>
+template <Kernels K, Executor X, class ContextOf, class Scratch>
+void KvView<E, S>::attend_all(X& executor, std::size_t sequences, std::size_t tokens, ContextOf&& context,
+                              Scratch&& scratch) noexcept {
+  if (sequences == 1 || tokens != sequences) {
+    for (std::size_t i = 0; i < sequences; ++i) block::attend<K>(executor, context(i), scratch);
+    return;
+  }
+  executor.run(context(0).layer.kv_heads * sequences, [&](std::size_t task, std::size_t worker) noexcept {
     const auto c = context(task % sequences);  // adjacent tasks of a worker have different lengths
     store_whole_head<K>(c, task / sequences);
     attend_head<K>(c, {task / sequences, 0, 1}, scratch(worker));

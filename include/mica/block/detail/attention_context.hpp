@@ -5,16 +5,11 @@
 
 #include "mica/base/bits.hpp"
 #include "mica/block/attention_config.hpp"
-#include "mica/kernel/concept.hpp"
-#include "mica/kv/aging.hpp"
-#include "mica/kv/concept.hpp"
-#include "mica/kv/elements.hpp"
+#include "mica/block/detail/kv_view.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace mica::block {
 
@@ -68,53 +63,30 @@ struct AttentionScratch {
 
 static_assert(sizeof(kernel::Visible) == sizeof(float));
 
-/// The arguments of attention in one layer. Token t of the step is at position pos + t. A head's query is
-/// `q_stride` numbers after that of the head before; with AttentionConfig::q_gate its gate lies between them.
-template <KvElements Elements, KvStorage Storage>
+/// The arguments of attention in one layer. Token t of the step is at position kv.pos + kv.evicted() + t. A
+/// head's query is `q_stride` numbers after that of the head before; with AttentionConfig::q_gate its gate lies
+/// between them.
+template <class View>
 struct AttentionContext {
   const AttentionConfig& layer;
-  std::size_t cache_layer = 0;  // of the storage
-  std::size_t old_layer =
-      none;                 // of the storage, with the old form of the same tokens; none: they do not age
-  std::size_t pos = 0;      // resident tokens before this step: all, unless some were evicted
-  std::size_t evicted = 0;  // those that were
-  float epsilon = 0;        // of norms
-  MatrixView<float> q;      // (n, heads * q_stride)
-  MatrixView<float> k;      // (n, kv_heads * head_dim); empty when the keys of another layer are read
-  MatrixView<float> v;      // (n, kv_heads * head_dim)
-  MatrixView<float> out;    // (n, heads * head_dim)
-  const float* q_norm = nullptr;     // (head_dim)
-  const float* k_norm = nullptr;     // (head_dim)
-  const float* sinks = nullptr;      // (heads), with AttentionConfig::sinks
+  View kv;                        // a KvView, or what derives from it
+  float epsilon = 0;              // of norms
+  MatrixView<float> q;            // (n, heads * q_stride)
+  MatrixView<float> k = {};       // (n, kv_heads * head_dim); empty when the keys of another layer are read
+  MatrixView<float> v = {};       // (n, kv_heads * head_dim)
+  MatrixView<float> out;          // (n, heads * head_dim)
+  const float* q_norm = nullptr;  // (head_dim)
+  const float* k_norm = nullptr;  // (head_dim)
+  const float* sinks = nullptr;   // (heads), with AttentionConfig::sinks
   MatrixView<const float> cos = {};  // (n, dims / 2), of a layer that rotates
   MatrixView<const float> sin = {};  // (n, dims / 2)
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
-  const Elements& elements;
-  const Storage& cache;                        // room for pos + n tokens
-  std::span<const std::uint32_t> places = {};  // of the resident tiles, in their order; empty: their numbers
-  MatrixView<float> query_scores =
-      {};  // (n * heads, LooksLayout::width) or empty: the attention scores of each query (block/detail/query_scores.hpp)
 
   [[nodiscard]] MatrixView<float> query(std::size_t head) const noexcept {  // (n, head_dim)
     return q.cols(head * layer.q_stride(), layer.head_dim);
   }
   [[nodiscard]] MatrixView<float> gate(std::size_t head) const noexcept {  // (n, head_dim)
     return q.cols(head * layer.q_stride() + layer.head_dim, layer.head_dim);
-  }
-  /// The place of the tile of a position.
-  [[nodiscard]] std::byte* tile(std::size_t kv_head, std::size_t position) const noexcept {
-    return cache.run(cache_layer, kv_head, place(position / format::tile_tokens)).data;
-  }
-  /// The storage's number of a resident tile.
-  [[nodiscard]] std::size_t place(std::size_t tile) const noexcept {
-    return places.empty() ? tile : places[tile];
-  }
-  /// Tokens before which a query at `at` sees old tiles.
-  [[nodiscard]] std::size_t aged(std::size_t at) const noexcept {
-    if constexpr (AgingElements<Elements>) {
-      if (old_layer != none) return kv::aged_tokens(at, elements.recent());
-    }
-    return 0;
   }
   [[nodiscard]] float scale() const noexcept {
     return layer.attention_scale != 0 ? layer.attention_scale

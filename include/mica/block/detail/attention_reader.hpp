@@ -1,39 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tiles of the cache that the tokens of a task see, by attention chunk, and their form: recent or old.
+// The chunks of the context that the tokens of a task see: the addresses of their tiles, what of them each row
+// sees, and attention to one of them.
 #pragma once
 
 #include "mica/block/detail/attention_context.hpp"
-#include "mica/block/detail/query_scores.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 namespace mica::block {
 
 using TileAddresses = std::array<const std::byte*, kernel::chunk_tiles>;
 
-/// The tiles of a chunk: those that are read as recent ones, and those that are read as old ones.
-struct ChunkTiles {
-  TileAddresses recent{};
-  TileAddresses old{};
-};
-
-/// The addresses of a chunk's tiles that hold a token in [begin, end); the others stay null.
-template <class Context>
-TileAddresses chunk_tiles(const Context& c, std::size_t cache_layer, std::size_t kv_head, std::size_t chunk,
+/// The addresses of a chunk's tiles that hold a token in [begin, end), in a layer of the storage; the others
+/// stay null.
+template <class View>
+TileAddresses chunk_tiles(const View& view, std::size_t layer, std::size_t kv_head, std::size_t chunk,
                           std::size_t begin, std::size_t end, std::size_t tile_bytes) noexcept {
   TileAddresses tiles{};
   const std::size_t first = chunk * kernel::chunk_tiles, last = ceil_div(end, format::tile_tokens);
   const std::size_t count = std::min(kernel::chunk_tiles, std::max(last, first) - first);
   std::size_t i = std::max(begin / format::tile_tokens, first) - first;
   while (i < count) {
-    const std::size_t place = c.place(first + i);
-    const kv::Run run = c.cache.run(cache_layer, kv_head, place);
-    for (std::size_t j = 0; j < run.tiles && i < count && c.place(first + i) == place + j; ++j, ++i) {
+    const std::size_t place = view.place(first + i);
+    const kv::Run run = view.storage.run(layer, kv_head, place);
+    for (std::size_t j = 0; j < run.tiles && i < count && view.place(first + i) == place + j; ++j, ++i) {
       tiles[i] = run.data + j * tile_bytes;
     }
   }
@@ -51,6 +45,20 @@ TileAddresses chunk_tiles(const Context& c, std::size_t cache_layer, std::size_t
   return {within(first), within(last)};
 }
 
+/// The kernels that read tiles of one chunk in one element.
+template <Kernels K, KvElements Elements>
+struct ChunkForm {
+  const Elements& elements;
+  kernel::AttentionArgs args;
+
+  void scores() const noexcept {
+    elements.visit_keys([&](auto e) { K::template attention_scores<typename decltype(e)::type>(args); });
+  }
+  void values() const noexcept {
+    elements.visit_values([&](auto e) { K::template attention_values<typename decltype(e)::type>(args); });
+  }
+};
+
 /// Tokens [first, last) of a step, seen from one KV head.
 struct HeadTokens {
   std::size_t kv_head;
@@ -58,51 +66,37 @@ struct HeadTokens {
   std::size_t last;
 };
 
-/// Which form of tokens is meant.
-enum class Age { any, recent, old };
-
-/// The attention chunks that the tokens of a task see, and the tiles that are read.
+/// The chunks that such tokens see. Positions count resident tokens.
 template <class Context>
 struct ChunkReader {
-  static constexpr bool aging = AgingElements<std::remove_cvref_t<decltype(Context::elements)>>;
+  using Tiles = TileAddresses;
 
   const Context& c;
   HeadTokens of;
-  std::size_t begin = c.layer.first_seen(c.pos + of.first);  // positions
-  std::size_t end = c.pos + of.last;
+  std::size_t begin;  // the first position that one of them sees
+  std::size_t end;
+
+  ChunkReader(const Context& context, const HeadTokens& tokens) noexcept
+      : c(context), of(tokens), begin(c.layer.first_seen(c.kv.pos + of.first)), end(c.kv.pos + of.last) {}
 
   [[nodiscard]] std::size_t first_chunk() const noexcept { return begin / kernel::chunk_tokens; }
   [[nodiscard]] std::size_t end_chunk() const noexcept { return ceil_div(end, kernel::chunk_tokens); }
   [[nodiscard]] std::size_t rows() const noexcept { return (of.last - of.first) * c.layer.group(); }
-  [[nodiscard]] ChunkTiles tiles(std::size_t chunk) const noexcept {
-    const std::size_t d = c.layer.head_dim, recent = std::max(begin, c.aged(c.pos + of.first));
-    ChunkTiles tiles;
-    tiles.recent =
-        chunk_tiles(c, c.cache_layer, of.kv_head, chunk, recent, end, kv::tile_bytes(c.elements, d));
-    if constexpr (aging) {
-      tiles.old = chunk_tiles(c, c.old_layer, of.kv_head, chunk, begin, c.aged(end - 1),
-                              kv::tile_bytes(c.elements.old(), d));
-    }
-    return tiles;
+
+  [[nodiscard]] Tiles tiles(std::size_t chunk) const noexcept {
+    return chunk_tiles(c.kv, c.kv.layer, of.kv_head, chunk, begin, end,
+                       kv::tile_bytes(c.kv.elements, c.layer.head_dim));
   }
-  /// The tiles read after a chunk: those of the next one, or the first of the next head where one unit has
-  /// all tokens.
-  [[nodiscard]] ChunkTiles tiles_after(std::size_t chunk) const noexcept {
-    if (chunk + 1 < end_chunk()) return tiles(chunk + 1);
-    if (of.kv_head + 1 == c.layer.kv_heads || of.last - of.first < c.q.rows()) return {};
-    return ChunkReader{c, {of.kv_head + 1, of.first, of.last}}.tiles(first_chunk());
-  }
-  /// Whether some token sees old tiles of a chunk.
-  [[nodiscard]] bool sees_old(std::size_t chunk) const noexcept {
-    return c.aged(end - 1) > std::max(begin, chunk * kernel::chunk_tokens);
-  }
-  void see(std::size_t chunk, Age age, kernel::Visible* visible) const noexcept {  // (rows)
+  /// What each row sees of a chunk: tokens [first, last) = seen(position of the row).
+  template <class Seen>
+  void see(std::size_t chunk, kernel::Visible* visible, Seen&& seen) const noexcept {  // (rows)
     for (std::size_t r = 0; r < rows(); ++r) {
-      const std::size_t pos = c.pos + of.first + r / c.layer.group();
-      const std::size_t first = c.layer.first_seen(pos), border = c.aged(pos);
-      visible[r] = visible_part(age == Age::recent ? std::max(first, border) : first,
-                                age == Age::old ? std::max(first, border) : pos + 1, chunk);
+      const auto [first, last] = seen(c.kv.pos + of.first + r / c.layer.group());
+      visible[r] = visible_part(first, last, chunk);
     }
+  }
+  void see(std::size_t chunk, kernel::Visible* visible) const noexcept {  // (rows)
+    see(chunk, visible, [this](std::size_t pos) { return std::array{c.layer.first_seen(pos), pos + 1}; });
   }
   /// Copies the queries together.
   void queries(MatrixView<float> q) const noexcept {  // (rows, head_dim)
@@ -112,19 +106,53 @@ struct ChunkReader {
                   q[r].data());
     }
   }
+
+  /// Attention to one chunk: the results of its rows, and the arguments of the merge. ahead: tiles that are
+  /// read next.
+  template <Kernels K>
+  kernel::AttentionArgs attend(std::size_t chunk, const Tiles& tiles, const Tiles& ahead,
+                               const AttentionScratch& s,
+                               const kernel::AttentionState& result) const noexcept {
+    const auto whole = this->template form_of<K>(c.kv.elements, tiles, ahead, s, result);
+    see(chunk, s.visible);
+    whole.scores();
+    K::attention_softmax(whole.args);
+    whole.values();
+    return whole.args;
+  }
+  /// The tiles of a chunk in one element.
+  template <Kernels K, KvElements Elements>
+  [[nodiscard]] ChunkForm<K, Elements> form_of(const Elements& elements, const TileAddresses& tiles,
+                                               const TileAddresses& ahead, const AttentionScratch& s,
+                                               const kernel::AttentionState& result) const noexcept {
+    return {elements,
+            {.tiles = tiles.data(),
+             .value_offset = kv::key_bytes(elements, c.layer.head_dim),
+             .head_dim = c.layer.head_dim,
+             .scale = c.scale(),
+             .q = s.q,
+             .visible = s.visible,
+             .p = s.p,
+             .max = result.max,
+             .sum = result.sum,
+             .out = result.out,
+             .softcap = c.layer.attention_softcap,
+             .ahead = ahead.data()}};
+  }
 };
 
-/// Records the attention scores of each row of a chunk.
+/// The reader of a context, as its view wants it.
 template <class Context>
-void note_scores(const ChunkReader<Context>& reader, std::size_t chunk,
-                 const kernel::AttentionArgs& args) noexcept {
-  const AttentionConfig& layer = reader.c.layer;
-  for (std::size_t r = 0; r < reader.rows(); ++r) {
-    const std::size_t head = reader.of.kv_head * layer.group() + r % layer.group();
-    const std::size_t token = reader.of.first + r / layer.group();
-    const QueryScores query_scores(reader.c.query_scores[token * layer.heads + head]);
-    query_scores.note(chunk, args.visible[r], args.p[r], args.max[r]);
-  }
+using ReaderOf = typename decltype(Context::kv)::template Reader<Context>;
+
+/// The tiles that are read after a chunk: those of the next one, or the first of the next head where one task
+/// has all tokens.
+template <class Reader>
+[[nodiscard]] typename Reader::Tiles tiles_after(const Reader& reader, std::size_t chunk) noexcept {
+  const auto& [head, first, last] = reader.of;
+  if (chunk + 1 < reader.end_chunk()) return reader.tiles(chunk + 1);
+  if (head + 1 == reader.c.layer.kv_heads || last - first < reader.c.q.rows()) return {};
+  return Reader(reader.c, {head + 1, first, last}).tiles(reader.first_chunk());
 }
 
 }  // namespace mica::block

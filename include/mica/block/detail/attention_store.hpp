@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The work on queries, keys and values before attention: norms, rotation, and the store to the cache, where
-// full tiles may become old ones (kv/aging.hpp).
+// The work on queries, keys and values before attention: norms, rotation, and the store to the cache.
 #pragma once
 
 #include "mica/block/detail/attention_context.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <type_traits>
 
 namespace mica::block {
 
@@ -32,7 +29,7 @@ void turn_head(const Context& c, MatrixView<float> x, const float* weight, std::
 template <class Context>
 void scale_by_position(const Context& c, MatrixView<float> q, std::size_t first, std::size_t last) noexcept {
   for (std::size_t t = first; t < last; ++t) {
-    const std::size_t position = c.evicted + c.pos + t;
+    const std::size_t position = c.kv.evicted() + c.kv.pos + t;
     const auto steps = static_cast<double>((position + c.layer.position_offset) / c.layer.position_step);
     const auto factor =
         static_cast<float>(1 + static_cast<double>(c.layer.position_scale) * std::log1p(steps));
@@ -52,39 +49,14 @@ void store_head(const Context& c, std::size_t kv_head, std::size_t first, std::s
   const auto k = c.k.cols(kv_head * d, d), v = c.v.cols(kv_head * d, d);  // (n, head_dim)
   if (c.layer.v_norm) K::rms_norm(kernel::RmsNormArgs{v, nullptr, c.epsilon, v, first, last});
   turn_head<K>(c, k, c.k_norm, first, last);
-  const std::size_t value_offset = kv::key_bytes(c.elements, d);
+  const auto& elements = c.kv.elements;
+  const std::size_t value_offset = kv::key_bytes(elements, d);
   for (std::size_t t = first; t < last; ++t) {
-    std::byte* const tile = c.tile(kv_head, c.pos + t);
-    const std::size_t slot = (c.pos + t) % format::tile_tokens;
-    c.elements.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, k[t].data()); });
-    c.elements.visit_values(
+    const std::size_t at = c.kv.pos + t, slot = at % format::tile_tokens;
+    std::byte* const tile = c.kv.storage.run(c.kv.layer, kv_head, c.kv.place(at / format::tile_tokens)).data;
+    elements.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, k[t].data()); });
+    elements.visit_values(
         [&](auto e) { decltype(e)::type::store_value(tile + value_offset, slot, d, v[t].data()); });
-  }
-}
-
-/// Tiles that the tokens of a step complete, of one KV head: [first, last).
-struct FullTiles {
-  std::size_t first = 0;
-  std::size_t last = 0;
-
-  [[nodiscard]] std::size_t count() const noexcept { return last - first; }
-};
-
-/// Those that get an old form: none where nothing ages.
-template <class Context>
-FullTiles tiles_to_age(const Context& c) noexcept {
-  if (c.old_layer == none || !c.layer.stores_kv()) return {};
-  return {c.pos / format::tile_tokens, (c.pos + c.q.rows()) / format::tile_tokens};
-}
-
-/// Stores full tiles of a head, whose tokens are all stored, as old ones.
-template <class Context>
-void age_tiles(const Context& c, std::size_t kv_head, FullTiles tiles) noexcept {
-  if constexpr (AgingElements<std::remove_cvref_t<decltype(c.elements)>>) {
-    for (std::size_t tile = tiles.first; tile < tiles.last; ++tile) {
-      kv::store_old_tile(c.elements, c.layer.head_dim, c.cache.run(c.cache_layer, kv_head, tile).data,
-                         c.cache.run(c.old_layer, kv_head, tile).data);
-    }
   }
 }
 
@@ -92,7 +64,7 @@ void age_tiles(const Context& c, std::size_t kv_head, FullTiles tiles) noexcept 
 template <Kernels K, class Context>
 void store_whole_head(const Context& c, std::size_t kv_head) noexcept {
   store_head<K>(c, kv_head, 0, c.q.rows());
-  age_tiles(c, kv_head, tiles_to_age(c));
+  c.kv.stored_head(c, kv_head);
 }
 
 }  // namespace mica::block

@@ -30,9 +30,9 @@ kv::SnapshotInfo BasicTransformer<F, P>::identity() const {
     positions.add(std::as_bytes(std::span(&magnitude, 1)));
   }
   info.positions = positions.value();
-  info.keys = kv::key_name(elements_);
-  info.values = kv::value_name(elements_);
-  for (const kv::LayerShape& layer : kv_shape()) {
+  info.keys = kv::key_name(kv_.elements());
+  info.values = kv::value_name(kv_.elements());
+  for (const kv::LayerShape& layer : kv_.shape()) {
     info.layers.push_back({layer.kv_heads, layer.tile_bytes, layer.window, 0});
   }
   info.state_floats = weights_.state().floats();
@@ -48,20 +48,20 @@ kv::SnapshotInfo BasicTransformer<F, P>::describe(const Cache& cache) const {
 
 template <class F, class P>
 void BasicTransformer<F, P>::save(Cache& cache, kv::SnapshotWriter& out) const {
-  const std::span<const block::KvPlan> plans = kv_plans();
+  const std::span<const block::KvPlan> plans = kv_.plan().kv();
   std::size_t widest = 0;
   for (const block::KvPlan& kv : plans) widest = std::max(widest, kv.head_dim);
   const std::vector<float> zeros(widest);
-  const std::vector<kv::LayerShape> shape = kv_shape();
+  const std::vector<kv::LayerShape> shape = kv_.shape();
   const auto clear = [&](std::size_t layer, std::byte* tile, std::size_t slot) {
     if (layer >= plans.size()) {  // an old tile is written when it is full
       std::fill_n(tile, shape[layer].tile_bytes, std::byte{0});
       return;
     }
-    const std::size_t d = plans[layer].head_dim, value_offset = kv::key_bytes(elements_, d);
+    const std::size_t d = plans[layer].head_dim, value_offset = kv::key_bytes(kv_.elements(), d);
     for (; slot < format::tile_tokens; ++slot) {
-      elements_.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, zeros.data()); });
-      elements_.visit_values(
+      kv_.elements().visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, zeros.data()); });
+      kv_.elements().visit_values(
           [&](auto e) { decltype(e)::type::store_value(tile + value_offset, slot, d, zeros.data()); });
     }
   };

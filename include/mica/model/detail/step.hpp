@@ -10,8 +10,8 @@
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/scratch.hpp"
-#include "mica/block/state_plan.hpp"
 #include "mica/model/detail/activations.hpp"
+#include "mica/model/detail/kv_layout.hpp"
 #include "mica/model/observer.hpp"
 #include "mica/model/sequence_step.hpp"
 #include "mica/model/weights.hpp"
@@ -23,16 +23,6 @@
 #include <span>
 
 namespace mica::model {
-
-/// How the storage of a model serves its blocks, by the number of a KvPlan.
-struct CacheLayout {
-  std::span<const std::size_t> readers;    // by block that reads: what it reads
-  std::span<const std::size_t> old_layer;  // where old tiles lie; block::none: it has none
-  std::span<const std::uint8_t> bounded;   // whether the room for keys and values is
-  std::span<float> query_scores =
-      {};  // scratch of an eviction policy that needs scores: (64 * heads, score_width)
-  std::size_t score_width = 0;
-};
 
 /// The rows of one sequence in a step.
 struct Rows {
@@ -55,8 +45,8 @@ class Step {
   using Kernels = typename Model::Kernels;
   using Executor = typename Model::Executor;
   using Pager = typename Model::Pager;
-  using Elements = typename Model::Elements;
   using Storage = typename Model::Storage;
+  using KvLayout = typename Model::KvLayout;
   using Observer = typename Model::Observer;
   using Matrix = tensor::AnyMatrix<Formats>;
   using Product = block::Product<Formats>;
@@ -66,16 +56,15 @@ class Step {
   static constexpr bool observed = Observer::active;
 
   Step(const arch::Config& config, const Weights<Formats, Blocks>& weights, Pager& pager, Executor& executor,
-       Activations<typename Model::Allocator>& activations, const Elements& elements, Observer* observer,
-       CacheLayout cache, std::span<const SequenceStep> parts, std::size_t first_row) noexcept
+       Activations<typename Model::Allocator>& activations, KvLayout& kv, Observer* observer,
+       std::span<const SequenceStep> parts, std::size_t first_row) noexcept
       : config_(config),
         weights_(weights),
         pager_(pager),
         executor_(executor),
         a_(activations),
-        elements_(elements),
+        kv_(kv),
         observer_(observer),
-        cache_(cache),
         sequences_(parts),
         n_(rows_before(parts, parts.size())),
         residual_(activations.residual(first_row + n_).rows(first_row, n_)) {}
@@ -129,8 +118,11 @@ class Step {
   }
   [[nodiscard]] const block::Place& place() const noexcept { return place_; }
   void enter(const block::Place& place) noexcept { place_ = place; }
-  [[nodiscard]] const CacheLayout& cache() const noexcept { return cache_; }
-  [[nodiscard]] const Elements& elements() const noexcept { return elements_; }
+  [[nodiscard]] const KvLayout& kv() const noexcept { return kv_; }
+  /// What the block that runs sees of a part's keys and values.
+  [[nodiscard]] typename KvLayout::View kv_view(std::size_t part) noexcept {
+    return kv_.view(*sequences_[part].cache, place_.kv);
+  }
   [[nodiscard]] Angles angles(std::size_t rope) noexcept {
     return {a_.cos(rope, n_), a_.sin(rope, n_), config_.ropes[rope].pairs};
   }
@@ -187,9 +179,8 @@ class Step {
   Pager& pager_;
   Executor& executor_;
   Activations<typename Model::Allocator>& a_;
-  const Elements& elements_;
+  KvLayout& kv_;
   Observer* observer_;
-  CacheLayout cache_;
   std::span<const SequenceStep> sequences_;
   std::size_t n_;
   View residual_;
