@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/arch/phi3.hpp"
-
 #include "arch/reference.hpp"
 #include "io/temporary_folder.hpp"
+#include "mica/arch/llama.hpp"
 
 #include <doctest/doctest.h>
 

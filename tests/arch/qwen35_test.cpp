@@ -2,10 +2,9 @@
 //
 // What files of hybrids say of their layers. How those compute is tested with the blocks and with tiny hybrids.
 
-#include "mica/arch/qwen35.hpp"
-
 #include "arch/family_file.hpp"
 #include "io/temporary_folder.hpp"
+#include "mica/arch/qwen_delta_net.hpp"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "mica/arch/any_of.hpp"
-#include "mica/arch/qwen35.hpp"
+#include "mica/arch/qwen_delta_net.hpp"
 #include "mica/model/transformer.hpp"
 #include "model/tiny_model.hpp"
 

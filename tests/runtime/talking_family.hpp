@@ -6,7 +6,7 @@
 #pragma once
 
 #include "arch/family_file.hpp"
-#include "mica/arch/gemma3.hpp"
+#include "mica/arch/gemma.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/runtime/generate.hpp"
 #include "mica/sample/standard.hpp"

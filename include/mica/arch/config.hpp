@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/block/layer.hpp"
-#include "mica/block/rope_config.hpp"
+#include "mica/block/rope.hpp"
 #include "mica/block/state_plan.hpp"
 
 #include <algorithm>

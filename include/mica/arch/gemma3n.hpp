@@ -6,7 +6,7 @@
 #pragma once
 
 #include "mica/arch/concept.hpp"
-#include "mica/arch/read_gemma.hpp"
+#include "mica/arch/gemma.hpp"
 #include "mica/block/altup.hpp"
 #include "mica/block/laurel.hpp"
 #include "mica/block/per_layer.hpp"

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "mica/arch/concept.hpp"
+#include "mica/arch/gemma.hpp"
 #include "mica/arch/read_experts.hpp"
-#include "mica/arch/read_gemma.hpp"
 #include "mica/block/experts_beside_dense.hpp"
 #include "mica/block/output_scale.hpp"
 #include "mica/block/per_layer.hpp"

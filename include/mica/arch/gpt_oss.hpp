@@ -23,8 +23,7 @@ struct GptOss {
       block::AttentionConfig& attention = layer.get<block::Attention>();
       attention.qkv_bias = attention.output_bias = attention.sinks = true;
       if (i % 2 == 0) attention.look_through_window(window);
-      const std::size_t ff_width = layer.get<block::DenseFeedForward>().ff_width;
-      auto& experts = layer.replace<block::DenseFeedForward, block::Experts>(read_experts(keys, ff_width));
+      auto& experts = replace_by_experts(keys, layer, ff_width_of(layer));
       experts.bias = true;
       experts.gate = kernel::Gate::clamped;
       experts.norm = "post_attention_norm";

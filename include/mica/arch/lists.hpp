@@ -4,22 +4,13 @@
 #pragma once
 
 #include "mica/arch/gemma.hpp"
-#include "mica/arch/gemma2.hpp"
-#include "mica/arch/gemma3.hpp"
 #include "mica/arch/gemma3n.hpp"
 #include "mica/arch/gemma4.hpp"
 #include "mica/arch/gpt_oss.hpp"
-#include "mica/arch/granite.hpp"
 #include "mica/arch/llama.hpp"
 #include "mica/arch/llama4.hpp"
-#include "mica/arch/mistral3.hpp"
-#include "mica/arch/phi3.hpp"
-#include "mica/arch/qwen2.hpp"
-#include "mica/arch/qwen2moe.hpp"
-#include "mica/arch/qwen3.hpp"
-#include "mica/arch/qwen35.hpp"
-#include "mica/arch/qwen3moe.hpp"
-#include "mica/arch/qwen3next.hpp"
+#include "mica/arch/qwen.hpp"
+#include "mica/arch/qwen_delta_net.hpp"
 #include "mica/base/type_list.hpp"
 
 namespace mica::arch {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama 2 and 3.x, Mistral, Mixtral and their kin (`llama`): pre-norms, grouped-query attention, rotation of
-// adjacent pairs (converters permute the weights for that), SwiGLU or a mixture of experts, a head that may
-// be tied to the embedding.
+// Llama, and the families that differ from it in a few numbers: pre-norms, grouped-query attention, SwiGLU, a
+// head that may be tied to the embedding.
 #pragma once
 
 #include "mica/arch/concept.hpp"
 #include "mica/arch/read_experts.hpp"
 
+#include <cmath>
+
 namespace mica::arch {
 
+/// Llama 2 and 3.x, Mistral, Mixtral and their kin. Adjacent pairs rotate: converters permute the weights for
+/// that. All layers may have experts.
 struct Llama {
   // Required by Arch
   static constexpr std::string_view name = "llama";
@@ -18,16 +21,73 @@ struct Llama {
   [[nodiscard]] static Config config(const gguf::Document& document) {
     const KeyReader keys(document, name);
     Config config = read_common(keys, name, kernel::RopePairs::adjacent);
-    const bool sparse = keys.count_or("expert_count", 0, max_experts, 0) != 0;
-    if (!sparse) return config;
+    if (keys.count_or("expert_count", 0, max_experts, 0) == 0) return config;
+    for (Layer& layer : config.layers) replace_by_experts(keys, layer, ff_width_of(layer));
+    return config;
+  }
+};
+
+/// Granite 3: four numbers of its own scale embeddings, residuals, scores and logits.
+struct Granite {
+  // Required by Arch
+  static constexpr std::string_view name = "granite";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
+
+  [[nodiscard]] static Config config(const gguf::Document& document) {
+    const KeyReader keys(document, name);
+    const auto number = [&](std::string_view key) { return static_cast<float>(keys.positive_or(key, 1.0)); };
+    Config config = read_common(keys, name, kernel::RopePairs::adjacent);
+    config.embedding_scale = number("embedding_scale");
+    config.residual_scale = number("residual_scale");
+    config.logit_scale = 1 / number("logit_scale");
+    const bool rotates = keys.flag_or("rope.scaling.finetuned", true);
     for (Layer& layer : config.layers) {
-      const std::size_t ff_width = layer.get<block::DenseFeedForward>().ff_width;
-      layer.replace<block::DenseFeedForward, block::Experts>(read_experts(keys, ff_width));
+      block::AttentionConfig& attention = layer.get<block::Attention>();
+      if (!rotates) attention.rope = block::none;
+      attention.attention_scale = static_cast<float>(keys.positive_or("attention.scale", 0.0));
     }
     return config;
   }
 };
 
-static_assert(Arch<Llama>);
+/// Mistral 3, Ministral 3: queries grow with the position, in steps of the context that YaRN stretches.
+struct Mistral3 {
+  // Required by Arch
+  static constexpr std::string_view name = "mistral3";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
+
+  [[nodiscard]] static Config config(const gguf::Document& document) {
+    const KeyReader keys(document, name);
+    Config config = read_common(keys, name, kernel::RopePairs::adjacent);
+    RopeConfig& rope = config.ropes.front();
+    const double multiplier = keys.positive_or("rope.scaling.yarn_log_multiplier", 0.0);
+    rope.magnitude /= 1 + 0.1 * multiplier * std::log(rope.yarn.factor);  // YaRN's own growth, undone
+    const double growth = keys.positive_or("attention.temperature_scale", 0.0);
+    if (growth == 0) return config;
+    const std::size_t step =
+        keys.count_or("rope.scaling.original_context_length", 1, max_context, config.n_ctx_train);
+    for (Layer& layer : config.layers) {
+      block::AttentionConfig& attention = layer.get<block::Attention>();
+      attention.position_scale = static_cast<float>(growth);
+      attention.position_offset = 0;
+      attention.position_step = step;
+    }
+    return config;
+  }
+};
+
+/// Phi-3 and Phi-4: fused tensors, rotation of halves, and factors for long contexts (longrope) that are chosen
+/// by the context a cache is made for. Their sliding window is not applied: no runtime does.
+struct Phi3 {
+  // Required by Arch
+  static constexpr std::string_view name = "phi3";
+  using Blocks = TypeList<block::Attention, block::DenseFeedForward>;
+
+  [[nodiscard]] static Config config(const gguf::Document& document) {
+    return read_common(KeyReader(document, name), name, kernel::RopePairs::halves);
+  }
+};
+
+static_assert(Arch<Llama> && Arch<Granite> && Arch<Mistral3> && Arch<Phi3>);
 
 }  // namespace mica::arch

@@ -35,8 +35,7 @@ struct Llama4 {
       if (experts != experts_without_norm) attention.head_norm = block::HeadNorm::plain_after_rope;
       if (chunks) place(i, attention);
       if (experts == 0 || step == 0 || (i + 1) % step != 0) continue;
-      const std::size_t ff_width = layer.get<block::DenseFeedForward>().ff_width;
-      auto& chosen = layer.replace<block::DenseFeedForward, block::Experts>(read_experts(keys, ff_width));
+      auto& chosen = replace_by_experts(keys, layer, ff_width_of(layer));
       chosen.routing = block::Routing::sigmoid;
       chosen.normalized = false;
       chosen.weighted_input = true;

@@ -23,6 +23,15 @@ namespace mica::arch {
   return experts;
 }
 
+/// Of the dense block that a layer begins with.
+[[nodiscard]] inline std::size_t ff_width_of(const Layer& layer) {
+  return layer.get<block::DenseFeedForward>().ff_width;
+}
+/// Puts experts in the place of that block. ff_width: of an expert, where the file does not say.
+inline block::ExpertsConfig& replace_by_experts(const KeyReader& keys, Layer& layer, std::size_t ff_width) {
+  return layer.replace<block::DenseFeedForward, block::Experts>(read_experts(keys, ff_width));
+}
+
 /// Experts of one layer; 0: none has any.
 [[nodiscard]] inline std::size_t largest_mixture(const Config& config) {
   return std::max(config.max_of<block::Experts>([](const auto& e) { return e.count; }),

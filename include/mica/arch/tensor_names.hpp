@@ -21,8 +21,6 @@ inline constexpr std::string_view rope_factors_short = "rope_factors_short.weigh
 inline constexpr std::string_view per_layer_token_embd = "per_layer_token_embd.weight";  // (n_vocab, L * p)
 inline constexpr std::string_view per_layer_model_proj = "per_layer_model_proj.weight";  // (L * p, width)
 inline constexpr std::string_view per_layer_proj_norm = "per_layer_proj_norm.weight";    // (p)
-inline constexpr std::string_view altup_proj = "altup_proj.weight";                // ((S - 1) * width, width)
-inline constexpr std::string_view altup_unembd_proj = "altup_unembd_proj.weight";  // ((S - 1) * width, width)
 
 /// "blk.3.attn_q.scale"
 [[nodiscard]] inline std::string layer_part(std::size_t index, std::string_view part,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Common to the families with gated delta nets: three layers in four have a recurrent state instead of a
-// cache, the fourth attends through a gate. The norm before the feed-forward block has the name that Gemma
+// Qwen3-Next, Qwen 3.5 and its successors: three layers in four have a gated delta net, a recurrent state instead
+// of a cache, the fourth attends through a gate. The norm before the feed-forward block has the name that Gemma
 // gives to the norm after attention.
 #pragma once
 
+#include "mica/arch/concept.hpp"
 #include "mica/arch/read_experts.hpp"
 #include "mica/block/delta_net.hpp"
 #include "mica/kernel/recurrent.hpp"
@@ -62,11 +63,57 @@ namespace mica::arch {
 /// Gives every layer experts, and one more for every token through a gate.
 inline void add_gated_experts(const KeyReader& keys, Config& config) {
   for (Layer& layer : config.layers) {
-    auto& experts = layer.replace<block::DenseFeedForward, block::Experts>(read_experts(keys, 0));
+    auto& experts = replace_by_experts(keys, layer, 0);
     experts.shared_ff_width = keys.count_or("expert_shared_feed_forward_length", 0, max_width, 0);
     experts.shared_gate = experts.shared_ff_width != 0;
     experts.norm = "post_attention_norm";
   }
 }
+
+/// Value heads of one key head lie together, and the two gates of a delta net come in one tensor.
+struct Qwen3Next {
+  // Required by Arch
+  static constexpr std::string_view name = "qwen3next";
+  using Blocks = TypeList<block::Attention, block::DeltaNet, block::DenseFeedForward, block::Experts>;
+
+  [[nodiscard]] static Config config(const gguf::Document& document) {
+    const KeyReader keys(document, name);
+    Config config = read_delta_net_model(keys, name);
+    for (Layer& layer : config.layers) {
+      if (!layer.has<block::DeltaNet>()) continue;
+      layer.get<block::DeltaNet>().heads_interleaved = true;
+      layer.get<block::DeltaNet>().fused_gates = true;
+    }
+    if (keys.count_or("expert_count", 0, max_experts, 0) != 0) add_gated_experts(keys, config);
+    return config;
+  }
+};
+
+/// Rotation has sections for image positions, which are all alike for text. Blocks for multi-token prediction
+/// are left out.
+struct Qwen35 {
+  // Required by Arch
+  static constexpr std::string_view name = "qwen35";
+  using Blocks = TypeList<block::Attention, block::DeltaNet, block::DenseFeedForward>;
+
+  [[nodiscard]] static Config config(const gguf::Document& document) {
+    return read_delta_net_model(KeyReader(document, name), name);
+  }
+};
+
+struct Qwen35Moe {
+  // Required by Arch
+  static constexpr std::string_view name = "qwen35moe";
+  using Blocks = TypeList<block::Attention, block::DeltaNet, block::Experts>;
+
+  [[nodiscard]] static Config config(const gguf::Document& document) {
+    const KeyReader keys(document, name);
+    Config config = read_delta_net_model(keys, name);
+    add_gated_experts(keys, config);
+    return config;
+  }
+};
+
+static_assert(Arch<Qwen3Next> && Arch<Qwen35> && Arch<Qwen35Moe>);
 
 }  // namespace mica::arch
