@@ -205,12 +205,6 @@ concept Blocks = AreBlocks<List>::value;
 
 // One sentence for each axis whose policy does not satisfy its concept; the compiler adds the member that is
 // missing.
-template <class Family>
-struct CheckFamily {
-  static_assert(
-      Arch<Family>,
-      "mica::Transformer: the first argument must be a family such as mica::arch::Llama (arch/concept.hpp)");
-};
 template <class List>
 struct CheckWeights {
   static_assert(
@@ -224,15 +218,6 @@ struct CheckWeights<List> {
                 "mica::Transformer: two formats of WithWeights<...> have the same id or the same name; each "
                 "format needs its own (docs/policies/weights.md)");
 };
-template <class E>
-struct CheckElement {
-  static_assert(KvElements<E>,
-                "mica::Transformer: WithKvElement<...> needs a mica::KvElement (format/concept.hpp)");
-};
-template <class E>
-struct CheckEviction {
-  static_assert(Eviction<E>, "mica::Transformer: WithEviction<...> needs a mica::Eviction (kv/eviction.hpp)");
-};
 template <class B>
 struct CheckBlock {
   static_assert(
@@ -243,57 +228,40 @@ template <class List>
 struct CheckBlocks : CheckBlock<List> {};
 template <class... B>
 struct CheckBlocks<TypeList<B...>> : CheckBlock<B>... {};
-template <class K>
-struct CheckKernels {
-  static_assert(Kernels<K>, "mica::Transformer: WithKernels<...> needs mica::Kernels (kernel/concept.hpp)");
-};
-template <class X>
-struct CheckExecutor {
-  static_assert(Executor<X>,
-                "mica::Transformer: WithExecutor<...> needs a mica::Executor (exec/concept.hpp)");
-};
-template <class O>
-struct CheckObserver {
-  static_assert(Observer<O>,
-                "mica::Transformer: WithObserver<...> needs a mica::Observer (model/observer.hpp)");
-};
-template <class A>
-struct CheckAllocator {
-  static_assert(Allocator<A>,
-                "mica::Transformer: WithAllocator<...> needs a mica::Allocator (alloc/concept.hpp)");
-};
-// Storage and pager are not checked over an allocator that is none.
-template <class S, class A>
-struct CheckStorage {
+/// Storage and pager; over an allocator that is none they are not checked.
+template <class S, class P, class A>
+struct CheckMemory {};
+template <class S, class P, Allocator A>
+struct CheckMemory<S, P, A> {
   static_assert(KvStorageFor<S, A>,
                 "mica::Transformer: WithKv<...> needs a mica::KvStorage (kv/concept.hpp)");
-};
-template <class P, class A>
-struct CheckPager {
   static_assert(PagerFor<P, A>, "mica::Transformer: WithPager<...> needs a mica::Pager (paging/concept.hpp)");
 };
-template <class S, class A>
-requires(!Allocator<A>) struct CheckStorage<S, A> {
-};
-template <class P, class A>
-requires(!Allocator<A>) struct CheckPager<P, A> {
-};
 
-template <class P>
+template <class Family, class P>
 struct CheckEach : CheckWeights<typename P::Weights>,
-                   CheckElement<typename P::KvElement>,
-                   CheckStorage<typename P::KvStorage, typename P::Allocator>,
-                   CheckEviction<typename P::Eviction>,
                    CheckBlocks<typename P::Blocks>,
-                   CheckAllocator<typename P::Allocator>,
-                   CheckPager<typename P::Pager, typename P::Allocator>,
-                   CheckKernels<typename P::Kernels>,
-                   CheckExecutor<typename P::Executor>,
-                   CheckObserver<typename P::Observer> {};
+                   CheckMemory<typename P::KvStorage, typename P::Pager, typename P::Allocator> {
+  static_assert(
+      Arch<Family>,
+      "mica::Transformer: the first argument must be a family such as mica::arch::Llama (arch/concept.hpp)");
+  static_assert(KvElements<typename P::KvElement>,
+                "mica::Transformer: WithKvElement<...> needs a mica::KvElement (format/concept.hpp)");
+  static_assert(Eviction<typename P::Eviction>,
+                "mica::Transformer: WithEviction<...> needs a mica::Eviction (kv/eviction.hpp)");
+  static_assert(Allocator<typename P::Allocator>,
+                "mica::Transformer: WithAllocator<...> needs a mica::Allocator (alloc/concept.hpp)");
+  static_assert(Kernels<typename P::Kernels>,
+                "mica::Transformer: WithKernels<...> needs mica::Kernels (kernel/concept.hpp)");
+  static_assert(Executor<typename P::Executor>,
+                "mica::Transformer: WithExecutor<...> needs a mica::Executor (exec/concept.hpp)");
+  static_assert(Observer<typename P::Observer>,
+                "mica::Transformer: WithObserver<...> needs a mica::Observer (model/observer.hpp)");
+};
 
 /// Instantiated for a list of policies that cannot be composed, to say why.
 template <class Family, class Base, class... With>
-struct PolicyErrors : CheckFamily<Family>, CheckEach<typename ChangedPolicies<Base, With...>::type> {
+struct PolicyErrors : CheckEach<Family, typename ChangedPolicies<Base, With...>::type> {
   static_assert(
       EachAxisOnce<With...>,
       "mica::Transformer: an axis is named twice; keep one With... of each kind (model/policies.hpp)");
@@ -315,15 +283,7 @@ concept GoodPolicies = Formats<typename P::Weights> && format::are_distinct<type
 
 /// What a matrix of the model may be: in the formats of its file, and packed where the pager packs.
 template <class List, class Pager>
-struct FormatsInMemoryOf {
-  using type = List;
-};
-template <class List, class Pager>
-requires(Pager::packs) struct FormatsInMemoryOf<List, Pager> {
-  using type = tensor::AndPacked<List>;
-};
-template <class List, class Pager>
-using FormatsInMemory = typename FormatsInMemoryOf<List, Pager>::type;
+using FormatsInMemory = std::conditional_t<Pager::packs, tensor::AndPacked<List>, List>;
 
 /// What a pager that packs is given for the formats of the file.
 template <class List, class Pager>
