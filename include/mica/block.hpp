@@ -19,8 +19,6 @@
 #include "mica/block/output_scale.hpp"
 #include "mica/block/per_layer.hpp"
 #include "mica/block/rope.hpp"
-#include "mica/block/rope_config.hpp"
 #include "mica/block/scratch.hpp"
 #include "mica/block/state_plan.hpp"
 #include "mica/block/tensor_binder.hpp"
-#include "mica/block/tensor_ref.hpp"

@@ -39,12 +39,11 @@ TEST_CASE("norm and the gated block are what their formulas say") {
   const auto input =
       block::norm<kernel::Scalar>(executor, MatrixView<const float>(x.data(), n, width), weight.data(), 1e-5f,
                                   MatrixView<float>(normed.data(), n, width), {}, false);
-  const block::FeedForward<List> f{.gate = matrix(gate, ff, width),
-                                   .up = matrix(up, ff, width),
-                                   .down = matrix(down, width, ff),
-                                   .gate_out = {gated.data(), n, ff},
-                                   .up_out = {upped.data(), n, ff},
-                                   .hidden_codes = {}};
+  const block::FeedForward<List> f{
+      .weights = {matrix(gate, ff, width), matrix(up, ff, width), matrix(down, width, ff)},
+      .gate_out = {gated.data(), n, ff},
+      .up_out = {upped.data(), n, ff},
+      .hidden_codes = {}};
   block::feed_forward<kernel::Scalar>(executor, f, input, MatrixView<float>(residual.data(), n, width), true);
   for (std::size_t t = 0; t < n; ++t) {
     double squares = 0;

@@ -133,18 +133,19 @@ struct Sequence {
           {{state, d.taps - 1, d.channels()}, {state + before, d.v_heads * d.k_dim, d.v_dim}}, 0, n};
       block::delta_net<kernel::Scalar>(
           executor,
-          block::DeltaNetContext{.config = d,
-                                 .epsilon = epsilon,
-                                 .mixed = rows(in, d.channels()),
-                                 .convolved = {convolved.data(), n, d.channels()},
-                                 .gate = rows(z, d.v_width()),
-                                 .alpha = rows(decays, d.v_heads),
-                                 .beta = rows(betas, d.v_heads),
-                                 .out = rows(result.out, d.v_width()),
-                                 .conv_weight = conv.data(),
-                                 .a = a.data(),
-                                 .dt = dt.data(),
-                                 .norm = norm.data()},
+          block::DeltaNetContext{{.mixed = rows(in, d.channels()),
+                                  .convolved = {convolved.data(), n, d.channels()},
+                                  .gate = rows(z, d.v_width()),
+                                  .out = rows(result.out, d.v_width()),
+                                  .alpha = rows(decays, d.v_heads),
+                                  .beta = rows(betas, d.v_heads),
+                                  .fused_gates = {}},
+                                 d,
+                                 epsilon,
+                                 conv.data(),
+                                 a.data(),
+                                 dt.data(),
+                                 norm.data()},
           1, [&](std::size_t) { return part; });
       pos += n;
     }

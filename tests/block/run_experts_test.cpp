@@ -86,9 +86,9 @@ struct Shelf {
   [[nodiscard]] bool nothing_held() const {
     return std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second == 0; });
   }
-  [[nodiscard]] block::Expert<List> expert(std::size_t e) const {
+  [[nodiscard]] block::GatedWeights<List> expert(std::size_t e) const {
     const OneExpert& one = experts[e];
-    block::Expert<List> out{one.gate.matrix(), one.up.matrix(), one.down.matrix()};
+    block::GatedWeights<List> out{one.gate.matrix(), one.up.matrix(), one.down.matrix()};
     if (biased) {
       out.gate_bias = one.gate_bias.data();
       out.up_bias = one.up_bias.data();

@@ -126,9 +126,7 @@ bool Attention::run(Step& step, const Config& c, const Tensors& t) noexcept {
       step.executor(), step.parts().size(), step.rows(),
       [&](std::size_t part) { return context(step, c, t, b, part); },
       [&](std::size_t worker) { return b.workers[worker].data(); });
-  const Branch branch = step.branch(t.post_norm);
-  step.project(b.attended, t.output, branch.target(), branch.direct(), step.vector(t.output_bias));
-  step.join(branch);
+  step.add_product(b.attended, t.output, t.post_norm, step.vector(t.output_bias));
   return true;
 }
 

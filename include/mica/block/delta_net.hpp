@@ -30,13 +30,7 @@ struct DeltaNet {
     TensorRef output;       // (width, v_width)
     TensorRef post_norm;    // (width)
   };
-  struct Buffers {
-    MatrixView<float> mixed,
-        convolved;                // (n, channels): queries, keys and values before and after the convolution
-    MatrixView<float> gate, out;  // (n, v_width)
-    MatrixView<float> fused_gates;  // (n, 2 * v_heads)
-    MatrixView<float> alpha, beta;  // (n, v_heads), side by side
-  };
+  using Buffers = DeltaNetBuffers;
   [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c);
   [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept;
   static void plan(StatePlan& state, const Config& c) {
@@ -93,18 +87,13 @@ bool DeltaNet::run(Step& step, const Config& c, const Tensors& t) noexcept {
   Scratch scratch = step.scratch();
   const Buffers b = buffers(scratch, c);
   project_inputs(step, c, t, b);
-  const DeltaNetContext context{.config = c,
-                                .epsilon = step.epsilon(),
-                                .mixed = b.mixed,
-                                .convolved = b.convolved,
-                                .gate = b.gate,
-                                .alpha = b.alpha,
-                                .beta = b.beta,
-                                .out = b.out,
-                                .conv_weight = step.vector(t.conv),
-                                .a = step.vector(t.a),
-                                .dt = step.vector(t.dt),
-                                .norm = step.vector(t.head_norm)};
+  const DeltaNetContext context{b,
+                                c,
+                                step.epsilon(),
+                                step.vector(t.conv),
+                                step.vector(t.a),
+                                step.vector(t.dt),
+                                step.vector(t.head_norm)};
   delta_net<typename Step::Kernels>(step.executor(), context, step.parts().size(), [&](std::size_t part) {
     float* const state = step.floats(part);
     const MatrixView<float> conv(state, c.taps - 1, c.channels());
@@ -112,9 +101,7 @@ bool DeltaNet::run(Step& step, const Config& c, const Tensors& t) noexcept {
     const auto rows = step.rows_of(part);
     return DeltaNetSequence{{conv, heads}, rows.first, rows.count};
   });
-  const Branch branch = step.branch(t.post_norm);
-  step.project(b.out, t.output, branch.target(), branch.direct());
-  step.join(branch);
+  step.add_product(b.out, t.output, t.post_norm);
   return true;
 }
 

@@ -34,17 +34,14 @@ template <class Step>
 void run_gated(Step& step, const GatedTensors& t, kernel::Gate gate, float sparsity, const GatedBuffers& b,
                const kernel::Input& x, MatrixView<float> y, bool add) noexcept {
   using Kernels = typename Step::Kernels;
-  const FeedForward<typename Step::Formats> f{.gate = step.matrix(t.gate),
-                                              .up = step.matrix(t.up),
-                                              .down = step.matrix(t.down),
-                                              .kind = gate,
-                                              .sparsity = sparsity,
-                                              .gate_out = b.gate,
-                                              .up_out = b.up,
-                                              .hidden_codes = step.codes(b.gate.cols()),
-                                              .gate_bias = step.vector(t.gate_bias),
-                                              .up_bias = step.vector(t.up_bias),
-                                              .down_bias = step.vector(t.down_bias)};
+  const FeedForward<typename Step::Formats> f{
+      {step.matrix(t.gate), step.matrix(t.up), step.matrix(t.down), step.vector(t.gate_bias),
+       step.vector(t.up_bias), step.vector(t.down_bias)},
+      gate,
+      sparsity,
+      b.gate,
+      b.up,
+      step.codes(b.gate.cols())};
   step.observe(t.gate, x.values);
   step.observe(t.up, x.values);
   feed_forward_in<Kernels>(step.executor(), f, x);

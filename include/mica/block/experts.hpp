@@ -176,7 +176,7 @@ struct Experts::Source {
   [[nodiscard]] bool acquire(std::size_t e) noexcept { return step.pager().acquire(t.first_unit + e); }
   void prefetch(std::size_t e) noexcept { step.pager().prefetch(t.first_unit + e); }
   void release(std::size_t e) noexcept { step.pager().release(t.first_unit + e); }
-  [[nodiscard]] Expert<typename Step::Formats> expert(std::size_t e) noexcept {
+  [[nodiscard]] GatedWeights<typename Step::Formats> expert(std::size_t e) noexcept {
     const auto bias = [&](const TensorRef& ref, std::size_t n) {
       const float* const all = step.vector(ref);
       return all == nullptr ? nullptr : all + e * n;

@@ -46,9 +46,7 @@ struct Laurel : Stateless {
     Scratch scratch = step.scratch();
     const MatrixView<float> low = buffers(scratch, c).low, y = step.input();
     step.project(y, t.down, low, false);
-    const Branch branch = step.branch(t.norm);
-    step.project(low, t.up, branch.target(), branch.direct());
-    step.join(branch);
+    step.add_product(low, t.up, t.norm);
     step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
       Kernels::add(kernel::AddArgs{y, step.residual(), 1, row, row + 1});
     });

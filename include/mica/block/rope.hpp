@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The angles of rotary embedding. Frequencies and angles are computed in double, so that large positions lose
-// nothing; tables hold floats for the positions of one step.
+// Rotary embedding: its numbers, of which a model has one set or two, and its angles. Frequencies and angles are
+// computed in double, so that large positions lose nothing; tables hold floats for the positions of one step.
 //
 // YaRN (arXiv 2309.00071, equations 17-23) with factor s, from pair `low` to pair `high`:
 //   pair(turns) = dims * ln(original_context / (turns * 2 pi)) / (2 ln base)
@@ -11,7 +11,7 @@
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
-#include "mica/block/rope_config.hpp"
+#include "mica/kernel/rope.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +21,30 @@
 #include <vector>
 
 namespace mica::block {
+
+/// Rotary embedding. The angle of pair i at position p is p * f(i); cosine and sine are multiplied by
+/// `magnitude`.
+///   f(i) = base^(-2i / dims) / (factors[i] * scale), bent by YaRN where it is on
+struct RopeConfig {
+  /// YaRN (Peng et al., arXiv 2309.00071): slow pairs are scaled by `factor`, fast ones are not.
+  struct Yarn {
+    double factor = 1;                 // 1: off
+    std::size_t original_context = 0;  // tokens
+    double beta_fast = 32;             // turns within original_context above which a pair is left alone
+    double beta_slow = 1;              // turns below which it is scaled in full
+    double strength = 1;               // 0: every pair is scaled
+  };
+
+  kernel::RopePairs pairs = kernel::RopePairs::adjacent;
+  std::size_t dims = 0;  // rotated numbers of a head, even
+  double base = 10000;
+  double scale = 1;                 // linear scaling
+  std::vector<float> factors = {};  // (dims / 2) or empty: all 1
+  double magnitude = 1;
+  Yarn yarn = {};
+  std::vector<float> long_factors = {};  // (dims / 2): in place of factors when n_ctx > original_context
+  std::size_t original_context = 0;      // tokens; only read with long_factors
+};
 
 /// Frequencies of one RopeConfig.
 class RopeFrequencies {

@@ -6,7 +6,6 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/base/visit.hpp"
-#include "mica/block/tensor_ref.hpp"
 #include "mica/format/lists.hpp"
 #include "mica/gguf/detail/document_ref.hpp"
 #include "mica/gguf/reader.hpp"
@@ -14,6 +13,7 @@
 #include "mica/tensor/packing.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,6 +22,35 @@
 #include <vector>
 
 namespace mica::block {
+
+/// One tensor of a model, or some rows of one: its number in the pager's table, its format, its shape.
+struct TensorRef {
+  std::uint32_t index = 0;
+  format::Info format = {};
+  std::size_t rows = 0;  // 0: the model does not have it
+  std::size_t cols = 0;
+  std::size_t first_row = 0;  // of the tensor in the table
+
+  [[nodiscard]] bool present() const noexcept { return rows != 0; }
+  /// Where these rows begin in the tensor.
+  [[nodiscard]] std::size_t byte_offset() const noexcept { return first_row * format.row_bytes(cols); }
+  /// Rows [first, first + count) of these.
+  [[nodiscard]] TensorRef slice(std::size_t first, std::size_t count) const noexcept {
+    return {index, format, count, cols, first_row + first};
+  }
+};
+
+/// A tensor with a matrix for each expert. Each has a number of its own in the table, one after the other.
+struct ExpertsRef {
+  TensorRef first;  // (rows, cols) of expert 0
+
+  [[nodiscard]] bool present() const noexcept { return first.present(); }
+  [[nodiscard]] TensorRef expert(std::size_t e) const noexcept {
+    TensorRef ref = first;
+    ref.index += static_cast<std::uint32_t>(e);
+    return ref;
+  }
+};
 
 /// The formats that matrices may have.
 struct KnownFormats {

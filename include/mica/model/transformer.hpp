@@ -4,7 +4,7 @@
 // logits are computed afterwards, for the requested rows. Tokens may be of several sequences, each with its
 // cache.
 //
-//   tokens -> embedding -> [ block, block, ... ] x layers -> hidden (n, width)         model/detail/forward.hpp
+//   tokens -> embedding -> [ block, block, ... ] x layers -> hidden (n, width)            model/detail/step.hpp
 //                                              logits(rows) -> (rows, n_vocab)
 #pragma once
 
@@ -18,10 +18,9 @@
 #include "mica/gguf/detail/document_ref.hpp"
 #include "mica/kv/detail/spill_failure.hpp"
 #include "mica/model/detail/activations.hpp"
-#include "mica/model/detail/cache_file.hpp"
-#include "mica/model/detail/forward.hpp"
 #include "mica/model/detail/kv_cache.hpp"
 #include "mica/model/detail/kv_layout.hpp"
+#include "mica/model/detail/step.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/sequence_step.hpp"
 #include "mica/model/step_status.hpp"
@@ -98,7 +97,7 @@ class BasicTransformer {
   /// Opens the weights of a document. Document and executor outlive the model.
   /// Raises mica::Error when the file lacks something, or the budget refuses.
   BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options = {},
-                   Parts sequences = {});
+                   Parts parts = {});
 
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
@@ -173,9 +172,9 @@ class BasicTransformer {
   void save(Cache& cache, kv::SnapshotWriter& out) const;
   /// Raises ErrorCode::usage where a saved cache is of another model or of other elements, saying which.
   void check_saved(const kv::SnapshotReader& in) const;
-  /// An empty cache becomes what was saved and checked, up to `count` tokens: model/detail/cache_file.hpp.
+  /// An empty cache becomes what was saved and checked, up to `count` tokens: KvCache::load().
   [[nodiscard]] model::StepStatus load(Cache& cache, const kv::SnapshotReader& in, std::size_t count) const {
-    return model::CacheFile<Storage>(cache).load(in, count);
+    return cache.load(in, count);
   }
 
   /// Shows every later step to the observer, which outlives them; null: none.
@@ -189,6 +188,7 @@ class BasicTransformer {
 
  private:
   using Weights = model::Weights<Formats, Blocks>;
+  using Step = model::Step<BasicTransformer>;
 
   [[nodiscard]] tensor::AnyMatrix<Formats> matrix(const block::TensorRef& ref) const noexcept {
     return Weights::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
@@ -196,23 +196,48 @@ class BasicTransformer {
   [[nodiscard]] const float* vector(const block::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
-  [[nodiscard]] static Pager make_pager(const Parts& sequences, const paging::Table& table, LogSink log) {
-    return sequences.pager ? sequences.pager(table, sequences.allocator, log)
-                           : Pager(table, sequences.allocator, log);
+  [[nodiscard]] static Pager make_pager(const Parts& parts, const paging::Table& table, LogSink log) {
+    return parts.pager ? parts.pager(table, parts.allocator, log) : Pager(table, parts.allocator, log);
   }
-  void make_activations(std::size_t chunk);
+  void make_activations(std::size_t chunk) {
+    const block::StepSizes sizes{chunk, config_.width, executor_->workers(), fast8_};
+    activations_.emplace(config_, sizes, logits_rows_, weights_.scratch(sizes), allocator_);
+  }
   [[nodiscard]] kv::SnapshotInfo identity() const;
   [[nodiscard]] model::StepResult reserve(std::span<const SequenceStep> sequences) noexcept;
   [[nodiscard]] model::StepStatus why_refused(const Cache& cache) const noexcept;
   [[nodiscard]] std::span<const SequenceStep> next_sequences(std::span<const SequenceStep> sequences,
                                                              std::size_t done) noexcept;
-  [[nodiscard]] bool run(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept;
-  static void take_back(std::span<const SequenceStep> sequences, std::size_t done) noexcept;
-  [[nodiscard]] model::Forward<BasicTransformer> forward(std::span<const SequenceStep> sequences,
-                                                         std::size_t first_row = 0) noexcept;
-  [[nodiscard]] bool embed(model::Forward<BasicTransformer>& forward,
-                           std::span<const SequenceStep> sequences) noexcept;
-  [[nodiscard]] bool run_layer(model::Forward<BasicTransformer>& forward, std::size_t i) noexcept;
+  /// All layers; false when something could not be read.
+  [[nodiscard]] bool run(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept {
+    if constexpr (dry) {
+      return true;
+    } else {
+      Step step = make_step(sequences, first_row);
+      bool read = embed(step, sequences);
+      for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(step, i);
+      return read;
+    }
+  }
+  /// The first rows of a step are taken back that will not end.
+  static void take_back(std::span<const SequenceStep> sequences, std::size_t done) noexcept {
+    for (const auto& [cache, tokens] : sequences) {
+      const std::size_t taken = std::min(done, tokens.size());
+      if (taken != 0 || cache->state.size() != 0) cache->restore(cache->tokens - taken);
+      done -= taken;
+    }
+  }
+  [[nodiscard]] Step make_step(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept {
+    return {config_, weights_, pager_, *executor_, *activations_, kv_, observer_, sequences, first_row};
+  }
+  [[nodiscard]] bool embed(Step& step, std::span<const SequenceStep> sequences) noexcept;
+  [[nodiscard]] bool run_layer(Step& step, std::size_t i) noexcept {
+    if (!pager_.acquire(i + 1)) return false;
+    pager_.prefetch(i + 2);
+    const bool read = step.run_layer(i);
+    pager_.release(i + 1);
+    return read;
+  }
   void finish_logits(MatrixView<float> logits) noexcept;
 
   arch::Config config_;
@@ -257,35 +282,29 @@ namespace detail {
 
 template <class F, class P>
 BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options,
-                                         Parts sequences)
+                                         Parts parts)
     : config_(F::config(document)),
       n_ctx_(detail::context_of(options.n_ctx, config_)),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
       checkpoints_(options.checkpoints),
       executor_(&executor),
-      allocator_(sequences.allocator),
-      make_storage_(std::move(sequences.storage)),
+      allocator_(parts.allocator),
+      make_storage_(std::move(parts.storage)),
       weights_(document, config_),
-      pager_(make_pager(sequences,
+      pager_(make_pager(parts,
                         {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
                          weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>},
                         options.log)),
       frequencies_(detail::rope_frequencies(config_, n_ctx_)),
       max_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
       fast8_(options.fast8 || kernel::rounds_weights<Kernels>),
-      kv_(weights_.state(), std::move(sequences.elements), std::move(sequences.eviction), n_ctx_, max_chunk_,
+      kv_(weights_.state(), std::move(parts.elements), std::move(parts.eviction), n_ctx_, max_chunk_,
           config_.template max_of<block::Attention>([](const auto& attention) { return attention.heads; }),
           allocator_),
       log_(options.log) {
   make_activations(max_chunk_);
   weights_.check_served([this](std::size_t tensor) { return pager_.packed(tensor); });
   if (Eviction::evicts) now_.reserve(chunk());
-}
-
-template <class F, class P>
-void BasicTransformer<F, P>::make_activations(std::size_t chunk) {
-  const block::StepSizes sizes{chunk, config_.width, executor_->workers(), fast8_};
-  activations_.emplace(config_, sizes, logits_rows_, weights_.scratch(sizes), allocator_);
 }
 
 template <class F, class P>
@@ -296,14 +315,6 @@ auto BasicTransformer<F, P>::make_cache(const MakeStorage& make) const -> Cache 
           {allocator, weights_.state().floats(), checkpoints_},
           kv_.make_resident(allocator),
           std::move(shape)};
-}
-
-template <class F, class P>
-auto BasicTransformer<F, P>::forward(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept
-    -> model::Forward<BasicTransformer> {
-  return {weights_, observer_,
-          model::Step<BasicTransformer>(config_, weights_, pager_, *executor_, *activations_, kv_, observer_,
-                                        sequences, first_row)};
 }
 
 /// Room for all parts, or for none.
@@ -348,8 +359,7 @@ auto BasicTransformer<F, P>::next_sequences(std::span<const SequenceStep> sequen
     if (end <= done) continue;
     Cache& cache = *part.cache;
     const auto rest = part.tokens.subspan(std::max(done, begin) - begin);
-    const std::size_t count = std::min(rest.size(), cache.resident.capacity(cache.tokens));
-    cache.resident.evict_for(kv_.eviction(), cache.tokens, count);
+    const std::size_t count = cache.make_room(kv_.eviction(), rest.size());
     now_.push_back({&cache, rest.first(count)});
     if (count < rest.size()) break;
   }
@@ -358,9 +368,7 @@ auto BasicTransformer<F, P>::next_sequences(std::span<const SequenceStep> sequen
 
 template <class F, class P>
 model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> sequences) noexcept {
-  const auto rows = [](std::span<const SequenceStep> all) {
-    return model::Step<BasicTransformer>::rows_before(all, all.size());
-  };
+  const auto rows = [](std::span<const SequenceStep> all) { return Step::rows_before(all, all.size()); };
   const std::size_t n = rows(sequences);
   MICA_ASSERT(n > 0 && n <= chunk());
   const model::StepResult capacity = reserve(sequences);
@@ -382,34 +390,10 @@ model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> seq
   return {};
 }
 
-/// All layers; false when something could not be read.
 template <class F, class P>
-bool BasicTransformer<F, P>::run(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept {
-  if constexpr (dry) {
-    return true;
-  } else {
-    auto forward = this->forward(sequences, first_row);
-    bool read = embed(forward, sequences);
-    for (std::size_t i = 0; read && i < config_.layers.size(); ++i) read = run_layer(forward, i);
-    return read;
-  }
-}
-
-/// The first rows of a step are taken back that will not end.
-template <class F, class P>
-void BasicTransformer<F, P>::take_back(std::span<const SequenceStep> sequences, std::size_t done) noexcept {
-  for (const auto& [cache, tokens] : sequences) {
-    const std::size_t taken = std::min(done, tokens.size());
-    if (taken != 0 || cache->state.size() != 0) cache->restore(cache->tokens - taken);
-    done -= taken;
-  }
-}
-
-template <class F, class P>
-bool BasicTransformer<F, P>::embed(model::Forward<BasicTransformer>& forward,
-                                   std::span<const SequenceStep> sequences) noexcept {
+bool BasicTransformer<F, P>::embed(Step& step, std::span<const SequenceStep> sequences) noexcept {
   if (!pager_.acquire(0)) return false;
-  const bool read = forward.embed();
+  const bool read = step.embed();
   pager_.release(0);
   for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
     std::size_t row = 0;
@@ -420,15 +404,6 @@ bool BasicTransformer<F, P>::embed(model::Forward<BasicTransformer>& forward,
       row += n;
     }
   }
-  return read;
-}
-
-template <class F, class P>
-bool BasicTransformer<F, P>::run_layer(model::Forward<BasicTransformer>& forward, std::size_t i) noexcept {
-  if (!pager_.acquire(i + 1)) return false;
-  pager_.prefetch(i + 2);
-  const bool read = forward.run(i);
-  pager_.release(i + 1);
   return read;
 }
 
@@ -513,17 +488,17 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
   const std::size_t layers = config_.layers.size();
   if (cache.tokens == 0) return layers;
   cache.tokens -= 1;  // the tile of the token stays, and gets the same content again
-  cache.resident.evict_for(kv_.eviction(), cache.tokens, 1);
+  cache.make_room(kv_.eviction(), 1);
   const auto x = activations_->residual(1);
   const auto finite = [&] {
     return std::all_of(x[0].begin(), x[0].end(), [](float v) { return std::isfinite(v); });
   };
   std::size_t bad = layers;
   const SequenceStep part{&cache, {&token, 1}};
-  auto forward = this->forward({&part, 1});
-  if (embed(forward, {&part, 1})) {
+  Step step = make_step({&part, 1}, 0);
+  if (embed(step, {&part, 1})) {
     for (std::size_t i = 0; i < layers && bad == layers; ++i) {
-      if (!run_layer(forward, i)) break;
+      if (!run_layer(step, i)) break;
       if (!finite()) bad = i;
     }
   }

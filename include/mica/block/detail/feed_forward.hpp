@@ -10,20 +10,26 @@
 
 namespace mica::block {
 
+/// The weights of one network.
+template <class List>
+struct GatedWeights {
+  tensor::AnyMatrix<List> gate;      // (ff_width, width)
+  tensor::AnyMatrix<List> up;        // (ff_width, width)
+  tensor::AnyMatrix<List> down;      // (width, ff_width)
+  const float* gate_bias = nullptr;  // (ff_width), or null
+  const float* up_bias = nullptr;    // (ff_width), or null
+  const float* down_bias = nullptr;  // (width), or null
+};
+
 /// Weights and scratch of one feed-forward block for n tokens.
 template <class List>
 struct FeedForward {
-  tensor::AnyMatrix<List> gate;  // (ff_width, width)
-  tensor::AnyMatrix<List> up;    // (ff_width, width)
-  tensor::AnyMatrix<List> down;  // (width, ff_width)
+  GatedWeights<List> weights;
   kernel::Gate kind = kernel::Gate::silu;
   float sparsity = 0;                  // deviations above the mean (keep_large)
   MatrixView<float> gate_out;          // (n, ff_width)
   MatrixView<float> up_out;            // (n, ff_width)
   kernel::QuantizedRows hidden_codes;  // (n, ff_width)
-  const float* gate_bias = nullptr;    // (ff_width), or null
-  const float* up_bias = nullptr;      // (ff_width), or null
-  const float* down_bias = nullptr;    // (width), or null
 };
 
 /// Gaussian top-k (Gemma 3n): x = max(x - (mean + deviations * deviation), 0), statistics of the row in
@@ -43,9 +49,9 @@ inline void keep_large(std::span<float> x, float deviations) noexcept {
 template <Kernels K, Executor E, class List>
 void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Input& x) noexcept {
   project<K>(executor, x,
-             std::array{Product<List>{f.gate, f.gate_out, false, f.gate_bias},
-                        Product<List>{f.up, f.up_out, false, f.up_bias}});
-  const bool quantized = wants_codes(f.hidden_codes, f.down);
+             std::array{Product<List>{f.weights.gate, f.gate_out, false, f.weights.gate_bias},
+                        Product<List>{f.weights.up, f.up_out, false, f.weights.up_bias}});
+  const bool quantized = wants_codes(f.hidden_codes, f.weights.down);
   executor.run(f.gate_out.rows(), [&](std::size_t row, std::size_t) noexcept {
     if (f.sparsity != 0) keep_large(f.gate_out[row], f.sparsity);
     K::gated(kernel::GatedArgs{f.kind, f.gate_out, f.up_out, f.gate_out, row, row + 1});
@@ -56,9 +62,9 @@ void feed_forward_in(E& executor, const FeedForward<List>& f, const kernel::Inpu
 /// y (+)= down(gate_out).
 template <Kernels K, Executor E, class List>
 void feed_forward_out(E& executor, const FeedForward<List>& f, MatrixView<float> y, bool add) noexcept {
-  const bool quantized = wants_codes(f.hidden_codes, f.down);
+  const bool quantized = wants_codes(f.hidden_codes, f.weights.down);
   project<K>(executor, kernel::Input{f.gate_out, kernel::codes_if(quantized, f.hidden_codes)},
-             std::array{Product<List>{f.down, y, add, f.down_bias}});
+             std::array{Product<List>{f.weights.down, y, add, f.weights.down_bias}});
 }
 
 /// y (+)= FFN(x).

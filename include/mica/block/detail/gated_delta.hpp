@@ -56,20 +56,25 @@ struct DeltaNetSequence {
   std::size_t n = 0;
 };
 
-/// What a delta net of one layer works on; the rows may be of several sequences.
-struct DeltaNetContext {
+/// Scratch of a step; the rows may be of several sequences.
+struct DeltaNetBuffers {
+  MatrixView<float> mixed;        // (n, channels): x W_qkv
+  MatrixView<float> convolved;    // (n, channels): q, k, v
+  MatrixView<float> gate;         // (n, v_width): z
+  MatrixView<float> out;          // (n, v_width)
+  MatrixView<float> alpha;        // (n, v_heads): becomes decay
+  MatrixView<float> beta;         // (n, v_heads): becomes sigmoid of itself; beside alpha, with its stride
+  MatrixView<float> fused_gates;  // (n, 2 * v_heads), of a block that projects both gates at once
+};
+
+/// What a delta net of one layer works on.
+struct DeltaNetContext : DeltaNetBuffers {
   const DeltaNetConfig& config;
-  float epsilon = 0;
-  MatrixView<float> mixed;             // (n, channels): x W_qkv
-  MatrixView<float> convolved;         // (n, channels): q, k, v
-  MatrixView<float> gate;              // (n, v_width): z
-  MatrixView<float> alpha;             // (n, v_heads): becomes decay
-  MatrixView<float> beta;              // (n, v_heads): becomes sigmoid of itself
-  MatrixView<float> out;               // (n, v_width)
-  const float* conv_weight = nullptr;  // (channels, taps)
-  const float* a = nullptr;            // (v_heads), negative
-  const float* dt = nullptr;           // (v_heads)
-  const float* norm = nullptr;         // (v_dim)
+  float epsilon;
+  const float* conv_weight;  // (channels, taps)
+  const float* a;            // (v_heads), negative
+  const float* dt;           // (v_heads)
+  const float* norm;         // (v_dim)
 };
 
 /// Channels of the convolution, and columns of a head's state, in one task.

@@ -15,17 +15,6 @@
 
 namespace mica::block {
 
-/// The weights of one expert.
-template <class List>
-struct Expert {
-  tensor::AnyMatrix<List> gate;      // (ff_width, width)
-  tensor::AnyMatrix<List> up;        // (ff_width, width)
-  tensor::AnyMatrix<List> down;      // (width, ff_width)
-  const float* gate_bias = nullptr;  // (ff_width), or null
-  const float* up_bias = nullptr;    // (ff_width), or null
-  const float* down_bias = nullptr;  // (width), or null
-};
-
 /// Scratch of a mixture for `capacity` rows at a time; capacity >= the tokens of a step and >= used.
 struct ExpertScratch {
   std::size_t capacity = 0;
@@ -37,7 +26,7 @@ struct ExpertScratch {
   kernel::QuantizedRows hidden_codes;  // (capacity, ff_width); may lie where input_codes lie
 };
 
-/// One mixture for the tokens of a step. Source: expert(e) answers its Expert; acquire(e) and release(e)
+/// One mixture for the tokens of a step. Source: expert(e) answers its GatedWeights; acquire(e) and release(e)
 /// stand around its use, and acquire says no when it could not be read; prefetch(e) comes before, for all
 /// that are acquired together. inputs(e, rows) and hidden(e, rows) see what goes into its products.
 template <class Source>
@@ -157,7 +146,7 @@ class ExpertBatch {
       f(c_.source.expert(e), s_.rows.begin[e] - first_row_, rows_of(e), task % slices);
     });
   }
-  void project_in(const Expert<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
+  void project_in(const GatedWeights<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
     const bool up = slice % 2 == 1;
     const Product<List> product{up ? w.up : w.gate, (up ? s_.up_out : s_.gate_out).rows(first, n), false,
                                 up ? w.up_bias : w.gate_bias};
@@ -166,7 +155,8 @@ class ExpertBatch {
     const std::size_t row = slice / 2 * slice_rows;
     project_slice<K>(x, product, row, std::min(row + slice_rows, c_.config.ff_width));
   }
-  void project_out(const Expert<List>& w, std::size_t first, std::size_t n, std::size_t slice) noexcept {
+  void project_out(const GatedWeights<List>& w, std::size_t first, std::size_t n,
+                   std::size_t slice) noexcept {
     const Product<List> product{w.down, s_.values.rows(first, n), false, w.down_bias};
     const kernel::Input x{s_.gate_out.rows(first, n),
                           codes_from(kernel::codes_if(c_.quantized_hidden, s_.hidden_codes), first, n)};

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cache of one sequence: keys and values, the state of recurrent layers, and the number of tokens in
-// them.
+// them. What happens to a sequence, from eviction to a file, happens to all of them here.
 #pragma once
 
 #include "mica/base/assert.hpp"
 #include "mica/kv/concept.hpp"
 #include "mica/kv/recurrent_state.hpp"
 #include "mica/kv/resident_tiles.hpp"
+#include "mica/kv/snapshot_reader.hpp"
+#include "mica/kv/snapshot_writer.hpp"
+#include "mica/model/step_status.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -62,6 +66,14 @@ struct KvCache {
     return tokens;
   }
 
+  /// Evicts tokens until the next `count` fit, or as many as fit at a time; returns how many.
+  template <Eviction Policy>
+  std::size_t make_room(const Policy& policy, std::size_t count) noexcept {
+    const std::size_t now = std::min(count, resident.capacity(tokens));
+    resident.evict_for(policy, tokens, now);
+    return now;
+  }
+
   /// Frees memory that no token uses.
   void trim() noexcept { storage.shrink(tokens); }
 
@@ -79,10 +91,155 @@ struct KvCache {
     return kv::can_continue(storage, layers, tokens);
   }
 
+  // Files (kv/snapshot.hpp). The Transformer checks that one is of its model. These raise what readers and
+  // writers raise.
+
+  /// Completes the description of an empty cache. A cache with evicted tokens, or with attention scores, is
+  /// saved as its tokens alone, which are run again.
+  void describe(kv::SnapshotInfo& info) const {
+    info.cached = resident.evicted() != 0 || resident.needs_scores() ? 0 : tokens;
+    for (std::size_t l = 0; l < info.layers.size(); ++l) {
+      info.layers[l].first_tile = std::max(storage.first_tile(l), lost.empty() ? 0 : lost[l]);
+    }
+    for (const std::size_t at : state.copies()) info.copies.push_back(at);
+  }
+  /// Writes states and tiles. clear(layer, tile, slot): slots of a tile of the layer, from this one on,
+  /// become zeros.
+  template <class Clear>
+  void save(kv::SnapshotWriter& out, Clear&& clear);
+  /// Loads up to `count` tokens into this empty cache: fewer, down to none, where the state has no copy there
+  /// or a window has lost tokens that are seen next; none too where they exceed the capacity, or the cache
+  /// needs attention scores. no_memory: the storage has no memory, and the cache is empty.
+  [[nodiscard]] model::StepStatus load(const kv::SnapshotReader& in, std::size_t count);
+
  private:
+  using Tiles = kv::SnapshotLayout::Tiles;
+
   std::size_t restore_state(std::size_t count) noexcept {
     return state.size() == 0 ? count : state.restore(count);
   }
+  template <class Clear>
+  void save_page(kv::SnapshotWriter& out, std::size_t layer, Tiles tiles, Clear&& clear);
+  [[nodiscard]] std::size_t load_state(const kv::SnapshotReader& in, std::size_t count);
+  [[nodiscard]] bool load_tiles(const kv::SnapshotReader& in);
+  void load_page(const kv::SnapshotReader& in, std::size_t layer, std::size_t page);
 };
+
+template <class Storage>
+template <class Clear>
+void KvCache<Storage>::save(kv::SnapshotWriter& out, Clear&& clear) {
+  if constexpr (ParkingStorage<Storage>) {
+    MICA_CHECK(storage.reserve(tokens), budget,
+               "no memory to bring the keys and values back that are to be saved");
+  }
+  if (state.size() != 0) {
+    out.write_state(state.span());
+    for (const std::size_t at : state.copies()) out.write_state(state.copy(at));
+  }
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if constexpr (SpillingStorage<Storage>) {
+      MICA_CHECK(tokens == 0 || storage.fetch(layer), failed, "keys and values of cache layer ", layer,
+                 " could not be read back from the spill file");
+    }
+    for (std::size_t page = 0; page < out.layout().pages(); ++page) {
+      const Tiles tiles = out.layout().tiles(layer, page);
+      if (!tiles.empty()) save_page(out, layer, tiles, clear);
+    }
+  }
+}
+
+template <class Storage>
+template <class Clear>
+void KvCache<Storage>::save_page(kv::SnapshotWriter& out, std::size_t layer, Tiles tiles, Clear&& clear) {
+  const kv::LayerShape& shape = layers[layer];
+  const std::size_t full = std::min(tiles.end, tokens / format::tile_tokens);
+  for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+    for (std::size_t tile = tiles.first; tile < full;) {
+      const kv::Run run = storage.run(layer, head, tile);
+      const std::size_t n = std::min(run.tiles, full - tile);
+      out.write({run.data, n * shape.tile_bytes});
+      tile += n;
+    }
+    if (full == tiles.end) continue;
+    const std::byte* const last = storage.run(layer, head, full).data;
+    std::vector<std::byte> tile(last, last + shape.tile_bytes);
+    clear(layer, tile.data(), tokens % format::tile_tokens);
+    out.write(tile);
+  }
+  out.end_block();
+}
+
+template <class Storage>
+model::StepStatus KvCache<Storage>::load(const kv::SnapshotReader& in, std::size_t count) {
+  MICA_ASSERT(tokens == 0 && count <= in.info().cached);
+  lost.clear();
+  if (count == 0 || !resident.begin(count)) {
+    restore(0);
+    return model::StepStatus::ok;
+  }
+  for (const auto& layer : in.info().layers) lost.push_back(static_cast<std::size_t>(layer.first_tile));
+  try {
+    tokens = load_state(in, count);
+    resident.rewind(tokens);
+    if (!can_continue()) tokens = 0;
+    const bool room = tokens == 0 || load_tiles(in);
+    if (tokens == 0 || !room) restore(0);
+    return room ? model::StepStatus::ok : model::StepStatus::no_memory;
+  } catch (...) {
+    restore(0);
+    throw;
+  }
+}
+
+/// The state after `count` tokens, or after fewer; answers after how many.
+template <class Storage>
+std::size_t KvCache<Storage>::load_state(const kv::SnapshotReader& in, std::size_t count) {
+  if (state.size() == 0) return count;
+  const auto& copies = in.info().copies;
+  const auto wanted = static_cast<std::size_t>(
+      std::upper_bound(copies.begin(), copies.end(), std::uint64_t{count}) - copies.begin());
+  for (std::size_t i = wanted - std::min(wanted, state.checkpoints()); i < wanted; ++i) {
+    in.read_state(i + 1, state.make_copy(static_cast<std::size_t>(copies[i])));
+  }
+  if (count < in.info().cached) return state.restore(count);
+  in.read_state(0, state.span());
+  return count;
+}
+
+/// Page by page for all layers, so that a storage which cannot hold all tiles passes on what it has.
+template <class Storage>
+bool KvCache<Storage>::load_tiles(const kv::SnapshotReader& in) {
+  for (std::size_t page = 0; page * kv::SnapshotLayout::page_tokens < tokens; ++page) {
+    if (!storage.reserve(std::min(tokens, (page + 1) * kv::SnapshotLayout::page_tokens))) return false;
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) load_page(in, layer, page);
+  }
+  return true;
+}
+
+/// The tiles that the storage keeps; what is behind the last token, or before a window, is read and dropped.
+template <class Storage>
+void KvCache<Storage>::load_page(const kv::SnapshotReader& in, std::size_t layer, std::size_t page) {
+  const kv::LayerShape& shape = layers[layer];
+  const Tiles tiles = in.layout().tiles(layer, page);
+  const std::size_t first = std::max(storage.first_tile(layer), tiles.first);
+  const std::size_t end = std::min(tiles.end, ceil_div(tokens, format::tile_tokens));
+  if (tiles.empty() || first >= end) return;
+  auto block = in.page(layer, page);
+  const auto drop = [&](std::size_t n) {
+    std::vector<std::byte> tile(n == 0 ? 0 : shape.tile_bytes);
+    for (; n > 0; --n) block.read(tile);
+  };
+  for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+    drop(first - tiles.first);
+    for (std::size_t tile = first; tile < end;) {
+      const kv::Run run = storage.run(layer, head, tile);
+      const std::size_t n = std::min(run.tiles, end - tile);
+      block.read({run.data, n * shape.tile_bytes});
+      tile += n;
+    }
+    drop(tiles.end - end);
+  }
+  block.check();
+}
 
 }  // namespace mica

@@ -111,6 +111,20 @@ class KvLayout {
   [[nodiscard]] kv::ResidentTiles<Allocator> make_resident(Allocator allocator) const {
     return {allocator, max_resident_, eviction_.needs_scores()};
   }
+  /// Slots of a tile of the storage's layer, from `slot` on, become zeros.
+  void clear(std::size_t layer, std::byte* tile, std::size_t slot) const {
+    if (layer >= plan_.kv().size()) {  // an old tile is written when it is full
+      std::fill_n(tile, shape()[layer].tile_bytes, std::byte{0});
+      return;
+    }
+    const std::size_t d = plan_.kv()[layer].head_dim, value_offset = kv::key_bytes(elements_, d);
+    const std::vector<float> zeros(d);
+    for (; slot < format::tile_tokens; ++slot) {
+      elements_.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, zeros.data()); });
+      elements_.visit_values(
+          [&](auto e) { decltype(e)::type::store_value(tile + value_offset, slot, d, zeros.data()); });
+    }
+  }
   /// What attention sees of a sequence in one layer.
   [[nodiscard]] View view(KvCache<Storage>& cache, std::size_t kv) noexcept {
     View view(elements_, cache.storage, kv, cache.tokens);

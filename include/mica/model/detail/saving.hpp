@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a Transformer writes of a cache and takes from a file: whose it is, and what lies where
-// (model/detail/cache_file.hpp).
+// What a Transformer says of a saved cache: whose it is, and what lies where (model/detail/kv_cache.hpp).
 #pragma once
 
 #include "mica/gguf/fingerprint.hpp"
 #include "mica/model/transformer.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <vector>
 
 namespace mica {
 
@@ -42,30 +39,14 @@ kv::SnapshotInfo BasicTransformer<F, P>::identity() const {
 template <class F, class P>
 kv::SnapshotInfo BasicTransformer<F, P>::describe(const Cache& cache) const {
   kv::SnapshotInfo info = identity();
-  model::describe(cache, info);
+  cache.describe(info);
   return info;
 }
 
 template <class F, class P>
 void BasicTransformer<F, P>::save(Cache& cache, kv::SnapshotWriter& out) const {
-  const std::span<const block::KvPlan> plans = kv_.plan().kv();
-  std::size_t widest = 0;
-  for (const block::KvPlan& kv : plans) widest = std::max(widest, kv.head_dim);
-  const std::vector<float> zeros(widest);
-  const std::vector<kv::LayerShape> shape = kv_.shape();
-  const auto clear = [&](std::size_t layer, std::byte* tile, std::size_t slot) {
-    if (layer >= plans.size()) {  // an old tile is written when it is full
-      std::fill_n(tile, shape[layer].tile_bytes, std::byte{0});
-      return;
-    }
-    const std::size_t d = plans[layer].head_dim, value_offset = kv::key_bytes(kv_.elements(), d);
-    for (; slot < format::tile_tokens; ++slot) {
-      kv_.elements().visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, zeros.data()); });
-      kv_.elements().visit_values(
-          [&](auto e) { decltype(e)::type::store_value(tile + value_offset, slot, d, zeros.data()); });
-    }
-  };
-  model::CacheFile<Storage>(cache).save(out, clear);
+  cache.save(out,
+             [this](std::size_t layer, std::byte* tile, std::size_t slot) { kv_.clear(layer, tile, slot); });
 }
 
 template <class F, class P>

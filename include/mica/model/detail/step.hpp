@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arguments of a block in a step: the residual stream, its tensors as matrices and numbers, its scratch,
-// its state of each sequence, and the operations that all blocks share. A Step refers to the members of a
-// Transformer and owns nothing.
+// One step: its layers, and what a block finds in it. That is the residual stream, its tensors as matrices and
+// numbers, its scratch, its state of each sequence, and the operations that all blocks share.
+//
+//   embeddings -> begin -> [ block, block, ... ] x layers -> end -> hidden (n, width)
 #pragma once
 
 #include "mica/arch/config.hpp"
@@ -36,12 +37,13 @@ struct Angles {
   kernel::RopePairs pairs = kernel::RopePairs::adjacent;
 };
 
-/// Model: a BasicTransformer, for its types. first_row: of the step, where the rows of these parts begin.
+/// Model: a BasicTransformer, for its types. first_row: of the step, where the rows of these parts begin. It
+/// refers to the members of the model and owns nothing.
 template <class Model>
 class Step {
  public:
   using Formats = typename Model::Formats;
-  using Blocks = typename Model::Blocks;
+  using ModelWeights = Weights<Formats, typename Model::Blocks>;
   using Kernels = typename Model::Kernels;
   using Executor = typename Model::Executor;
   using Pager = typename Model::Pager;
@@ -55,7 +57,7 @@ class Step {
 
   static constexpr bool observed = Observer::active;
 
-  Step(const arch::Config& config, const Weights<Formats, Blocks>& weights, Pager& pager, Executor& executor,
+  Step(const arch::Config& config, const ModelWeights& weights, Pager& pager, Executor& executor,
        Activations<typename Model::Allocator>& activations, KvLayout& kv, Observer* observer,
        std::span<const SequenceStep> parts, std::size_t first_row) noexcept
       : config_(config),
@@ -68,6 +70,25 @@ class Step {
         sequences_(parts),
         n_(rows_before(parts, parts.size())),
         residual_(activations.residual(first_row + n_).rows(first_row, n_)) {}
+
+  // For models
+
+  /// Embeddings into the residual stream. False when a block could not read something.
+  [[nodiscard]] bool embed() noexcept {
+    matrix(weights_.token_embd()).visit([&](auto w) {
+      for (std::size_t t = 0; t < n_; ++t) w.decode_row(token_of(t), residual_[t].data());
+    });
+    if (config_.embedding_scale != 1) scale(residual_, config_.embedding_scale);
+    return run(weights_.begin());
+  }
+  /// Layer i, whose unit is acquired. False when a block could not read an expert, or keys and values.
+  [[nodiscard]] bool run_layer(std::size_t i) noexcept {
+    if (!run(weights_.layer(i))) return false;
+    if constexpr (observed) {
+      if (observer_ != nullptr) observer_->layer(i, residual_);
+    }
+    return i + 1 != config_.layers.size() || run(weights_.end());
+  }
 
   // The step
 
@@ -87,7 +108,7 @@ class Step {
   [[nodiscard]] Pager& pager() noexcept { return pager_; }
   [[nodiscard]] Matrix matrix(const block::TensorRef& ref) const noexcept {
     if (!ref.present()) return {};
-    return Weights<Formats, Blocks>::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
+    return ModelWeights::matrix(ref, pager_.data(ref.index), pager_.packed(ref.index));
   }
   [[nodiscard]] const float* vector(const block::TensorRef& ref) const noexcept {
     if (!ref.present()) return nullptr;
@@ -117,7 +138,6 @@ class Step {
     return sequences_[part].cache->state.data() + place_.floats;
   }
   [[nodiscard]] const block::Place& place() const noexcept { return place_; }
-  void enter(const block::Place& place) noexcept { place_ = place; }
   [[nodiscard]] const KvLayout& kv() const noexcept { return kv_; }
   /// What the block that runs sees of a part's keys and values.
   [[nodiscard]] typename KvLayout::View kv_view(std::size_t part) noexcept {
@@ -162,6 +182,13 @@ class Step {
     return b;
   }
   void join(const block::Branch& branch) noexcept { block::join_branch<Kernels>(executor_, branch); }
+  /// residual += RMSNorm(x W^T + bias) * post_norm: what most blocks end with.
+  void add_product(View x, const block::TensorRef& w, const block::TensorRef& post_norm,
+                   const float* bias = nullptr) noexcept {
+    const block::Branch b = branch(post_norm);
+    project(x, w, b.target(), b.direct(), bias);
+    join(b);
+  }
   void scale(View x, float factor) noexcept {
     executor_.run(x.rows(), [&](std::size_t row, std::size_t) noexcept {
       Kernels::scale(kernel::ScaleArgs{x, factor, row, row + 1});
@@ -174,8 +201,19 @@ class Step {
   }
 
  private:
+  [[nodiscard]] bool run(const typename ModelWeights::Layer& layer) noexcept {
+    for (const auto& any : layer) {
+      const bool read = detail::visit_block(any, [this]<class B>(const BoundBlock<B>& b) {
+        place_ = b.place;
+        return B::run(*this, b.config, b.tensors);
+      });
+      if (!read) return false;
+    }
+    return true;
+  }
+
   const arch::Config& config_;
-  const Weights<Formats, Blocks>& weights_;
+  const ModelWeights& weights_;
   Pager& pager_;
   Executor& executor_;
   Activations<typename Model::Allocator>& a_;
