@@ -38,9 +38,8 @@ struct MovingAverage {
   static void plan(mica::block::StatePlan& state, const Config& c) { state.keep_floats(c.width); }
 
   template <class Step>
-  static bool run(Step& step, const Config& c, const Tensors& t) noexcept {
-    mica::block::Scratch scratch = step.scratch();
-    const auto averages = buffers(scratch, c).averages;
+  static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
+    const auto averages = b.averages;                // (n, width)
     const auto x = step.norm(t.norm, false).values;  // (n, width)
     for (std::size_t part = 0; part < step.parts().size(); ++part) {
       float* const average = step.floats(part);

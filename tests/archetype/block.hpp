@@ -16,7 +16,7 @@ struct Block : block::Stateless, block::Unbuffered {
   struct Tensors {};
   static Tensors bind(block::TensorBinder&, const Config&) { return {}; }
   template <class Step>
-  static bool run(Step&, const Config&, const Tensors&) noexcept {
+  static bool run(Step&, const Config&, const Tensors&, const Buffers&) noexcept {
     return true;
   }
 };

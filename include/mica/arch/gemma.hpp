@@ -104,8 +104,8 @@ struct Gemma2 {
   }
 };
 
-/// Norms on both sides of both blocks and on queries and keys; five layers with a window and a rope of their own
-/// to one without.
+/// Norms on both sides of both blocks and on queries and keys; five layers with a window and a rope of their
+/// own to one without.
 struct Gemma3 {
   // Required by Arch
   static constexpr std::string_view name = "gemma3";

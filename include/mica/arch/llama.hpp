@@ -76,8 +76,8 @@ struct Mistral3 {
   }
 };
 
-/// Phi-3 and Phi-4: fused tensors, rotation of halves, and factors for long contexts (longrope) that are chosen
-/// by the context a cache is made for. Their sliding window is not applied: no runtime does.
+/// Phi-3 and Phi-4: fused tensors, rotation of halves, and factors for long contexts (longrope) that are
+/// chosen by the context a cache is made for. Their sliding window is not applied: no runtime does.
 struct Phi3 {
   // Required by Arch
   static constexpr std::string_view name = "phi3";

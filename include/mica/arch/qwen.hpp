@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen 1.5 to 3: Llama with rotation of halves, and with biases on queries, keys and values or norms of queries
-// and keys. Those with delta nets follow in arch/qwen_delta_net.hpp.
+// Qwen 1.5 to 3: Llama with rotation of halves, and with biases on queries, keys and values or norms of
+// queries and keys. Those with delta nets follow in arch/qwen_delta_net.hpp.
 #pragma once
 
 #include "mica/arch/concept.hpp"
@@ -20,8 +20,8 @@ struct Qwen2 {
   }
 };
 
-/// Qwen 1.5 and 2 with experts: weights of the chosen experts are not made to sum to 1; one more expert is used
-/// by every token through a gate.
+/// Qwen 1.5 and 2 with experts: weights of the chosen experts are not made to sum to 1; one more expert is
+/// used by every token through a gate.
 struct Qwen2Moe {
   // Required by Arch
   static constexpr std::string_view name = "qwen2moe";

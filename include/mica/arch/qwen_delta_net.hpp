@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen3-Next, Qwen 3.5 and its successors: three layers in four have a gated delta net, a recurrent state instead
-// of a cache, the fourth attends through a gate. The norm before the feed-forward block has the name that Gemma
-// gives to the norm after attention.
+// Qwen3-Next, Qwen 3.5 and its successors: three layers in four have a gated delta net, a recurrent state
+// instead of a cache, the fourth attends through a gate. The norm before the feed-forward block has the name
+// that Gemma gives to the norm after attention.
 #pragma once
 
 #include "mica/arch/concept.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of several residual streams (block/detail/streams.hpp). It stands in four places of a model: it splits
-// the stream when a step begins, predicts before the other blocks of a layer, corrects after them, and merges
-// at the end.
+// The block of several residual streams (block/detail/streams.hpp). It stands in four places of a model: it
+// splits the stream when a step begins, predicts before the other blocks of a layer, corrects after them, and
+// merges at the end.
 #pragma once
 
 #include "mica/block/concept.hpp"
@@ -59,9 +59,7 @@ struct AltUp : Stateless {
     return b;
   }
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept {
-    Scratch scratch = step.scratch();
-    const Buffers b = buffers(scratch, c);
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     if (c.part == Part::split) split(step, t, b.streams);
     if (c.part == Part::predict) {
       predict_streams(step.executor(), step.residual(), b.streams, coefficients(step, t, b));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The block of attention: queries, keys and values of the normed residual stream, attention over what the
-// sequence keeps (block/detail/attend.hpp), and the output. Keys and values are its own or those of a layer before
-// it.
+// sequence keeps (block/detail/attend.hpp), and the output. Keys and values are its own or those of a layer
+// before it.
 #pragma once
 
 #include "mica/block/concept.hpp"
@@ -41,7 +41,7 @@ struct Attention {
   [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept;
   static void plan(StatePlan& state, const Config& c);
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept;
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
 
  private:
   static void bind_biases(TensorBinder& files, const Config& c, Tensors& t);
@@ -117,10 +117,8 @@ inline void Attention::plan(StatePlan& state, const Config& c) {
 }
 
 template <class Step>
-bool Attention::run(Step& step, const Config& c, const Tensors& t) noexcept {
+bool Attention::run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
   if (!fetch(step)) return false;
-  Scratch scratch = step.scratch();
-  const Buffers b = buffers(scratch, c);
   project_heads(step, c, t, b);
   decltype(step.kv_view(0))::template attend_all<typename Step::Kernels>(
       step.executor(), step.parts().size(), step.rows(),

@@ -4,9 +4,10 @@
 // numbers, tensors, scratch, state of a sequence, and computation:
 //
 //   template <class Step>
-//   static bool run(Step& step, const Config&, const Tensors&) noexcept;    residual += block(norm(residual))
+//   static bool run(Step&, const Config&, const Tensors&, const Buffers&) noexcept;
 //
-// run() returns false when a read failed, and then the step ends. model/detail/step.hpp has the members of a Step.
+// run(): residual += block(norm(residual)). It returns false when a read failed, and then the step ends.
+// model/detail/step.hpp has the members of a Step.
 #pragma once
 
 #include "mica/block/scratch.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of a gated delta net (block/detail/gated_delta.hpp): a token mixer with a state of fixed size instead of
-// keys and values. What a sequence keeps: the last inputs of the convolution, then the state of each head.
+// The block of a gated delta net (block/detail/gated_delta.hpp): a token mixer with a state of fixed size
+// instead of keys and values. What a sequence keeps: the last inputs of the convolution, then the state of
+// each head.
 #pragma once
 
 #include "mica/block/concept.hpp"
@@ -37,7 +38,7 @@ struct DeltaNet {
     state.keep_floats((c.taps - 1) * c.channels() + c.k_dim * c.v_width());
   }
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept;
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
 
  private:
   template <class Step>
@@ -83,9 +84,7 @@ inline DeltaNet::Buffers DeltaNet::buffers(Scratch& scratch, const Config& c) no
 }
 
 template <class Step>
-bool DeltaNet::run(Step& step, const Config& c, const Tensors& t) noexcept {
-  Scratch scratch = step.scratch();
-  const Buffers b = buffers(scratch, c);
+bool DeltaNet::run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
   project_inputs(step, c, t, b);
   const DeltaNetContext context{b,
                                 c,

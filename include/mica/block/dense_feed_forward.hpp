@@ -77,9 +77,7 @@ struct DenseFeedForward : Stateless {
     return GatedBuffers::of(scratch, c.ff_width);
   }
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept {
-    Scratch scratch = step.scratch();
-    const Buffers b = buffers(scratch, c);
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     const Branch branch = step.branch(t.post_norm);
     const auto x = step.norm(t.norm, step.wants_codes(step.matrix(t.gated.gate), step.matrix(t.gated.up)));
     run_gated(step, t.gated, c.gate, c.sparsity, b, x, branch.target(), branch.direct());

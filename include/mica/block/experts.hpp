@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of a mixture of experts: the router, the experts that it chose (block/detail/run_experts.hpp), and the
-// one that every token uses. Experts are units of the pager: a step acquires those that its tokens chose.
+// The block of a mixture of experts: the router, the experts that it chose (block/detail/run_experts.hpp),
+// and the one that every token uses. Experts are units of the pager: a step acquires those that its tokens
+// chose.
 #pragma once
 
 #include "mica/block/dense_feed_forward.hpp"
@@ -47,7 +48,7 @@ struct Experts : Stateless {
   }
   [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept;
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept;
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
 
   // Specific to Experts: what a block around it calls
 
@@ -134,9 +135,7 @@ inline Experts::Buffers Experts::buffers(Scratch& scratch, const Config& c) noex
 }
 
 template <class Step>
-bool Experts::run(Step& step, const Config& c, const Tensors& t) noexcept {
-  Scratch scratch = step.scratch();
-  const Buffers b = buffers(scratch, c);
+bool Experts::run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
   const Branch branch = step.branch(t.post_norm);
   const auto x =
       step.norm(t.norm, needs_codes(step.matrix(t.router), step.matrix(t.shared_router)) ||

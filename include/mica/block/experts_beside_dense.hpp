@@ -57,10 +57,8 @@ struct ExpertsBesideDense : Stateless {
     return b;
   }
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept {
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     using Kernels = typename Step::Kernels;
-    Scratch scratch = step.scratch();
-    const Buffers b = buffers(scratch, c);
     const Experts::Tensors& e = t.experts;
     const Branch branch = step.branch(t.post_norm);
     const MatrixView<float> sum = branch.scratch, out = b.experts_out;

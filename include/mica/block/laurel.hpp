@@ -41,10 +41,9 @@ struct Laurel : Stateless {
     return {scratch.rows(c.rank)};
   }
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept {
+  [[nodiscard]] static bool run(Step& step, const Config&, const Tensors& t, const Buffers& b) noexcept {
     using Kernels = typename Step::Kernels;
-    Scratch scratch = step.scratch();
-    const MatrixView<float> low = buffers(scratch, c).low, y = step.input();
+    const MatrixView<float> low = b.low, y = step.input();
     step.project(y, t.down, low, false);
     step.add_product(low, t.up, t.norm);
     step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {

@@ -39,8 +39,7 @@ struct Product {
   MatrixView<float> y;        // (n, rows)
   bool add = false;
   const float* bias = nullptr;  // (rows), or null
-  bool in_floats =
-      false;  // activations stay floats whatever the format: rows are decoded; w is small and not packed
+  bool in_floats = false;  // activations stay floats in any format: rows are decoded; w is small, not packed
 };
 
 /// Rows [begin, end) of a product.

@@ -18,7 +18,7 @@ struct OutputScale : Stateless, Unbuffered {
     return {files.vector("layer_output_scale.weight", 1)};
   }
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config&, const Tensors& t) noexcept {
+  [[nodiscard]] static bool run(Step& step, const Config&, const Tensors& t, const Buffers&) noexcept {
     step.scale(step.residual(), *step.vector(t.factor));
     return true;
   }

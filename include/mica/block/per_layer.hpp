@@ -52,10 +52,9 @@ struct LayerInputs : Stateless {
     return {scratch.kept(&key, c.layers * c.width)};
   }
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept {
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     using Kernels = typename Step::Kernels;
-    Scratch scratch = step.scratch();
-    const MatrixView<float> all = buffers(scratch, c).all, each(all.data(), all.rows() * c.layers, c.width);
+    const MatrixView<float> all = b.all, each(all.data(), all.rows() * c.layers, c.width);
     step.project(step.residual(), t.proj, all, false);
     step.scale(all, 1.0f / std::sqrt(static_cast<float>(step.width())));
     const float* const weight = step.vector(t.norm);
@@ -118,10 +117,8 @@ struct PerLayerEmbedding : Stateless {
     return b;
   }
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t) noexcept {
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     using Kernels = typename Step::Kernels;
-    Scratch scratch = step.scratch();
-    const Buffers b = buffers(scratch, c);
     const bool scaled = c.streams > 1;
     if (scaled) scale_by(step, step.vector(t.scale), step.input());
     step.project(scaled ? step.input() : step.residual(), t.gate, b.gate, false);

@@ -4,7 +4,7 @@
 // logits are computed afterwards, for the requested rows. Tokens may be of several sequences, each with its
 // cache.
 //
-//   tokens -> embedding -> [ block, block, ... ] x layers -> hidden (n, width)            model/detail/step.hpp
+//   tokens -> embedding -> [ block, block, ... ] x layers -> hidden (n, width)    model/detail/step.hpp
 //                                              logits(rows) -> (rows, n_vocab)
 #pragma once
 

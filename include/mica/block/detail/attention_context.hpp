@@ -64,8 +64,8 @@ struct AttentionScratch {
 static_assert(sizeof(kernel::Visible) == sizeof(float));
 
 /// The arguments of attention in one layer. Token t of the step is at position kv.pos + kv.evicted() + t. A
-/// head's query is `q_stride` numbers after that of the head before; with AttentionConfig::q_gate its gate lies
-/// between them.
+/// head's query is `q_stride` numbers after that of the head before; with AttentionConfig::q_gate its gate
+/// lies between them.
 template <class View>
 struct AttentionContext {
   const AttentionConfig& layer;

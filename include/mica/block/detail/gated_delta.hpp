@@ -29,11 +29,10 @@ struct DeltaNetConfig {
   std::size_t v_heads = 0;
   std::size_t k_dim = 0;
   std::size_t v_dim = 0;
-  std::size_t taps = 0;  // of the convolution over tokens
-  bool heads_interleaved =
-      false;                 // value head h uses key head h / (v_heads / k_heads), otherwise h % k_heads
-  bool post_norm = false;    // the output is normed before it is added
-  bool fused_gates = false;  // one tensor ssm_ba, ordered by key head: its b, its a
+  std::size_t taps = 0;            // of the convolution over tokens
+  bool heads_interleaved = false;  // value head h uses key head h / (v_heads / k_heads), not h % k_heads
+  bool post_norm = false;          // the output is normed before it is added
+  bool fused_gates = false;        // one tensor ssm_ba, ordered by key head: its b, its a
 
   [[nodiscard]] std::size_t k_width() const noexcept { return k_heads * k_dim; }
   [[nodiscard]] std::size_t v_width() const noexcept { return v_heads * v_dim; }
@@ -113,7 +112,8 @@ void run_delta_rule(const DeltaNetContext& c, const DeltaNetSequence& part, std:
       c.out.rows(part.first, part.n).cols(head * d.v_dim, d.v_dim), first, last});
 }
 
-/// Fills out and takes the tokens of each sequence into its state. part(i): the DeltaNetSequence of sequence i.
+/// Fills out and takes the tokens of each sequence into its state. part(i): the DeltaNetSequence of sequence
+/// i.
 template <Kernels K, Executor E, class PartOf>
 void delta_net(E& executor, const DeltaNetContext& c, std::size_t parts, PartOf&& part) noexcept {
   const DeltaNetConfig& d = c.config;

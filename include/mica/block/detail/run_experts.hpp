@@ -26,9 +26,9 @@ struct ExpertScratch {
   kernel::QuantizedRows hidden_codes;  // (capacity, ff_width); may lie where input_codes lie
 };
 
-/// One mixture for the tokens of a step. Source: expert(e) answers its GatedWeights; acquire(e) and release(e)
-/// stand around its use, and acquire says no when it could not be read; prefetch(e) comes before, for all
-/// that are acquired together. inputs(e, rows) and hidden(e, rows) see what goes into its products.
+/// One mixture for the tokens of a step. Source: expert(e) answers its GatedWeights; acquire(e) and
+/// release(e) stand around its use, and acquire says no when it could not be read; prefetch(e) comes before,
+/// for all that are acquired together. inputs(e, rows) and hidden(e, rows) see what goes into its products.
 template <class Source>
 struct ExpertsContext {
   const ExpertsConfig& config;

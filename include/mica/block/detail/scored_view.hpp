@@ -82,27 +82,26 @@ struct EvictedView : KvView<E, S> {
 
  private:
   std::size_t evicted_ = 0;
-  std::span<const std::uint32_t> places_ =
-      {};  // in the order of positions; empty: tiles lie at their numbers
+  std::span<const std::uint32_t> places_ = {};  // in the order of positions; empty: their numbers
 };
 
 /// Attends to a chunk, and notes the scores of its rows.
 template <class Context>
 struct ScoredReader : ChunkReader<Context> {
   using Base = ChunkReader<Context>;
-  using Base::Base;
+  using Base::Base, Base::c, Base::of, Base::rows;
 
   template <Kernels K>
   kernel::AttentionArgs attend(std::size_t chunk, const TileAddresses& tiles, const TileAddresses& ahead,
                                const AttentionScratch& s,
                                const kernel::AttentionState& result) const noexcept {
     const auto args = Base::template attend<K>(chunk, tiles, ahead, s, result);
-    const auto& [head, first, last] = this->of;
-    const std::size_t group = this->c.layer.group();
-    for (std::size_t r = 0; this->c.kv.scored() && r < this->rows(); ++r) {
-      const QueryScores scores =
-          this->c.kv.query_scores(this->c, first + r / group, head * group + r % group);
-      scores.note(chunk, args.visible[r], args.p[r], args.max[r]);
+    if (!c.kv.scored()) return args;
+    const auto& [kv_head, first, last] = of;
+    const std::size_t group = c.layer.group();
+    for (std::size_t r = 0; r < rows(); ++r) {
+      c.kv.query_scores(c, first + r / group, kv_head * group + r % group)
+          .note(chunk, args.visible[r], args.p[r], args.max[r]);
     }
     return args;
   }

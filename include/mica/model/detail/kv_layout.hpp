@@ -138,7 +138,8 @@ class KvLayout {
   }
 
  private:
-  /// Whether tokens of the layer are evicted: those of layers that are seen whole by all blocks that read them.
+  /// Whether tokens of the layer are evicted: those of layers that are seen whole by all blocks that read
+  /// them.
   [[nodiscard]] bool evicts(const block::KvPlan& kv) const noexcept {
     return max_resident_ != 0 && kv.seen_whole;
   }

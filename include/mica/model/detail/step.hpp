@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One step: its layers, and what a block finds in it. That is the residual stream, its tensors as matrices and
-// numbers, its scratch, its state of each sequence, and the operations that all blocks share.
+// One step: its layers, and what a block finds in it. That is the residual stream, its tensors as matrices
+// and numbers, its scratch, its state of each sequence, and the operations that all blocks share.
 //
 //   embeddings -> begin -> [ block, block, ... ] x layers -> end -> hidden (n, width)
 #pragma once
@@ -100,8 +100,6 @@ class Step {
   [[nodiscard]] View residual() const noexcept { return residual_; }  // (n, width)
   /// The output of the last norm(); a block behind another one reads its input here.
   [[nodiscard]] View input() noexcept { return a_.input(n_); }  // (n, width)
-  /// The scratch of the block that runs.
-  [[nodiscard]] block::Scratch scratch() noexcept { return a_.scratch(n_); }
 
   // Tensors
 
@@ -205,7 +203,8 @@ class Step {
     for (const auto& any : layer) {
       const bool read = detail::visit_block(any, [this]<class B>(const BoundBlock<B>& b) {
         place_ = b.place;
-        return B::run(*this, b.config, b.tensors);
+        block::Scratch scratch = a_.scratch(n_);
+        return B::run(*this, b.config, b.tensors, B::buffers(scratch, b.config));
       });
       if (!read) return false;
     }
