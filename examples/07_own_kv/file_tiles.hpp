@@ -37,9 +37,9 @@ class FileTiles {
   }
   bool reserve(std::size_t tokens) noexcept {
     if (tokens > max_tokens_) return false;
-    if (!A::dry && !bytes_ && tokens > 0 && !map()) return false;
+    if (!bytes_ && tokens > 0 && !map()) return false;
     const std::size_t wanted = std::max(taken_, (tokens + grain - 1) / grain);
-    if (!A::dry && wanted > taken_ && !take(wanted)) return false;
+    if (wanted > taken_ && !take(wanted)) return false;
     taken_ = wanted;
     reached_ = std::max(reached_, tokens);
     return true;
@@ -50,7 +50,7 @@ class FileTiles {
     const std::size_t kept = (tokens + grain - 1) / grain;
     if (kept >= taken_) return;
     taken_ = kept;
-    if (!A::dry) static_cast<void>(::ftruncate(file_.get(), static_cast<::off_t>(begins_[kept])) == 0);
+    if (file_) static_cast<void>(::ftruncate(file_.get(), static_cast<::off_t>(begins_[kept])) == 0);
   }
   std::size_t capacity() const noexcept { return std::min(taken_ * grain, max_tokens_); }
   std::size_t first_tile(std::size_t layer) const noexcept { return layout_.first_tile(layer, reached_); }
@@ -71,8 +71,10 @@ class FileTiles {
   mica::kv::Places places(std::size_t part) const noexcept {
     return {part * (grain / 16), std::min(grain, max_tokens_ - part * grain) / 16};
   }
-  /// Makes the file, empty, and addresses for its maximum size.
+  /// Makes the file, empty, and addresses for its maximum size; neither in a plan, which touches no byte.
   bool map() noexcept {
+    const std::size_t bytes = mica::alloc::touchable<A>(begins_.back());
+    if (bytes == 0) return true;
     const char* const folder = std::getenv("TMPDIR");
     char path[4096];
     if (std::snprintf(path, sizeof path, "%s/tiles-XXXXXX", folder != nullptr ? folder : "/var/tmp") >=
@@ -81,15 +83,15 @@ class FileTiles {
     file_ = mica::io::detail::Descriptor(::mkstemp(path));
     if (!file_) return false;
     ::unlink(path);
-    void* const at = ::mmap(nullptr, begins_.back(), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+    void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
     if (at == MAP_FAILED) return false;
-    bytes_ = {static_cast<std::byte*>(at), Unmap{begins_.back()}};
+    bytes_ = {static_cast<std::byte*>(at), Unmap{bytes}};
     return true;
   }
   /// Reserves space on the disk for `parts` parts: writing to a page without space would end the process.
   bool take(std::size_t parts) noexcept {
     const auto from = static_cast<::off_t>(begins_[taken_]), to = static_cast<::off_t>(begins_[parts]);
-    return to == from || ::posix_fallocate(file_.get(), from, to - from) == 0;
+    return !file_ || to == from || ::posix_fallocate(file_.get(), from, to - from) == 0;
   }
 
   mica::kv::SlabLayout layout_;

@@ -33,8 +33,9 @@ std::string ways_out(const gguf::Document& document, const plan::Question& quest
   std::string text;
   if (const std::size_t n = plan::longest_context(document, question, n_ctx, budget)) text = join("-c ", n);
   plan::Question smaller = question;
-  smaller.choice.cache_type_k = smaller.choice.cache_type_v = "q8_0";
-  if (question.choice.cache_type_k != "q8_0" || question.choice.cache_type_v != "q8_0") {
+  smaller.choice.cache_type_k = smaller.choice.cache_type_v = kv::Element::q8_0;
+  if (question.choice.cache_type_k != kv::Element::q8_0 ||
+      question.choice.cache_type_v != kv::Element::q8_0) {
     if (const std::size_t n = plan::longest_context(document, smaller, n_ctx + format::tile_tokens, budget)) {
       text += join(text.empty() ? "" : ", or with ", "--cache-type-k q8_0 --cache-type-v q8_0 -c ", n);
     }

@@ -103,7 +103,7 @@ std::string row_json(const Ranked& row) {
               ",\"quantisation\":", json_string(fit.quantisation), ",\"n_ctx\":", fit.setting.n_ctx,
               ",\"n_ctx_asked\":", fit.requested, ",\"n_ctx_train\":", fit.n_ctx_train,
               fit.max_context_that_fits == 0 ? "" : join(",\"n_ctx_most\":", fit.max_context_that_fits),
-              ",\"kv_element\":", json_string(fit.setting.element),
+              ",\"kv_element\":", json_string(kv::name(fit.setting.element)),
               ",\"mode\":", json_string(fit::name(fit.mode)),
               ",\"level\":", json_string(fit::name(fit.level)), ",\"estimated\":", fit.estimated(),
               ",\"vram_needed_bytes\":", fit.need.vram, ",\"vram_available_bytes\":", fit.available.vram,
@@ -246,8 +246,8 @@ std::string explanation(const fit::Machine& machine, const fit::Use& use, fit::C
   const arch::Config& config = candidate.plan(fit.setting).config;
   const fit::Score score = fit::score_of(fit, use);
   std::string text = join(cell_text(fit.title), " (", cell_text(fit.name), "): ", fit.quantisation, ", ",
-                          fit.setting.n_ctx, " tokens, keys and values in ", fit.setting.element, ", ",
-                          fit::name(fit.mode), ": ", fit::name(fit.level), "\n");
+                          fit.setting.n_ctx, " tokens, keys and values in ", kv::name(fit.setting.element),
+                          ", ", fit::name(fit.mode), ": ", fit::name(fit.level), "\n");
   text += join("  needed      ", our_sum(candidate, fit), "\n");
   text += join("  available   ", memory_text(fit.available), ", of the fuller pool ",
                percent(fit::utilisation(fit.need, fit.available)), " needed",

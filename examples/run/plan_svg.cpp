@@ -61,7 +61,7 @@ std::size_t first_of(std::size_t max) {
 }
 
 /// Peaks at contexts that double, and at the last one.
-std::vector<Point> peaks(const gguf::Document& document, plan::Question question, std::string_view element,
+std::vector<Point> peaks(const gguf::Document& document, plan::Question question, kv::Element element,
                          std::size_t first, std::size_t max, std::uint64_t budget) {
   std::vector<Point> points;
   question.choice.cache_type_k = question.choice.cache_type_v = element;
@@ -100,7 +100,7 @@ std::string plan_svg(const gguf::Document& document, const plan::Question& quest
   const std::size_t max = std::max(longest.n_ctx, question.model.n_ctx);
   const std::size_t first = first_of(max);
   std::vector<std::vector<Point>> lines;
-  for (const std::string_view element : plan::solution_elements)
+  for (const kv::Element element : plan::solution_elements)
     lines.push_back(peaks(document, question, element, first, max, budget));
   Axes axes{static_cast<double>(first), static_cast<double>(std::max(max, 2 * first)), 1};
   for (const auto& points : lines)
@@ -123,11 +123,11 @@ std::string plan_svg(const gguf::Document& document, const plan::Question& quest
     for (const Point& p : lines[i])
       points += join(points.empty() ? "" : " ", number(axes.x(static_cast<double>(p.tokens))), ",",
                      number(axes.y(static_cast<double>(p.bytes))));
-    svg +=
-        join("<polyline points=\"", points, "\" fill=\"none\" stroke-width=\"2\" stroke=\"", colors[i],
-             "\"/>\n<g fill=\"", colors[i], "\">",
-             text(width - right - 140 + 50 * static_cast<double>(i), 42, "start", plan::solution_elements[i]),
-             "</g>\n");
+    svg += join("<polyline points=\"", points, "\" fill=\"none\" stroke-width=\"2\" stroke=\"", colors[i],
+                "\"/>\n<g fill=\"", colors[i], "\">",
+                text(width - right - 140 + 50 * static_cast<double>(i), 42, "start",
+                     kv::name(plan::solution_elements[i])),
+                "</g>\n");
   }
   if (shown)
     svg += line(left, axes.y(static_cast<double>(budget)), width - right, axes.y(static_cast<double>(budget)),

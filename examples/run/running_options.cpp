@@ -4,7 +4,6 @@
 #include "mica/base/assert.hpp"
 #include "mica/budget/ceiling.hpp"
 #include "mica/budget/size.hpp"
-#include "mica/kv/any_eviction.hpp"
 #include "mica/kv/elements.hpp"
 #include "targets.hpp"
 
@@ -46,15 +45,17 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
                     raise(ErrorCode::usage, where, " needs a size above 0, found '", escaped(text),
                           "'; leave it out to use what the limits of the process and the machine allow");
                 });
-  element(
-      flags, "-ctk,--cache-type-k", choice.cache_type_k,
-      "keys: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl, the last six with _rotated or "
-      "_plain behind them too; by age: kivi4 kivi2 RECENT:OLD",
-      [](const std::string& name, const std::string&) { static_cast<void>(kv::AnyElements<>(name, "F16")); })
+  element(flags, "-ctk,--cache-type-k", choice.cache_type_k,
+          "keys: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl, the last six with _rotated or "
+          "_plain behind them too; by age: kivi4 kivi2 RECENT:OLD",
+          [](const std::string& name, const std::string&) {
+            static_cast<void>(kv::parse_elements(name, "keys"));
+          })
       .marks(elements_given);
-  element(
-      flags, "-ctv,--cache-type-v", choice.cache_type_v, "values: the same names",
-      [](const std::string& name, const std::string&) { static_cast<void>(kv::AnyElements<>("F16", name)); })
+  element(flags, "-ctv,--cache-type-v", choice.cache_type_v, "values: the same names",
+          [](const std::string& name, const std::string&) {
+            static_cast<void>(kv::parse_elements(name, "values"));
+          })
       .marks(elements_given);
   flags.number("--cache-recent", choice.cache_recent, {1, 1 << 24},
                "number of recent tokens, where elements of keys and values change with age");
@@ -65,7 +66,7 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
       .checked("--evict", choice.evict, "HOW",
                "which tokens a cache of KEEP tokens evicts: none sinks:KEEP heavy:KEEP (sinks:KEEP,SINKS "
                "heavy:KEEP,RECENT)",
-               [](const std::string& how, const std::string&) { static_cast<void>(kv::AnyEviction(how)); })
+               [](const std::string& how, const std::string&) { static_cast<void>(parse_eviction(how)); })
       .likens({"none", "sinks", "heavy"});
   flags.choice("--kernels", choice.kernels, {"exact", "fast8"}, "NAME",
                "how prompts are computed: exact, or fast8: faster, weights rounded to 8 bits");

@@ -289,10 +289,12 @@ TEST_CASE("a family, a policy and a file that are not there are told apart") {
   CHECK(family.code() == ErrorCode::unsupported);
   CHECK(mentions(family, "abacus", "llama"));
   const TinyModel tiny(talking());
-  const Error policy =
-      refusal([&] { return open(tiny.bytes(), "tiny.gguf", {.choice = {.cache_type_k = "shelved"}}); });
+  const Error policy = refusal([&] {
+    return open(tiny.bytes(), "tiny.gguf",
+                {.choice = {.cache_type_k = {kv::Element::kivi2, kv::Element::f16}}});
+  });
   CHECK(policy.code() == ErrorCode::usage);
-  CHECK(mentions(policy, "shelved", "choose one of"));
+  CHECK(mentions(policy, "KIVI2", "choose one of"));
   CHECK(refusal([] { return open(std::string("nowhere.gguf")); }).code() == ErrorCode::file);
 }
 

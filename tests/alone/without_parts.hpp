@@ -25,7 +25,7 @@ inline std::vector<float> logits_of(const gguf::Document& document, paging::Choi
                                     std::span<const text::TokenId> ids, std::size_t n_ctx = 64) {
   OpenOptions options{.n_ctx = n_ctx, .logits_rows = ids.size()};
   options.choice.weights = pager;
-  options.choice.cache_type_k = options.choice.cache_type_v = "F32";
+  options.choice.cache_type_k = options.choice.cache_type_v = kv::Element::f32;
   exec::Team team(1);
   exec::Observed<exec::Team> observed(team);
   budget::Ledger ledger;

@@ -67,7 +67,7 @@ void Losses::add(const Kit& kit, const nlohmann::json& entry) {
   Run<Decoded> exact_run(kit, entry);
   const auto exact = exact_run.all();  // as near to exact as logits_test.cpp says
   const auto measured = [&](const std::string& element) {
-    return compare(Run<Decoded>(kit, entry, element).all(), exact, exact_run.n_vocab());
+    return compare(Run<Decoded>(kit, entry, kv::parse_elements(element)).all(), exact, exact_run.n_vocab());
   };
   const auto& kit_errors = entry["kv_error_on_exact_weights"];
   const double their_f16 = figures(kit_errors["f16_flash"]).rms, our_f16 = measured("F16").median_rms;

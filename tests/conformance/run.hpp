@@ -32,7 +32,7 @@ struct Greedy {
 template <class Model>
 class Run {
  public:
-  Run(const Kit& kit, const nlohmann::json& entry, std::string_view element = "F32")
+  Run(const Kit& kit, const nlohmann::json& entry, kv::ElementChoice element = kv::Element::f32)
       : kit_(kit),
         entry_(entry),
         document_(gguf::open(kit.path(entry["file"]))),

@@ -30,7 +30,7 @@ struct Way {
   std::size_t chunk = 512;
   kv::Choice kv = kv::Choice::segmented;
   paging::Choice weights = paging::Choice::mapped;
-  std::string element = "F16";
+  kv::Element element = kv::Element::f16;
   std::uint64_t weights_bytes = 0;
 };
 
@@ -149,7 +149,7 @@ TEST_CASE("every element of keys and values gives the same bits for any step") {
   for (const std::string name : {"gemma3.Q8_0", "gpt-oss.MXFP4_MOE", "llama3-gqa.F32", "qwen3next.Q8_0"}) {
     const auto path = shared_dir("elements in " + name, "conformance/models/" + name + ".gguf");
     if (!path) continue;
-    for (const std::string element : {"F32", "BF16", "Q8_0"}) {
+    for (const kv::Element element : {kv::Element::f32, kv::Element::bf16, kv::Element::q8_0}) {
       CAPTURE(name);
       CAPTURE(element);
       const auto expected = run(*path, {.element = element});

@@ -82,7 +82,7 @@ TEST_CASE("example 1: a card of 24 GiB and Qwen2.5-Coder-14B, perfect in the bes
   CHECK(fit.mode == Mode::gpu);
   CHECK(fit.level == Level::perfect);
   CHECK(fit.quantisation == "Q8_0");
-  CHECK(fit.setting.element == "F16");
+  CHECK(fit.setting.element == kv::Element::f16);
   // 14.77 B weights * 34 / 32, 48 layers * 2 * 8 heads * 128 * 2 bytes * 8,192 tokens, the margin: 17.8 GB,
   // 69 % of 24 GiB.
   CHECK(static_cast<double>(fit.need.vram) ==
@@ -144,7 +144,7 @@ TEST_CASE("example 4: a card of 4 GiB, 8 GiB of memory and Llama 3.1 70B, too ti
   fit::Candidate one = candidate("llama-70b");
   const fit::Selector selector(small, {});
   for (const Mode mode : {Mode::gpu, Mode::cpu_gpu, Mode::cpu}) {
-    const fit::Setting min{one.ladder().size() - 1, 1024, "Q8_0"};
+    const fit::Setting min{one.ladder().size() - 1, 1024, kv::Element::q8_0};
     CHECK_FALSE(fit::fits(selector.need(one, mode, min), {4 * GiB, 8 * GiB}));
   }
 }
@@ -155,7 +155,7 @@ TEST_CASE("70 billion weights never fit on a card of 24 GiB, however short the c
   const fit::Machine card = machine(64, 24);
   const fit::Selector selector(card, {65536});
   for (std::size_t n_ctx = 65536; n_ctx >= 1024; n_ctx /= 2) {
-    const fit::Setting min{one.ladder().size() - 1, n_ctx, "Q8_0"};
+    const fit::Setting min{one.ladder().size() - 1, n_ctx, kv::Element::q8_0};
     CHECK(selector.need(one, Mode::gpu, min).vram > 24 * GiB);
   }
   CHECK(fit_of("llama-70b", card).mode == Mode::cpu_gpu);
@@ -304,7 +304,9 @@ TEST_CASE("which models of nine billion weights fit in 6 GB") {
     table += join("| ", one.title(), " | ", c.n_ctx, " |");
     for (const bool small : {false, true}) {
       const std::uint64_t need =
-          selector.need(one, Mode::cpu, {one.reference(), c.n_ctx, small ? "Q8_0" : "F16"}).ram;
+          selector
+              .need(one, Mode::cpu, {one.reference(), c.n_ctx, small ? kv::Element::q8_0 : kv::Element::f16})
+              .ram;
       const bool fits = need <= budget, said = small ? c.said_q8 : c.said_f16;
       table += join(" ", budget::size_text(need), " | ", fits ? "fits" : "does not",
                     fits == said ? "" : " (the page: otherwise)", " |");

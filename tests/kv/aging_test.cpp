@@ -38,17 +38,23 @@ std::vector<float> random(std::size_t n, std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("names say which element old tokens have") {
-  CHECK(names(kv::AnyElements<>("f16", "q8_0")) == "F16/Q8_0 F16/Q8_0 0");
-  CHECK(names(kv::AnyElements<>("kivi2", "KIVI4")) == "F16/F16 KIVI2/KIVI4 128");
-  CHECK(names(kv::AnyElements<>("f16:q4_0", "q8_0:kivi2", 40)) == "F16/Q8_0 Q4_0_ROTATED/KIVI2 40");
-  CHECK(names(kv::AnyElements<>("kivi4", "q8_0", 0)) == "F16/Q8_0 KIVI4/Q8_0 1");
-  CHECK(names(kv::AnyElements<>("q8_0:q8_0", "f16:f16", 40)) == "Q8_0/F16 Q8_0/F16 0");
+  CHECK(names(kv::AnyElements<>(kv::parse_elements("f16"), kv::parse_elements("q8_0"))) ==
+        "F16/Q8_0 F16/Q8_0 0");
+  CHECK(names(kv::AnyElements<>(kv::parse_elements("kivi2"), kv::parse_elements("KIVI4"))) ==
+        "F16/F16 KIVI2/KIVI4 128");
+  CHECK(names(kv::AnyElements<>(kv::parse_elements("f16:q4_0"), kv::parse_elements("q8_0:kivi2"), 40)) ==
+        "F16/Q8_0 Q4_0_ROTATED/KIVI2 40");
+  CHECK(names(kv::AnyElements<>(kv::parse_elements("kivi4"), kv::parse_elements("q8_0"), 0)) ==
+        "F16/Q8_0 KIVI4/Q8_0 1");
+  CHECK(names(kv::AnyElements<>(kv::parse_elements("q8_0:q8_0"), kv::parse_elements("f16:f16"), 40)) ==
+        "Q8_0/F16 Q8_0/F16 0");
   CHECK(names(kv::Aging<format::F16, format::KIVI2>()) == "F16/F16 KIVI2/KIVI2 128");
   using Pairs = kv::Aging<kv::Fixed<format::F16, format::Q8_0>, kv::FixedOld<format::KIVI4, format::Q8_0>>;
   CHECK(names(Pairs(64)) == "F16/Q8_0 KIVI4/Q8_0 64");
   CHECK(kv::key_name(Pairs()) == "F16:KIVI4");
   CHECK(kv::value_name(Pairs()) == "Q8_0");
-  CHECK(kv::value_name(kv::AnyElements<>("kivi2", "q8_0:q4_s")) == "Q8_0:Q4_S_ROTATED");
+  CHECK(kv::value_name(kv::AnyElements<>(kv::parse_elements("kivi2"), kv::parse_elements("q8_0:q4_s"))) ==
+        "Q8_0:Q4_S_ROTATED");
   CHECK(kv::key_name(kv::Fixed<format::F16>()) == "F16");
 }
 
@@ -56,7 +62,7 @@ TEST_CASE("a name of which a part is not known is refused with the known ones") 
   for (const char* name :
        {"f16:q4_k", "kivi2:f16", "kivi3", "f16:", ":kivi2", "f16:kivi2:q4_0", "f16;kivi2"}) {
     CAPTURE(name);
-    const Error error = refusal([&] { return kv::AnyElements<>(name, "f16"); });
+    const Error error = refusal([&] { return kv::parse_elements(name, "keys"); });
     CHECK(error.code() == ErrorCode::usage);
     CHECK(mentions(error, "for keys: not known", "F16 Q8_0", "RECENT:OLD", "KIVI4 KIVI2"));
   }
@@ -76,7 +82,7 @@ TEST_CASE("old tiles end where at least the recent tokens begin") {
 
 TEST_CASE("an old tile is what its element makes of the recent one, and the same element keeps its bytes") {
   constexpr std::size_t d = 40;
-  const kv::AnyElements<> elements("f16:kivi4", "q8_0");
+  const kv::AnyElements<> elements({kv::Element::f16, kv::Element::kivi4}, kv::Element::q8_0);
   std::vector<std::byte> recent(kv::tile_bytes(elements, d)), old(kv::tile_bytes(elements.old(), d));
   const auto keys = random(16 * d, 1), values = random(16 * d, 2);
   const std::size_t recent_values = kv::key_bytes(elements, d), old_values = kv::key_bytes(elements.old(), d);

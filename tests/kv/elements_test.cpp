@@ -2,8 +2,10 @@
 
 #include "mica/kv/elements.hpp"
 
+#include "archetype/kv_element.hpp"
 #include "io/temporary_folder.hpp"
 #include "kv/element_promises.hpp"
+#include "mica/kv/aging.hpp"
 
 #include <doctest/doctest.h>
 
@@ -29,7 +31,7 @@ std::string names(const E& elements) {
 template <class E>
 bool has_keys(const char* name) {
   bool same = false;
-  kv::AnyElements<>(name, "F16").visit_keys([&](auto type) {
+  kv::AnyElements<>(kv::parse_elements(name), {}).visit_keys([&](auto type) {
     same = std::is_same_v<typename decltype(type)::type, E>;
   });
   return same;
@@ -78,14 +80,23 @@ TEST_CASE("a number that is not finite cannot hide in any element") {
 
 TEST_CASE("elements are chosen by name, keys and values apart, in either case of letters") {
   CHECK(names(kv::AnyElements<>()) == "F16/F16");
-  CHECK(names(kv::AnyElements<>("q8_0", "F32")) == "Q8_0/F32");
-  CHECK(names(kv::AnyElements<>("Bf16", "f16")) == "BF16/F16");
-  CHECK(names(kv::AnyElements<>("q4_0_rotated", "q4_0_plain")) == "Q4_0_ROTATED/Q4_0_PLAIN");
+  CHECK(names(kv::AnyElements<>(kv::parse_elements("q8_0"), kv::parse_elements("F32"))) == "Q8_0/F32");
+  CHECK(names(kv::AnyElements<>(kv::parse_elements("Bf16"), kv::parse_elements("f16"))) == "BF16/F16");
+  CHECK(names(kv::AnyElements<>(kv::parse_elements("q4_0_rotated"), kv::parse_elements("q4_0_plain"))) ==
+        "Q4_0_ROTATED/Q4_0_PLAIN");
   CHECK(std::is_same_v<kv::ElementsOf<format::Rotated<format::Q4_0>>,
                        kv::Fixed<format::Rotated<format::Q4_0>>>);
   CHECK(names(kv::Fixed<format::F32, format::Q8_0>()) == "F32/Q8_0");
   CHECK(names(kv::ElementsOf<format::Q8_0>()) == "Q8_0/Q8_0");
   CHECK(std::is_same_v<kv::ElementsOf<kv::AnyElements<>>, kv::AnyElements<>>);
+}
+
+TEST_CASE("elements of a list of one's own are chosen as types") {
+  using Mine = archetype::KvElement;
+  using Elements = kv::AnyElements<Append<format::AllKv, Mine>>;
+  CHECK(names(Elements(kv::Fixed<Mine, format::F16>())) == "plain/F16");
+  CHECK(kv::key_name(Elements(kv::Aging<format::F16, Mine>(40))) == "F16:plain");
+  CHECK(names(Elements(kv::Element::q8_0, {})) == "Q8_0/F16");
 }
 
 TEST_CASE(
@@ -137,8 +148,10 @@ TEST_CASE("bare names agree with the stored measurement of a real model") {
 }
 
 TEST_CASE("files have full names, and a bare one in a file means rotated heads") {
-  CHECK(kv::key_name(kv::AnyElements<>("q4_0", "f16")) == "Q4_0_ROTATED");
-  CHECK(kv::value_name(kv::AnyElements<>("f16", "iq4_nl")) == "IQ4_NL_PLAIN");
+  CHECK(kv::key_name(kv::AnyElements<>(kv::parse_elements("q4_0"), kv::parse_elements("f16"))) ==
+        "Q4_0_ROTATED");
+  CHECK(kv::value_name(kv::AnyElements<>(kv::parse_elements("f16"), kv::parse_elements("iq4_nl"))) ==
+        "IQ4_NL_PLAIN");
   CHECK(kv::saved_name("IQ4_NL") == "IQ4_NL_ROTATED");
   CHECK(kv::saved_name("IQ4_NL_PLAIN") == "IQ4_NL_PLAIN");
   CHECK(kv::saved_name("F16:Q5_1") == "F16:Q5_1_ROTATED");
@@ -192,15 +205,16 @@ TEST_CASE("a rotation is undone by itself, keeps dot products, and spreads what 
 }
 
 TEST_CASE("a name that is no element is refused with the known ones") {
-  const Error keys = refusal([] { return kv::AnyElements<>("f15", "f16"); });
+  const Error keys = refusal([] { return kv::parse_elements("f15", "keys"); });
   CHECK(keys.code() == ErrorCode::usage);
   CHECK(mentions(
       keys, "'f15' for keys",
       "F16 Q8_0 F32 BF16 Q5_1_ROTATED Q5_0 Q4_1_ROTATED Q4_0 Q4_S IQ4_NL_ROTATED Q5_1 Q5_0_PLAIN Q4_1"));
-  CHECK(mentions(refusal([] { return kv::AnyElements<>("f16", "q4_k"); }),
+  CHECK(mentions(refusal([] { return kv::parse_elements("q4_k", "values"); }),
                  "'q4_k' for values"));  // a format, no element
-  CHECK(mentions(refusal([] { return kv::AnyElements<TypeList<format::F32>>("F32", "F16"); }),
-                 "choose one of F32"));
+  CHECK(mentions(
+      refusal([] { return kv::AnyElements<TypeList<format::F32>>(kv::Element::f32, kv::Element::f16); }),
+      "choose one of F32"));
 }
 
 TEST_CASE("the bytes of a tile are those of its parts, rounded up to cache lines") {
@@ -212,7 +226,8 @@ TEST_CASE("the bytes of a tile are those of its parts, rounded up to cache lines
     CHECK(bytes % 64 == 0);
     CHECK(bytes >= sum);
     CHECK(bytes < sum + 64);
-    CHECK(kv::tile_bytes(kv::AnyElements<>("F16", "Q8_0"), head_dim) == bytes);
+    CHECK(kv::tile_bytes(kv::AnyElements<>(kv::parse_elements("F16"), kv::parse_elements("Q8_0")),
+                         head_dim) == bytes);
   }
 }
 

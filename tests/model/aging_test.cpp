@@ -51,7 +51,7 @@ void check_ways(const Tiny& tiny, const kv::AnyElements<>& elements, std::size_t
   const auto ids = random_ids(tokens, 67);
   const auto expected = run<Model>(tiny, ids, elements, {512, 1, kv::Choice::contiguous});
   CHECK(std::isfinite(*std::max_element(expected.begin(), expected.end())));
-  CHECK_FALSE(same_bits(expected, run<Model>(tiny, ids, kv::AnyElements<>("f16", "f16"), {512, 1})));
+  CHECK_FALSE(same_bits(expected, run<Model>(tiny, ids, kv::AnyElements<>(), {512, 1})));
   for (const Way& way :
        {Way{1, 1}, Way{7, 2}, Way{64, 3}, Way{512, 3}, Way{1, 2, kv::Choice::contiguous},
         Way{7, 1, kv::Choice::reserved}, Way{64, 2, kv::Choice::reserved}, Way{1, 1, kv::Choice::paged},
@@ -64,8 +64,8 @@ void check_ways(const Tiny& tiny, const kv::AnyElements<>& elements, std::size_t
 }
 
 std::vector<kv::AnyElements<>> all_elements() {
-  return {kv::AnyElements<>("kivi2", "kivi2", 33), kv::AnyElements<>("kivi4", "q8_0:q4_s", 64),
-          kv::AnyElements<>("f16:q4_0", "f16", 16), kv::AnyElements<>("f16:q8_0", "f16:kivi2", 100)};
+  using enum kv::Element;
+  return {{kivi2, kivi2, 33}, {kivi4, {q8_0, q4_s}, 64}, {{f16, q4_0}, f16, 16}, {{f16, q8_0}, kivi2, 100}};
 }
 
 using Llama = Transformer<arch::Llama>;
@@ -91,8 +91,9 @@ TEST_CASE("elements that age and are named as types are those chosen by name") {
   const auto ids = random_ids(300, 67);
   using Types = kv::Aging<format::F16, format::KIVI2>;
   Llama::With<WithKvElement<Types>> types(tiny.document(), executor, options, {.elements = Types(40)});
-  Llama::With<WithKvElement<kv::AnyElements<>>> words(tiny.document(), executor, options,
-                                                      {.elements = kv::AnyElements<>("kivi2", "kivi2", 40)});
+  Llama::With<WithKvElement<kv::AnyElements<>>> words(
+      tiny.document(), executor, options,
+      {.elements = kv::AnyElements<>(kv::Element::kivi2, kv::Element::kivi2, 40)});
   auto a = types.make_cache();
   auto b = words.make_cache();
   CHECK(same_bits(feed(types, a, ids, 64), feed(words, b, ids, 64)));
@@ -124,7 +125,7 @@ TEST_CASE("layers that see no more than the recent tokens keep one element, and 
   const auto shapes = [&](std::size_t n_ctx, std::size_t recent) {
     using Model = Transformer<Windowed<100>, WithKvElement<kv::AnyElements<>>>;
     Model model(tiny.document(), executor, {.n_ctx = n_ctx, .chunk = 32, .log = {}},
-                {.elements = kv::AnyElements<>("kivi2", "kivi2", recent)});
+                {.elements = kv::AnyElements<>(kv::Element::kivi2, kv::Element::kivi2, recent)});
     return model.make_cache().layers;
   };
   // Three layers store keys: a window of 105, all tokens, a window of 137.
@@ -205,7 +206,7 @@ TEST_CASE("sequences that share pages age without knowing of each other") {
 
 TEST_CASE("the plan of elements that age is what they take, and that is less than F16 for a long context") {
   const TinyModel tiny(blocks_of(format::F32::id));
-  const auto kv_bytes = [&](auto type, std::string_view element, kv::Choice storage) {
+  const auto kv_bytes = [&](auto type, kv::Element element, kv::Choice storage) {
     using A = typename decltype(type)::type;
     using Model = Transformer<arch::Llama, WithKvElement<kv::AnyElements<>>, WithKv<kv::AnyStorage<>>,
                               WithAllocator<A>>;
@@ -231,11 +232,11 @@ TEST_CASE("the plan of elements that age is what they take, and that is less tha
   for (const kv::Choice storage : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::reserved,
                                    kv::Choice::paged, kv::Choice::spilled}) {
     CAPTURE(storage);
-    const auto plan = kv_bytes(Type<alloc::Counting>{}, "kivi2", storage);
-    CHECK(plan == kv_bytes(Type<alloc::Budgeted<alloc::Huge>>{}, "kivi2", storage));
+    const auto plan = kv_bytes(Type<alloc::Counting>{}, kv::Element::kivi2, storage);
+    CHECK(plan == kv_bytes(Type<alloc::Budgeted<alloc::Huge>>{}, kv::Element::kivi2, storage));
     if (storage == kv::Choice::contiguous) {
       CHECK(plan == 4 * (250 * old + ring));
-      CHECK(plan * 4 < kv_bytes(Type<alloc::Counting>{}, "f16", storage));
+      CHECK(plan * 4 < kv_bytes(Type<alloc::Counting>{}, kv::Element::f16, storage));
     }
   }
 }
@@ -244,8 +245,8 @@ TEST_CASE("fewer bits for old tokens lose more, and recent ones nothing") {
   const TinyModel tiny(blocks_of(format::F32::id));
   const auto ids = random_ids(300, 67);
   using Model = Aged<arch::Llama>;
-  const auto expected = run<Model>(tiny, ids, kv::AnyElements<>("f32", "f32"), {64, 2});
-  const auto lost = [&](std::string_view element, std::size_t first, std::size_t last) {
+  const auto expected = run<Model>(tiny, ids, kv::AnyElements<>(kv::Element::f32, kv::Element::f32), {64, 2});
+  const auto lost = [&](kv::ElementChoice element, std::size_t first, std::size_t last) {
     const auto logits = run<Model>(tiny, ids, kv::AnyElements<>(element, element, 100), {64, 2});
     double sum = 0;
     for (std::size_t i = first * 67; i < last * 67; ++i) {
@@ -254,12 +255,13 @@ TEST_CASE("fewer bits for old tokens lose more, and recent ones nothing") {
     }
     return sum;
   };
-  CHECK(lost("kivi2", 0, 115) == lost("f16", 0, 115));
-  CHECK(lost("f16", 116, 300) > 0);
-  CHECK(lost("kivi4", 116, 300) > 2 * lost("f16", 116, 300));
-  CHECK(lost("kivi2", 116, 300) > 2 * lost("kivi4", 116, 300));
-  CHECK(lost("f16:q8_0", 116, 300) < lost("q8_0", 116, 300));
-  CHECK(lost("f16:q4_0", 116, 300) < lost("q4_0", 116, 300));
+  using enum kv::Element;
+  CHECK(lost(kivi2, 0, 115) == lost(f16, 0, 115));
+  CHECK(lost(f16, 116, 300) > 0);
+  CHECK(lost(kivi4, 116, 300) > 2 * lost(f16, 116, 300));
+  CHECK(lost(kivi2, 116, 300) > 2 * lost(kivi4, 116, 300));
+  CHECK(lost({f16, q8_0}, 116, 300) < lost(q8_0, 116, 300));
+  CHECK(lost({f16, q4_0}, 116, 300) < lost(q4_0, 116, 300));
 }
 
 }  // namespace mica::test::aging_test

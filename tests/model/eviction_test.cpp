@@ -27,9 +27,15 @@ namespace mica::test::eviction_test {
 namespace {
 
 using kv::HeavyHitters;
+using kv::KeepAll;
 using kv::SinksAndWindow;
 
 constexpr ModelOptions options{.n_ctx = 2000, .chunk = 64, .logits_rows = 64, .log = {}};
+
+template <class... Policies>
+std::vector<kv::AnyEviction> policies(Policies... each) {
+  return {kv::AnyEviction(each)...};
+}
 
 /// Whose storage and policy are chosen at run time.
 template <class Family>
@@ -190,10 +196,11 @@ TEST_CASE("what is forgotten does not depend on steps, threads or storages") {
   const TinyModel tiny{Recipe{}};
   const auto ids = random_ids(900, 67);
   const auto whole = run<arch::Llama>(tiny, ids, 512, 1, kv::Choice::segmented, kv::KeepAll{});
-  for (const char* const words : {"sinks:320", "heavy:320", "heavy:320,64"}) {
-    CAPTURE(words);
-    check_bits<arch::Llama>(tiny, ids, kv::AnyEviction(words));
-    const auto some = run<arch::Llama>(tiny, ids, 512, 1, kv::Choice::segmented, kv::AnyEviction(words));
+  for (const kv::AnyEviction& policy :
+       policies(SinksAndWindow(320), HeavyHitters(320), HeavyHitters(320, {.recent = 64}))) {
+    CAPTURE(policy.capacity());
+    check_bits<arch::Llama>(tiny, ids, policy);
+    const auto some = run<arch::Llama>(tiny, ids, 512, 1, kv::Choice::segmented, policy);
     CHECK(same_bits(std::span(whole).first(320 * 67), std::span(some).first(320 * 67)));
     CHECK_FALSE(same_bits(std::span(whole).subspan(320 * 67, 67), std::span(some).subspan(320 * 67, 67)));
   }
@@ -222,12 +229,12 @@ TEST_CASE("sequences that share steps forget as they would alone") {
   const TinyModel tiny{Recipe{}};
   std::vector<std::vector<TokenId>> texts;
   for (const std::size_t n : {500u, 300u, 400u}) texts.push_back(random_ids(n, 67, n));
-  for (const char* const words : {"sinks:192", "heavy:256"}) {
-    CAPTURE(words);
+  for (const kv::AnyEviction& policy : policies(SinksAndWindow(192), HeavyHitters(256))) {
+    CAPTURE(policy.capacity());
     exec::Team team(2);
     Forgetting<arch::Llama> model(tiny.document(), team,
                                   {.n_ctx = 600, .chunk = 400, .logits_rows = 400, .log = {}},
-                                  {.eviction = kv::AnyEviction(words)});
+                                  {.eviction = policy});
     for (const auto& sizes : std::vector<std::vector<std::size_t>>{{1}, {50, 1, 70}, {1, 130}}) {
       const auto together = feed_shared(model, texts, sizes);
       for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -243,11 +250,11 @@ TEST_CASE(
     "it should be") {
   const TinyModel tiny{Recipe{}};
   const auto ids = random_ids(500, 67), other = random_ids(200, 67, 8);
-  for (const char* const words : {"sinks:256", "heavy:256"}) {
-    CAPTURE(words);
+  for (const kv::AnyEviction& policy : policies(SinksAndWindow(256), HeavyHitters(256))) {
+    CAPTURE(policy.capacity());
     exec::Team team(1);
-    Forgetting<arch::Llama> model(tiny.document(), team, options, {.eviction = kv::AnyEviction(words)});
-    const bool needs_scores = kv::AnyEviction(words).needs_scores();
+    Forgetting<arch::Llama> model(tiny.document(), team, options, {.eviction = policy});
+    const bool needs_scores = policy.needs_scores();
     for (const kv::Choice storage : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::paged}) {
       for (const std::size_t had : {200u, 256u, 257u, 330u, 500u}) {
         for (const std::size_t count :
@@ -290,14 +297,14 @@ TEST_CASE("a saved session goes on as it would have, whatever it had forgotten")
     const auto row = session.logits();
     return std::vector<float>(row.begin(), row.end());
   };
-  for (const char* const saver : {"none", "sinks:256", "heavy:256"}) {
-    for (const char* const opener : {"none", "sinks:256", "heavy:256"}) {
+  for (const kv::AnyEviction& saver : policies(KeepAll(), SinksAndWindow(256), HeavyHitters(256))) {
+    for (const kv::AnyEviction& opener : policies(KeepAll(), SinksAndWindow(256), HeavyHitters(256))) {
       for (const std::size_t tokens : {200u, 500u}) {
-        CAPTURE(saver);
-        CAPTURE(opener);
+        CAPTURE(saver.capacity());
+        CAPTURE(opener.capacity());
         CAPTURE(tokens);
-        Model from(tiny.document(), team, options, {.eviction = kv::AnyEviction(saver)});
-        Model to(tiny.document(), team, options, {.eviction = kv::AnyEviction(opener)});
+        Model from(tiny.document(), team, options, {.eviction = saver});
+        Model to(tiny.document(), team, options, {.eviction = opener});
         Session<Model> session(from), fresh(to);
         REQUIRE(session.feed(std::span(ids).first(tokens)) == model::StepStatus::ok);
         session.save(folder.path("session"));
@@ -313,9 +320,9 @@ TEST_CASE("a sequence takes over what another one has read until that forgets so
   const TinyModel tiny{Recipe{}};
   const auto ids = random_ids(400, 67), own = random_ids(300, 67, 9);
   exec::Team team(1);
-  for (const char* const words : {"sinks:256", "heavy:256"}) {
-    CAPTURE(words);
-    Forgetting<arch::Llama> model(tiny.document(), team, options, {.eviction = kv::AnyEviction(words)});
+  for (const kv::AnyEviction& policy : policies(SinksAndWindow(256), HeavyHitters(256))) {
+    CAPTURE(policy.capacity());
+    Forgetting<arch::Llama> model(tiny.document(), team, options, {.eviction = policy});
     for (const std::size_t had : {150u, 256u, 257u}) {
       for (const std::size_t count : {1u, 64u, 100u, 150u}) {
         CAPTURE(had);
@@ -324,7 +331,7 @@ TEST_CASE("a sequence takes over what another one has read until that forgets so
              fresh = cache_of(model, kv::Choice::paged);
         static_cast<void>(feed(model, other, std::span(ids).first(had), 64));
         const std::size_t has = cache.adopt(other, count);
-        const bool floored = kv::AnyEviction(words).needs_scores() && count / 64 < (had - 1) / 64;
+        const bool floored = policy.needs_scores() && count / 64 < (had - 1) / 64;
         CHECK(has == (had > 256 ? 0 : floored ? count / 64 * 64 : count));
         static_cast<void>(feed(model, other, std::span(ids).subspan(had), 64));  // writes every place again
         static_cast<void>(feed(model, cache, std::span(ids).subspan(has, count - has), 64));
@@ -343,17 +350,16 @@ TEST_CASE("an endless text stays within the memory of what is kept, as planned")
   using Booked = Forgetting<arch::Llama>::With<WithAllocator<A>>;
   using Dry = Forgetting<arch::Llama>::With<WithAllocator<alloc::Counting>>;
   const ModelOptions many{.n_ctx = 3000, .chunk = 64, .logits_rows = 64, .log = {}};
-  for (const char* const words : {"sinks:256", "heavy:256"}) {
+  for (const kv::AnyEviction& policy : policies(SinksAndWindow(256), HeavyHitters(256))) {
     for (const kv::Choice storage : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::reserved,
                                      kv::Choice::paged, kv::Choice::spilled, kv::Choice::spilled_paged}) {
-      CAPTURE(words);
+      CAPTURE(policy.capacity());
       CAPTURE(storage);
       budget::Ledger ledger, planned;
       Booked model(tiny.document(), team, many,
-                   {.allocator = A(ledger, budget::Account::weights), .eviction = kv::AnyEviction(words)});
+                   {.allocator = A(ledger, budget::Account::weights), .eviction = policy});
       Dry plan(tiny.document(), team, many,
-               {.allocator = alloc::Counting(planned, budget::Account::weights),
-                .eviction = kv::AnyEviction(words)});
+               {.allocator = alloc::Counting(planned, budget::Account::weights), .eviction = policy});
       auto cache = cache_of(model, storage);
       auto dry = cache_of(plan, storage);
       std::uint64_t at_keep = 0;
@@ -380,12 +386,12 @@ TEST_CASE("a recurrent state is not touched, and goes back with what is forgotte
   exec::Inline executor;
   using Model = Hybrid::With<WithEviction<kv::AnyEviction>>;
   const auto ids = random_ids(400, HybridRecipe{}.n_vocab), other = random_ids(20, HybridRecipe{}.n_vocab, 8);
-  for (const char* const words : {"none", "sinks:192", "heavy:256"}) {
-    CAPTURE(words);
+  for (const kv::AnyEviction& policy : policies(KeepAll(), SinksAndWindow(192), HeavyHitters(256))) {
+    CAPTURE(policy.capacity());
     std::vector<float> first;
     for (const std::size_t chunk : {64u, 1u, 100u}) {
       Model model(tiny.document(), executor, {.n_ctx = 500, .chunk = chunk, .logits_rows = chunk, .log = {}},
-                  {.eviction = kv::AnyEviction(words)});
+                  {.eviction = policy});
       auto cache = model.make_cache(), fresh = model.make_cache();
       const auto logits = feed(model, cache, ids, chunk);
       if (first.empty()) first = logits;

@@ -99,7 +99,7 @@ TEST_CASE("every KV element gives the same bits for one token at a time and for 
   using Any = Transformer<arch::Llama, WithKvElement<kv::AnyElements<>>>;
   using Fixed = Transformer<arch::Llama, WithKvElement<kv::Fixed<format::Q8_0, format::F16>>>;
   Any any(tiny.document(), executor, {.n_ctx = 64, .chunk = 40, .logits_rows = 40, .log = {}},
-          {.elements = kv::AnyElements<>("q8_0", "f16")});
+          {.elements = kv::AnyElements<>(kv::Element::q8_0, kv::Element::f16)});
   auto cache = any.make_cache();
   CHECK(same_bits(feed(any, cache, ids, 40), run<Fixed>(tiny, ids, 40, executor)));
 }

@@ -57,7 +57,9 @@ std::unique_ptr<AnyModel> open_as(const gguf::Document& document, exec::Team& te
     return kv::AnyStorage<>(a, layers, n, name);
   };
   return AnyModel::of<T>([&] {
-    return T(document, team, options, {.elements = Elements(how.keys, how.values), .storage = storage});
+    return T(document, team, options,
+             {.elements = Elements(kv::parse_elements(how.keys), kv::parse_elements(how.values)),
+              .storage = storage});
   });
 }
 

@@ -52,7 +52,7 @@ TEST_CASE("keys and values give way first, then weights, and only what is free d
   const Fixture f;
   const Question requested = f.question();
   Question small = requested;
-  small.choice.cache_type_k = small.choice.cache_type_v = "Q8_0";
+  small.choice.cache_type_k = small.choice.cache_type_v = kv::Element::q8_0;
   const std::uint64_t full = f.peak(requested), smaller = f.peak(small);
   const auto fit = [&](std::uint64_t budget, Adjustable free) {
     return Fallbacks<>(f.document, requested, budget, free).first_that_fits();
@@ -80,7 +80,7 @@ TEST_CASE("prompts are read in smaller steps before a streamed model's context g
   Question min = requested;
   min.model.chunk = 32;
   min.model.n_ctx = plan::min_tokens;
-  min.choice.cache_type_k = min.choice.cache_type_v = "Q8_0";
+  min.choice.cache_type_k = min.choice.cache_type_v = kv::Element::q8_0;
   min.choice.weights = paging::Choice::streamed;
   const auto fit = [&](std::uint64_t budget, bool chunk) {
     return Fallbacks<>(f.document, requested, budget, {true, true, true, chunk}).first_that_fits();

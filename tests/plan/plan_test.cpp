@@ -48,7 +48,7 @@ TEST_CASE("the plan of a run is what the run books, account by account") {
   const TinyModel tiny(talking());
   for (const kv::Choice kv : {kv::Choice::segmented, kv::Choice::contiguous}) {
     for (const paging::Choice weights : {paging::Choice::mapped, paging::Choice::resident}) {
-      const model::Choice choice{.kv = kv, .weights = weights, .cache_type_k = "Q8_0", .cache_type_v = "F16"};
+      const model::Choice choice{.kv = kv, .weights = weights, .cache_type_k = kv::Element::q8_0};
       CAPTURE(kv);
       CAPTURE(weights);
       plan_equals_run(tiny.document(), tiny.bytes(), choice);
@@ -95,8 +95,8 @@ TEST_CASE("the plan of several sequences is what as many sessions book") {
 TEST_CASE("a plan says what a token costs, and smaller elements cost less") {
   const TinyModel tiny(talking());
   const plan::Plan f16 = plan::make_plan(tiny.document(), question(512));
-  const plan::Plan q8 =
-      plan::make_plan(tiny.document(), question(512, {.cache_type_k = "Q8_0", .cache_type_v = "Q8_0"}));
+  const plan::Plan q8 = plan::make_plan(
+      tiny.document(), question(512, {.cache_type_k = kv::Element::q8_0, .cache_type_v = kv::Element::q8_0}));
   CHECK(f16.kv_bytes_per_token == 2 * 2 * 2 * 10 * 2);  // layers, keys and values, heads, head_dim, bytes
   CHECK(q8.kv_bytes_per_token < f16.kv_bytes_per_token);
   CHECK(q8.accounts[Account::kv] < f16.accounts[Account::kv]);

@@ -175,7 +175,8 @@ class Bench {
   Bench(const BenchVerb& verb, Model& model)
       : verb_(verb),
         model_(model),
-        elements_(verb.choice.cache_type_k, verb.choice.cache_type_v, verb.choice.cache_recent),
+        elements_(kv::parse_elements(verb.choice.cache_type_k), kv::parse_elements(verb.choice.cache_type_v),
+                  verb.choice.cache_recent),
         together_(model.transformer()),
         known_(known_speed(model.threads(), largest_file(model.document()))) {
     for (std::size_t i = 0; i < verb.parallel; ++i) sessions_.push_back(model.session());

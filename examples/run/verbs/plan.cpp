@@ -130,8 +130,8 @@ std::string plan_json(const plan::Plan& plan, const plan::Question& question, co
       ",\"parallel\":", question.sequences.count, ",\"threads\":", question.threads,
       ",\"chunk\":", question.model.chunk, ",\"kv\":", json_string(kv::name(question.choice.kv)),
       ",\"evict\":", json_string(evict), ",\"weights\":", json_string(paging::name(question.choice.weights)),
-      ",\"type_k\":", json_string(question.choice.cache_type_k),
-      ",\"type_v\":", json_string(question.choice.cache_type_v), "}\n");
+      ",\"type_k\":", json_string(kv::name(question.choice.cache_type_k)),
+      ",\"type_v\":", json_string(kv::name(question.choice.cache_type_v)), "}\n");
 }
 
 /// The steps per second that the disk of a model allows; each reads the weights that are not resident.
@@ -150,7 +150,7 @@ std::string solutions_text(const std::vector<plan::Solution>& solutions,
   std::string text = "\nkeys, values  weights    longest context       peak\n";
   for (const plan::Solution& solution : solutions) {
     text +=
-        join(at_left(std::string(solution.element), 14), solution.streamed ? "streamed   " : "in memory  ");
+        join(at_left(std::string(kv::name(solution.element)), 14), solution.streamed ? "streamed   " : "in memory  ");
     if (solution.n_ctx == 0) {
       text += join("does not fit: needs ", budget::size_text(solution.plan.peak_bytes), " at least\n");
       continue;
@@ -176,7 +176,7 @@ std::string solutions_text(const std::vector<plan::Solution>& solutions,
 std::string solutions_json(const std::vector<plan::Solution>& solutions) {
   std::string text;
   for (const plan::Solution& solution : solutions)
-    text += join(text.empty() ? "" : ",", "{\"element\":", json_string(solution.element),
+    text += join(text.empty() ? "" : ",", "{\"element\":", json_string(kv::name(solution.element)),
                  ",\"weights\":", solution.streamed ? "\"streamed\"" : "\"resident\"",
                  ",\"n_ctx\":", solution.n_ctx, ",\"peak_bytes\":", solution.plan.peak_bytes,
                  ",\"streamed_bytes\":", solution.plan.streamed_bytes, "}");
@@ -187,11 +187,12 @@ std::string solutions_json(const std::vector<plan::Solution>& solutions) {
 std::string fallback_json(const std::optional<plan::Fallback>& fallback, const plan::Fallback& min) {
   const auto object = [](const plan::Fallback& r) {
     const model::Choice& choice = r.question.choice;
-    return join(
-        "{\"peak_bytes\":", r.plan.peak_bytes, ",\"n_ctx\":", r.plan.n_ctx,
-        ",\"chunk\":", r.question.model.chunk, ",\"weights\":", json_string(paging::name(choice.weights)),
-        ",\"streamed_bytes\":", r.plan.streamed_bytes, ",\"type_k\":", json_string(choice.cache_type_k),
-        ",\"type_v\":", json_string(choice.cache_type_v), "}");
+    return join("{\"peak_bytes\":", r.plan.peak_bytes, ",\"n_ctx\":", r.plan.n_ctx,
+                ",\"chunk\":", r.question.model.chunk,
+                ",\"weights\":", json_string(paging::name(choice.weights)),
+                ",\"streamed_bytes\":", r.plan.streamed_bytes,
+                ",\"type_k\":", json_string(kv::name(choice.cache_type_k)),
+                ",\"type_v\":", json_string(kv::name(choice.cache_type_v)), "}");
   };
   return join(fallback ? join(",\"run\":", object(*fallback)) : std::string(), ",\"least\":", object(min));
 }

@@ -91,26 +91,26 @@ void store_tile(std::byte* tile, std::size_t head_dim, const float* heads) noexc
   }
 }
 
-/// One part of a tile. visit_recent(f), visit_old(f): call f(Type<E>). The same element keeps its bytes.
-template <bool keys, class VisitRecent, class VisitOld>
-void store_old_part(std::size_t head_dim, const std::byte* recent, std::byte* old, VisitRecent&& visit_recent,
-                    VisitOld&& visit_old) noexcept {
+/// The key part or the value part of a tile. The same element keeps its bytes.
+template <bool keys, AgingElements E>
+void store_old_part(const E& elements, std::size_t head_dim, const std::byte* recent,
+                    std::byte* old) noexcept {
   float heads[format::tile_tokens * format::max_rotated];
   std::string_view name;
-  visit_recent([&](auto type) {
-    using E = typename decltype(type)::type;
-    name = E::name;
+  visit_part<keys>(elements, [&](auto type) {
+    using R = typename decltype(type)::type;
+    name = R::name;
     for (std::size_t slot = 0; slot < format::tile_tokens; ++slot) {
       float* const head = heads + slot * head_dim;
-      keys ? E::load_key(recent, slot, head_dim, head) : E::load_value(recent, slot, head_dim, head);
+      keys ? R::load_key(recent, slot, head_dim, head) : R::load_value(recent, slot, head_dim, head);
     }
   });
-  visit_old([&](auto type) {
-    using E = typename decltype(type)::type;
-    if (E::name == name) {
-      std::copy_n(recent, keys ? E::key_tile_bytes(head_dim) : E::value_tile_bytes(head_dim), old);
+  visit_part<keys>(elements.old(), [&](auto type) {
+    using O = typename decltype(type)::type;
+    if (O::name == name) {
+      std::copy_n(recent, keys ? O::key_tile_bytes(head_dim) : O::value_tile_bytes(head_dim), old);
     } else {
-      store_tile<keys, E>(old, head_dim, heads);
+      store_tile<keys, O>(old, head_dim, heads);
     }
   });
 }
@@ -122,12 +122,9 @@ void store_old_part(std::size_t head_dim, const std::byte* recent, std::byte* ol
 template <AgingElements E>
 void store_old_tile(const E& elements, std::size_t head_dim, const std::byte* recent,
                     std::byte* old) noexcept {
-  detail::store_old_part<true>(
-      head_dim, recent, old, [&](auto f) { elements.visit_keys(f); },
-      [&](auto f) { elements.old().visit_keys(f); });
-  detail::store_old_part<false>(
-      head_dim, recent + key_bytes(elements, head_dim), old + key_bytes(elements.old(), head_dim),
-      [&](auto f) { elements.visit_values(f); }, [&](auto f) { elements.old().visit_values(f); });
+  detail::store_old_part<true>(elements, head_dim, recent, old);
+  detail::store_old_part<false>(elements, head_dim, recent + key_bytes(elements, head_dim),
+                                old + key_bytes(elements.old(), head_dim));
 }
 
 static_assert(AgingElements<Aging<format::F16, format::KIVI2>> && AgingElements<AnyElements<>> &&

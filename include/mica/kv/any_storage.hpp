@@ -3,6 +3,7 @@
 // A storage chosen at run time: one virtual call per run. For programs; a library user names the type.
 #pragma once
 
+#include "mica/base/detail/enumerators.hpp"
 #include "mica/base/visit.hpp"
 #include "mica/kv/choice.hpp"
 #include "mica/kv/contiguous.hpp"
@@ -24,8 +25,7 @@ using Storages = TypeList<Segmented<A>, Contiguous<A>, Reserved<A>, Paged<A>, Sp
 namespace detail {
 
 inline constexpr auto storage_names = names_of(Storages<alloc::Huge>{});
-static_assert(storage_names[static_cast<std::size_t>(Choice::paged)] == Paged<>::name &&
-              storage_names.back() == storage_names[static_cast<std::size_t>(Choice::spilled_paged)]);
+static_assert(mica::detail::enumerators_are<Choice>(storage_names));
 
 }  // namespace detail
 

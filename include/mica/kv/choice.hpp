@@ -1,13 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The storages that a program chooses at run time, by name: an enumerator for each type of kv::Storages
-// (kv/any_storage.hpp), in the order of that list.
+// What a program chooses at run time, by name: an enumerator for each type of a list, in its order.
 #pragma once
 
 #include <cstdint>
 
 namespace mica::kv {
 
+/// The storages of kv::Storages (kv/any_storage.hpp).
 enum class Choice : std::uint8_t { segmented, contiguous, reserved, paged, spilled, spilled_paged };
+
+/// The elements of format::AllKv and format::TileKv, by their short names (kv/elements.hpp).
+enum class Element : std::uint8_t {
+  f16,
+  q8_0,
+  f32,
+  bf16,
+  q5_1_rotated,
+  q5_0,
+  q4_1_rotated,
+  q4_0,
+  q4_s,
+  iq4_nl_rotated,
+  q5_1,
+  q5_0_plain,
+  q4_1,
+  q4_0_plain,
+  q4_s_plain,
+  iq4_nl,
+  kivi4,
+  kivi2,
+};
+
+/// The element of keys, or of values: one for all tokens, or one each for recent and for old ones.
+struct ElementChoice {
+  Element recent = Element::f16;
+  Element old = Element::f16;
+
+  /// Of kivi4 and kivi2, which encode whole tiles, recent tokens are in F16.
+  constexpr ElementChoice(Element all = Element::f16) noexcept
+      : recent(all < Element::kivi4 ? all : Element::f16), old(all) {}
+  constexpr ElementChoice(Element recent_tokens, Element old_tokens) noexcept
+      : recent(recent_tokens), old(old_tokens) {}
+
+  friend bool operator==(const ElementChoice&, const ElementChoice&) = default;
+};
 
 }  // namespace mica::kv

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elements of keys and values: fixed by types, or chosen by name at run time. Kernels are visited once
+// The elements of keys and values: fixed by types, or chosen at run time. Kernels are visited once
 // per call, for keys and for values separately, so that the number of instances is a sum and not a product.
 // Elements that change with age: kv/aging.hpp.
 //
@@ -9,15 +9,20 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/base/detail/enumerators.hpp"
 #include "mica/base/visit.hpp"
 #include "mica/format/concept.hpp"
 #include "mica/format/lists.hpp"
+#include "mica/kv/choice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace mica {
 
@@ -78,8 +83,7 @@ namespace detail {
 
 [[nodiscard]] inline bool same_name(std::string_view a, std::string_view b) noexcept {
   const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return upper(x) == upper(y); });
+  return std::ranges::equal(a, b, {}, upper, upper);
 }
 
 /// Whether the bare name of F means rotated heads. A bare name means the form that loses less on a real
@@ -110,32 +114,76 @@ template <class E>
   }
 }
 
-/// The short names of a list, for messages.
-template <class List>
-[[nodiscard]] std::string short_names() {
+template <class... Es>
+[[nodiscard]] constexpr std::array<std::string_view, sizeof...(Es)> short_names(TypeList<Es...>) noexcept {
+  return {short_name<Es>()...};
+}
+
+/// "F16 Q8_0", for messages.
+[[nodiscard]] inline std::string listed(std::span<const std::string_view> names) {
   std::string out;
-  List::for_each([&](auto type) {
-    if (!out.empty()) out += ' ';
-    out += short_name<typename decltype(type)::type>();
-  });
+  for (const std::string_view name : names) out += join(out.empty() ? "" : " ", name);
   return out;
 }
 
-/// The place of an element in a list, by its full name or its short one; the size of the list when none has
-/// it.
-template <class List>
-[[nodiscard]] std::size_t place_of(std::string_view name) noexcept {
-  std::size_t place = 0;
-  bool found = false;
-  List::for_each([&](auto type) {
-    using E = typename decltype(type)::type;
-    found = found || same_name(E::name, name) || same_name(short_name<E>(), name);
-    place += found ? 0 : 1;
-  });
-  return place;
+}  // namespace detail
+
+/// Every element, in the order of Element.
+using AllElements = Concat<format::AllKv, format::TileKv>;
+
+namespace detail {
+
+inline constexpr auto element_names = short_names(AllElements{});
+static_assert(mica::detail::enumerators_are<Element>(element_names));
+static_assert(static_cast<std::size_t>(Element::kivi4) == format::AllKv::size);
+
+}  // namespace detail
+
+/// The short name of an element.
+[[nodiscard]] constexpr std::string_view name(Element element) noexcept {
+  return detail::element_names[static_cast<std::size_t>(element)];
+}
+/// "Q8_0"; "F16:Q4_0" where old tokens have another element.
+[[nodiscard]] inline std::string name(const ElementChoice& choice) {
+  const std::string_view recent = name(choice.recent), old = name(choice.old);
+  return recent == old ? std::string(recent) : join(recent, ":", old);
 }
 
-/// Two elements of a list.
+/// The elements that a program's user names, in upper or lower case:
+///
+///   "Q8_0"         for all tokens
+///   "F16:Q4_0"     F16 for recent tokens, Q4_0 for old ones
+///   "KIVI2"        encodes whole tiles: "F16:KIVI2"
+///   "Q4_0_PLAIN"   heads as they are; "Q4_0_ROTATED" rotated; "Q4_0" is one of the two
+///
+/// Raises ErrorCode::usage for others, with `what` they are for and the known ones.
+[[nodiscard]] inline ElementChoice parse_elements(std::string_view text,
+                                                  std::string_view what = "keys and values") {
+  static constexpr auto full_names = names_of(AllElements{});
+  const auto find = [](std::string_view one) {
+    std::size_t i = 0;
+    while (i < AllElements::size && !detail::same_name(full_names[i], one) &&
+           !detail::same_name(detail::element_names[i], one)) {
+      ++i;
+    }
+    return i;
+  };
+  const std::size_t colon = text.find(':');
+  const bool ages = colon != text.npos;
+  const std::size_t old = find(ages ? text.substr(colon + 1) : text);
+  const std::size_t recent = ages ? find(text.substr(0, colon)) : 0;
+  const std::span all(detail::element_names);
+  MICA_CHECK(old < all.size() && recent < format::AllKv::size, usage, "KV element '", escaped(text), "' for ",
+             what, ": not known; choose one of ", detail::listed(all.first(format::AllKv::size)),
+             ", RECENT:OLD with two of them, or for old tokens one of ",
+             detail::listed(all.subspan(format::AllKv::size)));
+  const auto old_tokens = static_cast<Element>(old);
+  return ages ? ElementChoice(static_cast<Element>(recent), old_tokens) : ElementChoice(old_tokens);
+}
+
+namespace detail {
+
+/// Two elements of a list, by their places.
 template <class List>
 struct ElementPair {
   std::size_t keys = 0;
@@ -143,42 +191,63 @@ struct ElementPair {
 
   template <class F>
   void visit_keys(F&& f) const noexcept {
-    visit(keys, f);
+    visit_at(List{}, keys, f);
   }
   template <class F>
   void visit_values(F&& f) const noexcept {
-    visit(values, f);
+    visit_at(List{}, values, f);
+  }
+
+  /// Those of a choice; raises ErrorCode::usage for one that the list does not have.
+  template <KvElements E>
+  [[nodiscard]] static ElementPair of(const E& elements) {
+    ElementPair out{List::size, List::size};
+    std::string_view keys, values;
+    elements.visit_keys([&](auto type) { out.keys = place_of(type), keys = decltype(type)::type::name; });
+    elements.visit_values(
+        [&](auto type) { out.values = place_of(type), values = decltype(type)::type::name; });
+    MICA_CHECK(out.keys < List::size && out.values < List::size, usage, "KV elements ", keys, " and ", values,
+               ": choose one of ", listed(short_names(List{})));
+    return out;
   }
 
  private:
-  template <class F>
-  static void visit(std::size_t place, F&& f) noexcept {
+  template <class E>
+  [[nodiscard]] static std::size_t place_of(Type<E>) noexcept {
+    std::size_t place = 0;
     visit_if(
-        List{}, [i = std::size_t{0}, place](auto) mutable { return i++ == place; }, f);
+        List{}, [&](auto type) { return std::is_same_v<decltype(type), Type<E>> || (++place, false); },
+        [](auto) {});
+    return place;
   }
 };
 
 }  // namespace detail
 
-/// Elements of a closed list, chosen by name, and others of Tiles that old tokens can have too:
-///
-///   "Q8_0"         for all tokens
-///   "F16:Q4_0"     F16 for recent tokens, Q4_0 for old ones
-///   "KIVI2"        of Tiles: "F16:KIVI2"
-///   "Q4_0_PLAIN"   heads as they are; "Q4_0_ROTATED" rotated; "Q4_0" is one of the two
+/// Elements of a closed list, chosen at run time, and others of Tiles that old tokens can have too.
 template <class List = format::AllKv, class Tiles = format::TileKv>
 class AnyElements {
  public:
   /// F16 for both.
-  AnyElements() : AnyElements("F16", "F16") {}
-
-  /// Names as command lines spell them, upper or lower case; an unknown one raises an error that lists the
-  /// known ones. recent: the min number of tokens at the end that are not old.
-  AnyElements(std::string_view keys, std::string_view values, std::size_t recent = default_recent) {
-    const Ages k = find("keys", keys), v = find("values", values);
-    now_ = {k.recent, v.recent};
-    old_ = {k.old, v.old};
-    if (k.recent != k.old || v.recent != v.old) recent_ = std::max<std::size_t>(recent, 1);
+  AnyElements() : AnyElements(Element::f16, Element::f16) {}
+  /// recent: the min number of tokens at the end that are not old. Raises ErrorCode::usage for an element
+  /// that is not of the lists.
+  AnyElements(ElementChoice keys, ElementChoice values, std::size_t recent = default_recent) {
+    const auto pair = [](Element k, Element v) {
+      return detail::ElementPair<AllElements>{static_cast<std::size_t>(k), static_cast<std::size_t>(v)};
+    };
+    const bool ages = keys.recent != keys.old || values.recent != values.old;
+    set(pair(keys.recent, values.recent), pair(keys.old, values.old),
+        ages ? std::max<std::size_t>(recent, 1) : 0);
+  }
+  /// Elements as types, such as those of your own in lists of your own.
+  template <KvElements E>
+  explicit AnyElements(const E& elements) {
+    if constexpr (AgingElements<E>) {
+      set(elements, elements.old(), elements.recent());
+    } else {
+      set(elements, elements, 0);
+    }
   }
 
   template <class F>
@@ -195,26 +264,15 @@ class AnyElements {
   [[nodiscard]] std::size_t recent() const noexcept { return recent_; }
 
  private:
-  using Olds = Concat<List, Tiles>;
-  struct Ages {
-    std::size_t recent;
-    std::size_t old;
-  };
-
-  [[nodiscard]] static Ages find(std::string_view what, std::string_view name) {
-    const std::size_t colon = name.find(':');
-    const bool aging = colon != name.npos;
-    const std::size_t old = detail::place_of<Olds>(aging ? name.substr(colon + 1) : name);
-    const bool alone = !aging && old >= List::size;  // of tiles: recent tokens are in F16
-    const std::size_t recent = detail::place_of<List>(alone ? "F16" : name.substr(0, colon));
-    MICA_CHECK(old < Olds::size && recent < List::size, usage, "KV element '", escaped(name), "' for ", what,
-               ": not known; choose one of ", detail::short_names<List>(), ", RECENT:OLD with two of them",
-               Tiles::size == 0 ? "" : ", or for old tokens one of ", detail::short_names<Tiles>());
-    return {recent, old};
+  template <class Now, class Old>
+  void set(const Now& now, const Old& old, std::size_t recent) {
+    now_ = now_.of(now);
+    old_ = old_.of(old);
+    recent_ = recent;
   }
 
   detail::ElementPair<List> now_;
-  detail::ElementPair<Olds> old_;
+  detail::ElementPair<Concat<List, Tiles>> old_;
   std::size_t recent_ = 0;
 };
 
@@ -252,35 +310,37 @@ template <KvElements E>
 
 namespace detail {
 
-/// "F16", or "F16:KIVI2" where old tokens have another element. Full names.
-template <class Visit, class VisitOld>
-[[nodiscard]] std::string name_of(Visit&& visit, VisitOld&& visit_old) {
+/// Visits the element of keys, or that of values.
+template <bool keys, KvElements E, class F>
+void visit_part(const E& elements, F&& f) noexcept {
+  if constexpr (keys) {
+    elements.visit_keys(f);
+  } else {
+    elements.visit_values(f);
+  }
+}
+
+template <bool keys, KvElements E>
+[[nodiscard]] std::string part_name(const E& elements) {
   std::string now, old;
-  visit([&](auto type) { now = decltype(type)::type::name; });
-  visit_old([&](auto type) { old = decltype(type)::type::name; });
-  return now == old ? now : now + ":" + old;
+  visit_part<keys>(elements, [&](auto type) { now = decltype(type)::type::name; });
+  if constexpr (AgingElements<E>) {
+    visit_part<keys>(elements.old(), [&](auto type) { old = decltype(type)::type::name; });
+  }
+  return old.empty() || now == old ? now : now + ":" + old;
 }
 
 }  // namespace detail
 
-/// The full names of the elements of keys, as in files of sessions.
+/// The full names of the elements of keys, as in files of sessions: "F16", or "F16:KIVI2" where old tokens
+/// have another element.
 template <KvElements E>
 [[nodiscard]] std::string key_name(const E& elements) {
-  const auto now = [&](auto f) { elements.visit_keys(f); };
-  if constexpr (AgingElements<E>) {
-    return detail::name_of(now, [&](auto f) { elements.old().visit_keys(f); });
-  } else {
-    return detail::name_of(now, now);
-  }
+  return detail::part_name<true>(elements);
 }
 template <KvElements E>
 [[nodiscard]] std::string value_name(const E& elements) {
-  const auto now = [&](auto f) { elements.visit_values(f); };
-  if constexpr (AgingElements<E>) {
-    return detail::name_of(now, [&](auto f) { elements.old().visit_values(f); });
-  } else {
-    return detail::name_of(now, now);
-  }
+  return detail::part_name<false>(elements);
 }
 
 /// The full names of the elements that a file of a session names: "F16:Q4_0_ROTATED" for "F16:Q4_0". There a

@@ -4,6 +4,7 @@
 // the type.
 #pragma once
 
+#include "mica/base/detail/enumerators.hpp"
 #include "mica/base/visit.hpp"
 #include "mica/paging/choice.hpp"
 #include "mica/paging/mapped.hpp"
@@ -28,8 +29,7 @@ using Pagers = TypeList<Mapped<A, io::MapAdvice::lazy, Layout::packed>,
 namespace detail {
 
 inline constexpr auto pager_names = names_of(Pagers<alloc::Huge>{});
-static_assert(pager_names[static_cast<std::size_t>(Choice::resident)] == Resident<>::name &&
-              pager_names.back() == pager_names[static_cast<std::size_t>(Choice::streamed)]);
+static_assert(mica::detail::enumerators_are<Choice>(pager_names));
 
 }  // namespace detail
 

@@ -118,7 +118,7 @@ class Fallbacks {
     return at(std::move(question));
   }
   [[nodiscard]] Question with_small_elements(Question question) const {
-    if (free_.elements) question.choice.cache_type_k = question.choice.cache_type_v = format::Q8_0::name;
+    if (free_.elements) question.choice.cache_type_k = question.choice.cache_type_v = kv::Element::q8_0;
     return question;
   }
 
@@ -138,7 +138,7 @@ class Fallbacks {
   if (requested.model.n_ctx != fallback.question.model.n_ctx)
     add(join(fallback.plan.n_ctx, " tokens of context"));
   if (before.cache_type_k != now.cache_type_k || before.cache_type_v != now.cache_type_v) {
-    add(join("keys and values in ", now.cache_type_k));
+    add(join("keys and values in ", kv::name(now.cache_type_k)));
   }
   if (before.weights != now.weights) {
     add(join("weights ", paging::name(now.weights), " (", budget::size_text(fallback.plan.streamed_bytes),

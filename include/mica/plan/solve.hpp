@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <string_view>
 #include <vector>
 
 namespace mica::plan {
@@ -62,14 +61,14 @@ void fill_weight_capacity(const gguf::Document& document, Question& question, st
 
 /// One way to run a document within a budget.
 struct Solution {
-  std::string_view element;  // of keys and values
-  bool streamed = false;     // weights that do not fit
-  std::size_t n_ctx = 0;     // tokens of the longest context that fits; 0: none fits
-  Plan plan;                 // with that context, or with the requested one where none fits
+  kv::Element element;    // of keys and values
+  bool streamed = false;  // weights that do not fit
+  std::size_t n_ctx = 0;  // tokens of the longest context that fits; 0: none fits
+  Plan plan;              // with that context, or with the requested one where none fits
 };
 
 /// The elements of solutions, the most exact first: docs/kv.md has their cost in quality.
-inline constexpr std::string_view solution_elements[] = {"F16", "Q8_0", "Q4_0"};
+inline constexpr kv::Element solution_elements[] = {kv::Element::f16, kv::Element::q8_0, kv::Element::q4_0};
 
 /// All solutions, the best first: those with weights in memory, which are fastest, then those that stream
 /// them, and among these, more bits of keys and values before fewer. Each with the longest context up to

@@ -45,9 +45,9 @@ inline constexpr std::uint64_t tokenizer_bytes_per_token = 128;
 struct Setting {
   std::size_t quantisation = 0;  // of its ladder
   std::size_t n_ctx = 0;
-  std::string_view element = "F16";  // of keys and values
-  bool streamed = false;             // weights
-  std::uint64_t budget_bytes = 0;    // for streamed weights and all else
+  kv::Element element = kv::Element::f16;  // of keys and values
+  bool streamed = false;                   // weights
+  std::uint64_t budget_bytes = 0;          // for streamed weights and all else
 
   [[nodiscard]] auto key() const { return std::tuple(quantisation, n_ctx, element, streamed, budget_bytes); }
 };
@@ -225,7 +225,7 @@ class Candidate {
   Planner planner_;
   std::vector<Quantisation> ladder_;
   std::vector<std::optional<gguf::Document>> documents_;  // by rung
-  std::map<std::tuple<std::size_t, std::size_t, std::string_view, bool, std::uint64_t>, plan::Plan> plans_;
+  std::map<std::tuple<std::size_t, std::size_t, kv::Element, bool, std::uint64_t>, plan::Plan> plans_;
   std::map<std::size_t, Parts> weights_;  // by quantisation, in bytes
   std::optional<std::uint64_t> tokenizer_bytes_;
 };

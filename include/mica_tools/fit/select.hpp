@@ -145,7 +145,7 @@ inline std::optional<Setting> Selector::first(Candidate& candidate, Mode mode, s
   const Pools pools = available(mode);
   for (std::size_t i = begin; i < end; ++i) {
     if (!streamed && candidate.weights(i).all > static_cast<double>(pools.vram + pools.ram)) continue;
-    for (const std::string_view element : {"F16", "Q8_0"}) {
+    for (const kv::Element element : {kv::Element::f16, kv::Element::q8_0}) {
       const Setting setting{i, n_ctx, element, streamed, streamed ? machine_.available_bytes : 0};
       const Pools needed = need(candidate, mode, setting);
       if (spacious ? has_headroom(needed, pools) : fits(needed, pools)) return setting;
@@ -168,8 +168,9 @@ inline Fit Selector::select(Candidate& candidate) const {
   const Mode last = possible.back();
   const bool streamed = last == Mode::streamed;
   const std::size_t fallback = streamed ? candidate.reference() : candidate.ladder().size() - 1;
-  return described(candidate, last,
-                   {fallback, tokens.back(), "Q8_0", streamed, streamed ? machine_.available_bytes : 0});
+  return described(
+      candidate, last,
+      {fallback, tokens.back(), kv::Element::q8_0, streamed, streamed ? machine_.available_bytes : 0});
 }
 
 inline Fit Selector::described(Candidate& candidate, Mode mode, const Setting& setting) const {
@@ -236,7 +237,8 @@ inline void Selector::add_notes(Candidate& candidate, Fit& fit) const {
   if (fit.level == Level::too_tight) return;
   if (fit.setting.n_ctx != fit.requested)
     fit.notes.push_back(join("context halved from ", fit.requested, " to ", fit.setting.n_ctx, " tokens"));
-  if (fit.setting.element != "F16") fit.notes.push_back(join("keys and values in ", fit.setting.element));
+  if (fit.setting.element != kv::Element::f16)
+    fit.notes.push_back(join("keys and values in ", kv::name(fit.setting.element)));
   if (fit.mode == Mode::streamed) {
     const std::string bytes =
         budget::size_text(static_cast<std::uint64_t>(reads(candidate, fit.setting).token));
