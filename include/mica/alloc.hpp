@@ -12,5 +12,4 @@
 #include "mica/alloc/counting.hpp"
 #include "mica/alloc/huge.hpp"
 #include "mica/alloc/refused.hpp"
-#include "mica/alloc/statistics.hpp"
 #include "mica/alloc/tracked.hpp"

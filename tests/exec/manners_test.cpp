@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/exec/detail/yield_policy.hpp"
+#include "mica/exec/detail/worker_thread.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ namespace manners_test {
 
 using mica::exec::detail::core_now;
 using mica::exec::detail::leave_core;
-using mica::exec::detail::Manners;
+using mica::exec::detail::YieldPolicy;
 
 namespace {
 
@@ -76,10 +76,10 @@ TEST_CASE("a worker on the caller's core moves away, and one elsewhere does not 
   on_a_thread([] {
     const cpu_set_t before = mask_now();
     if (CPU_COUNT(&before) < 2) return;
-    CHECK(leaves([](int core) { Manners(2).mind(core); }));
-    Manners many(static_cast<std::size_t>(CPU_COUNT(&before)) + 1);
-    many.mind(core_now());  // more workers than cores: somebody has to share
-    many.mind(-1);
+    CHECK(leaves([](int core) { YieldPolicy(2).before_run(core); }));
+    YieldPolicy many(static_cast<std::size_t>(CPU_COUNT(&before)) + 1);
+    many.before_run(core_now());  // more workers than cores: two of them share one
+    many.before_run(-1);
     const cpu_set_t after = mask_now();
     CHECK(CPU_EQUAL(&before, &after));
   });

@@ -12,10 +12,10 @@
 namespace part_test {
 
 using mica::exec::Range;
-using mica::exec::detail::Part;
+using mica::exec::detail::TaskRange;
 
 TEST_CASE("a part is empty until something is given, and after all is taken") {
-  Part part;
+  TaskRange part;
   CHECK(part.take_front().empty());
   CHECK(part.take_back().empty());
   part.give({5, 6});
@@ -24,7 +24,7 @@ TEST_CASE("a part is empty until something is given, and after all is taken") {
 }
 
 TEST_CASE("the owner takes from the front and others from the back, a sixteenth of what is left") {
-  Part part;
+  TaskRange part;
   part.give({100, 132});
   CHECK(part.take_front() == Range{100, 102});
   CHECK(part.take_back() == Range{131, 132});
@@ -34,14 +34,14 @@ TEST_CASE("the owner takes from the front and others from the back, a sixteenth 
 }
 
 TEST_CASE("a part reaches to the largest bound that a word holds") {
-  Part part;
+  TaskRange part;
   part.give({0xfffffff0, 0xffffffff});
   CHECK(part.take_back() == Range{0xfffffffe, 0xffffffff});
   CHECK(part.take_front() == Range{0xfffffff0, 0xfffffff1});
 }
 
 TEST_CASE("pieces taken at both ends at the same time cover the part once") {
-  Part part;
+  TaskRange part;
   for (int round = 0; round < 200; ++round) {
     std::vector<int> taken(1000, 0);
     const auto take_all = [&](bool front) {

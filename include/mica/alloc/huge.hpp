@@ -32,8 +32,21 @@ class Huge : public Unbooked<Huge> {
     static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     return size;
   }
-  [[nodiscard]] static std::byte* map(std::size_t bytes) noexcept;
-  [[nodiscard]] static std::byte* map_aligned(std::size_t bytes, std::size_t alignment) noexcept;
+  [[nodiscard]] static std::byte* map(std::size_t bytes) noexcept {
+    void* const block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return block == MAP_FAILED ? nullptr : static_cast<std::byte*>(block);
+  }
+  /// Maps more than needed and unmaps both ends.
+  [[nodiscard]] static std::byte* map_aligned(std::size_t bytes, std::size_t alignment) noexcept {
+    std::byte* const wide = map(bytes + alignment);
+    if (wide == nullptr) return nullptr;
+    const auto address = reinterpret_cast<std::uintptr_t>(wide);
+    const std::size_t before = round_up(address, std::uintptr_t{alignment}) - address;
+    const std::size_t after = alignment - before;
+    if (before != 0) ::munmap(wide, before);
+    if (after != 0) ::munmap(wide + before + bytes, after);
+    return wide + before;
+  }
 };
 
 inline std::byte* Huge::allocate(std::size_t bytes, std::size_t alignment) noexcept {
@@ -52,22 +65,6 @@ inline std::byte* Huge::allocate(std::size_t bytes, std::size_t alignment) noexc
   return block;
 }
 
-inline std::byte* Huge::map(std::size_t bytes) noexcept {
-  void* const block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return block == MAP_FAILED ? nullptr : static_cast<std::byte*>(block);
-}
-
-/// Maps more than needed and unmaps both ends.
-inline std::byte* Huge::map_aligned(std::size_t bytes, std::size_t alignment) noexcept {
-  std::byte* const wide = map(bytes + alignment);
-  if (wide == nullptr) return nullptr;
-  const auto address = reinterpret_cast<std::uintptr_t>(wide);
-  const std::size_t before = round_up(address, std::uintptr_t{alignment}) - address;
-  const std::size_t after = alignment - before;
-  if (before != 0) ::munmap(wide, before);
-  if (after != 0) ::munmap(wide + before + bytes, after);
-  return wide + before;
-}
 static_assert(Allocator<Huge>);
 
 }  // namespace mica::alloc

@@ -8,8 +8,8 @@
 #include "mica/base/bits.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <optional>
-#include <utility>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,56 +24,48 @@ class AddressSpace {
     return size;
   }
   /// A range of at least `bytes`; empty when there are no such addresses. 0 bytes make no system call.
-  [[nodiscard]] static std::optional<AddressSpace> make(std::size_t bytes) noexcept;
-
-  AddressSpace() noexcept = default;
-  AddressSpace(AddressSpace&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-  AddressSpace& operator=(AddressSpace&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
+  [[nodiscard]] static std::optional<AddressSpace> make(std::size_t bytes) noexcept {
+    if (bytes == 0) return AddressSpace();
+    if (bytes > static_cast<std::size_t>(-1) / 4) return std::nullopt;
+    const std::size_t length = round_up(bytes, page());
+#ifdef MAP_NORESERVE
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+#else
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+#endif
+    void* const data = ::mmap(nullptr, length, PROT_NONE, flags, -1, 0);
+    if (data == MAP_FAILED) return std::nullopt;
+#ifdef MADV_HUGEPAGE
+    ::madvise(data, length, MADV_HUGEPAGE);  // of what is committed; a refusal leaves plain pages
+#endif
+    return AddressSpace(static_cast<std::byte*>(data), length);
   }
-  ~AddressSpace() {
-    if (data_ != nullptr) ::munmap(data_, bytes_);
-  }
 
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
+  AddressSpace() noexcept : AddressSpace(nullptr, 0) {}
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
+  [[nodiscard]] std::size_t size() const noexcept { return data_ ? data_.get_deleter().bytes : 0; }
 
   /// Makes a part readable and writable, zeros at first; false when the system has no more.
   [[nodiscard]] bool commit(std::size_t offset, std::size_t bytes) noexcept {
-    return bytes == 0 || ::mprotect(data_ + offset, bytes, PROT_READ | PROT_WRITE) == 0;
+    return bytes == 0 || ::mprotect(data() + offset, bytes, PROT_READ | PROT_WRITE) == 0;
   }
   /// Frees the memory of a part; its content is lost.
   void give_back(std::size_t offset, std::size_t bytes) noexcept {
     if (bytes == 0) return;
-    ::madvise(data_ + offset, bytes, MADV_DONTNEED);
-    ::mprotect(data_ + offset, bytes, PROT_NONE);  // a refusal leaves pages of zeros, which hold no memory
+    ::madvise(data() + offset, bytes, MADV_DONTNEED);
+    ::mprotect(data() + offset, bytes, PROT_NONE);  // a refusal leaves pages of zeros, which hold no memory
   }
 
  private:
-  AddressSpace(std::byte* data, std::size_t bytes) noexcept : data_(data), bytes_(bytes) {}
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(std::byte* data) const noexcept { ::munmap(data, bytes); }
+  };
 
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
+  AddressSpace(std::byte* data, std::size_t bytes) noexcept : data_(data, Unmap{bytes}) {}
+
+  std::unique_ptr<std::byte, Unmap> data_;
 };
-
-inline std::optional<AddressSpace> AddressSpace::make(std::size_t bytes) noexcept {
-  if (bytes == 0) return AddressSpace();
-  if (bytes > static_cast<std::size_t>(-1) / 4) return std::nullopt;
-  const std::size_t length = round_up(bytes, page());
-#ifdef MAP_NORESERVE
-  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-#else
-  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-#endif
-  void* const data = ::mmap(nullptr, length, PROT_NONE, flags, -1, 0);
-  if (data == MAP_FAILED) return std::nullopt;
-#ifdef MADV_HUGEPAGE
-  ::madvise(data, length, MADV_HUGEPAGE);  // of what is committed; a refusal leaves plain pages
-#endif
-  return AddressSpace(static_cast<std::byte*>(data), length);
-}
 
 }  // namespace mica::alloc

@@ -1,19 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a worker yields its core to other processes. A worker that loses its core in the middle of a task
-// delays the whole run by the rest of another process's time slice. So it yields between runs, before the
-// scheduler preempts it. It also avoids the core of the caller, because no run begins without the caller.
+// What a worker's thread does beside tasks: it takes no asynchronous signals (Ctrl-C, window size, timers),
+// it spins for a few microseconds without slowing the other thread of its core, and it yields its core to
+// other processes.
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <cstddef>
+#include <initializer_list>
 #include <thread>
+#include <pthread.h>
 
 #if defined(__linux__)
 #include <sched.h>
 #endif
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace mica::exec::detail {
+
+/// Blocks the calling thread's asynchronous signals until the scope ends. Signals of faulting instructions
+/// are not blocked: the process would end without a call of its handler.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int signal : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF}) {
+      sigdelset(&blocked, signal);
+    }
+    pthread_sigmask(SIG_SETMASK, &blocked, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// Tells the core that this is a spin loop: tens of cycles.
+inline void relax() noexcept {
+#if defined(__SSE2__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");  // "yield" returns at once on most cores
+#endif
+}
+
+/// Spins until `ready()` or about 50 us have passed; true when ready.
+template <class Ready>
+[[nodiscard]] bool spin_until(Ready&& ready) noexcept {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto patience = std::chrono::microseconds(50);
+  constexpr int looks = 64;  // between two readings of the clock: about as expensive as 24 pauses
+
+  Clock::time_point give_up{};
+  for (;;) {
+    for (int i = 0; i < looks; ++i) {
+      if (ready()) return true;
+      relax();
+    }
+    const Clock::time_point now = Clock::now();
+    if (give_up == Clock::time_point{}) give_up = now + patience;
+    if (now >= give_up) return false;
+  }
+}
 
 /// The core of the calling thread at this moment; -1 where the system does not report it.
 [[nodiscard]] inline int core_now() noexcept {
@@ -42,7 +96,9 @@ inline void leave_core(int core, std::size_t workers) noexcept {
 #endif
 }
 
-/// The yield policy of one worker. Not for the caller of runs.
+/// When a worker yields its core. One that loses its core in the middle of a task delays the whole run by the
+/// rest of another process's time slice: so it yields between runs, before the scheduler preempts it. It also
+/// avoids the core of the caller, because no run begins without the caller. Not for the caller.
 class YieldPolicy {
  public:
   explicit YieldPolicy(std::size_t workers) noexcept : workers_(workers) {}
