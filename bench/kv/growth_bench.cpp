@@ -71,7 +71,7 @@ std::uint64_t take_peak_rss() {
 
 /// The storage of a name; ends the program where there is none.
 kv::Choice choice_of(std::string_view name) {
-  const auto names = kv::choice_names();
+  const auto& names = kv::choice_names;
   const auto at = std::find(names.begin(), names.end(), name);
   if (at != names.end()) return static_cast<kv::Choice>(at - names.begin());
   std::fprintf(stderr, "no storage '%s'\n", std::string(name).c_str());
@@ -310,7 +310,7 @@ int main(int argc, char** argv) {
   }
   if (kinds.empty()) {
     kinds.emplace_back("contiguous");
-    for (const std::string_view name : kv::choice_names()) {
+    for (const std::string_view name : kv::choice_names) {
       if (name != kinds[0]) kinds.emplace_back(name);
     }
   }

@@ -61,9 +61,9 @@ template <class Choice, class Names>
 }
 
 [[nodiscard]] inline model::Choice choice_of(const ChoiceWords& words) {
-  return {.kv = choice_at<kv::Choice>(kv::choice_names(), words.kv),
+  return {.kv = choice_at<kv::Choice>(kv::choice_names, words.kv),
           .evict = parse_eviction(words.evict),
-          .weights = choice_at<paging::Choice>(paging::choice_names(), words.weights),
+          .weights = choice_at<paging::Choice>(paging::choice_names, words.weights),
           .cache_type_k = kv::parse_elements(words.cache_type_k, "keys"),
           .cache_type_v = kv::parse_elements(words.cache_type_v, "values"),
           .cache_recent = words.cache_recent,

@@ -10,6 +10,5 @@
 #include "mica/paging/expert_cache.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/resident.hpp"
-#include "mica/paging/resident_tensors.hpp"
 #include "mica/paging/streamed.hpp"
 #include "mica/paging/unit_reader.hpp"

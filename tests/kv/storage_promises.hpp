@@ -17,6 +17,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <vector>
 
 namespace mica::test {
@@ -136,7 +137,9 @@ void check_windows(bool in_place) {
       const std::array<kv::LayerShape, 3> shapes = {{{2, 64}, {1, 64, window, step}, {1, 64}}};
       const std::size_t ring = shapes[1].ring_tiles();
       CHECK(ring * 16 < window + step + 2 * 16);
-      Storage storage({}, shapes, 2000);
+      // On the heap: gcc 12 warns of an uninitialised buffer in the optional of a local one.
+      const auto made = std::make_unique<Storage>(typename Storage::Allocator{}, shapes, 2000);
+      Storage& storage = *made;
       std::vector<std::byte*> places;
       walk_window(storage, shapes, [&](const std::vector<std::byte*>& resident) {
         places.insert(places.end(), resident.begin(), resident.end());

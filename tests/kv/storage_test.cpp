@@ -88,7 +88,7 @@ TEST_CASE("a storage is chosen at run time, and has the name of its type") {
   CHECK(segmented.reserve(1));
   CHECK(contiguous.capacity() == 704);
   CHECK(segmented.capacity() == 256);
-  for (std::size_t i = 0; i < kv::choice_names().size(); ++i) {
+  for (std::size_t i = 0; i < kv::choice_names.size(); ++i) {
     const kv::AnyStorage<A> chosen(A{}, layers, 700, static_cast<kv::Choice>(i));
     CHECK(chosen.capacity() == 0);
   }

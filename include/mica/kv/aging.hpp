@@ -17,10 +17,6 @@
 
 namespace mica::kv {
 
-/// Elements of old tokens as types: those of Fixed, and those that encode whole tiles.
-template <KvOldElement K, KvOldElement V = K>
-struct FixedOld : detail::FixedPair<K, V> {};
-
 namespace detail {
 
 template <class E>
@@ -36,7 +32,7 @@ struct OldElementsOf<E> {
 
 /// Recent, Old: one element for keys and values, or Fixed and FixedOld for one each.
 template <class Recent, class Old>
-class Aging {
+class Aging : public ElementsOf<Recent> {
  public:
   using RecentElements = ElementsOf<Recent>;
   using OldElements = typename detail::OldElementsOf<Old>::type;
@@ -49,15 +45,7 @@ class Aging {
   /// At least the last `recent` tokens, 1 or more, are in Recent.
   explicit Aging(std::size_t recent = default_recent) : recent_(std::max<std::size_t>(recent, 1)) {}
 
-  // Required by AgingElements
-  template <class F>
-  void visit_keys(F&& f) const noexcept {
-    RecentElements().visit_keys(f);
-  }
-  template <class F>
-  void visit_values(F&& f) const noexcept {
-    RecentElements().visit_values(f);
-  }
+  // Required by AgingElements, beside visits of recent elements
   [[nodiscard]] const OldElements& old() const noexcept { return old_; }
   [[nodiscard]] std::size_t recent() const noexcept { return recent_; }
 

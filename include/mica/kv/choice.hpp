@@ -11,26 +11,14 @@ namespace mica::kv {
 enum class Choice : std::uint8_t { segmented, contiguous, reserved, paged, spilled, spilled_paged };
 
 /// The elements of format::AllKv and format::TileKv, by their short names (kv/elements.hpp).
+// clang-format off
 enum class Element : std::uint8_t {
-  f16,
-  q8_0,
-  f32,
-  bf16,
-  q5_1_rotated,
-  q5_0,
-  q4_1_rotated,
-  q4_0,
-  q4_s,
-  iq4_nl_rotated,
-  q5_1,
-  q5_0_plain,
-  q4_1,
-  q4_0_plain,
-  q4_s_plain,
-  iq4_nl,
-  kivi4,
-  kivi2,
+  f16, q8_0, f32, bf16,
+  q5_1_rotated, q5_0, q4_1_rotated, q4_0, q4_s, iq4_nl_rotated,
+  q5_1, q5_0_plain, q4_1, q4_0_plain, q4_s_plain, iq4_nl,
+  kivi4, kivi2,
 };
+// clang-format on
 
 /// The element of keys, or of values: one for all tokens, or one each for recent and for old ones.
 struct ElementChoice {

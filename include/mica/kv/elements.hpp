@@ -59,10 +59,9 @@ namespace kv {
 /// Default number of tokens that stay in the recent element: the window that KIVI was measured with.
 inline constexpr std::size_t default_recent = 128;
 
-namespace detail {
-
-template <class K, class V>
-struct FixedPair {
+/// Elements of old tokens as types: those of Fixed, and those that encode whole tiles.
+template <KvOldElement K, KvOldElement V = K>
+struct FixedOld {
   template <class F>
   void visit_keys(F&& f) const noexcept {
     f(Type<K>{});
@@ -73,11 +72,9 @@ struct FixedPair {
   }
 };
 
-}  // namespace detail
-
 /// Elements as types.
 template <KvElement K, KvElement V = K>
-struct Fixed : detail::FixedPair<K, V> {};
+struct Fixed : FixedOld<K, V> {};
 
 namespace detail {
 
@@ -90,28 +87,15 @@ namespace detail {
 /// model, if the difference is outside the interval of the measurement; else rotated heads (docs/kv.md,
 /// bench/results/kv-rotation.json).
 template <class F>
-inline constexpr bool rotated_by_name = true;
-template <>
-inline constexpr bool rotated_by_name<format::Q5_1> = false;
-template <>
-inline constexpr bool rotated_by_name<format::Q4_1> = false;
-template <>
-inline constexpr bool rotated_by_name<format::IQ4_NL> = false;
-
-/// Whether the bare name of a format means this element.
-template <class E>
-inline constexpr bool has_bare_name = false;
-template <class F, bool rotates>
-inline constexpr bool has_bare_name<format::BlockElement<F, rotates>> = rotates == rotated_by_name<F>;
+inline constexpr bool rotated_by_name = !TypeList<format::Q5_1, format::Q4_1, format::IQ4_NL>::contains<F>;
 
 /// The shortest name of an element: the bare name of its format if that means it, else its full name.
 template <class E>
 [[nodiscard]] constexpr std::string_view short_name() noexcept {
-  if constexpr (has_bare_name<E>) {
-    return E::Format::name;
-  } else {
-    return E::name;
+  if constexpr (format::is_block_element<E>) {
+    if (E::rotated == rotated_by_name<typename E::Format>) return E::Format::name;
   }
+  return E::name;
 }
 
 template <class... Es>
@@ -186,16 +170,16 @@ namespace detail {
 /// Two elements of a list, by their places.
 template <class List>
 struct ElementPair {
-  std::size_t keys = 0;
-  std::size_t values = 0;
+  std::size_t key = 0;
+  std::size_t value = 0;
 
   template <class F>
   void visit_keys(F&& f) const noexcept {
-    visit_at(List{}, keys, f);
+    visit_at(List{}, key, f);
   }
   template <class F>
   void visit_values(F&& f) const noexcept {
-    visit_at(List{}, values, f);
+    visit_at(List{}, value, f);
   }
 
   /// Those of a choice; raises ErrorCode::usage for one that the list does not have.
@@ -203,10 +187,10 @@ struct ElementPair {
   [[nodiscard]] static ElementPair of(const E& elements) {
     ElementPair out{List::size, List::size};
     std::string_view keys, values;
-    elements.visit_keys([&](auto type) { out.keys = place_of(type), keys = decltype(type)::type::name; });
+    elements.visit_keys([&](auto type) { out.key = place_of(type), keys = decltype(type)::type::name; });
     elements.visit_values(
-        [&](auto type) { out.values = place_of(type), values = decltype(type)::type::name; });
-    MICA_CHECK(out.keys < List::size && out.values < List::size, usage, "KV elements ", keys, " and ", values,
+        [&](auto type) { out.value = place_of(type), values = decltype(type)::type::name; });
+    MICA_CHECK(out.key < List::size && out.value < List::size, usage, "KV elements ", keys, " and ", values,
                ": choose one of ", listed(short_names(List{})));
     return out;
   }
@@ -226,8 +210,14 @@ struct ElementPair {
 
 /// Elements of a closed list, chosen at run time, and others of Tiles that old tokens can have too.
 template <class List = format::AllKv, class Tiles = format::TileKv>
-class AnyElements {
+class AnyElements : detail::ElementPair<List> {
+  using Recent = detail::ElementPair<List>;
+
  public:
+  // Required by KvElements
+  using Recent::visit_keys;
+  using Recent::visit_values;
+
   /// F16 for both.
   AnyElements() : AnyElements(Element::f16, Element::f16) {}
   /// recent: the min number of tokens at the end that are not old. Raises ErrorCode::usage for an element
@@ -250,15 +240,6 @@ class AnyElements {
     }
   }
 
-  template <class F>
-  void visit_keys(F&& f) const noexcept {
-    now_.visit_keys(f);
-  }
-  template <class F>
-  void visit_values(F&& f) const noexcept {
-    now_.visit_values(f);
-  }
-
   // Required by AgingElements
   [[nodiscard]] const auto& old() const noexcept { return old_; }
   [[nodiscard]] std::size_t recent() const noexcept { return recent_; }
@@ -266,12 +247,11 @@ class AnyElements {
  private:
   template <class Now, class Old>
   void set(const Now& now, const Old& old, std::size_t recent) {
-    now_ = now_.of(now);
+    static_cast<Recent&>(*this) = Recent::of(now);
     old_ = old_.of(old);
     recent_ = recent;
   }
 
-  detail::ElementPair<List> now_;
   detail::ElementPair<Concat<List, Tiles>> old_;
   std::size_t recent_ = 0;
 };

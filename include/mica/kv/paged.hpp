@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage of pages that sequences share (kv/detail/page_tables.hpp), all in memory. Memory follows use by 16
-// tokens. All pages are booked on the account of the allocator, once.
+// A storage of pages that sequences share (kv/detail/page_tables.hpp), all in memory. Memory follows use by
+// 16 tokens. All pages are booked on the account of the allocator, once.
 #pragma once
 
 #include "mica/alloc/huge.hpp"

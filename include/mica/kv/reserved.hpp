@@ -33,10 +33,29 @@ class Reserved {
   using Rebind = Reserved<B>;
   static constexpr std::string_view name = "reserved";
 
-  Reserved(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens);
-  [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
+  Reserved(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
+      : allocator_(allocator), layout_(layers), max_tokens_(round_up(max_tokens, format::tile_tokens)) {
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      const std::size_t places = layout_.tiles(l, {0, max_tokens_ / format::tile_tokens});
+      const std::size_t page = alloc::AddressSpace::page();
+      const std::size_t head_bytes = round_up(places * layers[l].tile_bytes, page) + page;
+      layers_.push_back({layers[l].kv_heads, layers[l].tile_bytes, places, head_bytes, space_bytes_});
+      space_bytes_ += layers[l].kv_heads * head_bytes;
+    }
+    booking_ = *alloc::Booking::make(allocator_, budget::Account::kv, 0);
+  }
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
+    if (tokens > max_tokens_) return false;
+    if (tokens > capacity_ && !commit(std::min(round_up(tokens, grain), max_tokens_))) return false;
+    reached_ = std::max(reached_, tokens);
+    return true;
+  }
   /// Keeps one grain more than is used, so that short rewinds cost nothing; without tokens it keeps nothing.
-  void shrink(std::size_t tokens) noexcept;
+  void shrink(std::size_t tokens) noexcept {
+    if (tokens == 0) reached_ = 0;
+    const std::size_t kept = tokens == 0 ? 0 : round_up(tokens, grain) + grain;
+    if (kept < capacity_) give_back(kept, capacity_);
+  }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
     return layout_.first_tile(layer, reached_);
@@ -72,9 +91,40 @@ class Reserved {
   /// Calls f(offset, bytes) for the bytes of each head that hold tokens [from, to); false after the first
   /// that is.
   template <class F>
-  bool for_each_head(std::size_t from, std::size_t to, F f) const noexcept;
-  [[nodiscard]] bool commit(std::size_t tokens) noexcept;
-  void give_back(std::size_t to, std::size_t from) noexcept;
+  bool for_each_head(std::size_t from, std::size_t to, F f) const noexcept {
+    for (const Layer& layer : layers_) {
+      const std::size_t first = layer.committed(ceil_div(from, format::tile_tokens));
+      const std::size_t end = layer.committed(ceil_div(to, format::tile_tokens));
+      for (std::size_t head = 0; head < layer.kv_heads; ++head) {
+        if (!f(layer.offset + head * layer.head_bytes + first, alloc::touchable<A>(end - first)))
+          return false;
+      }
+    }
+    return true;
+  }
+  [[nodiscard]] bool commit(std::size_t tokens) noexcept {
+    if (space_.size() == 0) {
+      auto space = alloc::AddressSpace::make(alloc::touchable<A>(space_bytes_));
+      if (!space) return false;
+      space_ = std::move(*space);
+    }
+    if (!booking_.resize(bytes(tokens))) return false;
+    const std::size_t before = std::exchange(capacity_, tokens);
+    const auto committed = [this](std::size_t offset, std::size_t size) {
+      return space_.commit(offset, size);
+    };
+    if (for_each_head(before, tokens, committed)) return true;
+    give_back(before, tokens);
+    return false;
+  }
+  void give_back(std::size_t to, std::size_t from) noexcept {
+    for_each_head(to, from, [this](std::size_t offset, std::size_t size) {
+      space_.give_back(offset, size);
+      return true;
+    });
+    capacity_ = to;
+    static_cast<void>(booking_.resize(bytes(to)));  // smaller, so granted
+  }
 
   A allocator_;
   SlabLayout layout_;
@@ -86,72 +136,6 @@ class Reserved {
   alloc::AddressSpace space_;
   alloc::Booking booking_;  // of what has memory
 };
-
-template <mica::Allocator A>
-Reserved<A>::Reserved(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
-    : allocator_(allocator), layout_(layers), max_tokens_(round_up(max_tokens, format::tile_tokens)) {
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    const std::size_t places = layout_.tiles(l, {0, max_tokens_ / format::tile_tokens});
-    const std::size_t page = alloc::AddressSpace::page();
-    const std::size_t head_bytes = round_up(places * layers[l].tile_bytes, page) + page;
-    layers_.push_back({layers[l].kv_heads, layers[l].tile_bytes, places, head_bytes, space_bytes_});
-    space_bytes_ += layers[l].kv_heads * head_bytes;
-  }
-  booking_ = *alloc::Booking::make(allocator_, budget::Account::kv, 0);
-}
-
-template <mica::Allocator A>
-bool Reserved<A>::reserve(std::size_t tokens) noexcept {
-  if (tokens > max_tokens_) return false;
-  if (tokens > capacity_ && !commit(std::min(round_up(tokens, grain), max_tokens_))) return false;
-  reached_ = std::max(reached_, tokens);
-  return true;
-}
-
-template <mica::Allocator A>
-template <class F>
-bool Reserved<A>::for_each_head(std::size_t from, std::size_t to, F f) const noexcept {
-  for (const Layer& layer : layers_) {
-    const std::size_t first = layer.committed(ceil_div(from, format::tile_tokens));
-    const std::size_t end = layer.committed(ceil_div(to, format::tile_tokens));
-    for (std::size_t head = 0; head < layer.kv_heads; ++head) {
-      if (!f(layer.offset + head * layer.head_bytes + first, alloc::touchable<A>(end - first))) return false;
-    }
-  }
-  return true;
-}
-
-template <mica::Allocator A>
-bool Reserved<A>::commit(std::size_t tokens) noexcept {
-  if (space_.size() == 0) {
-    auto space = alloc::AddressSpace::make(alloc::touchable<A>(space_bytes_));
-    if (!space) return false;
-    space_ = std::move(*space);
-  }
-  if (!booking_.resize(bytes(tokens))) return false;
-  const std::size_t before = std::exchange(capacity_, tokens);
-  const auto committed = [this](std::size_t offset, std::size_t size) { return space_.commit(offset, size); };
-  if (for_each_head(before, tokens, committed)) return true;
-  give_back(before, tokens);
-  return false;
-}
-
-template <mica::Allocator A>
-void Reserved<A>::give_back(std::size_t to, std::size_t from) noexcept {
-  for_each_head(to, from, [this](std::size_t offset, std::size_t size) {
-    space_.give_back(offset, size);
-    return true;
-  });
-  capacity_ = to;
-  static_cast<void>(booking_.resize(bytes(to)));  // smaller, so granted
-}
-
-template <mica::Allocator A>
-void Reserved<A>::shrink(std::size_t tokens) noexcept {
-  if (tokens == 0) reached_ = 0;
-  const std::size_t kept = tokens == 0 ? 0 : round_up(tokens, grain) + grain;
-  if (kept < capacity_) give_back(kept, capacity_);
-}
 
 static_assert(KvStorage<Reserved<>>);
 

@@ -62,7 +62,7 @@ class ResidentTiles {
     const std::size_t free = max_tiles_ * format::tile_tokens - (pos - evicted());
     return needs_scores() || free == 0 ? eviction_step - pos % eviction_step : free;
   }
-  /// Evicts tiles until `count` tokens fit at `pos`, at most room(pos); the policy chooses the tiles.
+  /// Evicts tiles until `count` tokens fit at `pos`, at most capacity(pos); the policy chooses the tiles.
   template <Eviction E>
   void evict_for(const E& policy, std::size_t pos, std::size_t count) noexcept;
 
@@ -72,13 +72,37 @@ class ResidentTiles {
     return needs_scores() && count < summed_ ? count / eviction_step * eviction_step : count;
   }
   /// Removes tokens from `count` on, which is a rewind_position().
-  void rewind(std::size_t count) noexcept;
+  void rewind(std::size_t count) noexcept {
+    if (!bounded()) return;
+    if (count == 0) {
+      evicted_ = evicted_at_ = 0;
+      std::iota(places_.span().begin(), places_.span().end(), std::uint32_t{0});
+      std::fill_n(sums_.data(), needs_scores() ? max_tiles_ : 0, 0.0f);
+    }
+    size_ = ceil_div(count, format::tile_tokens) - evicted_;
+    summed_ = std::min(summed_, count / eviction_step * eviction_step);
+  }
   /// Empty so far, holds the first `count` tokens; false: some of them would be evicted, or their scores are
   /// not known.
-  [[nodiscard]] bool begin(std::size_t count) noexcept;
-  /// Becomes another one, empty so far, after `count` tokens, a rewind_position() of it before any tile was
-  /// evicted there.
-  void adopt(const ResidentTiles& other, std::size_t count) noexcept;
+  [[nodiscard]] bool begin(std::size_t count) noexcept {
+    if (!bounded()) return true;
+    if (needs_scores() || count > max_tiles_ * format::tile_tokens) return false;
+    rewind(0);
+    std::iota(tiles_.span().begin(), tiles_.span().end(), std::uint32_t{0});
+    rewind(count);
+    return true;
+  }
+  /// Becomes another one, empty so far, after `count` tokens, a rewind_position() of it before any of its
+  /// tokens were evicted.
+  void adopt(const ResidentTiles& other, std::size_t count) noexcept {
+    MICA_ASSERT(size_ == 0 && other.evicted_ == 0);
+    if (!bounded()) return;
+    std::copy_n(other.tiles_.data(), max_tiles_, tiles_.data());
+    std::copy_n(other.rows_.data(), rows_.size(), rows_.data());
+    std::copy_n(other.sums_.data(), sums_.size(), sums_.data());
+    summed_ = other.summed_;
+    rewind(count);
+  }
 
  private:
   template <class T>
@@ -95,8 +119,31 @@ class ResidentTiles {
   [[nodiscard]] std::span<float> sums(std::size_t pos) noexcept {
     return sums_.span().subspan(std::min(pos / eviction_step, borders()) * max_tiles_, max_tiles_);
   }
-  void sum_up(float decay, std::size_t pos) noexcept;
-  void forget(std::size_t index, std::size_t pos) noexcept;
+  void sum_up(float decay, std::size_t pos) noexcept {
+    const std::span<const float> before = sums(pos - eviction_step);
+    const std::span<float> now = sums(pos);
+    for (std::size_t i = 0; i < max_tiles_; ++i) {
+      float sum = 0;
+      for (std::size_t t = 0; i < size_ && t < eviction_step; ++t) sum += rows_[t * max_tiles_ + i];
+      now[i] = i < size_ ? before[i] * decay + sum : 0;
+    }
+    summed_ = pos;
+  }
+  void forget(std::size_t index, std::size_t pos) noexcept {
+    const auto close = [index](auto span) {
+      std::rotate(span.begin() + static_cast<std::ptrdiff_t>(index),
+                  span.begin() + static_cast<std::ptrdiff_t>(index) + 1, span.end());
+    };
+    close(tiles_.span());
+    close(places_.span());
+    if (needs_scores()) {
+      close(sums(pos));
+      sums(pos).back() = 0;
+    }
+    --size_;
+    ++evicted_;
+    evicted_at_ = pos;
+  }
 
   alloc::Buffer<std::uint32_t, A> tiles_;   // (most)
   alloc::Buffer<std::uint32_t, A> places_;  // (most)
@@ -128,68 +175,6 @@ void ResidentTiles<A>::evict_for(const E& policy, std::size_t pos, std::size_t c
   for (std::size_t t = pos; needs_scores() && t < pos + count; ++t) {
     std::fill_n(rows_.data() + t % eviction_step * max_tiles_, max_tiles_, 0.0f);
   }
-}
-
-template <Allocator A>
-void ResidentTiles<A>::sum_up(float decay, std::size_t pos) noexcept {
-  const std::span<const float> before = sums(pos - eviction_step);
-  const std::span<float> now = sums(pos);
-  for (std::size_t i = 0; i < max_tiles_; ++i) {
-    float sum = 0;
-    for (std::size_t t = 0; i < size_ && t < eviction_step; ++t) sum += rows_[t * max_tiles_ + i];
-    now[i] = i < size_ ? before[i] * decay + sum : 0;
-  }
-  summed_ = pos;
-}
-
-template <Allocator A>
-void ResidentTiles<A>::forget(std::size_t index, std::size_t pos) noexcept {
-  const auto close = [index](auto span) {
-    std::rotate(span.begin() + static_cast<std::ptrdiff_t>(index),
-                span.begin() + static_cast<std::ptrdiff_t>(index) + 1, span.end());
-  };
-  close(tiles_.span());
-  close(places_.span());
-  if (needs_scores()) {
-    close(sums(pos));
-    sums(pos).back() = 0;
-  }
-  --size_;
-  ++evicted_;
-  evicted_at_ = pos;
-}
-
-template <Allocator A>
-void ResidentTiles<A>::rewind(std::size_t count) noexcept {
-  if (!bounded()) return;
-  if (count == 0) {
-    evicted_ = evicted_at_ = 0;
-    std::iota(places_.span().begin(), places_.span().end(), std::uint32_t{0});
-    std::fill_n(sums_.data(), needs_scores() ? max_tiles_ : 0, 0.0f);
-  }
-  size_ = ceil_div(count, format::tile_tokens) - evicted_;
-  summed_ = std::min(summed_, count / eviction_step * eviction_step);
-}
-
-template <Allocator A>
-bool ResidentTiles<A>::begin(std::size_t count) noexcept {
-  if (!bounded()) return true;
-  if (needs_scores() || count > max_tiles_ * format::tile_tokens) return false;
-  rewind(0);
-  std::iota(tiles_.span().begin(), tiles_.span().end(), std::uint32_t{0});
-  rewind(count);
-  return true;
-}
-
-template <Allocator A>
-void ResidentTiles<A>::adopt(const ResidentTiles& other, std::size_t count) noexcept {
-  MICA_ASSERT(size_ == 0 && other.evicted_ == 0);
-  if (!bounded()) return;
-  std::copy_n(other.tiles_.data(), max_tiles_, tiles_.data());
-  std::copy_n(other.rows_.data(), rows_.size(), rows_.data());
-  std::copy_n(other.sums_.data(), sums_.size(), sums_.data());
-  summed_ = other.summed_;
-  rewind(count);
 }
 
 }  // namespace mica::kv

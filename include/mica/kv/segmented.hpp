@@ -32,24 +32,70 @@ class Segmented {
   using Rebind = Segmented<B>;
   static constexpr std::string_view name = "segmented";
 
-  Segmented(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens);
-  [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
-  void shrink(std::size_t tokens) noexcept;
+  /// Room for the list of segments is taken here, so that growing inside a step allocates tiles and nothing
+  /// else; it is bounded, so that a declared context costs nothing.
+  Segmented(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
+      : allocator_(allocator), layout_(layers), max_tokens_(round_up(max_tokens, format::tile_tokens)) {
+    segments_.reserve(std::min(ceil_div(max_tokens_, first_segment), max_segments));
+  }
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
+    if (tokens > max_tokens_) return false;
+    const std::size_t before = capacity_;
+    while (capacity_ < tokens) {
+      if (!grow(next_step(), tokens - capacity_)) {
+        shrink(before);
+        return false;
+      }
+    }
+    reached_ = std::max(reached_, tokens);
+    return true;
+  }
+  void shrink(std::size_t tokens) noexcept {
+    if (tokens == 0) reached_ = 0;
+    while (!segments_.empty() && segments_.back().places().first * format::tile_tokens >= tokens) {
+      capacity_ = segments_.back().places().first * format::tile_tokens;
+      segments_.pop_back();
+    }
+  }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
     return layout_.first_tile(layer, reached_);
   }
-  [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept;
+  [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
+    const std::size_t place = layout_.place(layer, tile);
+    const auto after = std::upper_bound(segments_.begin(), segments_.end(), place,
+                                        [](std::size_t p, const Slab<A>& s) { return p < s.places().first; });
+    return (after - 1)->run(layout_, layer, head, place);
+  }
 
   // Specific to Segmented
   [[nodiscard]] std::size_t segments() const noexcept { return segments_.size(); }
 
  private:
   /// The size of the next segment, in tokens.
-  [[nodiscard]] std::size_t next_step() const noexcept;
+  [[nodiscard]] std::size_t next_step() const noexcept {
+    const std::size_t step = std::clamp(capacity_, first_segment, doubling_ends);
+    const std::size_t bytes = layout_.bytes({capacity_ / format::tile_tokens, 1});  // of 16 tokens
+    const std::size_t allowed = bytes == 0 ? step : largest_step / bytes * format::tile_tokens;
+    const std::size_t bounded =
+        std::max(std::min(step, allowed / first_segment * first_segment), first_segment);
+    return std::min(bounded, max_tokens_ - capacity_);
+  }
   /// One more segment of up to `tokens`; if that is refused, of `min`.
-  [[nodiscard]] bool grow(std::size_t tokens, std::size_t min) noexcept;
-  [[nodiscard]] bool add(std::size_t tokens) noexcept;
+  [[nodiscard]] bool grow(std::size_t tokens, std::size_t min) noexcept {
+    if (add(tokens)) return true;
+    const std::size_t small = std::min({round_up(min, first_segment), tokens, max_tokens_ - capacity_});
+    return small < tokens && add(small);
+  }
+  [[nodiscard]] bool add(std::size_t tokens) noexcept {
+    if (segments_.size() == segments_.capacity()) return false;
+    auto slab =
+        Slab<A>::make(allocator_, layout_, {capacity_ / format::tile_tokens, tokens / format::tile_tokens});
+    if (!slab) return false;
+    segments_.push_back(std::move(*slab));
+    capacity_ += tokens;
+    return true;
+  }
 
   A allocator_;
   SlabLayout layout_;
@@ -58,73 +104,6 @@ class Segmented {
   std::size_t reached_ = 0;  // tokens, the most since it was empty
   std::vector<Slab<A>> segments_;
 };
-
-/// Room for the list of segments is taken here, so that growing inside a step allocates tiles and nothing
-/// else; it is bounded, so that a declared context costs nothing.
-template <mica::Allocator A>
-Segmented<A>::Segmented(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
-    : allocator_(allocator), layout_(layers), max_tokens_(round_up(max_tokens, format::tile_tokens)) {
-  segments_.reserve(std::min(ceil_div(max_tokens_, first_segment), max_segments));
-}
-
-template <mica::Allocator A>
-bool Segmented<A>::reserve(std::size_t tokens) noexcept {
-  if (tokens > max_tokens_) return false;
-  const std::size_t before = capacity_;
-  while (capacity_ < tokens) {
-    if (!grow(next_step(), tokens - capacity_)) {
-      shrink(before);
-      return false;
-    }
-  }
-  reached_ = std::max(reached_, tokens);
-  return true;
-}
-
-template <mica::Allocator A>
-std::size_t Segmented<A>::next_step() const noexcept {
-  const std::size_t step = std::clamp(capacity_, first_segment, doubling_ends);
-  const std::size_t bytes = layout_.bytes({capacity_ / format::tile_tokens, 1});  // of 16 tokens
-  const std::size_t allowed = bytes == 0 ? step : largest_step / bytes * format::tile_tokens;
-  const std::size_t bounded =
-      std::max(std::min(step, allowed / first_segment * first_segment), first_segment);
-  return std::min(bounded, max_tokens_ - capacity_);
-}
-
-template <mica::Allocator A>
-bool Segmented<A>::grow(std::size_t tokens, std::size_t min) noexcept {
-  if (add(tokens)) return true;
-  const std::size_t small = std::min({round_up(min, first_segment), tokens, max_tokens_ - capacity_});
-  return small < tokens && add(small);
-}
-
-template <mica::Allocator A>
-bool Segmented<A>::add(std::size_t tokens) noexcept {
-  if (segments_.size() == segments_.capacity()) return false;
-  auto slab =
-      Slab<A>::make(allocator_, layout_, {capacity_ / format::tile_tokens, tokens / format::tile_tokens});
-  if (!slab) return false;
-  segments_.push_back(std::move(*slab));
-  capacity_ += tokens;
-  return true;
-}
-
-template <mica::Allocator A>
-void Segmented<A>::shrink(std::size_t tokens) noexcept {
-  if (tokens == 0) reached_ = 0;
-  while (!segments_.empty() && segments_.back().places().first * format::tile_tokens >= tokens) {
-    capacity_ = segments_.back().places().first * format::tile_tokens;
-    segments_.pop_back();
-  }
-}
-
-template <mica::Allocator A>
-Run Segmented<A>::run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
-  const std::size_t place = layout_.place(layer, tile);
-  const auto after = std::upper_bound(segments_.begin(), segments_.end(), place,
-                                      [](std::size_t p, const Slab<A>& s) { return p < s.places().first; });
-  return (after - 1)->run(layout_, layer, head, place);
-}
 
 static_assert(KvStorage<Segmented<>>);
 

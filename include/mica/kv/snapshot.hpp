@@ -85,7 +85,18 @@ class SnapshotLayout {
   }
 
   /// The bytes that all blocks take, or 2^64 - 1 where that overflows, and there is no layout.
-  [[nodiscard]] static std::uint64_t bytes_of(const SnapshotInfo& info) noexcept;
+  [[nodiscard]] static std::uint64_t bytes_of(const SnapshotInfo& info) noexcept {
+    static constexpr auto too_many = std::numeric_limits<std::uint64_t>::max();
+    const auto times = [](std::uint64_t a, std::uint64_t b) { return checked_mul(a, b).value_or(too_many); };
+    const auto plus = [](std::uint64_t a, std::uint64_t b) { return a > too_many - b ? too_many : a + b; };
+    std::uint64_t bytes = times(times(info.state_floats, sizeof(float)), 1 + info.copies.size());
+    const std::uint64_t tiles = ceil_div<std::uint64_t>(info.cached, format::tile_tokens);
+    for (const SnapshotInfo::Layer& layer : info.layers) {
+      const std::uint64_t resident = tiles - std::min(tiles, layer.first_tile);
+      bytes = plus(bytes, times(resident, times(layer.kv_heads, layer.tile_bytes)));
+    }
+    return bytes;
+  }
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
@@ -113,7 +124,17 @@ class SnapshotLayout {
             (resident.end - resident.first) * l.tile_bytes};
   }
   /// The name of a block, for error texts.
-  [[nodiscard]] std::string name(std::size_t block) const;
+  [[nodiscard]] std::string name(std::size_t block) const {
+    if (block < states_ * parts()) {
+      const std::size_t copy = block / parts();
+      return copy == 0 ? "the recurrent state" : join("copy ", copy, " of the recurrent state");
+    }
+    std::size_t layer = layers_.size() - 1;
+    while (layer > 0 && layers_[layer].first_block > block) --layer;
+    const std::size_t page = block - layers_[layer].first_block + layers_[layer].first_tile / page_tiles;
+    return join("keys and values of cache layer ", layer, ", tokens ", page * page_tokens, " to ",
+                (page + 1) * page_tokens - 1);
+  }
 
  private:
   struct Layer {
@@ -130,31 +151,6 @@ class SnapshotLayout {
   std::uint64_t bytes_;
   std::vector<Layer> layers_;
 };
-
-inline std::uint64_t SnapshotLayout::bytes_of(const SnapshotInfo& info) noexcept {
-  static constexpr auto too_many = std::numeric_limits<std::uint64_t>::max();
-  const auto times = [](std::uint64_t a, std::uint64_t b) { return checked_mul(a, b).value_or(too_many); };
-  const auto plus = [](std::uint64_t a, std::uint64_t b) { return a > too_many - b ? too_many : a + b; };
-  std::uint64_t bytes = times(times(info.state_floats, sizeof(float)), 1 + info.copies.size());
-  const std::uint64_t tiles = ceil_div<std::uint64_t>(info.cached, format::tile_tokens);
-  for (const SnapshotInfo::Layer& layer : info.layers) {
-    const std::uint64_t resident = tiles - std::min(tiles, layer.first_tile);
-    bytes = plus(bytes, times(resident, times(layer.kv_heads, layer.tile_bytes)));
-  }
-  return bytes;
-}
-
-inline std::string SnapshotLayout::name(std::size_t block) const {
-  if (block < states_ * parts()) {
-    const std::size_t copy = block / parts();
-    return copy == 0 ? "the recurrent state" : join("copy ", copy, " of the recurrent state");
-  }
-  std::size_t layer = layers_.size() - 1;
-  while (layer > 0 && layers_[layer].first_block > block) --layer;
-  const std::size_t page = block - layers_[layer].first_block + layers_[layer].first_tile / page_tiles;
-  return join("keys and values of cache layer ", layer, ", tokens ", page * page_tokens, " to ",
-              (page + 1) * page_tokens - 1);
-}
 
 namespace detail {
 

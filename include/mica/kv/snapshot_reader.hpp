@@ -20,59 +20,6 @@
 
 namespace mica::kv {
 
-class SnapshotReader {
- public:
-  /// Reads the description and the checksums. Raises ErrorCode::file when the file is missing, cut, damaged
-  /// or no snapshot; unsupported for a version that is not known, and without xxHash. Allocates no more than
-  /// the file has bytes.
-  explicit SnapshotReader(std::string path);
-
-  [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
-  [[nodiscard]] const SnapshotInfo& info() const noexcept { return info_; }
-  [[nodiscard]] const SnapshotLayout& layout() const noexcept { return *layout_; }
-
-  /// Reads a state: copy 0 is the state itself, copy i that of info().copies[i - 1]. to.size() ==
-  /// info().state_floats. Raises ErrorCode::file when it is damaged.
-  void read_state(std::size_t copy, std::span<float> to) const;
-
-  /// Reads a block in pieces: read(span) until it is whole, then check().
-  class Block {
-   public:
-    /// Reads the next bytes of the block.
-    void read(std::span<std::byte> to) {
-      from_.file_.read_at(from_.first_block_ + block_.offset + done_, to);
-      done_ += to.size();
-      sum_.add(to);
-    }
-    /// Raises ErrorCode::file, naming the block, when one of its bytes is damaged.
-    void check() const;
-
-   private:
-    friend class SnapshotReader;
-    Block(const SnapshotReader& from, const SnapshotLayout::Block& block) : from_(from), block_(block) {}
-
-    const SnapshotReader& from_;
-    SnapshotLayout::Block block_;
-    std::size_t done_ = 0;
-    io::Checksum sum_;
-  };
-  /// The tiles of a page of a layer, head by head.
-  [[nodiscard]] Block page(std::size_t layer, std::size_t page) const {
-    return {*this, layout_->page(layer, page)};
-  }
-
- private:
-  [[nodiscard]] detail::SnapshotPrelude read_prelude() const;
-  void read_description(const detail::SnapshotPrelude& prelude);
-  void read_sums();
-
-  io::File file_;
-  SnapshotInfo info_;
-  std::optional<SnapshotLayout> layout_;
-  std::uint64_t first_block_ = 0;    // where in the file
-  std::vector<std::uint64_t> sums_;  // by block
-};
-
 namespace detail {
 
 [[nodiscard]] inline SnapshotInfo read_info(gguf::SpanReader& reader) {
@@ -100,76 +47,117 @@ namespace detail {
 
 }  // namespace detail
 
-inline SnapshotReader::SnapshotReader(std::string path) : file_(io::File::open(std::move(path))) {
-  read_description(read_prelude());
-  read_sums();
-}
-
-inline detail::SnapshotPrelude SnapshotReader::read_prelude() const {
-  detail::SnapshotPrelude prelude;
-  MICA_CHECK(file_.size() >= sizeof prelude, file, this->path(), ": ", file_.size(),
-             " bytes are no saved session, which has ", sizeof prelude, " at least");
-  const auto bytes = std::as_writable_bytes(std::span(&prelude, 1));
-  file_.read_at(0, bytes);
-  MICA_CHECK(prelude.magic == detail::snapshot_magic, file, this->path(),
-             ": not a saved session (it begins with other bytes); name another file");
-  MICA_CHECK(prelude.prelude == io::checksum(bytes.first(sizeof prelude - sizeof prelude.prelude)), file,
-             this->path(), ": the first ", sizeof prelude, " bytes are damaged; delete the file");
-  MICA_CHECK(prelude.version == detail::snapshot_version && prelude.zero == 0, unsupported, this->path(),
-             ": a saved session of version ", prelude.version, "; this program reads version ",
-             detail::snapshot_version, "; delete the file and save again");
-  MICA_CHECK(prelude.file_bytes == file_.size(), file, this->path(), ": has ", file_.size(), " bytes, ",
-             prelude.file_bytes, " were written; it is truncated or damaged; delete it");
-  return prelude;
-}
-
-inline void SnapshotReader::read_description(const detail::SnapshotPrelude& prelude) {
-  MICA_CHECK(prelude.description_bytes <= file_.size() - sizeof prelude, file, path(), ": a description of ",
-             prelude.description_bytes, " bytes does not fit into ", file_.size());
-  std::vector<std::byte> bytes(static_cast<std::size_t>(prelude.description_bytes));
-  file_.read_at(sizeof prelude, bytes);
-  MICA_CHECK(prelude.description == io::checksum(bytes), file, path(),
-             ": the description (model, tokens) is damaged; delete the file");
-  gguf::SpanReader reader(path(), bytes);
-  reader.enter("description");
-  info_ = detail::read_info(reader);
-  if (reader.remaining() != 0) reader.refuse(ErrorCode::file, reader.remaining(), " bytes are left over");
-  MICA_CHECK(info_.cached <= info_.tokens.size() && SnapshotLayout::bytes_of(info_) <= file_.size(), file,
-             path(), ": ", info_.cached, " cached tokens of ", info_.tokens.size(),
-             " and their bytes do not fit into ", file_.size());
-  layout_.emplace(info_);
-  first_block_ = sizeof prelude + prelude.description_bytes;
-}
-
-inline void SnapshotReader::read_sums() {
-  constexpr std::size_t each = sizeof(std::uint64_t);
-  const std::uint64_t after = file_.size() - first_block_;
-  MICA_CHECK(layout_->blocks() < after / each && layout_->bytes() == after - (layout_->blocks() + 1) * each,
-             file, path(), ": ", after, " bytes after the description; ", layout_->blocks(), " blocks take ",
-             layout_->bytes(), " and their checksums");
-  sums_.resize(layout_->blocks() + 1);
-  const auto bytes = std::as_writable_bytes(std::span(sums_));
-  file_.read_at(first_block_ + layout_->bytes(), bytes);
-  MICA_CHECK(sums_.back() == io::checksum(bytes.first(bytes.size() - each)), file, path(),
-             ": the list of checksums is damaged; delete the file");
-}
-
-inline void SnapshotReader::Block::check() const {
-  MICA_ASSERT(done_ == block_.bytes);
-  MICA_CHECK(sum_.value() == from_.sums_[block_.index], file, from_.path(), ": ",
-             from_.layout().name(block_.index), " are damaged (block ", block_.index, " at byte ",
-             from_.first_block_ + block_.offset, "); delete the file");
-}
-
-inline void SnapshotReader::read_state(std::size_t copy, std::span<float> to) const {
-  auto bytes = std::as_writable_bytes(to);
-  for (std::size_t part = 0; part < layout_->parts(); ++part) {
-    const SnapshotLayout::Block at = layout_->state(copy, part);
-    Block block(*this, at);
-    block.read(bytes.first(at.bytes));
-    block.check();
-    bytes = bytes.subspan(at.bytes);
+class SnapshotReader {
+ public:
+  /// Reads the description and the checksums. Raises ErrorCode::file when the file is missing, cut, damaged
+  /// or no snapshot; unsupported for a version that is not known, and without xxHash. Allocates no more than
+  /// the file has bytes.
+  explicit SnapshotReader(std::string path) : file_(io::File::open(std::move(path))) {
+    read_description(read_prelude());
+    read_sums();
   }
-}
+
+  [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
+  [[nodiscard]] const SnapshotInfo& info() const noexcept { return info_; }
+  [[nodiscard]] const SnapshotLayout& layout() const noexcept { return *layout_; }
+
+  /// Reads a state: copy 0 is the state itself, copy i that of info().copies[i - 1]. to.size() ==
+  /// info().state_floats. Raises ErrorCode::file when it is damaged.
+  void read_state(std::size_t copy, std::span<float> to) const {
+    auto bytes = std::as_writable_bytes(to);
+    for (std::size_t part = 0; part < layout_->parts(); ++part) {
+      const SnapshotLayout::Block at = layout_->state(copy, part);
+      Block block(*this, at);
+      block.read(bytes.first(at.bytes));
+      block.check();
+      bytes = bytes.subspan(at.bytes);
+    }
+  }
+
+  /// Reads a block in pieces: read(span) until it is whole, then check().
+  class Block {
+   public:
+    /// Reads the next bytes of the block.
+    void read(std::span<std::byte> to) {
+      from_.file_.read_at(from_.first_block_ + block_.offset + done_, to);
+      done_ += to.size();
+      sum_.add(to);
+    }
+    /// Raises ErrorCode::file, naming the block, when one of its bytes is damaged.
+    void check() const {
+      MICA_ASSERT(done_ == block_.bytes);
+      MICA_CHECK(sum_.value() == from_.sums_[block_.index], file, from_.path(), ": ",
+                 from_.layout().name(block_.index), " are damaged (block ", block_.index, " at byte ",
+                 from_.first_block_ + block_.offset, "); delete the file");
+    }
+
+   private:
+    friend class SnapshotReader;
+    Block(const SnapshotReader& from, const SnapshotLayout::Block& block) : from_(from), block_(block) {}
+
+    const SnapshotReader& from_;
+    SnapshotLayout::Block block_;
+    std::size_t done_ = 0;
+    io::Checksum sum_;
+  };
+  /// The tiles of a page of a layer, head by head.
+  [[nodiscard]] Block page(std::size_t layer, std::size_t page) const {
+    return {*this, layout_->page(layer, page)};
+  }
+
+ private:
+  [[nodiscard]] detail::SnapshotPrelude read_prelude() const {
+    detail::SnapshotPrelude prelude;
+    MICA_CHECK(file_.size() >= sizeof prelude, file, this->path(), ": ", file_.size(),
+               " bytes are no saved session, which has ", sizeof prelude, " at least");
+    const auto bytes = std::as_writable_bytes(std::span(&prelude, 1));
+    file_.read_at(0, bytes);
+    MICA_CHECK(prelude.magic == detail::snapshot_magic, file, this->path(),
+               ": not a saved session (it begins with other bytes); name another file");
+    MICA_CHECK(prelude.prelude == io::checksum(bytes.first(sizeof prelude - sizeof prelude.prelude)), file,
+               this->path(), ": the first ", sizeof prelude, " bytes are damaged; delete the file");
+    MICA_CHECK(prelude.version == detail::snapshot_version && prelude.zero == 0, unsupported, this->path(),
+               ": a saved session of version ", prelude.version, "; this program reads version ",
+               detail::snapshot_version, "; delete the file and save again");
+    MICA_CHECK(prelude.file_bytes == file_.size(), file, this->path(), ": has ", file_.size(), " bytes, ",
+               prelude.file_bytes, " were written; it is truncated or damaged; delete it");
+    return prelude;
+  }
+  void read_description(const detail::SnapshotPrelude& prelude) {
+    MICA_CHECK(prelude.description_bytes <= file_.size() - sizeof prelude, file, path(),
+               ": a description of ", prelude.description_bytes, " bytes does not fit into ", file_.size());
+    std::vector<std::byte> bytes(static_cast<std::size_t>(prelude.description_bytes));
+    file_.read_at(sizeof prelude, bytes);
+    MICA_CHECK(prelude.description == io::checksum(bytes), file, path(),
+               ": the description (model, tokens) is damaged; delete the file");
+    gguf::SpanReader reader(path(), bytes);
+    reader.enter("description");
+    info_ = detail::read_info(reader);
+    if (reader.remaining() != 0) reader.refuse(ErrorCode::file, reader.remaining(), " bytes are left over");
+    MICA_CHECK(info_.cached <= info_.tokens.size() && SnapshotLayout::bytes_of(info_) <= file_.size(), file,
+               path(), ": ", info_.cached, " cached tokens of ", info_.tokens.size(),
+               " and their bytes do not fit into ", file_.size());
+    layout_.emplace(info_);
+    first_block_ = sizeof prelude + prelude.description_bytes;
+  }
+  void read_sums() {
+    constexpr std::size_t each = sizeof(std::uint64_t);
+    const std::uint64_t after = file_.size() - first_block_;
+    MICA_CHECK(layout_->blocks() < after / each && layout_->bytes() == after - (layout_->blocks() + 1) * each,
+               file, path(), ": ", after, " bytes after the description; ", layout_->blocks(),
+               " blocks take ", layout_->bytes(), " and their checksums");
+    sums_.resize(layout_->blocks() + 1);
+    const auto bytes = std::as_writable_bytes(std::span(sums_));
+    file_.read_at(first_block_ + layout_->bytes(), bytes);
+    MICA_CHECK(sums_.back() == io::checksum(bytes.first(bytes.size() - each)), file, path(),
+               ": the list of checksums is damaged; delete the file");
+  }
+
+  io::File file_;
+  SnapshotInfo info_;
+  std::optional<SnapshotLayout> layout_;
+  std::uint64_t first_block_ = 0;    // where in the file
+  std::vector<std::uint64_t> sums_;  // by block
+};
 
 }  // namespace mica::kv

@@ -16,45 +16,6 @@
 
 namespace mica::kv {
 
-/// Blocks are written in the order of SnapshotLayout. Not thread-safe.
-class SnapshotWriter {
- public:
-  /// Begins the file. Raises as io::AtomicFile, and ErrorCode::unsupported without xxHash.
-  SnapshotWriter(std::string path, const SnapshotInfo& info);
-
-  /// A whole state, in as many blocks as it takes.
-  void write_state(std::span<const float> state) {
-    auto bytes = std::as_bytes(state);
-    while (!bytes.empty()) {
-      const auto part = bytes.first(std::min(bytes.size(), SnapshotLayout::state_bytes));
-      write(part);
-      end_block();
-      bytes = bytes.subspan(part.size());
-    }
-  }
-  /// The next bytes of a block. Raises ErrorCode::failed when the system cannot take them.
-  void write(std::span<const std::byte> bytes) {
-    sum_.add(bytes);
-    file_.write(bytes);
-  }
-  void end_block() {
-    sums_.push_back(sum_.value());
-    sum_.clear();
-  }
-
-  [[nodiscard]] const SnapshotLayout& layout() const noexcept { return layout_; }
-
-  /// Ends the file and gives it its name. All blocks have been written.
-  void commit();
-
- private:
-  SnapshotLayout layout_;
-  io::AtomicFile file_;
-  io::Checksum sum_;
-  std::vector<std::uint64_t> sums_;
-  std::uint64_t end_ = 0;  // bytes of the file
-};
-
 namespace detail {
 
 /// The description as read_info() reads it.
@@ -81,28 +42,63 @@ namespace detail {
 
 }  // namespace detail
 
-inline SnapshotWriter::SnapshotWriter(std::string path, const SnapshotInfo& info)
-    : layout_(info), file_(std::move(path), io::Access::owner) {
-  const std::vector<std::byte> description = detail::describe(info);
-  detail::SnapshotPrelude prelude;
-  prelude.description_bytes = description.size();
-  prelude.description = io::checksum(description);
-  prelude.file_bytes =
-      sizeof prelude + description.size() + layout_.bytes() + (layout_.blocks() + 1) * sizeof(std::uint64_t);
-  const auto bytes = std::as_bytes(std::span(&prelude, 1));
-  prelude.prelude = io::checksum(bytes.first(sizeof prelude - sizeof prelude.prelude));
-  file_.write(bytes);
-  file_.write(description);
-  sums_.reserve(layout_.blocks() + 1);
-  end_ = prelude.file_bytes;
-}
+/// Blocks are written in the order of SnapshotLayout. Not thread-safe.
+class SnapshotWriter {
+ public:
+  /// Begins the file. Raises as io::AtomicFile, and ErrorCode::unsupported without xxHash.
+  SnapshotWriter(std::string path, const SnapshotInfo& info)
+      : layout_(info), file_(std::move(path), io::Access::owner) {
+    const std::vector<std::byte> description = detail::describe(info);
+    detail::SnapshotPrelude prelude;
+    prelude.description_bytes = description.size();
+    prelude.description = io::checksum(description);
+    prelude.file_bytes = sizeof prelude + description.size() + layout_.bytes() +
+                         (layout_.blocks() + 1) * sizeof(std::uint64_t);
+    const auto bytes = std::as_bytes(std::span(&prelude, 1));
+    prelude.prelude = io::checksum(bytes.first(sizeof prelude - sizeof prelude.prelude));
+    file_.write(bytes);
+    file_.write(description);
+    sums_.reserve(layout_.blocks() + 1);
+    end_ = prelude.file_bytes;
+  }
 
-inline void SnapshotWriter::commit() {
-  MICA_ASSERT(sums_.size() == layout_.blocks());
-  sums_.push_back(io::checksum(std::as_bytes(std::span(sums_))));
-  file_.write(std::as_bytes(std::span(sums_)));
-  MICA_ASSERT(file_.size() == end_);
-  file_.commit();
-}
+  /// A whole state, in as many blocks as it takes.
+  void write_state(std::span<const float> state) {
+    auto bytes = std::as_bytes(state);
+    while (!bytes.empty()) {
+      const auto part = bytes.first(std::min(bytes.size(), SnapshotLayout::state_bytes));
+      write(part);
+      end_block();
+      bytes = bytes.subspan(part.size());
+    }
+  }
+  /// The next bytes of a block. Raises ErrorCode::failed when the system cannot take them.
+  void write(std::span<const std::byte> bytes) {
+    sum_.add(bytes);
+    file_.write(bytes);
+  }
+  void end_block() {
+    sums_.push_back(sum_.value());
+    sum_.clear();
+  }
+
+  [[nodiscard]] const SnapshotLayout& layout() const noexcept { return layout_; }
+
+  /// Ends the file and gives it its name. All blocks have been written.
+  void commit() {
+    MICA_ASSERT(sums_.size() == layout_.blocks());
+    sums_.push_back(io::checksum(std::as_bytes(std::span(sums_))));
+    file_.write(std::as_bytes(std::span(sums_)));
+    MICA_ASSERT(file_.size() == end_);
+    file_.commit();
+  }
+
+ private:
+  SnapshotLayout layout_;
+  io::AtomicFile file_;
+  io::Checksum sum_;
+  std::vector<std::uint64_t> sums_;
+  std::uint64_t end_ = 0;  // bytes of the file
+};
 
 }  // namespace mica::kv

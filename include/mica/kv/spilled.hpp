@@ -45,18 +45,57 @@ class Spilled {
   /// layers.
   Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
       : Spilled(allocator, layers, max_tokens, max_tokens / 8) {}
-  [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
+    failure_.error = 0;
+    if (tokens > max_tokens_ || !windows_.reserve(tokens)) return false;
+    if (reload_ && !reload()) return false;
+    const std::size_t before = end_;
+    while (end_ * page_tokens < tokens) {
+      if (add_page()) continue;
+      while (end_ > std::max(before, begin_)) place(--end_).reset();
+      return false;
+    }
+    return true;
+  }
   void shrink(std::size_t tokens) noexcept;
   [[nodiscard]] std::size_t capacity() const noexcept { return std::min(end_ * page_tokens, max_tokens_); }
   [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
     const Layer& l = layers_[layer];
     return l.windowed ? windows_.first_tile(l.inner) : 0;
   }
-  [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept;
+  [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
+    const Layer& l = layers_[layer];
+    if (l.windowed) return windows_.run(l.inner, head, tile);
+    const std::size_t page = tile / page_tiles, in_page = tile % page_tiles;
+    const bool in_file = page < begin_;
+    const Bytes& bytes =
+        in_file ? *old_[old_[0].layer == layer ? 0 : 1].bytes : *pages_[page % pages_.size()];
+    const std::size_t first = in_file ? page * l.page_bytes : l.offset;
+    return {const_cast<std::byte*>(bytes.data()) + first + (head * page_tiles + in_page) * l.tile_bytes,
+            page_tiles - in_page};
+  }
 
   // Required by SpillingStorage
-  [[nodiscard]] bool fetch(std::size_t layer) noexcept;
-  void prefetch(std::size_t layer) noexcept;
+  [[nodiscard]] bool fetch(std::size_t layer) noexcept {
+    const Layer& l = layers_[layer];
+    if (!file_ || l.windowed || begin_ == 0) return true;
+    if (!file_->finish_read()) old_[1 - current_].layer = none;
+    if (old_[current_].layer == layer) return true;
+    current_ = 1 - current_;
+    Old& old = old_[current_];
+    if (old.layer == layer) return true;
+    old.layer = none;
+    if (!file_->read(at(layer, 0), old.bytes->span().first(begin_ * l.page_bytes))) return false;
+    old.layer = layer;
+    return true;
+  }
+  void prefetch(std::size_t layer) noexcept {
+    if (!file_ || layers_[layer].windowed || begin_ == 0) return;
+    Old& next = old_[1 - current_];
+    if (old_[current_].layer == layer || next.layer == layer) return;
+    file_->begin_read(at(layer, 0), next.bytes->span().first(begin_ * layers_[layer].page_bytes));
+    next.layer = layer;
+  }
   [[nodiscard]] const SpillFailure* spill_failure() const noexcept { return failure_ ? &failure_ : nullptr; }
 
   // Specific to Spilled
@@ -89,10 +128,65 @@ class Spilled {
   [[nodiscard]] std::uint64_t at(std::size_t layer, std::size_t page) const noexcept {
     return static_cast<std::uint64_t>(max_pages_) * layers_[layer].offset + page * layers_[layer].page_bytes;
   }
-  [[nodiscard]] bool add_page() noexcept;
-  [[nodiscard]] bool spill() noexcept;
-  [[nodiscard]] bool reload() noexcept;
-  [[nodiscard]] bool make_buffers(std::size_t pages) noexcept;
+  [[nodiscard]] bool make_page(std::size_t page) noexcept {
+    std::optional<Bytes>& bytes = place(page);
+    if (!bytes) bytes = Bytes::make(allocator_, page_bytes_, io::SpillFile::alignment);
+    return bytes.has_value();
+  }
+  /// Calls f(offset in the file, bytes in memory) for a page's part of each layer; false after the first that
+  /// is.
+  template <class F>
+  [[nodiscard]] bool for_each_layer(std::size_t page, F&& f) noexcept {
+    for (std::size_t l = 0; l < layers_.size() && file_; ++l) {
+      const Layer& layer = layers_[l];
+      if (layer.windowed) continue;
+      if (!f(at(l, page), place(page)->span().subspan(layer.offset, layer.page_bytes))) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] bool add_page() noexcept {
+    if (end_ - begin_ == pages_.size() && !spill()) return false;
+    if (!make_page(end_)) return false;
+    ++end_;
+    return true;
+  }
+  /// The oldest page leaves memory.
+  [[nodiscard]] bool spill() noexcept {
+    if (!make_buffers(begin_ + 1)) return false;
+    forget_old();
+    const bool written = for_each_layer(begin_, [&](std::uint64_t offset, std::span<std::byte> bytes) {
+      return file_->write(offset, bytes);
+    });
+    if (!written) return failure_.error = errno, false;
+    ++begin_;
+    return true;
+  }
+  /// Reads page begin_ into memory, to be written from the middle on.
+  [[nodiscard]] bool reload() noexcept {
+    if (!make_page(begin_)) return false;
+    const bool read = for_each_layer(
+        begin_, [&](std::uint64_t offset, std::span<std::byte> bytes) { return file_->read(offset, bytes); });
+    if (!read) return false;
+    end_ = begin_ + 1;
+    reload_ = false;
+    return true;
+  }
+  /// Buffers for `pages` old pages of a layer and of the next one; their former content is lost.
+  [[nodiscard]] bool make_buffers(std::size_t pages) noexcept {
+    const std::size_t bytes = pages * max_bytes_;
+    for (Old& old : old_) {
+      if (old.bytes && old.bytes->size() >= bytes) continue;
+      forget_old();
+      const std::size_t max_resident = max_pages_ * max_bytes_,
+                        wanted = std::min(max_resident, bytes + bytes / 2);
+      const A allocator = allocator_.book_as(budget::Account::io_buffers);
+      old.bytes.reset();  // first, so that both are never there at once
+      old.bytes = Bytes::make(allocator, wanted, io::SpillFile::alignment);
+      if (!old.bytes) old.bytes = Bytes::make(allocator, bytes, io::SpillFile::alignment);
+      if (!old.bytes) return false;
+    }
+    return true;
+  }
   void forget_old() noexcept {
     if (file_) static_cast<void>(file_->finish_read());
     for (Old& old : old_) old.layer = none;
@@ -154,81 +248,6 @@ Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t
 }
 
 template <class A>
-bool Spilled<A>::reserve(std::size_t tokens) noexcept {
-  failure_.error = 0;
-  if (tokens > max_tokens_ || !windows_.reserve(tokens)) return false;
-  if (reload_ && !reload()) return false;
-  const std::size_t before = end_;
-  while (end_ * page_tokens < tokens) {
-    if (add_page()) continue;
-    while (end_ > std::max(before, begin_)) place(--end_).reset();
-    return false;
-  }
-  return true;
-}
-
-template <class A>
-bool Spilled<A>::add_page() noexcept {
-  if (end_ - begin_ == pages_.size() && !spill()) return false;
-  std::optional<Bytes>& place = this->place(end_);
-  if (!place) place = Bytes::make(allocator_, page_bytes_, io::SpillFile::alignment);
-  if (!place) return false;
-  ++end_;
-  return true;
-}
-
-/// The oldest page leaves memory.
-template <class A>
-bool Spilled<A>::spill() noexcept {
-  if (!make_buffers(begin_ + 1)) return false;
-  forget_old();
-  for (std::size_t l = 0; l < layers_.size() && file_; ++l) {
-    const Layer& layer = layers_[l];
-    if (layer.windowed) continue;
-    const auto bytes = std::as_const(*place(begin_)).span().subspan(layer.offset, layer.page_bytes);
-    if (file_->write(at(l, begin_), bytes)) continue;
-    failure_.error = errno;
-    return false;
-  }
-  ++begin_;
-  return true;
-}
-
-/// Reads page begin_ into memory, to be written from the middle on.
-template <class A>
-bool Spilled<A>::reload() noexcept {
-  std::optional<Bytes>& place = this->place(begin_);
-  if (!place) place = Bytes::make(allocator_, page_bytes_, io::SpillFile::alignment);
-  if (!place) return false;
-  for (std::size_t l = 0; l < layers_.size() && file_; ++l) {
-    const Layer& layer = layers_[l];
-    if (layer.windowed) continue;
-    if (!file_->read(at(l, begin_), place->span().subspan(layer.offset, layer.page_bytes))) return false;
-  }
-  end_ = begin_ + 1;
-  reload_ = false;
-  return true;
-}
-
-/// Buffers for `pages` old pages of a layer and of the next one; their former content is lost.
-template <class A>
-bool Spilled<A>::make_buffers(std::size_t pages) noexcept {
-  const std::size_t bytes = pages * max_bytes_;
-  for (Old& old : old_) {
-    if (old.bytes && old.bytes->size() >= bytes) continue;
-    forget_old();
-    const std::size_t max_resident = max_pages_ * max_bytes_,
-                      wanted = std::min(max_resident, bytes + bytes / 2);
-    const A allocator = allocator_.book_as(budget::Account::io_buffers);
-    old.bytes.reset();  // first, so that both are never there at once
-    old.bytes = Bytes::make(allocator, wanted, io::SpillFile::alignment);
-    if (!old.bytes) old.bytes = Bytes::make(allocator, bytes, io::SpillFile::alignment);
-    if (!old.bytes) return false;
-  }
-  return true;
-}
-
-template <class A>
 void Spilled<A>::shrink(std::size_t tokens) noexcept {
   windows_.shrink(tokens);
   if (tokens >= capacity() && !(tokens == 0)) return;
@@ -243,42 +262,6 @@ void Spilled<A>::shrink(std::size_t tokens) noexcept {
   if (tokens > 0) return;
   for (Old& old : old_) old.bytes.reset();
   reload_ = false;
-}
-
-template <class A>
-Run Spilled<A>::run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
-  const Layer& l = layers_[layer];
-  if (l.windowed) return windows_.run(l.inner, head, tile);
-  const std::size_t page = tile / page_tiles, in_page = tile % page_tiles;
-  const bool in_file = page < begin_;
-  const Bytes& bytes = in_file ? *old_[old_[0].layer == layer ? 0 : 1].bytes : *pages_[page % pages_.size()];
-  const std::size_t first = in_file ? page * l.page_bytes : l.offset;
-  return {const_cast<std::byte*>(bytes.data()) + first + (head * page_tiles + in_page) * l.tile_bytes,
-          page_tiles - in_page};
-}
-
-template <class A>
-bool Spilled<A>::fetch(std::size_t layer) noexcept {
-  const Layer& l = layers_[layer];
-  if (!file_ || l.windowed || begin_ == 0) return true;
-  if (!file_->finish_read()) old_[1 - current_].layer = none;
-  if (old_[current_].layer == layer) return true;
-  current_ = 1 - current_;
-  Old& old = old_[current_];
-  if (old.layer == layer) return true;
-  old.layer = none;
-  if (!file_->read(at(layer, 0), old.bytes->span().first(begin_ * l.page_bytes))) return false;
-  old.layer = layer;
-  return true;
-}
-
-template <class A>
-void Spilled<A>::prefetch(std::size_t layer) noexcept {
-  if (!file_ || layers_[layer].windowed || begin_ == 0) return;
-  Old& next = old_[1 - current_];
-  if (old_[current_].layer == layer || next.layer == layer) return;
-  file_->begin_read(at(layer, 0), next.bytes->span().first(begin_ * layers_[layer].page_bytes));
-  next.layer = layer;
 }
 
 static_assert(KvStorage<Spilled<>> && SpillingStorage<Spilled<>>);

@@ -9,7 +9,6 @@
 #include "mica/alloc/concept.hpp"
 #include "mica/base/log.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica/paging/detail/reads.hpp"
 #include "mica/tensor/packing.hpp"
 
 #include <concepts>
@@ -71,6 +70,24 @@ struct WeightCapacity {
   std::uint64_t max = 0;
 
   friend bool operator==(const WeightCapacity&, const WeightCapacity&) = default;
+};
+
+/// The bytes that a pager read since it was made, and the time that steps waited for them: whether a run has
+/// the speed of the disk or of the cores. Take the difference of two.
+struct Reads {
+  std::uint64_t bytes = 0;  // of layers, output matrix and experts, without resident ones
+  double waited = 0;        // seconds in which nothing was computed because bytes were missing
+  std::uint64_t expert_hits = 0;
+  std::uint64_t expert_misses = 0;
+
+  [[nodiscard]] friend Reads operator+(const Reads& a, const Reads& b) noexcept {
+    return {a.bytes + b.bytes, a.waited + b.waited, a.expert_hits + b.expert_hits,
+            a.expert_misses + b.expert_misses};
+  }
+  [[nodiscard]] friend Reads operator-(const Reads& a, const Reads& b) noexcept {
+    return {a.bytes - b.bytes, a.waited - b.waited, a.expert_hits - b.expert_hits,
+            a.expert_misses - b.expert_misses};
+  }
 };
 
 }  // namespace paging

@@ -26,7 +26,10 @@ class ExpertCache {
   /// Places of `place_bytes`, a multiple of 4,096, for some of `experts`. Raises ErrorCode::budget when the
   /// allocator refuses.
   ExpertCache(A allocator, std::size_t experts, std::size_t place_bytes, std::size_t places,
-              std::span<const gguf::Source> sources, LogSink log);
+              std::span<const gguf::Source> sources, LogSink log)
+      : memory_(allocator), place_bytes_(place_bytes), reader_(sources, log), place_of_(experts, none) {
+    resize(places);
+  }
   ~ExpertCache() {
     for (std::size_t i = 0; i < reads_.size(); ++i) reader_.settle(reads_, i);
   }
@@ -34,15 +37,56 @@ class ExpertCache {
   ExpertCache& operator=(ExpertCache&&) = default;
 
   /// Begins to read a missing expert, if there is a place without a user.
-  void begin(std::size_t expert, std::span<const ByteRange> byte_ranges) noexcept;
+  void begin(std::size_t expert, std::span<const ByteRange> byte_ranges) noexcept {
+    if (place_of_[expert] != none) {
+      places_[place_of_[expert]].wanted = true;  // or another expert of the batch may take its place
+      return;
+    }
+    const std::uint32_t at = free_place();
+    if (at == none) return;
+    if (places_[at].expert != none) forget(at);
+    places_[at] = {static_cast<std::uint32_t>(expert), 0, ++now_, true, true};
+    place_of_[expert] = at;
+    reads_[at] = {byte_ranges, memory_.data() + at * place_bytes_};
+    reader_.begin(reads_, at);
+  }
   /// Where it lies, stretch behind stretch, and keeps its place until release(); null where it could not be
   /// read, or all places are used.
-  [[nodiscard]] const std::byte* acquire(std::size_t expert, std::span<const ByteRange> byte_ranges) noexcept;
+  [[nodiscard]] const std::byte* acquire(std::size_t expert,
+                                         std::span<const ByteRange> byte_ranges) noexcept {
+    begin(expert, byte_ranges);
+    const std::uint32_t at = place_of_[expert];
+    if (at == none) return nullptr;
+    if (!reader_.finish(reads_, at)) {
+      forget(at);
+      return nullptr;
+    }
+    Place& place = places_[at];
+    ++(std::exchange(place.fresh, false) ? misses_ : hits_);
+    place.wanted = false;
+    place.used = ++now_;
+    ++place.users;
+    return memory_.data() + at * place_bytes_;
+  }
   void release(std::size_t expert) noexcept { --places_[place_of_[expert]].users; }
 
   /// Drops all experts, none of which is used, and sets the number of places; the old memory is freed first.
   /// Raises ErrorCode::budget, and has none then.
-  void resize(std::size_t places);
+  void resize(std::size_t places) {
+    for (std::size_t i = 0; i < reads_.size(); ++i) reader_.settle(reads_, i);
+    std::fill(place_of_.begin(), place_of_.end(), none);
+    places_.clear();
+    reads_.clear();
+    const A allocator = memory_.allocator();
+    memory_ = alloc::Buffer<std::byte, A>(allocator);
+    auto memory = alloc::Buffer<std::byte, A>::make(allocator, places * place_bytes_, UnitReader::alignment);
+    MICA_CHECK(memory, budget, "weights: places for ", places, " experts of ", place_bytes_, " bytes ",
+               alloc::refused(allocator, places * place_bytes_),
+               "; use a larger budget or a smaller quantisation");
+    memory_ = std::move(*memory);
+    places_.resize(places);
+    reads_.resize(places);
+  }
   [[nodiscard]] std::size_t places() const noexcept { return places_.size(); }
 
   [[nodiscard]] Reads reads() const noexcept { return reader_.reads() + Reads{0, 0, hits_, misses_}; }
@@ -58,8 +102,24 @@ class ExpertCache {
     bool fresh = false;      // read on request
   };
 
-  [[nodiscard]] std::uint32_t free_place() noexcept;
-  [[nodiscard]] std::uint32_t least_recently_used() const noexcept;
+  /// A batch that was given up does not read its requested experts.
+  [[nodiscard]] std::uint32_t free_place() noexcept {
+    const std::uint32_t place = least_recently_used();
+    if (place != none) return place;
+    for (Place& each : places_) each.wanted = false;
+    return least_recently_used();
+  }
+  /// The least recently used place that is neither used nor requested.
+  [[nodiscard]] std::uint32_t least_recently_used() const noexcept {
+    std::uint32_t best = none;
+    for (std::uint32_t i = 0; i < places_.size(); ++i) {
+      const Place& place = places_[i];
+      if (place.users > 0 || place.wanted) continue;
+      if (place.expert == none) return i;
+      if (best == none || place.used < places_[best].used) best = i;
+    }
+    return best;
+  }
   void forget(std::uint32_t place) noexcept {
     reader_.settle(reads_, place);
     place_of_[places_[place].expert] = none;
@@ -76,84 +136,5 @@ class ExpertCache {
   std::uint64_t hits_ = 0;
   std::uint64_t misses_ = 0;
 };
-
-template <mica::Allocator A>
-ExpertCache<A>::ExpertCache(A allocator, std::size_t experts, std::size_t place_bytes, std::size_t places,
-                            std::span<const gguf::Source> sources, LogSink log)
-    : memory_(allocator), place_bytes_(place_bytes), reader_(sources, log), place_of_(experts, none) {
-  resize(places);
-}
-
-template <mica::Allocator A>
-void ExpertCache<A>::resize(std::size_t places) {
-  for (std::size_t i = 0; i < reads_.size(); ++i) reader_.settle(reads_, i);
-  std::fill(place_of_.begin(), place_of_.end(), none);
-  places_.clear();
-  reads_.clear();
-  const A allocator = memory_.allocator();
-  memory_ = alloc::Buffer<std::byte, A>(allocator);
-  auto memory = alloc::Buffer<std::byte, A>::make(allocator, places * place_bytes_, UnitReader::alignment);
-  MICA_CHECK(memory, budget, "weights: places for ", places, " experts of ", place_bytes_, " bytes ",
-             alloc::refused(allocator, places * place_bytes_),
-             "; use a larger budget or a smaller quantisation");
-  memory_ = std::move(*memory);
-  places_.resize(places);
-  reads_.resize(places);
-}
-
-/// A batch that was given up does not read its requested experts.
-template <mica::Allocator A>
-std::uint32_t ExpertCache<A>::free_place() noexcept {
-  const std::uint32_t place = least_recently_used();
-  if (place != none) return place;
-  for (Place& each : places_) each.wanted = false;
-  return least_recently_used();
-}
-
-/// The least recently used place that is neither used nor requested.
-template <mica::Allocator A>
-std::uint32_t ExpertCache<A>::least_recently_used() const noexcept {
-  std::uint32_t best = none;
-  for (std::uint32_t i = 0; i < places_.size(); ++i) {
-    const Place& place = places_[i];
-    if (place.users > 0 || place.wanted) continue;
-    if (place.expert == none) return i;
-    if (best == none || place.used < places_[best].used) best = i;
-  }
-  return best;
-}
-
-template <mica::Allocator A>
-void ExpertCache<A>::begin(std::size_t expert, std::span<const ByteRange> byte_ranges) noexcept {
-  if (place_of_[expert] != none) {
-    places_[place_of_[expert]].wanted = true;  // or another expert of the batch may take its place
-    return;
-  }
-  const std::uint32_t at = free_place();
-  if (at == none) return;
-  if (places_[at].expert != none) forget(at);
-  places_[at] = {static_cast<std::uint32_t>(expert), 0, ++now_, true, true};
-  place_of_[expert] = at;
-  reads_[at] = {byte_ranges, memory_.data() + at * place_bytes_};
-  reader_.begin(reads_, at);
-}
-
-template <mica::Allocator A>
-const std::byte* ExpertCache<A>::acquire(std::size_t expert,
-                                         std::span<const ByteRange> byte_ranges) noexcept {
-  begin(expert, byte_ranges);
-  const std::uint32_t at = place_of_[expert];
-  if (at == none) return nullptr;
-  if (!reader_.finish(reads_, at)) {
-    forget(at);
-    return nullptr;
-  }
-  Place& place = places_[at];
-  ++(std::exchange(place.fresh, false) ? misses_ : hits_);
-  place.wanted = false;
-  place.used = ++now_;
-  ++place.users;
-  return memory_.data() + at * place_bytes_;
-}
 
 }  // namespace mica::paging

@@ -20,16 +20,10 @@ namespace mica::paging {
 namespace detail {
 
 [[nodiscard]] constexpr std::string_view mapped_name(io::MapAdvice advice) noexcept {
-  switch (advice) {
-    case io::MapAdvice::sequential:
-      return "mapped-sequential";
-    case io::MapAdvice::populate:
-      return "mapped-populated";
-    case io::MapAdvice::locked:
-      return "mapped-locked";
-    default:
-      return "mapped";
-  }
+  return advice == io::MapAdvice::sequential ? "mapped-sequential"
+         : advice == io::MapAdvice::populate ? "mapped-populated"
+         : advice == io::MapAdvice::locked   ? "mapped-locked"
+                                             : "mapped";
 }
 
 }  // namespace detail

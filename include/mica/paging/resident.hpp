@@ -41,7 +41,18 @@ class Resident {
   static constexpr std::string_view name = "resident";
   static constexpr bool packs = layout == Layout::packed;
 
-  Resident(const Table& table, A allocator, LogSink log);
+  Resident(const Table& table, A allocator, LogSink log)
+      : weights_(allocator.book_as(budget::Account::weights)) {
+    const std::uint64_t bytes = lay_out(table);
+    auto weights = alloc::Buffer<std::byte, A>::make(weights_.allocator(), bytes);
+    MICA_CHECK(weights, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
+               "; use a larger budget or a smaller quantisation");
+    weights_ = std::move(*weights);
+    for (const Extent& tensor : table.tensors)
+      packed_.push_back(packs && (tensor.packed || can_pack(table, tensor)));
+    data_.resize(table.tensors.size());
+    read(table, allocator, log);
+  }
   [[nodiscard]] bool acquire(std::size_t /*group*/) noexcept { return true; }
   void release(std::size_t /*group*/) noexcept {}
   void prefetch(std::size_t /*group*/) noexcept {}
@@ -56,15 +67,96 @@ class Resident {
   static constexpr std::uint64_t tensor_alignment = 64;
 
   /// Gives each tensor its place; returns the bytes of all.
-  [[nodiscard]] std::uint64_t lay_out(const Table& table);
-  void read(const Table& table, A allocator, LogSink log);
+  [[nodiscard]] std::uint64_t lay_out(const Table& table) {
+    std::uint64_t end = 0;
+    for (const Extent& tensor : table.tensors) {
+      offsets_.push_back(end);
+      end += round_up(tensor.bytes, tensor_alignment);
+    }
+    return end;
+  }
+  void read(const Table& table, A allocator, LogSink log) {
+    std::size_t largest = 0, panels_at_once = 0;
+    for (std::size_t i = 0; i < table.tensors.size(); ++i) {
+      const Extent& tensor = table.tensors[i];
+      const auto bytes = static_cast<std::size_t>(tensor.bytes);
+      largest = std::max(largest, bytes);
+      if ((packed_[i] && !tensor.packed) || may_pack12(table, tensor))
+        panels_at_once = std::max({panels_at_once, std::min(panels_bytes, bytes), panel_bytes(tensor)});
+    }
+    const std::size_t through = std::min(
+        bounce_bytes, round_up(largest, io::DirectReader::alignment) + io::DirectReader::min_bounce_bytes);
+    const A io = allocator.book_as(budget::Account::io_buffers);
+    auto bounce = alloc::Buffer<std::byte, A>::make(io, through, io::DirectReader::alignment);
+    auto panels = alloc::Buffer<std::byte, A>::make(io, panels_at_once);
+    MICA_CHECK(bounce && panels, budget, "reading weights: ", through + panels_at_once, " bytes of buffers ",
+               alloc::refused(allocator, bounce ? panels_at_once : through));
+    const std::span<const gguf::Source> sources = readable<A>(table.document);
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+      const gguf::Source& source = sources[s];
+      source.require_weights();
+      std::optional<io::DirectReader> reader;
+      if (source.file() != nullptr) reader.emplace(*source.file(), log);
+      const Source read_at = [&](std::uint64_t offset, std::span<std::byte> to) {
+        reader ? reader->read(offset, to, bounce->span()) : source.read_at(offset, to);
+      };
+      for (std::size_t i = 0; i < table.tensors.size(); ++i) {
+        const Extent& tensor = table.tensors[i];
+        if (tensor.source != s) continue;
+        const std::span<std::byte> to = weights_.span().subspan(offsets_[i], tensor.bytes);
+        data_[i] = to.data();
+        if (packed_[i] && !tensor.packed) {
+          read_packed(table, tensor, read_at, to, panels->span());
+        } else if (may_pack12(table, tensor) && read_packed12(table, tensor, read_at, to, panels->span())) {
+          packed_[i] = true;
+        } else {
+          read_checked(table, tensor, read_at, to);
+        }
+      }
+    }
+  }
   static void read_packed(const Table& table, const Extent& tensor, const Source& source,
-                          std::span<std::byte> to, std::span<std::byte> panels);
+                          std::span<std::byte> to, std::span<std::byte> panels) {
+    const auto pack = table.packing_of(tensor.format).pack;
+    const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
+    for (std::size_t done = 0; done < to.size(); done += step) {
+      const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
+      source(tensor.offset + done, part);
+      pack(part, static_cast<std::size_t>(tensor.cols), to.data() + done);
+    }
+  }
   /// False where the numbers of the tensor do not allow it, which then has not been read.
   [[nodiscard]] static bool read_packed12(const Table& table, const Extent& tensor, const Source& source,
-                                          std::span<std::byte> to, std::span<std::byte> panels);
+                                          std::span<std::byte> to, std::span<std::byte> panels) {
+    const auto pack12 = table.packing_of(tensor.format).pack12;
+    const auto cols = static_cast<std::size_t>(tensor.cols);
+    const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
+    std::optional<io::Checksum> sum;
+    if (tensor.checked) sum.emplace();
+    std::byte* at = to.data();
+    for (std::size_t done = 0; done < to.size(); done += step) {
+      const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
+      source(tensor.offset + done, part);
+      if (sum) sum->add(part);
+      if (!pack12(part, cols, at)) return false;
+      at += tensor::packed12_bytes(part.size() / panel * tensor::Rows16::rows, cols);
+    }
+    MICA_CHECK(!sum || sum->value() == tensor.checksum, file, damage_text(table.document, tensor));
+    return true;
+  }
+  /// As it lies in the file; the sum is taken while the bytes are in the processor's cache.
   static void read_checked(const Table& table, const Extent& tensor, const Source& source,
-                           std::span<std::byte> to);
+                           std::span<std::byte> to) {
+    if (!tensor.checked) return source(tensor.offset, to);
+    constexpr std::size_t step = io::DirectReader::block_bytes;
+    io::Checksum sum;
+    for (std::size_t done = 0; done < to.size(); done += step) {
+      const std::span<std::byte> part = to.subspan(done, std::min(step, to.size() - done));
+      source(tensor.offset + done, part);
+      sum.add(part);
+    }
+    MICA_CHECK(sum.value() == tensor.checksum, file, damage_text(table.document, tensor));
+  }
 
   [[nodiscard]] static bool can_pack(const Table& table, const Extent& tensor) noexcept {
     return packs && table.packing_of(tensor.format).can_pack(tensor.rows);
@@ -81,119 +173,6 @@ class Resident {
   std::vector<const std::byte*> data_;  // by tensor
   std::vector<bool> packed_;            // by tensor
 };
-
-template <mica::Allocator A, Layout L>
-Resident<A, L>::Resident(const Table& table, A allocator, LogSink log)
-    : weights_(allocator.book_as(budget::Account::weights)) {
-  const std::uint64_t bytes = lay_out(table);
-  auto weights = alloc::Buffer<std::byte, A>::make(weights_.allocator(), bytes);
-  MICA_CHECK(weights, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
-             "; use a larger budget or a smaller quantisation");
-  weights_ = std::move(*weights);
-  for (const Extent& tensor : table.tensors)
-    packed_.push_back(packs && (tensor.packed || can_pack(table, tensor)));
-  data_.resize(table.tensors.size());
-  read(table, allocator, log);
-}
-
-template <mica::Allocator A, Layout L>
-std::uint64_t Resident<A, L>::lay_out(const Table& table) {
-  std::uint64_t end = 0;
-  for (const Extent& tensor : table.tensors) {
-    offsets_.push_back(end);
-    end += round_up(tensor.bytes, tensor_alignment);
-  }
-  return end;
-}
-
-template <mica::Allocator A, Layout L>
-void Resident<A, L>::read(const Table& table, A allocator, LogSink log) {
-  std::size_t largest = 0, panels_at_once = 0;
-  for (std::size_t i = 0; i < table.tensors.size(); ++i) {
-    const Extent& tensor = table.tensors[i];
-    const auto bytes = static_cast<std::size_t>(tensor.bytes);
-    largest = std::max(largest, bytes);
-    if ((packed_[i] && !tensor.packed) || may_pack12(table, tensor))
-      panels_at_once = std::max({panels_at_once, std::min(panels_bytes, bytes), panel_bytes(tensor)});
-  }
-  const std::size_t through = std::min(
-      bounce_bytes, round_up(largest, io::DirectReader::alignment) + io::DirectReader::min_bounce_bytes);
-  const A io = allocator.book_as(budget::Account::io_buffers);
-  auto bounce = alloc::Buffer<std::byte, A>::make(io, through, io::DirectReader::alignment);
-  auto panels = alloc::Buffer<std::byte, A>::make(io, panels_at_once);
-  MICA_CHECK(bounce && panels, budget, "reading weights: ", through + panels_at_once, " bytes of buffers ",
-             alloc::refused(allocator, bounce ? panels_at_once : through));
-  const std::span<const gguf::Source> sources = readable<A>(table.document);
-  for (std::size_t s = 0; s < sources.size(); ++s) {
-    const gguf::Source& source = sources[s];
-    source.require_weights();
-    std::optional<io::DirectReader> reader;
-    if (source.file() != nullptr) reader.emplace(*source.file(), log);
-    const Source read_at = [&](std::uint64_t offset, std::span<std::byte> to) {
-      reader ? reader->read(offset, to, bounce->span()) : source.read_at(offset, to);
-    };
-    for (std::size_t i = 0; i < table.tensors.size(); ++i) {
-      const Extent& tensor = table.tensors[i];
-      if (tensor.source != s) continue;
-      const std::span<std::byte> to = weights_.span().subspan(offsets_[i], tensor.bytes);
-      data_[i] = to.data();
-      if (packed_[i] && !tensor.packed) {
-        read_packed(table, tensor, read_at, to, panels->span());
-      } else if (may_pack12(table, tensor) && read_packed12(table, tensor, read_at, to, panels->span())) {
-        packed_[i] = true;
-      } else {
-        read_checked(table, tensor, read_at, to);
-      }
-    }
-  }
-}
-
-template <mica::Allocator A, Layout L>
-void Resident<A, L>::read_packed(const Table& table, const Extent& tensor, const Source& source,
-                                 std::span<std::byte> to, std::span<std::byte> panels) {
-  const auto pack = table.packing_of(tensor.format).pack;
-  const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
-  for (std::size_t done = 0; done < to.size(); done += step) {
-    const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
-    source(tensor.offset + done, part);
-    pack(part, static_cast<std::size_t>(tensor.cols), to.data() + done);
-  }
-}
-
-template <mica::Allocator A, Layout L>
-bool Resident<A, L>::read_packed12(const Table& table, const Extent& tensor, const Source& source,
-                                   std::span<std::byte> to, std::span<std::byte> panels) {
-  const auto pack12 = table.packing_of(tensor.format).pack12;
-  const auto cols = static_cast<std::size_t>(tensor.cols);
-  const std::size_t panel = panel_bytes(tensor), step = panels.size() / panel * panel;
-  std::optional<io::Checksum> sum;
-  if (tensor.checked) sum.emplace();
-  std::byte* at = to.data();
-  for (std::size_t done = 0; done < to.size(); done += step) {
-    const std::span<std::byte> part = panels.first(std::min(step, to.size() - done));
-    source(tensor.offset + done, part);
-    if (sum) sum->add(part);
-    if (!pack12(part, cols, at)) return false;
-    at += tensor::packed12_bytes(part.size() / panel * tensor::Rows16::rows, cols);
-  }
-  MICA_CHECK(!sum || sum->value() == tensor.checksum, file, damage_text(table.document, tensor));
-  return true;
-}
-
-/// As it lies in the file; the sum is taken while the bytes are in the processor's cache.
-template <mica::Allocator A, Layout L>
-void Resident<A, L>::read_checked(const Table& table, const Extent& tensor, const Source& source,
-                                  std::span<std::byte> to) {
-  if (!tensor.checked) return source(tensor.offset, to);
-  constexpr std::size_t step = io::DirectReader::block_bytes;
-  io::Checksum sum;
-  for (std::size_t done = 0; done < to.size(); done += step) {
-    const std::span<std::byte> part = to.subspan(done, std::min(step, to.size() - done));
-    source(tensor.offset + done, part);
-    sum.add(part);
-  }
-  MICA_CHECK(sum.value() == tensor.checksum, file, damage_text(table.document, tensor));
-}
 
 static_assert(Pager<Resident<>>);
 

@@ -20,7 +20,7 @@
 #include "mica/paging/detail/read_ring.hpp"
 #include "mica/paging/detail/residency.hpp"
 #include "mica/paging/expert_cache.hpp"
-#include "mica/paging/resident_tensors.hpp"
+#include "mica/paging/resident.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -33,27 +33,37 @@ namespace mica::paging {
 
 template <mica::Allocator A = alloc::Huge, Layout layout = Layout::packed>
 class Streamed {
+  using Block = Resident<A, layout>;
+
  public:
   // Required by Pager
   using Allocator = A;
   template <mica::Allocator B>
   using Rebind = Streamed<B, layout>;
   static constexpr std::string_view name = "streamed";
-  static constexpr bool packs = ResidentTensors<A, layout>::packs;
-  /// Temporary bytes of resize() while it reads (ResidentTensors).
-  static constexpr std::size_t reading_bytes = ResidentTensors<A, layout>::reading_bytes;
+  static constexpr bool packs = Block::packs;
+  /// Temporary bytes of resize() while it reads, unless sixteen rows of a matrix are larger than
+  /// Block::panels_bytes.
+  static constexpr std::size_t reading_bytes = Block::bounce_bytes + Block::panels_bytes;
 
   Streamed(const Table& table, A allocator, LogSink log) : Streamed(table, allocator, log, 0) {}
   [[nodiscard]] bool acquire(std::size_t unit) noexcept;
-  void release(std::size_t unit) noexcept;
+  void release(std::size_t unit) noexcept {
+    if (unit > output_ && experts_) return experts_->release(unit - output_ - 1);
+    if (unit == output_) output_used_ = false;
+    if (unit == 0) drop_rows();
+    if (!streams(unit) || !units_[unit].used) return;
+    units_[unit].used = false;
+    ring_->forget(unit);
+    for (const TensorPlace& part : units_[unit].parts) data_[part.tensor] = mapped_[part.tensor];
+    read_ahead();
+  }
   void prefetch(std::size_t unit) noexcept {
     if (unit <= output_) return read_ahead();
     if (experts_) experts_->begin(unit - output_ - 1, units_[unit].byte_ranges);
   }
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
-  [[nodiscard]] bool packed(std::size_t tensor) const noexcept {
-    return resident_.has_tensor(tensor) ? resident_.packed(tensor) : packs && table_.tensors[tensor].packed;
-  }
+  [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return packed_[tensor]; }
 
   // Required by StreamingPager
   [[nodiscard]] std::uint64_t streamed_bytes() const noexcept { return residency_.streamed_bytes; }
@@ -72,7 +82,30 @@ class Streamed {
   /// bytes: for resident weights, the ring and experts together. Fewer than the minimum count as the minimum:
   /// the largest unit, and the experts of a layer. The table's tensors and document, and the sink's context,
   /// outlive the pager: damage is named when it is found.
-  Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes);
+  Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes)
+      : table_(table),
+        allocator_(allocator),
+        log_(log),
+        output_(table.output_unit()),
+        units_(table.units),
+        place_(output_ + 1, nowhere),
+        blocks_(output_ + 3),
+        resident_(table.tensors.size()),
+        data_(table.tensors.size()),
+        mapped_(table.tensors.size()),
+        requested_(bytes) {
+    for (const Extent& tensor : table.tensors) packed_.push_back(packs && tensor.packed);
+    find_units();
+    residency_ = choose(make_experts(bytes));
+    map();
+    keep(always_set());
+    for (std::size_t place = 0; place < order_.size(); ++place) {
+      if (residency_.stays[place]) keep(place);
+    }
+    if (residency_.rows_stay) keep(rows_set());
+    check_mapped();
+    if (residency_.streamed_bytes > 0) make_ring(residency_.ring_bytes);
+  }
   [[nodiscard]] const Residency& residency() const noexcept { return residency_; }
 
  private:
@@ -91,28 +124,181 @@ class Streamed {
     bool intact = false;  // checksums were looked at
   };
 
-  /// A tensor of which a step touches some rows where they are mapped.
-  struct Rows {
-    const io::File* file;
-    std::size_t tensor;
-  };
-
-  void find_units();
-  void add_stretches(Unit& unit, std::vector<std::size_t> tensors);
-  [[nodiscard]] std::uint64_t make_experts(std::uint64_t bytes);
-  [[nodiscard]] std::size_t expert_places(std::uint64_t bytes) const noexcept;
-  [[nodiscard]] Residency choose(std::uint64_t bytes) const;
-  void make_ring(std::uint64_t bytes);
-  void keep(std::size_t set);
+  /// What a step uses as a whole: layers, then the head, whose matrix may be that of the embedding. Of a
+  /// model in memory, nothing.
+  void find_units() {
+    sets_.resize(2);
+    if (table_.document.sources().front().in_memory()) return;
+    std::vector<std::vector<std::size_t>> tensors(table_.units);
+    for (std::size_t i = 0; i < table_.tensors.size(); ++i) tensors[table_.tensors[i].unit].push_back(i);
+    const auto rows = [&](std::size_t tensor) { return table_.tensors[tensor].rows; };
+    const bool tied =
+        std::none_of(tensors[output_].begin(), tensors[output_].end(), [&](auto t) { return rows(t) != 0; });
+    for (std::size_t unit = 1; unit < output_; ++unit) order_.push_back(unit);
+    order_.push_back(tied ? 0 : output_);
+    sets_.resize(order_.size() + 2);
+    if (tied) sets_[always_set()] = std::move(tensors[output_]);
+    sets_[rows_set()] = std::move(tensors[0]);
+    if (auto& all = sets_[rows_set()]; tied && !all.empty()) {  // the one with the most rows
+      const auto max =
+          std::max_element(all.begin(), all.end(), [&](auto a, auto b) { return rows(a) < rows(b); });
+      tensors[0] = {*max};
+      all.erase(max);
+    }
+    for (const std::size_t tensor : sets_[rows_set()]) {
+      rows_bytes_ += round_up<std::uint64_t>(table_.tensors[tensor].bytes, 64);
+    }
+    for (std::size_t place = 0; place < order_.size(); ++place) {
+      Unit& unit = units_[order_[place]];
+      place_[order_[place]] = place;
+      add_stretches(unit, std::move(tensors[order_[place]]));
+      sizes_.push_back(unit.bytes);
+      for (const TensorPlace& part : unit.parts) sets_[place].push_back(part.tensor);
+    }
+    whole_ring_ = detail::ring_for(sizes_, std::vector<bool>(sizes_.size()));
+    for (std::size_t expert = output_ + 1; expert < table_.units; ++expert) {
+      add_stretches(units_[expert], std::move(tensors[expert]));
+      place_bytes_ = std::max(place_bytes_, units_[expert].bytes);
+    }
+  }
+  /// Tensors that lie close together are read together.
+  void add_stretches(Unit& unit, std::vector<std::size_t> tensors) {
+    constexpr std::size_t block = UnitReader::alignment;
+    constexpr std::size_t gap = 16 * block;  // cheaper to read than a request more
+    const auto& extents = table_.tensors;
+    std::sort(tensors.begin(), tensors.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(extents[a].source, extents[a].offset) <
+             std::pair(extents[b].source, extents[b].offset);
+    });
+    for (const std::size_t tensor : tensors) {
+      const Extent& e = extents[tensor];
+      const std::uint64_t begin = e.offset / block * block,
+                          end = round_up<std::uint64_t>(e.offset + e.bytes, block);
+      ByteRange* last = unit.byte_ranges.empty() ? nullptr : &unit.byte_ranges.back();
+      if (last == nullptr || last->source != e.source || begin > last->offset + last->bytes + gap) {
+        last = &unit.byte_ranges.emplace_back(ByteRange{e.source, begin, 0});
+      }
+      const std::size_t before = unit.bytes - last->bytes;  // of the stretches before it
+      last->bytes = std::max(last->bytes, static_cast<std::size_t>(end - last->offset));
+      unit.bytes = before + last->bytes;
+      unit.parts.push_back({tensor, before + static_cast<std::size_t>(e.offset - last->offset)});
+    }
+  }
+  /// Answers the bytes for layers, head and ring.
+  [[nodiscard]] std::uint64_t make_experts(std::uint64_t bytes) {
+    const std::size_t places = expert_places(bytes);
+    if (places == 0) return bytes;
+    experts_.emplace(allocator_.book_as(budget::Account::weights), units_.size() - output_ - 1, place_bytes_,
+                     places, readable<A>(table_.document), log_);
+    return bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
+  }
+  /// Places for experts: those of a layer at least, and where all layers and the head fit beside them, those
+  /// that the other bytes hold.
+  [[nodiscard]] std::size_t expert_places(std::uint64_t bytes) const noexcept {
+    if (place_bytes_ == 0) return 0;
+    std::uint64_t others = 0;
+    for (const std::uint64_t size : sizes_) others += size;
+    const std::size_t experts = units_.size() - output_ - 1,
+                      min = table_.experts == 0 ? experts : table_.experts;
+    const std::uint64_t capacity = bytes - std::min(bytes, others);
+    return static_cast<std::size_t>(std::clamp<std::uint64_t>(capacity / place_bytes_, min, experts));
+  }
+  [[nodiscard]] Residency choose(std::uint64_t bytes) const {
+    Residency chosen = choose_residency(sizes_, bytes);
+    chosen.rows_stay = chosen.streamed_bytes == 0 && chosen.bytes() + rows_bytes_ <= bytes;
+    return chosen;
+  }
+  void make_ring(std::uint64_t bytes) {
+    const auto size = static_cast<std::size_t>(bytes);
+    if (ring_) return ring_->resize(size);
+    ring_.emplace(allocator_.book_as(budget::Account::io_buffers), size, readable<A>(table_.document), log_);
+  }
+  /// Reads a set of tensors, packed, into a block of its own, so that it can leave without the others. Raises
+  /// ErrorCode::budget, file or failed as Resident does, and nothing has changed.
+  void keep(std::size_t set) {
+    const std::vector<std::size_t>& tensors = sets_[set];
+    if (tensors.empty()) return;
+    std::vector<Extent> extents;
+    for (const std::size_t tensor : tensors) extents.push_back(table_.tensors[tensor]);
+    Table part{table_};
+    part.tensors = extents;
+    const Block& block = blocks_[set].emplace(part, allocator_, log_);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      data_[tensors[i]] = block.data(i);
+      packed_[tensors[i]] = block.packed(i);
+      resident_[tensors[i]] = true;
+    }
+  }
   void drop(std::size_t set) noexcept;
   [[nodiscard]] bool keep_chosen(const Residency& chosen);
   void settle(Residency chosen, std::uint64_t bytes);
   [[nodiscard]] bool set_places(std::size_t places);
-  void check_mapped() const;
-  void map();
-  [[nodiscard]] bool check(Unit& unit, const std::byte* at) noexcept;
-  void read_ahead() noexcept;
-  void drop_rows() noexcept;
+  /// Rows that are mapped: their checksums are not compared later.
+  void check_mapped() const {
+    std::vector<bool> read(table_.tensors.size());
+    for (const Unit& unit : units_) {
+      for (const TensorPlace& part : unit.parts) read[part.tensor] = true;
+    }
+    std::vector<std::size_t> others;
+    for (std::size_t i = 0; i < table_.tensors.size(); ++i) {
+      if (!read[i] && !resident_[i]) others.push_back(i);
+    }
+    check_extents(table_, others, allocator_.book_as(budget::Account::io_buffers), log_);
+  }
+  /// Where tensors are that are not kept, and not read as a whole.
+  void map() {
+    std::vector<std::span<const std::byte>> sources;
+    for (const gguf::Source& source : readable<A>(table_.document)) {
+      if (source.file() != nullptr) mappings_.emplace_back(*source.file(), io::MapAdvice::scattered, log_);
+      sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
+    }
+    for (std::size_t i = 0; i < table_.tensors.size() && !sources.empty(); ++i) {
+      const Extent& tensor = table_.tensors[i];
+      mapped_[i] = sources[tensor.source].data() + tensor.offset;
+      data_[i] = mapped_[i];
+      if (tensor.unit == 0 && file_of(tensor) != nullptr) rows_.push_back(i);
+    }
+  }
+  /// The tensors of a unit that was read, at their addresses; false where it is not what was written.
+  [[nodiscard]] bool use(Unit& unit, const std::byte* at) noexcept {
+    if (!check(unit, at)) return false;
+    for (const TensorPlace& part : unit.parts) data_[part.tensor] = at + part.at;
+    return true;
+  }
+  /// Compares checksums, once.
+  [[nodiscard]] bool check(Unit& unit, const std::byte* at) noexcept {
+    if (unit.intact) return true;
+    for (const TensorPlace& part : unit.parts) {
+      const Extent& extent = table_.tensors[part.tensor];
+      try {
+        if (intact(extent, {at + part.at, static_cast<std::size_t>(extent.bytes)})) continue;
+        log_(LogLevel::error, damage_text(table_.document, extent));
+      } catch (...) {  // no memory for a text
+      }
+      return false;
+    }
+    return unit.intact = true;
+  }
+  /// Begins to read the group that is used next, if there is room.
+  void read_ahead() noexcept {
+    if (!ring_ || residency_.streamed_bytes == 0) return;
+    while (!streams(order_[next_])) next_ = (next_ + 1) % order_.size();
+    const std::size_t unit = order_[next_];
+    if (ring_->has(unit) || !ring_->begin(unit, units_[unit].byte_ranges)) return;
+    next_ = (next_ + 1) % order_.size();
+  }
+  /// Rows that were touched leave memory, and the page cache.
+  void drop_rows() noexcept {
+    for (const std::size_t tensor : rows_) {
+      if (resident_[tensor]) continue;
+      const Extent& rows = table_.tensors[tensor];
+      mappings_[rows.source].forget(*file_of(rows), static_cast<std::size_t>(rows.offset),
+                                    static_cast<std::size_t>(rows.bytes));
+    }
+  }
+  [[nodiscard]] const io::File* file_of(const Extent& tensor) const noexcept {
+    return table_.document.sources()[tensor.source].file();
+  }
   [[nodiscard]] std::size_t rows_set() const noexcept { return order_.size(); }
   [[nodiscard]] std::size_t always_set() const noexcept { return order_.size() + 1; }
   /// Whether the group passes through the ring: as the step's input group 0 does not.
@@ -134,13 +320,15 @@ class Streamed {
   /// Tensors of each place, then those that are read by rows, then those that stay in any case: the norm of a
   /// head that is the embedding.
   std::vector<std::vector<std::size_t>> sets_;
-  std::uint64_t rows_bytes_ = 0;  // of the set of rows, which stays when all else does
-  Residency residency_;           // by place
-  ResidentTensors<A, layout> resident_;
-  std::vector<const std::byte*> data_;    // by tensor
-  std::vector<const std::byte*> mapped_;  // by tensor
-  std::vector<io::Mapping> mappings_;     // by source
-  std::vector<Rows> rows_;
+  std::uint64_t rows_bytes_ = 0;              // of the set of rows, which stays when all else does
+  Residency residency_;                       // by place
+  std::vector<std::optional<Block>> blocks_;  // by set; those of 2 MiB and more lie on huge pages
+  std::vector<bool> resident_;                // by tensor
+  std::vector<bool> packed_;                  // by tensor
+  std::vector<const std::byte*> data_;        // by tensor
+  std::vector<const std::byte*> mapped_;      // by tensor
+  std::vector<io::Mapping> mappings_;         // by source
+  std::vector<std::size_t> rows_;             // tensors of files of which a step touches some rows
   std::optional<ReadRing<A>> ring_;
   std::optional<ExpertCache<A>> experts_;
   std::uint64_t requested_;  // bytes
@@ -148,193 +336,13 @@ class Streamed {
 };
 
 template <mica::Allocator A, Layout L>
-Streamed<A, L>::Streamed(const Table& table, A allocator, LogSink log, std::uint64_t bytes)
-    : table_(table),
-      allocator_(allocator),
-      log_(log),
-      output_(table.output_unit()),
-      units_(table.units),
-      place_(output_ + 1, nowhere),
-      resident_(table, output_ + 3, allocator.book_as(budget::Account::weights), log),
-      data_(table.tensors.size()),
-      mapped_(table.tensors.size()),
-      requested_(bytes) {
-  find_units();
-  residency_ = choose(make_experts(bytes));
-  map();
-  keep(always_set());
-  for (std::size_t place = 0; place < order_.size(); ++place) {
-    if (residency_.stays[place]) keep(place);
-  }
-  if (residency_.rows_stay) keep(rows_set());
-  check_mapped();
-  if (residency_.streamed_bytes > 0) make_ring(residency_.ring_bytes);
-}
-
-/// What a step uses as a whole: layers, then the head, whose matrix may be that of the embedding. Of a model
-/// in memory, nothing.
-template <mica::Allocator A, Layout L>
-void Streamed<A, L>::find_units() {
-  sets_.resize(2);
-  if (table_.document.sources().front().in_memory()) return;
-  std::vector<std::vector<std::size_t>> tensors(table_.units);
-  for (std::size_t i = 0; i < table_.tensors.size(); ++i) tensors[table_.tensors[i].unit].push_back(i);
-  const auto rows = [&](std::size_t tensor) { return table_.tensors[tensor].rows; };
-  const bool tied =
-      std::none_of(tensors[output_].begin(), tensors[output_].end(), [&](auto t) { return rows(t) != 0; });
-  for (std::size_t unit = 1; unit < output_; ++unit) order_.push_back(unit);
-  order_.push_back(tied ? 0 : output_);
-  sets_.resize(order_.size() + 2);
-  if (tied) sets_[always_set()] = std::move(tensors[output_]);
-  sets_[rows_set()] = std::move(tensors[0]);
-  if (auto& all = sets_[rows_set()]; tied && !all.empty()) {  // the one with the most rows
-    const auto max =
-        std::max_element(all.begin(), all.end(), [&](auto a, auto b) { return rows(a) < rows(b); });
-    tensors[0] = {*max};
-    all.erase(max);
-  }
-  for (const std::size_t tensor : sets_[rows_set()]) {
-    rows_bytes_ += round_up<std::uint64_t>(table_.tensors[tensor].bytes, 64);
-  }
-  for (std::size_t place = 0; place < order_.size(); ++place) {
-    Unit& unit = units_[order_[place]];
-    place_[order_[place]] = place;
-    add_stretches(unit, std::move(tensors[order_[place]]));
-    sizes_.push_back(unit.bytes);
-    for (const TensorPlace& part : unit.parts) sets_[place].push_back(part.tensor);
-  }
-  whole_ring_ = detail::ring_for(sizes_, std::vector<bool>(sizes_.size()));
-  for (std::size_t expert = output_ + 1; expert < table_.units; ++expert) {
-    add_stretches(units_[expert], std::move(tensors[expert]));
-    place_bytes_ = std::max(place_bytes_, units_[expert].bytes);
-  }
-}
-
-/// Places for experts: those of a layer at least, and where all layers and the head fit beside them, what is
-/// left.
-template <mica::Allocator A, Layout L>
-std::size_t Streamed<A, L>::expert_places(std::uint64_t bytes) const noexcept {
-  if (place_bytes_ == 0) return 0;
-  std::uint64_t others = 0;
-  for (const std::uint64_t size : sizes_) others += size;
-  const std::size_t experts = units_.size() - output_ - 1,
-                    min = table_.experts == 0 ? experts : table_.experts;
-  const std::uint64_t capacity = bytes - std::min(bytes, others);
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(capacity / place_bytes_, min, experts));
-}
-
-/// Answers the bytes for layers, head and ring.
-template <mica::Allocator A, Layout L>
-std::uint64_t Streamed<A, L>::make_experts(std::uint64_t bytes) {
-  const std::size_t places = expert_places(bytes);
-  if (places == 0) return bytes;
-  experts_.emplace(allocator_.book_as(budget::Account::weights), units_.size() - output_ - 1, place_bytes_,
-                   places, readable<A>(table_.document), log_);
-  return bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
-}
-
-template <mica::Allocator A, Layout L>
-Residency Streamed<A, L>::choose(std::uint64_t bytes) const {
-  Residency chosen = choose_residency(sizes_, bytes);
-  chosen.rows_stay = chosen.streamed_bytes == 0 && chosen.bytes() + rows_bytes_ <= bytes;
-  return chosen;
-}
-
-template <mica::Allocator A, Layout L>
-void Streamed<A, L>::make_ring(std::uint64_t bytes) {
-  const auto size = static_cast<std::size_t>(bytes);
-  if (ring_) return ring_->resize(size);
-  ring_.emplace(allocator_.book_as(budget::Account::io_buffers), size, readable<A>(table_.document), log_);
-}
-
-template <mica::Allocator A, Layout L>
-void Streamed<A, L>::keep(std::size_t set) {
-  resident_.keep(set, sets_[set]);
-  for (const std::size_t tensor : sets_[set]) data_[tensor] = resident_.data(tensor);
-}
-
-/// Tensors that lie close together are read together.
-template <mica::Allocator A, Layout L>
-void Streamed<A, L>::add_stretches(Unit& unit, std::vector<std::size_t> tensors) {
-  constexpr std::size_t block = UnitReader::alignment;
-  constexpr std::size_t gap = 16 * block;  // cheaper to read than a request more
-  const auto& extents = table_.tensors;
-  std::sort(tensors.begin(), tensors.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(extents[a].source, extents[a].offset) < std::pair(extents[b].source, extents[b].offset);
-  });
-  for (const std::size_t tensor : tensors) {
-    const Extent& e = extents[tensor];
-    const std::uint64_t begin = e.offset / block * block,
-                        end = round_up<std::uint64_t>(e.offset + e.bytes, block);
-    ByteRange* last = unit.byte_ranges.empty() ? nullptr : &unit.byte_ranges.back();
-    if (last == nullptr || last->source != e.source || begin > last->offset + last->bytes + gap) {
-      last = &unit.byte_ranges.emplace_back(ByteRange{e.source, begin, 0});
-    }
-    const std::size_t before = unit.bytes - last->bytes;  // of the stretches before it
-    last->bytes = std::max(last->bytes, static_cast<std::size_t>(end - last->offset));
-    unit.bytes = before + last->bytes;
-    unit.parts.push_back({tensor, before + static_cast<std::size_t>(e.offset - last->offset)});
-  }
-}
-
-/// Rows that are mapped: their checksums are not compared later.
-template <mica::Allocator A, Layout L>
-void Streamed<A, L>::check_mapped() const {
-  std::vector<bool> read(table_.tensors.size());
-  for (const Unit& unit : units_) {
-    for (const TensorPlace& part : unit.parts) read[part.tensor] = true;
-  }
-  std::vector<std::size_t> others;
-  for (std::size_t i = 0; i < table_.tensors.size(); ++i) {
-    if (!read[i] && !resident_.has_tensor(i)) others.push_back(i);
-  }
-  check_extents(table_, others, allocator_.book_as(budget::Account::io_buffers), log_);
-}
-
-/// Whether a group that was read is what was written; looks once.
-template <mica::Allocator A, Layout L>
-bool Streamed<A, L>::check(Unit& unit, const std::byte* at) noexcept {
-  if (unit.intact) return true;
-  for (const TensorPlace& part : unit.parts) {
-    const Extent& extent = table_.tensors[part.tensor];
-    try {
-      if (intact(extent, {at + part.at, static_cast<std::size_t>(extent.bytes)})) continue;
-      log_(LogLevel::error, damage_text(table_.document, extent));
-    } catch (...) {  // no memory for a text
-    }
-    return false;
-  }
-  return unit.intact = true;
-}
-
-/// Where tensors are that are not kept, and not read as a whole.
-template <mica::Allocator A, Layout L>
-void Streamed<A, L>::map() {
-  std::vector<std::span<const std::byte>> sources;
-  for (const gguf::Source& source : readable<A>(table_.document)) {
-    if (source.file() != nullptr) mappings_.emplace_back(*source.file(), io::MapAdvice::scattered, log_);
-    sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
-  }
-  for (std::size_t i = 0; i < table_.tensors.size() && !sources.empty(); ++i) {
-    const Extent& tensor = table_.tensors[i];
-    mapped_[i] = sources[tensor.source].data() + tensor.offset;
-    data_[i] = mapped_[i];
-    const io::File* const file = table_.document.sources()[tensor.source].file();
-    if (tensor.unit == 0 && file != nullptr) rows_.push_back({file, i});
-  }
-}
-
-template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::acquire(std::size_t unit) noexcept {
   if (unit > output_ && experts_) {
     const std::byte* const at = experts_->acquire(unit - output_ - 1, units_[unit].byte_ranges);
     if (at == nullptr) return false;
-    if (!check(units_[unit], at)) {
-      experts_->release(unit - output_ - 1);
-      return false;
-    }
-    for (const TensorPlace& part : units_[unit].parts) data_[part.tensor] = at + part.at;
-    return true;
+    if (use(units_[unit], at)) return true;
+    experts_->release(unit - output_ - 1);
+    return false;
   }
   if (streams(unit) && (unit != 0 || output_used_)) {
     Unit& g = units_[unit];
@@ -348,49 +356,15 @@ bool Streamed<A, L>::acquire(std::size_t unit) noexcept {
     }
     const std::byte* const at = ring_->wait(unit);
     if (at == nullptr) return false;
-    if (!check(g, at)) {
+    if (!use(g, at)) {
       ring_->forget(unit);
       return false;
     }
-    for (const TensorPlace& part : g.parts) data_[part.tensor] = at + part.at;
     g.used = true;
     read_ahead();
   }
   output_used_ = output_used_ || unit == output_;
   return true;
-}
-
-template <mica::Allocator A, Layout L>
-void Streamed<A, L>::release(std::size_t unit) noexcept {
-  if (unit > output_ && experts_) return experts_->release(unit - output_ - 1);
-  if (unit == output_) output_used_ = false;
-  if (unit == 0) drop_rows();
-  if (!streams(unit) || !units_[unit].used) return;
-  units_[unit].used = false;
-  ring_->forget(unit);
-  for (const TensorPlace& part : units_[unit].parts) data_[part.tensor] = mapped_[part.tensor];
-  read_ahead();
-}
-
-/// Rows that were touched leave memory, and the page cache.
-template <mica::Allocator A, Layout L>
-void Streamed<A, L>::drop_rows() noexcept {
-  for (const auto& [file, tensor] : rows_) {
-    if (resident_.has_tensor(tensor)) continue;
-    const Extent& rows = table_.tensors[tensor];
-    mappings_[rows.source].forget(*file, static_cast<std::size_t>(rows.offset),
-                                  static_cast<std::size_t>(rows.bytes));
-  }
-}
-
-/// Begins to read the group that is used next, if there is room.
-template <mica::Allocator A, Layout L>
-void Streamed<A, L>::read_ahead() noexcept {
-  if (!ring_ || residency_.streamed_bytes == 0) return;
-  while (!streams(order_[next_])) next_ = (next_ + 1) % order_.size();
-  const std::size_t unit = order_[next_];
-  if (ring_->has(unit) || !ring_->begin(unit, units_[unit].byte_ranges)) return;
-  next_ = (next_ + 1) % order_.size();
 }
 
 static_assert(StreamingPager<Streamed<>> && ResizablePager<Streamed<>>);

@@ -9,7 +9,7 @@
 #include "mica/gguf/source.hpp"
 #include "mica/io/direct.hpp"
 #include "mica/io/read_queue.hpp"
-#include "mica/paging/detail/reads.hpp"
+#include "mica/paging/concept.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -51,14 +51,46 @@ class UnitReader {
 
   /// Sources are files; they and the sink's context outlive the reader. Raises ErrorCode::file for one that
   /// was replaced since it was opened.
-  UnitReader(std::span<const gguf::Source> sources, LogSink log);
+  UnitReader(std::span<const gguf::Source> sources, LogSink log) : log_(log) {
+    for (const gguf::Source& source : sources) {
+      source.require_weights();
+      io::detail::Descriptor direct = io::detail::open_direct(*source.file());
+      if (!direct) {
+        log(LogLevel::info, join(source.path(), ": direct reads are refused (", io::detail::errno_text(errno),
+                                 "); weights are read through the page cache, and not ahead"));
+      }
+      const int buffered = source.file()->descriptor();
+      const int fd = direct ? direct.get() : buffered;
+      files_.push_back({&source, std::move(direct), fd, buffered, source.size()});
+    }
+  }
 
   /// Begins reads[i], whose stretches and address are set.
   void begin(std::span<UnitRead> reads, std::size_t i) noexcept;
   /// Waits for reads[i]. False: it could not be read; the sink got the name of the file and the reason.
-  [[nodiscard]] bool finish(std::span<UnitRead> reads, std::size_t i) noexcept;
+  [[nodiscard]] bool finish(std::span<UnitRead> reads, std::size_t i) noexcept {
+    UnitRead& read = reads[i];
+    if (read.uncounted == 0 && read.missing == 0) return true;
+    const auto begin = std::chrono::steady_clock::now();
+    settle(reads, i);
+    const bool whole = read.missing == 0 || read_now(read);
+    counts_.waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (whole) counts_.bytes += std::exchange(read.uncounted, 0);
+    return whole;
+  }
   /// Waits until reads[i] is not written any more.
-  void settle(std::span<UnitRead> reads, std::size_t i) noexcept;
+  void settle(std::span<UnitRead> reads, std::size_t i) noexcept {
+    while (reads[i].pending > 0) {
+      const io::ReadQueue::Done done = queue_.wait();
+      if (done.tag >= reads.size()) {  // what is missing is read now
+        reads[i].pending = 0;
+        return;
+      }
+      UnitRead& read = reads[done.tag];
+      --read.pending;
+      if (done.bytes > 0) read.missing -= std::min(read.missing, static_cast<std::uint64_t>(done.bytes));
+    }
+  }
 
   /// Bytes that finish() answered for, and the time it took.
   [[nodiscard]] const Reads& reads() const noexcept { return counts_; }
@@ -74,9 +106,48 @@ class UnitReader {
 
   static constexpr unsigned max_requests = 1024;
 
-  [[nodiscard]] bool read_now(UnitRead& read) noexcept;
+  /// All of a unit, without the queue.
+  [[nodiscard]] bool read_now(UnitRead& read) noexcept {
+    std::byte* to = read.to;
+    for (const ByteRange& bytes_read : read.byte_ranges) {
+      File& file = files_[bytes_read.source];
+      const std::size_t end = static_cast<std::size_t>(
+          std::min<std::uint64_t>(bytes_read.bytes, file.size - std::min(file.size, bytes_read.offset)));
+      for (std::size_t done = 0; done < end;) {
+        const std::size_t n = std::min(bytes_read.bytes - done, request_bytes);
+        const auto offset = static_cast<::off_t>(bytes_read.offset + done);
+        const ::ssize_t got = ::pread(file.fd, to + done, n, offset);
+        if (got < 0 && errno == EINTR) continue;
+        const auto read_bytes = static_cast<std::size_t>(std::max<::ssize_t>(got, 0));
+        const bool crooked =
+            got < 0 ? errno == EINVAL : read_bytes % alignment != 0 && done + read_bytes < end;
+        if (crooked && file.fd != file.buffered) {  // the file system took the flag and not the read
+          file.fd = file.buffered;
+          continue;
+        }
+        if (got <= 0) {
+          tell_failure(file, bytes_read.offset + done, std::min(n, end - done), got < 0 ? errno : 0);
+          return false;
+        }
+#ifdef POSIX_FADV_DONTNEED
+        if (file.fd == file.buffered) ::posix_fadvise(file.fd, offset, got, POSIX_FADV_DONTNEED);
+#endif
+        done += read_bytes;
+      }
+      to += bytes_read.bytes;
+    }
+    read.missing = 0;
+    return true;
+  }
   /// A read of `bytes` bytes at `offset` failed. error: errno, 0 at the end of the file.
-  void tell_failure(const File& file, std::uint64_t offset, std::size_t bytes, int error) const noexcept;
+  void tell_failure(const File& file, std::uint64_t offset, std::size_t bytes, int error) const noexcept try {
+    const std::string why =
+        error != 0 ? io::detail::errno_text(error)
+                   : join("the file became shorter while it was in use, it had ", file.size, " bytes");
+    log_(LogLevel::error, join(file.source->path(), ": reading ", bytes, " bytes of weights failed at byte ",
+                               offset, ": ", why));
+  } catch (...) {  // no memory for a text
+  }
   /// Announces reads to the system, where they go through its cache.
   static void advise_soon([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,
                           [[maybe_unused]] std::size_t bytes) noexcept {
@@ -91,20 +162,6 @@ class UnitReader {
   io::ReadQueue queue_{max_requests};
   Reads counts_;
 };
-
-inline UnitReader::UnitReader(std::span<const gguf::Source> sources, LogSink log) : log_(log) {
-  for (const gguf::Source& source : sources) {
-    source.require_weights();
-    io::detail::Descriptor direct = io::detail::open_direct(*source.file());
-    if (!direct) {
-      log(LogLevel::info, join(source.path(), ": direct reads are refused (", io::detail::errno_text(errno),
-                               "); weights are read through the page cache, and not ahead"));
-    }
-    const int buffered = source.file()->descriptor();
-    const int fd = direct ? direct.get() : buffered;
-    files_.push_back({&source, std::move(direct), fd, buffered, source.size()});
-  }
-}
 
 inline void UnitReader::begin(std::span<UnitRead> reads, std::size_t i) noexcept {
   UnitRead& read = reads[i];
@@ -126,73 +183,6 @@ inline void UnitReader::begin(std::span<UnitRead> reads, std::size_t i) noexcept
     to += bytes_read.bytes;
   }
   read.uncounted = read.missing;
-}
-
-inline bool UnitReader::finish(std::span<UnitRead> reads, std::size_t i) noexcept {
-  UnitRead& read = reads[i];
-  if (read.uncounted == 0 && read.missing == 0) return true;
-  const auto begin = std::chrono::steady_clock::now();
-  settle(reads, i);
-  const bool whole = read.missing == 0 || read_now(read);
-  counts_.waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (whole) counts_.bytes += std::exchange(read.uncounted, 0);
-  return whole;
-}
-
-inline void UnitReader::settle(std::span<UnitRead> reads, std::size_t i) noexcept {
-  while (reads[i].pending > 0) {
-    const io::ReadQueue::Done done = queue_.wait();
-    if (done.tag >= reads.size()) {  // what is missing is read now
-      reads[i].pending = 0;
-      return;
-    }
-    UnitRead& read = reads[done.tag];
-    --read.pending;
-    if (done.bytes > 0) read.missing -= std::min(read.missing, static_cast<std::uint64_t>(done.bytes));
-  }
-}
-
-/// All of a unit, without the queue.
-inline bool UnitReader::read_now(UnitRead& read) noexcept {
-  std::byte* to = read.to;
-  for (const ByteRange& bytes_read : read.byte_ranges) {
-    File& file = files_[bytes_read.source];
-    const std::size_t end = static_cast<std::size_t>(
-        std::min<std::uint64_t>(bytes_read.bytes, file.size - std::min(file.size, bytes_read.offset)));
-    for (std::size_t done = 0; done < end;) {
-      const std::size_t n = std::min(bytes_read.bytes - done, request_bytes);
-      const auto offset = static_cast<::off_t>(bytes_read.offset + done);
-      const ::ssize_t got = ::pread(file.fd, to + done, n, offset);
-      if (got < 0 && errno == EINTR) continue;
-      const auto read_bytes = static_cast<std::size_t>(std::max<::ssize_t>(got, 0));
-      const bool crooked = got < 0 ? errno == EINVAL : read_bytes % alignment != 0 && done + read_bytes < end;
-      if (crooked && file.fd != file.buffered) {  // the file system took the flag and not the read
-        file.fd = file.buffered;
-        continue;
-      }
-      if (got <= 0) {
-        tell_failure(file, bytes_read.offset + done, std::min(n, end - done), got < 0 ? errno : 0);
-        return false;
-      }
-#ifdef POSIX_FADV_DONTNEED
-      if (file.fd == file.buffered) ::posix_fadvise(file.fd, offset, got, POSIX_FADV_DONTNEED);
-#endif
-      done += read_bytes;
-    }
-    to += bytes_read.bytes;
-  }
-  read.missing = 0;
-  return true;
-}
-
-inline void UnitReader::tell_failure(const File& file, std::uint64_t offset, std::size_t bytes,
-                                     int error) const noexcept try {
-  const std::string why =
-      error != 0 ? io::detail::errno_text(error)
-                 : join("the file became shorter while it was in use, it had ", file.size, " bytes");
-  log_(LogLevel::error, join(file.source->path(), ": reading ", bytes, " bytes of weights failed at byte ",
-                             offset, ": ", why));
-} catch (...) {  // no memory for a text
 }
 
 }  // namespace mica::paging

@@ -93,14 +93,28 @@ class FiledPages {
   }
 
   /// Writes the page to the file as well; false, and nothing changed: it cannot be written, or is of a plan.
-  [[nodiscard]] bool file(Page page) noexcept;
+  [[nodiscard]] bool file(Page page) noexcept {
+    if (page->filed) return true;
+    if (alloc::touchable<A>(bytes_) == 0) return false;
+    if (!file_->file) file_->file = io::SpillFile::make(file_->folder);
+    if (!file_->file || !find_slot(page)) return false;
+    page->filed = file_->file->write(page->slot * bytes_, {page->data, bytes_});
+    return page->filed;
+  }
   /// An owner does not need it in memory; a page without users that is in the file leaves memory.
   void leave(Page page) noexcept {
     if (--page->users == 0 && page->filed) empty(page);
   }
   /// Brings it into memory; false, and nothing changed: no memory, or it cannot be read. An owner who then
   /// needs it says use().
-  [[nodiscard]] bool load(Page page) noexcept;
+  [[nodiscard]] bool load(Page page) noexcept {
+    if (page->data != nullptr) return true;
+    page->data = allocator_.allocate(bytes_, io::SpillFile::alignment);
+    if (page->data == nullptr) return false;
+    if (file_->file->read(page->slot * bytes_, {page->data, bytes_})) return true;
+    empty(page);
+    return false;
+  }
   void use(Page page) noexcept { ++page->users; }
   /// Undoes a load() without a use().
   void unload(Page page) noexcept {
@@ -127,102 +141,69 @@ class FiledPages {
     std::size_t room = 0;
     std::size_t live = 0;
 
-    /// False when the allocator refuses.
-    [[nodiscard]] bool take(Page& page) noexcept;
-    void give_back(Page page) noexcept;
+    /// Null when the allocator refuses.
+    [[nodiscard]] Page take() noexcept {
+      if (live == room) {
+        std::byte* const block =
+            alloc::allocate_backed(allocator, block_bytes, alloc::default_alignment, block_bytes);
+        if (block == nullptr) return nullptr;
+        ::new (block) std::byte*(blocks);
+        for (std::size_t i = 1; i <= per_block; ++i) {
+          free = ::new (block + i * bytes) FiledPage{.data = reinterpret_cast<std::byte*>(free)};
+        }
+        blocks = block;
+        room += per_block;
+      }
+      ++live;
+      const Page page = free;
+      free = reinterpret_cast<FiledPage*>(page->data);
+      *page = FiledPage();
+      return page;
+    }
+    void give_back(Page page) noexcept {
+      page->data = reinterpret_cast<std::byte*>(free);
+      free = page;
+      if (--live > 0) return;
+      for (; room > 0; room -= per_block) {
+        std::byte* const block = blocks;
+        blocks = *std::launder(reinterpret_cast<std::byte**>(block));
+        alloc::deallocate_backed(allocator, block, block_bytes, block_bytes);
+      }
+      free = nullptr;
+    }
   };
 
-  [[nodiscard]] Page take() noexcept;
+  [[nodiscard]] Page take() noexcept {
+    const Page page = handles_->take();
+    if (page == nullptr) return nullptr;
+    page->data = allocator_.allocate(bytes_, io::SpillFile::alignment);
+    if (page->data == nullptr) return handles_->give_back(page), nullptr;
+    return page;
+  }
   void empty(Page page) noexcept { allocator_.deallocate(std::exchange(page->data, nullptr), bytes_); }
   void give_back(Page page) noexcept {
     if (page->data != nullptr) empty(page);
     handles_->give_back(page);
   }
-  [[nodiscard]] bool find_slot(Page page) noexcept;
+  /// A slot for the page: one that is free, or one more.
+  [[nodiscard]] bool find_slot(Page page) noexcept try {
+    if (page->slot != FiledPage::none) return true;
+    if (!file_->free.empty()) {
+      page->slot = file_->free.back();
+      file_->free.pop_back();
+      return true;
+    }
+    file_->free.reserve(file_->slots + 1);
+    page->slot = file_->slots++;
+    return true;
+  } catch (...) {  // no memory for the list
+    return false;
+  }
 
   A allocator_;
   std::size_t bytes_;
   std::shared_ptr<File> file_;
   std::shared_ptr<Handles> handles_;
 };
-
-template <Allocator A>
-auto FiledPages<A>::take() noexcept -> Page {
-  Page page = nullptr;
-  if (!handles_->take(page)) return nullptr;
-  std::byte* const data = allocator_.allocate(bytes_, io::SpillFile::alignment);
-  if (data == nullptr) return handles_->give_back(page), nullptr;
-  page->data = data;
-  return page;
-}
-
-template <Allocator A>
-bool FiledPages<A>::Handles::take(Page& page) noexcept {
-  if (live == room) {
-    std::byte* const block =
-        alloc::allocate_backed(allocator, block_bytes, alloc::default_alignment, block_bytes);
-    if (block == nullptr) return false;
-    ::new (block) std::byte*(blocks);
-    for (std::size_t i = 1; i <= per_block; ++i) {
-      free = ::new (block + i * bytes) FiledPage{.data = reinterpret_cast<std::byte*>(free)};
-    }
-    blocks = block;
-    room += per_block;
-  }
-  ++live;
-  page = free;
-  free = reinterpret_cast<FiledPage*>(page->data);
-  *page = FiledPage();
-  return true;
-}
-
-template <Allocator A>
-void FiledPages<A>::Handles::give_back(Page page) noexcept {
-  page->data = reinterpret_cast<std::byte*>(free);
-  free = page;
-  if (--live > 0) return;
-  for (; room > 0; room -= per_block) {
-    std::byte* const block = blocks;
-    blocks = *std::launder(reinterpret_cast<std::byte**>(block));
-    alloc::deallocate_backed(allocator, block, block_bytes, block_bytes);
-  }
-  free = nullptr;
-}
-
-/// A slot for the page: one that is free, or one more.
-template <Allocator A>
-bool FiledPages<A>::find_slot(Page page) noexcept try {
-  if (page->slot != FiledPage::none) return true;
-  if (!file_->free.empty()) {
-    page->slot = file_->free.back();
-    file_->free.pop_back();
-    return true;
-  }
-  file_->free.reserve(file_->slots + 1);
-  page->slot = file_->slots++;
-  return true;
-} catch (...) {  // no memory for the list
-  return false;
-}
-
-template <Allocator A>
-bool FiledPages<A>::file(Page page) noexcept {
-  if (page->filed) return true;
-  if (alloc::touchable<A>(bytes_) == 0) return false;
-  if (!file_->file) file_->file = io::SpillFile::make(file_->folder);
-  if (!file_->file || !find_slot(page)) return false;
-  page->filed = file_->file->write(page->slot * bytes_, {page->data, bytes_});
-  return page->filed;
-}
-
-template <Allocator A>
-bool FiledPages<A>::load(Page page) noexcept {
-  if (page->data != nullptr) return true;
-  page->data = allocator_.allocate(bytes_, io::SpillFile::alignment);
-  if (page->data == nullptr) return false;
-  if (file_->file->read(page->slot * bytes_, {page->data, bytes_})) return true;
-  empty(page);
-  return false;
-}
 
 }  // namespace mica::kv

@@ -30,10 +30,43 @@ class PageTables {
  public:
   using Page = typename Keeper::Page;  // a pointer
 
-  PageTables(typename Keeper::Allocator allocator, std::span<const LayerShape> layers,
-             std::size_t max_tokens);
-  [[nodiscard]] bool reserve(std::size_t tokens) noexcept;
-  void shrink(std::size_t tokens) noexcept;
+  PageTables(typename Keeper::Allocator allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
+      : max_tokens_(round_up(max_tokens, format::tile_tokens)) {
+    std::vector<Kind> kinds;  // by table
+    for (const LayerShape& layer : layers) {
+      const std::size_t all = max_tokens_ / format::tile_tokens;
+      const std::size_t places =
+          layer.max_resident_tiles() == 0 ? all : std::min(all, layer.max_resident_tiles());
+      const bool rewritten = layer.max_resident != 0;
+      const auto same = [&](const Kind& k) {
+        return k.places == places && k.tile_bytes == layer.tile_bytes && k.rewritten == rewritten;
+      };
+      const auto at = std::find_if(kinds.begin(), kinds.end(), same);
+      const auto table = static_cast<std::size_t>(at - kinds.begin());
+      if (at == kinds.end()) kinds.push_back({places, layer.tile_bytes, 0, rewritten});
+      layers_.push_back({table, kinds[table].tiles});
+      kinds[table].tiles += layer.kv_heads;
+    }
+    for (const Kind& k : kinds) tables_.emplace_back(Keeper(allocator, k.tiles * k.tile_bytes), k);
+  }
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
+    if (tokens > max_tokens_) return false;
+    const std::size_t end = ceil_div(tokens, format::tile_tokens);
+    for (Table& table : tables_) {
+      if (table.own_up_to(end, written_)) continue;
+      for (Table& each : tables_) each.drop(capacity_ / format::tile_tokens);
+      return false;
+    }
+    capacity_ = std::max(capacity_, end * format::tile_tokens);
+    written_ = std::max(written_, tokens);
+    return true;
+  }
+  void shrink(std::size_t tokens) noexcept {
+    const std::size_t end = ceil_div(tokens, format::tile_tokens);
+    for (Table& table : tables_) table.drop(end);
+    capacity_ = std::min(capacity_, end * format::tile_tokens);
+    written_ = std::min(written_, tokens);
+  }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
     return tables_[layers_[layer].table].first();
@@ -41,11 +74,23 @@ class PageTables {
   [[nodiscard]] Run run(std::size_t layer, std::size_t head, std::size_t tile) const noexcept {
     const Layer& l = layers_[layer];
     const Table& table = tables_[l.table];
-    return {Keeper::data(table.page(tile)) + (l.first + head + tile) % table.tiles * table.tile_bytes, 1};
+    return {
+        Keeper::data(table.page(tile)) + (l.first + head + tile) % table.kind.tiles * table.kind.tile_bytes,
+        1};
   }
   /// Begins, empty, with the first tokens of another one: full pages get one more owner, one that is filled
   /// in part, or may be written anywhere again, is copied.
-  [[nodiscard]] std::size_t adopt(const PageTables& other, std::size_t tokens) noexcept;
+  [[nodiscard]] std::size_t adopt(const PageTables& other, std::size_t tokens) noexcept {
+    MICA_ASSERT(capacity_ == 0 && tokens <= other.capacity_ && tables_.size() == other.tables_.size());
+    for (std::size_t t = 0; t < tables_.size(); ++t) {
+      if (tables_[t].adopt(other.tables_[t], tokens)) continue;
+      shrink(0);
+      return 0;
+    }
+    capacity_ = round_up(tokens, format::tile_tokens);
+    written_ = tokens;
+    return tokens;
+  }
 
   /// Calls f(keeper, page) for each page that holds a token from `tokens` on.
   template <class F>
@@ -59,38 +104,72 @@ class PageTables {
   }
 
  private:
+  struct Kind {
+    std::size_t places;
+    std::size_t tile_bytes;
+    std::size_t tiles;  // of a page
+    bool rewritten;     // its layers evict tokens and write any place again: its pages are never shared
+  };
   /// The pages of layers that keep as many tokens in tiles of one size. Tiles [first(), end) have been here
   /// and were not overwritten.
   struct Table {
-    Table(Keeper of, std::size_t tiles_of_page, std::size_t bytes_of_tile, std::size_t places, bool any_place)
-        : keeper(std::move(of)),
-          tiles(tiles_of_page),
-          tile_bytes(bytes_of_tile),
-          rewritten(any_place),
-          at(places) {}
+    Table(Keeper of, const Kind& its_kind) : keeper(std::move(of)), kind(its_kind), at(its_kind.places) {}
     Table(Table&&) = default;
-    Table& operator=(Table&& other) noexcept {
-      std::swap(keeper, other.keeper);
-      std::swap(tiles, other.tiles);
-      std::swap(tile_bytes, other.tile_bytes);
-      std::swap(rewritten, other.rewritten);
-      std::swap(at, other.at);
-      std::swap(end, other.end);
-      return *this;
-    }
     ~Table() { drop(0); }
 
     [[nodiscard]] std::size_t first() const noexcept { return end - std::min(end, at.size()); }
     [[nodiscard]] Page page(std::size_t tile) const noexcept { return at[tile % at.size()]; }
-    [[nodiscard]] bool own(std::size_t tile, bool kept) noexcept;
-    [[nodiscard]] bool own_up_to(std::size_t end_tile, std::size_t written) noexcept;
-    void drop(std::size_t tile) noexcept;
-    [[nodiscard]] bool adopt(const Table& other, std::size_t tokens) noexcept;
+    /// A page of a tile with one owner, about to be written. kept: some tokens of the tile stay, so a page
+    /// with other owners is copied.
+    [[nodiscard]] bool own(std::size_t tile, bool kept) noexcept {
+      Page& page = at[tile % at.size()];
+      if (page == nullptr || keeper.shared(page)) {
+        const Page own = kept && page != nullptr ? keeper.copy(page) : keeper.acquire();
+        if (own == nullptr) return false;
+        if (page != nullptr) keeper.release(page);
+        page = own;
+      }
+      keeper.touch(page);
+      end = std::max(end, tile + 1);
+      return true;
+    }
+    /// The pages of tiles up to `end`, of which tokens from `written` on are about to be written: of a layer
+    /// that evicts tokens, anywhere once all places were taken.
+    [[nodiscard]] bool own_up_to(std::size_t end_tile, std::size_t written) noexcept {
+      const bool anywhere = kind.rewritten && end_tile > at.size();
+      const std::size_t last = anywhere ? at.size() : end_tile;
+      for (std::size_t tile = anywhere ? 0 : written / format::tile_tokens; tile < last; ++tile) {
+        if (!own(tile, tile * format::tile_tokens < written)) return false;
+      }
+      return true;
+    }
+    /// Releases the pages of this tile and those after it.
+    void drop(std::size_t tile) noexcept {
+      for (std::size_t t = std::max(tile, first()); t < end; ++t) {
+        Page& page = at[t % at.size()];
+        if (page != nullptr) keeper.release(std::exchange(page, nullptr));
+      }
+      if (tile == 0 || end <= at.size())
+        end = std::min(end, tile);  // else older tiles were overwritten: remember that
+    }
+    [[nodiscard]] bool adopt(const Table& other, std::size_t tokens) noexcept {
+      const std::size_t last = ceil_div(tokens, format::tile_tokens);
+      keeper = other.keeper;
+      end = other.end > at.size() ? other.end : last;
+      for (std::size_t tile = first(); tile < last; ++tile) {
+        Page page = other.page(tile);
+        if ((tile + 1) * format::tile_tokens <= tokens && !kind.rewritten) {
+          keeper.share(page);
+        } else if ((page = keeper.copy(page)) == nullptr) {
+          return false;
+        }
+        at[tile % at.size()] = page;
+      }
+      return true;
+    }
 
     Keeper keeper;
-    std::size_t tiles;  // of a page
-    std::size_t tile_bytes;
-    bool rewritten;        // its layers evict tokens and write any place again: its pages are never shared
+    Kind kind;
     std::vector<Page> at;  // by place: tile % places; null: none
     std::size_t end = 0;   // tiles, the most since it was empty
   };
@@ -105,127 +184,5 @@ class PageTables {
   std::size_t capacity_ = 0;
   std::size_t written_ = 0;  // tokens that are not written again before a shrink
 };
-
-template <class Keeper>
-PageTables<Keeper>::PageTables(typename Keeper::Allocator allocator, std::span<const LayerShape> layers,
-                               std::size_t max_tokens)
-    : max_tokens_(round_up(max_tokens, format::tile_tokens)) {
-  struct Kind {
-    std::size_t places, tile_bytes, tiles;
-    bool rewritten;
-  };
-  std::vector<Kind> kinds;  // by table
-  for (const LayerShape& layer : layers) {
-    const std::size_t all = max_tokens_ / format::tile_tokens;
-    const std::size_t places =
-        layer.max_resident_tiles() == 0 ? all : std::min(all, layer.max_resident_tiles());
-    const bool rewritten = layer.max_resident != 0;
-    const auto same = [&](const Kind& k) {
-      return k.places == places && k.tile_bytes == layer.tile_bytes && k.rewritten == rewritten;
-    };
-    const auto at = std::find_if(kinds.begin(), kinds.end(), same);
-    const auto table = static_cast<std::size_t>(at - kinds.begin());
-    if (at == kinds.end()) kinds.push_back({places, layer.tile_bytes, 0, rewritten});
-    layers_.push_back({table, kinds[table].tiles});
-    kinds[table].tiles += layer.kv_heads;
-  }
-  for (const Kind& k : kinds) {
-    tables_.emplace_back(Keeper(allocator, k.tiles * k.tile_bytes), k.tiles, k.tile_bytes, k.places,
-                         k.rewritten);
-  }
-}
-
-template <class Keeper>
-bool PageTables<Keeper>::reserve(std::size_t tokens) noexcept {
-  if (tokens > max_tokens_) return false;
-  const std::size_t end = ceil_div(tokens, format::tile_tokens);
-  for (Table& table : tables_) {
-    if (table.own_up_to(end, written_)) continue;
-    for (Table& each : tables_) each.drop(capacity_ / format::tile_tokens);
-    return false;
-  }
-  capacity_ = std::max(capacity_, end * format::tile_tokens);
-  written_ = std::max(written_, tokens);
-  return true;
-}
-
-template <class Keeper>
-void PageTables<Keeper>::shrink(std::size_t tokens) noexcept {
-  const std::size_t end = ceil_div(tokens, format::tile_tokens);
-  for (Table& table : tables_) table.drop(end);
-  capacity_ = std::min(capacity_, end * format::tile_tokens);
-  written_ = std::min(written_, tokens);
-}
-
-/// Begins with the first tokens of another one: full pages get one more owner, one that is filled in part is
-/// copied.
-template <class Keeper>
-std::size_t PageTables<Keeper>::adopt(const PageTables& other, std::size_t tokens) noexcept {
-  MICA_ASSERT(capacity_ == 0 && tokens <= other.capacity_ && tables_.size() == other.tables_.size());
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    if (tables_[t].adopt(other.tables_[t], tokens)) continue;
-    shrink(0);
-    return 0;
-  }
-  capacity_ = round_up(tokens, format::tile_tokens);
-  written_ = tokens;
-  return tokens;
-}
-
-/// A page of a tile with one owner, about to be written. kept: some tokens of the tile stay, so a page with
-/// other owners is copied.
-template <class Keeper>
-bool PageTables<Keeper>::Table::own(std::size_t tile, bool kept) noexcept {
-  Page& page = at[tile % at.size()];
-  if (page == nullptr || keeper.shared(page)) {
-    const Page own = kept && page != nullptr ? keeper.copy(page) : keeper.acquire();
-    if (own == nullptr) return false;
-    if (page != nullptr) keeper.release(page);
-    page = own;
-  }
-  keeper.touch(page);
-  end = std::max(end, tile + 1);
-  return true;
-}
-
-/// The pages of tiles up to `end`, of which tokens from `written` on are about to be written: of a layer that
-/// evicts, anywhere once all places were taken.
-template <class Keeper>
-bool PageTables<Keeper>::Table::own_up_to(std::size_t end_tile, std::size_t written) noexcept {
-  const bool anywhere = rewritten && end_tile > at.size();
-  const std::size_t last = anywhere ? at.size() : end_tile;
-  for (std::size_t tile = anywhere ? 0 : written / format::tile_tokens; tile < last; ++tile) {
-    if (!own(tile, tile * format::tile_tokens < written)) return false;
-  }
-  return true;
-}
-
-/// Releases the pages of this tile and those after it.
-template <class Keeper>
-void PageTables<Keeper>::Table::drop(std::size_t tile) noexcept {
-  for (std::size_t t = std::max(tile, first()); t < end; ++t) {
-    Page& page = at[t % at.size()];
-    if (page != nullptr) keeper.release(std::exchange(page, nullptr));
-  }
-  if (tile == 0 || end <= at.size())
-    end = std::min(end, tile);  // else older tiles were overwritten: remember that
-}
-
-template <class Keeper>
-bool PageTables<Keeper>::Table::adopt(const Table& other, std::size_t tokens) noexcept {
-  const std::size_t last = ceil_div(tokens, format::tile_tokens);
-  keeper = other.keeper;
-  end = other.end > at.size() ? other.end : last;
-  for (std::size_t tile = first(); tile < last; ++tile) {
-    Page page = other.page(tile);
-    if ((tile + 1) * format::tile_tokens <= tokens && !rewritten) {
-      keeper.share(page);
-    } else if ((page = keeper.copy(page)) == nullptr) {
-      return false;
-    }
-    at[tile % at.size()] = page;
-  }
-  return true;
-}
 
 }  // namespace mica::kv

@@ -23,26 +23,65 @@ template <mica::Allocator A>
 class ReadRing {
  public:
   /// Raises ErrorCode::budget when the allocator refuses. Sources are files and outlive the ring.
-  ReadRing(A allocator, std::size_t bytes, std::span<const gguf::Source> sources, LogSink log);
+  ReadRing(A allocator, std::size_t bytes, std::span<const gguf::Source> sources, LogSink log)
+      : memory_(allocator), reader_(sources, log) {
+    resize(bytes);
+  }
   ~ReadRing() { drop_all(); }
   ReadRing(ReadRing&&) = default;
   ReadRing& operator=(ReadRing&&) = default;
 
   /// Begins to read a unit; false where it does not fit now.
-  [[nodiscard]] bool begin(std::size_t unit, std::span<const ByteRange> byte_ranges) noexcept;
+  [[nodiscard]] bool begin(std::size_t unit, std::span<const ByteRange> byte_ranges) noexcept {
+    const std::size_t i = loads_[0].unit == none ? 0 : 1;
+    if (loads_[i].unit != none) return false;
+    std::size_t bytes = 0;
+    for (const ByteRange& bytes_read : byte_ranges) bytes += bytes_read.bytes;
+    const std::size_t at = place(bytes, loads_[1 - i]);
+    if (at == none) return false;
+    loads_[i] = {unit, at, bytes};
+    reads_[i] = {byte_ranges, memory_.data() + at};
+    reader_.begin(reads_, i);
+    return true;
+  }
   [[nodiscard]] bool has(std::size_t unit) const noexcept { return find(unit) != none; }
   /// The address of the unit, its ranges one after the other, when it was read; null where it could not be
   /// read, or was not begun.
-  [[nodiscard]] const std::byte* wait(std::size_t unit) noexcept;
+  [[nodiscard]] const std::byte* wait(std::size_t unit) noexcept {
+    const std::size_t i = find(unit);
+    if (i == none) return nullptr;
+    Load& load = loads_[i];
+    if (!load.whole) {
+      if (!reader_.finish(reads_, i)) {
+        forget(unit);
+        return nullptr;
+      }
+      load.whole = true;
+    }
+    return memory_.data() + load.at;
+  }
   /// Drops a unit; waits for a pending one.
-  void forget(std::size_t unit) noexcept;
+  void forget(std::size_t unit) noexcept {
+    const std::size_t i = find(unit);
+    if (i == none) return;
+    reader_.settle(reads_, i);  // the system may still write there
+    loads_[i] = {};
+  }
   void drop_all() noexcept {
     for (const Load& load : loads_) forget(load.unit);
   }
 
   /// Drops all units and sets the size in bytes, 0 allowed; the old memory is freed first. Raises
   /// ErrorCode::budget, and has none then.
-  void resize(std::size_t bytes);
+  void resize(std::size_t bytes) {
+    drop_all();
+    const A allocator = memory_.allocator();
+    memory_ = alloc::Buffer<std::byte, A>(allocator);
+    auto memory = alloc::Buffer<std::byte, A>::make(allocator, bytes, UnitReader::alignment);
+    MICA_CHECK(memory, budget, "weights: ", bytes, " bytes to read them through ",
+               alloc::refused(allocator, bytes), "; use a larger budget or a smaller quantisation");
+    memory_ = std::move(*memory);
+  }
 
   [[nodiscard]] const Reads& reads() const noexcept { return reader_.reads(); }
 
@@ -62,76 +101,19 @@ class ReadRing {
     }
     return none;
   }
-  [[nodiscard]] std::size_t place(std::size_t bytes, const Load& other) const noexcept;
+  /// Where `bytes` bytes fit: at the end without the other load.
+  [[nodiscard]] std::size_t place(std::size_t bytes, const Load& other) const noexcept {
+    if (bytes > memory_.size()) return none;
+    if (other.unit == none) return 0;
+    if (other.at != 0) return bytes <= other.at ? 0 : none;
+    const std::size_t at = (memory_.size() - bytes) / UnitReader::alignment * UnitReader::alignment;
+    return at >= other.bytes ? at : none;
+  }
 
   alloc::Buffer<std::byte, A> memory_;
   UnitReader reader_;
   std::array<Load, 2> loads_;
   std::array<UnitRead, 2> reads_;  // of the loads
 };
-
-template <mica::Allocator A>
-ReadRing<A>::ReadRing(A allocator, std::size_t bytes, std::span<const gguf::Source> sources, LogSink log)
-    : memory_(allocator), reader_(sources, log) {
-  resize(bytes);
-}
-
-template <mica::Allocator A>
-void ReadRing<A>::resize(std::size_t bytes) {
-  drop_all();
-  const A allocator = memory_.allocator();
-  memory_ = alloc::Buffer<std::byte, A>(allocator);
-  auto memory = alloc::Buffer<std::byte, A>::make(allocator, bytes, UnitReader::alignment);
-  MICA_CHECK(memory, budget, "weights: ", bytes, " bytes to read them through ",
-             alloc::refused(allocator, bytes), "; use a larger budget or a smaller quantisation");
-  memory_ = std::move(*memory);
-}
-
-/// Where `bytes` bytes fit: at the end without the other load.
-template <mica::Allocator A>
-std::size_t ReadRing<A>::place(std::size_t bytes, const Load& other) const noexcept {
-  if (bytes > memory_.size()) return none;
-  if (other.unit == none) return 0;
-  if (other.at != 0) return bytes <= other.at ? 0 : none;
-  const std::size_t at = (memory_.size() - bytes) / UnitReader::alignment * UnitReader::alignment;
-  return at >= other.bytes ? at : none;
-}
-
-template <mica::Allocator A>
-bool ReadRing<A>::begin(std::size_t unit, std::span<const ByteRange> byte_ranges) noexcept {
-  const std::size_t i = loads_[0].unit == none ? 0 : 1;
-  if (loads_[i].unit != none) return false;
-  std::size_t bytes = 0;
-  for (const ByteRange& bytes_read : byte_ranges) bytes += bytes_read.bytes;
-  const std::size_t at = place(bytes, loads_[1 - i]);
-  if (at == none) return false;
-  loads_[i] = {unit, at, bytes};
-  reads_[i] = {byte_ranges, memory_.data() + at};
-  reader_.begin(reads_, i);
-  return true;
-}
-
-template <mica::Allocator A>
-const std::byte* ReadRing<A>::wait(std::size_t unit) noexcept {
-  const std::size_t i = find(unit);
-  if (i == none) return nullptr;
-  Load& load = loads_[i];
-  if (!load.whole) {
-    if (!reader_.finish(reads_, i)) {
-      forget(unit);
-      return nullptr;
-    }
-    load.whole = true;
-  }
-  return memory_.data() + load.at;
-}
-
-template <mica::Allocator A>
-void ReadRing<A>::forget(std::size_t unit) noexcept {
-  const std::size_t i = find(unit);
-  if (i == none) return;
-  reader_.settle(reads_, i);  // the system may still write there
-  loads_[i] = {};
-}
 
 }  // namespace mica::paging

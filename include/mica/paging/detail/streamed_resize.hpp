@@ -28,9 +28,13 @@ WeightCapacity Streamed<A, L>::capacity() const noexcept {
 
 template <mica::Allocator A, Layout L>
 void Streamed<A, L>::drop(std::size_t set) noexcept {
-  if (!resident_.has(set)) return;
-  resident_.drop(set, sets_[set]);
-  for (const std::size_t tensor : sets_[set]) data_[tensor] = mapped_[tensor];
+  if (!blocks_[set]) return;
+  blocks_[set].reset();
+  for (const std::size_t tensor : sets_[set]) {
+    data_[tensor] = mapped_[tensor];
+    packed_[tensor] = packs && table_.tensors[tensor].packed;
+    resident_[tensor] = false;
+  }
 }
 
 /// Reads the missing resident units; false at the first one that could not be read.
@@ -38,9 +42,9 @@ template <mica::Allocator A, Layout L>
 bool Streamed<A, L>::keep_chosen(const Residency& chosen) {
   try {
     for (std::size_t place = 0; place < order_.size(); ++place) {
-      if (chosen.stays[place] && !resident_.has(place)) keep(place);
+      if (chosen.stays[place] && !blocks_[place]) keep(place);
     }
-    if (chosen.rows_stay && !resident_.has(rows_set())) keep(rows_set());
+    if (chosen.rows_stay && !blocks_[rows_set()]) keep(rows_set());
     return true;
   } catch (const Error& error) {
     log_(LogLevel::info, join("weights stay in the file: ", error.message()));
@@ -108,7 +112,8 @@ bool Streamed<A, L>::resize(std::uint64_t bytes) {
   }
   if (!keep_chosen(chosen)) {
     all = false;
-    for (std::size_t place = 0; place < order_.size(); ++place) chosen.stays[place] = resident_.has(place);
+    for (std::size_t place = 0; place < order_.size(); ++place)
+      chosen.stays[place] = blocks_[place].has_value();
     chosen = detail::residency_of(sizes_, chosen.stays);
   }
   settle(std::move(chosen), left);
