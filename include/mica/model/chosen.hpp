@@ -21,7 +21,8 @@ using Chosen = Transformer<Family, WithKvElement<kv::AnyElements<>>, WithKv<kv::
                            WithEviction<kv::AnyEviction>, WithPager<paging::AnyPager<>>, WithAllocator<A>,
                            WithExecutor<E>, WithWeights<Formats>>;
 
-/// Makes a Chosen transformer. Raises as its constructor, and ErrorCode::usage for recent tokens in an element of old ones.
+/// Makes a Chosen transformer. Raises as its constructor, and ErrorCode::usage for recent tokens in an element
+/// that only old ones can have.
 template <class T>
 [[nodiscard]] T make_chosen(const gguf::Document& document, typename T::Executor& executor,
                             ModelOptions options, typename T::Allocator allocator, const Choice& choice) {
