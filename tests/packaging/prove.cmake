@@ -41,8 +41,9 @@ function(run_consumer program)
 endfunction()
 
 # The consumer of a library must not be made to download anything.
-set(configure "${CMAKE_COMMAND}" -S "${consumer}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+set(configure_project "${CMAKE_COMMAND}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
   "-DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE}" -DCMAKE_BUILD_TYPE=Debug -DFETCHCONTENT_FULLY_DISCONNECTED=ON)
+set(configure ${configure_project} -S "${consumer}")
 
 function(configure_consumer folder)
   run(${configure} -G Ninja -B "${folder}" ${ARGN})
@@ -62,6 +63,36 @@ function(expect_refusal folder pattern)
   if(result EQUAL 0 OR NOT words MATCHES "${pattern}")
     message(FATAL_ERROR "the consumer was to be refused with\n  ${pattern}\nand CMake said\n${said}")
   endif()
+endfunction()
+
+# A target does not compile, and the compiler has one error, which matches.
+function(expect_one_error folder target pattern)
+  execute_process(COMMAND "${CMAKE_COMMAND}" --build "${folder}" --target ${target} RESULT_VARIABLE result
+    OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  string(REGEX MATCHALL "error: [^\n]*" errors "${said}")
+  list(LENGTH errors count)
+  if(result EQUAL 0 OR NOT count EQUAL 1 OR NOT errors MATCHES "${pattern}")
+    message(FATAL_ERROR "${target} was to be refused with one error\n  ${pattern}\nand the compiler said\n${said}")
+  endif()
+endfunction()
+
+# A project outside of mica's tree with a format, a block and a family of its own, by the package that is found.
+function(prove_own_parts)
+  set(project "${SCRATCH}/own_parts")
+  file(COPY "${CMAKE_CURRENT_LIST_DIR}/own_parts" DESTINATION "${SCRATCH}")
+  file(COPY "${SOURCE}/examples/04_custom_format/sym3.hpp" "${SOURCE}/examples/09_own_block/moving_average.hpp"
+    "${SOURCE}/tests/fail/policy_named_twice.cpp" "${SOURCE}/tests/fail/kv_misspelt_choice.cpp"
+    DESTINATION "${project}")
+  run(${configure_project} -S "${project}" -G Ninja -B "${project}/build")
+  run("${CMAKE_COMMAND}" --build "${project}/build" --target own_parts)
+  if(EXISTS "${SOURCE}/examples/models/fairy.gguf")
+    run("${project}/build/own_parts" "${SOURCE}/examples/models/fairy.gguf")
+    if(NOT said MATCHES "^Once upon a time there lived a king who had three sons\\.")
+      message(FATAL_ERROR "the model with parts of its own said\n${said}")
+    endif()
+  endif()
+  expect_one_error("${project}/build" policy_named_twice "mica::Transformer: an axis is named twice; keep one With")
+  expect_one_error("${project}/build" kv_misspelt_choice "pagd.*mica::kv::Choice")
 endfunction()
 
 # Sets out to the command that compiles a file for one of the consumer's targets, in a configuration if one is
@@ -137,6 +168,7 @@ elseif(WAY STREQUAL subproject)
 elseif(WAY STREQUAL find_package)
   install_and_move()
   build_consumer("${SCRATCH}/build" "-DMICA_COMPONENTS=${parts}" "-DLINK=${parts}")
+  prove_own_parts()
   # The kernel units came along, optimised, and compile by the user's flags; one instruction set of one stands
   # for all.
   expect_level(-O2 "${SCRATCH}/build" consumer_kernels elementwise)
