@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The oracle: every operation as a formula over dense float matrices, by Eigen. Weights and int8 activations
-// are decoded first. It agrees with the specification within rounding, not bit for bit, and it allocates: for
-// tests and experiments.
+// are decoded first. It runs whole models and agrees with the specification within rounding, not bit for bit
+// (docs/policies/kernels.md has the bounds): to check other kernels, and to try another formula in one line.
 #pragma once
 
 #include "mica/kernel/concept.hpp"
@@ -13,6 +13,9 @@
 
 namespace mica::kernel {
 
+/// Kernels by Eigen, in vectors of the compiler's flags. A call decodes the rows of its slice, the keys or the
+/// values that it sees into matrices of its own: bytes that no allocator policy counts. Where the system
+/// refuses them, the program ends.
 struct Eigen {
   static constexpr std::string_view name = "eigen";
 

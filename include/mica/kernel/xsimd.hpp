@@ -227,6 +227,7 @@ void XsimdReal<Arch>::attention_values(const AttentionArgs& a) noexcept {
 }
 
 #if defined(__FMA__) || defined(__aarch64__)
+/// Kernels by xsimd where they are computed in vectors, the specification elsewhere.
 using Xsimd = Fallback<XsimdReal<::xsimd::default_arch>, Scalar>;
 #else
 /// No fused multiply-add in the compiler's flags: the specification under its other name.
