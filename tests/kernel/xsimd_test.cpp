@@ -24,6 +24,19 @@ TEST_CASE_TEMPLATE("products by xsimd equal the specification", F, format::F32, 
   }
 }
 
+TEST_CASE_TEMPLATE("every number of sixteen bits is a weight to xsimd as to the specification", F,
+                   format::F16, format::BF16) {
+  CounterRng rng(5);
+  test::Product<F> product(1 << 12, 16, 1,
+                           rng);  // sixteen numbers a row, whose sum shows the one that counts
+  std::fill_n(product.x.values.data(), 16, 1.0f);
+  for (std::size_t place = 0; place < 16; ++place) {
+    for (std::size_t i = 0; i < product.blocks.size(); ++i)
+      product.blocks.data()[i].bits = static_cast<std::uint16_t>(i % 16 == place ? i / 16 * 16 + place : 0);
+    product.template check_kernels<Xsimd>(0, 1 << 12, false);
+  }
+}
+
 TEST_CASE("a row longer than the decoder's buffer by xsimd equals the specification") {
   CounterRng rng(2);
   test::Product<format::F16>(2, 2077, 3, rng).check_kernels<Xsimd>(0, 2, false);

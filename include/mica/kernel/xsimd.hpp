@@ -7,11 +7,16 @@
 // Bit-equal to the specification. Without a fused multiply-add in the flags the specification is what runs.
 #pragma once
 
+#include "mica/base/type_list.hpp"
 #include "mica/kernel/detail/fallback.hpp"
 #include "mica/kernel/detail/row_products.hpp"
 #include "mica/kernel/scalar.hpp"
 
 #include <xsimd/xsimd.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
 
 namespace mica::kernel {
 
@@ -47,6 +52,12 @@ struct XsimdReal : Scalar {
   static V divide(V a, V b) noexcept;
   static V exp(V x) noexcept;
   static void extend_chains(const float* w, const float* x, std::size_t n, float* c) noexcept;
+  template <class T>
+  static void widen(const T* numbers, std::size_t n, float* values) noexcept;
+  static V widened(::xsimd::batch<std::int32_t, Arch> high, Half) noexcept;
+  static V widened(::xsimd::batch<std::int32_t, Arch> high, Bfloat) noexcept {
+    return ::xsimd::bitwise_cast<float>(high);
+  }
 };
 
 template <class Arch>
@@ -60,13 +71,54 @@ void XsimdReal<Arch>::extend_chains(const float* w, const float* x, std::size_t 
   for (std::size_t i = whole; i < n; ++i) c[i % chains] = std::fma(w[i], x[i], c[i % chains]);
 }
 
+/// The numbers in the upper halves of lanes, as to_float() makes them.
+template <class Arch>
+typename XsimdReal<Arch>::V XsimdReal<Arch>::widened(::xsimd::batch<std::int32_t, Arch> high, Half) noexcept {
+  using I = ::xsimd::batch<std::int32_t, Arch>;
+  constexpr std::int32_t infinity = 0x7F800000, sign = std::numeric_limits<std::int32_t>::min();
+  const I magnitude = (high & I(0x7FFF0000)) >> 3;  // a float whose exponent is 112 too small
+  const V scaled = ::xsimd::bitwise_cast<float>(magnitude) * V(0x1p112f);
+  const I bits = ::xsimd::select(magnitude >= I(31 << 23), magnitude | I(infinity),
+                                 ::xsimd::bitwise_cast<std::int32_t>(scaled));
+  return ::xsimd::bitwise_cast<float>(bits | (high & I(sign)));
+}
+
+/// values[0, n) are the numbers, exactly.
+template <class Arch>
+template <class T>
+void XsimdReal<Arch>::widen(const T* numbers, std::size_t n, float* values) noexcept {
+  if constexpr (std::is_same_v<T, float>) {
+    std::copy_n(numbers, n, values);
+  } else {
+    static_assert(std::endian::native == std::endian::little);
+    using I = ::xsimd::batch<std::int32_t, Arch>;
+    std::size_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+      const I pairs = ::xsimd::bitwise_cast<std::int32_t>(
+          ::xsimd::batch<std::uint16_t, Arch>::load_unaligned(&numbers[i].bits));
+      const V even = widened(pairs << 16, T()), odd = widened((pairs >> 16) << 16, T());
+      ::xsimd::zip_lo(even, odd).store_unaligned(values + i);
+      ::xsimd::zip_hi(even, odd).store_unaligned(values + i + lanes);
+    }
+    for (; i < n; ++i) values[i] = to_float(numbers[i]);
+  }
+}
+
 template <class Arch>
 template <WeightFormat F>
 void XsimdReal<Arch>::matmul(const MatmulArgs<F>& a) noexcept {
   for (std::size_t t = 0; t < a.y.rows(); t += detail::shared_tokens) {
     const std::size_t tokens = std::min(detail::shared_tokens, a.y.rows() - t);
     for (std::size_t r = a.first; r < a.last; ++r) {
-      if (!detail::took_fast8_row(a, r, t, tokens)) detail::decoded_row<F>(a, r, t, tokens, extend_chains);
+      if (detail::took_fast8_row(a, r, t, tokens)) continue;
+      if constexpr (TypeList<format::F32, format::F16, format::BF16>::template contains<F>) {
+        const auto decode = [](const auto& w, std::size_t row, std::size_t k, std::size_t n, float* values) {
+          widen(w.row(row) + k, n, values);
+        };
+        detail::decoded_row<F>(a, r, t, tokens, extend_chains, decode);
+      } else {
+        detail::decoded_row<F>(a, r, t, tokens, extend_chains);
+      }
     }
   }
 }

@@ -16,11 +16,21 @@ namespace mica::kernel::detail {
 /// Tokens that share one decoding of a block.
 inline constexpr std::size_t shared_tokens = 16;
 
+/// Writes values[0, n), the numbers of a row from k on: whole blocks, by the format.
+template <WeightFormat F>
+struct DecodeBlocks {
+  void operator()(const tensor::Matrix<F>& w, std::size_t row, std::size_t k, std::size_t n,
+                  float* values) const noexcept {
+    for (std::size_t i = 0; i < n; i += F::block_size)
+      F::decode(w.block(row, (k + i) / F::block_size), values + i);
+  }
+};
+
 /// Writes y[token + t][row] for t < tokens <= shared_tokens. `extend(w, x, n, c)` continues chains c by n
-/// products; the first one is number 0 of its chain.
-template <WeightFormat F, class Extend>
+/// products; the first one is number 0 of its chain. `decode` does what DecodeBlocks does.
+template <WeightFormat F, class Extend, class Decode = DecodeBlocks<F>>
 void decoded_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::size_t tokens,
-                 Extend&& extend) noexcept {
+                 Extend&& extend, const Decode& decode = {}) noexcept {
   // Whole blocks and whole turns of the chains.
   constexpr std::size_t turn = std::lcm(F::block_size, chains);
   constexpr std::size_t step = std::max<std::size_t>(1, 1024 / turn) * turn;
@@ -28,8 +38,7 @@ void decoded_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std
   scalar::Chains c[shared_tokens];
   for (std::size_t k = 0; k < a.w.cols(); k += step) {
     const std::size_t n = std::min(step, a.w.cols() - k);
-    for (std::size_t i = 0; i < n; i += F::block_size)
-      F::decode(a.w.block(row, (k + i) / F::block_size), decoded + i);
+    decode(a.w, row, k, n, decoded);
     for (std::size_t t = 0; t < tokens; ++t) extend(decoded, a.x.values[token + t].data() + k, n, c[t].c);
   }
   for (std::size_t t = 0; t < tokens; ++t) {
