@@ -17,6 +17,7 @@
 #include "mica/base/rng.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/io/spill_file.hpp"
 #include "mica/kv/any_storage.hpp"
 #include "mica/model/transformer.hpp"

@@ -14,6 +14,7 @@
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
 #include "mica/block/lists.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/model/weights.hpp"
 #include "mica/paging/streamed.hpp"
 #include "mica_tools/measure/disk_probe.hpp"

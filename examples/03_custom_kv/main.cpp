@@ -4,6 +4,7 @@
 // lesson 7 does more.
 
 #include "mica/arch/llama.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/model/transformer.hpp"
 #include "slabs.hpp"
 

@@ -12,6 +12,7 @@
 
 #include "mica/arch/llama.hpp"
 #include "mica/exec/team.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/kv/contiguous.hpp"
 #include "mica/model/transformer.hpp"
 #include "mica/runtime/session.hpp"

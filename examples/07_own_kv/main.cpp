@@ -9,6 +9,7 @@
 #include "f8.hpp"
 #include "file_tiles.hpp"
 #include "mica/arch/llama.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/model/transformer.hpp"
 
 #include <algorithm>

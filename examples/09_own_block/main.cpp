@@ -6,6 +6,7 @@
 // many tokens are read at a time.
 
 #include "mica/arch/llama.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/model/transformer.hpp"
 #include "moving_average.hpp"
 

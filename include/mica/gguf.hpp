@@ -4,6 +4,7 @@
 #pragma once
 
 #include "mica/gguf/array.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/gguf/fingerprint.hpp"
 #include "mica/gguf/manifest.hpp"
 #include "mica/gguf/metadata.hpp"

@@ -9,6 +9,7 @@
 #include "conformance/kit.hpp"
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/lists.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/model/transformer.hpp"
 #include "model/run_model.hpp"
 

@@ -5,6 +5,7 @@
 
 #include "mica/arch/llama.hpp"
 #include "mica/exec/inline.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/model/transformer.hpp"
 
 #include <type_traits>

@@ -12,7 +12,11 @@ namespace {
 using gguf::Array;
 using gguf::Value;
 using gguf::ValueType;
-using gguf::detail::convert;
+
+template <class T>
+constexpr std::optional<T> convert(gguf::detail::Scalar stored) {
+  return stored.as<T>();
+}
 
 static_assert(convert<std::uint32_t>(std::int32_t{7}) == 7u, "a count written as i32 is a count");
 static_assert(!convert<std::uint32_t>(std::int32_t{-1}), "a negative one is not");

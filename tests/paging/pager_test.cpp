@@ -8,6 +8,7 @@
 #include "mica/alloc/counting.hpp"
 #include "mica/alloc/tracked.hpp"
 #include "mica/format/lists.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/paging/any_pager.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/resident.hpp"

@@ -10,6 +10,7 @@
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/counting.hpp"
 #include "mica/base/rng.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica_tools/write/gguf_writer.hpp"
 
 #include <doctest/doctest.h>

@@ -5,6 +5,7 @@
 #include "program/program.hpp"
 
 #if defined(MICA_PROGRAM) && __has_include(<nlohmann/json.hpp>)
+#include "mica/gguf/reader.hpp"
 #include "quantize/hollow_model.hpp"
 
 #include <nlohmann/json.hpp>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/arch/config.hpp"
-#include "mica/gguf/reader.hpp"
+#include "mica/gguf/document.hpp"
 
 #include <concepts>
 #include <string_view>

@@ -9,8 +9,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/block/attention.hpp"
 #include "mica/block/dense_feed_forward.hpp"
-#include "mica/gguf/detail/document_ref.hpp"
-#include "mica/gguf/reader.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/kernel/attention.hpp"
 
 #include <cmath>

@@ -7,8 +7,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/base/visit.hpp"
 #include "mica/format/lists.hpp"
-#include "mica/gguf/detail/document_ref.hpp"
-#include "mica/gguf/reader.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/tensor/packing.hpp"
 

@@ -71,8 +71,7 @@ class Array {
     if constexpr (of_texts) {
       return detail::text_at(at);
     } else {
-      return detail::visit_scalar(stored, at,
-                                  [](auto number) { return detail::convert<T>(number).value_or(T{}); });
+      return detail::info(stored).load(at).template as<T>().value_or(T{});
     }
   }
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "mica/gguf/detail/read_plain.hpp"
-#include "mica/gguf/reader.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/io/checksum.hpp"
 
 #include <algorithm>
@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace mica::gguf {
 
@@ -44,13 +43,8 @@ inline void add_sample(io::Checksum& sum, const Document& document, const Tensor
 inline void add_family_keys(io::Checksum& sum, const Metadata& metadata) {
   const std::string prefix =
       join(metadata.get<std::string_view>("general.architecture").value_or(std::string_view()), ".");
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < metadata.size(); ++i) {
-    if (metadata.key(i).starts_with(prefix)) order.push_back(i);
-  }
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return metadata.key(a) < metadata.key(b); });
-  for (const std::size_t i : order) {
+  for (const std::uint32_t i : metadata.order()) {
+    if (!metadata.key(i).starts_with(prefix)) continue;
     add_text(sum, metadata.key(i));
     sum.add(metadata.value(i).bytes());
   }
@@ -64,18 +58,16 @@ inline void add_family_keys(io::Checksum& sum, const Metadata& metadata) {
                                                tensor::FindPacking find = tensor::packing_in<format::All>) {
   io::Checksum sum;
   detail::add_family_keys(sum, document.metadata());
-  std::vector<const TensorInfo*> tensors;
-  for (const TensorInfo& tensor : document.tensors()) tensors.push_back(&tensor);
-  std::sort(tensors.begin(), tensors.end(),
-            [](const TensorInfo* a, const TensorInfo* b) { return a->name < b->name; });
-  for (const TensorInfo* tensor : tensors) {
-    detail::add_text(sum, tensor->name);
-    sum.add(std::as_bytes(std::span(tensor->dims)));
-    detail::add_text(sum, tensor->format.name);
+  const std::span<const std::uint32_t> order = document.order();
+  for (const std::uint32_t i : order) {
+    const TensorInfo& tensor = document.tensors()[i];
+    detail::add_text(sum, tensor.name);
+    sum.add(std::as_bytes(std::span(tensor.dims)));
+    detail::add_text(sum, tensor.format.name);
   }
-  const std::size_t samples = std::min(tensors.size(), detail::sampled_tensors);
+  const std::size_t samples = std::min(order.size(), detail::sampled_tensors);
   for (std::size_t i = 0; i < samples; ++i) {
-    detail::add_sample(sum, document, *tensors[i * tensors.size() / samples], find);
+    detail::add_sample(sum, document, document.tensors()[order[i * order.size() / samples]], find);
   }
   return sum.value();
 }

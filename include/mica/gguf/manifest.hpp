@@ -81,9 +81,9 @@ inline void read_files(Manifest& manifest) {
                "' is no name of a file beside it; needed: 1 to 64 of ", allowed, ", not a dot first");
     manifest.files.push_back({std::string(name), bytes[manifest.files.size()]});
   }
-  const auto name_of = [&](std::size_t i) -> const std::string& { return manifest.files[i].name; };
-  const auto twice = NameIndex(manifest.files.size(), name_of).duplicate(name_of);
-  MICA_CHECK(!twice, file, keys.file(), ": key '", key, "': '", name_of(twice->first), "' appears twice");
+  const NameList all = names_in(manifest.files);
+  const auto twice = NameIndex(manifest.files.size(), all).duplicate(all);
+  MICA_CHECK(!twice, file, keys.file(), ": key '", key, "': '", all[twice->first], "' appears twice");
 }
 
 /// A tensor's parts are equal, apart, and in its file.

@@ -36,6 +36,9 @@ class Metadata {
   [[nodiscard]] std::string_view key(std::size_t i) const noexcept;
   [[nodiscard]] Value value(std::size_t i) const noexcept;
 
+  /// The numbers of the pairs in the order of their keys.
+  [[nodiscard]] std::span<const std::uint32_t> order() const noexcept { return index_.order(); }
+
   /// The value of a key; empty when the file has no such key.
   [[nodiscard]] std::optional<Value> find(std::string_view key) const noexcept;
   [[nodiscard]] bool contains(std::string_view key) const noexcept { return find(key).has_value(); }
@@ -66,8 +69,8 @@ class Metadata {
   [[nodiscard]] std::string_view key(const MetadataEntry& entry) const noexcept {
     return {reinterpret_cast<const char*>(bytes_.data()) + entry.key_at, entry.key_bytes};
   }
-  [[nodiscard]] auto key_of() const noexcept {
-    return [this](std::size_t i) { return key(i); };
+  [[nodiscard]] detail::NameList keys() const noexcept {
+    return {this, [](const void* self, std::size_t i) { return static_cast<const Metadata*>(self)->key(i); }};
   }
 
   std::string file_;
@@ -83,8 +86,8 @@ inline Metadata::Metadata(std::string file, std::span<const std::byte> bytes, st
       owned_(std::move(owned)),
       bytes_(bytes),
       entries_(std::move(entries)),
-      index_(entries_.size(), key_of()) {
-  if (const auto twice = index_.duplicate(key_of())) {
+      index_(entries_.size(), keys()) {
+  if (const auto twice = index_.duplicate(keys())) {
     raise(ErrorCode::file, file_, ": key '", escaped(key(twice->first)),
           "' appears twice: ", value(twice->first).description(), " and ",
           value(twice->second).description());
@@ -98,7 +101,7 @@ inline std::string_view Metadata::key(std::size_t i) const noexcept {
 
 inline void Metadata::remove(std::string_view prefix) {
   std::erase_if(entries_, [&](const MetadataEntry& entry) { return key(entry).starts_with(prefix); });
-  index_ = detail::NameIndex(entries_.size(), key_of());
+  index_ = detail::NameIndex(entries_.size(), keys());
 }
 
 inline Value Metadata::value(std::size_t i) const noexcept {
@@ -107,7 +110,7 @@ inline Value Metadata::value(std::size_t i) const noexcept {
 }
 
 inline std::optional<Value> Metadata::find(std::string_view key) const noexcept {
-  const auto at = index_.find(key, key_of());
+  const auto at = index_.find(key, keys());
   if (!at) return std::nullopt;
   return value(*at);
 }

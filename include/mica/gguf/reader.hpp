@@ -1,75 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Opens models: a GGUF file, a set of shards, a packed directory, or bytes in memory. Reads headers and
-// nothing else; the numbers of the tensors stay where they are, and a Document knows where that is.
+// nothing else.
 #pragma once
 
 #include "mica/gguf/detail/header.hpp"
 #include "mica/gguf/detail/packed_files.hpp"
 #include "mica/gguf/detail/shard_name.hpp"
-#include "mica/gguf/metadata.hpp"
-#include "mica/gguf/source.hpp"
-#include "mica/gguf/tensor_info.hpp"
+#include "mica/gguf/document.hpp"
 
 #include <functional>
 
 namespace mica::gguf {
-
-/// A model's metadata and tensors, checked. Thread-safe once made; move-only, and views survive a move.
-class Document {
- public:
-  /// Puts a model together from its files and the header of the whole, whose tensors say which file they lie
-  /// in; `folder`: the name of a packed directory. Raises ErrorCode::file when a tensor occurs twice. Users
-  /// call open() or parse().
-  Document(std::vector<Source> sources, Header header, std::string folder = {});
-
-  [[nodiscard]] const Metadata& metadata() const noexcept { return header_.metadata; }
-  /// All tensors: of shards in their order, of a packed directory in that of the manifest.
-  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept { return header_.tensors; }
-
-  /// The tensor of that name; null when there is none. Raises ErrorCode::file when it has no values.
-  [[nodiscard]] const TensorInfo* find(std::string_view name) const;
-  [[nodiscard]] bool contains(std::string_view name) const noexcept;
-  /// The tensor of that name. Raises ErrorCode::file when there is none, or it has no values.
-  [[nodiscard]] const TensorInfo& tensor(std::string_view name) const;
-  /// Fills `to` with the tensor's bytes. Requires to.size() == tensor.bytes. Raises as io::File::read_at, and
-  /// ErrorCode::usage for a tensor that lies packed: gguf/detail/read_plain.hpp reads those too.
-  void read(const TensorInfo& tensor, std::span<std::byte> to) const;
-
-  /// The first file or the packed directory, which stands for the model in error texts.
-  [[nodiscard]] const std::string& path() const noexcept {
-    return folder_.empty() ? sources_.front().path() : folder_;
-  }
-  /// Whether this is a packed directory (docs/pack.md).
-  [[nodiscard]] bool packed() const noexcept { return !folder_.empty(); }
-  /// The files of the model: one, its shards in order, or those of the manifest. TensorInfo::source is the
-  /// index.
-  [[nodiscard]] std::span<const Source> sources() const noexcept { return sources_; }
-  [[nodiscard]] const Source& source(const TensorInfo& tensor) const noexcept {
-    return sources_[tensor.source];
-  }
-
-  /// The formats that its tensors may have.
-  [[nodiscard]] format::Table formats() const noexcept { return header_.formats; }
-  /// Of the first file.
-  [[nodiscard]] std::uint32_t version() const noexcept { return header_.version; }
-  [[nodiscard]] std::uint32_t alignment() const noexcept { return header_.alignment; }
-  [[nodiscard]] std::uint64_t data_offset() const noexcept { return header_.data_offset; }
-  [[nodiscard]] std::uint64_t header_bytes() const noexcept { return header_.bytes; }
-
-  /// Bytes this object keeps in memory, for a ledger.
-  [[nodiscard]] std::size_t resident_bytes() const noexcept;
-
- private:
-  [[nodiscard]] auto name_of() const noexcept {
-    return [this](std::size_t i) -> const std::string& { return header_.tensors[i].name; };
-  }
-
-  std::vector<Source> sources_;
-  std::string folder_;  // empty: no packed directory
-  Header header_;       // of the first file, with the tensors of all
-  detail::NameIndex index_;
-};
 
 /// Opens a GGUF file of version 2 or 3, with any shard of a model all its shards, or a packed directory.
 /// Raises ErrorCode::file when something is missing, cut, damaged or contradicts itself; unsupported for a
@@ -95,56 +37,6 @@ using OpenSource = std::function<Source(const std::string& name, std::string_vie
 
 /// The same for a model of one file, wherever that is.
 [[nodiscard]] Document open(Source source, format::Table formats = format::known);
-
-inline Document::Document(std::vector<Source> sources, Header header, std::string folder)
-    : sources_(std::move(sources)),
-      folder_(std::move(folder)),
-      header_(std::move(header)),
-      index_(header_.tensors.size(), name_of()) {
-  MICA_ASSERT(!sources_.empty());
-  if (const auto twice = index_.duplicate(name_of())) {
-    const TensorInfo& second = header_.tensors[twice->second];
-    raise(ErrorCode::file, source(second).path(), ": tensor '", escaped(second.name), "' appears twice",
-          sources_.size() > 1 ? join(", the first time in ", source(header_.tensors[twice->first]).path())
-                              : "");
-  }
-}
-
-inline const TensorInfo* Document::find(std::string_view name) const {
-  const auto at = index_.find(name, name_of());
-  if (!at) return nullptr;
-  const TensorInfo& found = header_.tensors[*at];
-  MICA_CHECK(!found.empty(), file, source(found).path(), ": tensor '", escaped(name),
-             "' has no values: its shape is ", found.shape());
-  return &found;
-}
-
-inline bool Document::contains(std::string_view name) const noexcept {
-  return index_.find(name, name_of()).has_value();
-}
-
-inline const TensorInfo& Document::tensor(std::string_view name) const {
-  const TensorInfo* found = find(name);
-  MICA_CHECK(found != nullptr, file, path(), ": tensor '", escaped(name), "' is missing");
-  return *found;
-}
-
-inline void Document::read(const TensorInfo& tensor, std::span<std::byte> to) const {
-  MICA_ASSERT(to.size() == tensor.bytes);
-  MICA_CHECK(!tensor.packed, usage, source(tensor).path(), ": tensor '", escaped(tensor.name),
-             "' lies packed; read it by gguf::read_plain (gguf/detail/read_plain.hpp)");
-  const auto part = static_cast<std::size_t>(tensor.part_bytes());
-  for (std::uint32_t i = 0; i < tensor.parts; ++i)
-    source(tensor).read_at(tensor.offset + i * tensor.stride, to.subspan(i * part, part));
-}
-
-inline std::size_t Document::resident_bytes() const noexcept {
-  std::size_t bytes = header_.metadata.resident_bytes() +
-                      header_.tensors.capacity() * (sizeof(TensorInfo) + sizeof(std::uint32_t));
-  for (const TensorInfo& t : tensors())
-    bytes += t.name.capacity() + t.checksums.capacity() * sizeof(std::uint64_t);
-  return bytes;
-}
 
 namespace detail {
 
@@ -223,9 +115,7 @@ inline void check_shard(const OpenShard& part, std::uint32_t i, std::uint32_t co
 }
 
 [[nodiscard]] inline Source open_file(const std::string& path, std::string_view missing) {
-  std::error_code error;
-  MICA_CHECK(missing.empty() || std::filesystem::exists(path, error), file, path, ": no such file; ",
-             missing);
+  MICA_CHECK(missing.empty() || io::exists(path), file, path, ": no such file; ", missing);
   return Source(io::File::open(path));
 }
 

@@ -13,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace mica::gguf {
@@ -79,7 +78,8 @@ struct PlacedTensor {
       parts.push_back({tensor.offset + i * tensor.stride, &tensor, i});
   }
   std::sort(parts.begin(), parts.end(), [](const PlacedTensor& a, const PlacedTensor& b) {
-    return std::tie(a.tensor->source, a.offset, a.tensor) < std::tie(b.tensor->source, b.offset, b.tensor);
+    if (a.tensor->source != b.tensor->source) return a.tensor->source < b.tensor->source;
+    return a.offset != b.offset ? a.offset < b.offset : a.tensor < b.tensor;
   });
   return parts;
 }

@@ -11,7 +11,6 @@
 #include "mica/gguf/detail/value_type.hpp"
 
 #include <concepts>
-#include <cstdio>
 #include <span>
 #include <string>
 
@@ -59,7 +58,7 @@ template <Number T>
 struct Reads<T> {
   static std::optional<T> from(const Value& v) {
     if (scalar_bytes(v.type()) == 0) return std::nullopt;
-    return visit_scalar(v.type(), v.bytes().data(), [](auto stored) { return convert<T>(stored); });
+    return info(v.type()).load(v.bytes().data()).template as<T>();
   }
   static std::string needed() {
     if constexpr (std::is_same_v<T, bool>) {
@@ -93,9 +92,8 @@ struct Reads<Array<T>> {
     if (of_texts ? type != ValueType::string : scalar_bytes(type) == 0) return std::nullopt;
     const std::byte* const first = v.bytes().data() + 12;
     if constexpr (!of_texts) {
-      const auto fits = [](auto stored) { return convert<T>(stored).has_value(); };
       for (std::size_t i = 0; i < v.size(); ++i) {
-        if (!visit_scalar(type, first + i * scalar_bytes(type), fits)) return std::nullopt;
+        if (!info(type).load(first + i * scalar_bytes(type)).template as<T>()) return std::nullopt;
       }
     }
     return Array<T>(type, first, v.size());
@@ -116,13 +114,7 @@ std::optional<T> Value::as() const {
 inline std::string Value::description() const {
   if (is_array()) return join("array of ", size(), " ", name(element_type()));
   if (type_ == ValueType::string) return join("'", escaped(detail::text_at(bytes_.data())), "' (string)");
-  const std::string number = detail::visit_scalar(type_, bytes_.data(), [](auto stored) {
-    if constexpr (!std::is_floating_point_v<decltype(stored)>) return join(stored);
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.9g", static_cast<double>(stored));
-    return std::string(digits);
-  });
-  return join(number, " (", name(type_), ")");
+  return join(detail::info(type_).load(bytes_.data()).text(), " (", name(type_), ")");
 }
 
 }  // namespace mica::gguf

@@ -8,13 +8,12 @@
 #include "mica/base/assert.hpp"
 #include "mica/io/detail/descriptor.hpp"
 #include "mica/io/detail/part_file.hpp"
-#include "mica/io/detail/real_path.hpp"
+#include "mica/io/detail/path.hpp"
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -87,23 +86,21 @@ namespace detail {
 }  // namespace detail
 
 inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move(path)) {
-  namespace fs = std::filesystem;
-  std::error_code error;
   const bool descriptor = detail::names_descriptor(path_);
-  if (!descriptor && fs::is_symlink(path_, error)) {  // write what the link points to, keep the link
+  struct ::stat former {};
+  if (!descriptor && ::lstat(path_.c_str(), &former) == 0 &&
+      S_ISLNK(former.st_mode)) {  // write what the link points to, keep the link
     std::string target = detail::real_path(path_);
     MICA_CHECK(!target.empty(), file, path_, ": is a link that leads nowhere: ", detail::errno_text(errno));
     path_ = std::move(target);
   }
-  const fs::file_status status = fs::status(path_, error);
-  MICA_CHECK(!fs::is_directory(status), file, path_, ": is a folder, cannot be written as a file");
-  if (fs::exists(status) && (descriptor || !fs::is_regular_file(status))) {
+  if (::stat(path_.c_str(), &former) == 0) former_ = former;
+  MICA_CHECK(!former_ || !S_ISDIR(former.st_mode), file, path_, ": is a folder, cannot be written as a file");
+  if (former_ && (descriptor || !S_ISREG(former.st_mode))) {
     fd_ = detail::Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     MICA_CHECK(fd_, file, path_, ": cannot be written: ", detail::errno_text(errno));
     return;
   }
-  struct ::stat former {};
-  if (::stat(path_.c_str(), &former) == 0) former_ = former;
   detail::remove_dead_parts(path_);
   create_temporary(former_ ? Access::owner : access);
 }
@@ -111,11 +108,10 @@ inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move
 /// A file that is replaced may be private, so the new one is until it has the mode of the former. After
 /// open() nothing throws before the name is kept.
 inline void AtomicFile::create_temporary(Access access) {
-  const std::filesystem::path path(path_);
   const ::mode_t mode = access == Access::owner ? 0600 : 0666;
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::string name =
-        (path.parent_path() / detail::part_name(path.filename().string(), ::getpid(), attempt)).string();
+        join(detail::folder_part(path_), detail::part_name(detail::name_part(path_), ::getpid(), attempt));
     fd_ = detail::Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (fd_ && detail::lock_part(fd_)) {
       temporary_ = std::move(name);
@@ -162,7 +158,7 @@ inline void AtomicFile::commit() {
   temporary_.clear();
   fd_.close();  // and the lock goes
   // The name is durable once the folder is. A file system that cannot sync folders promises no more.
-  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  const std::string folder(detail::folder_part(path_));
   const detail::Descriptor parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (parent) ::fsync(parent.get());
 }

@@ -7,6 +7,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/io/detail/descriptor.hpp"
 #include "mica/io/detail/near_name.hpp"
+#include "mica/io/detail/path.hpp"
 #include "mica/io/detail/shown_path.hpp"
 
 #include <cerrno>
@@ -59,6 +60,16 @@ class File {
   FileIdentity identity_;
 };
 
+/// Whether a path leads to anything, through links too.
+[[nodiscard]] inline bool exists(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+[[nodiscard]] inline bool is_folder(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 namespace detail {
 
 [[nodiscard]] inline FileIdentity identity_of(const struct ::stat& s) noexcept {
@@ -76,9 +87,8 @@ namespace detail {
 [[noreturn]] inline void raise_missing(const std::string& path) {
   std::string text = join(shown(path), ": no such file");
   if (!path.empty() && path.front() != '/') {
-    std::error_code error;
-    const std::string folder = std::filesystem::current_path(error).string();
-    if (!error) text += join(" (current folder ", shown(folder), ")");
+    const std::string folder = real_path(".");
+    if (!folder.empty()) text += join(" (current folder ", shown(folder), ")");
   }
   if (const auto near = near_file(path)) text += join("; did you mean ", escaped(*near), "?");
   raise(ErrorCode::file, text);

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/io/detail/real_path.hpp"
+#include "mica/io/detail/path.hpp"
 
 #include <string>
 #include <string_view>

@@ -15,7 +15,7 @@
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/rope.hpp"
-#include "mica/gguf/detail/document_ref.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/kv/detail/spill_failure.hpp"
 #include "mica/model/detail/activations.hpp"
 #include "mica/model/detail/kv_cache.hpp"

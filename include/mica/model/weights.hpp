@@ -10,7 +10,7 @@
 #include "mica/base/visit.hpp"
 #include "mica/block/concept.hpp"
 #include "mica/block/layer.hpp"
-#include "mica/gguf/detail/document_ref.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/tensor/any_matrix.hpp"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 
 #include "mica/alloc/concept.hpp"
 #include "mica/base/log.hpp"
-#include "mica/gguf/reader.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/tensor/packing.hpp"
 
 #include <concepts>

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "mica/budget/size.hpp"
-#include "mica/gguf/detail/document_ref.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/plan/solve.hpp"
 
 #include <algorithm>

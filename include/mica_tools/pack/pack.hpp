@@ -7,8 +7,8 @@
 
 #include "mica/alloc/buffer.hpp"
 #include "mica/alloc/refused.hpp"
-#include "mica/gguf/detail/document_ref.hpp"
 #include "mica/gguf/detail/read_plain.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/direct.hpp"
 #include "mica_tools/pack/finished.hpp"

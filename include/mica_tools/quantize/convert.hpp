@@ -6,8 +6,8 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/exec/concept.hpp"
-#include "mica/gguf/detail/document_ref.hpp"
 #include "mica/gguf/detail/read_plain.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica_tools/encode/encode.hpp"
 #include "mica_tools/quantize/importance.hpp"

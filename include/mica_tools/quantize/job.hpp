@@ -4,7 +4,7 @@
 // every tensor, and the keys of the output. The work itself is in quantize.hpp.
 #pragma once
 
-#include "mica/gguf/detail/document_ref.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica_tools/encode/encode.hpp"
 #include "mica_tools/quantize/importance.hpp"

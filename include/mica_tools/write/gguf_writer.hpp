@@ -238,9 +238,11 @@ inline void Writer::append(TensorInfo info, Fill fill) {
 }
 
 inline void Writer::refuse_duplicates() const {
-  const auto name_of = [this](std::size_t i) -> const std::string& { return tensors_[i].info.name; };
-  const auto twice = detail::NameIndex(tensors_.size(), name_of).duplicate(name_of);
-  MICA_CHECK(!twice, usage, "tensor '", escaped(name_of(twice->first)), "' was added twice");
+  const detail::NameList names{&tensors_, [](const void* list, std::size_t i) -> std::string_view {
+                                 return (*static_cast<const decltype(tensors_)*>(list))[i].info.name;
+                               }};
+  const auto twice = detail::NameIndex(tensors_.size(), names).duplicate(names);
+  MICA_CHECK(!twice, usage, "tensor '", escaped(names[twice->first]), "' was added twice");
 }
 
 inline std::vector<std::byte> Writer::header() const {

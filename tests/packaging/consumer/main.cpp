@@ -5,6 +5,7 @@
 
 #include "mica/alloc/aligned.hpp"
 #include "mica/arch/llama.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/kernel/highway.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/model/transformer.hpp"

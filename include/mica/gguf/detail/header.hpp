@@ -4,27 +4,13 @@
 // a place of its own in the data. Models of several files are put together in reader.hpp.
 #pragma once
 
-#include "mica/format/lists.hpp"
 #include "mica/gguf/detail/parser.hpp"
-#include "mica/gguf/metadata.hpp"
-#include "mica/gguf/source.hpp"
-#include "mica/gguf/tensor_info.hpp"
+#include "mica/gguf/document.hpp"
 
 #include <algorithm>
 #include <bit>
 
 namespace mica::gguf {
-
-/// What stands before the data of a file.
-struct Header {
-  std::uint32_t version = 0;
-  std::uint32_t alignment = 32;   ///< of every tensor's first byte
-  std::uint64_t bytes = 0;        ///< of the header, without the padding after it
-  std::uint64_t data_offset = 0;  ///< where the data begins
-  Metadata metadata;              ///< a view of the source's memory, or owner of the bytes that were read
-  std::vector<TensorInfo> tensors;
-  format::Table formats = format::known;  ///< that the tensors may have
-};
 
 namespace detail {
 

@@ -7,7 +7,6 @@
 #include "mica/gguf/manifest.hpp"
 #include "mica/io/folder_file.hpp"
 
-#include <filesystem>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,8 +22,7 @@ inline constexpr std::string_view progress = "progress.gguf";  // of a directory
 }  // namespace names
 
 [[nodiscard]] inline bool has_file(const std::string& folder, std::string_view name) {
-  std::error_code error;
-  return std::filesystem::exists(io::in_folder(folder, name), error);
+  return io::exists(io::in_folder(folder, name));
 }
 
 /// Raises ErrorCode::unsupported for a directory that a version before 2 packed.
@@ -38,8 +36,7 @@ inline void refuse_first_version(const std::string& folder) {
 /// Whether a path is a directory that `mica pack` finished. Raises ErrorCode::file for one that it did not,
 /// and unsupported for one of an earlier version.
 [[nodiscard]] inline bool is_packed_folder(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return false;
+  if (!io::is_folder(path)) return false;
   if (has_file(path, names::manifest)) return true;
   MICA_CHECK(!has_file(path, names::progress), file, path,
              ": packing was not finished; run mica pack with the same source and folder again");

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/format/lists.hpp"
-#include "mica/gguf/reader.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/tensor/packing.hpp"
 
 #include <algorithm>

@@ -4,14 +4,18 @@
 // lost, so a count written as i32 can be read as u32, and a negative one cannot.
 #pragma once
 
+#include "mica/base/error.hpp"
+
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 namespace mica::gguf {
 
@@ -33,19 +37,64 @@ enum class ValueType : std::uint8_t {
 };
 inline constexpr std::uint32_t value_types = 13;
 
-[[nodiscard]] constexpr std::string_view name(ValueType type) noexcept {
-  constexpr std::string_view names[value_types] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
-                                                   "bool", "string", "array", "u64", "i64", "f64"};
-  return names[static_cast<std::size_t>(type)];
-}
-
-/// Bytes of a scalar; 0 for strings and arrays, whose size is in the file.
-[[nodiscard]] constexpr std::size_t scalar_bytes(ValueType type) noexcept {
-  constexpr std::size_t bytes[value_types] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-  return bytes[static_cast<std::size_t>(type)];
-}
+/// A type that numbers of a file convert to.
+template <class T>
+concept Number = std::is_arithmetic_v<T>;
 
 namespace detail {
+
+/// A number or bool of a file, in the widest type of its kind.
+class Scalar {
+ public:
+  template <Number T>
+  constexpr Scalar(T value) noexcept {
+    if constexpr (std::is_floating_point_v<T>) {
+      kind_ = Kind::real;
+      bits_ = std::bit_cast<std::uint64_t>(static_cast<double>(value));
+    } else {
+      kind_ = std::is_same_v<T, bool> ? Kind::boolean : value < T{} ? Kind::negative : Kind::whole;
+      bits_ = static_cast<std::uint64_t>(value);
+    }
+  }
+
+  /// In type T; empty when it is of another kind (whole, fractional, bool) or out of T's range.
+  template <Number T>
+  [[nodiscard]] constexpr std::optional<T> as() const noexcept {
+    using Limits = std::numeric_limits<T>;
+    bool fits = false;
+    if constexpr (std::is_same_v<T, bool>) {
+      fits = kind_ == Kind::boolean;
+    } else if constexpr (std::is_integral_v<T>) {
+      fits = (kind_ == Kind::whole && bits_ <= static_cast<std::uint64_t>(Limits::max())) ||
+             (kind_ == Kind::negative && std::is_signed_v<T> &&
+              static_cast<std::int64_t>(bits_) >= static_cast<std::int64_t>(Limits::min()));
+    } else {
+      const double magnitude = real() < 0 ? -real() : real();  // NaN and infinities pass
+      fits = kind_ == Kind::real &&
+             !(magnitude > Limits::max() && magnitude <= std::numeric_limits<double>::max());
+      return fits ? std::optional(static_cast<T>(real())) : std::nullopt;
+    }
+    return fits ? std::optional(static_cast<T>(bits_)) : std::nullopt;
+  }
+
+  /// For error texts and listings.
+  [[nodiscard]] std::string text() const {
+    if (kind_ == Kind::boolean) return join(bits_ != 0);
+    if (kind_ == Kind::negative) return join(static_cast<std::int64_t>(bits_));
+    if (kind_ == Kind::whole) return join(bits_);
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.9g", real());
+    return digits;
+  }
+
+ private:
+  enum class Kind : std::uint8_t { boolean, negative, whole, real };
+
+  [[nodiscard]] constexpr double real() const noexcept { return std::bit_cast<double>(bits_); }
+
+  std::uint64_t bits_ = 0;
+  Kind kind_;
+};
 
 template <class T>
 [[nodiscard]] T load(const std::byte* at) noexcept {
@@ -54,53 +103,37 @@ template <class T>
   return value;
 }
 
-/// Calls f with the scalar that lies at `at`, in its own C++ type.
-template <class F>
-constexpr auto visit_scalar(ValueType type, const std::byte* at, F&& f) {
-  switch (type) {
-    case ValueType::u8:
-      return f(load<std::uint8_t>(at));
-    case ValueType::i8:
-      return f(load<std::int8_t>(at));
-    case ValueType::u16:
-      return f(load<std::uint16_t>(at));
-    case ValueType::i16:
-      return f(load<std::int16_t>(at));
-    case ValueType::u32:
-      return f(load<std::uint32_t>(at));
-    case ValueType::i32:
-      return f(load<std::int32_t>(at));
-    case ValueType::u64:
-      return f(load<std::uint64_t>(at));
-    case ValueType::i64:
-      return f(load<std::int64_t>(at));
-    case ValueType::f32:
-      return f(load<float>(at));
-    case ValueType::f64:
-      return f(load<double>(at));
-    default:
-      return f(load<std::uint8_t>(at) != 0);  // boolean; strings and arrays never come here
-  }
+/// What a ValueType means; strings and arrays, whose sizes are in the file, have no bytes and no load.
+struct TypeInfo {
+  std::string_view name;
+  std::size_t bytes = 0;
+  Scalar (*load)(const std::byte* at) noexcept = nullptr;
+};
+
+template <class T>
+[[nodiscard]] constexpr TypeInfo scalar_type(std::string_view name) noexcept {
+  return {name, sizeof(T), [](const std::byte* at) noexcept { return Scalar(load<T>(at)); }};
 }
 
-/// The number in type T; empty when it is of another kind (whole, fractional, bool) or out of T's range.
-template <class T, class Stored>
-[[nodiscard]] constexpr std::optional<T> convert(Stored stored) noexcept {
-  if constexpr (std::is_same_v<T, Stored>) {
-    return stored;
-  } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<Stored, bool>) {
-    return std::nullopt;
-  } else if constexpr (std::is_integral_v<T> && std::is_integral_v<Stored>) {
-    if (!std::in_range<T>(stored)) return std::nullopt;
-    return static_cast<T>(stored);
-  } else if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<Stored>) {
-    const Stored size = stored < 0 ? -stored : stored;  // of finite numbers only; NaN compares false
-    if (size > std::numeric_limits<T>::max() && size <= std::numeric_limits<Stored>::max())
-      return std::nullopt;
-    return static_cast<T>(stored);
-  } else {
-    return std::nullopt;
-  }
+/// In the order of ValueType.
+inline constexpr TypeInfo type_infos[value_types] = {
+    scalar_type<std::uint8_t>("u8"),
+    scalar_type<std::int8_t>("i8"),
+    scalar_type<std::uint16_t>("u16"),
+    scalar_type<std::int16_t>("i16"),
+    scalar_type<std::uint32_t>("u32"),
+    scalar_type<std::int32_t>("i32"),
+    scalar_type<float>("f32"),
+    {"bool", 1, [](const std::byte* at) noexcept { return Scalar(load<std::uint8_t>(at) != 0); }},
+    {"string"},
+    {"array"},
+    scalar_type<std::uint64_t>("u64"),
+    scalar_type<std::int64_t>("i64"),
+    scalar_type<double>("f64"),
+};
+
+[[nodiscard]] constexpr const TypeInfo& info(ValueType type) noexcept {
+  return type_infos[static_cast<std::size_t>(type)];
 }
 
 [[nodiscard]] inline std::string_view text_at(const std::byte* at) noexcept {
@@ -109,8 +142,9 @@ template <class T, class Stored>
 
 }  // namespace detail
 
-/// A type that numbers of a file convert to.
-template <class T>
-concept Number = std::is_arithmetic_v<T>;
+[[nodiscard]] constexpr std::string_view name(ValueType type) noexcept { return detail::info(type).name; }
+
+/// Bytes of a scalar; 0 for strings and arrays, whose size is in the file.
+[[nodiscard]] constexpr std::size_t scalar_bytes(ValueType type) noexcept { return detail::info(type).bytes; }
 
 }  // namespace mica::gguf

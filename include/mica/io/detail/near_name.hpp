@@ -3,9 +3,10 @@
 // The known name that is nearest to a wrong one: for a file that is not there, and for other lists of names.
 #pragma once
 
+#include "mica/io/detail/path.hpp"
+
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -70,18 +71,14 @@ class NearName {
 };
 
 /// The file beside `path` whose name, with or without its ending, is nearest; of the first 4,096 entries.
-[[nodiscard]] inline std::optional<std::string> near_file(const std::filesystem::path& path) {
-  namespace fs = std::filesystem;
-  NearName near(path.filename().string());
-  std::error_code error;
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  fs::directory_iterator entry(folder, error);
-  for (int seen = 0; !error && entry != fs::directory_iterator{} && seen < 4096;
-       ++seen, entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+[[nodiscard]] inline std::optional<std::string> near_file(std::string_view path) {
+  NearName near{std::string(detail::name_part(path))};
+  detail::for_each_beside(path, [&, seen = 0](int, std::string_view name) mutable {
+    const std::size_t dot = name.rfind('.');
     near.offer(name);
-    near.offer(name, entry->path().stem().string());
-  }
+    if (dot != 0) near.offer(name, name.substr(0, dot));
+    return ++seen < 4096;
+  });
   return near.best();
 }
 

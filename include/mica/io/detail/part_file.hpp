@@ -7,16 +7,14 @@
 
 #include "mica/base/error.hpp"
 #include "mica/io/detail/descriptor.hpp"
+#include "mica/io/detail/path.hpp"
 
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -59,18 +57,13 @@ inline void remove_unlocked(int folder, const char* part) noexcept {
 }
 
 /// Removes the parts of a file whose writers have died. What cannot be examined stays.
-inline void remove_dead_parts(const std::filesystem::path& file) noexcept try {
-  struct Close {
-    void operator()(::DIR* open) const noexcept { ::closedir(open); }
-  };
-  const std::string name = file.filename().string(), folder = file.parent_path().string();
-  const std::unique_ptr<::DIR, Close> open(::opendir(folder.empty() ? "." : folder.c_str()));
-  while (const ::dirent* const entry = open ? ::readdir(open.get()) : nullptr) {
-    const auto writer = writer_of(entry->d_name, name);
-    if (!writer) continue;
-    const bool lives = *writer != ::getpid() && (::kill(*writer, 0) == 0 || errno != ESRCH);
-    if (!lives) remove_unlocked(::dirfd(open.get()), entry->d_name);
-  }
+inline void remove_dead_parts(std::string_view file) noexcept try {
+  for_each_beside(file, [name = name_part(file)](int folder, const char* entry) {
+    const auto writer = writer_of(entry, name);
+    const bool lives = writer && *writer != ::getpid() && (::kill(*writer, 0) == 0 || errno != ESRCH);
+    if (writer && !lives) remove_unlocked(folder, entry);
+    return true;
+  });
 } catch (...) {  // no memory for names
 }
 

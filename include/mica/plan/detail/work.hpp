@@ -8,7 +8,7 @@
 #include "mica/arch/read_experts.hpp"
 #include "mica/arch/tensor_names.hpp"
 #include "mica/format/id.hpp"
-#include "mica/gguf/reader.hpp"
+#include "mica/gguf/document.hpp"
 #include "mica/kv/elements.hpp"
 
 #include <algorithm>
