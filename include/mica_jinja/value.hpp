@@ -80,7 +80,10 @@ class Value {
   /// Of entries with equal keys the first keeps its place and the last its value, as in Python.
   static Value mapping(Entries entries);
 
-  [[nodiscard]] Kind kind() const noexcept;
+  [[nodiscard]] Kind kind() const noexcept {
+    if (const detail::Object* held = object()) return held->kind;
+    return static_cast<Kind>(data_.index());  // the first five alternatives stand in the order of Kind
+  }
   [[nodiscard]] bool is(Kind wanted) const noexcept { return kind() == wanted; }
   [[nodiscard]] bool is_number() const noexcept { return data_.index() >= 2 && data_.index() <= 4; }
 
@@ -118,11 +121,6 @@ class Value {
                std::shared_ptr<const detail::Object>>
       data_;
 };
-
-inline Kind Value::kind() const noexcept {
-  if (const detail::Object* held = object()) return held->kind;
-  return static_cast<Kind>(data_.index());  // the first five alternatives stand in the order of Kind
-}
 
 }  // namespace mica::jinja
 

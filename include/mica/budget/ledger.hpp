@@ -61,7 +61,13 @@ class Ledger {
   [[nodiscard]] std::uint64_t read(Account account, Field field) const noexcept {
     return (sums_[static_cast<std::size_t>(account)].*field).load(std::memory_order_relaxed);
   }
-  [[nodiscard]] Accounts snapshot(Field field) const noexcept;
+  [[nodiscard]] Accounts snapshot(Field field) const noexcept {
+    Accounts out;
+    for (std::size_t i = 0; i < account_count; ++i) {
+      out.bytes[i] = (sums_[i].*field).load(std::memory_order_relaxed);
+    }
+    return out;
+  }
 
   std::uint64_t limit_;
   Sum total_;
@@ -85,14 +91,6 @@ inline void Ledger::release(Account account, std::uint64_t bytes) noexcept {
       sums_[static_cast<std::size_t>(account)].used.fetch_sub(bytes, std::memory_order_relaxed);
   MICA_ASSERT(held >= bytes);
   total_.used.fetch_sub(bytes, std::memory_order_relaxed);
-}
-
-inline Accounts Ledger::snapshot(Field field) const noexcept {
-  Accounts out;
-  for (std::size_t i = 0; i < account_count; ++i) {
-    out.bytes[i] = (sums_[i].*field).load(std::memory_order_relaxed);
-  }
-  return out;
 }
 
 }  // namespace mica::budget

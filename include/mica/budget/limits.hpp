@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -68,16 +67,6 @@ struct CpuLimits {
                : std::max<std::size_t>(1, cpus);
   }
 };
-
-/// The limits in the files below root/proc and root/sys; address_space stays unlimited.
-[[nodiscard]] MemoryLimits read_memory_limits(const std::string& root);
-/// The limits of this process.
-[[nodiscard]] MemoryLimits memory_limits();
-
-/// The CPU quota in the files below root/proc and root/sys, in cores; infinite without one.
-[[nodiscard]] double read_cpu_quota(const std::string& root);
-/// The limits of this process.
-[[nodiscard]] CpuLimits cpu_limits();
 
 inline std::string_view MemoryLimits::authority() const noexcept {
   const std::uint64_t min = usable();
@@ -189,7 +178,8 @@ inline constexpr std::uint64_t program_bytes = std::uint64_t{8} << 20;
 
 }  // namespace detail
 
-inline MemoryLimits read_memory_limits(const std::string& root) {
+/// The limits in the files below root/proc and root/sys; address_space stays unlimited.
+[[nodiscard]] inline MemoryLimits read_memory_limits(const std::string& root) {
   MemoryLimits limits;
   if (const auto meminfo = detail::read_text(root + "/proc/meminfo")) {
     const auto kib = [&](std::string_view key) {
@@ -204,7 +194,22 @@ inline MemoryLimits read_memory_limits(const std::string& root) {
   return limits;
 }
 
-inline MemoryLimits memory_limits() {
+/// The CPU quota in the files below root/proc and root/sys, in cores; infinite without one.
+[[nodiscard]] inline double read_cpu_quota(const std::string& root) {
+  double min = std::numeric_limits<double>::infinity();
+  for (const bool v2 : {true, false}) {
+    for (const std::string& folder : detail::cgroup_folders(root, v2 ? "" : "cpu")) {
+      min = std::min(min, detail::group_quota(folder, v2).value_or(min));
+    }
+  }
+  return min;
+}
+
+/// The limits of this process.
+[[nodiscard]] inline CpuLimits cpu_limits() { return {detail::affinity_cpus(), read_cpu_quota("")}; }
+
+/// The limits of this process.
+[[nodiscard]] inline MemoryLimits memory_limits() {
   MemoryLimits limits = read_memory_limits("");
   if (limits.installed == MemoryLimits::unlimited) {  // not Linux
     const long pages = ::sysconf(_SC_PHYS_PAGES);
@@ -219,17 +224,5 @@ inline MemoryLimits memory_limits() {
         std::min(limits.address_space, detail::stack_bytes() * (cpu_limits().threads() - 1));
   return limits;
 }
-
-inline double read_cpu_quota(const std::string& root) {
-  double min = std::numeric_limits<double>::infinity();
-  for (const bool v2 : {true, false}) {
-    for (const std::string& folder : detail::cgroup_folders(root, v2 ? "" : "cpu")) {
-      min = std::min(min, detail::group_quota(folder, v2).value_or(min));
-    }
-  }
-  return min;
-}
-
-inline CpuLimits cpu_limits() { return {detail::affinity_cpus(), read_cpu_quota("")}; }
 
 }  // namespace mica::budget

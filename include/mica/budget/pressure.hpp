@@ -46,7 +46,11 @@ class PressureReader {
 
   /// root: stands before /proc and /sys, for tests. every: the minimum time between two readings.
   explicit PressureReader(const std::string& root = "",
-                          Clock::duration every = std::chrono::milliseconds(100));
+                          Clock::duration every = std::chrono::milliseconds(100))
+      : meminfo_(root + "/proc/meminfo"), machine_pressure_(root + "/proc/pressure/memory"), every_(every) {
+    add_groups(root, true);
+    add_groups(root, false);
+  }
 
   /// Empty where it is too early, or where there is nothing to read.
   [[nodiscard]] std::optional<Pressure> poll(Clock::time_point now);
@@ -62,14 +66,75 @@ class PressureReader {
     std::uint64_t killed = 0;
   };
 
-  void add_groups(const std::string& root, bool v2);
+  void add_groups(const std::string& root, bool v2) {
+    for (const std::string& folder : detail::cgroup_folders(root, v2 ? "" : "memory")) {
+      Group group;
+      group.v2 = v2;
+      for (const char* name :
+           v2 ? std::array{"/memory.max", "/memory.high"} : std::array{"/memory.limit_in_bytes", ""}) {
+        if (File file{folder + name}; *name != '\0' && file) group.limits.push_back(std::move(file));
+      }
+      group.use = File(folder + (v2 ? "/memory.current" : "/memory.usage_in_bytes"));
+      group.stat = File(folder + "/memory.stat");
+      group.pressure = File(folder + "/memory.pressure");
+      group.events = File(folder + (v2 ? "/memory.events" : "/memory.oom_control"));
+      if (group.use && !group.limits.empty()) groups_.push_back(std::move(group));
+    }
+  }
+
   [[nodiscard]] std::string_view text(const File& file) noexcept { return file.read(buffer_); }
-  void read_group(Group& group, Pressure& pressure, double seconds) noexcept;
-  void read_machine_memory(Pressure& pressure, double seconds) noexcept;
-  [[nodiscard]] std::uint64_t limit_of(const Group& group) noexcept;
-  [[nodiscard]] double stalled(const File& file, std::uint64_t& before_us, double seconds) noexcept;
+  void read_group(Group& group, Pressure& pressure, double seconds) noexcept {
+    pressure.stalled = std::max(pressure.stalled, stalled(group.pressure, group.stalled_us, seconds));
+    const auto killed = detail::number_of(text(group.events), "oom_kill ").value_or(group.killed);
+    const std::uint64_t before = std::exchange(group.killed, killed);
+    if (seconds > 0) pressure.killed = std::max(pressure.killed, killed - std::min(killed, before));
+    const std::uint64_t limit = limit_of(group);
+    if (limit == Pressure::unlimited) return;
+    std::uint64_t use = detail::number_at(text(group.use)).value_or(0);
+    const std::string_view stat = text(group.stat);
+    for (const char* key : group.v2 ? std::array{"inactive_file ", "active_file "}
+                                    : std::array{"total_inactive_file ", "total_active_file "}) {
+      use -= std::min(use, detail::number_of(stat, key).value_or(0));
+    }
+    offer(pressure, "the control group", limit, limit - std::min(limit, use));
+  }
+
+  void read_machine_memory(Pressure& pressure, double seconds) noexcept {
+    pressure.stalled = std::max(pressure.stalled, stalled(machine_pressure_, machine_stalled_us_, seconds));
+    const std::string_view meminfo = text(meminfo_);
+    const auto total = detail::number_of(meminfo, "MemTotal:"),
+               left = detail::number_of(meminfo, "MemAvailable:");
+    if (total && left) offer(pressure, "the machine", *total * 1024, std::min(*left, *total) * 1024);
+  }
+  /// The minimum of its limits; version 1 writes the largest multiple of the page size that fits 63 bits for
+  /// none.
+  [[nodiscard]] std::uint64_t limit_of(const Group& group) noexcept {
+    std::uint64_t min = Pressure::unlimited;
+    for (const File& file : group.limits) min = std::min(min, detail::number_at(text(file)).value_or(min));
+    return min > Pressure::unlimited / 4 ? Pressure::unlimited : min;
+  }
+  /// The time in "some avg10=0.00 avg60=0.00 avg300=0.00 total=7575483", microseconds.
+  [[nodiscard]] double stalled(const File& file, std::uint64_t& before_us, double seconds) noexcept {
+    std::string_view line = text(file);
+    line = detail::take_until(line, '\n');
+    const std::size_t at = line.find("total=");
+    if (!line.starts_with("some ") || at == std::string_view::npos) return 0;
+    const std::uint64_t now_us = detail::number_at(line.substr(at + 6)).value_or(before_us);
+    const std::uint64_t us = now_us - std::min(now_us, std::exchange(before_us, now_us));
+    return seconds <= 0 ? 0 : std::min(static_cast<double>(us) / 1e6 / seconds, 1.0);
+  }
   static void offer(Pressure& pressure, std::string_view authority, std::uint64_t limit,
-                    std::uint64_t left) noexcept;
+                    std::uint64_t left) noexcept {
+    const auto part = [](std::uint64_t l, std::uint64_t of) {
+      return static_cast<double>(l) / static_cast<double>(of);
+    };
+    if (limit == 0 ||
+        (pressure.limit != Pressure::unlimited && part(left, limit) >= part(pressure.left, pressure.limit)))
+      return;
+    pressure.authority = authority;
+    pressure.limit = limit;
+    pressure.left = left;
+  }
 
   std::vector<Group> groups_;
   File meminfo_, machine_pressure_;
@@ -78,28 +143,6 @@ class PressureReader {
   std::optional<Clock::time_point> last_;
   std::array<char, 16384> buffer_;
 };
-
-inline PressureReader::PressureReader(const std::string& root, Clock::duration every)
-    : meminfo_(root + "/proc/meminfo"), machine_pressure_(root + "/proc/pressure/memory"), every_(every) {
-  add_groups(root, true);
-  add_groups(root, false);
-}
-
-inline void PressureReader::add_groups(const std::string& root, bool v2) {
-  for (const std::string& folder : detail::cgroup_folders(root, v2 ? "" : "memory")) {
-    Group group;
-    group.v2 = v2;
-    for (const char* name :
-         v2 ? std::array{"/memory.max", "/memory.high"} : std::array{"/memory.limit_in_bytes", ""}) {
-      if (File file{folder + name}; *name != '\0' && file) group.limits.push_back(std::move(file));
-    }
-    group.use = File(folder + (v2 ? "/memory.current" : "/memory.usage_in_bytes"));
-    group.stat = File(folder + "/memory.stat");
-    group.pressure = File(folder + "/memory.pressure");
-    group.events = File(folder + (v2 ? "/memory.events" : "/memory.oom_control"));
-    if (group.use && !group.limits.empty()) groups_.push_back(std::move(group));
-  }
-}
 
 inline std::optional<Pressure> PressureReader::poll(Clock::time_point now) {
   if (last_ && now - *last_ < every_) return std::nullopt;
@@ -110,62 +153,6 @@ inline std::optional<Pressure> PressureReader::poll(Clock::time_point now) {
   read_machine_memory(pressure, seconds);
   if (pressure.limit == Pressure::unlimited) return std::nullopt;
   return pressure;
-}
-
-inline void PressureReader::offer(Pressure& pressure, std::string_view authority, std::uint64_t limit,
-                                  std::uint64_t left) noexcept {
-  const auto part = [](std::uint64_t l, std::uint64_t of) {
-    return static_cast<double>(l) / static_cast<double>(of);
-  };
-  if (limit == 0 ||
-      (pressure.limit != Pressure::unlimited && part(left, limit) >= part(pressure.left, pressure.limit)))
-    return;
-  pressure.authority = authority;
-  pressure.limit = limit;
-  pressure.left = left;
-}
-
-/// The minimum of its limits; version 1 writes the largest multiple of the page size that fits 63 bits for
-/// none.
-inline std::uint64_t PressureReader::limit_of(const Group& group) noexcept {
-  std::uint64_t min = Pressure::unlimited;
-  for (const File& file : group.limits) min = std::min(min, detail::number_at(text(file)).value_or(min));
-  return min > Pressure::unlimited / 4 ? Pressure::unlimited : min;
-}
-
-/// The time in "some avg10=0.00 avg60=0.00 avg300=0.00 total=7575483", microseconds.
-inline double PressureReader::stalled(const File& file, std::uint64_t& before_us, double seconds) noexcept {
-  std::string_view line = text(file);
-  line = detail::take_until(line, '\n');
-  const std::size_t at = line.find("total=");
-  if (!line.starts_with("some ") || at == std::string_view::npos) return 0;
-  const std::uint64_t now_us = detail::number_at(line.substr(at + 6)).value_or(before_us);
-  const std::uint64_t us = now_us - std::min(now_us, std::exchange(before_us, now_us));
-  return seconds <= 0 ? 0 : std::min(static_cast<double>(us) / 1e6 / seconds, 1.0);
-}
-
-inline void PressureReader::read_group(Group& group, Pressure& pressure, double seconds) noexcept {
-  pressure.stalled = std::max(pressure.stalled, stalled(group.pressure, group.stalled_us, seconds));
-  const auto killed = detail::number_of(text(group.events), "oom_kill ").value_or(group.killed);
-  const std::uint64_t before = std::exchange(group.killed, killed);
-  if (seconds > 0) pressure.killed = std::max(pressure.killed, killed - std::min(killed, before));
-  const std::uint64_t limit = limit_of(group);
-  if (limit == Pressure::unlimited) return;
-  std::uint64_t use = detail::number_at(text(group.use)).value_or(0);
-  const std::string_view stat = text(group.stat);
-  for (const char* key : group.v2 ? std::array{"inactive_file ", "active_file "}
-                                  : std::array{"total_inactive_file ", "total_active_file "}) {
-    use -= std::min(use, detail::number_of(stat, key).value_or(0));
-  }
-  offer(pressure, "the control group", limit, limit - std::min(limit, use));
-}
-
-inline void PressureReader::read_machine_memory(Pressure& pressure, double seconds) noexcept {
-  pressure.stalled = std::max(pressure.stalled, stalled(machine_pressure_, machine_stalled_us_, seconds));
-  const std::string_view meminfo = text(meminfo_);
-  const auto total = detail::number_of(meminfo, "MemTotal:"),
-             left = detail::number_of(meminfo, "MemAvailable:");
-  if (total && left) offer(pressure, "the machine", *total * 1024, std::min(*left, *total) * 1024);
 }
 
 }  // namespace mica::budget

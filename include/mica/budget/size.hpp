@@ -16,18 +16,6 @@
 
 namespace mica::budget {
 
-/// The bytes that `text` names: a number with up to six decimals, then nothing, B, K M G T or KiB MiB GiB TiB
-/// (times 1,024), KB MB GB TB (times 1,000), or % (of `whole`, at most 100). Case does not matter. Rounds
-/// down. Raises a usage error that names `what` for anything else, and for sizes beyond 64 bits.
-[[nodiscard]] std::uint64_t parse_size(std::string_view text, std::uint64_t whole,
-                                       std::string_view what = "size");
-
-/// A size that parse_size() reads as `bytes` or up to a tenth of a MiB more: "201.2MiB".
-[[nodiscard]] std::string size_word(std::uint64_t bytes);
-
-/// A size as text, in the largest binary unit that leaves a digit before the point: "512 B", "6.0 GiB".
-[[nodiscard]] std::string size_text(std::uint64_t bytes);
-
 namespace detail {
 
 /// A decimal number with its point moved six places: exact.
@@ -88,7 +76,11 @@ struct Decimal {
 
 }  // namespace detail
 
-inline std::uint64_t parse_size(std::string_view text, std::uint64_t whole, std::string_view what) {
+/// The bytes that `text` names: a number with up to six decimals, then nothing, B, K M G T or KiB MiB GiB TiB
+/// (times 1,024), KB MB GB TB (times 1,000), or % (of `whole`, at most 100). Case does not matter. Rounds
+/// down. Raises a usage error that names `what` for anything else, and for sizes beyond 64 bits.
+[[nodiscard]] inline std::uint64_t parse_size(std::string_view text, std::uint64_t whole,
+                                              std::string_view what = "size") {
   std::string_view rest = text;
   const auto number = detail::take_decimal(rest);
   std::optional<std::uint64_t> bytes;
@@ -105,13 +97,15 @@ inline std::uint64_t parse_size(std::string_view text, std::uint64_t whole, std:
   return *bytes;
 }
 
-inline std::string size_word(std::uint64_t bytes) {
+/// A size that parse_size() reads as `bytes` or up to a tenth of a MiB more: "201.2MiB".
+[[nodiscard]] inline std::string size_word(std::uint64_t bytes) {
   constexpr std::uint64_t mib = std::uint64_t{1} << 20;
   const std::uint64_t tenths = bytes / mib * 10 + (bytes % mib * 10 + mib - 1) / mib;  // rounded up
   return join(tenths / 10, '.', tenths % 10, "MiB");
 }
 
-inline std::string size_text(std::uint64_t bytes) {
+/// A size as text, in the largest binary unit that leaves a digit before the point: "512 B", "6.0 GiB".
+[[nodiscard]] inline std::string size_text(std::uint64_t bytes) {
   constexpr std::string_view units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return join(bytes, " B");
   std::size_t unit = 0;

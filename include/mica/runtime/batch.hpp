@@ -90,10 +90,69 @@ class Batch {
   };
   using Members = std::vector<std::unique_ptr<Member>>;
 
-  [[nodiscard]] typename Members::const_iterator find(Id id) const;
-  void find_prefix(Member& member);
-  void take_prefix(Member& member);
-  void leave_prefix(const Member& leaver);
+  [[nodiscard]] typename Members::const_iterator find(Id id) const {
+    const auto at =
+        std::find_if(members_.begin(), members_.end(), [id](const auto& member) { return member->id == id; });
+    MICA_CHECK(at != members_.end(), usage, "sequence ", id, " is not in the batch");
+    return at;
+  }
+  /// The member whose tokens, run or not, have the longest common prefix with this prompt; stored prefixes need
+  /// no wait. One token always remains to run.
+  void find_prefix(Member& member) {
+    const auto prompt = member.generation.unread();
+    for (const auto& other : members_) {
+      if (other.get() == &member) break;
+      const auto has = other->generation.session().tokens(), will = other->generation.unread();
+      const auto same = [&](std::size_t i) {
+        return prompt[i] == (i < has.size() ? has[i] : will[i - has.size()]);
+      };
+      const std::size_t max = std::min(prompt.size() - 1, has.size() + will.size());
+      std::size_t n = 0;
+      while (n < max && same(n)) ++n;
+      if (n < format::tile_tokens || n <= member.common) continue;
+      member.like = other.get();
+      member.common = n;
+    }
+    const auto known = prompt.first(prompt.size() - 1);
+    if (prefixes_ == nullptr || prefixes_->match(known) < std::max<std::size_t>(member.common, 1)) return;
+    const std::size_t n = prefixes_->take(member.generation.session(), known);
+    if (n == 0) return;
+    member.like = nullptr;
+    member.generation.skip(n);
+  }
+
+  void take_prefix(Member& member) {
+    if (member.like == nullptr || waits(member)) return;
+    const Session<Model>& other = std::exchange(member.like, nullptr)->generation.session();
+    const auto prompt = member.generation.unread(), has = other.tokens();
+    const auto max = std::min({member.common, prompt.size(), has.size()});
+    const auto differs =
+        std::mismatch(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(max), has.begin());
+    const auto n =
+        static_cast<std::size_t>(differs.first - prompt.begin());  // fewer where the other one has shifted
+    if (member.generation.over() || n == 0) return;
+    member.generation.skip(member.generation.session().adopt(other, n));
+  }
+
+  /// When a member leaves, the first of those that wait for it takes over its tokens, and the others wait for
+  /// that one.
+  void leave_prefix(const Member& leaver) {
+    Member* heir = nullptr;
+    std::size_t common = 0;
+    for (const auto& member : members_) {
+      if (member->like != &leaver) continue;
+      if (heir != nullptr) {
+        member->like = heir;
+        member->common = std::min(member->common, common);
+        continue;
+      }
+      heir = member.get();
+      common =
+          std::exchange(heir->common, std::min(heir->common, leaver.generation.session().tokens().size()));
+      take_prefix(*heir);
+    }
+  }
+
   void keep(const Member& member) {
     if (prefixes_ != nullptr) static_cast<void>(prefixes_->keep(member.generation.session()));
   }
@@ -101,11 +160,88 @@ class Batch {
     return member.like != nullptr && !member.like->generation.over() &&
            member.like->generation.session().tokens().size() < member.common;
   }
-  void choose_tokens();
-  [[nodiscard]] std::size_t ask(Member& member, std::size_t max);
-  void feed();
-  void refuse(std::size_t part, model::StepStatus status);
-  void take();
+  /// One token for each decoding member, then drafts; prompts share the remaining tokens evenly.
+  void choose_tokens() {
+    turn_.clear();
+    feeds_.clear();
+    std::size_t writers = 0, readers = 0, left = model_.chunk();
+    for (const auto& member : members_) {
+      take_prefix(*member);
+      if (member->generation.over() || waits(*member)) continue;
+      ++(member->generation.reads() ? readers : writers);
+    }
+    const bool beside = writers > 0;
+    for (const auto& member : members_) {
+      if (member->generation.over() || member->generation.reads()) continue;
+      left -= ask(*member, left - --writers);
+    }
+    if (beside) left = std::min(left, options_.prompt_tokens);
+    for (const auto& member : members_) {
+      if (member->generation.over() || !member->generation.reads() || waits(*member)) continue;
+      const std::size_t share = ceil_div(left, readers);
+      --readers;
+      if (share > 0) left -= ask(*member, share);
+    }
+  }
+
+  /// Returns the number of tokens of the member in the step.
+  [[nodiscard]] std::size_t ask(Member& member, std::size_t max) {
+    const auto tokens = member.generation.next(max);
+    if (tokens.empty()) return 0;
+    turn_.push_back(&member);
+    feeds_.push_back({&member.generation.session(), tokens});
+    return tokens.size();
+  }
+  /// Runs the step; a member without memory drops its drafts, or ends, and the others try again.
+  void feed() {
+    while (!feeds_.empty()) {
+      const model::StepResult result = shared_step_.step(feeds_);
+      if (result.status == model::StepStatus::ok) return;
+      if (result.status == model::StepStatus::read_failed) {
+        for (Member* member : turn_) member->generation.refuse(result.status);
+        turn_.clear();
+        feeds_.clear();
+      } else if (result.status != model::StepStatus::no_memory || !options_.free_memory ||
+                 !options_.free_memory()) {
+        refuse(result.part, result.status);
+      }
+    }
+  }
+
+  void refuse(std::size_t part, model::StepStatus status) {
+    auto& generation = turn_[part]->generation;
+    generation.refuse(status);
+    if (!generation.over()) feeds_[part].tokens = generation.next(1);
+    if (!generation.over()) return;
+    turn_.erase(turn_.begin() + static_cast<std::ptrdiff_t>(part));
+    feeds_.erase(feeds_.begin() + static_cast<std::ptrdiff_t>(part));
+  }
+  /// Gives each member its logits, as many at a time as the model has rows.
+  void take() {
+    for (std::size_t first = 0, end = 0; first < turn_.size(); first = end) {
+      rows_.clear();
+      for (; end < turn_.size(); ++end) {
+        const std::size_t rows = turn_[end]->generation.rows();
+        if (rows_.size() + rows > model_.logits_rows()) break;
+        const Session<Model>& session = turn_[end]->generation.session();
+        for (std::size_t r = rows; r > 0; --r) rows_.push_back(session.row(session.tokens().size() - r));
+      }
+      const auto logits = rows_.empty() ? MatrixView<const float>() : model_.logits(rows_);
+      std::size_t row = 0;
+      for (std::size_t i = first; i < end; ++i) {
+        auto& generation = turn_[i]->generation;
+        const std::size_t rows = generation.rows();
+        if (logits.rows() == rows_.size()) {
+          const bool read = generation.reads();
+          generation.take(logits.rows(row, rows));
+          if (read && !generation.reads()) keep(*turn_[i]);
+        } else {
+          generation.stop(StopReason::read_failed);
+        }
+        row += rows;
+      }
+    }
+  }
 
   Model& model_;
   const Tokenizer& tokenizer_;
@@ -135,73 +271,6 @@ auto Batch<M, T, S, D>::add(Session<M>& session, S& sampler, D& drafter, std::sp
 }
 
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-auto Batch<M, T, S, D>::find(Id id) const -> typename Members::const_iterator {
-  const auto at =
-      std::find_if(members_.begin(), members_.end(), [id](const auto& member) { return member->id == id; });
-  MICA_CHECK(at != members_.end(), usage, "sequence ", id, " is not in the batch");
-  return at;
-}
-
-/// The member whose tokens, run or not, have the longest common prefix with this prompt; stored prefixes need
-/// no wait. One token always remains to run.
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-void Batch<M, T, S, D>::find_prefix(Member& member) {
-  const auto prompt = member.generation.unread();
-  for (const auto& other : members_) {
-    if (other.get() == &member) break;
-    const auto has = other->generation.session().tokens(), will = other->generation.unread();
-    const auto same = [&](std::size_t i) {
-      return prompt[i] == (i < has.size() ? has[i] : will[i - has.size()]);
-    };
-    const std::size_t max = std::min(prompt.size() - 1, has.size() + will.size());
-    std::size_t n = 0;
-    while (n < max && same(n)) ++n;
-    if (n < format::tile_tokens || n <= member.common) continue;
-    member.like = other.get();
-    member.common = n;
-  }
-  const auto known = prompt.first(prompt.size() - 1);
-  if (prefixes_ == nullptr || prefixes_->match(known) < std::max<std::size_t>(member.common, 1)) return;
-  const std::size_t n = prefixes_->take(member.generation.session(), known);
-  if (n == 0) return;
-  member.like = nullptr;
-  member.generation.skip(n);
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-void Batch<M, T, S, D>::take_prefix(Member& member) {
-  if (member.like == nullptr || waits(member)) return;
-  const Session<M>& other = std::exchange(member.like, nullptr)->generation.session();
-  const auto prompt = member.generation.unread(), has = other.tokens();
-  const auto max = std::min({member.common, prompt.size(), has.size()});
-  const auto differs =
-      std::mismatch(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(max), has.begin());
-  const auto n =
-      static_cast<std::size_t>(differs.first - prompt.begin());  // fewer where the other one has shifted
-  if (member.generation.over() || n == 0) return;
-  member.generation.skip(member.generation.session().adopt(other, n));
-}
-
-/// When a member leaves, the first of those that wait for it takes over its tokens, and the others wait for
-/// that one.
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-void Batch<M, T, S, D>::leave_prefix(const Member& leaver) {
-  Member* heir = nullptr;
-  std::size_t common = 0;
-  for (const auto& member : members_) {
-    if (member->like != &leaver) continue;
-    if (heir != nullptr) {
-      member->like = heir;
-      member->common = std::min(member->common, common);
-      continue;
-    }
-    heir = member.get();
-    common = std::exchange(heir->common, std::min(heir->common, leaver.generation.session().tokens().size()));
-    take_prefix(*heir);
-  }
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
 GenerateResult Batch<M, T, S, D>::remove(Id id) {
   const auto at = find(id);
   leave_prefix(**at);
@@ -220,96 +289,6 @@ bool Batch<M, T, S, D>::step() {
   for (Member* member : turn_) member->generation.raise_if_failed();
   return std::any_of(members_.begin(), members_.end(),
                      [](const auto& member) { return !member->generation.over(); });
-}
-
-/// One token for each decoding member, then drafts; prompts share the remaining tokens evenly.
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-void Batch<M, T, S, D>::choose_tokens() {
-  turn_.clear();
-  feeds_.clear();
-  std::size_t writers = 0, readers = 0, left = model_.chunk();
-  for (const auto& member : members_) {
-    take_prefix(*member);
-    if (member->generation.over() || waits(*member)) continue;
-    ++(member->generation.reads() ? readers : writers);
-  }
-  const bool beside = writers > 0;
-  for (const auto& member : members_) {
-    if (member->generation.over() || member->generation.reads()) continue;
-    left -= ask(*member, left - --writers);
-  }
-  if (beside) left = std::min(left, options_.prompt_tokens);
-  for (const auto& member : members_) {
-    if (member->generation.over() || !member->generation.reads() || waits(*member)) continue;
-    const std::size_t share = ceil_div(left, readers);
-    --readers;
-    if (share > 0) left -= ask(*member, share);
-  }
-}
-
-/// Returns the number of tokens of the member in the step.
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-std::size_t Batch<M, T, S, D>::ask(Member& member, std::size_t max) {
-  const auto tokens = member.generation.next(max);
-  if (tokens.empty()) return 0;
-  turn_.push_back(&member);
-  feeds_.push_back({&member.generation.session(), tokens});
-  return tokens.size();
-}
-
-/// Runs the step; a member without memory drops its drafts, or ends, and the others try again.
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-void Batch<M, T, S, D>::feed() {
-  while (!feeds_.empty()) {
-    const model::StepResult result = shared_step_.step(feeds_);
-    if (result.status == model::StepStatus::ok) return;
-    if (result.status == model::StepStatus::read_failed) {
-      for (Member* member : turn_) member->generation.refuse(result.status);
-      turn_.clear();
-      feeds_.clear();
-    } else if (result.status != model::StepStatus::no_memory || !options_.free_memory ||
-               !options_.free_memory()) {
-      refuse(result.part, result.status);
-    }
-  }
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-void Batch<M, T, S, D>::refuse(std::size_t part, model::StepStatus status) {
-  auto& generation = turn_[part]->generation;
-  generation.refuse(status);
-  if (!generation.over()) feeds_[part].tokens = generation.next(1);
-  if (!generation.over()) return;
-  turn_.erase(turn_.begin() + static_cast<std::ptrdiff_t>(part));
-  feeds_.erase(feeds_.begin() + static_cast<std::ptrdiff_t>(part));
-}
-
-/// Gives each member its logits, as many at a time as the model has rows.
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-void Batch<M, T, S, D>::take() {
-  for (std::size_t first = 0, end = 0; first < turn_.size(); first = end) {
-    rows_.clear();
-    for (; end < turn_.size(); ++end) {
-      const std::size_t rows = turn_[end]->generation.rows();
-      if (rows_.size() + rows > model_.logits_rows()) break;
-      const Session<M>& session = turn_[end]->generation.session();
-      for (std::size_t r = rows; r > 0; --r) rows_.push_back(session.row(session.tokens().size() - r));
-    }
-    const auto logits = rows_.empty() ? MatrixView<const float>() : model_.logits(rows_);
-    std::size_t row = 0;
-    for (std::size_t i = first; i < end; ++i) {
-      auto& generation = turn_[i]->generation;
-      const std::size_t rows = generation.rows();
-      if (logits.rows() == rows_.size()) {
-        const bool read = generation.reads();
-        generation.take(logits.rows(row, rows));
-        if (read && !generation.reads()) keep(*turn_[i]);
-      } else {
-        generation.stop(StopReason::read_failed);
-      }
-      row += rows;
-    }
-  }
 }
 
 }  // namespace mica

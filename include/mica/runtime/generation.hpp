@@ -65,23 +65,81 @@ class Generation {
   void refuse(model::StepStatus status);
 
   /// In place of a prompt: the logits after the last token of the session.
-  void resume(std::span<const float> logits);
+  void resume(std::span<const float> logits) {
+    end_reading();
+    static_cast<void>(sample_rows({logits.data(), 1, logits.size()}));
+  }
   /// Ends it early.
   void stop(StopReason reason);
   /// Raises ErrorCode::failed where logits were not finite, naming the layer, or left no token. Runs the
   /// model: all other results of the last step must have been taken.
-  void raise_if_failed();
+  void raise_if_failed() {
+    const std::size_t last = session_.tokens().size() - 1;
+    if (failure_ == Failure::not_finite) session_.raise_non_finite(last);
+    MICA_CHECK(failure_ == Failure::none, failed, "no token can be sampled after token ", last,
+               ": every logit is -infinity");
+  }
   /// The answer, when it is over.
   [[nodiscard]] GenerateResult& result() noexcept { return result_; }
 
  private:
   enum class Failure : std::uint8_t { none, not_finite, no_token };
 
-  [[nodiscard]] std::size_t draft(std::size_t max);
-  void end_reading();
+  /// Drafts only tokens that can be part of the answer.
+  [[nodiscard]] std::size_t draft(std::size_t max) {
+    const std::size_t recommended =
+        std::exchange(draft_, true)
+            ? std::max(pace_.choose(drafts_.size()), std::min(options_.min_drafts, drafts_.size()))
+            : 0;
+    const std::size_t wanted =
+        options_.max_tokens == 0 ? max : options_.max_tokens - result_.tokens.size() - 1;
+    std::size_t remaining = std::max<std::size_t>(session_.remaining(), 1) - 1;
+    if (session_.model().kv_capacity() != 0) {  // an eviction for a draft could not be undone
+      remaining = std::min(remaining, kv::eviction_step - 1 - session_.tokens().size() % kv::eviction_step);
+    }
+    const std::size_t n = std::min({recommended, max, wanted, remaining});
+    if (n == 0) return 0;
+    return drafter_.draft(session_.tokens(), result_.tokens.back(), std::span(drafts_).first(n));
+  }
+
+  void end_reading() {
+    result_.timings.prompt = {prompt_.size() - skipped_, watch_.seconds()};
+    watch_ = {};
+  }
   /// Samples after each row while the sampled token is the draft; returns the number of rows that were used.
-  [[nodiscard]] std::size_t sample_rows(MatrixView<const float> logits);
-  [[nodiscard]] bool sample(std::span<const float> logits);
+  [[nodiscard]] std::size_t sample_rows(MatrixView<const float> logits) {
+    std::size_t used = 0;
+    for (bool good = true; good && used < logits.rows();) {
+      if (detail::is_set(options_.cancel)) {
+        stop(StopReason::cancelled);
+        break;
+      }
+      const std::size_t row = used++;
+      if (!sample(logits[row])) break;
+      good = used < logits.rows() && next_[next_.size() - logits.rows() + used] == result_.tokens.back();
+    }
+    return used;
+  }
+
+  /// False when the answer is over.
+  [[nodiscard]] bool sample(std::span<const float> logits) {
+    if (!all_finite(logits)) return fail(Failure::not_finite), false;
+    const text::Vocabulary& vocabulary =
+        tokenizer_.vocabulary();  // an output matrix may have more rows, as padding
+    const auto id = sampler_.sample(logits.first(vocabulary.size()));
+    if (!id) return fail(Failure::no_token), false;
+    sampler_.accept(*id);
+    result_.tokens.push_back(*id);
+    if (options_.stop_at_end && vocabulary.is_end(*id)) {
+      stop(StopReason::end_of_text);
+    } else if (!writer_.write(*id)) {
+      stop(writer_.stopped() ? StopReason::stop_text : StopReason::cancelled);
+    } else if (result_.tokens.size() == options_.max_tokens) {
+      stop(StopReason::length);
+    }
+    return !over_;
+  }
+
   void fail(Failure failure) {
     failure_ = failure;
     stop(StopReason::cancelled);
@@ -170,23 +228,6 @@ std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t max) {
   return next_;
 }
 
-/// Drafts only tokens that can be part of the answer.
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-std::size_t Generation<M, T, S, D, O>::draft(std::size_t max) {
-  const std::size_t recommended =
-      std::exchange(draft_, true)
-          ? std::max(pace_.choose(drafts_.size()), std::min(options_.min_drafts, drafts_.size()))
-          : 0;
-  const std::size_t wanted = options_.max_tokens == 0 ? max : options_.max_tokens - result_.tokens.size() - 1;
-  std::size_t remaining = std::max<std::size_t>(session_.remaining(), 1) - 1;
-  if (session_.model().kv_capacity() != 0) {  // an eviction for a draft could not be undone
-    remaining = std::min(remaining, kv::eviction_step - 1 - session_.tokens().size() % kv::eviction_step);
-  }
-  const std::size_t n = std::min({recommended, max, wanted, remaining});
-  if (n == 0) return 0;
-  return drafter_.draft(session_.tokens(), result_.tokens.back(), std::span(drafts_).first(n));
-}
-
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 void Generation<M, T, S, D, O>::take(MatrixView<const float> logits) {
   const double seconds = step_.seconds();
@@ -205,41 +246,6 @@ void Generation<M, T, S, D, O>::take(MatrixView<const float> logits) {
 }
 
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-std::size_t Generation<M, T, S, D, O>::sample_rows(MatrixView<const float> logits) {
-  std::size_t used = 0;
-  for (bool good = true; good && used < logits.rows();) {
-    if (detail::is_set(options_.cancel)) {
-      stop(StopReason::cancelled);
-      break;
-    }
-    const std::size_t row = used++;
-    if (!sample(logits[row])) break;
-    good = used < logits.rows() && next_[next_.size() - logits.rows() + used] == result_.tokens.back();
-  }
-  return used;
-}
-
-/// False when the answer is over.
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-bool Generation<M, T, S, D, O>::sample(std::span<const float> logits) {
-  if (!all_finite(logits)) return fail(Failure::not_finite), false;
-  const text::Vocabulary& vocabulary =
-      tokenizer_.vocabulary();  // an output matrix may have more rows, as padding
-  const auto id = sampler_.sample(logits.first(vocabulary.size()));
-  if (!id) return fail(Failure::no_token), false;
-  sampler_.accept(*id);
-  result_.tokens.push_back(*id);
-  if (options_.stop_at_end && vocabulary.is_end(*id)) {
-    stop(StopReason::end_of_text);
-  } else if (!writer_.write(*id)) {
-    stop(writer_.stopped() ? StopReason::stop_text : StopReason::cancelled);
-  } else if (result_.tokens.size() == options_.max_tokens) {
-    stop(StopReason::length);
-  }
-  return !over_;
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 void Generation<M, T, S, D, O>::refuse(model::StepStatus status) {
   const bool drafted = !reads() && next_.size() > 1;
   if (drafted && status != model::StepStatus::read_failed) {
@@ -253,18 +259,6 @@ void Generation<M, T, S, D, O>::refuse(model::StepStatus status) {
 }
 
 template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-void Generation<M, T, S, D, O>::resume(std::span<const float> logits) {
-  end_reading();
-  static_cast<void>(sample_rows({logits.data(), 1, logits.size()}));
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-void Generation<M, T, S, D, O>::end_reading() {
-  result_.timings.prompt = {prompt_.size() - skipped_, watch_.seconds()};
-  watch_ = {};
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
 void Generation<M, T, S, D, O>::stop(StopReason reason) {
   if (std::exchange(over_, true)) return;
   result_.reason = reason;
@@ -274,14 +268,6 @@ void Generation<M, T, S, D, O>::stop(StopReason reason) {
   }
   writer_.finish();
   result_.timings.predicted = {result_.tokens.size(), watch_.seconds()};
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-void Generation<M, T, S, D, O>::raise_if_failed() {
-  const std::size_t last = session_.tokens().size() - 1;
-  if (failure_ == Failure::not_finite) session_.raise_non_finite(last);
-  MICA_CHECK(failure_ == Failure::none, failed, "no token can be sampled after token ", last,
-             ": every logit is -infinity");
 }
 
 }  // namespace mica

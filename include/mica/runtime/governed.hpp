@@ -64,10 +64,44 @@ class Governed {
 
  private:
   /// Applies the decision, and logs the result.
-  [[nodiscard]] std::string follow(const Decision& decision);
-  [[nodiscard]] std::string yield_caches();
-  [[nodiscard]] std::string set_chunk(std::size_t tokens);
-  [[nodiscard]] std::string resize_weights(std::uint64_t bytes);
+  /// The steps between both yields, one after the other.
+  [[nodiscard]] std::string follow(const Decision& decision) {
+    std::string done;
+    const auto add = [&](const std::string& text) {
+      if (!text.empty()) done += join(done.empty() ? "" : ", ", text);
+    };
+    const auto passes = [&](Yield yield, Yield low, Yield high) { return low < yield && yield <= high; };
+    if (decision.weight_bytes != 0)
+      add(resize_weights(decision.weight_bytes));  // the largest first, when it is urgent
+    const std::size_t max = model_.max_chunk();
+    if (passes(Yield::caches, decision.from, decision.to)) add(yield_caches());
+    if (passes(Yield::chunk, decision.from, decision.to)) {
+      add(set_chunk(std::min(max, std::max(max / 8, options_.min_chunk))));
+    }
+    if (passes(Yield::chunk, decision.to, decision.from)) add(set_chunk(max));
+    return done;
+  }
+
+  [[nodiscard]] std::string yield_caches() {
+    if (options_.session != nullptr) options_.session->trim();
+    while (options_.free_memory && options_.free_memory()) {
+    }
+    return "caches release unused memory";
+  }
+  [[nodiscard]] std::string set_chunk(std::size_t tokens) {
+    const std::size_t before = model_.chunk();
+    refused_ = !model_.set_chunk(tokens) || refused_;
+    return model_.chunk() == before ? std::string()
+                                    : join("steps of ", before, " -> ", model_.chunk(), " tokens");
+  }
+  [[nodiscard]] std::string resize_weights(std::uint64_t bytes) {
+    const std::uint64_t before = model_.weight_capacity().resident;
+    refused_ = !model_.resize_weights(bytes) || refused_;
+    const std::uint64_t after = model_.weight_capacity().resident;
+    return after == before
+               ? std::string()
+               : join("weights in memory ", budget::size_text(before), " -> ", budget::size_text(after));
+  }
 
   Model& model_;
   GovernedOptions<Model> options_;
@@ -92,51 +126,6 @@ bool Governed<Model>::operator()(Clock::time_point now) {
                     budget::size_text(pressure->limit), " left of ", pressure->authority,
                     waited == 0 ? "" : join(", ", waited, " % of the time waited for memory"), ": ", done));
   return true;
-}
-
-/// The steps between both yields, one after the other.
-template <ResizableModel Model>
-std::string Governed<Model>::follow(const Decision& decision) {
-  std::string done;
-  const auto add = [&](const std::string& text) {
-    if (!text.empty()) done += join(done.empty() ? "" : ", ", text);
-  };
-  const auto passes = [&](Yield yield, Yield low, Yield high) { return low < yield && yield <= high; };
-  if (decision.weight_bytes != 0)
-    add(resize_weights(decision.weight_bytes));  // the largest first, when it is urgent
-  const std::size_t max = model_.max_chunk();
-  if (passes(Yield::caches, decision.from, decision.to)) add(yield_caches());
-  if (passes(Yield::chunk, decision.from, decision.to)) {
-    add(set_chunk(std::min(max, std::max(max / 8, options_.min_chunk))));
-  }
-  if (passes(Yield::chunk, decision.to, decision.from)) add(set_chunk(max));
-  return done;
-}
-
-template <ResizableModel Model>
-std::string Governed<Model>::yield_caches() {
-  if (options_.session != nullptr) options_.session->trim();
-  while (options_.free_memory && options_.free_memory()) {
-  }
-  return "caches release unused memory";
-}
-
-template <ResizableModel Model>
-std::string Governed<Model>::set_chunk(std::size_t tokens) {
-  const std::size_t before = model_.chunk();
-  refused_ = !model_.set_chunk(tokens) || refused_;
-  return model_.chunk() == before ? std::string()
-                                  : join("steps of ", before, " -> ", model_.chunk(), " tokens");
-}
-
-template <ResizableModel Model>
-std::string Governed<Model>::resize_weights(std::uint64_t bytes) {
-  const std::uint64_t before = model_.weight_capacity().resident;
-  refused_ = !model_.resize_weights(bytes) || refused_;
-  const std::uint64_t after = model_.weight_capacity().resident;
-  return after == before
-             ? std::string()
-             : join("weights in memory ", budget::size_text(before), " -> ", budget::size_text(after));
 }
 
 }  // namespace mica

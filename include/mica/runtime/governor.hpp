@@ -76,13 +76,44 @@ class Governor {
   struct Thresholds {
     std::uint64_t low, high;
   };
-  [[nodiscard]] Thresholds thresholds(const budget::Pressure& pressure) const noexcept;
+  [[nodiscard]] Thresholds thresholds(const budget::Pressure& pressure) const noexcept {
+    const double part = options_.low * static_cast<double>(pressure.limit);
+    const auto low = std::clamp(static_cast<std::uint64_t>(part), options_.min_low, options_.max_low);
+    return {low, static_cast<std::uint64_t>(static_cast<double>(low) * options_.high / options_.low)};
+  }
+  /// One yield after the other; where less than half of `low` remains, all of them at once. Weights yield until
+  /// the middle of both thresholds is reached.
   [[nodiscard]] std::optional<Decision> yield_step(const budget::Pressure& pressure,
                                                    const paging::WeightCapacity& capacity,
-                                                   Thresholds thresholds) const noexcept;
+                                                   Thresholds m) const noexcept {
+    const bool can = capacity.resident > capacity.min;
+    const Yield last = can || yield_ == Yield::weights ? Yield::weights : Yield::cold;
+    if (yield_ == last && !can) return std::nullopt;
+    const bool hurry = pressure.left < m.low / 2 || pressure.killed > 0;
+    const auto next = static_cast<Yield>(static_cast<std::uint8_t>(yield_) + 1);
+    Decision decision{yield_, hurry ? last : std::min(next, last), 0};
+    if (decision.to != Yield::weights)
+      return decision.from == decision.to ? std::nullopt : std::optional(decision);
+    const std::uint64_t middle = (m.low + m.high) / 2, lacking = middle - std::min(middle, pressure.left);
+    const std::uint64_t back = std::max(lacking, m.low / 2);
+    decision.weight_bytes = std::max(capacity.min, capacity.resident - std::min(capacity.resident, back));
+    return decision;
+  }
+  /// Weights first, half of the bytes above the threshold at a time; where no more weights fit, nothing else is
+  /// reclaimed either.
   [[nodiscard]] std::optional<Decision> reclaim_step(const budget::Pressure& pressure,
                                                      const paging::WeightCapacity& capacity,
-                                                     Thresholds thresholds) const noexcept;
+                                                     Thresholds m) const noexcept {
+    Decision decision{yield_, yield_, 0};
+    if (yield_ == Yield::weights) {
+      const std::uint64_t more = (pressure.left - m.high) / 2;
+      decision.weight_bytes =
+          more < ceiling_ - std::min(ceiling_, capacity.resident) ? capacity.resident + more : ceiling_;
+      if (decision.weight_bytes < ceiling_) return decision;
+    }
+    decision.to = static_cast<Yield>(static_cast<std::uint8_t>(yield_) - 1);
+    return decision;
+  }
 
   GovernorOptions options_;
   std::uint64_t ceiling_;  // bytes of weights
@@ -91,12 +122,6 @@ class Governor {
   std::optional<Time> down_, up_;             // the last steps
   std::optional<Time> calm_;                  // since when it is
 };
-
-inline Governor::Thresholds Governor::thresholds(const budget::Pressure& pressure) const noexcept {
-  const double part = options_.low * static_cast<double>(pressure.limit);
-  const auto low = std::clamp(static_cast<std::uint64_t>(part), options_.min_low, options_.max_low);
-  return {low, static_cast<std::uint64_t>(static_cast<double>(low) * options_.high / options_.low)};
-}
 
 inline std::optional<Decision> Governor::decide(const budget::Pressure& pressure,
                                                 const paging::WeightCapacity& capacity, Time now) noexcept {
@@ -122,41 +147,6 @@ inline std::optional<Decision> Governor::decide(const budget::Pressure& pressure
     up_ = calm_ = now;
   }
   yield_ = decision->to;
-  return decision;
-}
-
-/// One yield after the other; where less than half of `low` remains, all of them at once. Weights yield until
-/// the middle of both thresholds is reached.
-inline std::optional<Decision> Governor::yield_step(const budget::Pressure& pressure,
-                                                    const paging::WeightCapacity& capacity,
-                                                    Thresholds m) const noexcept {
-  const bool can = capacity.resident > capacity.min;
-  const Yield last = can || yield_ == Yield::weights ? Yield::weights : Yield::cold;
-  if (yield_ == last && !can) return std::nullopt;
-  const bool hurry = pressure.left < m.low / 2 || pressure.killed > 0;
-  const auto next = static_cast<Yield>(static_cast<std::uint8_t>(yield_) + 1);
-  Decision decision{yield_, hurry ? last : std::min(next, last), 0};
-  if (decision.to != Yield::weights)
-    return decision.from == decision.to ? std::nullopt : std::optional(decision);
-  const std::uint64_t middle = (m.low + m.high) / 2, lacking = middle - std::min(middle, pressure.left);
-  const std::uint64_t back = std::max(lacking, m.low / 2);
-  decision.weight_bytes = std::max(capacity.min, capacity.resident - std::min(capacity.resident, back));
-  return decision;
-}
-
-/// Weights first, half of the bytes above the threshold at a time; where no more weights fit, nothing else is
-/// reclaimed either.
-inline std::optional<Decision> Governor::reclaim_step(const budget::Pressure& pressure,
-                                                      const paging::WeightCapacity& capacity,
-                                                      Thresholds m) const noexcept {
-  Decision decision{yield_, yield_, 0};
-  if (yield_ == Yield::weights) {
-    const std::uint64_t more = (pressure.left - m.high) / 2;
-    decision.weight_bytes =
-        more < ceiling_ - std::min(ceiling_, capacity.resident) ? capacity.resident + more : ceiling_;
-    if (decision.weight_bytes < ceiling_) return decision;
-  }
-  decision.to = static_cast<Yield>(static_cast<std::uint8_t>(yield_) - 1);
   return decision;
 }
 

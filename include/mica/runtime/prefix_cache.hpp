@@ -76,16 +76,64 @@ class PrefixCache {
     std::size_t common;  // tokens in all
   };
 
-  [[nodiscard]] Walk walk(std::span<const TokenId> tokens) const;
+  [[nodiscard]] Walk walk(std::span<const TokenId> tokens) const {
+    Walk at{root_.get(), nullptr, 0};
+    while (at.next == nullptr) {
+      std::size_t max = 0;
+      for (Node* child : at.node->children) {
+        const auto rest = tokens.subspan(at.node->end());
+        const auto divided =
+            std::mismatch(child->tokens.begin(), child->tokens.end(), rest.begin(), rest.end()).first;
+        const auto n = static_cast<std::size_t>(divided - child->tokens.begin());
+        if (n > max) at.next = child;
+        max = std::max(max, n);
+      }
+      at.common = at.node->end() + max;
+      if (max == 0 || max < at.next->tokens.size()) break;
+      at.node = std::exchange(at.next, nullptr);
+    }
+    return at;
+  }
+
   /// Tokens that caches share without copying a page, or end with.
   [[nodiscard]] std::size_t whole(const Walk& walk) const {
     const std::size_t down = walk.common / format::tile_tokens * format::tile_tokens;
     return model_->config().recurrent() ? walk.common : std::max(down, walk.node->end());
   }
-  [[nodiscard]] bool known(const Walk& at) const;
-  [[nodiscard]] std::optional<Cache> cache_of(const Cache& other, std::size_t count) const;
-  Node* add(Node* parent, std::span<const TokenId> tokens, std::optional<Cache> cache);
-  Node* split(Node* node, std::size_t at);
+  /// Whether all matching tokens can be taken without a change.
+  [[nodiscard]] bool known(const Walk& at) const {
+    if (at.next == nullptr) return at.node->cache.has_value();
+    return at.next->cache && cache_of(*at.next->cache, at.common).has_value();
+  }
+  /// A cache that begins as another one; none without memory, or where the windows of that are past it.
+  [[nodiscard]] std::optional<Cache> cache_of(const Cache& other, std::size_t count) const {
+    try {
+      Cache cache = model_->make_cache();
+      if (cache.adopt(other, count) == count) return cache;
+    } catch (const Error&) {  // no memory for a recurrent state
+    }
+    return std::nullopt;
+  }
+  Node* add(Node* parent, std::span<const TokenId> tokens, std::optional<Cache> cache) {
+    nodes_.push_back(std::make_unique<Node>(
+        Node{parent, parent->end(), {tokens.begin(), tokens.end()}, std::move(cache), {}, clock_}));
+    parent->children.push_back(nodes_.back().get());
+    return nodes_.back().get();
+  }
+  /// Splits a node, `at` tokens from the beginning of the text; returns the first part.
+  Node* split(Node* node, std::size_t at) {
+    auto cache = node->cache ? cache_of(*node->cache, at) : std::nullopt;
+    const std::size_t first = at - node->begin;
+    Node* const before = add(node->parent, std::span(node->tokens).first(first), std::move(cache));
+    before->used = node->used;
+    before->children.push_back(node);
+    std::erase(node->parent->children, node);
+    node->parent = before;
+    node->begin = at;
+    node->tokens.erase(node->tokens.begin(), node->tokens.begin() + static_cast<std::ptrdiff_t>(first));
+    return before;
+  }
+
   void touch(Node* node) noexcept {
     ++clock_;
     for (; node != nullptr; node = node->parent) node->used = clock_;
@@ -97,68 +145,6 @@ class PrefixCache {
   std::unique_ptr<Node> root_ = std::make_unique<Node>();  // no tokens, no cache
   std::vector<std::unique_ptr<Node>> nodes_;               // all others
 };
-
-template <StepModel Model>
-auto PrefixCache<Model>::walk(std::span<const TokenId> tokens) const -> Walk {
-  Walk at{root_.get(), nullptr, 0};
-  while (at.next == nullptr) {
-    std::size_t max = 0;
-    for (Node* child : at.node->children) {
-      const auto rest = tokens.subspan(at.node->end());
-      const auto divided =
-          std::mismatch(child->tokens.begin(), child->tokens.end(), rest.begin(), rest.end()).first;
-      const auto n = static_cast<std::size_t>(divided - child->tokens.begin());
-      if (n > max) at.next = child;
-      max = std::max(max, n);
-    }
-    at.common = at.node->end() + max;
-    if (max == 0 || max < at.next->tokens.size()) break;
-    at.node = std::exchange(at.next, nullptr);
-  }
-  return at;
-}
-
-/// A cache that begins as another one; none without memory, or where the windows of that are past it.
-template <StepModel Model>
-auto PrefixCache<Model>::cache_of(const Cache& other, std::size_t count) const -> std::optional<Cache> {
-  try {
-    Cache cache = model_->make_cache();
-    if (cache.adopt(other, count) == count) return cache;
-  } catch (const Error&) {  // no memory for a recurrent state
-  }
-  return std::nullopt;
-}
-
-template <StepModel Model>
-auto PrefixCache<Model>::add(Node* parent, std::span<const TokenId> tokens, std::optional<Cache> cache)
-    -> Node* {
-  nodes_.push_back(std::make_unique<Node>(
-      Node{parent, parent->end(), {tokens.begin(), tokens.end()}, std::move(cache), {}, clock_}));
-  parent->children.push_back(nodes_.back().get());
-  return nodes_.back().get();
-}
-
-/// Splits a node, `at` tokens from the beginning of the text; returns the first part.
-template <StepModel Model>
-auto PrefixCache<Model>::split(Node* node, std::size_t at) -> Node* {
-  auto cache = node->cache ? cache_of(*node->cache, at) : std::nullopt;
-  const std::size_t first = at - node->begin;
-  Node* const before = add(node->parent, std::span(node->tokens).first(first), std::move(cache));
-  before->used = node->used;
-  before->children.push_back(node);
-  std::erase(node->parent->children, node);
-  node->parent = before;
-  node->begin = at;
-  node->tokens.erase(node->tokens.begin(), node->tokens.begin() + static_cast<std::ptrdiff_t>(first));
-  return before;
-}
-
-/// Whether all matching tokens can be taken without a change.
-template <StepModel Model>
-bool PrefixCache<Model>::known(const Walk& at) const {
-  if (at.next == nullptr) return at.node->cache.has_value();
-  return at.next->cache && cache_of(*at.next->cache, at.common).has_value();
-}
 
 template <StepModel Model>
 std::size_t PrefixCache<Model>::keep(const Session<Model>& session) {

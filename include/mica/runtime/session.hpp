@@ -17,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -82,7 +81,12 @@ class Session {
   [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> positions);
 
   /// Raises ErrorCode::usage for an id outside the vocabulary.
-  void check_ids(std::span<const text::TokenId> tokens) const;
+  void check_ids(std::span<const text::TokenId> tokens) const {
+    const std::size_t n_vocab = model_->config().n_vocab;
+    for (const text::TokenId id : tokens) {
+      MICA_CHECK(id < n_vocab, usage, "token id ", id, " is outside the vocabulary of ", n_vocab, " tokens");
+    }
+  }
 
   /// The row of the model's last step that is the token at this position, which was in this session's last
   /// chunk. Raises ErrorCode::usage for other positions, and when the model's last step was not this
@@ -159,8 +163,25 @@ class Session {
   friend class SharedStep<Model>;
 
   /// Restores the cache: from the file of the session, or by running tokens again.
-  [[nodiscard]] model::StepStatus replay();
-  [[nodiscard]] model::StepStatus load_saved();
+  [[nodiscard]] model::StepStatus replay() {
+    const model::StepStatus loaded = load_saved();
+    if (loaded != model::StepStatus::ok) return loaded;
+    while (cache_.tokens < tokens_.size()) {
+      const std::size_t n = std::min(tokens_.size() - cache_.tokens, model_->chunk());
+      const model::StepStatus status = model_->step(cache_, std::span(tokens_).subspan(cache_.tokens, n));
+      if (status != model::StepStatus::ok) return status;
+    }
+    return model::StepStatus::ok;
+  }
+  /// Without memory the file stays for another try; after an error it does not.
+  [[nodiscard]] model::StepStatus load_saved() {
+    if (saved_ == nullptr) return model::StepStatus::ok;
+    auto saved = std::move(saved_);
+    const auto count = std::min<std::size_t>(tokens_.size(), saved->info().cached);
+    const model::StepStatus status = model_->load(cache_, *saved, count);
+    if (status != model::StepStatus::ok) saved_ = std::move(saved);
+    return status;
+  }
   /// The cache took these tokens; the first of them is row `first_row` of the step.
   void took(std::span<const text::TokenId> tokens, std::size_t first_row) {
     chunk_begin_ = tokens_.size();
@@ -210,25 +231,6 @@ void Session<Model>::save(const std::string& path, const SessionNote& note) {
   out.commit();
 }
 
-/// Without memory the file stays for another try; after an error it does not.
-template <StepModel Model>
-model::StepStatus Session<Model>::load_saved() {
-  if (saved_ == nullptr) return model::StepStatus::ok;
-  auto saved = std::move(saved_);
-  const auto count = std::min<std::size_t>(tokens_.size(), saved->info().cached);
-  const model::StepStatus status = model_->load(cache_, *saved, count);
-  if (status != model::StepStatus::ok) saved_ = std::move(saved);
-  return status;
-}
-
-template <StepModel Model>
-void Session<Model>::check_ids(std::span<const text::TokenId> tokens) const {
-  const std::size_t n_vocab = model_->config().n_vocab;
-  for (const text::TokenId id : tokens) {
-    MICA_CHECK(id < n_vocab, usage, "token id ", id, " is outside the vocabulary of ", n_vocab, " tokens");
-  }
-}
-
 template <StepModel Model>
 template <class OnChunk>
 model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> tokens,
@@ -244,18 +246,6 @@ model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> token
     took(chunk, 0);
     tokens = tokens.subspan(chunk.size());
     on_chunk(chunk_begin_, chunk_size_);
-  }
-  return model::StepStatus::ok;
-}
-
-template <StepModel Model>
-model::StepStatus Session<Model>::replay() {
-  const model::StepStatus loaded = load_saved();
-  if (loaded != model::StepStatus::ok) return loaded;
-  while (cache_.tokens < tokens_.size()) {
-    const std::size_t n = std::min(tokens_.size() - cache_.tokens, model_->chunk());
-    const model::StepStatus status = model_->step(cache_, std::span(tokens_).subspan(cache_.tokens, n));
-    if (status != model::StepStatus::ok) return status;
   }
   return model::StepStatus::ok;
 }

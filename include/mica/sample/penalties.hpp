@@ -39,11 +39,21 @@ class Penalties {
   static constexpr std::int64_t max_last_n = std::int64_t{1} << 20;
 
   /// Raises for options out of range (usage) and when A refuses (budget).
-  explicit Penalties(const PenaltyOptions& options, A allocator = A{});
+  explicit Penalties(const PenaltyOptions& options, A allocator = A{})
+      : repeat_(detail::in_range("repeat-penalty", options.repeat, 1e-3f, 1e3f)),
+        frequency_(detail::in_range("frequency-penalty", options.frequency, -1e3f, 1e3f)),
+        presence_(detail::in_range("presence-penalty", options.presence, -1e3f, 1e3f)),
+        recent_(take(allocator, options.last_n)),
+        ordered_(take(allocator, options.last_n)) {}
 
   // Required by SamplerStage
   void apply(Candidates& candidates) noexcept;
-  void accept(TokenId token) noexcept;
+  void accept(TokenId token) noexcept {
+    if (recent_.empty()) return;
+    recent_[next_] = token;
+    next_ = next_ + 1 == recent_.size() ? 0 : next_ + 1;
+    count_ = std::min(count_ + 1, recent_.size());
+  }
 
   // Specific to Penalties
   /// Whether it can change a logit at all.
@@ -58,8 +68,26 @@ class Penalties {
   void forget() noexcept { next_ = count_ = 0; }
 
  private:
-  [[nodiscard]] static alloc::Buffer<TokenId, A> take(A allocator, std::int64_t n);
-  void penalise(Candidate& candidate, std::size_t occurrences) const noexcept;
+  [[nodiscard]] static alloc::Buffer<TokenId, A> take(A allocator, std::int64_t n) {
+    if (n < 0 || n > max_last_n) {
+      raise(ErrorCode::usage, "repeat-last-n: found ", n, ", allowed 0 (looks at none) to ", max_last_n);
+    }
+    auto buffer = alloc::Buffer<TokenId, A>::make(allocator, static_cast<std::size_t>(n));
+    if (!buffer) {
+      raise(ErrorCode::budget, "repeat-last-n: no memory for ", n, " tokens (", n * 4,
+            " bytes, twice); use fewer");
+    }
+    return std::move(*buffer);
+  }
+  void penalise(Candidate& candidate, std::size_t occurrences) const noexcept {
+    if (std::isinf(candidate.logit)) return;  // ruled out already
+    float logit = candidate.logit;
+    logit = logit > 0.0f ? logit / repeat_ : logit * repeat_;
+    logit -= static_cast<float>(occurrences) * frequency_ + presence_;
+    // A penalty makes a token unlikely, never impossible, and no candidate infinite.
+    constexpr float max_value = std::numeric_limits<float>::max();
+    candidate.logit = std::clamp(logit, -max_value, max_value);
+  }
 
   float repeat_;
   float frequency_;
@@ -69,35 +97,6 @@ class Penalties {
   std::size_t next_ = 0;
   std::size_t count_ = 0;
 };
-
-template <Allocator A>
-Penalties<A>::Penalties(const PenaltyOptions& options, A allocator)
-    : repeat_(detail::in_range("repeat-penalty", options.repeat, 1e-3f, 1e3f)),
-      frequency_(detail::in_range("frequency-penalty", options.frequency, -1e3f, 1e3f)),
-      presence_(detail::in_range("presence-penalty", options.presence, -1e3f, 1e3f)),
-      recent_(take(allocator, options.last_n)),
-      ordered_(take(allocator, options.last_n)) {}
-
-template <Allocator A>
-alloc::Buffer<TokenId, A> Penalties<A>::take(A allocator, std::int64_t n) {
-  if (n < 0 || n > max_last_n) {
-    raise(ErrorCode::usage, "repeat-last-n: found ", n, ", allowed 0 (counts none) to ", max_last_n);
-  }
-  auto buffer = alloc::Buffer<TokenId, A>::make(allocator, static_cast<std::size_t>(n));
-  if (!buffer) {
-    raise(ErrorCode::budget, "repeat-last-n: no memory for ", n, " tokens (", n * 4,
-          " bytes, twice); use fewer");
-  }
-  return std::move(*buffer);
-}
-
-template <Allocator A>
-void Penalties<A>::accept(TokenId token) noexcept {
-  if (recent_.empty()) return;
-  recent_[next_] = token;
-  next_ = next_ + 1 == recent_.size() ? 0 : next_ + 1;
-  count_ = std::min(count_ + 1, recent_.size());
-}
 
 template <Allocator A>
 void Penalties<A>::apply(Candidates& candidates) noexcept {
@@ -120,16 +119,6 @@ void Penalties<A>::apply(Candidates& candidates) noexcept {
   candidates.forget_order();
 }
 
-template <Allocator A>
-void Penalties<A>::penalise(Candidate& candidate, std::size_t occurrences) const noexcept {
-  if (std::isinf(candidate.logit)) return;  // ruled out already
-  float logit = candidate.logit;
-  logit = logit > 0.0f ? logit / repeat_ : logit * repeat_;
-  logit -= static_cast<float>(occurrences) * frequency_ + presence_;
-  // A penalty makes a token unlikely, never impossible, and no candidate infinite.
-  constexpr float max_value = std::numeric_limits<float>::max();
-  candidate.logit = std::clamp(logit, -max_value, max_value);
-}
 static_assert(SamplerStage<Penalties<>>);
 
 }  // namespace mica::sample

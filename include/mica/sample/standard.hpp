@@ -50,13 +50,31 @@ class Standard {
 
   [[nodiscard]] SamplerState save() const;
   /// Continues from a state; of a history longer than repeat_last_n the newest tokens count.
-  void restore(const SamplerState& state) noexcept;
+  void restore(const SamplerState& state) noexcept {
+    dist_ = Dist(CounterRng(state.seed, state.counter));
+    penalties_.forget();
+    for (const TokenId token : state.history) penalties_.accept(token);
+  }
 
  private:
   [[nodiscard]] bool greedy() const noexcept { return !(options_.temperature > 0.0f); }
-  [[nodiscard]] std::size_t wanted(std::size_t vocab) const noexcept;
-  [[nodiscard]] alloc::Buffer<Candidate, A> take(A allocator, std::size_t vocab) const;
-  [[nodiscard]] bool fill(Candidates& candidates, std::span<const float> logits) noexcept;
+  /// Without penalties the best of the raw logits are the best, and the others need no candidate.
+  [[nodiscard]] std::size_t wanted(std::size_t vocab) const noexcept {
+    if (penalties_.active()) return vocab;
+    if (greedy()) return 1;
+    return top_k_.k() == 0 ? vocab : std::min(top_k_.k(), vocab);
+  }
+  [[nodiscard]] alloc::Buffer<Candidate, A> take(A allocator, std::size_t vocab) const {
+    const std::size_t n = wanted(vocab);
+    auto buffer = alloc::Buffer<Candidate, A>::make(allocator, n);
+    MICA_CHECK(buffer.has_value(), budget, "sampler: no memory for ", n, " candidates (",
+               n * sizeof(Candidate), " bytes); a smaller top-k without penalties needs less");
+    return std::move(*buffer);
+  }
+  [[nodiscard]] bool fill(Candidates& candidates, std::span<const float> logits) noexcept {
+    const std::size_t n = wanted(logits.size());
+    return n < logits.size() ? candidates.fill_best(logits, n) : candidates.fill(logits);
+  }
 
   SamplerOptions options_;
   Penalties<A> penalties_;
@@ -102,29 +120,6 @@ std::optional<TokenId> Standard<A>::sample(std::span<const float> logits) noexce
   return candidates[0].id;
 }
 
-/// Without penalties the best of the raw logits are the best, and the others need no candidate.
-template <Allocator A>
-std::size_t Standard<A>::wanted(std::size_t vocab) const noexcept {
-  if (penalties_.active()) return vocab;
-  if (greedy()) return 1;
-  return top_k_.k() == 0 ? vocab : std::min(top_k_.k(), vocab);
-}
-
-template <Allocator A>
-bool Standard<A>::fill(Candidates& candidates, std::span<const float> logits) noexcept {
-  const std::size_t n = wanted(logits.size());
-  return n < logits.size() ? candidates.fill_best(logits, n) : candidates.fill(logits);
-}
-
-template <Allocator A>
-alloc::Buffer<Candidate, A> Standard<A>::take(A allocator, std::size_t vocab) const {
-  const std::size_t n = wanted(vocab);
-  auto buffer = alloc::Buffer<Candidate, A>::make(allocator, n);
-  MICA_CHECK(buffer.has_value(), budget, "sampler: no memory for ", n, " candidates (", n * sizeof(Candidate),
-             " bytes); a smaller top-k without penalties needs less");
-  return std::move(*buffer);
-}
-
 template <Allocator A>
 SamplerState Standard<A>::save() const {
   SamplerState state{dist_.rng().seed(), dist_.rng().counter(), {}};
@@ -132,13 +127,6 @@ SamplerState Standard<A>::save() const {
   state.history.assign(older.begin(), older.end());
   state.history.insert(state.history.end(), newer.begin(), newer.end());
   return state;
-}
-
-template <Allocator A>
-void Standard<A>::restore(const SamplerState& state) noexcept {
-  dist_ = Dist(CounterRng(state.seed, state.counter));
-  penalties_.forget();
-  for (const TokenId token : state.history) penalties_.accept(token);
 }
 
 }  // namespace mica::sample

@@ -6,8 +6,6 @@
 #include "mica/sample/concept.hpp"
 #include "mica/sample/detail/range.hpp"
 
-#include <cmath>
-
 namespace mica::sample {
 
 /// Divides every logit by the temperature, after moving the best one to zero so that nothing overflows.

@@ -48,8 +48,37 @@ class Bpe {
     detail::MergeQueue queue;
   };
 
-  void encode_word(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const;
-  [[nodiscard]] TokenId whole_word(std::string_view word, Scratch& scratch) const;
+  void encode_word(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const {
+    if (whole_words_) {
+      if (const TokenId id = whole_word(word, scratch); id != no_token) return out.push_back(id);
+    }
+    scratch.symbols.clear();
+    for (std::size_t at = 0; at < word.size(); ++at) {
+      const TokenId id = byte_tokens_[static_cast<unsigned char>(word[at])];
+      scratch.symbols.push_back({.begin = static_cast<std::uint32_t>(at), .size = 1, .id = id});
+    }
+    scratch.queue.run(scratch.symbols, [this](const detail::Symbol& a, const detail::Symbol& b) {
+      const auto found = pairs_.find(a.id, b.id);
+      if (found.result == no_token) return std::optional<detail::Candidate>();
+      return std::optional(detail::Candidate{found.rank, found.result});
+    });
+    for (const detail::Symbol& symbol : scratch.symbols) {
+      if (symbol.size == 0) continue;
+      if (symbol.id != no_token) {
+        out.push_back(symbol.id);
+      } else if (vocabulary_.special().unknown) {  // a byte that the vocabulary lacks
+        out.push_back(*vocabulary_.special().unknown);
+      }
+    }
+  }
+
+  /// The token that the word is, or `no_token`.
+  [[nodiscard]] TokenId whole_word(std::string_view word, Scratch& scratch) const {
+    if (word.size() > vocabulary_.longest_text_bytes()) return no_token;
+    scratch.spelled.clear();
+    append_spelled(word, scratch.spelled);
+    return vocabulary_.find(scratch.spelled);
+  }
 
   Vocabulary vocabulary_;
   bool whole_words_;
@@ -89,38 +118,6 @@ inline std::vector<TokenId> Bpe::encode(std::string_view text, EncodeOptions opt
       [](TokenId) { return false; });
   if (options.add_special && vocabulary_.add_eos()) out.push_back(*vocabulary_.special().eos);
   return out;
-}
-
-/// The token that the word is, or `no_token`.
-inline TokenId Bpe::whole_word(std::string_view word, Scratch& scratch) const {
-  if (word.size() > vocabulary_.longest_text_bytes()) return no_token;
-  scratch.spelled.clear();
-  append_spelled(word, scratch.spelled);
-  return vocabulary_.find(scratch.spelled);
-}
-
-inline void Bpe::encode_word(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const {
-  if (whole_words_) {
-    if (const TokenId id = whole_word(word, scratch); id != no_token) return out.push_back(id);
-  }
-  scratch.symbols.clear();
-  for (std::size_t at = 0; at < word.size(); ++at) {
-    const TokenId id = byte_tokens_[static_cast<unsigned char>(word[at])];
-    scratch.symbols.push_back({.begin = static_cast<std::uint32_t>(at), .size = 1, .id = id});
-  }
-  scratch.queue.run(scratch.symbols, [this](const detail::Symbol& a, const detail::Symbol& b) {
-    const auto found = pairs_.find(a.id, b.id);
-    if (found.result == no_token) return std::optional<detail::Candidate>();
-    return std::optional(detail::Candidate{found.rank, found.result});
-  });
-  for (const detail::Symbol& symbol : scratch.symbols) {
-    if (symbol.size == 0) continue;
-    if (symbol.id != no_token) {
-      out.push_back(symbol.id);
-    } else if (vocabulary_.special().unknown) {  // a byte that the vocabulary lacks
-      out.push_back(*vocabulary_.special().unknown);
-    }
-  }
 }
 
 inline void Bpe::append_piece(TokenId id, bool show_special, std::string& out) const {

@@ -14,7 +14,6 @@
 #include "mica_jinja/template_error.hpp"
 #include "mica_jinja/value.hpp"
 
-#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -66,54 +65,6 @@ class ChatTemplateError : public Error {
   jinja::TemplateError error_;
 };
 
-/// A way to write conversations. Immutable: any number of threads may render with one object.
-class ChatFormat {
- public:
-  /// The model's own template. Throws ChatTemplateError when it cannot be parsed.
-  static ChatFormat from_template(std::string_view source, std::string bos, std::string eos,
-                                  const jinja::Limits& limits = {});
-
-  /// One of chatml, llama-3, gemma, phi-3, zephyr, llama-2, mistral, plain. Throws Error for any other name.
-  static ChatFormat built_in(std::string_view name, std::string bos = {}, std::string eos = {});
-
-  /// The template if it can be parsed, else the built-in format that fits the file best, `plain` if none
-  /// does.
-  /// Never throws because of the file; note() describes the choice and its reason.
-  static ChatFormat detect(const ChatHints& hints);
-
-  /// The conversation as text. Throws ChatTemplateError when the template refuses it or reaches a limit.
-  [[nodiscard]] std::string render(std::span<const Message> messages, bool add_generation_prompt = true,
-                                   const ChatVariables& variables = {}) const;
-
-  /// The same for messages with more than text in them: a list of mappings, as the API of OpenAI has them. A
-  /// built-in format takes their role and the texts of their content.
-  [[nodiscard]] std::string render(const jinja::Value& messages, bool add_generation_prompt = true,
-                                   const ChatVariables& variables = {}) const;
-
-  /// "template", or the name of the built-in format.
-  [[nodiscard]] std::string_view name() const noexcept {
-    return style_ == nullptr ? "template" : style_->name;
-  }
-  [[nodiscard]] bool has_template() const noexcept { return style_ == nullptr; }
-  /// Why this format was chosen, when it is not the model's own; else empty.
-  [[nodiscard]] const std::string& note() const noexcept { return note_; }
-  /// Text with which the model ends its turn; empty for a template, where the vocabulary knows.
-  [[nodiscard]] std::string stop() const;
-
- private:
-  ChatFormat(std::string bos, std::string eos) : bos_(std::move(bos)), eos_(std::move(eos)) {}
-
-  static const ChatStyle* best_style(const ChatHints& hints);
-  [[nodiscard]] std::string render_template(const jinja::Value& messages, bool add_generation_prompt,
-                                            const ChatVariables& variables) const;
-
-  std::optional<jinja::Template> template_;
-  const ChatStyle* style_ = nullptr;  ///< a row of a constant table; null when there is a template
-  std::string bos_;
-  std::string eos_;
-  std::string note_;
-};
-
 namespace detail {
 
 /// The text of a message's content: itself, or its parts of type text one after the other.
@@ -147,6 +98,80 @@ inline std::vector<Message> plain_messages(const jinja::Value& messages) {
 
 }  // namespace detail
 
+/// A way to write conversations. Immutable: any number of threads may render with one object.
+class ChatFormat {
+ public:
+  /// The model's own template. Throws ChatTemplateError when it cannot be parsed.
+  static ChatFormat from_template(std::string_view source, std::string bos, std::string eos,
+                                  const jinja::Limits& limits = {});
+
+  /// One of chatml, llama-3, gemma, phi-3, zephyr, llama-2, mistral, plain. Throws Error for any other name.
+  static ChatFormat built_in(std::string_view name, std::string bos = {}, std::string eos = {}) {
+    ChatFormat format(std::move(bos), std::move(eos));
+    format.style_ = &ChatStyle::named(name);
+    return format;
+  }
+
+  /// The template if it can be parsed, else the built-in format that fits the file best, `plain` if none
+  /// does.
+  /// Never throws because of the file; note() describes the choice and its reason.
+  static ChatFormat detect(const ChatHints& hints);
+
+  /// The conversation as text. Throws ChatTemplateError when the template refuses it or reaches a limit.
+  [[nodiscard]] std::string render(std::span<const Message> messages, bool add_generation_prompt = true,
+                                   const ChatVariables& variables = {}) const;
+
+  /// The same for messages with more than text in them: a list of mappings, as the API of OpenAI has them. A
+  /// built-in format takes their role and the texts of their content.
+  [[nodiscard]] std::string render(const jinja::Value& messages, bool add_generation_prompt = true,
+                                   const ChatVariables& variables = {}) const {
+    if (style_ == nullptr) return render_template(messages, add_generation_prompt, variables);
+    return style_->render(detail::plain_messages(messages), add_generation_prompt, bos_, eos_);
+  }
+
+  /// "template", or the name of the built-in format.
+  [[nodiscard]] std::string_view name() const noexcept {
+    return style_ == nullptr ? "template" : style_->name;
+  }
+  [[nodiscard]] bool has_template() const noexcept { return style_ == nullptr; }
+  /// Why this format was chosen, when it is not the model's own; else empty.
+  [[nodiscard]] const std::string& note() const noexcept { return note_; }
+  /// Text with which the model ends its turn; empty for a template, where the vocabulary knows.
+  [[nodiscard]] std::string stop() const {
+    std::string out;
+    if (style_ != nullptr) detail::append_marked(out, style_->stop, bos_, eos_);
+    return out;
+  }
+
+ private:
+  ChatFormat(std::string bos, std::string eos) : bos_(std::move(bos)), eos_(std::move(eos)) {}
+
+  static const ChatStyle* best_style(const ChatHints& hints) {
+    const ChatStyle* style = hints.chat_template ? ChatStyle::of_template(*hints.chat_template) : nullptr;
+    if (style == nullptr) style = ChatStyle::of_tokens(hints.tokens);
+    if (style == nullptr) style = ChatStyle::of_architecture(hints.architecture);
+    return style == nullptr ? &ChatStyle::named("plain") : style;
+  }
+  [[nodiscard]] std::string render_template(const jinja::Value& messages, bool add_generation_prompt,
+                                            const ChatVariables& variables) const {
+    jinja::Value::Entries globals = {{"messages", messages}, {"tools", variables.tools},
+                                     {"documents", nullptr}, {"add_generation_prompt", add_generation_prompt},
+                                     {"bos_token", bos_},    {"eos_token", eos_}};
+    globals.insert(globals.end(), variables.others.begin(), variables.others.end());
+    try {
+      return template_->render(jinja::Value::mapping(std::move(globals)), variables.now);
+    } catch (const jinja::TemplateError& error) {
+      throw ChatTemplateError(error);
+    }
+  }
+
+  std::optional<jinja::Template> template_;
+  const ChatStyle* style_ = nullptr;  ///< a row of a constant table; null when there is a template
+  std::string bos_;
+  std::string eos_;
+  std::string note_;
+};
+
 inline ChatFormat ChatFormat::from_template(std::string_view source, std::string bos, std::string eos,
                                             const jinja::Limits& limits) {
   ChatFormat format(std::move(bos), std::move(eos));
@@ -156,19 +181,6 @@ inline ChatFormat ChatFormat::from_template(std::string_view source, std::string
     throw ChatTemplateError(error);
   }
   return format;
-}
-
-inline ChatFormat ChatFormat::built_in(std::string_view name, std::string bos, std::string eos) {
-  ChatFormat format(std::move(bos), std::move(eos));
-  format.style_ = &ChatStyle::named(name);
-  return format;
-}
-
-inline const ChatStyle* ChatFormat::best_style(const ChatHints& hints) {
-  const ChatStyle* style = hints.chat_template ? ChatStyle::of_template(*hints.chat_template) : nullptr;
-  if (style == nullptr) style = ChatStyle::of_tokens(hints.tokens);
-  if (style == nullptr) style = ChatStyle::of_architecture(hints.architecture);
-  return style == nullptr ? &ChatStyle::named("plain") : style;
 }
 
 inline ChatFormat ChatFormat::detect(const ChatHints& hints) {
@@ -194,31 +206,6 @@ inline std::string ChatFormat::render(std::span<const Message> messages, bool ad
     list.push_back(jinja::Value::mapping({{"role", message.role}, {"content", message.content}}));
   }
   return render_template(jinja::Value::list(std::move(list)), add_generation_prompt, variables);
-}
-
-inline std::string ChatFormat::render(const jinja::Value& messages, bool add_generation_prompt,
-                                      const ChatVariables& variables) const {
-  if (style_ == nullptr) return render_template(messages, add_generation_prompt, variables);
-  return style_->render(detail::plain_messages(messages), add_generation_prompt, bos_, eos_);
-}
-
-inline std::string ChatFormat::render_template(const jinja::Value& messages, bool add_generation_prompt,
-                                               const ChatVariables& variables) const {
-  jinja::Value::Entries globals = {{"messages", messages}, {"tools", variables.tools},
-                                   {"documents", nullptr}, {"add_generation_prompt", add_generation_prompt},
-                                   {"bos_token", bos_},    {"eos_token", eos_}};
-  globals.insert(globals.end(), variables.others.begin(), variables.others.end());
-  try {
-    return template_->render(jinja::Value::mapping(std::move(globals)), variables.now);
-  } catch (const jinja::TemplateError& error) {
-    throw ChatTemplateError(error);
-  }
-}
-
-inline std::string ChatFormat::stop() const {
-  std::string out;
-  if (style_ != nullptr) detail::append_marked(out, style_->stop, bos_, eos_);
-  return out;
 }
 
 }  // namespace mica::text

@@ -33,27 +33,6 @@ struct ChatText {
   std::vector<std::size_t> literal;  ///< EncodeOptions::literal
 };
 
-/// Messages whose spelled control tokens are marked. Messages without any are the same as before.
-class MarkedMessages {
- public:
-  /// Copies the messages, in time linear in their length. Bytes that are not UTF-8 become U+FFFD.
-  MarkedMessages(std::span<const Message> messages, const Vocabulary& vocabulary);
-
-  /// The messages to be rendered.
-  [[nodiscard]] std::span<const Message> messages() const& noexcept { return messages_; }
-  void messages() const&& = delete;
-
-  /// The conversation that a chat format made of messages(), without the marks.
-  [[nodiscard]] ChatText unmarked(std::string_view rendered) const;
-
- private:
-  [[nodiscard]] std::string marked(const Message& message, const Vocabulary& vocabulary) const;
-  void choose_mark();
-
-  std::vector<Message> messages_;
-  std::string mark_;  // one code point
-};
-
 namespace detail {
 
 /// U+FDD0 to U+FDEF are set aside for use inside of programs, and are no characters.
@@ -64,46 +43,62 @@ inline constexpr std::size_t noncharacters = 32;
 
 }  // namespace detail
 
-inline MarkedMessages::MarkedMessages(std::span<const Message> messages, const Vocabulary& vocabulary)
-    : messages_(messages.begin(), messages.end()) {
-  for (Message& message : messages_) message.content = repaired_utf8(message.content);
-  choose_mark();
-  for (Message& message : messages_) message.content = marked(message, vocabulary);
-}
+/// Messages whose spelled control tokens are marked. Messages without any are the same as before.
+class MarkedMessages {
+ public:
+  /// Copies the messages, in time linear in their length. Bytes that are not UTF-8 become U+FFFD.
+  MarkedMessages(std::span<const Message> messages, const Vocabulary& vocabulary)
+      : messages_(messages.begin(), messages.end()) {
+    for (Message& message : messages_) message.content = repaired_utf8(message.content);
+    choose_mark();
+    for (Message& message : messages_) message.content = marked(message, vocabulary);
+  }
 
-/// The first noncharacter that no message contains; if all occur, the last one is replaced in the messages.
-inline void MarkedMessages::choose_mark() {
-  const auto is_used = [this](const std::string& mark) {
-    return std::any_of(messages_.begin(), messages_.end(), [&](const Message& message) {
-      return message.content.find(mark) != std::string::npos;
-    });
-  };
-  for (std::size_t i = 0; i < detail::noncharacters; ++i) {
-    mark_ = detail::noncharacter(i);
-    if (!is_used(mark_)) return;
-  }
-  for (Message& message : messages_) {
-    std::string& content = message.content;
-    for (std::size_t at = content.find(mark_); at != std::string::npos; at = content.find(mark_, at))
-      content.replace(at, mark_.size(), replacement_character);  // both have three bytes
-  }
-}
+  /// The messages to be rendered.
+  [[nodiscard]] std::span<const Message> messages() const& noexcept { return messages_; }
+  void messages() const&& = delete;
 
-inline std::string MarkedMessages::marked(const Message& message, const Vocabulary& vocabulary) const {
-  const std::string_view content = message.content;
-  std::string out;
-  out.reserve(content.size());
-  for (std::size_t at = 0; at < content.size(); ++at) {
-    const TokenId id = vocabulary.special_prefix(content.substr(at), true);
-    const bool is_control = id != no_token && id != vocabulary.special_prefix(content.substr(at), false);
-    // An answer keeps the channels that it was written in; nothing else opens one.
-    const bool is_channel =
-        id != no_token && message.role != "assistant" && detail::is_channel_mark(vocabulary.text(id));
-    if (is_control || is_channel) out += mark_;
-    out.push_back(content[at]);
+  /// The conversation that a chat format made of messages(), without the marks.
+  [[nodiscard]] ChatText unmarked(std::string_view rendered) const;
+
+ private:
+  [[nodiscard]] std::string marked(const Message& message, const Vocabulary& vocabulary) const {
+    const std::string_view content = message.content;
+    std::string out;
+    out.reserve(content.size());
+    for (std::size_t at = 0; at < content.size(); ++at) {
+      const TokenId id = vocabulary.special_prefix(content.substr(at), true);
+      const bool is_control = id != no_token && id != vocabulary.special_prefix(content.substr(at), false);
+      // An answer keeps the channels that it was written in; nothing else opens one.
+      const bool is_channel =
+          id != no_token && message.role != "assistant" && detail::is_channel_mark(vocabulary.text(id));
+      if (is_control || is_channel) out += mark_;
+      out.push_back(content[at]);
+    }
+    return out;
   }
-  return out;
-}
+
+  /// The first noncharacter that no message contains; if all occur, the last one is replaced in the messages.
+  void choose_mark() {
+    const auto is_used = [this](const std::string& mark) {
+      return std::any_of(messages_.begin(), messages_.end(), [&](const Message& message) {
+        return message.content.find(mark) != std::string::npos;
+      });
+    };
+    for (std::size_t i = 0; i < detail::noncharacters; ++i) {
+      mark_ = detail::noncharacter(i);
+      if (!is_used(mark_)) return;
+    }
+    for (Message& message : messages_) {
+      std::string& content = message.content;
+      for (std::size_t at = content.find(mark_); at != std::string::npos; at = content.find(mark_, at))
+        content.replace(at, mark_.size(), replacement_character);  // both have three bytes
+    }
+  }
+
+  std::vector<Message> messages_;
+  std::string mark_;  // one code point
+};
 
 inline ChatText MarkedMessages::unmarked(std::string_view rendered) const {
   ChatText out;

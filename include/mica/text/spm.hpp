@@ -26,44 +26,6 @@
 
 namespace mica::text {
 
-class Spm {
- public:
-  /// Precondition: `vocabulary.kind() == TokenizerKind::spm`.
-  explicit Spm(Vocabulary vocabulary);
-
-  // Required by Tokenizer
-  [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
-  void append_piece(TokenId id, bool show_special, std::string& out) const;
-  [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
-  /// Bytes held by the tables.
-  [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes() + pairs_.bytes(); }
-
- private:
-  static constexpr std::string_view space_ = "\xE2\x96\x81";  // U+2581
-
-  struct Scratch {
-    std::string text;
-    std::vector<detail::Symbol> symbols;
-    detail::MergeQueue queue;
-  };
-
-  void encode_lines(Scratch& scratch, std::vector<TokenId>& out) const;
-  void encode_stretch(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const;
-  void encode_word(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const;
-  void append_bytes(std::string_view bytes, std::vector<TokenId>& out) const;
-  [[nodiscard]] std::optional<detail::Candidate> joined(std::string_view text) const;
-  [[nodiscard]] std::optional<detail::Candidate> merged(TokenId left, TokenId right) const;
-  [[nodiscard]] bool trims_after(TokenId id) const;
-  static void escape_spaces(std::string_view text, std::string& out);
-
-  Vocabulary vocabulary_;
-  detail::PairIndex pairs_;               // of a vocabulary that joins by rank
-  std::array<TokenId, 256> byte_tokens_;  // no_token where a byte has none
-  std::bitset<256> before_space_;         // last bytes of what stands before U+2581 inside a token
-  bool trims_ = false;                    // white space after special tokens is dropped
-};
-static_assert(Tokenizer<Spm>);
-
 namespace detail {
 
 /// Value of the byte token "<0x1F>", or nothing when the text has another form.
@@ -93,6 +55,128 @@ inline bool is_phi3(std::string_view name) {
 }
 
 }  // namespace detail
+
+class Spm {
+ public:
+  /// Precondition: `vocabulary.kind() == TokenizerKind::spm`.
+  explicit Spm(Vocabulary vocabulary);
+
+  // Required by Tokenizer
+  [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
+  void append_piece(TokenId id, bool show_special, std::string& out) const;
+  [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
+  /// Bytes held by the tables.
+  [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes() + pairs_.bytes(); }
+
+ private:
+  static constexpr std::string_view space_ = "\xE2\x96\x81";  // U+2581
+
+  struct Scratch {
+    std::string text;
+    std::vector<detail::Symbol> symbols;
+    detail::MergeQueue queue;
+  };
+
+  /// Runs of newlines and what stands between them, each by itself.
+  void encode_lines(Scratch& scratch, std::vector<TokenId>& out) const {
+    const std::string_view text = scratch.text;
+    for (std::size_t at = 0; at < text.size();) {
+      const bool newlines = text[at] == '\n';
+      const std::size_t end =
+          std::min(newlines ? text.find_first_not_of('\n', at) : text.find('\n', at), text.size());
+      const std::string_view run = text.substr(at, end - at);
+      const bool may_be_token = newlines && run.size() <= vocabulary_.longest_text_bytes();
+      const TokenId whole = may_be_token ? vocabulary_.find(run) : no_token;
+      if (whole != no_token) {
+        out.push_back(whole);
+      } else {
+        encode_stretch(run, scratch, out);
+      }
+      at = end;
+    }
+  }
+
+  /// Cuts where no token reaches across: before a space whose left neighbour stands before a space in no token.
+  /// Words are then joined one by one in small heaps, with the same result.
+  void encode_stretch(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const {
+    const bool ranked = vocabulary_.joins_by_rank();
+    scratch.symbols.clear();
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t n = std::min(utf8_claimed_bytes(text[at]), text.size() - at);
+      const std::string_view symbol = text.substr(at, n);
+      if (symbol == space_ && at > 0 && !before_space_.test(static_cast<unsigned char>(text[at - 1]))) {
+        encode_word(text, scratch, out);
+        scratch.symbols.clear();
+      }
+      scratch.symbols.push_back({.begin = static_cast<std::uint32_t>(at),
+                                 .size = static_cast<std::uint32_t>(n),
+                                 .id = ranked ? vocabulary_.find(symbol) : no_token});
+      at += n;
+    }
+    encode_word(text, scratch, out);
+  }
+
+  void encode_word(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const {
+    const bool ranked = vocabulary_.joins_by_rank();
+    scratch.queue.run(scratch.symbols, [&](const detail::Symbol& a, const detail::Symbol& b) {
+      return ranked ? merged(a.id, b.id) : joined(text.substr(a.begin, a.size + b.size));
+    });
+    for (const detail::Symbol& symbol : scratch.symbols) {
+      if (symbol.size == 0) continue;
+      const std::string_view bytes = text.substr(symbol.begin, symbol.size);
+      const TokenId id = symbol.id != no_token ? symbol.id : vocabulary_.find(bytes);
+      if (id != no_token) {
+        out.push_back(id);
+      } else {
+        append_bytes(bytes, out);
+      }
+    }
+  }
+
+  /// Byte tokens for a character that is no token; where they are missing too, the unknown token or nothing.
+  void append_bytes(std::string_view bytes, std::vector<TokenId>& out) const {
+    for (const char c : bytes) {
+      const TokenId id = byte_tokens_[static_cast<unsigned char>(c)];
+      if (id != no_token) {
+        out.push_back(id);
+      } else if (vocabulary_.special().unknown) {
+        out.push_back(*vocabulary_.special().unknown);
+      }
+    }
+  }
+  [[nodiscard]] std::optional<detail::Candidate> joined(std::string_view text) const {
+    if (text.size() > vocabulary_.longest_text_bytes()) return std::nullopt;
+    const TokenId id = vocabulary_.find(text);
+    if (id == no_token) return std::nullopt;
+    return detail::Candidate{detail::descending_order(vocabulary_.score(id)), id};
+  }
+  [[nodiscard]] std::optional<detail::Candidate> merged(TokenId left, TokenId right) const {
+    const auto found = pairs_.find(left, right);
+    if (found.result == no_token) return std::nullopt;
+    return detail::Candidate{found.rank, found.result};
+  }
+  [[nodiscard]] bool trims_after(TokenId id) const {
+    if (!trims_) return false;
+    const std::string_view text = vocabulary_.text(id);
+    return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+  }
+  static void escape_spaces(std::string_view text, std::string& out) {
+    for (const char c : text) {
+      if (c == ' ') {
+        out.append(space_);
+      } else {
+        out.push_back(c);
+      }
+    }
+  }
+
+  Vocabulary vocabulary_;
+  detail::PairIndex pairs_;               // of a vocabulary that joins by rank
+  std::array<TokenId, 256> byte_tokens_;  // no_token where a byte has none
+  std::bitset<256> before_space_;         // last bytes of what stands before U+2581 inside a token
+  bool trims_ = false;                    // white space after special tokens is dropped
+};
+static_assert(Tokenizer<Spm>);
 
 inline Spm::Spm(Vocabulary vocabulary)
     : vocabulary_(std::move(vocabulary)),
@@ -143,87 +227,6 @@ inline std::vector<TokenId> Spm::encode(std::string_view text, EncodeOptions opt
   return out;
 }
 
-/// Runs of newlines and what stands between them, each by itself.
-inline void Spm::encode_lines(Scratch& scratch, std::vector<TokenId>& out) const {
-  const std::string_view text = scratch.text;
-  for (std::size_t at = 0; at < text.size();) {
-    const bool newlines = text[at] == '\n';
-    const std::size_t end =
-        std::min(newlines ? text.find_first_not_of('\n', at) : text.find('\n', at), text.size());
-    const std::string_view run = text.substr(at, end - at);
-    const bool may_be_token = newlines && run.size() <= vocabulary_.longest_text_bytes();
-    const TokenId whole = may_be_token ? vocabulary_.find(run) : no_token;
-    if (whole != no_token) {
-      out.push_back(whole);
-    } else {
-      encode_stretch(run, scratch, out);
-    }
-    at = end;
-  }
-}
-
-/// Cuts where no token reaches across: before a space whose left neighbour stands before a space in no token.
-/// Words are then joined one by one in small heaps, with the same result.
-inline void Spm::encode_stretch(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const {
-  const bool ranked = vocabulary_.joins_by_rank();
-  scratch.symbols.clear();
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t n = std::min(utf8_claimed_bytes(text[at]), text.size() - at);
-    const std::string_view symbol = text.substr(at, n);
-    if (symbol == space_ && at > 0 && !before_space_.test(static_cast<unsigned char>(text[at - 1]))) {
-      encode_word(text, scratch, out);
-      scratch.symbols.clear();
-    }
-    scratch.symbols.push_back({.begin = static_cast<std::uint32_t>(at),
-                               .size = static_cast<std::uint32_t>(n),
-                               .id = ranked ? vocabulary_.find(symbol) : no_token});
-    at += n;
-  }
-  encode_word(text, scratch, out);
-}
-
-inline void Spm::encode_word(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const {
-  const bool ranked = vocabulary_.joins_by_rank();
-  scratch.queue.run(scratch.symbols, [&](const detail::Symbol& a, const detail::Symbol& b) {
-    return ranked ? merged(a.id, b.id) : joined(text.substr(a.begin, a.size + b.size));
-  });
-  for (const detail::Symbol& symbol : scratch.symbols) {
-    if (symbol.size == 0) continue;
-    const std::string_view bytes = text.substr(symbol.begin, symbol.size);
-    const TokenId id = symbol.id != no_token ? symbol.id : vocabulary_.find(bytes);
-    if (id != no_token) {
-      out.push_back(id);
-    } else {
-      append_bytes(bytes, out);
-    }
-  }
-}
-
-inline std::optional<detail::Candidate> Spm::joined(std::string_view text) const {
-  if (text.size() > vocabulary_.longest_text_bytes()) return std::nullopt;
-  const TokenId id = vocabulary_.find(text);
-  if (id == no_token) return std::nullopt;
-  return detail::Candidate{detail::descending_order(vocabulary_.score(id)), id};
-}
-
-inline std::optional<detail::Candidate> Spm::merged(TokenId left, TokenId right) const {
-  const auto found = pairs_.find(left, right);
-  if (found.result == no_token) return std::nullopt;
-  return detail::Candidate{found.rank, found.result};
-}
-
-/// Byte tokens for a character that is no token; where they are missing too, the unknown token or nothing.
-inline void Spm::append_bytes(std::string_view bytes, std::vector<TokenId>& out) const {
-  for (const char c : bytes) {
-    const TokenId id = byte_tokens_[static_cast<unsigned char>(c)];
-    if (id != no_token) {
-      out.push_back(id);
-    } else if (vocabulary_.special().unknown) {
-      out.push_back(*vocabulary_.special().unknown);
-    }
-  }
-}
-
 inline void Spm::append_piece(TokenId id, bool show_special, std::string& out) const {
   std::string_view text = vocabulary_.text(id);
   switch (vocabulary_.type(id)) {
@@ -243,27 +246,12 @@ inline void Spm::append_piece(TokenId id, bool show_special, std::string& out) c
     case TokenType::undefined:
       break;
   }
+
   for (std::size_t at = text.find(space_); at != std::string_view::npos; at = text.find(space_)) {
     out.append(text.substr(0, at)).push_back(' ');
     text.remove_prefix(at + space_.size());
   }
   out.append(text);
-}
-
-inline bool Spm::trims_after(TokenId id) const {
-  if (!trims_) return false;
-  const std::string_view text = vocabulary_.text(id);
-  return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
-}
-
-inline void Spm::escape_spaces(std::string_view text, std::string& out) {
-  for (const char c : text) {
-    if (c == ' ') {
-      out.append(space_);
-    } else {
-      out.push_back(c);
-    }
-  }
 }
 
 }  // namespace mica::text

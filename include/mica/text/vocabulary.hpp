@@ -98,19 +98,109 @@ class Vocabulary {
   }
 
  private:
-  void read_types(const VocabularySource& source);
-  void correct_types();
-  void guard_borders(const VocabularySource& source);
+  void read_types(const VocabularySource& source) {
+    types_.assign(source.tokens.size(), TokenType::normal);
+    for (std::size_t i = 0; i < source.types.size(); ++i) {
+      const std::int32_t type = source.types[i];
+      MICA_CHECK(type >= 0 && type <= 6, file, "tokenizer.ggml.token_type: found ", type, " for token ", i,
+                 ", allowed are 0 to 6");
+      types_[i] = static_cast<TokenType>(type);
+    }
+  }
+  /// Some files call "<|im_end|>" ordinary text; text that a user types must not end a turn or open a gap.
+  void correct_types() {
+    const auto among = [](std::span<const std::string_view> names, std::string_view text) {
+      return std::find(names.begin(), names.end(), text) != names.end();
+    };
+    for (TokenId id = 0; id < size(); ++id) {
+      const std::string_view text = texts_[id];
+      if (!detail::may_have_a_name(text)) continue;
+      const bool controls = among(detail::turn_ends, text) || among(detail::other_ends, text);
+      if (controls || among(detail::infill_marks, text)) types_[id] = TokenType::control;
+      if (among(detail::channel_marks, text)) types_[id] = TokenType::user_defined;
+    }
+  }
+
+  /// User-defined tokens that a file names for the beginning or end of texts, and the end that SPM files seldom
+  /// name.
+  void guard_borders(const VocabularySource& source) {
+    const auto guard = [this](TokenId id) {
+      if (types_[id] == TokenType::user_defined && !is_guarded(id)) guarded_.push_back(id);
+    };
+    for (TokenId id = 0; id < size(); ++id) {
+      if (texts_[id] == detail::text_end && guarded_.empty()) guard(id);
+    }
+    for (const auto& id : {source.bos, source.eos, source.eot, source.eom}) {
+      if (id && *id < size()) guard(static_cast<TokenId>(*id));
+    }
+  }
   [[nodiscard]] bool is_guarded(TokenId id) const noexcept {
     return std::find(guarded_.begin(), guarded_.end(), id) != guarded_.end();
   }
-  void read_special_ids(const VocabularySource& source);
-  void read_merges(std::span<const std::string_view> merges);
-  void find_ends();
+  void read_special_ids(const VocabularySource& source) {
+    ids_.bos = checked_id("tokenizer.ggml.bos_token_id", source.bos);
+    ids_.eos = checked_id("tokenizer.ggml.eos_token_id", source.eos);
+    ids_.eot = checked_id("tokenizer.ggml.eot_token_id", source.eot);
+    ids_.eom = checked_id("tokenizer.ggml.eom_token_id", source.eom);
+    ids_.unknown = checked_id("tokenizer.ggml.unknown_token_id", source.unknown);
+    ids_.padding = checked_id("tokenizer.ggml.padding_token_id", source.padding);
+    if (!source.bos) ids_.bos = default_id(1, TokenType::control);
+    if (!source.eos) ids_.eos = default_id(2, TokenType::control);
+    if (!source.unknown) ids_.unknown = default_id(0, TokenType::unknown);
+    for (const std::string_view text : detail::turn_ends) {
+      if (ids_.eot) break;
+      if (const TokenId id = find_special(text); id != no_token) ids_.eot = id;
+    }
+  }
+
+  void read_merges(std::span<const std::string_view> merges) {
+    merges_.reserve(merges.size());
+    std::string joined;
+    for (const std::string_view merge : merges) {
+      const std::size_t space =
+          merge.find(' ', 1);  // a token may begin with a space, never contain one later
+      if (space == std::string_view::npos) continue;
+      const std::string_view left = merge.substr(0, space);
+      const std::string_view right = merge.substr(space + 1);
+      joined.assign(left).append(right);
+      const Merge ids = {find(left), find(right), find(joined)};
+      if (ids.left != no_token && ids.right != no_token && ids.result != no_token) merges_.push_back(ids);
+    }
+    ignored_merges_ = merges.size() - merges_.size();
+  }
+
+  /// Collects the tokens that end an answer: by id, and by the names that published models use.
+  /// Where "<|return|>" ends answers, "<|end|>" only ends one of several messages.
+  void find_ends() {
+    for (const auto& id : {ids_.eos, ids_.eot, ids_.eom}) {
+      if (id) ends_.push_back(*id);
+    }
+    const auto add = [&](std::string_view text) {
+      if (const TokenId id = find_special(text); id != no_token) ends_.push_back(id);
+    };
+    for (const std::string_view text : detail::turn_ends) add(text);
+    for (const std::string_view text : detail::other_ends) add(text);
+    if (find_special("<|return|>") != no_token) std::erase(ends_, find_special("<|end|>"));
+    std::sort(ends_.begin(), ends_.end());
+    ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
+  }
+
   [[nodiscard]] std::optional<TokenId> checked_id(std::string_view key,
-                                                  std::optional<std::uint64_t> id) const;
-  [[nodiscard]] std::optional<TokenId> default_id(TokenId id, TokenType type) const;
-  [[nodiscard]] bool is_special(TokenId id) const noexcept;
+                                                  std::optional<std::uint64_t> id) const {
+    if (!id || *id == no_token) return std::nullopt;
+    MICA_CHECK(*id < size(), file, key, ": found ", *id, ", the vocabulary has ", size(), " tokens (0 to ",
+               size() - 1, ")");
+    return static_cast<TokenId>(*id);
+  }
+  /// An id that SPM files may leave out, taken only when the token there is of the right type.
+  [[nodiscard]] std::optional<TokenId> default_id(TokenId id, TokenType type) const {
+    if (kind_ != TokenizerKind::spm || id >= size() || types_[id] != type) return std::nullopt;
+    return id;
+  }
+  [[nodiscard]] bool is_special(TokenId id) const noexcept {
+    return types_[id] == TokenType::control || types_[id] == TokenType::user_defined ||
+           types_[id] == TokenType::unknown;
+  }
 
   TokenizerKind kind_;
   std::string pre_, name_;
@@ -199,110 +289,6 @@ inline Vocabulary::Vocabulary(const VocabularySource& source)
   read_special_ids(source);
   find_ends();
   if (kind_ == TokenizerKind::bpe || joins_by_rank_) read_merges(source.merges);
-}
-
-inline bool Vocabulary::is_special(TokenId id) const noexcept {
-  return types_[id] == TokenType::control || types_[id] == TokenType::user_defined ||
-         types_[id] == TokenType::unknown;
-}
-
-inline void Vocabulary::read_types(const VocabularySource& source) {
-  types_.assign(source.tokens.size(), TokenType::normal);
-  for (std::size_t i = 0; i < source.types.size(); ++i) {
-    const std::int32_t type = source.types[i];
-    MICA_CHECK(type >= 0 && type <= 6, file, "tokenizer.ggml.token_type: found ", type, " for token ", i,
-               ", allowed are 0 to 6");
-    types_[i] = static_cast<TokenType>(type);
-  }
-}
-
-/// Some files call "<|im_end|>" ordinary text; text that a user types must not end a turn or open a gap.
-inline void Vocabulary::correct_types() {
-  const auto among = [](std::span<const std::string_view> names, std::string_view text) {
-    return std::find(names.begin(), names.end(), text) != names.end();
-  };
-  for (TokenId id = 0; id < size(); ++id) {
-    const std::string_view text = texts_[id];
-    if (!detail::may_have_a_name(text)) continue;
-    const bool controls = among(detail::turn_ends, text) || among(detail::other_ends, text);
-    if (controls || among(detail::infill_marks, text)) types_[id] = TokenType::control;
-    if (among(detail::channel_marks, text)) types_[id] = TokenType::user_defined;
-  }
-}
-
-/// User-defined tokens that a file names for the beginning or end of texts, and the end that SPM files seldom
-/// name.
-inline void Vocabulary::guard_borders(const VocabularySource& source) {
-  const auto guard = [this](TokenId id) {
-    if (types_[id] == TokenType::user_defined && !is_guarded(id)) guarded_.push_back(id);
-  };
-  for (TokenId id = 0; id < size(); ++id) {
-    if (texts_[id] == detail::text_end && guarded_.empty()) guard(id);
-  }
-  for (const auto& id : {source.bos, source.eos, source.eot, source.eom}) {
-    if (id && *id < size()) guard(static_cast<TokenId>(*id));
-  }
-}
-
-inline std::optional<TokenId> Vocabulary::checked_id(std::string_view key,
-                                                     std::optional<std::uint64_t> id) const {
-  if (!id || *id == no_token) return std::nullopt;
-  MICA_CHECK(*id < size(), file, key, ": found ", *id, ", the vocabulary has ", size(), " tokens (0 to ",
-             size() - 1, ")");
-  return static_cast<TokenId>(*id);
-}
-
-/// An id that SPM files may leave out, taken only when the token there is of the right type.
-inline std::optional<TokenId> Vocabulary::default_id(TokenId id, TokenType type) const {
-  if (kind_ != TokenizerKind::spm || id >= size() || types_[id] != type) return std::nullopt;
-  return id;
-}
-
-inline void Vocabulary::read_special_ids(const VocabularySource& source) {
-  ids_.bos = checked_id("tokenizer.ggml.bos_token_id", source.bos);
-  ids_.eos = checked_id("tokenizer.ggml.eos_token_id", source.eos);
-  ids_.eot = checked_id("tokenizer.ggml.eot_token_id", source.eot);
-  ids_.eom = checked_id("tokenizer.ggml.eom_token_id", source.eom);
-  ids_.unknown = checked_id("tokenizer.ggml.unknown_token_id", source.unknown);
-  ids_.padding = checked_id("tokenizer.ggml.padding_token_id", source.padding);
-  if (!source.bos) ids_.bos = default_id(1, TokenType::control);
-  if (!source.eos) ids_.eos = default_id(2, TokenType::control);
-  if (!source.unknown) ids_.unknown = default_id(0, TokenType::unknown);
-  for (const std::string_view text : detail::turn_ends) {
-    if (ids_.eot) break;
-    if (const TokenId id = find_special(text); id != no_token) ids_.eot = id;
-  }
-}
-
-/// Collects the tokens that end an answer: by id, and by the names that published models use.
-/// Where "<|return|>" ends answers, "<|end|>" only ends one of several messages.
-inline void Vocabulary::find_ends() {
-  for (const auto& id : {ids_.eos, ids_.eot, ids_.eom}) {
-    if (id) ends_.push_back(*id);
-  }
-  const auto add = [&](std::string_view text) {
-    if (const TokenId id = find_special(text); id != no_token) ends_.push_back(id);
-  };
-  for (const std::string_view text : detail::turn_ends) add(text);
-  for (const std::string_view text : detail::other_ends) add(text);
-  if (find_special("<|return|>") != no_token) std::erase(ends_, find_special("<|end|>"));
-  std::sort(ends_.begin(), ends_.end());
-  ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
-}
-
-inline void Vocabulary::read_merges(std::span<const std::string_view> merges) {
-  merges_.reserve(merges.size());
-  std::string joined;
-  for (const std::string_view merge : merges) {
-    const std::size_t space = merge.find(' ', 1);  // a token may begin with a space, never contain one later
-    if (space == std::string_view::npos) continue;
-    const std::string_view left = merge.substr(0, space);
-    const std::string_view right = merge.substr(space + 1);
-    joined.assign(left).append(right);
-    const Merge ids = {find(left), find(right), find(joined)};
-    if (ids.left != no_token && ids.right != no_token && ids.result != no_token) merges_.push_back(ids);
-  }
-  ignored_merges_ = merges.size() - merges_.size();
 }
 
 }  // namespace mica::text

@@ -10,7 +10,6 @@
 #include "mica_jinja/value.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>

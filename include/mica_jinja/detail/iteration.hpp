@@ -9,7 +9,6 @@
 #include "mica_jinja/template_error.hpp"
 #include "mica_jinja/value.hpp"
 
-#include <cstddef>
 #include <string_view>
 #include <utility>
 #include <vector>

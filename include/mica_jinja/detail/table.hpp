@@ -11,7 +11,6 @@
 #include <functional>
 #include <memory>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 namespace mica::jinja::detail {

@@ -42,8 +42,23 @@ class Checkpoint {
   [[nodiscard]] std::size_t files() const noexcept { return files_.size(); }
 
  private:
-  void add(const std::string& path);
-  void check_index(const Json& weights, const std::string& index) const;
+  void add(const std::string& path) {
+    files_.push_back(std::make_unique<Safetensors>(Safetensors::open(path)));
+    const Safetensors& file = *files_.back();
+    for (const Safetensor& tensor : file.tensors()) {
+      const auto [at, fresh] = entries_.emplace(tensor.name, Entry{&file, &tensor});
+      MICA_CHECK(fresh, file, path, ": tensor '", escaped(tensor.name), "' is also in ",
+                 at->second.file->path());
+    }
+  }
+  void check_index(const Json& weights, const std::string& index) const {
+    for (const auto& [name, file] : weights.items()) {
+      const Entry* const found = find(name);
+      const std::string where = file.get<std::string>();
+      MICA_CHECK(found != nullptr && std::filesystem::path(found->file->path()).filename() == where, file,
+                 index, ": tensor '", escaped(name), "' is not in ", escaped(where));
+    }
+  }
 
   std::vector<std::unique_ptr<Safetensors>> files_;
   std::map<std::string, Entry, std::less<>> entries_;
@@ -103,25 +118,6 @@ inline Checkpoint Checkpoint::open(const std::string& folder) {
     out.add(io::folder_file(folder, name));
   out.check_index(*weights, index);
   return out;
-}
-
-inline void Checkpoint::add(const std::string& path) {
-  files_.push_back(std::make_unique<Safetensors>(Safetensors::open(path)));
-  const Safetensors& file = *files_.back();
-  for (const Safetensor& tensor : file.tensors()) {
-    const auto [at, fresh] = entries_.emplace(tensor.name, Entry{&file, &tensor});
-    MICA_CHECK(fresh, file, path, ": tensor '", escaped(tensor.name), "' is also in ",
-               at->second.file->path());
-  }
-}
-
-inline void Checkpoint::check_index(const Json& weights, const std::string& index) const {
-  for (const auto& [name, file] : weights.items()) {
-    const Entry* const found = find(name);
-    const std::string where = file.get<std::string>();
-    MICA_CHECK(found != nullptr && std::filesystem::path(found->file->path()).filename() == where, file,
-               index, ": tensor '", escaped(name), "' is not in ", escaped(where));
-  }
 }
 
 }  // namespace mica::convert

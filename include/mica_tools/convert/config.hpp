@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,7 +45,12 @@ class Config {
     return found == nullptr ? otherwise : as_count(*found, key);
   }
   /// One for each of n layers, given as one number or a list; required.
-  [[nodiscard]] std::vector<std::uint64_t> counts(std::string_view key, std::size_t n) const;
+  [[nodiscard]] std::vector<std::uint64_t> counts(std::string_view key, std::size_t n) const {
+    if (required(key).is_number()) return std::vector<std::uint64_t>(n, count(key));
+    std::vector<std::uint64_t> out;
+    for (const Json& each : *list(key, n)) out.push_back(as_count(each, key));
+    return out;
+  }
 
   /// A finite number; required.
   [[nodiscard]] double real(std::string_view key) const { return as_real(required(key), key); }
@@ -93,7 +97,13 @@ class Config {
     MICA_CHECK(found != nullptr, file, where(key), " is missing");
     return *found;
   }
-  [[nodiscard]] const Json* list(std::string_view key, std::size_t n) const;
+  [[nodiscard]] const Json* list(std::string_view key, std::size_t n) const {
+    const Json* const found = find(key);
+    if (found == nullptr) return nullptr;
+    MICA_CHECK(found->is_array() && found->size() == n, file, where(key), " is ", shown(*found),
+               "; needed: a list of ", n);
+    return found;
+  }
   [[nodiscard]] static std::string shown(const Json& value) {
     return escaped(value.dump(-1, ' ', false, Json::error_handler_t::replace), 40);
   }
@@ -110,21 +120,6 @@ inline std::vector<std::string> Config::model_types() const {
     if (type != nullptr && type->is_string()) out.push_back(type->get<std::string>());
   }
   MICA_CHECK(!out.empty(), file, where("model_type"), " is missing");
-  return out;
-}
-
-inline const Json* Config::list(std::string_view key, std::size_t n) const {
-  const Json* const found = find(key);
-  if (found == nullptr) return nullptr;
-  MICA_CHECK(found->is_array() && found->size() == n, file, where(key), " is ", shown(*found),
-             "; needed: a list of ", n);
-  return found;
-}
-
-inline std::vector<std::uint64_t> Config::counts(std::string_view key, std::size_t n) const {
-  if (required(key).is_number()) return std::vector<std::uint64_t>(n, count(key));
-  std::vector<std::uint64_t> out;
-  for (const Json& each : *list(key, n)) out.push_back(as_count(each, key));
   return out;
 }
 

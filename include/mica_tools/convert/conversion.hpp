@@ -35,52 +35,6 @@ struct ConversionOptions {
 /// Called before each tensor with its place among tensors(); throws to stop.
 using ConversionProgress = std::function<void(std::size_t)>;
 
-/// The conversion of one model. Move-only.
-class Conversion {
- public:
-  /// Reads config, tokenizer and the headers of the weights. Raises ErrorCode::file for what is missing,
-  /// damaged or contradicts itself, unsupported for a family, tokenizer, tensor or type that is not known,
-  /// each by name.
-  [[nodiscard]] static Conversion open(const std::string& folder, const ConversionOptions& options = {});
-
-  [[nodiscard]] std::string_view arch() const noexcept { return family_->arch; }
-  [[nodiscard]] const std::vector<TensorPlan>& tensors() const noexcept { return plans_.tensors; }
-  /// Tensors of the checkpoint that have no place in the file: vision and audio towers, multi-token
-  /// prediction.
-  [[nodiscard]] const std::vector<std::string>& skipped() const noexcept { return plans_.skipped; }
-  /// Decisions of the conversion, as text for users.
-  [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return vocabulary_.notes; }
-  [[nodiscard]] std::uint64_t tensor_bytes() const noexcept;
-
-  /// The file that write() makes, by its header alone: it can be planned and checked, and its weights not
-  /// read. `name` stands for the file in error texts.
-  [[nodiscard]] gguf::Document outcome(std::string name) const;
-
-  /// Writes the file whole or not at all. Raises what gguf::Writer::write raises.
-  /// Cost: one pass over the checkpoint; memory as write_tensor says, and the pages of one tensor.
-  void write(const std::string& path, const ConversionProgress& progress = {}) const;
-
- private:
-  Conversion(Config config, Checkpoint checkpoint)
-      : config_(std::move(config)), checkpoint_(std::move(checkpoint)) {}
-
-  void plan(const std::string& folder, const ConversionOptions& options);
-  void write_keys(gguf::Writer& out) const;
-  /// The file with nothing but its description; fill(i, sink) hands over tensor i.
-  template <class Fill>
-  [[nodiscard]] gguf::Writer writer(const Fill& fill) const;
-
-  Config config_;
-  Checkpoint checkpoint_;
-  const Family* family_ = nullptr;
-  Sizes sizes_{};
-  std::string name_;
-  std::optional<std::uint32_t> file_type_;
-  bool quantized_ = false;
-  VocabularyData vocabulary_;
-  TensorPlans plans_;
-};
-
 namespace detail {
 
 /// Checkpoints that were quantised by another method than eight-bit floats or MXFP4 hold no values to
@@ -117,6 +71,86 @@ inline void refuse_quantized(const Config& config) {
 
 }  // namespace detail
 
+/// The conversion of one model. Move-only.
+class Conversion {
+ public:
+  /// Reads config, tokenizer and the headers of the weights. Raises ErrorCode::file for what is missing,
+  /// damaged or contradicts itself, unsupported for a family, tokenizer, tensor or type that is not known,
+  /// each by name.
+  [[nodiscard]] static Conversion open(const std::string& folder, const ConversionOptions& options = {});
+
+  [[nodiscard]] std::string_view arch() const noexcept { return family_->arch; }
+  [[nodiscard]] const std::vector<TensorPlan>& tensors() const noexcept { return plans_.tensors; }
+  /// Tensors of the checkpoint that have no place in the file: vision and audio towers, multi-token
+  /// prediction.
+  [[nodiscard]] const std::vector<std::string>& skipped() const noexcept { return plans_.skipped; }
+  /// Decisions of the conversion, as text for users.
+  [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return vocabulary_.notes; }
+  [[nodiscard]] std::uint64_t tensor_bytes() const noexcept {
+    std::uint64_t sum = 0;
+    for (const TensorPlan& tensor : plans_.tensors) sum += tensor.bytes();
+    return sum;
+  }
+
+  /// The file that write() makes, by its header alone: it can be planned and checked, and its weights not
+  /// read. `name` stands for the file in error texts.
+  [[nodiscard]] gguf::Document outcome(std::string name) const {
+    const auto nothing = [](std::size_t, const gguf::Sink&) {};
+    return gguf::header_only(std::move(name), writer(nothing));
+  }
+
+  /// Writes the file whole or not at all. Raises what gguf::Writer::write raises.
+  /// Cost: one pass over the checkpoint; memory as write_tensor says, and the pages of one tensor.
+  void write(const std::string& path, const ConversionProgress& progress = {}) const;
+
+ private:
+  Conversion(Config config, Checkpoint checkpoint)
+      : config_(std::move(config)), checkpoint_(std::move(checkpoint)) {}
+
+  void plan(const std::string& folder, const ConversionOptions& options) {
+    family_ = &find_family(config_);
+    name_ = options.name.empty() ? detail::folder_name(folder) : options.name;
+    sizes_ = read_sizes(config_, family_->defaults);
+    sizes_.vocabulary = detail::embedding_rows(checkpoint_, config_, *family_);
+    const Rope rope = read_rope(config_, family_->defaults);
+    const FamilyInput input{config_, sizes_, rope};
+    const TargetFormat formats(options.format, checkpoint_);
+    file_type_ = formats.file_type();
+    quantized_ = !is_float(formats.requested());
+    gguf::Writer rehearsal;
+    Keys keys(rehearsal, family_->arch);
+    family_->write_keys(input, keys);
+    const bool tied = config_.flag_or("tie_word_embeddings", family_->defaults.tied);
+    plans_ = TensorPlanner(checkpoint_, *family_, input, formats, tied).plan();
+    vocabulary_ = read_vocabulary(folder, config_, sizes_.vocabulary, family_->vocabulary);
+  }
+
+  void write_keys(gguf::Writer& out) const {
+    out.set("general.architecture", family_->arch);
+    out.set("general.type", "model");
+    out.set("general.name", name_);
+    if (file_type_) out.set("general.file_type", *file_type_);
+    if (quantized_) out.set("general.quantization_version", std::uint32_t{2});
+    const Rope rope = read_rope(config_, family_->defaults);
+    Keys keys(out, family_->arch);
+    family_->write_keys({config_, sizes_, rope}, keys);
+    write_vocabulary(vocabulary_, out);
+  }
+  /// The file with nothing but its description; fill(i, sink) hands over tensor i.
+  template <class Fill>
+  [[nodiscard]] gguf::Writer writer(const Fill& fill) const;
+
+  Config config_;
+  Checkpoint checkpoint_;
+  const Family* family_ = nullptr;
+  Sizes sizes_{};
+  std::string name_;
+  std::optional<std::uint32_t> file_type_;
+  bool quantized_ = false;
+  VocabularyData vocabulary_;
+  TensorPlans plans_;
+};
+
 inline Conversion Conversion::open(const std::string& folder, const ConversionOptions& options) {
   std::error_code error;
   MICA_CHECK(std::filesystem::is_directory(folder, error), file, folder,
@@ -130,42 +164,6 @@ inline Conversion Conversion::open(const std::string& folder, const ConversionOp
   return out;
 }
 
-inline void Conversion::plan(const std::string& folder, const ConversionOptions& options) {
-  family_ = &find_family(config_);
-  name_ = options.name.empty() ? detail::folder_name(folder) : options.name;
-  sizes_ = read_sizes(config_, family_->defaults);
-  sizes_.vocabulary = detail::embedding_rows(checkpoint_, config_, *family_);
-  const Rope rope = read_rope(config_, family_->defaults);
-  const FamilyInput input{config_, sizes_, rope};
-  const TargetFormat formats(options.format, checkpoint_);
-  file_type_ = formats.file_type();
-  quantized_ = !is_float(formats.requested());
-  gguf::Writer rehearsal;
-  Keys keys(rehearsal, family_->arch);
-  family_->write_keys(input, keys);
-  const bool tied = config_.flag_or("tie_word_embeddings", family_->defaults.tied);
-  plans_ = TensorPlanner(checkpoint_, *family_, input, formats, tied).plan();
-  vocabulary_ = read_vocabulary(folder, config_, sizes_.vocabulary, family_->vocabulary);
-}
-
-inline std::uint64_t Conversion::tensor_bytes() const noexcept {
-  std::uint64_t sum = 0;
-  for (const TensorPlan& tensor : plans_.tensors) sum += tensor.bytes();
-  return sum;
-}
-
-inline void Conversion::write_keys(gguf::Writer& out) const {
-  out.set("general.architecture", family_->arch);
-  out.set("general.type", "model");
-  out.set("general.name", name_);
-  if (file_type_) out.set("general.file_type", *file_type_);
-  if (quantized_) out.set("general.quantization_version", std::uint32_t{2});
-  const Rope rope = read_rope(config_, family_->defaults);
-  Keys keys(out, family_->arch);
-  family_->write_keys({config_, sizes_, rope}, keys);
-  write_vocabulary(vocabulary_, out);
-}
-
 template <class Fill>
 gguf::Writer Conversion::writer(const Fill& fill) const {
   gguf::Writer out;
@@ -175,11 +173,6 @@ gguf::Writer Conversion::writer(const Fill& fill) const {
     out.add(tensor.name, tensor.format, tensor.dims, [&fill, i](const gguf::Sink& sink) { fill(i, sink); });
   }
   return out;
-}
-
-inline gguf::Document Conversion::outcome(std::string name) const {
-  const auto nothing = [](std::size_t, const gguf::Sink&) {};
-  return gguf::header_only(std::move(name), writer(nothing));
 }
 
 inline void Conversion::write(const std::string& path, const ConversionProgress& progress) const {

@@ -45,15 +45,163 @@ class TensorPlanner {
     std::map<std::uint64_t, Checkpoint::Entry> parts;
   };
 
-  [[nodiscard]] static bool is_companion(std::string_view pattern);
-  [[nodiscard]] bool is_skipped(const detail::CanonicalName& name) const;
-  void collect(const Checkpoint::Entry& entry, TensorPlans& out);
-  [[nodiscard]] TensorPlan plan_stack(const Stack& stack) const;
-  void plan_values(TensorPlan& plan, const Stack& stack) const;
-  void plan_blocks(TensorPlan& plan, const Checkpoint::Entry& entry) const;
-  void find_scales(StoredMatrices& stored) const;
-  void set_orders(TensorPlan& plan, std::uint64_t rows, std::uint64_t columns) const;
-  void require_whole() const;
+  /// Scales, which go with the tensors that they scale.
+  [[nodiscard]] static bool is_companion(std::string_view pattern) {
+    for (const std::string_view end :
+         {".weight_scale_inv", ".weight_scale", "_proj_scale_inv", "_proj_scales"}) {
+      if (pattern.ends_with(end)) return true;
+    }
+    return false;
+  }
+  /// Vision and audio towers, multi-token prediction, buffers, an output matrix that is the embedding.
+  [[nodiscard]] bool is_skipped(const detail::CanonicalName& name) const {
+    const std::string_view pattern = name.pattern;
+    for (const std::string_view start :
+         {"vision_tower.", "vision_model.", "visual.", "vision_embed", "multi_modal_projector.",
+          "audio_tower.", "embed_vision.", "embed_audio.", "mtp."}) {
+      if (pattern.starts_with(start)) return true;
+    }
+    if (pattern.ends_with("rotary_emb.inv_freq") || pattern.ends_with(".input_scale")) return true;
+    return (name.layer && *name.layer >= in_.sizes.layers) || (tied_ && pattern == "lm_head.weight");
+  }
+  void collect(const Checkpoint::Entry& entry, TensorPlans& out) {
+    const detail::CanonicalName name(entry.tensor->name);
+    if (is_companion(name.pattern)) return;
+    if (is_skipped(name)) {
+      out.skipped.push_back(entry.tensor->name);
+      return;
+    }
+    bool known = false;
+    for (std::size_t t = 0; t < family_.tables.size(); ++t) {
+      for (std::size_t r = 0; r < family_.tables[t].size(); ++r) {
+        const TensorRule& rule = family_.tables[t][r];
+        if (rule.from != name.pattern) continue;
+        Stack& stack = stacks_[{name.layer ? *name.layer + 1 : 0, t, r}];
+        stack.rule = &rule;
+        stack.name = name.fill(rule.to);
+        const bool fresh = stack.parts.emplace(name.part.value_or(0), entry).second;
+        MICA_CHECK(fresh, file, where(entry), ": another tensor has the same meaning");
+        known = true;
+      }
+    }
+    MICA_CHECK(known, unsupported, where(entry), " has no place in a model of the family ", family_.arch);
+  }
+
+  [[nodiscard]] TensorPlan plan_stack(const Stack& stack) const {
+    TensorPlan plan;
+    const Checkpoint::Entry& first = stack.parts.begin()->second;
+    plan.name = stack.name;
+    plan.source = first.tensor->name;
+    plan.change = stack.rule->change;
+    for (const auto& [index, entry] : stack.parts) {
+      MICA_CHECK(index == plan.stored.parts.size(), file, where(entry), ": the one before it, number ",
+                 plan.stored.parts.size(), ", is missing");
+      MICA_CHECK(entry.tensor->shape == first.tensor->shape, file, where(entry),
+                 ": the first of its kind has ", first.tensor->shape_text());
+      plan.stored.parts.push_back(entry);
+    }
+    const bool stacked = stack.rule->from.find("#", stack.rule->from.starts_with("layers.#") ? 8 : 0) !=
+                         std::string_view::npos;
+    const bool of_experts = stacked && stack.rule->from.find("experts") != std::string_view::npos;
+    MICA_CHECK(!of_experts || plan.stored.parts.size() == in_.sizes.experts, file, where(first), ": ",
+               plan.stored.parts.size(), " experts have one; ", in_.config.path(), " says ",
+               in_.sizes.experts);
+    detail::check_shape(*first.tensor, stack.rule->shape, in_.sizes, where(first));
+    if (stack.rule->from.ends_with("_blocks")) {
+      plan_blocks(plan, first);
+    } else {
+      plan_values(plan, stack);
+      if (stacked && plan.dims.size() == 2) plan.dims.push_back(plan.stored.parts.size());
+      plan.format = formats_.of(plan.dims.size(), plan.width(), stack.rule->keep);
+    }
+    return plan;
+  }
+
+  void plan_values(TensorPlan& plan, const Stack& stack) const {
+    const Checkpoint::Entry& first = stack.parts.begin()->second;
+    MICA_CHECK(first.tensor->dtype != Dtype::U8 && first.tensor->dtype != Dtype::BOOL, unsupported,
+               where(first), " is ", info(first.tensor->dtype).name,
+               ", which is no type of weights; a quantised checkpoint?");
+    const std::vector<std::uint64_t> shape = detail::squeezed(first.tensor->shape, stack.rule->shape);
+    MICA_CHECK(shape.size() <= 3 && first.tensor->bytes > 0, file, where(first),
+               ": needed are 1 to 3 dimensions above 0");
+    StoredMatrices& m = plan.stored;
+    m.per_part = shape.size() == 3 ? shape[0] : 1;
+    m.rows = shape.size() == 1 ? shape[0] : shape[shape.size() - 2];
+    m.columns = shape.size() == 1 ? 1 : shape.back();
+    MICA_CHECK(m.rows <= UINT32_MAX && m.columns <= UINT32_MAX, limit, where(first),
+               " is larger than any known model");
+    find_scales(m);
+    MICA_CHECK(m.scales.empty() || !plan.change.transposed, unsupported, where(first),
+               " has eight-bit values and is stored transposed");
+    const std::uint64_t rows = plan.change.transposed ? m.columns : m.rows;
+    const std::uint64_t columns = plan.change.transposed ? m.rows : m.columns;
+    set_orders(plan, rows, columns);
+    const std::uint64_t padded = plan.change.padded ? std::max(rows, in_.sizes.vocabulary) : rows;
+    const std::uint64_t kept = plan.rows.empty() ? padded : plan.rows.size();
+    if (shape.size() == 1) {
+      plan.dims = {kept};
+      return;
+    }
+    plan.dims = {plan.columns.empty() ? columns : plan.columns.size(), kept};
+    if (shape.size() == 3) plan.dims.push_back(shape[0]);
+  }
+
+  void plan_blocks(TensorPlan& plan, const Checkpoint::Entry& entry) const {
+    const std::vector<std::uint64_t>& shape = entry.tensor->shape;
+    std::string name = entry.tensor->name;
+    name.replace(name.size() - 6, 6, "scales");
+    const Checkpoint::Entry* const scales = checkpoint_.find(name);
+    MICA_CHECK(entry.tensor->dtype == Dtype::U8 && shape.size() == 4, file, where(entry),
+               " is no tensor of MXFP4 blocks");
+    MICA_CHECK(scales != nullptr && scales->tensor->dtype == Dtype::U8 &&
+                   scales->tensor->shape == std::vector<std::uint64_t>(shape.begin(), shape.end() - 1),
+               file, where(entry), ": its scales, '", escaped(name), "', are missing or of another shape");
+    plan.origin = Origin::blocks;
+    plan.format = format::MXFP4::id;
+    plan.stored.per_part = shape[0];
+    plan.stored.rows = shape[1];
+    plan.stored.columns = shape[2];
+    plan.stored.scales = {*scales};
+    plan.rows = indices(plan.change.rows, shape[1], in_.config, in_.sizes, where(entry));
+    plan.dims = {shape[2] * 32, plan.rows.empty() ? shape[1] : plan.rows.size(), shape[0]};
+  }
+
+  /// Eight-bit floats come with a scale for the whole, each row, or blocks of 128 by 128.
+  void find_scales(StoredMatrices& m) const {
+    for (const Checkpoint::Entry& part : m.parts) {
+      if (info(part.tensor->dtype).bytes != 1) return;
+      const Checkpoint::Entry* scales = checkpoint_.find(part.tensor->name + "_scale_inv");
+      if (scales == nullptr) scales = checkpoint_.find(part.tensor->name + "_scale");
+      MICA_CHECK(scales != nullptr, unsupported, where(part), " has eight-bit values and no scale");
+      const auto fits = [](std::uint64_t parts, std::uint64_t n) {
+        return parts == 1 || parts == n || parts == ceil_div(n, std::uint64_t{128});
+      };
+      const std::vector<std::uint64_t>& grid = scales->tensor->shape;
+      const std::uint64_t down = grid.empty() ? 1 : grid[0];
+      const std::uint64_t across = grid.size() < 2 ? 1 : grid[1];
+      MICA_CHECK(grid.size() <= 2 && m.per_part == 1 && fits(down, m.rows) && fits(across, m.columns),
+                 unsupported, where(*scales), " does not scale ", where(part),
+                 " as a whole, by rows, or in blocks of 128 by 128");
+      m.scales.emplace_back(*scales);
+    }
+  }
+
+  void set_orders(TensorPlan& plan, std::uint64_t rows, std::uint64_t columns) const {
+    const std::string text = where(plan.stored.parts.front());
+    plan.rows = indices(plan.change.rows, rows, in_.config, in_.sizes, text);
+    plan.columns = indices(plan.change.columns, columns, in_.config, in_.sizes, text);
+  }
+  void require_whole() const {
+    std::vector<bool> seen(static_cast<std::size_t>(in_.sizes.layers), false);
+    for (const auto& [place, stack] : stacks_) {
+      if (std::get<0>(place) > 0) seen[static_cast<std::size_t>(std::get<0>(place) - 1)] = true;
+    }
+    const auto hole = std::find(seen.begin(), seen.end(), false);
+    MICA_CHECK(hole == seen.end(), file, in_.config.path(), ": key 'num_hidden_layers' is ", seen.size(),
+               ", and there is no tensor of layer ", hole - seen.begin(),
+               "; a safetensors file may be missing");
+  }
   [[nodiscard]] static std::string where(const Checkpoint::Entry& entry) {
     return join(entry.file->path(), ": tensor '", escaped(entry.tensor->name), "' of shape ",
                 entry.tensor->shape_text());
@@ -83,166 +231,6 @@ inline TensorPlans TensorPlanner::plan() {
   }
   for (const auto& [place, stack] : stacks_) out.tensors.push_back(plan_stack(stack));
   return out;
-}
-
-/// Scales, which go with the tensors that they scale.
-inline bool TensorPlanner::is_companion(std::string_view pattern) {
-  for (const std::string_view end :
-       {".weight_scale_inv", ".weight_scale", "_proj_scale_inv", "_proj_scales"}) {
-    if (pattern.ends_with(end)) return true;
-  }
-  return false;
-}
-
-/// Vision and audio towers, multi-token prediction, buffers, an output matrix that is the embedding.
-inline bool TensorPlanner::is_skipped(const detail::CanonicalName& name) const {
-  const std::string_view pattern = name.pattern;
-  for (const std::string_view start :
-       {"vision_tower.", "vision_model.", "visual.", "vision_embed", "multi_modal_projector.", "audio_tower.",
-        "embed_vision.", "embed_audio.", "mtp."}) {
-    if (pattern.starts_with(start)) return true;
-  }
-  if (pattern.ends_with("rotary_emb.inv_freq") || pattern.ends_with(".input_scale")) return true;
-  return (name.layer && *name.layer >= in_.sizes.layers) || (tied_ && pattern == "lm_head.weight");
-}
-
-inline void TensorPlanner::collect(const Checkpoint::Entry& entry, TensorPlans& out) {
-  const detail::CanonicalName name(entry.tensor->name);
-  if (is_companion(name.pattern)) return;
-  if (is_skipped(name)) {
-    out.skipped.push_back(entry.tensor->name);
-    return;
-  }
-  bool known = false;
-  for (std::size_t t = 0; t < family_.tables.size(); ++t) {
-    for (std::size_t r = 0; r < family_.tables[t].size(); ++r) {
-      const TensorRule& rule = family_.tables[t][r];
-      if (rule.from != name.pattern) continue;
-      Stack& stack = stacks_[{name.layer ? *name.layer + 1 : 0, t, r}];
-      stack.rule = &rule;
-      stack.name = name.fill(rule.to);
-      const bool fresh = stack.parts.emplace(name.part.value_or(0), entry).second;
-      MICA_CHECK(fresh, file, where(entry), ": another tensor has the same meaning");
-      known = true;
-    }
-  }
-  MICA_CHECK(known, unsupported, where(entry), " has no place in a model of the family ", family_.arch);
-}
-
-inline void TensorPlanner::require_whole() const {
-  std::vector<bool> seen(static_cast<std::size_t>(in_.sizes.layers), false);
-  for (const auto& [place, stack] : stacks_) {
-    if (std::get<0>(place) > 0) seen[static_cast<std::size_t>(std::get<0>(place) - 1)] = true;
-  }
-  const auto hole = std::find(seen.begin(), seen.end(), false);
-  MICA_CHECK(hole == seen.end(), file, in_.config.path(), ": key 'num_hidden_layers' is ", seen.size(),
-             ", and there is no tensor of layer ", hole - seen.begin(),
-             "; a safetensors file may be missing");
-}
-
-inline TensorPlan TensorPlanner::plan_stack(const Stack& stack) const {
-  TensorPlan plan;
-  const Checkpoint::Entry& first = stack.parts.begin()->second;
-  plan.name = stack.name;
-  plan.source = first.tensor->name;
-  plan.change = stack.rule->change;
-  for (const auto& [index, entry] : stack.parts) {
-    MICA_CHECK(index == plan.stored.parts.size(), file, where(entry), ": the one before it, number ",
-               plan.stored.parts.size(), ", is missing");
-    MICA_CHECK(entry.tensor->shape == first.tensor->shape, file, where(entry), ": the first of its kind has ",
-               first.tensor->shape_text());
-    plan.stored.parts.push_back(entry);
-  }
-  const bool stacked =
-      stack.rule->from.find("#", stack.rule->from.starts_with("layers.#") ? 8 : 0) != std::string_view::npos;
-  const bool of_experts = stacked && stack.rule->from.find("experts") != std::string_view::npos;
-  MICA_CHECK(!of_experts || plan.stored.parts.size() == in_.sizes.experts, file, where(first), ": ",
-             plan.stored.parts.size(), " experts have one; ", in_.config.path(), " says ", in_.sizes.experts);
-  detail::check_shape(*first.tensor, stack.rule->shape, in_.sizes, where(first));
-  if (stack.rule->from.ends_with("_blocks")) {
-    plan_blocks(plan, first);
-  } else {
-    plan_values(plan, stack);
-    if (stacked && plan.dims.size() == 2) plan.dims.push_back(plan.stored.parts.size());
-    plan.format = formats_.of(plan.dims.size(), plan.width(), stack.rule->keep);
-  }
-  return plan;
-}
-
-inline void TensorPlanner::plan_values(TensorPlan& plan, const Stack& stack) const {
-  const Checkpoint::Entry& first = stack.parts.begin()->second;
-  MICA_CHECK(first.tensor->dtype != Dtype::U8 && first.tensor->dtype != Dtype::BOOL, unsupported,
-             where(first), " is ", info(first.tensor->dtype).name,
-             ", which is no type of weights; a quantised checkpoint?");
-  const std::vector<std::uint64_t> shape = detail::squeezed(first.tensor->shape, stack.rule->shape);
-  MICA_CHECK(shape.size() <= 3 && first.tensor->bytes > 0, file, where(first),
-             ": needed are 1 to 3 dimensions above 0");
-  StoredMatrices& m = plan.stored;
-  m.per_part = shape.size() == 3 ? shape[0] : 1;
-  m.rows = shape.size() == 1 ? shape[0] : shape[shape.size() - 2];
-  m.columns = shape.size() == 1 ? 1 : shape.back();
-  MICA_CHECK(m.rows <= UINT32_MAX && m.columns <= UINT32_MAX, limit, where(first),
-             " is larger than any known model");
-  find_scales(m);
-  MICA_CHECK(m.scales.empty() || !plan.change.transposed, unsupported, where(first),
-             " has eight-bit values and is stored transposed");
-  const std::uint64_t rows = plan.change.transposed ? m.columns : m.rows;
-  const std::uint64_t columns = plan.change.transposed ? m.rows : m.columns;
-  set_orders(plan, rows, columns);
-  const std::uint64_t padded = plan.change.padded ? std::max(rows, in_.sizes.vocabulary) : rows;
-  const std::uint64_t kept = plan.rows.empty() ? padded : plan.rows.size();
-  if (shape.size() == 1) {
-    plan.dims = {kept};
-    return;
-  }
-  plan.dims = {plan.columns.empty() ? columns : plan.columns.size(), kept};
-  if (shape.size() == 3) plan.dims.push_back(shape[0]);
-}
-
-inline void TensorPlanner::plan_blocks(TensorPlan& plan, const Checkpoint::Entry& entry) const {
-  const std::vector<std::uint64_t>& shape = entry.tensor->shape;
-  std::string name = entry.tensor->name;
-  name.replace(name.size() - 6, 6, "scales");
-  const Checkpoint::Entry* const scales = checkpoint_.find(name);
-  MICA_CHECK(entry.tensor->dtype == Dtype::U8 && shape.size() == 4, file, where(entry),
-             " is no tensor of MXFP4 blocks");
-  MICA_CHECK(scales != nullptr && scales->tensor->dtype == Dtype::U8 &&
-                 scales->tensor->shape == std::vector<std::uint64_t>(shape.begin(), shape.end() - 1),
-             file, where(entry), ": its scales, '", escaped(name), "', are missing or of another shape");
-  plan.origin = Origin::blocks;
-  plan.format = format::MXFP4::id;
-  plan.stored.per_part = shape[0];
-  plan.stored.rows = shape[1];
-  plan.stored.columns = shape[2];
-  plan.stored.scales = {*scales};
-  plan.rows = indices(plan.change.rows, shape[1], in_.config, in_.sizes, where(entry));
-  plan.dims = {shape[2] * 32, plan.rows.empty() ? shape[1] : plan.rows.size(), shape[0]};
-}
-
-inline void TensorPlanner::set_orders(TensorPlan& plan, std::uint64_t rows, std::uint64_t columns) const {
-  const std::string text = where(plan.stored.parts.front());
-  plan.rows = indices(plan.change.rows, rows, in_.config, in_.sizes, text);
-  plan.columns = indices(plan.change.columns, columns, in_.config, in_.sizes, text);
-}
-
-/// Eight-bit floats come with a scale for the whole, each row, or blocks of 128 by 128.
-inline void TensorPlanner::find_scales(StoredMatrices& m) const {
-  for (const Checkpoint::Entry& part : m.parts) {
-    if (info(part.tensor->dtype).bytes != 1) return;
-    const Checkpoint::Entry* scales = checkpoint_.find(part.tensor->name + "_scale_inv");
-    if (scales == nullptr) scales = checkpoint_.find(part.tensor->name + "_scale");
-    MICA_CHECK(scales != nullptr, unsupported, where(part), " has eight-bit values and no scale");
-    const auto fits = [](std::uint64_t parts, std::uint64_t n) {
-      return parts == 1 || parts == n || parts == ceil_div(n, std::uint64_t{128});
-    };
-    const std::vector<std::uint64_t>& grid = scales->tensor->shape;
-    const std::uint64_t down = grid.empty() ? 1 : grid[0];
-    const std::uint64_t across = grid.size() < 2 ? 1 : grid[1];
-    MICA_CHECK(grid.size() <= 2 && m.per_part == 1 && fits(down, m.rows) && fits(across, m.columns),
-               unsupported, where(*scales), " does not scale ", where(part),
-               " as a whole, by rows, or in blocks of 128 by 128");
-    m.scales.emplace_back(*scales);
-  }
 }
 
 }  // namespace mica::convert

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 namespace mica::convert {

@@ -8,10 +8,8 @@
 #include "mica_tools/convert/checkpoint.hpp"
 #include "mica_tools/encode/encode.hpp"
 
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,22 +63,7 @@ struct Description {
 };
 
 /// Bytes of the memory of graphics cards from the files below root/sys (AMD's cards).
-[[nodiscard]] std::uint64_t read_vram(const std::string& root);
-/// Whether the files below root/proc name NVIDIA's driver, which has no file with the size of its memory.
-[[nodiscard]] bool has_silent_card(const std::string& root);
-
-/// The machine that the files below `root` describe; "" is this one. Speeds are assumed.
-[[nodiscard]] Machine read_machine(const std::string& root);
-
-/// The described machine, with missing fields from `here`. Raises a usage error for impossible machines: no
-/// memory, no core, more available than present, MLX without unified memory.
-[[nodiscard]] Machine described(const Machine& here, const Description& said);
-
-/// "60G", "60 GB/s", "400MiB/s": bytes a second. Plain K, M, G, T are powers of 1,000 as in data sheets.
-/// Raises a usage error that names `what`.
-[[nodiscard]] std::uint64_t parse_rate(std::string_view text, std::string_view what);
-
-inline std::uint64_t read_vram(const std::string& root) {
+[[nodiscard]] inline std::uint64_t read_vram(const std::string& root) {
   std::uint64_t sum = 0;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(root + "/sys/class/drm", error)) {
@@ -90,12 +74,14 @@ inline std::uint64_t read_vram(const std::string& root) {
   return sum;
 }
 
-inline bool has_silent_card(const std::string& root) {
+/// Whether the files below root/proc name NVIDIA's driver, which has no file with the size of its memory.
+[[nodiscard]] inline bool has_silent_card(const std::string& root) {
   std::error_code error;
   return std::filesystem::exists(root + "/proc/driver/nvidia/version", error);
 }
 
-inline Machine read_machine(const std::string& root) {
+/// The machine that the files below `root` describe; "" is this one. Speeds are assumed.
+[[nodiscard]] inline Machine read_machine(const std::string& root) {
   Machine machine;
   const budget::MemoryLimits limits =
       root.empty() ? budget::memory_limits() : budget::read_memory_limits(root);
@@ -114,7 +100,9 @@ inline Machine read_machine(const std::string& root) {
   return machine;
 }
 
-inline Machine described(const Machine& here, const Description& said) {
+/// The described machine, with missing fields from `here`. Raises a usage error for impossible machines: no
+/// memory, no core, more available than present, MLX without unified memory.
+[[nodiscard]] inline Machine described(const Machine& here, const Description& said) {
   Machine machine = here;
   if (said.ram_bytes) {  // another machine: nothing of this one but its cores
     machine = {};
@@ -154,7 +142,9 @@ inline Machine described(const Machine& here, const Description& said) {
   return machine;
 }
 
-inline std::uint64_t parse_rate(std::string_view text, std::string_view what) {
+/// "60G", "60 GB/s", "400MiB/s": bytes a second. Plain K, M, G, T are powers of 1,000 as in data sheets.
+/// Raises a usage error that names `what`.
+[[nodiscard]] inline std::uint64_t parse_rate(std::string_view text, std::string_view what) {
   std::string_view size = text;
   if (size.ends_with("/s")) size.remove_suffix(2);
   const bool plain =

@@ -29,7 +29,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -6,11 +6,8 @@
 #include "mica_tools/fit/detail/number_table.hpp"
 #include "mica_tools/quantize/recipe.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

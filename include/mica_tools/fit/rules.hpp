@@ -8,12 +8,8 @@
 #include "mica/base/error.hpp"
 #include "mica_tools/fit/detail/number_table.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
 namespace mica::fit::rules {

@@ -13,13 +13,10 @@
 #include "mica_tools/fit/machine.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace mica::fit {
@@ -89,37 +86,118 @@ class Selector {
     if (mode == Mode::moe_offload) return {machine_.vram_bytes, machine_.available_bytes};
     return {0, machine_.available_bytes};
   }
-  [[nodiscard]] std::vector<Mode> modes(Candidate& candidate) const;
-  [[nodiscard]] std::vector<std::size_t> contexts(Candidate& candidate) const;
+  [[nodiscard]] std::vector<Mode> modes(Candidate& candidate) const {
+    if (machine_.mlx) return {Mode::gpu};
+    if (machine_.unified) return {Mode::gpu, Mode::streamed};
+    if (machine_.vram_bytes == 0) return {Mode::cpu, Mode::streamed};
+    std::vector<Mode> modes = {Mode::gpu};
+    if (arch::largest_mixture(candidate.config()) != 0) modes.push_back(Mode::moe_offload);
+    if (machine_.vram_bytes > gpu_margin_bytes) modes.push_back(Mode::cpu_gpu);
+    modes.insert(modes.end(), {Mode::cpu, Mode::streamed});
+    return modes;
+  }
+  /// The requested context, then its halves.
+  [[nodiscard]] std::vector<std::size_t> contexts(Candidate& candidate) const {
+    const std::size_t wanted = requested_.max_context == 0 ? default_context : requested_.max_context;
+    std::vector<std::size_t> contexts = {std::min(candidate.n_ctx_train(), wanted)};
+    while (contexts.back() / 2 >= min_context) contexts.push_back(contexts.back() / 2);
+    return contexts;
+  }
+  /// The best quantisation that fits, with headroom where requested. Weights alone that are too large need no
+  /// plan.
   [[nodiscard]] std::optional<Setting> first(Candidate& candidate, Mode mode, std::size_t n_ctx,
-                                             bool spacious) const;
-  [[nodiscard]] plan::StepReads reads(Candidate& candidate, const Setting& setting) const;
-  [[nodiscard]] double decode(Candidate& candidate, const Fit& fit) const;
-  [[nodiscard]] Fit described(Candidate& candidate, Mode mode, const Setting& setting) const;
-  void add_notes(Candidate& candidate, Fit& fit) const;
+                                             bool spacious) const {
+    const bool streamed = mode == Mode::streamed;
+    const std::size_t begin =
+        streamed ? candidate.reference() : 0;  // more bits would take more time of the disk
+    const std::size_t end = streamed ? begin + 1 : candidate.ladder().size();
+    const Pools pools = available(mode);
+    for (std::size_t i = begin; i < end; ++i) {
+      if (!streamed && candidate.weights(i).all > static_cast<double>(pools.vram + pools.ram)) continue;
+      for (const kv::Element element : {kv::Element::f16, kv::Element::q8_0}) {
+        const Setting setting{i, n_ctx, element, streamed, streamed ? machine_.available_bytes : 0};
+        const Pools needed = need(candidate, mode, setting);
+        if (spacious ? has_headroom(needed, pools) : fits(needed, pools)) return setting;
+      }
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] plan::StepReads reads(Candidate& candidate, const Setting& setting) const {
+    if (!setting.streamed) return {};
+    return plan::reads_of(candidate.work(setting), candidate.plan(setting), chunk_tokens);
+  }
+  /// The sum of the times of all bytes that a token reads. Of cards: bytes by the part of their rate that
+  /// engines reach.
+  [[nodiscard]] double decode(Candidate& candidate, const Fit& fit) const {
+    const plan::Work work = candidate.work(fit.setting);
+    const double on_cpu =
+        plan::predict(work, machine_.speed, reads(candidate, fit.setting), chunk_tokens, chunk_tokens).decode;
+    if (fit.mode == Mode::cpu || fit.mode == Mode::streamed) return on_cpu;
+    const double rate = machine_.gpu_rate() * gpu_part;
+    const Parts weights = candidate.weights(fit.setting.quantisation);
+    const double header = candidate.ladder()[fit.setting.quantisation].recipe || candidate.row() == nullptr
+                              ? work.decode_bytes() - work.kv_bytes
+                              : weights.active;  // what is no GGUF
+    const double all_on_card = (header + work.kv_bytes) / rate;
+    if (fit.mode == Mode::gpu) return 1 / all_on_card;
+    if (fit.mode ==
+        Mode::
+            moe_offload) {  // of the experts that a token uses, the same part is elsewhere as of all experts
+      const double used = weights.active - (weights.all - weights.experts);
+      const double elsewhere = weights.experts == 0 ? 0 : used * (1 - used / weights.experts);
+      const double ram_rate = machine_.speed.read_bytes * plan::assumed_decode_part;
+      return 1 / (all_on_card - elsewhere / rate + elsewhere / ram_rate);
+    }
+    const double kv_and_margin = static_cast<double>(fit.need.ram) - weights.all;
+    const double room = std::max(0.0, static_cast<double>(machine_.vram_bytes) - kv_and_margin);
+    const double part = std::min(1.0, room / weights.all);  // of the layers that are on the card
+    return 1 / (part * all_on_card + (1 - part) / on_cpu);
+  }
+
+  [[nodiscard]] Fit described(Candidate& candidate, Mode mode, const Setting& setting) const {
+    Fit fit;
+    fit.name = candidate.name();
+    fit.title = candidate.title();
+    fit.row = candidate.row();
+    const Parts parameters = candidate.parameters();
+    fit.parameters = parameters.all;
+    fit.active = parameters.active;
+    fit.n_ctx_train = candidate.n_ctx_train();
+    fit.requested = contexts(candidate).front();
+    fit.setting = setting;
+    fit.quantisation = candidate.ladder()[setting.quantisation].name;
+    fit.penalty = candidate.ladder()[setting.quantisation].penalty;
+    fit.mode = mode;
+    fit.need = need(candidate, mode, setting);
+    fit.available = available(mode);
+    fit.recommended = candidate.recommended_bytes();
+    fit.level = level_of(mode, fit.need, fit.available, fit.recommended, setting.n_ctx == fit.requested);
+    fit.decode = decode(candidate, fit);
+    const bool card =
+        mode != Mode::cpu && mode != Mode::streamed && !(machine_.unified && machine_.vram_rate == 0);
+    const std::string& ram = machine_.speed.basis;
+    fit.basis = !card || mode == Mode::cpu_gpu ? ram : machine_.vram_basis;
+    if (mode == Mode::cpu_gpu && machine_.vram_basis == "assumed") fit.basis = machine_.vram_basis;
+    add_notes(candidate, fit);
+    return fit;
+  }
+
+  void add_notes(Candidate& candidate, Fit& fit) const {
+    if (fit.level == Level::too_tight) return;
+    if (fit.setting.n_ctx != fit.requested)
+      fit.notes.push_back(join("context halved from ", fit.requested, " to ", fit.setting.n_ctx, " tokens"));
+    if (fit.setting.element != kv::Element::f16)
+      fit.notes.push_back(join("keys and values in ", kv::name(fit.setting.element)));
+    if (fit.mode == Mode::streamed) {
+      const std::string bytes =
+          budget::size_text(static_cast<std::uint64_t>(reads(candidate, fit.setting).token));
+      fit.notes.push_back(join("some ", bytes, " are read from the disk for each token"));
+    }
+  }
 
   const Machine& machine_;
   Request requested_;
 };
-
-inline std::vector<Mode> Selector::modes(Candidate& candidate) const {
-  if (machine_.mlx) return {Mode::gpu};
-  if (machine_.unified) return {Mode::gpu, Mode::streamed};
-  if (machine_.vram_bytes == 0) return {Mode::cpu, Mode::streamed};
-  std::vector<Mode> modes = {Mode::gpu};
-  if (arch::largest_mixture(candidate.config()) != 0) modes.push_back(Mode::moe_offload);
-  if (machine_.vram_bytes > gpu_margin_bytes) modes.push_back(Mode::cpu_gpu);
-  modes.insert(modes.end(), {Mode::cpu, Mode::streamed});
-  return modes;
-}
-
-/// The requested context, then its halves.
-inline std::vector<std::size_t> Selector::contexts(Candidate& candidate) const {
-  const std::size_t wanted = requested_.max_context == 0 ? default_context : requested_.max_context;
-  std::vector<std::size_t> contexts = {std::min(candidate.n_ctx_train(), wanted)};
-  while (contexts.back() / 2 >= min_context) contexts.push_back(contexts.back() / 2);
-  return contexts;
-}
 
 inline Pools Selector::need(Candidate& candidate, Mode mode, const Setting& setting) const {
   using budget::Account;
@@ -132,26 +210,6 @@ inline Pools Selector::need(Candidate& candidate, Mode mode, const Setting& sett
   if (mode == Mode::cpu_gpu) return {0, all + rest};
   const auto active = static_cast<std::uint64_t>(weights.active);
   return {active + rest, all - active};
-}
-
-/// The best quantisation that fits, with headroom where requested. Weights alone that are too large need no
-/// plan.
-inline std::optional<Setting> Selector::first(Candidate& candidate, Mode mode, std::size_t n_ctx,
-                                              bool spacious) const {
-  const bool streamed = mode == Mode::streamed;
-  const std::size_t begin =
-      streamed ? candidate.reference() : 0;  // more bits would take more time of the disk
-  const std::size_t end = streamed ? begin + 1 : candidate.ladder().size();
-  const Pools pools = available(mode);
-  for (std::size_t i = begin; i < end; ++i) {
-    if (!streamed && candidate.weights(i).all > static_cast<double>(pools.vram + pools.ram)) continue;
-    for (const kv::Element element : {kv::Element::f16, kv::Element::q8_0}) {
-      const Setting setting{i, n_ctx, element, streamed, streamed ? machine_.available_bytes : 0};
-      const Pools needed = need(candidate, mode, setting);
-      if (spacious ? has_headroom(needed, pools) : fits(needed, pools)) return setting;
-    }
-  }
-  return std::nullopt;
 }
 
 inline Fit Selector::select(Candidate& candidate) const {
@@ -171,79 +229,6 @@ inline Fit Selector::select(Candidate& candidate) const {
   return described(
       candidate, last,
       {fallback, tokens.back(), kv::Element::q8_0, streamed, streamed ? machine_.available_bytes : 0});
-}
-
-inline Fit Selector::described(Candidate& candidate, Mode mode, const Setting& setting) const {
-  Fit fit;
-  fit.name = candidate.name();
-  fit.title = candidate.title();
-  fit.row = candidate.row();
-  const Parts parameters = candidate.parameters();
-  fit.parameters = parameters.all;
-  fit.active = parameters.active;
-  fit.n_ctx_train = candidate.n_ctx_train();
-  fit.requested = contexts(candidate).front();
-  fit.setting = setting;
-  fit.quantisation = candidate.ladder()[setting.quantisation].name;
-  fit.penalty = candidate.ladder()[setting.quantisation].penalty;
-  fit.mode = mode;
-  fit.need = need(candidate, mode, setting);
-  fit.available = available(mode);
-  fit.recommended = candidate.recommended_bytes();
-  fit.level = level_of(mode, fit.need, fit.available, fit.recommended, setting.n_ctx == fit.requested);
-  fit.decode = decode(candidate, fit);
-  const bool card =
-      mode != Mode::cpu && mode != Mode::streamed && !(machine_.unified && machine_.vram_rate == 0);
-  const std::string& ram = machine_.speed.basis;
-  fit.basis = !card || mode == Mode::cpu_gpu ? ram : machine_.vram_basis;
-  if (mode == Mode::cpu_gpu && machine_.vram_basis == "assumed") fit.basis = machine_.vram_basis;
-  add_notes(candidate, fit);
-  return fit;
-}
-
-inline plan::StepReads Selector::reads(Candidate& candidate, const Setting& setting) const {
-  if (!setting.streamed) return {};
-  return plan::reads_of(candidate.work(setting), candidate.plan(setting), chunk_tokens);
-}
-
-/// The sum of the times of all bytes that a token reads. Of cards: bytes by the part of their rate that
-/// engines reach.
-inline double Selector::decode(Candidate& candidate, const Fit& fit) const {
-  const plan::Work work = candidate.work(fit.setting);
-  const double on_cpu =
-      plan::predict(work, machine_.speed, reads(candidate, fit.setting), chunk_tokens, chunk_tokens).decode;
-  if (fit.mode == Mode::cpu || fit.mode == Mode::streamed) return on_cpu;
-  const double rate = machine_.gpu_rate() * gpu_part;
-  const Parts weights = candidate.weights(fit.setting.quantisation);
-  const double header = candidate.ladder()[fit.setting.quantisation].recipe || candidate.row() == nullptr
-                            ? work.decode_bytes() - work.kv_bytes
-                            : weights.active;  // what is no GGUF
-  const double all_on_card = (header + work.kv_bytes) / rate;
-  if (fit.mode == Mode::gpu) return 1 / all_on_card;
-  if (fit.mode ==
-      Mode::moe_offload) {  // of the experts that a token uses, the same part is elsewhere as of all experts
-    const double used = weights.active - (weights.all - weights.experts);
-    const double elsewhere = weights.experts == 0 ? 0 : used * (1 - used / weights.experts);
-    const double ram_rate = machine_.speed.read_bytes * plan::assumed_decode_part;
-    return 1 / (all_on_card - elsewhere / rate + elsewhere / ram_rate);
-  }
-  const double kv_and_margin = static_cast<double>(fit.need.ram) - weights.all;
-  const double room = std::max(0.0, static_cast<double>(machine_.vram_bytes) - kv_and_margin);
-  const double part = std::min(1.0, room / weights.all);  // of the layers that are on the card
-  return 1 / (part * all_on_card + (1 - part) / on_cpu);
-}
-
-inline void Selector::add_notes(Candidate& candidate, Fit& fit) const {
-  if (fit.level == Level::too_tight) return;
-  if (fit.setting.n_ctx != fit.requested)
-    fit.notes.push_back(join("context halved from ", fit.requested, " to ", fit.setting.n_ctx, " tokens"));
-  if (fit.setting.element != kv::Element::f16)
-    fit.notes.push_back(join("keys and values in ", kv::name(fit.setting.element)));
-  if (fit.mode == Mode::streamed) {
-    const std::string bytes =
-        budget::size_text(static_cast<std::uint64_t>(reads(candidate, fit.setting).token));
-    fit.notes.push_back(join("some ", bytes, " are read from the disk for each token"));
-  }
 }
 
 inline std::size_t Selector::longest_context(Candidate& candidate, const Fit& fit) const {

@@ -53,7 +53,11 @@ class BaseLogitsWriter {
 class BaseLogitsReader {
  public:
   /// Raises ErrorCode::file when it is no such file, contradicts itself or is truncated.
-  explicit BaseLogitsReader(std::string path);
+  explicit BaseLogitsReader(std::string path) : file_(io::File::open(std::move(path))) {
+    read_header();
+    read_tokens();
+    row_ = QuantizedRow(n_vocab_);
+  }
 
   [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
@@ -71,8 +75,44 @@ class BaseLogitsReader {
   static constexpr std::uint64_t header_bytes = magic.size() + 3 * sizeof(std::int32_t);
   friend class BaseLogitsWriter;
 
-  void read_header();
-  void read_tokens();
+  void read_header() {
+    struct {
+      std::array<char, 8> magic;
+      std::array<std::int32_t, 3> numbers;
+    } header{};
+    static_assert(sizeof header == header_bytes);
+    file_.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
+    MICA_CHECK(std::string_view(header.magic.data(), header.magic.size()) == magic, file, path(),
+               ": these are no base logits: the file begins with '",
+               escaped(std::string_view(header.magic.data(), header.magic.size())), "' and not with '", magic,
+               "'");
+    const auto& [n_ctx, n_vocab, windows] = header.numbers;
+    MICA_CHECK(n_ctx >= static_cast<std::int32_t>(Windows::min_width) && n_vocab > 0 && windows > 0, file,
+               path(), ": base logits of ", windows, " windows of ", n_ctx, " tokens, vocabulary ", n_vocab,
+               "; needed: one window, ", Windows::min_width, " tokens, one word");
+    n_ctx_ = static_cast<std::size_t>(n_ctx);
+    n_vocab_ = static_cast<std::size_t>(n_vocab);
+    windows_ = static_cast<std::size_t>(windows);
+    // Each factor is below 2^31: (windows * positions) below 2^62 and bytes of a row below 2^33 are compared by
+    // division.
+    const std::uint64_t tokens = std::uint64_t{windows_} * n_ctx_;
+    const std::uint64_t rows = std::uint64_t{windows_} * Windows::counted(n_ctx_);
+    const std::uint64_t rest = file_.size() - header_bytes;
+    MICA_CHECK(tokens <= rest / sizeof(std::int32_t) &&
+                   rows <= (rest - tokens * sizeof(std::int32_t)) / QuantizedRow::bytes_for(n_vocab_),
+               file, path(), ": truncated: ", file_.size(), " bytes; ", windows_, " windows of ", n_ctx_,
+               " tokens and a vocabulary of ", n_vocab_, " need more");
+  }
+
+  void read_tokens() {
+    tokens_.resize(windows_ * n_ctx_);
+    file_.read_at(header_bytes, std::as_writable_bytes(std::span(tokens_)));
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      MICA_CHECK(tokens_[i] < n_vocab_, file, path(), ": token ", i, " of the text has the number ",
+                 tokens_[i], "; the vocabulary has ", n_vocab_, " tokens");
+    }
+    offset_ = header_bytes + tokens_.size() * sizeof(std::int32_t);
+  }
 
   io::File file_;
   std::size_t n_ctx_ = 0;
@@ -107,51 +147,6 @@ inline BaseLogitsWriter::BaseLogitsWriter(std::string path, const Windows& text,
       file_.write(std::as_bytes(std::span(&token, 1)));
     }
   }
-}
-
-inline BaseLogitsReader::BaseLogitsReader(std::string path) : file_(io::File::open(std::move(path))) {
-  read_header();
-  read_tokens();
-  row_ = QuantizedRow(n_vocab_);
-}
-
-inline void BaseLogitsReader::read_header() {
-  struct {
-    std::array<char, 8> magic;
-    std::array<std::int32_t, 3> numbers;
-  } header{};
-  static_assert(sizeof header == header_bytes);
-  file_.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
-  MICA_CHECK(std::string_view(header.magic.data(), header.magic.size()) == magic, file, path(),
-             ": these are no base logits: the file begins with '",
-             escaped(std::string_view(header.magic.data(), header.magic.size())), "' and not with '", magic,
-             "'");
-  const auto& [n_ctx, n_vocab, windows] = header.numbers;
-  MICA_CHECK(n_ctx >= static_cast<std::int32_t>(Windows::min_width) && n_vocab > 0 && windows > 0, file,
-             path(), ": base logits of ", windows, " windows of ", n_ctx, " tokens, vocabulary ", n_vocab,
-             "; needed: one window, ", Windows::min_width, " tokens, one word");
-  n_ctx_ = static_cast<std::size_t>(n_ctx);
-  n_vocab_ = static_cast<std::size_t>(n_vocab);
-  windows_ = static_cast<std::size_t>(windows);
-  // Each factor is below 2^31: (windows * positions) below 2^62 and bytes of a row below 2^33 are compared by
-  // division.
-  const std::uint64_t tokens = std::uint64_t{windows_} * n_ctx_;
-  const std::uint64_t rows = std::uint64_t{windows_} * Windows::counted(n_ctx_);
-  const std::uint64_t rest = file_.size() - header_bytes;
-  MICA_CHECK(tokens <= rest / sizeof(std::int32_t) &&
-                 rows <= (rest - tokens * sizeof(std::int32_t)) / QuantizedRow::bytes_for(n_vocab_),
-             file, path(), ": truncated: ", file_.size(), " bytes; ", windows_, " windows of ", n_ctx_,
-             " tokens and a vocabulary of ", n_vocab_, " need more");
-}
-
-inline void BaseLogitsReader::read_tokens() {
-  tokens_.resize(windows_ * n_ctx_);
-  file_.read_at(header_bytes, std::as_writable_bytes(std::span(tokens_)));
-  for (std::size_t i = 0; i < tokens_.size(); ++i) {
-    MICA_CHECK(tokens_[i] < n_vocab_, file, path(), ": token ", i, " of the text has the number ", tokens_[i],
-               "; the vocabulary has ", n_vocab_, " tokens");
-  }
-  offset_ = header_bytes + tokens_.size() * sizeof(std::int32_t);
 }
 
 inline const QuantizedRow& BaseLogitsReader::next() {

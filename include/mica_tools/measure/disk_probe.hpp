@@ -12,7 +12,6 @@
 #include "mica/io/direct.hpp"
 #include "mica/io/read_queue.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -32,11 +32,19 @@ class Divergence {
   [[nodiscard]] Estimate perplexity() const noexcept { return nll().exp(); }
   [[nodiscard]] Estimate perplexity_base() const noexcept { return nll_base().exp(); }
   /// ln(perplexity / perplexity_base). Its error takes into account that both were measured on the same text.
-  [[nodiscard]] Estimate log_ratio() const noexcept;
+  [[nodiscard]] Estimate log_ratio() const noexcept {
+    const double e = nll_.error();
+    const double e_base = nll_base_.error();
+    const double variance = e * e + e_base * e_base - 2 * covariance();
+    return {nll_.mean() - nll_base_.mean(), std::sqrt(std::max(0.0, variance))};
+  }
   /// perplexity - perplexity_base.
   [[nodiscard]] Estimate difference() const noexcept;
   /// Of both log-likelihoods, -1 to 1; 0 while it has no meaning.
-  [[nodiscard]] double correlation() const noexcept;
+  [[nodiscard]] double correlation() const noexcept {
+    const double spread = nll_.error() * nll_base_.error();
+    return spread > 0 ? covariance() / spread : 0.0;
+  }
 
   /// Mean Kullback-Leibler divergence of the model from its base, in nats.
   [[nodiscard]] Estimate kl() const noexcept { return kl_.estimate(); }
@@ -45,15 +53,28 @@ class Divergence {
   [[nodiscard]] Estimate dp() const noexcept { return dp_.estimate(); }
   [[nodiscard]] Sorted dp_values() const { return Sorted(dp_values_); }
   /// The root of its mean square.
-  [[nodiscard]] Estimate dp_rms() const noexcept;
+  [[nodiscard]] Estimate dp_rms() const noexcept {
+    const double rms = std::sqrt(dp_squared_.mean());
+    return {rms, rms > 0 ? 0.5 / rms * dp_squared_.error() : 0.0};
+  }
   /// Part of the rows in which both hold the same token for the likeliest.
-  [[nodiscard]] Estimate same_top() const noexcept;
+  [[nodiscard]] Estimate same_top() const noexcept {
+    if (count() < 2) return {count() == 0 ? 0.0 : static_cast<double>(same_top_), 0.0};
+    const double n = static_cast<double>(count());
+    const double part = static_cast<double>(same_top_) / n;
+    return {part, std::sqrt(part * (1 - part) / (n - 1))};
+  }
 
  private:
   // Tokens with a lower probability in the base are left out: rows of the file end there.
   static constexpr double floor = -16.0;
 
-  [[nodiscard]] double covariance() const noexcept;
+  /// Of the two means.
+  [[nodiscard]] double covariance() const noexcept {
+    if (count() < 2) return 0.0;
+    const double n = static_cast<double>(count());
+    return (nll_products_ / n - nll_.mean() * nll_base_.mean()) / (n - 1);
+  }
 
   RunningMean nll_, nll_base_, kl_, dp_, dp_squared_;
   double nll_products_ = 0;  // sum of nll * nll_base
@@ -84,43 +105,12 @@ inline void Divergence::add(const LogProbabilities& model, const QuantizedRow& b
   dp_values_.push_back(static_cast<float>(dp));
 }
 
-/// Of the two means.
-inline double Divergence::covariance() const noexcept {
-  if (count() < 2) return 0.0;
-  const double n = static_cast<double>(count());
-  return (nll_products_ / n - nll_.mean() * nll_base_.mean()) / (n - 1);
-}
-
-inline double Divergence::correlation() const noexcept {
-  const double spread = nll_.error() * nll_base_.error();
-  return spread > 0 ? covariance() / spread : 0.0;
-}
-
-inline Estimate Divergence::log_ratio() const noexcept {
-  const double e = nll_.error();
-  const double e_base = nll_base_.error();
-  const double variance = e * e + e_base * e_base - 2 * covariance();
-  return {nll_.mean() - nll_base_.mean(), std::sqrt(std::max(0.0, variance))};
-}
-
 inline Estimate Divergence::difference() const noexcept {
   const Estimate ppl = perplexity();
   const Estimate base = perplexity_base();
   const double shared = ppl.value * base.value * covariance();
   const double variance = ppl.error * ppl.error + base.error * base.error - 2 * shared;
   return {ppl.value - base.value, std::sqrt(std::max(0.0, variance))};
-}
-
-inline Estimate Divergence::dp_rms() const noexcept {
-  const double rms = std::sqrt(dp_squared_.mean());
-  return {rms, rms > 0 ? 0.5 / rms * dp_squared_.error() : 0.0};
-}
-
-inline Estimate Divergence::same_top() const noexcept {
-  if (count() < 2) return {count() == 0 ? 0.0 : static_cast<double>(same_top_), 0.0};
-  const double n = static_cast<double>(count());
-  const double part = static_cast<double>(same_top_) / n;
-  return {part, std::sqrt(part * (1 - part) / (n - 1))};
 }
 
 }  // namespace mica

@@ -65,8 +65,17 @@ class Pacer final : public exec::RunObserver {
   [[nodiscard]] std::string text() const;
 
  private:
-  void measure(Time now) noexcept;
-  [[nodiscard]] static DutyGains gains(const Pace& pace) noexcept;
+  void measure(Time now) noexcept {
+    if (pace_.unit == Pace::Unit::percent || (measured_ && now - *measured_ < every)) return;
+    const double seconds = measured_ ? std::chrono::duration<double>(now - *measured_).count() : 0;
+    measured_ = now;
+    const auto value = pace_.unit == Pace::Unit::celsius ? thermometer_.celsius() : power_.watts(now);
+    if (value) duty_ = control_.measured(*value, std::min(seconds, 2.0));
+  }
+  /// The power reacts at once and may exceed the limit several times: a fourth of the correction each time.
+  [[nodiscard]] static DutyGains gains(const Pace& pace) noexcept {
+    return pace.unit == Pace::Unit::watts ? DutyGains{pace.limit, 0, 0.5, 0.02} : DutyGains{};
+  }
 
   Pace pace_;
   Thermometer thermometer_;
@@ -98,11 +107,6 @@ inline Pace Pace::parse(std::string_view text, std::string_view what) {
   return pace;
 }
 
-/// The power reacts at once and may exceed the limit several times: a fourth of the correction each time.
-inline DutyGains Pacer::gains(const Pace& pace) noexcept {
-  return pace.unit == Pace::Unit::watts ? DutyGains{pace.limit, 0, 0.5, 0.02} : DutyGains{};
-}
-
 inline Pacer::Pacer(const Pace& pace, const std::string& root)
     : pace_(pace),
       thermometer_(root),
@@ -115,14 +119,6 @@ inline Pacer::Pacer(const Pace& pace, const std::string& root)
              "no counter of energy can be read below /sys/class/powercap (intel-rapl:*/energy_uj, which many "
              "systems "
              "let root alone read); a part of the time needs none: 50%");
-}
-
-inline void Pacer::measure(Time now) noexcept {
-  if (pace_.unit == Pace::Unit::percent || (measured_ && now - *measured_ < every)) return;
-  const double seconds = measured_ ? std::chrono::duration<double>(now - *measured_).count() : 0;
-  measured_ = now;
-  const auto value = pace_.unit == Pace::Unit::celsius ? thermometer_.celsius() : power_.watts(now);
-  if (value) duty_ = control_.measured(*value, std::min(seconds, 2.0));
 }
 
 inline auto Pacer::rest(Time begin, Time end) noexcept -> Clock::duration {

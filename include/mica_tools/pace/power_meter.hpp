@@ -33,7 +33,10 @@ class PowerMeter {
   /// Watts since the last call; empty at the first one. Counters wrap, once between two calls at most.
   [[nodiscard]] std::optional<double> watts(Time now) noexcept;
   /// "intel-rapl:0 (package-0)", the one it begins with, and how many others.
-  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string name() const {
+    if (packages_.empty()) return "no package";
+    return detail::with_observers(packages_.front().name, packages_.size() - 1);
+  }
 
  private:
   struct Package {
@@ -76,11 +79,6 @@ inline std::optional<double> PowerMeter::watts(Time now) noexcept {
   const std::optional<Time> before = std::exchange(last_, now);
   if (!before || now <= *before) return std::nullopt;
   return joules / std::chrono::duration<double>(now - *before).count();
-}
-
-inline std::string PowerMeter::name() const {
-  if (packages_.empty()) return "no package";
-  return detail::with_observers(packages_.front().name, packages_.size() - 1);
 }
 
 }  // namespace mica::pace

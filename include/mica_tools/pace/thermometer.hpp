@@ -11,8 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstddef>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,7 +31,10 @@ class Thermometer {
   /// Degrees Celsius; empty when no zone can be read now. Cost: a read for each zone.
   [[nodiscard]] std::optional<double> celsius() const noexcept;
   /// "thermal_zone0 (x86_pkg_temp)", the one it begins with, and how many others.
-  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string name() const {
+    if (zones_.empty()) return "no thermal zone";
+    return detail::with_observers(zones_.front().name, zones_.size() - 1);
+  }
   /// The lowest trip point of these zones.
   [[nodiscard]] std::optional<double> trip() const noexcept { return trip_; }
 
@@ -44,8 +45,23 @@ class Thermometer {
     bool processor;
   };
 
-  void add(const std::string& folder, const std::string& name);
-  [[nodiscard]] static std::optional<double> degrees(std::string_view text) noexcept;
+  /// A zone that can be read.
+  void add(const std::string& folder, const std::string& name) {
+    const std::string type = detail::first_line(folder + "/type");
+    budget::detail::PolledFile file(folder + "/temp");
+    std::array<char, 64> text;
+    if (!degrees(file.read(text))) return;
+    const auto says = [&](std::string_view word) { return type.find(word) != std::string::npos; };
+    const bool processor =
+        says("cpu") || says("CPU") || says("x86_pkg_temp") || says("soc") || says("SoC") || says("TCPU");
+    zones_.push_back({name + " (" + type + ")", std::move(file), processor});
+  }
+  [[nodiscard]] static std::optional<double> degrees(std::string_view text) noexcept {
+    int thousandths = 0;  // below zero as well
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), thousandths);
+    if (error != std::errc{}) return std::nullopt;
+    return thousandths / 1000.0;
+  }
 
   std::vector<Zone> zones_;  // by name
   std::optional<double> trip_;
@@ -69,25 +85,6 @@ inline Thermometer::Thermometer(const std::string& root) {
   }
 }
 
-/// A zone that can be read.
-inline void Thermometer::add(const std::string& folder, const std::string& name) {
-  const std::string type = detail::first_line(folder + "/type");
-  budget::detail::PolledFile file(folder + "/temp");
-  std::array<char, 64> text;
-  if (!degrees(file.read(text))) return;
-  const auto says = [&](std::string_view word) { return type.find(word) != std::string::npos; };
-  const bool processor =
-      says("cpu") || says("CPU") || says("x86_pkg_temp") || says("soc") || says("SoC") || says("TCPU");
-  zones_.push_back({name + " (" + type + ")", std::move(file), processor});
-}
-
-inline std::optional<double> Thermometer::degrees(std::string_view text) noexcept {
-  int thousandths = 0;  // below zero as well
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), thousandths);
-  if (error != std::errc{}) return std::nullopt;
-  return thousandths / 1000.0;
-}
-
 inline std::optional<double> Thermometer::celsius() const noexcept {
   std::optional<double> hottest;
   std::array<char, 64> text;
@@ -96,11 +93,6 @@ inline std::optional<double> Thermometer::celsius() const noexcept {
     if (now) hottest = std::max(hottest.value_or(*now), *now);
   }
   return hottest;
-}
-
-inline std::string Thermometer::name() const {
-  if (zones_.empty()) return "no thermal zone";
-  return detail::with_observers(zones_.front().name, zones_.size() - 1);
 }
 
 }  // namespace mica::pace

@@ -63,16 +63,77 @@ class Packer {
   [[nodiscard]] static std::size_t panel_bytes(const gguf::TensorInfo& tensor) {
     return static_cast<std::size_t>(tensor.bytes / tensor.rows() * tensor::Rows16::rows);
   }
-  void make_memory(A allocator);
+  void make_memory(A allocator) {
+    for (const gguf::TensorInfo& tensor : plan_.manifest.tensors) {
+      if (tensor.packed) piece_ = std::max(piece_, panel_bytes(tensor));
+    }
+    piece_ = round_up(piece_, io::DirectReader::alignment);
+    auto memory =
+        alloc::Buffer<std::byte, A>::make(allocator, 2 * piece_ + bounce_bytes, io::DirectReader::alignment);
+    MICA_CHECK(memory, budget, "packing: ", 2 * piece_ + bounce_bytes, " bytes of a buffer ",
+               alloc::refused(allocator, 2 * piece_ + bounce_bytes));
+    memory_ = std::move(*memory);
+  }
   /// Writes file i of the plan and sets the checksums of its tensors.
-  void write_file(std::uint32_t i);
+  void write_file(std::uint32_t i) {
+    const gguf::Manifest::File& file = plan_.manifest.files[i];
+    io::AtomicFile out(io::in_folder(folder_, file.name));
+    const std::vector<std::byte> zeros(part_alignment);
+    const auto pad = [&](std::uint64_t end) {
+      while (out.size() < end)
+        out.write(std::span(zeros).first(
+            static_cast<std::size_t>(std::min<std::uint64_t>(zeros.size(), end - out.size()))));
+    };
+    std::vector<gguf::TensorInfo>& tensors = plan_.manifest.tensors;
+    for (const auto& [offset, tensor, part] : gguf::parts_in_order(tensors, i)) {
+      const auto number = static_cast<std::size_t>(tensor - tensors.data());
+      pad(offset);
+      tensors[number].checksums[part] = write_part(out, *tensor, *plan_.from[number], part);
+    }
+    pad(file.bytes);
+    out.commit();
+  }
+
   void write_manifest(std::string_view name, const gguf::Metadata* keys) const {
     io::write_atomically(io::in_folder(folder_, name),
                          [&](io::AtomicFile& out) { out.write(manifest_bytes(plan_.manifest, keys)); });
   }
+  /// One part, in whole panels where it is packed. Answers the checksum.
   [[nodiscard]] std::uint64_t write_part(io::AtomicFile& out, const gguf::TensorInfo& to,
-                                         const gguf::TensorInfo& from, std::uint32_t part);
-  void read(const gguf::TensorInfo& from, std::uint64_t at, std::span<std::byte> to);
+                                         const gguf::TensorInfo& from, std::uint32_t part) {
+    const std::span<std::byte> plain = memory_.span().first(piece_),
+                               packed = memory_.span().subspan(piece_, piece_);
+    const std::size_t step = to.packed ? piece_ / panel_bytes(to) * panel_bytes(to) : piece_;
+    io::Checksum sum;
+    for (std::uint64_t done = 0; done < to.part_bytes(); done += step) {
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(step, to.part_bytes() - done));
+      std::span<std::byte> bytes = plain.first(n);
+      read(from, part * to.part_bytes() + done, bytes);
+      if (to.packed) {
+        plan_.packing(to.format.id).pack(bytes, static_cast<std::size_t>(to.width()), packed.data());
+        bytes = packed.first(n);
+      }
+      sum.add(bytes);
+      out.write(bytes);
+      if (on_bytes_) on_bytes_(n);
+    }
+    return sum.value();
+  }
+  /// Past the page cache where the source is a file.
+  void read(const gguf::TensorInfo& from, std::uint64_t at, std::span<std::byte> to) {
+    const gguf::Source& source = document_.source(from);
+    if (source.file() == nullptr) return gguf::read_plain(document_, from, at, to, plan_.packing);
+    if (!reader_ || reader_of_ != from.source) {
+      reader_.emplace(*source.file(), log_);
+      reader_of_ = from.source;
+    }
+    gguf::read_plain(
+        from, at, to,
+        [&](std::uint64_t offset, std::span<std::byte> bytes) {
+          reader_->read(offset, bytes, memory_.span().subspan(2 * piece_));
+        },
+        plan_.packing);
+  }
 
   const gguf::Document& document_;
   Plan& plan_;
@@ -84,19 +145,6 @@ class Packer {
   std::optional<io::DirectReader> reader_;
   std::uint32_t reader_of_ = 0;
 };
-
-template <mica::Allocator A>
-void Packer<A>::make_memory(A allocator) {
-  for (const gguf::TensorInfo& tensor : plan_.manifest.tensors) {
-    if (tensor.packed) piece_ = std::max(piece_, panel_bytes(tensor));
-  }
-  piece_ = round_up(piece_, io::DirectReader::alignment);
-  auto memory =
-      alloc::Buffer<std::byte, A>::make(allocator, 2 * piece_ + bounce_bytes, io::DirectReader::alignment);
-  MICA_CHECK(memory, budget, "packing: ", 2 * piece_ + bounce_bytes, " bytes of a buffer ",
-             alloc::refused(allocator, 2 * piece_ + bounce_bytes));
-  memory_ = std::move(*memory);
-}
 
 template <mica::Allocator A>
 void Packer<A>::write(const std::vector<bool>& finished) {
@@ -116,66 +164,6 @@ void Packer<A>::write(const std::vector<bool>& finished) {
   }
   write_manifest(gguf::names::manifest, &document_.metadata());
   fs::remove(io::in_folder(folder_, gguf::names::progress), error);
-}
-
-/// Past the page cache where the source is a file.
-template <mica::Allocator A>
-void Packer<A>::read(const gguf::TensorInfo& from, std::uint64_t at, std::span<std::byte> to) {
-  const gguf::Source& source = document_.source(from);
-  if (source.file() == nullptr) return gguf::read_plain(document_, from, at, to, plan_.packing);
-  if (!reader_ || reader_of_ != from.source) {
-    reader_.emplace(*source.file(), log_);
-    reader_of_ = from.source;
-  }
-  gguf::read_plain(
-      from, at, to,
-      [&](std::uint64_t offset, std::span<std::byte> bytes) {
-        reader_->read(offset, bytes, memory_.span().subspan(2 * piece_));
-      },
-      plan_.packing);
-}
-
-template <mica::Allocator A>
-void Packer<A>::write_file(std::uint32_t i) {
-  const gguf::Manifest::File& file = plan_.manifest.files[i];
-  io::AtomicFile out(io::in_folder(folder_, file.name));
-  const std::vector<std::byte> zeros(part_alignment);
-  const auto pad = [&](std::uint64_t end) {
-    while (out.size() < end)
-      out.write(std::span(zeros).first(
-          static_cast<std::size_t>(std::min<std::uint64_t>(zeros.size(), end - out.size()))));
-  };
-  std::vector<gguf::TensorInfo>& tensors = plan_.manifest.tensors;
-  for (const auto& [offset, tensor, part] : gguf::parts_in_order(tensors, i)) {
-    const auto number = static_cast<std::size_t>(tensor - tensors.data());
-    pad(offset);
-    tensors[number].checksums[part] = write_part(out, *tensor, *plan_.from[number], part);
-  }
-  pad(file.bytes);
-  out.commit();
-}
-
-/// One part, in whole panels where it is packed. Answers the checksum.
-template <mica::Allocator A>
-std::uint64_t Packer<A>::write_part(io::AtomicFile& out, const gguf::TensorInfo& to,
-                                    const gguf::TensorInfo& from, std::uint32_t part) {
-  const std::span<std::byte> plain = memory_.span().first(piece_),
-                             packed = memory_.span().subspan(piece_, piece_);
-  const std::size_t step = to.packed ? piece_ / panel_bytes(to) * panel_bytes(to) : piece_;
-  io::Checksum sum;
-  for (std::uint64_t done = 0; done < to.part_bytes(); done += step) {
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(step, to.part_bytes() - done));
-    std::span<std::byte> bytes = plain.first(n);
-    read(from, part * to.part_bytes() + done, bytes);
-    if (to.packed) {
-      plan_.packing(to.format.id).pack(bytes, static_cast<std::size_t>(to.width()), packed.data());
-      bytes = packed.first(n);
-    }
-    sum.add(bytes);
-    out.write(bytes);
-    if (on_bytes_) on_bytes_(n);
-  }
-  return sum.value();
 }
 
 /// Makes a missing folder and its name durable. The destructor removes a folder that it made and that is

@@ -76,9 +76,40 @@ class Planner {
     std::snprintf(text, sizeof text, "layer-%03zu%s.bin", layer, end);
     return text;
   }
-  void lay_out_unit(std::size_t unit, std::string file);
-  void lay_out_experts(std::size_t first_unit, std::uint32_t count, std::string file);
-  void lay_out_others();
+  void lay_out_unit(std::size_t unit, std::string file) {
+    begin(std::move(file));
+    for (const std::size_t i : units_[unit]) {
+      const gguf::TensorInfo& tensor = document_.tensor(weights_.name(i));
+      const paging::Extent& extent = weights_.extents()[i];
+      if (!placed_.contains(&tensor)) place(tensor, 1, can_pack(extent));
+    }
+    finish(round_up(end_, part_alignment));
+  }
+  /// All experts of a layer have matrices of the same sizes: where those of the first lie says it for all.
+  void lay_out_experts(std::size_t first_unit, std::uint32_t count, std::string file) {
+    begin(std::move(file));
+    const std::size_t first = plan_.manifest.tensors.size();
+    for (const std::size_t i : units_[first_unit]) {
+      const paging::Extent& extent = weights_.extents()[i];
+      place(document_.tensor(weights_.name(i)), count, can_pack(extent));
+    }
+    const std::uint64_t stride = round_up(end_, part_alignment);
+    for (std::size_t i = first; i < plan_.manifest.tensors.size() && count > 1; ++i)
+      plan_.manifest.tensors[i].stride = stride;
+    finish(stride * count);
+  }
+
+  /// What the model does not use in its steps, or not at all.
+  void lay_out_others() {
+    begin("other.bin");
+    const std::size_t first = plan_.manifest.tensors.size();
+    for (const gguf::TensorInfo& tensor : document_.tensors()) {
+      if (!placed_.contains(&tensor)) place(tensor, 1, false);
+    }
+    finish(plan_.manifest.tensors.size() == first
+               ? 0
+               : round_up(std::max<std::uint64_t>(end_, 1), part_alignment));
+  }
   void begin(std::string file) {
     plan_.manifest.files.push_back({std::move(file), 0});
     end_ = 0;
@@ -88,7 +119,18 @@ class Planner {
     plan_.manifest.files.back().bytes = bytes;
   }
   /// Puts a tensor, or the first part of it, behind the one before.
-  void place(const gguf::TensorInfo& tensor, std::uint32_t parts, bool packed);
+  void place(const gguf::TensorInfo& tensor, std::uint32_t parts, bool packed) {
+    gguf::TensorInfo& out = plan_.manifest.tensors.emplace_back(tensor);
+    out.source = static_cast<std::uint32_t>(plan_.manifest.files.size() - 1);
+    out.offset = end_;
+    out.packed = packed;
+    out.parts = parts;
+    out.stride = 0;
+    out.checksums.assign(parts, 0);
+    end_ = round_up(end_ + out.part_bytes(), gguf::Manifest::tensor_alignment);
+    plan_.from.push_back(&tensor);
+    placed_[&tensor] = true;
+  }
 
   const gguf::Document& document_;
   const arch::Config& config_;
@@ -119,59 +161,6 @@ Plan Planner<Formats, Blocks>::plan() {
   lay_out_others();
   plan_.manifest.files[0].bytes = manifest_bytes(plan_.manifest, &document_.metadata()).size();
   return std::move(plan_);
-}
-
-template <class Formats, class Blocks>
-void Planner<Formats, Blocks>::place(const gguf::TensorInfo& tensor, std::uint32_t parts, bool packed) {
-  gguf::TensorInfo& out = plan_.manifest.tensors.emplace_back(tensor);
-  out.source = static_cast<std::uint32_t>(plan_.manifest.files.size() - 1);
-  out.offset = end_;
-  out.packed = packed;
-  out.parts = parts;
-  out.stride = 0;
-  out.checksums.assign(parts, 0);
-  end_ = round_up(end_ + out.part_bytes(), gguf::Manifest::tensor_alignment);
-  plan_.from.push_back(&tensor);
-  placed_[&tensor] = true;
-}
-
-template <class Formats, class Blocks>
-void Planner<Formats, Blocks>::lay_out_unit(std::size_t unit, std::string file) {
-  begin(std::move(file));
-  for (const std::size_t i : units_[unit]) {
-    const gguf::TensorInfo& tensor = document_.tensor(weights_.name(i));
-    const paging::Extent& extent = weights_.extents()[i];
-    if (!placed_.contains(&tensor)) place(tensor, 1, can_pack(extent));
-  }
-  finish(round_up(end_, part_alignment));
-}
-
-/// All experts of a layer have matrices of the same sizes: where those of the first lie says it for all.
-template <class Formats, class Blocks>
-void Planner<Formats, Blocks>::lay_out_experts(std::size_t first_unit, std::uint32_t count,
-                                               std::string file) {
-  begin(std::move(file));
-  const std::size_t first = plan_.manifest.tensors.size();
-  for (const std::size_t i : units_[first_unit]) {
-    const paging::Extent& extent = weights_.extents()[i];
-    place(document_.tensor(weights_.name(i)), count, can_pack(extent));
-  }
-  const std::uint64_t stride = round_up(end_, part_alignment);
-  for (std::size_t i = first; i < plan_.manifest.tensors.size() && count > 1; ++i)
-    plan_.manifest.tensors[i].stride = stride;
-  finish(stride * count);
-}
-
-/// What the model does not use in its steps, or not at all.
-template <class Formats, class Blocks>
-void Planner<Formats, Blocks>::lay_out_others() {
-  begin("other.bin");
-  const std::size_t first = plan_.manifest.tensors.size();
-  for (const gguf::TensorInfo& tensor : document_.tensors()) {
-    if (!placed_.contains(&tensor)) place(tensor, 1, false);
-  }
-  finish(plan_.manifest.tensors.size() == first ? 0
-                                                : round_up(std::max<std::uint64_t>(end_, 1), part_alignment));
 }
 
 }  // namespace detail

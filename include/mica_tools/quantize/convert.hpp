@@ -17,7 +17,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <functional>
 #include <span>
 #include <vector>
@@ -59,11 +58,44 @@ class Converter {
     std::size_t count;
   };
 
-  void read(const gguf::TensorInfo& tensor, std::uint64_t offset, std::size_t bytes);
-  void convert_rows(const Rows& rows);
-  void take_means(const gguf::TensorInfo& tensor, const ImportanceEntry* importance);
+  void read(const gguf::TensorInfo& tensor, std::uint64_t offset, std::size_t bytes) {
+    in_.resize(bytes);
+    gguf::read_plain(document_, tensor, offset, in_, codecs_.packing());
+  }
+  void convert_rows(const Rows& rows) {
+    const auto width = static_cast<std::size_t>(rows.tensor.width());
+    const std::size_t row_in = in_.size() / rows.count;
+    const std::size_t row_out = out_.size() / rows.count;
+    const std::size_t together = std::max<std::size_t>(1, 8192 / width);  // enough work for a task
+    const format::RowCodec from = codecs_.find(rows.tensor.format.id), to = codecs_.find(rows.to);
+    std::atomic<bool> finite{true};
+    executor_.run((rows.count + together - 1) / together, [&](std::size_t task, std::size_t worker) noexcept {
+      const std::span<float> values = std::span(scratch_).subspan(worker * width, width);
+      const std::size_t last = std::min(rows.count, (task + 1) * together);
+      for (std::size_t row = task * together; row < last; ++row) {
+        from.decode(std::span(in_).subspan(row * row_in, row_in), values);
+        if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); }))
+          finite = false;
+        to.encode(values, width, importance_of(rows.tensor, rows.first + row), out_.data() + row * row_out);
+      }
+    });
+    MICA_CHECK(finite, file, document_.source(rows.tensor).path(), ": tensor '", escaped(rows.tensor.name),
+               "' holds numbers that are not finite, between rows ", rows.first, " and ",
+               rows.first + rows.count);
+  }
+
+  void take_means(const gguf::TensorInfo& tensor, const ImportanceEntry* importance) {
+    means_.clear();
+    const auto experts = static_cast<std::size_t>(tensor.dims[2]);
+    for (std::size_t expert = 0; importance != nullptr && expert < experts; ++expert)
+      means_.push_back(
+          importance->means(tensor.name, expert, experts, static_cast<std::size_t>(tensor.width())));
+  }
   [[nodiscard]] std::span<const float> importance_of(const gguf::TensorInfo& tensor,
-                                                     std::size_t row) const noexcept;
+                                                     std::size_t row) const noexcept {
+    if (means_.empty()) return {};
+    return means_[row / static_cast<std::size_t>(tensor.dims[1]) % means_.size()];
+  }
   void done(std::uint64_t values) {
     if (on_values_) on_values_(values);
   }
@@ -77,12 +109,6 @@ class Converter {
   std::vector<float> scratch_;             // a row for each worker
   std::vector<std::vector<float>> means_;  // a row of importance for each expert, or none
 };
-
-template <Executor E>
-void Converter<E>::read(const gguf::TensorInfo& tensor, std::uint64_t offset, std::size_t bytes) {
-  in_.resize(bytes);
-  gguf::read_plain(document_, tensor, offset, in_, codecs_.packing());
-}
 
 template <Executor E>
 void Converter<E>::copy(const gguf::TensorInfo& tensor, const gguf::Sink& sink) {
@@ -112,45 +138,6 @@ void Converter<E>::convert(const gguf::TensorInfo& tensor, format::Id to, const 
     sink(out_);
     done(std::uint64_t{count} * width);
   }
-}
-
-template <Executor E>
-void Converter<E>::convert_rows(const Rows& rows) {
-  const auto width = static_cast<std::size_t>(rows.tensor.width());
-  const std::size_t row_in = in_.size() / rows.count;
-  const std::size_t row_out = out_.size() / rows.count;
-  const std::size_t together = std::max<std::size_t>(1, 8192 / width);  // enough work for a task
-  const format::RowCodec from = codecs_.find(rows.tensor.format.id), to = codecs_.find(rows.to);
-  std::atomic<bool> finite{true};
-  executor_.run((rows.count + together - 1) / together, [&](std::size_t task, std::size_t worker) noexcept {
-    const std::span<float> values = std::span(scratch_).subspan(worker * width, width);
-    const std::size_t last = std::min(rows.count, (task + 1) * together);
-    for (std::size_t row = task * together; row < last; ++row) {
-      from.decode(std::span(in_).subspan(row * row_in, row_in), values);
-      if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); }))
-        finite = false;
-      to.encode(values, width, importance_of(rows.tensor, rows.first + row), out_.data() + row * row_out);
-    }
-  });
-  MICA_CHECK(finite, file, document_.source(rows.tensor).path(), ": tensor '", escaped(rows.tensor.name),
-             "' holds numbers that are not finite, between rows ", rows.first, " and ",
-             rows.first + rows.count);
-}
-
-template <Executor E>
-void Converter<E>::take_means(const gguf::TensorInfo& tensor, const ImportanceEntry* importance) {
-  means_.clear();
-  const auto experts = static_cast<std::size_t>(tensor.dims[2]);
-  for (std::size_t expert = 0; importance != nullptr && expert < experts; ++expert)
-    means_.push_back(
-        importance->means(tensor.name, expert, experts, static_cast<std::size_t>(tensor.width())));
-}
-
-template <Executor E>
-std::span<const float> Converter<E>::importance_of(const gguf::TensorInfo& tensor,
-                                                   std::size_t row) const noexcept {
-  if (means_.empty()) return {};
-  return means_[row / static_cast<std::size_t>(tensor.dims[1]) % means_.size()];
 }
 
 }  // namespace mica::quantize

@@ -26,13 +26,6 @@
 
 namespace mica::quantize {
 
-/// Reads either format. Raises ErrorCode::file when the file is neither, contradicts itself, is truncated, or
-/// holds a number that is not finite or negative.
-[[nodiscard]] Importance read_importance(const std::string& path);
-
-/// Writes the GGUF format; the file appears whole. Raises as io::AtomicFile.
-void write_importance(const Importance& importance, std::string path);
-
 namespace detail {
 
 inline constexpr std::string_view sums_suffix = ".in_sum2";
@@ -139,7 +132,9 @@ class LegacyReader {
 
 }  // namespace detail
 
-inline Importance read_importance(const std::string& path) {
+/// Reads either format. Raises ErrorCode::file when the file is neither, contradicts itself, is truncated, or
+/// holds a number that is not finite or negative.
+[[nodiscard]] inline Importance read_importance(const std::string& path) {
   const io::File file = io::File::open(path);
   std::array<char, 4> magic{};
   if (file.size() >= magic.size()) file.read_at(0, std::as_writable_bytes(std::span(magic)));
@@ -150,6 +145,7 @@ inline Importance read_importance(const std::string& path) {
   return out;
 }
 
+/// Writes the GGUF format; the file appears whole. Raises as io::AtomicFile.
 inline void write_importance(const Importance& importance, std::string path) {
   gguf::Writer writer;
   writer.set("general.type", "imatrix");

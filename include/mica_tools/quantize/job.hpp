@@ -48,8 +48,16 @@ class Job {
     return formats_[i].id != document_->tensors()[i].format.id;
   }
   /// Of all tensors together.
-  [[nodiscard]] std::uint64_t bytes() const noexcept;
-  [[nodiscard]] std::uint64_t elements() const noexcept;
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < formats_.size(); ++i) sum += bytes(i);
+    return sum;
+  }
+  [[nodiscard]] std::uint64_t elements() const noexcept {
+    std::uint64_t sum = 0;
+    for (const gguf::TensorInfo& tensor : document_->tensors()) sum += tensor.elements();
+    return sum;
+  }
 
   /// The importance of a tensor that changes; null when there is none.
   [[nodiscard]] const ImportanceEntry* importance(std::size_t i) const {
@@ -60,14 +68,38 @@ class Job {
   /// Raises ErrorCode::usage for a tensor that is quantised already, and for one that is useless without
   /// importance; unsupported for a format that cannot be written or read; file when the importance is that of
   /// another model.
-  void check() const;
+  void check() const {
+    for (std::size_t i = 0; i < formats_.size(); ++i) {
+      if (changes(i)) check(i);
+    }
+  }
 
   /// Writes the keys of the output: those of the document without split.*, file type, quantisation version,
   /// importance.
   void put_keys(gguf::Writer& writer) const;
 
  private:
-  void check(std::size_t i) const;
+  void check(std::size_t i) const {
+    const gguf::TensorInfo& tensor = document_->tensors()[i];
+    const std::string& path = document_->source(tensor).path();
+    const format::Info& to = formats_[i];
+    MICA_CHECK(!is_quantized(tensor.format.id) || options_.allow_requantize, usage, path, ": tensor '",
+               escaped(tensor.name), "' is ", tensor.format.name,
+               " already; quantising it again loses more than once: begin with an unquantised file, or give "
+               "--allow-requantize");
+    MICA_CHECK(options_.codecs.find(tensor.format.id).decode != nullptr, unsupported, path, ": tensor '",
+               escaped(tensor.name), "' is ", tensor.format.name, ", which cannot be read here");
+    MICA_CHECK(options_.codecs.writes(to.id), unsupported, path, ": tensor '", escaped(tensor.name),
+               "' is to become ", to.name, "; formats that can be written: ", options_.codecs.written());
+    const ImportanceEntry* const entry = importance(i);
+    const TensorRole role = role_of(tensor.name);
+    MICA_CHECK(entry != nullptr || !needs_importance(to.id, *options_.recipe, role), usage, path,
+               ": tensor '", escaped(tensor.name), "' is to become ", to.name,
+               ", which without an importance matrix leaves nothing of it; give --imatrix FILE");
+    if (entry != nullptr)
+      static_cast<void>(entry->means(tensor.name, 0, static_cast<std::size_t>(tensor.dims[2]),
+                                     static_cast<std::size_t>(tensor.width())));
+  }
 
   const gguf::Document* document_;
   JobOptions options_;
@@ -84,46 +116,6 @@ inline Job::Job(gguf::DocumentRef document, JobOptions options)
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i] != formats_[i].id) formats_[i] = *options_.mix.formats.find(chosen[i]);
   }
-}
-
-inline std::uint64_t Job::bytes() const noexcept {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < formats_.size(); ++i) sum += bytes(i);
-  return sum;
-}
-
-inline std::uint64_t Job::elements() const noexcept {
-  std::uint64_t sum = 0;
-  for (const gguf::TensorInfo& tensor : document_->tensors()) sum += tensor.elements();
-  return sum;
-}
-
-inline void Job::check() const {
-  for (std::size_t i = 0; i < formats_.size(); ++i) {
-    if (changes(i)) check(i);
-  }
-}
-
-inline void Job::check(std::size_t i) const {
-  const gguf::TensorInfo& tensor = document_->tensors()[i];
-  const std::string& path = document_->source(tensor).path();
-  const format::Info& to = formats_[i];
-  MICA_CHECK(!is_quantized(tensor.format.id) || options_.allow_requantize, usage, path, ": tensor '",
-             escaped(tensor.name), "' is ", tensor.format.name,
-             " already; quantising it again loses more than once: begin with an unquantised file, or give "
-             "--allow-requantize");
-  MICA_CHECK(options_.codecs.find(tensor.format.id).decode != nullptr, unsupported, path, ": tensor '",
-             escaped(tensor.name), "' is ", tensor.format.name, ", which cannot be read here");
-  MICA_CHECK(options_.codecs.writes(to.id), unsupported, path, ": tensor '", escaped(tensor.name),
-             "' is to become ", to.name, "; formats that can be written: ", options_.codecs.written());
-  const ImportanceEntry* const entry = importance(i);
-  const TensorRole role = role_of(tensor.name);
-  MICA_CHECK(entry != nullptr || !needs_importance(to.id, *options_.recipe, role), usage, path, ": tensor '",
-             escaped(tensor.name), "' is to become ", to.name,
-             ", which without an importance matrix leaves nothing of it; give --imatrix FILE");
-  if (entry != nullptr)
-    static_cast<void>(entry->means(tensor.name, 0, static_cast<std::size_t>(tensor.dims[2]),
-                                   static_cast<std::size_t>(tensor.width())));
 }
 
 inline void Job::put_keys(gguf::Writer& writer) const {

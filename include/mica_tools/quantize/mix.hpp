@@ -32,18 +32,6 @@ struct MixOptions {
   std::function<std::optional<format::Id>(std::string_view)> format_of = {};
 };
 
-/// The facts that rules use. A model without a key has none of the traits.
-[[nodiscard]] MixFacts mix_facts(const gguf::Metadata& metadata, bool importance);
-
-/// A format for each of the tensors of a model, in their order. Tensors that are not to be quantised keep
-/// theirs. Needs names, shapes and formats alone: there need not be a file yet.
-[[nodiscard]] std::vector<format::Id> choose_formats(std::span<const gguf::TensorInfo> tensors,
-                                                     const MixFacts& facts, Recipe recipe,
-                                                     const MixOptions& options);
-/// The same for those of a document.
-[[nodiscard]] std::vector<format::Id> choose_formats(const gguf::Document& document, Recipe recipe,
-                                                     const MixOptions& options);
-
 namespace detail {
 
 /// What stands in for formats whose blocks are longer than a row: the nearest one with blocks of 32.
@@ -170,7 +158,8 @@ class Chooser {
 
 }  // namespace detail
 
-inline MixFacts mix_facts(const gguf::Metadata& metadata, bool importance) {
+/// The facts that rules use. A model without a key has none of the traits.
+[[nodiscard]] inline MixFacts mix_facts(const gguf::Metadata& metadata, bool importance) {
   MixFacts facts;
   facts.importance = importance;
   const auto family = metadata.get<std::string>("general.architecture").value_or("");
@@ -193,17 +182,20 @@ inline MixFacts mix_facts(const gguf::Metadata& metadata, bool importance) {
   return facts;
 }
 
-inline std::vector<format::Id> choose_formats(std::span<const gguf::TensorInfo> tensors,
-                                              const MixFacts& facts, Recipe recipe,
-                                              const MixOptions& options) {
+/// A format for each of the tensors of a model, in their order. Tensors that are not to be quantised keep
+/// theirs. Needs names, shapes and formats alone: there need not be a file yet.
+[[nodiscard]] inline std::vector<format::Id> choose_formats(std::span<const gguf::TensorInfo> tensors,
+                                                            const MixFacts& facts, Recipe recipe,
+                                                            const MixOptions& options) {
   std::vector<format::Id> formats(tensors.size());
   detail::Chooser chooser(tensors, facts, recipe, options);
   for (const std::size_t i : detail::by_layer_and_name(tensors)) formats[i] = chooser.choose(tensors[i]);
   return formats;
 }
 
-inline std::vector<format::Id> choose_formats(const gguf::Document& document, Recipe recipe,
-                                              const MixOptions& options) {
+/// The same for those of a document.
+[[nodiscard]] inline std::vector<format::Id> choose_formats(const gguf::Document& document, Recipe recipe,
+                                                            const MixOptions& options) {
   return choose_formats(document.tensors(), mix_facts(document.metadata(), options.importance), recipe,
                         options);
 }

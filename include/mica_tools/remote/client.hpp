@@ -36,45 +36,6 @@ struct Range {
   std::function<void(const detail::Head&)> observe;
 };
 
-/// Keeps a connection to each server. Not thread-safe.
-class Client {
- public:
-  /// Credentials, the token and those in a URL, go to the server of `home` alone.
-  Client(const Url& home, Options options) : home_(home), options_(std::move(options)) {}
-
-  [[nodiscard]] const Options& options() const noexcept { return options_; }
-
-  /// Fills range.to as far as the server sends, and returns the number of bytes; `url` becomes the final
-  /// address. Raises what `look` raises, and
-  ///   failed       no connection, none that is safe, a time limit, an incomplete answer, no HTTP, too many
-  ///                redirects,
-  ///   file         no such file, no leave to read it, or a page in its place,
-  ///   unsupported  a server that gives no ranges, or a redirect that is not followed.
-  std::size_t get(Url& url, const Range& range);
-
-  /// Ends all connections.
-  void hang_up() { hops_.clear(); }
-
- private:
-  [[nodiscard]] detail::Reply try_often(const Url& url, const Range& range);
-  [[nodiscard]] detail::Fields fields_for(const Url& url, const Range& range) const;
-  [[nodiscard]] detail::Hop& hop_to(const Url& url);
-  [[nodiscard]] std::chrono::milliseconds pause_after(const detail::Reply& reply, std::size_t tries) const;
-  [[nodiscard]] Url next(const Url& url, const detail::Head& head, const Range& range) const;
-  [[noreturn]] void refuse_end(const Url& url, const detail::Reply& reply, const Range& range) const;
-  [[noreturn]] void refuse_status(const Url& url, const detail::Head& head, const Range& range) const;
-
-  /// The address of the request, and that of the answer.
-  [[nodiscard]] static std::string name(const Url& url, const Range& range) {
-    const std::string there = url.shown();
-    return there == range.name ? there : join(range.name, " (sent on to ", there, ")");
-  }
-
-  Url home_;
-  Options options_;
-  std::map<std::string, std::unique_ptr<detail::Hop>> hops_;  // by origin
-};
-
 namespace detail {
 
 [[nodiscard]] inline bool is_redirect(int status) noexcept {
@@ -108,6 +69,141 @@ namespace detail {
 
 }  // namespace detail
 
+/// Keeps a connection to each server. Not thread-safe.
+class Client {
+ public:
+  /// Credentials, the token and those in a URL, go to the server of `home` alone.
+  Client(const Url& home, Options options) : home_(home), options_(std::move(options)) {}
+
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+
+  /// Fills range.to as far as the server sends, and returns the number of bytes; `url` becomes the final
+  /// address. Raises what `look` raises, and
+  ///   failed       no connection, none that is safe, a time limit, an incomplete answer, no HTTP, too many
+  ///                redirects,
+  ///   file         no such file, no leave to read it, or a page in its place,
+  ///   unsupported  a server that gives no ranges, or a redirect that is not followed.
+  std::size_t get(Url& url, const Range& range);
+
+  /// Ends all connections.
+  void hang_up() { hops_.clear(); }
+
+ private:
+  [[nodiscard]] detail::Reply try_often(const Url& url, const Range& range) {
+    for (std::size_t tries = 1;; ++tries) {
+      detail::Reply reply = hop_to(url).get(url.target(), fields_for(url, range), range.to, range.observe);
+      if (!detail::is_transient(reply) || tries >= options_.tries) return reply;
+      const auto pause = pause_after(reply, tries);
+      if (pause > options_.longest_pause) return reply;
+      std::this_thread::sleep_for(pause);
+    }
+  }
+  [[nodiscard]] detail::Fields fields_for(const Url& url, const Range& range) const {
+    detail::Fields fields = {
+        {"Host", url.authority()},
+        {"User-Agent", join("mica/", version)},
+        {"Accept-Encoding", "identity"},
+        {"Range", join("bytes=", range.first, "-", range.first + range.to.size() - 1)},
+    };
+    if (!range.condition.empty()) fields.emplace("If-Range", range.condition);
+    if (url.origin() != home_.origin()) return fields;
+    if (!home_.credentials.empty()) {
+      fields.insert(detail::basic_authorization(home_.credentials));
+    } else if (!options_.token.empty()) {
+      fields.emplace("Authorization", join("Bearer ", options_.token));
+    }
+    return fields;
+  }
+
+  [[nodiscard]] detail::Hop& hop_to(const Url& url) {
+    std::unique_ptr<detail::Hop>& hop = hops_[url.origin()];
+    if (!hop) hop = std::make_unique<detail::Hop>(url, options_);
+    return *hop;
+  }
+  /// The pause that the server requests, else twice the last one.
+  [[nodiscard]] std::chrono::milliseconds pause_after(const detail::Reply& reply, std::size_t tries) const {
+    const auto wanted = detail::whole_number(reply.head.retry_after);
+    constexpr std::uint64_t day = 24 * 60 * 60;
+    if (wanted) return std::chrono::seconds(std::min(*wanted, day));
+    return options_.pause * (1 << std::min<std::size_t>(tries - 1, 10));
+  }
+  [[nodiscard]] Url next(const Url& url, const detail::Head& head, const Range& range) const {
+    MICA_CHECK(!head.location.empty(), failed, name(url, range), ": the server answers ", head.status,
+               " and does not say where the file is");
+    Url to;
+    try {
+      to = url.resolved(head.location);
+    } catch (const Error& error) {
+      raise(error.code() == ErrorCode::unsupported ? ErrorCode::unsupported : ErrorCode::failed,
+            name(url, range), ": the server redirects to an address that is not followed: ", error.message());
+    }
+    MICA_CHECK(to.encrypted() || !url.encrypted(), unsupported, name(url, range), ": the server sends on to ",
+               to.shown(), ", which is not encrypted; name that link yourself if it is to be trusted");
+    return to;
+  }
+
+  [[noreturn]] void refuse_end(const Url& url, const detail::Reply& reply, const Range& range) const {
+    using detail::End;
+    const std::string where = join(name(url, range), ": ");
+    const std::string got = join(reply.bytes, " of ", range.to.size(), " bytes");
+    switch (reply.end) {
+      case End::unreachable:
+        raise(ErrorCode::failed, where, "no connection to ", url.origin(), " in ", options_.tries,
+              " tries; is the name right, and is there a network? Proxies are not supported");
+      case End::late:
+        raise(ErrorCode::failed, where, "no connection to ", url.origin(), " in ",
+              detail::seconds_text(options_.connect), "; is there a network? Proxies are not supported");
+      case End::unsafe:
+        raise(ErrorCode::failed, where, "no safe connection to ", url.origin(), " (", reply.reason,
+              "); its certificate is not trusted here, or it does not speak TLS");
+      case End::silent:
+        raise(ErrorCode::failed, where, "the server was silent for ", detail::seconds_text(options_.silence),
+              ", after ", got, "; try again later");
+      case End::slow:
+        raise(ErrorCode::failed, where, "an answer was not complete after ",
+              detail::seconds_text(options_.answer), ", but ", got,
+              "; try again later, or download the file");
+      case End::long_:
+        raise(ErrorCode::failed, where, "the server sends more than the ", range.to.size(),
+              " bytes that were asked for, from byte ", range.first, "; download the file and name that");
+      default:
+        raise(ErrorCode::failed, where, "the connection broke after ", got, " in ", options_.tries,
+              " tries, or the answer is no HTTP; try again later");
+    }
+  }
+
+  [[noreturn]] void refuse_status(const Url& url, const detail::Head& head, const Range& range) const {
+    const int status = head.status;
+    const std::string where = join(name(url, range), ": the server answers ", status);
+    if (status == 200) detail::refuse_whole_file(where, head, range);
+    if (status == 401 || status == 403) {
+      raise(ErrorCode::file, where,
+            ": access to the file is restricted; the token in HF_TOKEN is sent only to the site of ",
+            "HF_ENDPOINT, which is https://huggingface.co unless set");
+    }
+    if (status == 404 || status == 410) {
+      raise(ErrorCode::file, where, ": there is no such file", range.missing.empty() ? "" : "; ",
+            range.missing);
+    }
+    if (status == 416)
+      raise(ErrorCode::file, where, ": the file has no byte ", range.first, "; it is empty or cut");
+    MICA_CHECK(status == 429 || status >= 500, file, where, "; 206, a part of the file, is needed");
+    MICA_CHECK(head.retry_after.empty(), failed, where, " and asks to be left alone for ",
+               escaped(head.retry_after), " seconds; try again then");
+    raise(ErrorCode::failed, where, ", ", options_.tries, " times; try again later");
+  }
+
+  /// The address of the request, and that of the answer.
+  [[nodiscard]] static std::string name(const Url& url, const Range& range) {
+    const std::string there = url.shown();
+    return there == range.name ? there : join(range.name, " (sent on to ", there, ")");
+  }
+
+  Url home_;
+  Options options_;
+  std::map<std::string, std::unique_ptr<detail::Hop>> hops_;  // by origin
+};
+
 inline std::size_t Client::get(Url& url, const Range& range) {
   for (std::size_t redirects = 0;; ++redirects) {
     const detail::Reply reply = try_often(url, range);
@@ -118,112 +214,6 @@ inline std::size_t Client::get(Url& url, const Range& range) {
                options_.redirects, " times, at last from ", url.shown(), "; is the link right?");
     url = next(url, reply.head, range);
   }
-}
-
-inline detail::Reply Client::try_often(const Url& url, const Range& range) {
-  for (std::size_t tries = 1;; ++tries) {
-    detail::Reply reply = hop_to(url).get(url.target(), fields_for(url, range), range.to, range.observe);
-    if (!detail::is_transient(reply) || tries >= options_.tries) return reply;
-    const auto pause = pause_after(reply, tries);
-    if (pause > options_.longest_pause) return reply;
-    std::this_thread::sleep_for(pause);
-  }
-}
-
-/// The pause that the server requests, else twice the last one.
-inline std::chrono::milliseconds Client::pause_after(const detail::Reply& reply, std::size_t tries) const {
-  const auto wanted = detail::whole_number(reply.head.retry_after);
-  constexpr std::uint64_t day = 24 * 60 * 60;
-  if (wanted) return std::chrono::seconds(std::min(*wanted, day));
-  return options_.pause * (1 << std::min<std::size_t>(tries - 1, 10));
-}
-
-inline detail::Fields Client::fields_for(const Url& url, const Range& range) const {
-  detail::Fields fields = {
-      {"Host", url.authority()},
-      {"User-Agent", join("mica/", version)},
-      {"Accept-Encoding", "identity"},
-      {"Range", join("bytes=", range.first, "-", range.first + range.to.size() - 1)},
-  };
-  if (!range.condition.empty()) fields.emplace("If-Range", range.condition);
-  if (url.origin() != home_.origin()) return fields;
-  if (!home_.credentials.empty()) {
-    fields.insert(detail::basic_authorization(home_.credentials));
-  } else if (!options_.token.empty()) {
-    fields.emplace("Authorization", join("Bearer ", options_.token));
-  }
-  return fields;
-}
-
-inline detail::Hop& Client::hop_to(const Url& url) {
-  std::unique_ptr<detail::Hop>& hop = hops_[url.origin()];
-  if (!hop) hop = std::make_unique<detail::Hop>(url, options_);
-  return *hop;
-}
-
-inline Url Client::next(const Url& url, const detail::Head& head, const Range& range) const {
-  MICA_CHECK(!head.location.empty(), failed, name(url, range), ": the server answers ", head.status,
-             " and does not say where the file is");
-  Url to;
-  try {
-    to = url.resolved(head.location);
-  } catch (const Error& error) {
-    raise(error.code() == ErrorCode::unsupported ? ErrorCode::unsupported : ErrorCode::failed,
-          name(url, range), ": the server redirects to an address that is not followed: ", error.message());
-  }
-  MICA_CHECK(to.encrypted() || !url.encrypted(), unsupported, name(url, range), ": the server sends on to ",
-             to.shown(), ", which is not encrypted; name that link yourself if it is to be trusted");
-  return to;
-}
-
-inline void Client::refuse_end(const Url& url, const detail::Reply& reply, const Range& range) const {
-  using detail::End;
-  const std::string where = join(name(url, range), ": ");
-  const std::string got = join(reply.bytes, " of ", range.to.size(), " bytes");
-  switch (reply.end) {
-    case End::unreachable:
-      raise(ErrorCode::failed, where, "no connection to ", url.origin(), " in ", options_.tries,
-            " tries; is the name right, and is there a network? Proxies are not supported");
-    case End::late:
-      raise(ErrorCode::failed, where, "no connection to ", url.origin(), " in ",
-            detail::seconds_text(options_.connect), "; is there a network? Proxies are not supported");
-    case End::unsafe:
-      raise(ErrorCode::failed, where, "no safe connection to ", url.origin(), " (", reply.reason,
-            "); its certificate is not trusted here, or it does not speak TLS");
-    case End::silent:
-      raise(ErrorCode::failed, where, "the server was silent for ", detail::seconds_text(options_.silence),
-            ", after ", got, "; try again later");
-    case End::slow:
-      raise(ErrorCode::failed, where, "an answer was not complete after ",
-            detail::seconds_text(options_.answer), ", but ", got, "; try again later, or download the file");
-    case End::long_:
-      raise(ErrorCode::failed, where, "the server sends more than the ", range.to.size(),
-            " bytes that were asked for, from byte ", range.first, "; download the file and name that");
-    default:
-      raise(ErrorCode::failed, where, "the connection broke after ", got, " in ", options_.tries,
-            " tries, or the answer is no HTTP; try again later");
-  }
-}
-
-inline void Client::refuse_status(const Url& url, const detail::Head& head, const Range& range) const {
-  const int status = head.status;
-  const std::string where = join(name(url, range), ": the server answers ", status);
-  if (status == 200) detail::refuse_whole_file(where, head, range);
-  if (status == 401 || status == 403) {
-    raise(ErrorCode::file, where,
-          ": access to the file is restricted; the token in HF_TOKEN is sent only to the site of ",
-          "HF_ENDPOINT, which is https://huggingface.co unless set");
-  }
-  if (status == 404 || status == 410) {
-    raise(ErrorCode::file, where, ": there is no such file", range.missing.empty() ? "" : "; ",
-          range.missing);
-  }
-  if (status == 416)
-    raise(ErrorCode::file, where, ": the file has no byte ", range.first, "; it is empty or cut");
-  MICA_CHECK(status == 429 || status >= 500, file, where, "; 206, a part of the file, is needed");
-  MICA_CHECK(head.retry_after.empty(), failed, where, " and asks to be left alone for ",
-             escaped(head.retry_after), " seconds; try again then");
-  raise(ErrorCode::failed, where, ", ", options_.tries, " times; try again later");
 }
 
 }  // namespace mica::remote

@@ -19,11 +19,6 @@
 
 namespace mica::remote {
 
-/// Opens a GGUF file behind a URL, with any shard of a model all its shards. Raises as gguf::open(),
-/// Url::parse() and Client::get(); texts name the file without credentials and query.
-/// Cost: the header and less than Options::piece_bytes, for each file, a request for each of these pieces.
-[[nodiscard]] gguf::Document open(std::string_view url, Options options = {});
-
 namespace detail {
 
 /// More than any model has: published ones have some 300.
@@ -43,7 +38,10 @@ inline constexpr std::uint32_t max_shards = 2000;
 
 }  // namespace detail
 
-inline gguf::Document open(std::string_view url, Options options) {
+/// Opens a GGUF file behind a URL, with any shard of a model all its shards. Raises as gguf::open(),
+/// Url::parse() and Client::get(); texts name the file without credentials and query.
+/// Cost: the header and less than Options::piece_bytes, for each file, a request for each of these pieces.
+[[nodiscard]] inline gguf::Document open(std::string_view url, Options options = {}) {
   const Url asked = Url::parse(url);
   const auto client = std::make_shared<Client>(asked, std::move(options));
   const std::size_t before_path = asked.origin().size();

@@ -45,10 +45,55 @@ class Ranges final : public gguf::RangeReader {
   }
 
  private:
-  std::size_t ask(std::uint64_t first, std::span<std::byte> to, std::string_view missing = {}) const;
+  /// Fills `to` up to the end of the file, and returns the number of bytes.
+  std::size_t ask(std::uint64_t first, std::span<std::byte> to, std::string_view missing = {}) const {
+    detail::Identity file;
+    Range range{name_, first, to, file_.condition(), missing, [&](const detail::Head& head) {
+                  file = observe(head, first, to.size());
+                  check_same(file);
+                }};
+    const std::size_t got = client_->get(url_, range);
+    const std::uint64_t there = std::min<std::uint64_t>(to.size(), file.size - first);
+    MICA_CHECK(got == there, failed, name_, ": the answer ends after ", got, " of ", there,
+               " bytes, from byte ", first, "; try again later");
+    file_ = std::move(file);
+    return got;
+  }
+
+  /// The values of a header, after a check that it belongs to the requested bytes.
   [[nodiscard]] detail::Identity observe(const detail::Head& head, std::uint64_t first,
-                                         std::size_t wanted) const;
-  void check_same(const detail::Identity& file) const;
+                                         std::size_t wanted) const {
+    MICA_CHECK(!head.type.starts_with("text/html"), file, name_, ": the server sends a page (",
+               escaped(head.type), "), not a file; is the link right?");
+    MICA_CHECK(head.encoding.empty() || head.encoding == "identity", unsupported, name_,
+               ": the server encodes the file (Content-Encoding: ", escaped(head.encoding),
+               "), which it was asked not to do; download the file and name that");
+    const auto range = detail::ContentRange::parse(head.range);
+    MICA_CHECK(range, failed, name_, ": the server sends a part without its place (Content-Range: '",
+               escaped(head.range), "'; 'bytes ", first,
+               "-LAST/SIZE' is needed); download the file and name that");
+    MICA_CHECK(range->size, unsupported, name_,
+               ": the server does not say how large the file is (Content-Range: '", escaped(head.range),
+               "'); download the file and name that");
+    const std::uint64_t last = std::min<std::uint64_t>(first + wanted, *range->size) - 1;
+    MICA_CHECK(range->first == first && range->last == last, failed, name_, ": bytes ", first, " to ", last,
+               " of ", *range->size, " were asked for, the server sends ", range->first, " to ", range->last,
+               "; download the file and name that");
+    const std::uint64_t promised = last - first + 1;
+    MICA_CHECK(head.length.empty() || head.length == std::to_string(promised), failed, name_,
+               ": the server sends ", promised, " bytes by its Content-Range and ", escaped(head.length),
+               " by its Content-Length; download the file and name that");
+    return {*range->size, head.etag, head.modified};
+  }
+  void check_same(const detail::Identity& file) const {
+    if (file_.size == 0) return;
+    const auto text = [](const detail::Identity& f) {
+      return join(f.size, " bytes, ",
+                  f.etag.empty() ? f.modified.empty() ? "no tag" : escaped(f.modified) : escaped(f.etag));
+    };
+    MICA_CHECK(file.same_as(file_), file, name_, ": changed while it was read (", text(file_), " at first, ",
+               text(file), " now); try again");
+  }
 
   std::shared_ptr<Client> client_;
   std::string name_;
@@ -73,57 +118,6 @@ inline void Ranges::read_at(std::uint64_t offset, std::span<std::byte> to) const
     offset += n;
     to = to.subspan(n);
   }
-}
-
-/// Fills `to` up to the end of the file, and returns the number of bytes.
-inline std::size_t Ranges::ask(std::uint64_t first, std::span<std::byte> to, std::string_view missing) const {
-  detail::Identity file;
-  Range range{name_, first, to, file_.condition(), missing, [&](const detail::Head& head) {
-                file = observe(head, first, to.size());
-                check_same(file);
-              }};
-  const std::size_t got = client_->get(url_, range);
-  const std::uint64_t there = std::min<std::uint64_t>(to.size(), file.size - first);
-  MICA_CHECK(got == there, failed, name_, ": the answer ends after ", got, " of ", there,
-             " bytes, from byte ", first, "; try again later");
-  file_ = std::move(file);
-  return got;
-}
-
-/// The values of a header, after a check that it belongs to the requested bytes.
-inline detail::Identity Ranges::observe(const detail::Head& head, std::uint64_t first,
-                                        std::size_t wanted) const {
-  MICA_CHECK(!head.type.starts_with("text/html"), file, name_, ": the server sends a page (",
-             escaped(head.type), "), not a file; is the link right?");
-  MICA_CHECK(head.encoding.empty() || head.encoding == "identity", unsupported, name_,
-             ": the server encodes the file (Content-Encoding: ", escaped(head.encoding),
-             "), which it was asked not to do; download the file and name that");
-  const auto range = detail::ContentRange::parse(head.range);
-  MICA_CHECK(range, failed, name_, ": the server sends a part without its place (Content-Range: '",
-             escaped(head.range), "'; 'bytes ", first,
-             "-LAST/SIZE' is needed); download the file and name that");
-  MICA_CHECK(range->size, unsupported, name_,
-             ": the server does not say how large the file is (Content-Range: '", escaped(head.range),
-             "'); download the file and name that");
-  const std::uint64_t last = std::min<std::uint64_t>(first + wanted, *range->size) - 1;
-  MICA_CHECK(range->first == first && range->last == last, failed, name_, ": bytes ", first, " to ", last,
-             " of ", *range->size, " were asked for, the server sends ", range->first, " to ", range->last,
-             "; download the file and name that");
-  const std::uint64_t promised = last - first + 1;
-  MICA_CHECK(head.length.empty() || head.length == std::to_string(promised), failed, name_,
-             ": the server sends ", promised, " bytes by its Content-Range and ", escaped(head.length),
-             " by its Content-Length; download the file and name that");
-  return {*range->size, head.etag, head.modified};
-}
-
-inline void Ranges::check_same(const detail::Identity& file) const {
-  if (file_.size == 0) return;
-  const auto text = [](const detail::Identity& f) {
-    return join(f.size, " bytes, ",
-                f.etag.empty() ? f.modified.empty() ? "no tag" : escaped(f.modified) : escaped(f.etag));
-  };
-  MICA_CHECK(file.same_as(file_), file, name_, ": changed while it was read (", text(file_), " at first, ",
-             text(file), " now); try again");
 }
 
 }  // namespace mica::remote

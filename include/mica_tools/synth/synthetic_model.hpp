@@ -23,7 +23,6 @@
 #include <map>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace mica::quantize {
@@ -31,41 +30,6 @@ namespace mica::quantize {
 /// Called with the number of bytes done since the last call. May throw, which ends the work and leaves no
 /// file.
 using OnBytes = std::function<void(std::uint64_t)>;
-
-/// A shape, a recipe, and the tensors and keys that follow.
-class SyntheticModel {
- public:
-  /// Raises ErrorCode::unsupported when the recipe needs a format that cannot be written, and usage for a
-  /// shape whose family is not in arch::family_tensors or whose vocabulary has no room for 256 bytes.
-  SyntheticModel(const arch::Shape& shape, Recipe recipe);
-
-  [[nodiscard]] std::span<const gguf::TensorInfo> tensors() const noexcept { return tensors_; }
-  [[nodiscard]] format::Id format(std::size_t i) const noexcept { return formats_[i]; }
-  [[nodiscard]] std::uint64_t elements() const noexcept;
-  /// Of the whole file.
-  [[nodiscard]] std::uint64_t file_bytes() const;
-
-  /// The file as far as plans need it: its header without a vocabulary, and no weights.
-  [[nodiscard]] gguf::Document document() const;
-
-  /// Writes the file whole or not at all, at the speed of the disk and in constant memory: some 20 MiB. The
-  /// bytes are the same for any number of workers. Raises as io::require_free_space() and
-  /// gguf::Writer::write().
-  template <Executor E>
-  void write(const std::string& path, E& executor, OnBytes on_bytes = {}) const;
-
- private:
-  [[nodiscard]] gguf::Writer header() const;
-  void add_tensors(gguf::Writer& writer) const;
-  [[nodiscard]] std::span<const std::uint64_t> dims(std::size_t i) const noexcept {
-    return std::span(tensors_[i].dims).first(tensors_[i].n_dims);
-  }
-
-  arch::Shape shape_;
-  Recipe recipe_;
-  std::vector<gguf::TensorInfo> tensors_;
-  std::vector<format::Id> formats_;
-};
 
 namespace detail {
 
@@ -230,6 +194,65 @@ inline void put_vocabulary(std::size_t n_vocab, gguf::Writer& writer) {
 
 }  // namespace detail
 
+/// A shape, a recipe, and the tensors and keys that follow.
+class SyntheticModel {
+ public:
+  /// Raises ErrorCode::unsupported when the recipe needs a format that cannot be written, and usage for a
+  /// shape whose family is not in arch::family_tensors or whose vocabulary has no room for 256 bytes.
+  SyntheticModel(const arch::Shape& shape, Recipe recipe);
+
+  [[nodiscard]] std::span<const gguf::TensorInfo> tensors() const noexcept { return tensors_; }
+  [[nodiscard]] format::Id format(std::size_t i) const noexcept { return formats_[i]; }
+  [[nodiscard]] std::uint64_t elements() const noexcept {
+    std::uint64_t sum = 0;
+    for (const gguf::TensorInfo& tensor : tensors_) sum += tensor.elements();
+    return sum;
+  }
+  /// Of the whole file.
+  [[nodiscard]] std::uint64_t file_bytes() const {
+    gguf::Writer writer = header();
+    detail::put_vocabulary(shape_.n_vocab, writer);
+    add_tensors(writer);
+    return writer.size_bytes();
+  }
+
+  /// The file as far as plans need it: its header without a vocabulary, and no weights.
+  [[nodiscard]] gguf::Document document() const {
+    gguf::Writer writer = header();
+    add_tensors(writer);
+    return gguf::header_only(join(shape_.name, " ", info(recipe_).name), writer);
+  }
+
+  /// Writes the file whole or not at all, at the speed of the disk and in constant memory: some 20 MiB. The
+  /// bytes are the same for any number of workers. Raises as io::require_free_space() and
+  /// gguf::Writer::write().
+  template <Executor E>
+  void write(const std::string& path, E& executor, OnBytes on_bytes = {}) const;
+
+ private:
+  [[nodiscard]] gguf::Writer header() const {
+    gguf::Writer writer;
+    writer.set("general.architecture", shape_.arch);
+    writer.set("general.name", join(shape_.model, ", random"));
+    writer.set("general.file_type", info(recipe_).file_type);
+    writer.set("general.quantization_version", std::uint32_t{2});
+    detail::put_shape(shape_, writer);
+    return writer;
+  }
+  void add_tensors(gguf::Writer& writer) const {
+    for (std::size_t i = 0; i < tensors_.size(); ++i)
+      writer.add(tensors_[i].name, formats_[i], dims(i), [](const gguf::Sink&) {});
+  }
+  [[nodiscard]] std::span<const std::uint64_t> dims(std::size_t i) const noexcept {
+    return std::span(tensors_[i].dims).first(tensors_[i].n_dims);
+  }
+
+  arch::Shape shape_;
+  Recipe recipe_;
+  std::vector<gguf::TensorInfo> tensors_;
+  std::vector<format::Id> formats_;
+};
+
 inline SyntheticModel::SyntheticModel(const arch::Shape& shape, Recipe recipe)
     : shape_(shape), recipe_(recipe), tensors_(arch::tensors_of(shape)) {
   const auto knows = [&](const arch::FamilyTensors& family) { return family.arch == shape.arch; };
@@ -244,40 +267,6 @@ inline SyntheticModel::SyntheticModel(const arch::Shape& shape, Recipe recipe)
                tensors_[i].name, "' is to become ", format::name(formats_[i]),
                "; formats that can be written: ", format::known_codecs.written());
   }
-}
-
-inline std::uint64_t SyntheticModel::elements() const noexcept {
-  std::uint64_t sum = 0;
-  for (const gguf::TensorInfo& tensor : tensors_) sum += tensor.elements();
-  return sum;
-}
-
-inline gguf::Writer SyntheticModel::header() const {
-  gguf::Writer writer;
-  writer.set("general.architecture", shape_.arch);
-  writer.set("general.name", join(shape_.model, ", random"));
-  writer.set("general.file_type", info(recipe_).file_type);
-  writer.set("general.quantization_version", std::uint32_t{2});
-  detail::put_shape(shape_, writer);
-  return writer;
-}
-
-inline void SyntheticModel::add_tensors(gguf::Writer& writer) const {
-  for (std::size_t i = 0; i < tensors_.size(); ++i)
-    writer.add(tensors_[i].name, formats_[i], dims(i), [](const gguf::Sink&) {});
-}
-
-inline std::uint64_t SyntheticModel::file_bytes() const {
-  gguf::Writer writer = header();
-  detail::put_vocabulary(shape_.n_vocab, writer);
-  add_tensors(writer);
-  return writer.size_bytes();
-}
-
-inline gguf::Document SyntheticModel::document() const {
-  gguf::Writer writer = header();
-  add_tensors(writer);
-  return gguf::header_only(join(shape_.name, " ", info(recipe_).name), writer);
 }
 
 template <Executor E>
@@ -309,6 +298,7 @@ void SyntheticModel::write(const std::string& path, E& executor, OnBytes on_byte
       }
     });
   }
+
   writer.write(path);
 }
 

@@ -48,8 +48,29 @@ class Pcre2Splitter final : public WordSplitter {
   using Match = std::unique_ptr<pcre2_match_data_8, Deleter<pcre2_match_data_free_8>>;
   using Context = std::unique_ptr<pcre2_match_context_8, Deleter<pcre2_match_context_free_8>>;
 
-  static Code compile(std::string_view expression);
-  static Context limits(std::size_t text_bytes);
+  static Code compile(std::string_view expression) {
+    const std::string pattern = with_unicode_spaces(expression);
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    Code code(pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(),
+                              PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY, &error, &offset,
+                              nullptr));
+    MICA_CHECK(code, failed, "pre-tokenizer: PCRE2 refuses an expression with error ", error, " at offset ",
+               offset);
+    // Where the system forbids compiled code, the interpreter does the same.
+    pcre2_jit_compile_8(code.get(), PCRE2_JIT_COMPLETE);
+    return code;
+  }
+
+  /// Steps in proportion to the text: a run of one class is walked to its end and back at most a few times.
+  static Context limits(std::size_t text_bytes) {
+    Context context(pcre2_match_context_create_8(nullptr));
+    if (!context) return context;
+    const std::size_t steps = std::min<std::size_t>(10'000'000 + 16 * text_bytes, 0xFFFF'FFFF);
+    pcre2_set_match_limit_8(context.get(), static_cast<std::uint32_t>(steps));
+    pcre2_set_heap_limit_8(context.get(), 64 * 1024);  // KiB, for the interpreter
+    return context;
+  }
 
   /// The expressions run on `subject`, the pieces are cut from `text`; their offsets are the same.
   void split_subject(std::string_view text, std::string_view subject, const OnWord& on_word) const {
@@ -91,30 +112,6 @@ class Pcre2Splitter final : public WordSplitter {
 
   std::vector<Code> codes_;
 };
-
-inline Pcre2Splitter::Code Pcre2Splitter::compile(std::string_view expression) {
-  const std::string pattern = with_unicode_spaces(expression);
-  int error = 0;
-  PCRE2_SIZE offset = 0;
-  Code code(pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(),
-                            PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY, &error, &offset,
-                            nullptr));
-  MICA_CHECK(code, failed, "pre-tokenizer: PCRE2 refuses an expression with error ", error, " at offset ",
-             offset);
-  // Where the system forbids compiled code, the interpreter does the same.
-  pcre2_jit_compile_8(code.get(), PCRE2_JIT_COMPLETE);
-  return code;
-}
-
-/// Steps in proportion to the text: a run of one class is walked to its end and back at most a few times.
-inline Pcre2Splitter::Context Pcre2Splitter::limits(std::size_t text_bytes) {
-  Context context(pcre2_match_context_create_8(nullptr));
-  if (!context) return context;
-  const std::size_t steps = std::min<std::size_t>(10'000'000 + 16 * text_bytes, 0xFFFF'FFFF);
-  pcre2_set_match_limit_8(context.get(), static_cast<std::uint32_t>(steps));
-  pcre2_set_heap_limit_8(context.get(), 64 * 1024);  // KiB, for the interpreter
-  return context;
-}
 
 namespace {
 

@@ -5,7 +5,6 @@
 
 #include "mica_tools/convert/families/tables.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace mica::convert::families {

@@ -7,7 +7,6 @@
 #include "mica/text/detail/pretokenizer_rules.hpp"
 #include "mica_tools/convert/json.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -39,10 +39,95 @@ class TokenizerJson {
   [[nodiscard]] std::vector<AddedToken> added() const { return added_tokens(json_, file_); }
 
  private:
-  void read_tokens(std::uint64_t n_vocab, VocabularyData& out) const;
-  void read_merges(VocabularyData& out) const;
-  void read_scores(VocabularyData& out) const;
-  [[nodiscard]] static bool mentions(const Json* step, std::string_view type);
+  void read_tokens(std::uint64_t n_vocab, VocabularyData& out) const {
+    const Json* const vocab = find_member(*model_, "vocab");
+    MICA_CHECK(vocab != nullptr && vocab->is_object() && !vocab->empty(), file, file_,
+               ": key 'vocab' is missing");
+    const std::string unknown = detail::member_text(*model_, "unk_token");
+    for (const auto& [text, id] : vocab->items()) {
+      MICA_CHECK(id.is_number_unsigned() && id.get<std::uint64_t>() < VocabularyData::max_tokens, file, file_,
+                 ": token '", escaped(text), "' has no id below ", VocabularyData::max_tokens);
+      const auto at = id.get<std::uint64_t>();
+      if (at >= n_vocab) {
+        out.notes.push_back(
+            join("token ", at, " '", escaped(text), "' is left out: the embedding has ", n_vocab, " rows"));
+        continue;
+      }
+      VocabularyToken& token = out.at(at);
+      MICA_CHECK(token.type == text::TokenType::unused, file, file_, ": tokens '", escaped(token.text),
+                 "' and '", escaped(text), "' have the same id ", at);
+      const bool byte = spm_ && text.size() == 6 && text.starts_with("<0x") && text.back() == '>';
+      token.text = text;
+      token.type = byte ? text::TokenType::byte : text::TokenType::normal;
+      if (!unknown.empty() && text == unknown) {
+        token.type = text::TokenType::unknown;
+        out.unknown = at;
+      }
+    }
+  }
+
+  void read_merges(VocabularyData& out) const {
+    const Json* const merges = find_member(*model_, "merges");
+    MICA_CHECK(merges != nullptr && merges->is_array(), file, file_, ": key 'merges' is missing");
+    out.merges.reserve(merges->size());
+    for (const Json& merge : *merges) {
+      if (merge.is_string()) {
+        out.merges.push_back(merge.get<std::string>());
+        continue;
+      }
+      MICA_CHECK(merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string(), file,
+                 file_, ": merge ", out.merges.size(), " is no pair of texts");
+      std::string pair;
+      for (const Json& part : merge) {  // the file separates the two by a space
+        pair += join(pair.empty() ? "" : " ", detail::replaced(part.get<std::string>(), " ", "\xC4\xA0"));
+      }
+      out.merges.push_back(std::move(pair));
+    }
+  }
+
+  /// SentencePiece merges the pair whose result has the best score. Published files are numbered in that order,
+  /// so the score is -id; where merges are in another order, it is -rank of the first merge that makes the
+  /// token.
+  void read_scores(VocabularyData& out) const {
+    out.scored = true;
+    for (std::size_t id = 0; id < out.tokens.size(); ++id) {
+      VocabularyToken& token = out.tokens[id];
+      if (token.type != text::TokenType::unused)
+        token.score = token.type == text::TokenType::normal ? -static_cast<float>(id) : 0.0F;
+    }
+    VocabularyData ranked;
+    read_merges(ranked);
+    std::unordered_map<std::string_view, std::size_t> ids;
+    for (std::size_t id = 0; id < out.tokens.size(); ++id) ids.emplace(out.tokens[id].text, id);
+    std::vector<std::size_t> results;
+    for (std::string& merge : ranked.merges) {
+      const std::size_t space = merge.find(' ', 1);
+      if (space != merge.npos) merge.erase(space, 1);
+      const auto found = ids.find(merge);
+      if (found != ids.end()) results.push_back(found->second);
+    }
+    if (std::is_sorted(results.begin(), results.end())) return;
+    const auto max = static_cast<float>(results.size());
+    for (VocabularyToken& token : out.tokens) {
+      if (token.type == text::TokenType::normal) token.score = -max;
+    }
+    for (std::size_t rank = results.size(); rank-- > 0;)
+      out.tokens[results[rank]].score = -static_cast<float>(rank);
+    out.notes.emplace_back("scores follow the merges, whose order is not that of the ids");
+  }
+
+  [[nodiscard]] static bool mentions(const Json* step, std::string_view type) {
+    if (step == nullptr) return false;
+    if (detail::member_text(*step, "type") == type) return true;
+    for (const char* list : {"pretokenizers", "decoders", "normalizers", "processors"}) {
+      const Json* const steps = find_member(*step, list);
+      if (steps == nullptr || !steps->is_array()) continue;
+      for (const Json& each : *steps) {
+        if (mentions(&each, type)) return true;
+      }
+    }
+    return false;
+  }
 
   const Json& json_;
   const Json* model_ = nullptr;
@@ -65,19 +150,6 @@ inline TokenizerJson::TokenizerJson(const Json& json, std::string file)
       ": a BPE that is neither byte-level nor falls back to bytes; it has no tokens for unknown characters");
 }
 
-inline bool TokenizerJson::mentions(const Json* step, std::string_view type) {
-  if (step == nullptr) return false;
-  if (detail::member_text(*step, "type") == type) return true;
-  for (const char* list : {"pretokenizers", "decoders", "normalizers", "processors"}) {
-    const Json* const steps = find_member(*step, list);
-    if (steps == nullptr || !steps->is_array()) continue;
-    for (const Json& each : *steps) {
-      if (mentions(&each, type)) return true;
-    }
-  }
-  return false;
-}
-
 inline VocabularyData TokenizerJson::read(std::uint64_t n_vocab, std::string_view family,
                                           std::optional<bool> tidies_spaces) const {
   VocabularyData out;
@@ -95,83 +167,6 @@ inline VocabularyData TokenizerJson::read(std::uint64_t n_vocab, std::string_vie
   place_added_tokens(added(), n_vocab, out);
   out.add_space_prefix = add_space_prefix();
   return out;
-}
-
-inline void TokenizerJson::read_tokens(std::uint64_t n_vocab, VocabularyData& out) const {
-  const Json* const vocab = find_member(*model_, "vocab");
-  MICA_CHECK(vocab != nullptr && vocab->is_object() && !vocab->empty(), file, file_,
-             ": key 'vocab' is missing");
-  const std::string unknown = detail::member_text(*model_, "unk_token");
-  for (const auto& [text, id] : vocab->items()) {
-    MICA_CHECK(id.is_number_unsigned() && id.get<std::uint64_t>() < VocabularyData::max_tokens, file, file_,
-               ": token '", escaped(text), "' has no id below ", VocabularyData::max_tokens);
-    const auto at = id.get<std::uint64_t>();
-    if (at >= n_vocab) {
-      out.notes.push_back(
-          join("token ", at, " '", escaped(text), "' is left out: the embedding has ", n_vocab, " rows"));
-      continue;
-    }
-    VocabularyToken& token = out.at(at);
-    MICA_CHECK(token.type == text::TokenType::unused, file, file_, ": tokens '", escaped(token.text),
-               "' and '", escaped(text), "' have the same id ", at);
-    const bool byte = spm_ && text.size() == 6 && text.starts_with("<0x") && text.back() == '>';
-    token.text = text;
-    token.type = byte ? text::TokenType::byte : text::TokenType::normal;
-    if (!unknown.empty() && text == unknown) {
-      token.type = text::TokenType::unknown;
-      out.unknown = at;
-    }
-  }
-}
-
-inline void TokenizerJson::read_merges(VocabularyData& out) const {
-  const Json* const merges = find_member(*model_, "merges");
-  MICA_CHECK(merges != nullptr && merges->is_array(), file, file_, ": key 'merges' is missing");
-  out.merges.reserve(merges->size());
-  for (const Json& merge : *merges) {
-    if (merge.is_string()) {
-      out.merges.push_back(merge.get<std::string>());
-      continue;
-    }
-    MICA_CHECK(merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string(), file,
-               file_, ": merge ", out.merges.size(), " is no pair of texts");
-    std::string pair;
-    for (const Json& part : merge) {  // the file separates the two by a space
-      pair += join(pair.empty() ? "" : " ", detail::replaced(part.get<std::string>(), " ", "\xC4\xA0"));
-    }
-    out.merges.push_back(std::move(pair));
-  }
-}
-
-/// SentencePiece merges the pair whose result has the best score. Published files are numbered in that order,
-/// so the score is -id; where merges are in another order, it is -rank of the first merge that makes the
-/// token.
-inline void TokenizerJson::read_scores(VocabularyData& out) const {
-  out.scored = true;
-  for (std::size_t id = 0; id < out.tokens.size(); ++id) {
-    VocabularyToken& token = out.tokens[id];
-    if (token.type != text::TokenType::unused)
-      token.score = token.type == text::TokenType::normal ? -static_cast<float>(id) : 0.0F;
-  }
-  VocabularyData ranked;
-  read_merges(ranked);
-  std::unordered_map<std::string_view, std::size_t> ids;
-  for (std::size_t id = 0; id < out.tokens.size(); ++id) ids.emplace(out.tokens[id].text, id);
-  std::vector<std::size_t> results;
-  for (std::string& merge : ranked.merges) {
-    const std::size_t space = merge.find(' ', 1);
-    if (space != merge.npos) merge.erase(space, 1);
-    const auto found = ids.find(merge);
-    if (found != ids.end()) results.push_back(found->second);
-  }
-  if (std::is_sorted(results.begin(), results.end())) return;
-  const auto max = static_cast<float>(results.size());
-  for (VocabularyToken& token : out.tokens) {
-    if (token.type == text::TokenType::normal) token.score = -max;
-  }
-  for (std::size_t rank = results.size(); rank-- > 0;)
-    out.tokens[results[rank]].score = -static_cast<float>(rank);
-  out.notes.emplace_back("scores follow the merges, whose order is not that of the ids");
 }
 
 inline std::optional<bool> TokenizerJson::add_space_prefix() const {

@@ -74,6 +74,7 @@ class Hop {
     client_->set_socket_options([this](auto socket) { line_.set(socket); });
     send_as_written(*client_);
   }
+
   Hop(const Hop&) = delete;
   Hop& operator=(const Hop&) = delete;
   ~Hop() {
@@ -108,37 +109,33 @@ class Hop {
       client.set_url_encode(false);
     }
   }
-  [[nodiscard]] Head head_of(const httplib::Response& response) const;
-  [[nodiscard]] End end_of(const httplib::Result& result, const Reply& reply, Clock::time_point heard) const;
+  [[nodiscard]] Head head_of(const httplib::Response& response) const {
+    const auto field = [&](const char* name) { return response.get_header_value(name); };
+    const std::string location = head_.field("location");
+    return {response.status,           field("Content-Type"),
+            field("Content-Encoding"), field("Content-Length"),
+            field("Content-Range"),    field("ETag"),
+            field("Last-Modified"),    location.empty() ? field("Location") : location,
+            field("Retry-After")};
+  }
+  /// The library does not distinguish lost, silent and closed connections.
+  [[nodiscard]] End end_of(const httplib::Result& result, const Reply& reply, Clock::time_point heard) const {
+    if (result) return reply.head.status == 206 ? End::whole : End::head;
+    if (line_.was_cut()) return End::slow;
+    const httplib::Error error = result.error();
+    const bool waited = Clock::now() - heard >= options_.silence;
+    if (error == httplib::Error::Canceled) return reply.head.status == 206 ? End::long_ : End::head;
+    if (error == httplib::Error::Connection) return End::unreachable;
+    if (httplib::to_string(error).starts_with("SSL")) return End::unsafe;
+    if (error == httplib::Error::ConnectionTimeout) return End::late;
+    return waited ? End::silent : End::broken;
+  }
 
   Options options_;
   Line line_;
   RawHead head_;
   std::unique_ptr<httplib::ClientImpl> client_;
 };
-
-inline Head Hop::head_of(const httplib::Response& response) const {
-  const auto field = [&](const char* name) { return response.get_header_value(name); };
-  const std::string location = head_.field("location");
-  return {response.status,           field("Content-Type"),
-          field("Content-Encoding"), field("Content-Length"),
-          field("Content-Range"),    field("ETag"),
-          field("Last-Modified"),    location.empty() ? field("Location") : location,
-          field("Retry-After")};
-}
-
-/// The library does not distinguish lost, silent and closed connections.
-inline End Hop::end_of(const httplib::Result& result, const Reply& reply, Clock::time_point heard) const {
-  if (result) return reply.head.status == 206 ? End::whole : End::head;
-  if (line_.was_cut()) return End::slow;
-  const httplib::Error error = result.error();
-  const bool waited = Clock::now() - heard >= options_.silence;
-  if (error == httplib::Error::Canceled) return reply.head.status == 206 ? End::long_ : End::head;
-  if (error == httplib::Error::Connection) return End::unreachable;
-  if (httplib::to_string(error).starts_with("SSL")) return End::unsafe;
-  if (error == httplib::Error::ConnectionTimeout) return End::late;
-  return waited ? End::silent : End::broken;
-}
 
 template <class Observe>
 Reply Hop::get(const std::string& target, const Fields& fields, std::span<std::byte> to,
