@@ -11,7 +11,6 @@
 #include "mica/sample/min_p.hpp"
 #include "mica/sample/penalties.hpp"
 #include "mica/sample/sampler_options.hpp"
-#include "mica/sample/sampler_state.hpp"
 #include "mica/sample/standard.hpp"
 #include "mica/sample/temperature.hpp"
 #include "mica/sample/top_k.hpp"

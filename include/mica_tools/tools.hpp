@@ -50,14 +50,12 @@
 
 // pack: models as packed directories
 #include "mica_tools/pack/finished.hpp"
-#include "mica_tools/pack/manifest_bytes.hpp"
 #include "mica_tools/pack/pack.hpp"
 #include "mica_tools/pack/plan.hpp"
 #include "mica_tools/pack/verify.hpp"
 
 // remote: models on servers, as far as it needs no HTTP library
 #include "mica_tools/remote/options.hpp"
-#include "mica_tools/remote/token.hpp"
 #include "mica_tools/remote/url.hpp"
 
 // measure: how well a model predicts a text, how fast a disk is
@@ -66,8 +64,7 @@
 #include "mica_tools/measure/divergence.hpp"
 #include "mica_tools/measure/log_probabilities.hpp"
 #include "mica_tools/measure/quantized_row.hpp"
-#include "mica_tools/measure/running_mean.hpp"
-#include "mica_tools/measure/sorted.hpp"
+#include "mica_tools/measure/statistics.hpp"
 #include "mica_tools/measure/windows.hpp"
 
 // pace: rests, so that a temperature, a power or a part of the time is kept

@@ -64,7 +64,7 @@ void mount_v2(const Machine& machine) {
 TEST_CASE("nothing to read is nothing") {
   const Machine machine;
   PressureReader reader(machine.root());
-  CHECK_FALSE(reader.look(start));
+  CHECK_FALSE(reader.poll(start));
 }
 
 TEST_CASE("the machine: what is available, and how long somebody waited") {
@@ -72,7 +72,7 @@ TEST_CASE("the machine: what is available, and how long somebody waited") {
   machine.meminfo(4000, 300);
   machine.stall("/proc/pressure/memory", 5'000'000);
   PressureReader reader(machine.root());
-  const auto first = reader.look(start);
+  const auto first = reader.poll(start);
   REQUIRE(first);
   CHECK(first->authority == "the machine");
   CHECK(first->limit == 4000 * mib);
@@ -80,8 +80,8 @@ TEST_CASE("the machine: what is available, and how long somebody waited") {
   CHECK(first->stalled == 0);  // before there was nothing to compare with
   machine.stall("/proc/pressure/memory", 5'500'000);
   machine.meminfo(4000, 200);
-  CHECK_FALSE(reader.look(start + 99ms));
-  const auto second = reader.look(start + 2s);
+  CHECK_FALSE(reader.poll(start + 99ms));
+  const auto second = reader.poll(start + 2s);
   REQUIRE(second);
   CHECK(second->left == 200 * mib);
   CHECK(second->stalled == doctest::Approx(0.25));
@@ -94,7 +94,7 @@ TEST_CASE(
   mount_v2(machine);
   machine.stall(v2 + "/memory.pressure", 100);
   PressureReader reader(machine.root());
-  const auto first = reader.look(start);
+  const auto first = reader.poll(start);
   REQUIRE(first);
   CHECK(first->authority == "the control group");
   CHECK(first->limit == 1000 * mib);
@@ -102,11 +102,11 @@ TEST_CASE(
   CHECK(first->killed == 0);
   machine.write(v2 + "/memory.events", "low 0\nhigh 5\nmax 3\noom 1\noom_kill 4\n");
   machine.stall(v2 + "/memory.pressure", 500'100);
-  const auto second = reader.look(start + 1s);
+  const auto second = reader.poll(start + 1s);
   REQUIRE(second);
   CHECK(second->killed == 2);
   CHECK(second->stalled == doctest::Approx(0.5));
-  CHECK(reader.look(start + 2s)->killed == 0);
+  CHECK(reader.poll(start + 2s)->killed == 0);
 }
 
 TEST_CASE("version 1: limits, use and kills of a group, and of the ones above it") {
@@ -123,13 +123,13 @@ TEST_CASE("version 1: limits, use and kills of a group, and of the ones above it
                 "total_inactive_file " + std::to_string(90 * mib) + "\ntotal_active_file 0\n");
   machine.write(v1 + "/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
   PressureReader reader(machine.root());
-  const auto first = reader.look(start);
+  const auto first = reader.poll(start);
   REQUIRE(first);
   CHECK(first->limit == 800 * mib);
   CHECK(first->left == 100 * mib);
   machine.write(v1 + "/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
   machine.write(v1 + "/memory.limit_in_bytes", std::to_string(410 * mib) + "\n");
-  const auto second = reader.look(start + 1s);
+  const auto second = reader.poll(start + 1s);
   CHECK(second->left == 10 * mib);
   CHECK(second->killed == 1);
 }
@@ -146,10 +146,10 @@ TEST_CASE("files that are cut, empty or full of other words are no pressure") {
     }
     machine.write("/proc/pressure/memory", text);
     PressureReader reader(machine.root());
-    const auto look = reader.look(start);
+    const auto look = reader.poll(start);
     REQUIRE(look);
     CHECK(look->left <= look->limit);
-    CHECK(reader.look(start + 1s)->stalled == 0);
+    CHECK(reader.poll(start + 1s)->stalled == 0);
   }
 }
 

@@ -6,7 +6,7 @@
 #include "mica/text/tokenizer.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
 #include "mica_tools/convert/tokenizer/read_vocabulary.hpp"
-#include "mica_tools/convert/tokenizer/write_vocabulary.hpp"
+#include "mica_tools/convert/tokenizer/vocabulary_data.hpp"
 #include "shared.hpp"
 
 #include <doctest/doctest.h>

@@ -7,7 +7,7 @@
 
 #include "io/temporary_folder.hpp"
 #include "mica/gguf/reader.hpp"
-#include "mica_tools/pack/manifest_bytes.hpp"
+#include "mica_tools/pack/plan.hpp"
 #include "mica_tools/synth/header_only.hpp"
 #include "mica_tools/write/gguf_writer.hpp"
 

@@ -3,7 +3,7 @@
 #include "mica_tools/remote/url.hpp"
 
 #include "io/temporary_folder.hpp"
-#include "mica_tools/remote/token.hpp"
+#include "mica_tools/remote/options.hpp"
 #include "remote/variable.hpp"
 
 #include <doctest/doctest.h>

@@ -29,7 +29,13 @@ class Ledger {
   [[nodiscard]] bool book(Account account, std::uint64_t bytes) noexcept;
 
   /// Releases bytes that were booked on the same account.
-  void release(Account account, std::uint64_t bytes) noexcept;
+  void release(Account account, std::uint64_t bytes) noexcept {
+    // The account first: a thread that books the freed bytes must not see them in this account any more.
+    [[maybe_unused]] const std::uint64_t held =
+        sums_[static_cast<std::size_t>(account)].used.fetch_sub(bytes, std::memory_order_relaxed);
+    MICA_ASSERT(held >= bytes);
+    total_.used.fetch_sub(bytes, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
   [[nodiscard]] std::uint64_t used() const noexcept { return total_.used.load(std::memory_order_relaxed); }
@@ -83,14 +89,6 @@ inline bool Ledger::book(Account account, std::uint64_t bytes) noexcept {
   Sum& sum = sums_[static_cast<std::size_t>(account)];
   sum.raise_peak(sum.used.fetch_add(bytes, std::memory_order_relaxed) + bytes);
   return true;
-}
-
-inline void Ledger::release(Account account, std::uint64_t bytes) noexcept {
-  // The account first: a thread that books the freed bytes must not see them in this account any more.
-  [[maybe_unused]] const std::uint64_t held =
-      sums_[static_cast<std::size_t>(account)].used.fetch_sub(bytes, std::memory_order_relaxed);
-  MICA_ASSERT(held >= bytes);
-  total_.used.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
 }  // namespace mica::budget

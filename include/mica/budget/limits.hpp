@@ -50,7 +50,13 @@ struct MemoryLimits {
   }
 
   /// The authority that set the limit of usable(), for messages.
-  [[nodiscard]] std::string_view authority() const noexcept;
+  [[nodiscard]] std::string_view authority() const noexcept {
+    const std::uint64_t min = usable();
+    if (min == unlimited) return "no limit";
+    if (min == cgroup || min == cgroup_left) return "the control group";
+    if (min == address_space) return "RLIMIT_AS";
+    return "the machine's memory";
+  }
 };
 
 /// Cores that this process may use.
@@ -67,14 +73,6 @@ struct CpuLimits {
                : std::max<std::size_t>(1, cpus);
   }
 };
-
-inline std::string_view MemoryLimits::authority() const noexcept {
-  const std::uint64_t min = usable();
-  if (min == unlimited) return "no limit";
-  if (min == cgroup || min == cgroup_left) return "the control group";
-  if (min == address_space) return "RLIMIT_AS";
-  return "the machine's memory";
-}
 
 namespace detail {
 

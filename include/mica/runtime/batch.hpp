@@ -63,7 +63,17 @@ class Batch {
   /// sequences, false stops it; it does not throw. Raises as generate(); ErrorCode::limit when as many
   /// sequences are there as a step has tokens.
   Id add(Session<Model>& session, S& sampler, D& drafter, std::span<const TokenId> prompt,
-         const GenerateOptions& options, OnText on_text);
+         const GenerateOptions& options, OnText on_text) {
+    MICA_CHECK(!prompt.empty(), usage, "a sequence of a batch needs a prompt of one token at least");
+    MICA_CHECK(members_.size() < model_.chunk(), limit,
+               "a batch has a token of a step for each sequence; steps of ", model_.chunk(),
+               " tokens have room for no more");
+    members_.push_back(std::unique_ptr<Member>(
+        new Member{next_id_, {session, tokenizer_, sampler, drafter, prompt, options, std::move(on_text)}}));
+    if ((options_.reuse_prefixes || prefixes_ != nullptr) && session.tokens().empty())
+      find_prefix(*members_.back());
+    return next_id_++;
+  }
   /// The same without drafts.
   Id add(Session<Model>& session, S& sampler, std::span<const TokenId> prompt, const GenerateOptions& options,
          OnText on_text) requires std::same_as<D, NoDrafter> {
@@ -73,11 +83,26 @@ class Batch {
   /// Runs one step; false when every sequence is over. A sequence without memory ends, the others continue.
   /// Raises ErrorCode::failed for logits that are not finite, naming the layer; the sequences with them are
   /// over, the others have had their step.
-  bool step();
+  bool step() {
+    choose_tokens();
+    feed();
+    take();
+    for (Member* member : turn_) member->generation.raise_if_failed();
+    return std::any_of(members_.begin(), members_.end(),
+                       [](const auto& member) { return !member->generation.over(); });
+  }
 
   [[nodiscard]] bool over(Id id) const { return (*find(id))->generation.over(); }
   /// A sequence leaves; one that was not over ends as cancelled. Raises ErrorCode::usage for an unknown one.
-  GenerateResult remove(Id id);
+  GenerateResult remove(Id id) {
+    const auto at = find(id);
+    leave_prefix(**at);
+    keep(**at);
+    (*at)->generation.stop(StopReason::cancelled);
+    GenerateResult result = std::move((*at)->generation.result());
+    members_.erase(at);
+    return result;
+  }
   /// All sequences, over or not.
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
 
@@ -255,40 +280,5 @@ class Batch {
   std::vector<typename SharedStep<Model>::Feed> feeds_;  // the tokens of each
   std::vector<std::size_t> rows_;
 };
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-auto Batch<M, T, S, D>::add(Session<M>& session, S& sampler, D& drafter, std::span<const TokenId> prompt,
-                            const GenerateOptions& options, OnText on_text) -> Id {
-  MICA_CHECK(!prompt.empty(), usage, "a sequence of a batch needs a prompt of one token at least");
-  MICA_CHECK(members_.size() < model_.chunk(), limit,
-             "a batch has a token of a step for each sequence; steps of ", model_.chunk(),
-             " tokens have no capacity for more");
-  members_.push_back(std::unique_ptr<Member>(
-      new Member{next_id_, {session, tokenizer_, sampler, drafter, prompt, options, std::move(on_text)}}));
-  if ((options_.reuse_prefixes || prefixes_ != nullptr) && session.tokens().empty())
-    find_prefix(*members_.back());
-  return next_id_++;
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-GenerateResult Batch<M, T, S, D>::remove(Id id) {
-  const auto at = find(id);
-  leave_prefix(**at);
-  keep(**at);
-  (*at)->generation.stop(StopReason::cancelled);
-  GenerateResult result = std::move((*at)->generation.result());
-  members_.erase(at);
-  return result;
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D>
-bool Batch<M, T, S, D>::step() {
-  choose_tokens();
-  feed();
-  take();
-  for (Member* member : turn_) member->generation.raise_if_failed();
-  return std::any_of(members_.begin(), members_.end(),
-                     [](const auto& member) { return !member->generation.over(); });
-}
 
 }  // namespace mica

@@ -62,7 +62,17 @@ class Generation {
   void take(MatrixView<const float> logits);
   /// The session did not take them. Drafts are dropped first; without any the context shifts, if it is full
   /// and the options allow it, or the answer ends.
-  void refuse(model::StepStatus status);
+  void refuse(model::StepStatus status) {
+    const bool drafted = !reads() && next_.size() > 1;
+    if (drafted && status != model::StepStatus::read_failed) {
+      draft_ = false;
+    } else if (status == model::StepStatus::context_full && options_.on_full == OnFull::shift &&
+               session_.tokens().size() > options_.keep_first) {
+      result_.shifted += session_.shift(options_.keep_first);
+    } else {
+      stop(detail::reason_of(status));
+    }
+  }
 
   /// In place of a prompt: the logits after the last token of the session.
   void resume(std::span<const float> logits) {
@@ -70,7 +80,16 @@ class Generation {
     static_cast<void>(sample_rows({logits.data(), 1, logits.size()}));
   }
   /// Ends it early.
-  void stop(StopReason reason);
+  void stop(StopReason reason) {
+    if (std::exchange(over_, true)) return;
+    result_.reason = reason;
+    if (reads()) {
+      end_reading();
+      return;
+    }
+    writer_.finish();
+    result_.timings.predicted = {result_.tokens.size(), watch_.seconds()};
+  }
   /// Raises ErrorCode::failed where logits were not finite, naming the layer, or left no token. Runs the
   /// model: all other results of the last step must have been taken.
   void raise_if_failed() {
@@ -243,31 +262,6 @@ void Generation<M, T, S, D, O>::take(MatrixView<const float> logits) {
   result_.drafts.drafted += drafted;
   result_.drafts.accepted += accepted;
   if (drafted > 0) session_.rewind(before + used);
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-void Generation<M, T, S, D, O>::refuse(model::StepStatus status) {
-  const bool drafted = !reads() && next_.size() > 1;
-  if (drafted && status != model::StepStatus::read_failed) {
-    draft_ = false;
-  } else if (status == model::StepStatus::context_full && options_.on_full == OnFull::shift &&
-             session_.tokens().size() > options_.keep_first) {
-    result_.shifted += session_.shift(options_.keep_first);
-  } else {
-    stop(detail::reason_of(status));
-  }
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-void Generation<M, T, S, D, O>::stop(StopReason reason) {
-  if (std::exchange(over_, true)) return;
-  result_.reason = reason;
-  if (reads()) {
-    end_reading();
-    return;
-  }
-  writer_.finish();
-  result_.timings.predicted = {result_.tokens.size(), watch_.seconds()};
 }
 
 }  // namespace mica

@@ -45,10 +45,32 @@ class PrefixCache {
   /// Begins an empty session with the longest stored prefix of these tokens; returns its length, which need
   /// not be fed. Shorter than match() where a window is past it or a recurrent state is not stored there.
   /// Cost: linear in tokens and branches.
-  std::size_t take(Session<Model>& session, std::span<const TokenId> tokens);
+  std::size_t take(Session<Model>& session, std::span<const TokenId> tokens) {
+    const Walk at = walk(tokens);
+    if (at.next != nullptr && at.next->cache && whole(at) > at.node->end()) {
+      const std::size_t n = session.adopt(*at.next->cache, tokens.first(whole(at)));
+      if (n > at.node->end()) return touch(at.next), n;
+      session.rewind(0);
+    }
+    for (Node* node = at.node; node != nullptr; node = node->parent) {
+      if (!node->cache || session.adopt(*node->cache, tokens.first(node->end())) == 0) continue;
+      touch(node);
+      return session.tokens().size();
+    }
+    return 0;
+  }
 
   /// Removes the least recently used leaf, and with it the pages without another owner; false: there is none.
-  bool drop_one() noexcept;
+  bool drop_one() noexcept {
+    auto min = nodes_.end();
+    for (auto at = nodes_.begin(); at != nodes_.end(); ++at) {
+      if ((*at)->children.empty() && (min == nodes_.end() || (*at)->used < (*min)->used)) min = at;
+    }
+    if (min == nodes_.end()) return false;
+    std::erase((*min)->parent->children, min->get());
+    nodes_.erase(min);
+    return true;
+  }
   void clear() noexcept {
     while (drop_one()) {
     }
@@ -169,34 +191,6 @@ std::size_t PrefixCache<Model>::keep(const Session<Model>& session) {
     touch(add(parent, tokens.subspan(parent->end()), std::move(cache)));
   }
   return end;
-}
-
-template <StepModel Model>
-std::size_t PrefixCache<Model>::take(Session<Model>& session, std::span<const TokenId> tokens) {
-  const Walk at = walk(tokens);
-  if (at.next != nullptr && at.next->cache && whole(at) > at.node->end()) {
-    const std::size_t n = session.adopt(*at.next->cache, tokens.first(whole(at)));
-    if (n > at.node->end()) return touch(at.next), n;
-    session.rewind(0);
-  }
-  for (Node* node = at.node; node != nullptr; node = node->parent) {
-    if (!node->cache || session.adopt(*node->cache, tokens.first(node->end())) == 0) continue;
-    touch(node);
-    return session.tokens().size();
-  }
-  return 0;
-}
-
-template <StepModel Model>
-bool PrefixCache<Model>::drop_one() noexcept {
-  auto min = nodes_.end();
-  for (auto at = nodes_.begin(); at != nodes_.end(); ++at) {
-    if ((*at)->children.empty() && (min == nodes_.end() || (*at)->used < (*min)->used)) min = at;
-  }
-  if (min == nodes_.end()) return false;
-  std::erase((*min)->parent->children, min->get());
-  nodes_.erase(min);
-  return true;
 }
 
 }  // namespace mica

@@ -46,7 +46,16 @@ class Session {
   /// Writes the session to a file, whole or not at all: the former one stays until the new one is there.
   /// Raises ErrorCode::file where it cannot be written; failed when the disk is full; unsupported without
   /// xxHash.
-  void save(const std::string& path, const SessionNote& note = {});
+  void save(const std::string& path, const SessionNote& note = {}) {
+    MICA_CHECK(load_saved() == model::StepStatus::ok, budget,
+               "no memory to read the saved session that is to be saved again");
+    kv::SnapshotInfo info = model_->describe(cache_);
+    info.tokens = tokens_;
+    info.note = detail::to_bytes(note);
+    kv::SnapshotWriter out(path, info);
+    model_->save(cache_, out);
+    out.commit();
+  }
 
   /// The tokens so far.
   [[nodiscard]] std::span<const text::TokenId> tokens() const noexcept { return tokens_; }
@@ -73,12 +82,26 @@ class Session {
   /// Logits after the last token, (n_vocab). Valid until the next call of any session of the model.
   /// Raises ErrorCode::usage when another session of the model has stepped since; failed when a weight could
   /// not be read, or when they are not finite, naming the layer.
-  [[nodiscard]] std::span<const float> logits();
+  [[nodiscard]] std::span<const float> logits() {
+    MICA_CHECK(chunk_size_ > 0, usage,
+               "this session has no logits: no token was fed since it was opened, rewound or shifted; feed a "
+               "token first");
+    const std::size_t last = tokens_.size() - 1;
+    const std::span<const float> row = logits(std::span(&last, 1))[0];
+    if (!all_finite(row)) raise_non_finite(last);
+    return row;
+  }
 
   /// Logits after the tokens at these positions of the sequence, all of the last chunk, (positions, n_vocab).
   /// positions.size() <= model().logits_rows(). Raises as logits(), but does not check for non-finite
   /// numbers.
-  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> positions);
+  [[nodiscard]] MatrixView<const float> logits(std::span<const std::size_t> positions) {
+    rows_.clear();
+    for (const std::size_t position : positions) rows_.push_back(row(position));
+    const auto rows = model_->logits(rows_);
+    MICA_CHECK(rows.rows() == positions.size(), failed, "the head of the model could not be read");
+    return rows;
+  }
 
   /// Raises ErrorCode::usage for an id outside the vocabulary.
   void check_ids(std::span<const text::TokenId> tokens) const {
@@ -91,11 +114,30 @@ class Session {
   /// The row of the model's last step that is the token at this position, which was in this session's last
   /// chunk. Raises ErrorCode::usage for other positions, and when the model's last step was not this
   /// session's.
-  [[nodiscard]] std::size_t row(std::size_t position) const;
+  [[nodiscard]] std::size_t row(std::size_t position) const {
+    MICA_CHECK(position >= chunk_begin_ && position < chunk_begin_ + chunk_size_, usage,
+               "logits at position ", position, ": only those of the last chunk, ", chunk_begin_, " to ",
+               chunk_begin_ + chunk_size_, ", can be had");
+    MICA_CHECK(
+        model_->step_count() == step_, usage, "logits at position ", position,
+        ": the model has stepped since, for another session of it or to run this one's tokens again; ask for "
+        "logits before another session steps, or let a mica::Batch or mica::Together run the sessions in one "
+        "step");
+    return first_row_ + position - chunk_begin_;
+  }
 
   /// Raises ErrorCode::failed for logits after the last token, at `position`, that are not finite. It
   /// searches the layer, so that logits need a feed() first.
-  [[noreturn]] void raise_non_finite(std::size_t position);
+  [[noreturn]] void raise_non_finite(std::size_t position) {
+    const std::size_t layers = model_->config().layers.size();
+    const std::size_t layer = model_->first_non_finite_layer(cache_, tokens_[position]);
+    chunk_begin_ = chunk_size_ = 0;
+    raise(ErrorCode::failed, "non-finite logits after token ", position, ": ",
+          layer < layers
+              ? join("the first bad output is that of layer ", layer, " (blk.", layer, ".*)")
+              : std::string("all layers are finite, the head (output.weight, output_norm.weight) is not"),
+          "; the file's weights are damaged or overflow");
+  }
 
   /// Removes all tokens from position `count` on; logits() needs a feed() first, unless tokens of the last
   /// chunk remain. Where the model has a recurrent state, that feed() may have to run some tokens before
@@ -220,18 +262,6 @@ Session<Model> Session<Model>::open(Model& model, const std::string& path, Sessi
 }
 
 template <StepModel Model>
-void Session<Model>::save(const std::string& path, const SessionNote& note) {
-  MICA_CHECK(load_saved() == model::StepStatus::ok, budget,
-             "no memory to read the saved session that is to be saved again");
-  kv::SnapshotInfo info = model_->describe(cache_);
-  info.tokens = tokens_;
-  info.note = detail::to_bytes(note);
-  kv::SnapshotWriter out(path, info);
-  model_->save(cache_, out);
-  out.commit();
-}
-
-template <StepModel Model>
 template <class OnChunk>
 model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> tokens,
                                             const std::atomic<bool>* cancel, OnChunk&& on_chunk) {
@@ -248,51 +278,6 @@ model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> token
     on_chunk(chunk_begin_, chunk_size_);
   }
   return model::StepStatus::ok;
-}
-
-template <StepModel Model>
-std::span<const float> Session<Model>::logits() {
-  MICA_CHECK(chunk_size_ > 0, usage,
-             "this session has no logits: no token was fed since it was opened, rewound or shifted; feed a "
-             "token first");
-  const std::size_t last = tokens_.size() - 1;
-  const std::span<const float> row = logits(std::span(&last, 1))[0];
-  if (!all_finite(row)) raise_non_finite(last);
-  return row;
-}
-
-template <StepModel Model>
-std::size_t Session<Model>::row(std::size_t position) const {
-  MICA_CHECK(position >= chunk_begin_ && position < chunk_begin_ + chunk_size_, usage, "logits at position ",
-             position, ": only those of the last chunk, ", chunk_begin_, " to ", chunk_begin_ + chunk_size_,
-             ", can be had");
-  MICA_CHECK(
-      model_->step_count() == step_, usage, "logits at position ", position,
-      ": the model has stepped since, for another session of it or to run this one's tokens again; ask for "
-      "logits before another session steps, or let a mica::Batch or mica::Together run the sessions in one "
-      "step");
-  return first_row_ + position - chunk_begin_;
-}
-
-template <StepModel Model>
-MatrixView<const float> Session<Model>::logits(std::span<const std::size_t> positions) {
-  rows_.clear();
-  for (const std::size_t position : positions) rows_.push_back(row(position));
-  const auto rows = model_->logits(rows_);
-  MICA_CHECK(rows.rows() == positions.size(), failed, "the head of the model could not be read");
-  return rows;
-}
-
-template <StepModel Model>
-void Session<Model>::raise_non_finite(std::size_t position) {
-  const std::size_t layers = model_->config().layers.size();
-  const std::size_t layer = model_->first_non_finite_layer(cache_, tokens_[position]);
-  chunk_begin_ = chunk_size_ = 0;
-  raise(ErrorCode::failed, "non-finite logits after token ", position, ": ",
-        layer < layers
-            ? join("the first bad output is that of layer ", layer, " (blk.", layer, ".*)")
-            : std::string("all layers are finite, the head (output.weight, output_norm.weight) is not"),
-        "; the file's weights are damaged or overflow");
 }
 
 }  // namespace mica

@@ -98,7 +98,14 @@ class Candidates {
   void forget_order() noexcept { sorted_ = 0; }
 
   /// The best candidate, without moving any; its index.
-  [[nodiscard]] std::size_t best() const noexcept;
+  [[nodiscard]] std::size_t best() const noexcept {
+    if (sorted_ > 0) return 0;
+    std::size_t found = 0;
+    for (std::size_t i = 1; i < size_; ++i) {
+      if (better(storage_[i], storage_[found])) found = i;
+    }
+    return found;
+  }
 
   /// Sets every p to its probability among the candidates left. In double, in the order in which they stand.
   void softmax() noexcept;
@@ -187,15 +194,6 @@ void Candidates::keep_if(Keep&& keep) noexcept {
   if (n != size_) by_id_ = false;
   size_ = n;
   sorted_ = sorted;
-}
-
-inline std::size_t Candidates::best() const noexcept {
-  if (sorted_ > 0) return 0;
-  std::size_t found = 0;
-  for (std::size_t i = 1; i < size_; ++i) {
-    if (better(storage_[i], storage_[found])) found = i;
-  }
-  return found;
 }
 
 inline void Candidates::softmax() noexcept {

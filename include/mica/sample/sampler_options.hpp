@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options of sampling; names and defaults are the usual ones of other engines.
+// The options of sampling; names and defaults are the usual ones of other engines. The state of a sampler
+// besides them: enough to continue elsewhere with the same tokens.
 #pragma once
 
+#include "mica/sample/candidates.hpp"
+
 #include <cstdint>
+#include <vector>
 
 namespace mica::sample {
 
@@ -18,6 +22,15 @@ struct SamplerOptions {
   float frequency_penalty = 0.0f;   ///< 0: none
   float presence_penalty = 0.0f;    ///< 0: none
   std::uint64_t seed = 0;
+};
+
+/// The state of sample::Standard, as values.
+struct SamplerState {
+  std::uint64_t seed = 0;
+  std::uint64_t counter = 0;     ///< numbers drawn so far
+  std::vector<TokenId> history;  ///< the last tokens accepted, the oldest first
+
+  friend bool operator==(const SamplerState&, const SamplerState&) = default;
 };
 
 }  // namespace mica::sample

@@ -15,7 +15,6 @@
 #include "mica/sample/min_p.hpp"
 #include "mica/sample/penalties.hpp"
 #include "mica/sample/sampler_options.hpp"
-#include "mica/sample/sampler_state.hpp"
 #include "mica/sample/temperature.hpp"
 #include "mica/sample/top_k.hpp"
 #include "mica/sample/top_p.hpp"
@@ -35,7 +34,17 @@ template <Allocator A = alloc::Aligned>
 class Standard {
  public:
   /// vocab > 0. Raises for options out of range (usage) and when A refuses (budget).
-  explicit Standard(const SamplerOptions& options, std::size_t vocab, A allocator = A{});
+  explicit Standard(const SamplerOptions& options, std::size_t vocab, A allocator = A{})
+      : options_(options),
+        penalties_({options.repeat_last_n, options.repeat_penalty, options.frequency_penalty,
+                    options.presence_penalty},
+                   allocator.book_as(budget::Account::logits)),
+        top_k_(options.top_k),
+        top_p_(options.top_p),
+        min_p_(options.min_p),
+        temperature_(options.temperature <= 0.0f ? 1.0f : options.temperature),
+        dist_(options.seed),
+        storage_(take(allocator.book_as(budget::Account::logits), vocab)) {}
 
   // Required by Sampler
   /// The next token; the caller accepts it if it becomes part of the text.
@@ -48,7 +57,13 @@ class Standard {
   // Specific to Standard
   [[nodiscard]] const SamplerOptions& options() const noexcept { return options_; }
 
-  [[nodiscard]] SamplerState save() const;
+  [[nodiscard]] SamplerState save() const {
+    SamplerState state{dist_.rng().seed(), dist_.rng().counter(), {}};
+    const auto [older, newer] = penalties_.history();
+    state.history.assign(older.begin(), older.end());
+    state.history.insert(state.history.end(), newer.begin(), newer.end());
+    return state;
+  }
   /// Continues from a state; of a history longer than repeat_last_n the newest tokens count.
   void restore(const SamplerState& state) noexcept {
     dist_ = Dist(CounterRng(state.seed, state.counter));
@@ -90,19 +105,6 @@ class Standard {
 static_assert(Sampler<Standard<>>);
 
 template <Allocator A>
-Standard<A>::Standard(const SamplerOptions& options, std::size_t vocab, A allocator)
-    : options_(options),
-      penalties_({options.repeat_last_n, options.repeat_penalty, options.frequency_penalty,
-                  options.presence_penalty},
-                 allocator.book_as(budget::Account::logits)),
-      top_k_(options.top_k),
-      top_p_(options.top_p),
-      min_p_(options.min_p),
-      temperature_(options.temperature <= 0.0f ? 1.0f : options.temperature),
-      dist_(options.seed),
-      storage_(take(allocator.book_as(budget::Account::logits), vocab)) {}
-
-template <Allocator A>
 std::optional<TokenId> Standard<A>::sample(std::span<const float> logits) noexcept {
   MICA_ASSERT(storage_.span().size() == storage_.size());
   Candidates candidates(storage_.span());
@@ -118,15 +120,6 @@ std::optional<TokenId> Standard<A>::sample(std::span<const float> logits) noexce
     dist_.apply(candidates);
   }
   return candidates[0].id;
-}
-
-template <Allocator A>
-SamplerState Standard<A>::save() const {
-  SamplerState state{dist_.rng().seed(), dist_.rng().counter(), {}};
-  const auto [older, newer] = penalties_.history();
-  state.history.assign(older.begin(), older.end());
-  state.history.insert(state.history.end(), newer.begin(), newer.end());
-  return state;
 }
 
 }  // namespace mica::sample

@@ -119,7 +119,14 @@ class ChatFormat {
 
   /// The conversation as text. Throws ChatTemplateError when the template refuses it or reaches a limit.
   [[nodiscard]] std::string render(std::span<const Message> messages, bool add_generation_prompt = true,
-                                   const ChatVariables& variables = {}) const;
+                                   const ChatVariables& variables = {}) const {
+    if (style_ != nullptr) return style_->render(messages, add_generation_prompt, bos_, eos_);
+    std::vector<jinja::Value> list;
+    for (const Message& message : messages) {
+      list.push_back(jinja::Value::mapping({{"role", message.role}, {"content", message.content}}));
+    }
+    return render_template(jinja::Value::list(std::move(list)), add_generation_prompt, variables);
+  }
 
   /// The same for messages with more than text in them: a list of mappings, as the API of OpenAI has them. A
   /// built-in format takes their role and the texts of their content.
@@ -196,16 +203,6 @@ inline ChatFormat ChatFormat::detect(const ChatHints& hints) {
   format.style_ = best_style(hints);
   format.note_ = join(why, "; using the built-in format ", format.style_->name);
   return format;
-}
-
-inline std::string ChatFormat::render(std::span<const Message> messages, bool add_generation_prompt,
-                                      const ChatVariables& variables) const {
-  if (style_ != nullptr) return style_->render(messages, add_generation_prompt, bos_, eos_);
-  std::vector<jinja::Value> list;
-  for (const Message& message : messages) {
-    list.push_back(jinja::Value::mapping({{"role", message.role}, {"content", message.content}}));
-  }
-  return render_template(jinja::Value::list(std::move(list)), add_generation_prompt, variables);
 }
 
 }  // namespace mica::text

@@ -52,7 +52,14 @@ class AnyTokenizer {
 
   /// The bytes of one token, which may end within a character (see Utf8Stream).
   /// Raises `usage` for an id outside the vocabulary.
-  [[nodiscard]] std::string piece(TokenId id, bool show_special = false) const;
+  [[nodiscard]] std::string piece(TokenId id, bool show_special = false) const {
+    const std::size_t n = vocabulary().size();
+    MICA_CHECK(id < n, usage, "token ", id, " is outside the vocabulary of ", n, " tokens (0 to ", n - 1,
+               ")");
+    std::string out;
+    append_piece(id, show_special, out);
+    return out;
+  }
 
   /// The text of many tokens, without the space that encoding put before the first word.
   /// Raises `usage` for an id outside the vocabulary.
@@ -108,14 +115,6 @@ inline std::string with_tidy_spaces(std::string_view text) {
 }
 
 }  // namespace detail
-
-inline std::string AnyTokenizer::piece(TokenId id, bool show_special) const {
-  const std::size_t n = vocabulary().size();
-  MICA_CHECK(id < n, usage, "token ", id, " is outside the vocabulary of ", n, " tokens (0 to ", n - 1, ")");
-  std::string out;
-  append_piece(id, show_special, out);
-  return out;
-}
 
 inline std::string AnyTokenizer::decode(std::span<const TokenId> ids, DecodeOptions options) const {
   std::string out;

@@ -11,7 +11,6 @@
 #include "mica/text/detail/text_arena.hpp"
 #include "mica/text/detail/text_index.hpp"
 #include "mica/text/detail/token_names.hpp"
-#include "mica/text/detail/vocabulary_source.hpp"
 #include "mica/text/token_id.hpp"
 #include "mica/text/token_type.hpp"
 
@@ -27,6 +26,20 @@
 #include <vector>
 
 namespace mica::text {
+
+/// The tokenizer.* values of a file: views of arrays of the caller, not copied and not checked. Absent arrays
+/// are empty, absent numbers have no value.
+struct VocabularySource {
+  std::string_view model;                    // "llama" (SPM) or "gpt2" (byte-level BPE)
+  std::string_view pre;                      // name of the pre-tokenizer, BPE only
+  std::string_view name;                     // name of the whole model; some vocabularies are known by it
+  std::span<const std::string_view> tokens;  // (n_tokens)
+  std::span<const float> scores;             // (n_tokens) or empty
+  std::span<const std::int32_t> types;       // (n_tokens) or empty: all normal
+  std::span<const std::string_view> merges;  // "left right", best first
+  std::optional<std::uint64_t> bos, eos, eot, eom, unknown, padding;
+  std::optional<bool> add_bos, add_eos, add_space_prefix;
+};
 
 /// Which algorithm cuts text into these tokens.
 enum class TokenizerKind : std::uint8_t { spm, bpe };

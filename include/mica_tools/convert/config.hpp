@@ -74,7 +74,13 @@ class Config {
   /// A list of n texts; empty when the key is missing.
   [[nodiscard]] std::vector<std::string> texts(std::string_view key, std::size_t n) const;
   /// A list of n finite numbers; empty when the key is missing.
-  [[nodiscard]] std::vector<double> reals(std::string_view key, std::size_t n) const;
+  [[nodiscard]] std::vector<double> reals(std::string_view key, std::size_t n) const {
+    std::vector<double> out;
+    const Json* const found = list(key, n);
+    if (found == nullptr) return out;
+    for (const Json& each : *found) out.push_back(as_real(each, key));
+    return out;
+  }
 
   // For values inside of other values; `key` names them in errors.
   [[nodiscard]] std::uint64_t as_count(const Json& value, std::string_view key) const {
@@ -131,14 +137,6 @@ inline std::vector<std::string> Config::texts(std::string_view key, std::size_t 
     MICA_CHECK(each.is_string(), file, where(key), " is no list of texts");
     out.push_back(each.get<std::string>());
   }
-  return out;
-}
-
-inline std::vector<double> Config::reals(std::string_view key, std::size_t n) const {
-  std::vector<double> out;
-  const Json* const found = list(key, n);
-  if (found == nullptr) return out;
-  for (const Json& each : *found) out.push_back(as_real(each, key));
   return out;
 }
 

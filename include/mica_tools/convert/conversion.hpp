@@ -12,7 +12,7 @@
 #include "mica_tools/convert/plan_tensors.hpp"
 #include "mica_tools/convert/tensor_bytes.hpp"
 #include "mica_tools/convert/tokenizer/read_vocabulary.hpp"
-#include "mica_tools/convert/tokenizer/write_vocabulary.hpp"
+#include "mica_tools/convert/tokenizer/vocabulary_data.hpp"
 #include "mica_tools/synth/header_only.hpp"
 
 #include <cstddef>

@@ -8,7 +8,6 @@
 #include "mica_tools/convert/families/gemma4.hpp"
 #include "mica_tools/convert/families/gpt_oss.hpp"
 #include "mica_tools/convert/families/llama.hpp"
-#include "mica_tools/convert/families/llama4.hpp"
 #include "mica_tools/convert/families/phi3.hpp"
 #include "mica_tools/convert/families/qwen.hpp"
 #include "mica_tools/convert/families/qwen_delta.hpp"

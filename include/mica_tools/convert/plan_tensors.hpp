@@ -4,8 +4,7 @@
 // experts are joined, shapes are checked against the config.
 #pragma once
 
-#include "mica_tools/convert/detail/canonical_name.hpp"
-#include "mica_tools/convert/detail/shape_text.hpp"
+#include "mica_tools/convert/detail/rule_text.hpp"
 #include "mica_tools/convert/target_format.hpp"
 #include "mica_tools/convert/tensor_plan.hpp"
 

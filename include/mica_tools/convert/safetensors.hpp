@@ -46,7 +46,13 @@ class Safetensors {
                                     static_cast<std::size_t>(tensor.bytes));
   }
   /// Releases the tensor's pages; the next access reads them again.
-  void release(const Safetensor& tensor) const noexcept;
+  void release(const Safetensor& tensor) const noexcept {
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto first = reinterpret_cast<std::uintptr_t>(bytes(tensor).data()) / page * page;
+    const auto last = reinterpret_cast<std::uintptr_t>(bytes(tensor).data()) + tensor.bytes;
+    // Clean pages of a file: nothing is lost.
+    ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  }
 
  private:
   Safetensors(std::string path, const io::File& file) : path_(std::move(path)), mapping_(file) {}
@@ -104,13 +110,5 @@ class Safetensors {
   io::Mapping mapping_;
   std::vector<Safetensor> tensors_;
 };
-
-inline void Safetensors::release(const Safetensor& tensor) const noexcept {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto first = reinterpret_cast<std::uintptr_t>(bytes(tensor).data()) / page * page;
-  const auto last = reinterpret_cast<std::uintptr_t>(bytes(tensor).data()) + tensor.bytes;
-  // Clean pages of a file: nothing is lost.
-  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-}
 
 }  // namespace mica::convert

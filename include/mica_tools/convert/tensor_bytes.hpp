@@ -1,17 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Turns a planned tensor into the bytes of its format, some rows at a time, so that memory does not grow with
-// the tensor.
+// the tensor. Stored rows go through the order of rows and columns, the transposition, the scales of
+// eight-bit floats and the function of the change.
 #pragma once
 
-#include "mica_tools/convert/stored_rows.hpp"
+#include "mica_tools/convert/tensor_plan.hpp"
 #include "mica_tools/write/gguf_writer.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
 
 namespace mica::convert {
+
+/// Rows of one tensor. Not thread-safe: it has a buffer.
+class StoredRows {
+ public:
+  /// The plan outlives this object.
+  explicit StoredRows(const TensorPlan& plan)
+      : plan_(plan), stored_row_(static_cast<std::size_t>(source_width())) {}
+
+  /// Rows of each matrix, padding included.
+  [[nodiscard]] std::uint64_t rows() const noexcept {
+    return plan_.dims.size() == 1 ? plan_.width() : plan_.dims[1];
+  }
+  /// Values of a row; 1 for a vector.
+  [[nodiscard]] std::uint64_t width() const noexcept { return plan_.dims.size() == 1 ? 1 : plan_.width(); }
+
+  /// Reads one row of one matrix. Requires to.size() == width().
+  void read(std::uint64_t matrix, std::uint64_t row, std::span<float> to) {
+    const StoredMatrices& m = plan_.stored;
+    const std::uint64_t source_row = plan_.rows.empty() ? row : plan_.rows[static_cast<std::size_t>(row)];
+    if (source_row >= source_rows()) return std::fill(to.begin(), to.end(), 0.0F);  // padding
+    const auto part = static_cast<std::size_t>(matrix / m.per_part);
+    gather(part, matrix % m.per_part, source_row);
+    if (plan_.columns.empty()) {
+      std::copy(stored_row_.begin(), stored_row_.end(), to.begin());
+    } else {
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] = stored_row_[plan_.columns[i]];
+    }
+    apply(plan_.change.function, to);
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t source_rows() const noexcept {
+    return plan_.change.transposed ? plan_.stored.columns : plan_.stored.rows;
+  }
+  [[nodiscard]] std::uint64_t source_width() const noexcept {
+    return plan_.change.transposed ? plan_.stored.rows : plan_.stored.columns;
+  }
+
+  void gather(std::size_t part, std::uint64_t matrix, std::uint64_t row) {
+    const StoredMatrices& m = plan_.stored;
+    const Checkpoint::Entry& entry = m.parts[part];
+    const std::size_t element = info(entry.tensor->dtype).bytes;
+    const bool transposed = plan_.change.transposed;
+    const std::uint64_t first = matrix * m.rows * m.columns + (transposed ? row : row * m.columns);
+    to_floats(entry.tensor->dtype, entry.bytes().data() + static_cast<std::size_t>(first) * element,
+              stored_row_.size(), transposed ? static_cast<std::size_t>(m.columns) : 1, stored_row_.data());
+    if (!m.scales.empty() && m.scales[part]) scale(*m.scales[part], row);
+  }
+
+  /// Multiplies a row by the scale of each of its blocks; the blocks are equal parts of the matrix, but the
+  /// last.
+  void scale(const Checkpoint::Entry& scales, std::uint64_t row) {
+    const auto [block_rows, block_columns, across] = scale_grid(*scales.tensor);
+    const std::size_t element = info(scales.tensor->dtype).bytes;
+    const std::uint64_t first = row / block_rows * across;
+    for (std::size_t i = 0; i < stored_row_.size(); ++i) {
+      float factor = 0;
+      const auto at = static_cast<std::size_t>(first + i / block_columns);
+      to_floats(scales.tensor->dtype, scales.bytes().data() + at * element, 1, 1, &factor);
+      stored_row_[i] *= factor;
+    }
+  }
+
+  struct Grid {
+    std::uint64_t block_rows, block_columns, across;
+  };
+  [[nodiscard]] Grid scale_grid(const Safetensor& scales) const noexcept {
+    const std::uint64_t down = scales.shape.empty() ? 1 : scales.shape[0];
+    const std::uint64_t across = scales.shape.size() < 2 ? 1 : scales.shape[1];
+    return {block(plan_.stored.rows, down), block(plan_.stored.columns, across), across};
+  }
+  /// The block size for n elements in `parts` parts: one block, equal blocks, or the published 128.
+  [[nodiscard]] static std::uint64_t block(std::uint64_t n, std::uint64_t parts) noexcept {
+    return n % parts == 0 && (parts == 1 || parts == n) ? n / parts : 128;
+  }
+
+  const TensorPlan& plan_;
+  std::vector<float> stored_row_;
+};
 
 namespace detail {
 

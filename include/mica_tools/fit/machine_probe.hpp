@@ -47,7 +47,17 @@ class MachineProbe {
 
   /// Takes `bytes` of memory: four times the last cache gives the rates of models. The executor outlives the
   /// probe. Raises ErrorCode::usage for less than min_bytes and budget when memory is missing.
-  MachineProbe(E& executor, std::size_t bytes);
+  MachineProbe(E& executor, std::size_t bytes) : executor_(executor), scratch_(executor.workers()) {
+    MICA_CHECK(bytes >= min_bytes, usage, "measuring a machine needs ", min_bytes,
+               " bytes of memory at least; ", bytes, " were given");
+    auto memory = alloc::Buffer<std::byte, alloc::Huge>::make({}, bytes);
+    MICA_CHECK(memory, budget, "measuring a machine needs ", bytes, " bytes of memory, which there are not");
+    memory_ = std::move(*memory);
+    constexpr std::size_t piece = std::size_t{2} << 20;
+    executor_.run(ceil_div(bytes, piece), [&](std::size_t task, std::size_t) noexcept {
+      std::memset(memory_.data() + task * piece, 0x11, std::min(piece, bytes - task * piece));
+    });
+  }
 
   /// All of it; each piece is run `rounds` times and the median counts. cancel: read between pieces; later
   /// figures are then missing. Raises ErrorCode::failed when a product differs from the specification.
@@ -134,20 +144,6 @@ class MachineProbe {
   std::vector<float> y_ = std::vector<float>(many * rows_at_once);
   std::vector<Scratch> scratch_;
 };
-
-template <Executor E, Kernels K>
-MachineProbe<E, K>::MachineProbe(E& executor, std::size_t bytes)
-    : executor_(executor), scratch_(executor.workers()) {
-  MICA_CHECK(bytes >= min_bytes, usage, "measuring a machine needs ", min_bytes,
-             " bytes of memory at least; ", bytes, " were given");
-  auto memory = alloc::Buffer<std::byte, alloc::Huge>::make({}, bytes);
-  MICA_CHECK(memory, budget, "measuring a machine needs ", bytes, " bytes of memory, which there are not");
-  memory_ = std::move(*memory);
-  constexpr std::size_t piece = std::size_t{2} << 20;
-  executor_.run(ceil_div(bytes, piece), [&](std::size_t task, std::size_t) noexcept {
-    std::memset(memory_.data() + task * piece, 0x11, std::min(piece, bytes - task * piece));
-  });
-}
 
 /// y = x W^T with the first rows of the memory, as many of them together as fit into y.
 template <Executor E, Kernels K>

@@ -68,7 +68,13 @@ class BaseLogitsReader {
 
   /// The next row, in the order of windows and positions; valid until the next call.
   /// Raises ErrorCode::file when there is no more, or the row cannot be one.
-  [[nodiscard]] const QuantizedRow& next();
+  [[nodiscard]] const QuantizedRow& next() {
+    file_.read_at(offset_, row_.bytes());
+    MICA_CHECK(row_.valid(), file, path(), ": the row at byte ", offset_,
+               " has a range that is not finite or upside down");
+    offset_ += row_.bytes().size();
+    return row_;
+  }
 
  private:
   static constexpr std::string_view magic = "_logits_";
@@ -147,14 +153,6 @@ inline BaseLogitsWriter::BaseLogitsWriter(std::string path, const Windows& text,
       file_.write(std::as_bytes(std::span(&token, 1)));
     }
   }
-}
-
-inline const QuantizedRow& BaseLogitsReader::next() {
-  file_.read_at(offset_, row_.bytes());
-  MICA_CHECK(row_.valid(), file, path(), ": the row at byte ", offset_,
-             " has a range that is not finite or upside down");
-  offset_ += row_.bytes().size();
-  return row_;
 }
 
 }  // namespace mica

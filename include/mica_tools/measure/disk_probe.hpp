@@ -38,7 +38,15 @@ class DiskProbe {
   /// File and memory outlive the probe; memory begins at a multiple of 4,096. Raises ErrorCode::unsupported
   /// where the system refuses direct reads or has no queue for them, because the page cache would be measured
   /// instead, and ErrorCode::usage for a file of less than 4 MiB.
-  DiskProbe(const File& file, std::span<std::byte> memory);
+  DiskProbe(const File& file, std::span<std::byte> memory)
+      : file_(file), fd_(detail::open_direct(file)), memory_(memory) {
+    MICA_CHECK(fd_, unsupported, file.path(), ": direct reads are refused (", detail::errno_text(errno),
+               "), and others measure the page cache; use a file on another disk");
+    MICA_CHECK(file.size() >= large_bytes, usage, file.path(), ": has ", file.size(),
+               " bytes; measuring a disk needs ", large_bytes, " at least");
+    MICA_CHECK(memory.size() >= memory_bytes, usage, "measuring a disk needs memory of ", memory_bytes,
+               " bytes; found ", memory.size());
+  }
 
   /// Takes twice `seconds`. Raises ErrorCode::failed when a read fails.
   [[nodiscard]] DiskSpeed measure(double seconds = 0.5) {
@@ -68,16 +76,6 @@ class DiskProbe {
   std::span<std::byte> memory_;
   ReadQueue queue_{small_under_way};
 };
-
-inline DiskProbe::DiskProbe(const File& file, std::span<std::byte> memory)
-    : file_(file), fd_(detail::open_direct(file)), memory_(memory) {
-  MICA_CHECK(fd_, unsupported, file.path(), ": direct reads are refused (", detail::errno_text(errno),
-             "), and others measure the page cache; use a file on another disk");
-  MICA_CHECK(file.size() >= large_bytes, usage, file.path(), ": has ", file.size(),
-             " bytes; measuring a disk needs ", large_bytes, " at least");
-  MICA_CHECK(memory.size() >= memory_bytes, usage, "measuring a disk needs memory of ", memory_bytes,
-             " bytes; found ", memory.size());
-}
 
 template <class Next>
 double DiskProbe::rate(std::size_t bytes, std::size_t under_way, double seconds, Next next) {

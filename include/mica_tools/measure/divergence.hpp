@@ -8,8 +8,7 @@
 #include "mica/base/token_id.hpp"
 #include "mica_tools/measure/log_probabilities.hpp"
 #include "mica_tools/measure/quantized_row.hpp"
-#include "mica_tools/measure/running_mean.hpp"
-#include "mica_tools/measure/sorted.hpp"
+#include "mica_tools/measure/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -39,7 +38,13 @@ class Divergence {
     return {nll_.mean() - nll_base_.mean(), std::sqrt(std::max(0.0, variance))};
   }
   /// perplexity - perplexity_base.
-  [[nodiscard]] Estimate difference() const noexcept;
+  [[nodiscard]] Estimate difference() const noexcept {
+    const Estimate ppl = perplexity();
+    const Estimate base = perplexity_base();
+    const double shared = ppl.value * base.value * covariance();
+    const double variance = ppl.error * ppl.error + base.error * base.error - 2 * shared;
+    return {ppl.value - base.value, std::sqrt(std::max(0.0, variance))};
+  }
   /// Of both log-likelihoods, -1 to 1; 0 while it has no meaning.
   [[nodiscard]] double correlation() const noexcept {
     const double spread = nll_.error() * nll_base_.error();
@@ -103,14 +108,6 @@ inline void Divergence::add(const LogProbabilities& model, const QuantizedRow& b
   same_top_ += top == model.top() ? 1 : 0;
   kl_values_.push_back(static_cast<float>(kl));
   dp_values_.push_back(static_cast<float>(dp));
-}
-
-inline Estimate Divergence::difference() const noexcept {
-  const Estimate ppl = perplexity();
-  const Estimate base = perplexity_base();
-  const double shared = ppl.value * base.value * covariance();
-  const double variance = ppl.error * ppl.error + base.error * base.error - 2 * shared;
-  return {ppl.value - base.value, std::sqrt(std::max(0.0, variance))};
 }
 
 }  // namespace mica

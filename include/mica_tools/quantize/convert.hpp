@@ -43,7 +43,14 @@ class Converter {
         codecs_(codecs) {}
 
   /// Hands the tensor's bytes to the sink as they are.
-  void copy(const gguf::TensorInfo& tensor, const gguf::Sink& sink);
+  void copy(const gguf::TensorInfo& tensor, const gguf::Sink& sink) {
+    const std::uint64_t piece = slice_ * sizeof(float);
+    for (std::uint64_t at = 0; at < tensor.bytes; at += piece) {
+      read(tensor, at, static_cast<std::size_t>(std::min(piece, tensor.bytes - at)));
+      sink(in_);
+    }
+    done(tensor.elements());
+  }
   /// Hands the tensor over in another format. Requires formats that can be read and written, and a width of
   /// whole blocks. importance: null, or that of this tensor. Raises ErrorCode::file when a number is not
   /// finite.
@@ -109,16 +116,6 @@ class Converter {
   std::vector<float> scratch_;             // a row for each worker
   std::vector<std::vector<float>> means_;  // a row of importance for each expert, or none
 };
-
-template <Executor E>
-void Converter<E>::copy(const gguf::TensorInfo& tensor, const gguf::Sink& sink) {
-  const std::uint64_t piece = slice_ * sizeof(float);
-  for (std::uint64_t at = 0; at < tensor.bytes; at += piece) {
-    read(tensor, at, static_cast<std::size_t>(std::min(piece, tensor.bytes - at)));
-    sink(in_);
-  }
-  done(tensor.elements());
-}
 
 template <Executor E>
 void Converter<E>::convert(const gguf::TensorInfo& tensor, format::Id to, const ImportanceEntry* importance,

@@ -19,43 +19,14 @@
 namespace mica::quantize {
 
 /// The recipes, in the order of size.
+// clang-format off
 enum class Recipe : std::uint8_t {
-  F32,
-  BF16,
-  F16,
-  Q8_0,
-  Q6_K,
-  Q5_1,
-  Q5_K_M,
-  Q5_K_S,
-  Q5_0,
-  Q4_1,
-  Q4_K_M,
-  Q4_K_S,
-  Q4_0,
-  IQ4_NL,
-  IQ4_XS,
-  MXFP4_MOE,
-  Q3_K_L,
-  Q3_K_M,
-  IQ3_M,
-  Q3_K_S,
-  IQ3_S,
-  IQ3_XS,
-  IQ3_XXS,
-  Q2_K,
-  Q2_K_S,
-  IQ2_M,
-  IQ2_S,
-  IQ2_XS,
-  Q2_0,
-  TQ2_0,
-  IQ2_XXS,
-  IQ1_M,
-  TQ1_0,
-  IQ1_S,
-  Q1_0,
+  F32, BF16, F16, Q8_0, Q6_K, Q5_1, Q5_K_M, Q5_K_S, Q5_0,
+  Q4_1, Q4_K_M, Q4_K_S, Q4_0, IQ4_NL, IQ4_XS, MXFP4_MOE,
+  Q3_K_L, Q3_K_M, IQ3_M, Q3_K_S, IQ3_S, IQ3_XS, IQ3_XXS,
+  Q2_K, Q2_K_S, IQ2_M, IQ2_S, IQ2_XS, Q2_0, TQ2_0, IQ2_XXS, IQ1_M, TQ1_0, IQ1_S, Q1_0,
 };
+// clang-format on
 
 /// The part of a recipe that does not depend on the model.
 struct RecipeInfo {

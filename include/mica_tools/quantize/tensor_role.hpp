@@ -33,15 +33,16 @@ enum class TensorRole : std::uint8_t {
     std::string_view piece;
     TensorRole role;
   };
-  constexpr std::array<Entry, 9> pieces = {{{"attn_qkv.weight", TensorRole::value},
-                                            {"attn_kv_b.weight", TensorRole::value},
-                                            {"attn_v.weight", TensorRole::value},
-                                            {"attn_k.weight", TensorRole::key},
-                                            {"attn_q.weight", TensorRole::query},
-                                            {"attn_output.weight", TensorRole::attention_out},
-                                            {"ffn_up", TensorRole::up},
-                                            {"ffn_gate", TensorRole::gate},
-                                            {"ffn_down", TensorRole::down}}};
+  using R = TensorRole;
+  constexpr Entry pieces[] = {{"attn_qkv.weight", R::value},
+                              {"attn_kv_b.weight", R::value},
+                              {"attn_v.weight", R::value},
+                              {"attn_k.weight", R::key},
+                              {"attn_q.weight", R::query},
+                              {"attn_output.weight", R::attention_out},
+                              {"ffn_up", R::up},
+                              {"ffn_gate", R::gate},
+                              {"ffn_down", R::down}};
   if (name == "output.weight") return TensorRole::head;
   if (name == "token_embd.weight" || name == "per_layer_token_embd.weight") return TensorRole::embedding;
   for (const Entry& entry : pieces) {
@@ -63,38 +64,19 @@ enum class TensorRole : std::uint8_t {
 /// Whether a tensor is a matrix of weights worth quantising: not a norm, a bias, a router, a convolution, a
 /// position, or one of the small matrices with a large effect.
 [[nodiscard]] inline bool is_quantizable(const gguf::TensorInfo& tensor) noexcept {
-  constexpr std::array<std::string_view, 30> kept = {
-      "_norm.weight",
-      "ffn_gate_inp.weight",  // norms, routers
-      "altup",
-      "laurel",
-      "per_layer_model_proj",  // Gemma 3n and 4
-      "ssm_conv1d",
-      "shortconv.conv.weight",
-      "attn_rel_b.weight",
-      "time_mix_first.weight",
-      "time_mix_w0.weight",
-      "time_mix_w1.weight",
-      "time_mix_w2.weight",
-      "time_mix_v0.weight",
-      "time_mix_v1.weight",
-      "time_mix_v2.weight",
-      "time_mix_a0.weight",
-      "time_mix_a1.weight",
-      "time_mix_a2.weight",
-      "time_mix_g1.weight",
-      "time_mix_g2.weight",
-      "time_mix_decay_w1.weight",
-      "time_mix_decay_w2.weight",
-      "time_mix_lerp_fused.weight",
-      ".position_embd",
-      "sam.pos_embd",
-      "sam.neck.",
-      "sam.net_",
-      ".rel_pos",
-      ".patch_embd",
-      ".patch_merger",
+  // clang-format off
+  constexpr std::string_view kept[] = {
+      "_norm.weight", "ffn_gate_inp.weight",  // norms, routers
+      "altup", "laurel", "per_layer_model_proj",  // Gemma 3n and 4
+      "ssm_conv1d", "shortconv.conv.weight", "attn_rel_b.weight",
+      "time_mix_first.weight", "time_mix_w0.weight", "time_mix_w1.weight", "time_mix_w2.weight",
+      "time_mix_v0.weight", "time_mix_v1.weight", "time_mix_v2.weight",
+      "time_mix_a0.weight", "time_mix_a1.weight", "time_mix_a2.weight",
+      "time_mix_g1.weight", "time_mix_g2.weight",
+      "time_mix_decay_w1.weight", "time_mix_decay_w2.weight", "time_mix_lerp_fused.weight",
+      ".position_embd", "sam.pos_embd", "sam.neck.", "sam.net_", ".rel_pos", ".patch_embd", ".patch_merger",
   };
+  // clang-format on
   const std::string_view name = tensor.name;
   if (tensor.empty() || tensor.rows() <= 1 || !name.ends_with("weight")) return false;
   if (name == "position_embd.weight" || name == "token_types.weight") return false;

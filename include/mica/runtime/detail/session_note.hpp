@@ -6,7 +6,7 @@
 #include "mica/base/token_id.hpp"
 #include "mica/gguf/detail/append.hpp"
 #include "mica/gguf/span_reader.hpp"
-#include "mica/sample/sampler_state.hpp"
+#include "mica/sample/sampler_options.hpp"
 
 #include <cstddef>
 #include <cstdint>

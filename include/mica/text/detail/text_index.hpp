@@ -6,16 +6,32 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/base/error.hpp"
-#include "mica/text/detail/hash.hpp"
+#include "mica/base/rng.hpp"
 #include "mica/text/detail/text_arena.hpp"
 #include "mica/text/token_id.hpp"
 
 #include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
 namespace mica::text::detail {
+
+/// Hash of a byte string, eight bytes at a time. Not for files, not for secrets: collisions can be made on
+/// purpose, which is why the tables bound their probing.
+inline std::uint64_t hash(std::string_view bytes) noexcept {
+  std::uint64_t h = bytes.size();
+  while (!bytes.empty()) {
+    std::uint64_t word = 0;
+    const std::size_t n = bytes.size() < 8 ? bytes.size() : 8;
+    std::memcpy(&word, bytes.data(), n);
+    h = mix64(h ^ word) + word;
+    bytes.remove_prefix(n);
+  }
+  return mix64(h);
+}
 
 class TextIndex {
  public:

@@ -8,18 +8,12 @@
 
 namespace mica::text::detail {
 
+// clang-format off
+
 /// Tokens by which models end a turn; the first that a vocabulary has stands in for a missing EOT.
-inline constexpr std::string_view turn_ends[] = {"<|eot_id|>",
-                                                 "<|im_end|>",
-                                                 "<|end|>",
-                                                 "<end_of_turn>",
-                                                 "<|eot|>",
-                                                 "<|endoftext|>",
-                                                 "<|end_of_text|>",
-                                                 "<EOT>",
-                                                 "_<EOT>",
-                                                 "<end_of_utterance>",
-                                                 "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
+inline constexpr std::string_view turn_ends[] = {
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|eot|>", "<|endoftext|>", "<|end_of_text|>",
+    "<EOT>", "_<EOT>", "<end_of_utterance>", "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
 
 /// Further tokens after which nothing of the answer follows.
 inline constexpr std::string_view other_ends[] = {"<|eom_id|>", "<|return|>", "<|call|>", "<|calls|>",
@@ -30,37 +24,17 @@ inline constexpr std::string_view other_ends[] = {"<|eom_id|>", "<|return|>", "<
 inline constexpr std::string_view text_end = "</s>";
 
 /// Tokens around the gap that a model is to fill, around files and repositories.
-inline constexpr std::string_view infill_marks[] = {"<|fim_prefix|>",
-                                                    "<fim-prefix>",
-                                                    "<fim_prefix>",
-                                                    "<PRE>",
-                                                    "\u2581<PRE>",
-                                                    "<|code_prefix|>",
-                                                    "<\uFF5Cfim\u2581begin\uFF5C>",
-                                                    "<|fim_suffix|>",
-                                                    "<fim-suffix>",
-                                                    "<fim_suffix>",
-                                                    "<SUF>",
-                                                    "\u2581<SUF>",
-                                                    "<|code_suffix|>",
-                                                    "<\uFF5Cfim\u2581hole\uFF5C>",
-                                                    "<|fim_middle|>",
-                                                    "<fim-middle>",
-                                                    "<fim_middle>",
-                                                    "<MID>",
-                                                    "\u2581<MID>",
-                                                    "<|code_middle|>",
-                                                    "<\uFF5Cfim\u2581end\uFF5C>",
-                                                    "<|fim_pad|>",
-                                                    "<fim-pad>",
-                                                    "<fim_pad>",
-                                                    "<PAD>",
-                                                    "<|fim_repo|>",
-                                                    "<|repo_name|>",
-                                                    "<fim-repo>",
-                                                    "<REPO>",
-                                                    "<reponame>",
-                                                    "<|file_sep|>"};
+inline constexpr std::string_view infill_marks[] = {
+    "<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<PRE>", "\u2581<PRE>", "<|code_prefix|>",
+    "<\uFF5Cfim\u2581begin\uFF5C>",
+    "<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<SUF>", "\u2581<SUF>", "<|code_suffix|>",
+    "<\uFF5Cfim\u2581hole\uFF5C>",
+    "<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<MID>", "\u2581<MID>", "<|code_middle|>",
+    "<\uFF5Cfim\u2581end\uFF5C>",
+    "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>",
+    "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>"};
+
+// clang-format on
 
 /// Tokens by which gpt-oss separates its channels; readers of an answer need to see them, so they are
 /// no control tokens here, whatever the file says.

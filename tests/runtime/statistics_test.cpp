@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/measure/running_mean.hpp"
+#include "mica_tools/measure/statistics.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <initializer_list>
 
-namespace mica::test::running_mean_test {
+namespace mica::test::statistics_test {
 
 TEST_CASE("a running mean has the mean and the standard error of its numbers") {
   RunningMean mean;
@@ -36,4 +36,16 @@ TEST_CASE("the exponential of an estimate carries its error by the slope") {
   CHECK(e.error == doctest::Approx(0.5 * std::exp(2.0)));
 }
 
-}  // namespace mica::test::running_mean_test
+TEST_CASE("ranks lie between the numbers beside them") {
+  const Sorted sorted({4, 1, 3, 2});
+  CHECK(sorted.at(0) == 1);
+  CHECK(sorted.at(1) == 4);
+  CHECK(sorted.at(0.5) == doctest::Approx(2.5));
+  CHECK(sorted.at(1.0 / 3) == doctest::Approx(2));
+  CHECK(sorted.at(-1) == 1);
+  CHECK(sorted.at(7) == 4);
+  CHECK(Sorted({5}).at(0.3) == 5);
+  CHECK(Sorted({}).at(0.5) == 0);
+}
+
+}  // namespace mica::test::statistics_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes as rules write them, "q d" and the like, against shapes as files have them.
+// Names and shapes of tensors as the tables of families have them: names without what a container added, and
+// with # for their numbers; shapes as "q d" and the like.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -8,6 +9,8 @@
 #include "mica_tools/convert/sizes.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +18,44 @@
 #include <vector>
 
 namespace mica::convert::detail {
+
+/// A name taken apart.
+struct CanonicalName {
+  std::string pattern;
+  std::optional<std::uint64_t> layer, part;
+
+  explicit CanonicalName(std::string_view name) {
+    for (const std::string_view prefix : {"model.", "language_model.", "model."}) {
+      if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+    }
+    while (!name.empty()) {
+      const std::size_t end = std::min(name.find('.'), name.size());
+      add(name.substr(0, end));
+      name.remove_prefix(std::min(end + 1, name.size()));
+    }
+  }
+
+  /// A name of the same layer.
+  [[nodiscard]] std::string fill(std::string_view to) const {
+    std::string out(to);
+    const std::size_t at = out.find('#');
+    if (at != out.npos && layer) out.replace(at, 1, std::to_string(*layer));
+    return out;
+  }
+
+ private:
+  void add(std::string_view word) {
+    if (!pattern.empty()) pattern += '.';
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (word.empty() || error != std::errc() || end != word.data() + word.size()) {
+      pattern += word;
+      return;
+    }
+    (pattern == "layers." ? layer : part) = number;
+    pattern += '#';
+  }
+};
 
 /// What a word of a shape stands for; empty for *.
 [[nodiscard]] inline std::optional<std::uint64_t> wanted_size(std::string_view word, const Sizes& sizes) {
