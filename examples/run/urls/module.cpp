@@ -5,7 +5,7 @@
 #include "module.hpp"
 
 #include "mica_tools/remote/open.hpp"
-#include "mica_tools/remote/token.hpp"
+#include "mica_tools/remote/options.hpp"
 #include "mica_tools/remote/url.hpp"
 
 extern "C" void mica_open_remote(const std::string& url, std::optional<mica::gguf::Document>& document) {

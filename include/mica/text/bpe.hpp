@@ -16,7 +16,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,7 +33,10 @@ class Bpe {
   // Required by Tokenizer
   /// Bytes that are not UTF-8 are read as U+FFFD each.
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
-  void append_piece(TokenId id, bool show_special, std::string& out) const;
+  void append_piece(TokenId id, bool show_special, std::string& out) const {
+    if (!detail::append_special(vocabulary_, id, show_special, out))
+      append_unspelled(vocabulary_.text(id), out);
+  }
   [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
 
   // Specific to Bpe
@@ -58,17 +60,10 @@ class Bpe {
       scratch.symbols.push_back({.begin = static_cast<std::uint32_t>(at), .size = 1, .id = id});
     }
     scratch.queue.run(scratch.symbols, [this](const detail::Symbol& a, const detail::Symbol& b) {
-      const auto found = pairs_.find(a.id, b.id);
-      if (found.result == no_token) return std::optional<detail::Candidate>();
-      return std::optional(detail::Candidate{found.rank, found.result});
+      return pairs_.find(a.id, b.id);
     });
     for (const detail::Symbol& symbol : scratch.symbols) {
-      if (symbol.size == 0) continue;
-      if (symbol.id != no_token) {
-        out.push_back(symbol.id);
-      } else if (vocabulary_.special().unknown) {  // a byte that the vocabulary lacks
-        out.push_back(*vocabulary_.special().unknown);
-      }
+      if (symbol.size > 0) detail::append_or_unknown(symbol.id, vocabulary_, out);
     }
   }
 
@@ -103,41 +98,14 @@ inline Bpe::Bpe(Vocabulary vocabulary)
 }
 
 inline std::vector<TokenId> Bpe::encode(std::string_view text, EncodeOptions options) const {
-  MICA_CHECK(text.size() < 0x4000'0000U, limit, "encode: the text has ", text.size(),
-             " bytes, at most 1073741823 are taken");
+  detail::check_text_bytes(text);
   std::string repaired;
   if (!is_utf8(text)) text = repaired = repaired_utf8(text);
-  std::vector<TokenId> out;
   Scratch scratch;
-  if (options.add_special && vocabulary_.add_bos()) out.push_back(*vocabulary_.special().bos);
-  const auto on_text = [&](std::string_view stretch) {
+  const auto on_text = [&](std::string_view stretch, std::vector<TokenId>& out) {
     pretokenizer_.split(stretch, [&](std::string_view word) { encode_word(word, scratch, out); });
   };
-  detail::split_special(
-      vocabulary_, text, options, on_text, [&](TokenId id) { out.push_back(id); },
-      [](TokenId) { return false; });
-  if (options.add_special && vocabulary_.add_eos()) out.push_back(*vocabulary_.special().eos);
-  return out;
-}
-
-inline void Bpe::append_piece(TokenId id, bool show_special, std::string& out) const {
-  const std::string_view text = vocabulary_.text(id);
-  switch (vocabulary_.type(id)) {
-    case TokenType::control:
-    case TokenType::unknown:
-      if (show_special) out.append(text);
-      return;
-    case TokenType::user_defined:
-      out.append(text);
-      return;
-    case TokenType::unused:
-      return;
-    case TokenType::byte:
-    case TokenType::normal:
-    case TokenType::undefined:
-      append_unspelled(text, out);
-      return;
-  }
+  return detail::encode_around_special(vocabulary_, text, options, on_text, [](TokenId) { return false; });
 }
 
 }  // namespace mica::text

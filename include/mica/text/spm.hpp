@@ -119,7 +119,7 @@ class Spm {
   void encode_word(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const {
     const bool ranked = vocabulary_.joins_by_rank();
     scratch.queue.run(scratch.symbols, [&](const detail::Symbol& a, const detail::Symbol& b) {
-      return ranked ? merged(a.id, b.id) : joined(text.substr(a.begin, a.size + b.size));
+      return ranked ? pairs_.find(a.id, b.id) : joined(text.substr(a.begin, a.size + b.size));
     });
     for (const detail::Symbol& symbol : scratch.symbols) {
       if (symbol.size == 0) continue;
@@ -127,33 +127,18 @@ class Spm {
       const TokenId id = symbol.id != no_token ? symbol.id : vocabulary_.find(bytes);
       if (id != no_token) {
         out.push_back(id);
-      } else {
-        append_bytes(bytes, out);
+        continue;
       }
+      for (const char c : bytes)  // a character that is no token
+        detail::append_or_unknown(byte_tokens_[static_cast<unsigned char>(c)], vocabulary_, out);
     }
   }
 
-  /// Byte tokens for a character that is no token; where they are missing too, the unknown token or nothing.
-  void append_bytes(std::string_view bytes, std::vector<TokenId>& out) const {
-    for (const char c : bytes) {
-      const TokenId id = byte_tokens_[static_cast<unsigned char>(c)];
-      if (id != no_token) {
-        out.push_back(id);
-      } else if (vocabulary_.special().unknown) {
-        out.push_back(*vocabulary_.special().unknown);
-      }
-    }
-  }
   [[nodiscard]] std::optional<detail::Candidate> joined(std::string_view text) const {
     if (text.size() > vocabulary_.longest_text_bytes()) return std::nullopt;
     const TokenId id = vocabulary_.find(text);
     if (id == no_token) return std::nullopt;
     return detail::Candidate{detail::descending_order(vocabulary_.score(id)), id};
-  }
-  [[nodiscard]] std::optional<detail::Candidate> merged(TokenId left, TokenId right) const {
-    const auto found = pairs_.find(left, right);
-    if (found.result == no_token) return std::nullopt;
-    return detail::Candidate{found.rank, found.result};
   }
   [[nodiscard]] bool trims_after(TokenId id) const {
     if (!trims_) return false;
@@ -186,8 +171,7 @@ inline Spm::Spm(Vocabulary vocabulary)
     const char c = static_cast<char>(byte);
     byte_tokens_[byte] = vocabulary_.find({&c, 1});
   }
-  std::bitset<256>
-      spelled;  // bytes that have a token of type byte, which is better than one of the same text
+  std::bitset<256> spelled;  // bytes with a token of type byte, which is better than one of the same text
   for (TokenId id = 0; id < vocabulary_.size(); ++id) {
     const std::string_view text = vocabulary_.text(id);
     const TokenType type = vocabulary_.type(id);
@@ -205,48 +189,24 @@ inline Spm::Spm(Vocabulary vocabulary)
 }
 
 inline std::vector<TokenId> Spm::encode(std::string_view text, EncodeOptions options) const {
-  MICA_CHECK(text.size() < 0x4000'0000U, limit, "encode: the text has ", text.size(),
-             " bytes, at most 1073741823 are taken");
-  std::vector<TokenId> out;
+  detail::check_text_bytes(text);
   Scratch scratch;
-  if (options.add_special && vocabulary_.add_bos()) out.push_back(*vocabulary_.special().bos);
-  bool after_special = true;  // a space goes before the first word and before the first after a special token
-  const auto on_text = [&](std::string_view stretch) {
-    scratch.text.assign(after_special && vocabulary_.add_space_prefix() ? space_ : std::string_view());
+  const auto on_text = [&](std::string_view stretch, std::vector<TokenId>& out) {
+    scratch.text.assign(vocabulary_.add_space_prefix() ? space_ : std::string_view());  // at each stretch
     escape_spaces(stretch, scratch.text);
     vocabulary_.joins_by_rank() ? encode_lines(scratch, out) : encode_stretch(scratch.text, scratch, out);
-    after_special = false;
   };
-  const auto on_token = [&](TokenId id) {
-    out.push_back(id);
-    after_special = true;
-  };
-  detail::split_special(vocabulary_, text, options, on_text, on_token,
-                        [this](TokenId id) { return trims_after(id); });
-  if (options.add_special && vocabulary_.add_eos()) out.push_back(*vocabulary_.special().eos);
-  return out;
+  return detail::encode_around_special(vocabulary_, text, options, on_text,
+                                       [this](TokenId id) { return trims_after(id); });
 }
 
 inline void Spm::append_piece(TokenId id, bool show_special, std::string& out) const {
+  if (detail::append_special(vocabulary_, id, show_special, out)) return;
   std::string_view text = vocabulary_.text(id);
-  switch (vocabulary_.type(id)) {
-    case TokenType::control:
-    case TokenType::unknown:
-      if (show_special) out.append(text);
-      return;
-    case TokenType::user_defined:
-      out.append(text);
-      return;
-    case TokenType::unused:
-      return;
-    case TokenType::byte:
-      if (const auto byte = detail::byte_of(text)) out.push_back(static_cast<char>(*byte));
-      return;
-    case TokenType::normal:
-    case TokenType::undefined:
-      break;
+  if (vocabulary_.type(id) == TokenType::byte) {
+    if (const auto byte = detail::byte_of(text)) out.push_back(static_cast<char>(*byte));
+    return;
   }
-
   for (std::size_t at = text.find(space_); at != std::string_view::npos; at = text.find(space_)) {
     out.append(text.substr(0, at)).push_back(' ');
     text.remove_prefix(at + space_.size());

@@ -113,10 +113,6 @@ inline void append_part(const DeltaHeads& heads, std::uint64_t first, std::uint6
   return out;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// Raises an error with the number of rows or columns that were needed instead of n.
 [[noreturn]] inline void refuse_count(std::uint64_t n, std::string_view needed, std::uint64_t wanted,
                                       const std::string& where) {

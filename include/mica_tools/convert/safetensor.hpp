@@ -22,40 +22,6 @@ namespace mica::convert {
 
 enum class Dtype : std::uint8_t { F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U8, BOOL };
 
-/// The properties of a type.
-struct DtypeInfo {
-  Dtype dtype;
-  std::string_view name;
-  std::uint8_t bytes;
-};
-
-inline constexpr std::array<DtypeInfo, 12> dtypes = {{
-    {Dtype::F64, "F64", 8},
-    {Dtype::F32, "F32", 4},
-    {Dtype::F16, "F16", 2},
-    {Dtype::BF16, "BF16", 2},
-    {Dtype::F8_E4M3, "F8_E4M3", 1},
-    {Dtype::F8_E5M2, "F8_E5M2", 1},
-    {Dtype::I64, "I64", 8},
-    {Dtype::I32, "I32", 4},
-    {Dtype::I16, "I16", 2},
-    {Dtype::I8, "I8", 1},
-    {Dtype::U8, "U8", 1},
-    {Dtype::BOOL, "BOOL", 1},
-}};
-
-[[nodiscard]] constexpr const DtypeInfo& info(Dtype dtype) noexcept {
-  return dtypes[static_cast<std::size_t>(dtype)];
-}
-
-/// The type of that name; empty when there is none.
-[[nodiscard]] constexpr std::optional<DtypeInfo> find_dtype(std::string_view name) noexcept {
-  for (const DtypeInfo& i : dtypes) {
-    if (i.name == name) return i;
-  }
-  return std::nullopt;
-}
-
 namespace detail {
 
 /// An eight-bit float: sign, `ExponentBits`, the rest fraction. E4M3 has no infinities and one NaN.
@@ -76,49 +42,60 @@ template <int ExponentBits, int Bias>
          std::ldexp(static_cast<float>(fraction + (1 << fraction_bits)), exponent - Bias - fraction_bits);
 }
 
-template <class T, class Convert>
-void convert_each(const std::byte* from, std::size_t count, std::size_t stride, float* to, Convert convert) {
+template <class T, auto Convert = [](T stored) { return static_cast<float>(stored); }>
+void convert_each(const std::byte* from, std::size_t count, std::size_t stride, float* to) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     T stored;
     std::memcpy(&stored, from + i * stride * sizeof(T), sizeof(T));
-    to[i] = convert(stored);
+    to[i] = Convert(stored);
   }
 }
 
+[[nodiscard]] inline float half_to_float(Half stored) noexcept { return to_float(stored); }
+[[nodiscard]] inline float bfloat_to_float(Bfloat stored) noexcept { return to_float(stored); }
+
 }  // namespace detail
+
+/// The properties of a type.
+struct DtypeInfo {
+  Dtype dtype;
+  std::string_view name;
+  std::uint8_t bytes;
+  void (*to_floats)(const std::byte* from, std::size_t count, std::size_t stride, float* to) noexcept;
+};
+
+inline constexpr std::array<DtypeInfo, 12> dtypes = {{
+    {Dtype::F64, "F64", 8, detail::convert_each<double>},
+    {Dtype::F32, "F32", 4, detail::convert_each<float>},
+    {Dtype::F16, "F16", 2, detail::convert_each<Half, detail::half_to_float>},
+    {Dtype::BF16, "BF16", 2, detail::convert_each<Bfloat, detail::bfloat_to_float>},
+    {Dtype::F8_E4M3, "F8_E4M3", 1, detail::convert_each<std::uint8_t, detail::small_float<4, 7>>},
+    {Dtype::F8_E5M2, "F8_E5M2", 1, detail::convert_each<std::uint8_t, detail::small_float<5, 15>>},
+    {Dtype::I64, "I64", 8, detail::convert_each<std::int64_t>},
+    {Dtype::I32, "I32", 4, detail::convert_each<std::int32_t>},
+    {Dtype::I16, "I16", 2, detail::convert_each<std::int16_t>},
+    {Dtype::I8, "I8", 1, detail::convert_each<std::int8_t>},
+    {Dtype::U8, "U8", 1, detail::convert_each<std::uint8_t>},
+    {Dtype::BOOL, "BOOL", 1, detail::convert_each<std::uint8_t>},
+}};
+
+[[nodiscard]] constexpr const DtypeInfo& info(Dtype dtype) noexcept {
+  return dtypes[static_cast<std::size_t>(dtype)];
+}
+
+/// The type of that name; empty when there is none.
+[[nodiscard]] constexpr std::optional<DtypeInfo> find_dtype(std::string_view name) noexcept {
+  for (const DtypeInfo& i : dtypes) {
+    if (i.name == name) return i;
+  }
+  return std::nullopt;
+}
 
 /// Reads `count` elements, `stride` elements apart, as floats; `from` needs no alignment. F16, BF16, F32 and
 /// the eight-bit types are exact, the others round to nearest.
 inline void to_floats(Dtype dtype, const std::byte* from, std::size_t count, std::size_t stride,
                       float* to) noexcept {
-  const auto cast = [](auto stored) { return static_cast<float>(stored); };
-  switch (dtype) {
-    case Dtype::F64:
-      return detail::convert_each<double>(from, count, stride, to, cast);
-    case Dtype::F32:
-      return detail::convert_each<float>(from, count, stride, to, [](float stored) { return stored; });
-    case Dtype::F16:
-      return detail::convert_each<Half>(from, count, stride, to,
-                                        [](Half stored) { return to_float(stored); });
-    case Dtype::BF16:
-      return detail::convert_each<Bfloat>(from, count, stride, to,
-                                          [](Bfloat stored) { return to_float(stored); });
-    case Dtype::F8_E4M3:
-      return detail::convert_each<std::uint8_t>(from, count, stride, to, detail::small_float<4, 7>);
-    case Dtype::F8_E5M2:
-      return detail::convert_each<std::uint8_t>(from, count, stride, to, detail::small_float<5, 15>);
-    case Dtype::I64:
-      return detail::convert_each<std::int64_t>(from, count, stride, to, cast);
-    case Dtype::I32:
-      return detail::convert_each<std::int32_t>(from, count, stride, to, cast);
-    case Dtype::I16:
-      return detail::convert_each<std::int16_t>(from, count, stride, to, cast);
-    case Dtype::I8:
-      return detail::convert_each<std::int8_t>(from, count, stride, to, cast);
-    case Dtype::U8:
-    case Dtype::BOOL:
-      return detail::convert_each<std::uint8_t>(from, count, stride, to, cast);
-  }
+  info(dtype).to_floats(from, count, stride, to);
 }
 
 /// A tensor of a Hugging Face checkpoint.

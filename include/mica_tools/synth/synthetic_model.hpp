@@ -298,7 +298,6 @@ void SyntheticModel::write(const std::string& path, E& executor, OnBytes on_byte
       }
     });
   }
-
   writer.write(path);
 }
 

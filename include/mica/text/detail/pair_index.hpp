@@ -5,12 +5,14 @@
 
 #include "mica/base/error.hpp"
 #include "mica/base/rng.hpp"
+#include "mica/text/detail/merge_queue.hpp"
 #include "mica/text/token_id.hpp"
 #include "mica/text/vocabulary.hpp"
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,12 +20,6 @@ namespace mica::text::detail {
 
 class PairIndex {
  public:
-  /// What a pair becomes; `rank` 0 is merged first.
-  struct Found {
-    TokenId result = no_token;
-    std::uint32_t rank = 0;
-  };
-
   /// Takes merges, best first; of equal pairs the first stays. Raises when the pairs were chosen to collide.
   explicit PairIndex(std::span<const Merge> merges)
       : slots_(std::bit_ceil(merges.size() + merges.size() / 2 + 2)) {
@@ -31,14 +27,15 @@ class PairIndex {
       add(merges[rank], static_cast<std::uint32_t>(rank));
   }
 
-  /// The merge of two tokens; `result` is `no_token` when they have none.
-  [[nodiscard]] Found find(TokenId left, TokenId right) const noexcept {
+  /// The merge of two tokens, in the order of its rank; empty when they have none.
+  [[nodiscard]] std::optional<Candidate> find(TokenId left, TokenId right) const noexcept {
     std::size_t at = start(left, right);
     for (std::size_t probe = 0; probe < max_probes; ++probe, ++at) {
       const Slot& slot = slots_[at & (slots_.size() - 1)];
-      if (slot.found.result == no_token || (slot.left == left && slot.right == right)) return slot.found;
+      if (slot.merge.id == no_token) break;
+      if (slot.left == left && slot.right == right) return slot.merge;
     }
-    return {};
+    return std::nullopt;
   }
 
   [[nodiscard]] std::size_t bytes() const noexcept { return slots_.capacity() * sizeof(Slot); }
@@ -46,7 +43,7 @@ class PairIndex {
  private:
   struct Slot {
     TokenId left = no_token, right = no_token;
-    Found found;
+    Candidate merge = {0, no_token};
   };
   static constexpr std::size_t max_probes = 512;
 
@@ -58,7 +55,7 @@ class PairIndex {
     std::size_t at = start(merge.left, merge.right);
     for (std::size_t probe = 0; probe < max_probes; ++probe, ++at) {
       Slot& slot = slots_[at & (slots_.size() - 1)];
-      if (slot.found.result == no_token) slot = {merge.left, merge.right, {merge.result, rank}};
+      if (slot.merge.id == no_token) slot = {merge.left, merge.right, {rank, merge.result}};
       if (slot.left == merge.left && slot.right == merge.right) return;
     }
     raise(ErrorCode::file, "tokenizer.ggml.merges: merge ", rank, " collides with more than ", max_probes,

@@ -11,6 +11,14 @@ namespace mica::convert::families {
 
 namespace detail {
 
+inline constexpr Change even_rows = {.rows = Order::even};
+inline constexpr Change odd_rows = {.rows = Order::odd};
+inline constexpr Change even_columns = {.columns = Order::even};
+inline constexpr Change odd_columns = {.columns = Order::odd};
+inline constexpr Change transposed_even_rows = {.rows = Order::even, .transposed = true};
+inline constexpr Change transposed_odd_rows = {.rows = Order::odd, .transposed = true};
+
+// clang-format off
 inline constexpr TensorRule gpt_oss_blocks[] = {
     {"norm.weight", "output_norm.weight", "d"},
     {"layers.#.input_layernorm.weight", "blk.#.attn_norm.weight", "d"},
@@ -18,36 +26,17 @@ inline constexpr TensorRule gpt_oss_blocks[] = {
     {"layers.#.self_attn.sinks", "blk.#.attn_sinks.weight"},
     {"layers.#.mlp.router.weight", "blk.#.ffn_gate_inp.weight", "e d", {}, Keep::f32},
     {"layers.#.mlp.router.bias", "blk.#.ffn_gate_inp.bias", "e"},
-    {"layers.#.mlp.experts.gate_up_proj",
-     "blk.#.ffn_gate_exps.weight",
-     "e d *",
-     {.rows = Order::even, .transposed = true}},
-    {"layers.#.mlp.experts.gate_up_proj",
-     "blk.#.ffn_up_exps.weight",
-     "e d *",
-     {.rows = Order::odd, .transposed = true}},
-    {"layers.#.mlp.experts.gate_up_proj_blocks",
-     "blk.#.ffn_gate_exps.weight",
-     "e * * 16",
-     {.rows = Order::even}},
-    {"layers.#.mlp.experts.gate_up_proj_blocks",
-     "blk.#.ffn_up_exps.weight",
-     "e * * 16",
-     {.rows = Order::odd}},
-    {"layers.#.mlp.experts.gate_up_proj_bias",
-     "blk.#.ffn_gate_exps.bias",
-     "e *",
-     {.columns = Order::even},
-     Keep::f32},
-    {"layers.#.mlp.experts.gate_up_proj_bias",
-     "blk.#.ffn_up_exps.bias",
-     "e *",
-     {.columns = Order::odd},
-     Keep::f32},
-    {"layers.#.mlp.experts.down_proj", "blk.#.ffn_down_exps.weight", "e * d", {.transposed = true}},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "e d *", transposed_even_rows},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "e d *", transposed_odd_rows},
+    {"layers.#.mlp.experts.gate_up_proj_blocks", "blk.#.ffn_gate_exps.weight", "e * * 16", even_rows},
+    {"layers.#.mlp.experts.gate_up_proj_blocks", "blk.#.ffn_up_exps.weight", "e * * 16", odd_rows},
+    {"layers.#.mlp.experts.gate_up_proj_bias", "blk.#.ffn_gate_exps.bias", "e *", even_columns, Keep::f32},
+    {"layers.#.mlp.experts.gate_up_proj_bias", "blk.#.ffn_up_exps.bias", "e *", odd_columns, Keep::f32},
+    {"layers.#.mlp.experts.down_proj", "blk.#.ffn_down_exps.weight", "e * d", transposed},
     {"layers.#.mlp.experts.down_proj_blocks", "blk.#.ffn_down_exps.weight", "e d * 16"},
     {"layers.#.mlp.experts.down_proj_bias", "blk.#.ffn_down_exps.bias", "e d", {}, Keep::f32},
 };
+// clang-format on
 
 inline constexpr std::span<const TensorRule> gpt_oss_tables[] = {embedding, attention, gpt_oss_blocks};
 

@@ -58,20 +58,17 @@ inline constexpr Family llama = {.arch = "llama",
 
 namespace detail {
 
+inline constexpr Change transposed_gate = {.rows = Order::first_half, .transposed = true};
+inline constexpr Change transposed_up = {.rows = Order::second_half, .transposed = true};
+
 inline constexpr TensorRule llama4_feed_forward[] = {
     {"layers.#.feed_forward.gate_proj.weight", "blk.#.ffn_gate.weight", "* d"},
     {"layers.#.feed_forward.up_proj.weight", "blk.#.ffn_up.weight", "* d"},
     {"layers.#.feed_forward.down_proj.weight", "blk.#.ffn_down.weight", "d *"},
     {"layers.#.feed_forward.router.weight", "blk.#.ffn_gate_inp.weight", "e d", {}, Keep::f32},
-    {"layers.#.feed_forward.experts.gate_up_proj",
-     "blk.#.ffn_gate_exps.weight",
-     "e d *",
-     {.rows = Order::first_half, .transposed = true}},
-    {"layers.#.feed_forward.experts.gate_up_proj",
-     "blk.#.ffn_up_exps.weight",
-     "e d *",
-     {.rows = Order::second_half, .transposed = true}},
-    {"layers.#.feed_forward.experts.down_proj", "blk.#.ffn_down_exps.weight", "e * d", {.transposed = true}},
+    {"layers.#.feed_forward.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "e d *", transposed_gate},
+    {"layers.#.feed_forward.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "e d *", transposed_up},
+    {"layers.#.feed_forward.experts.down_proj", "blk.#.ffn_down_exps.weight", "e * d", transposed},
     {"layers.#.feed_forward.shared_expert.gate_proj.weight", "blk.#.ffn_gate_shexp.weight", "* d"},
     {"layers.#.feed_forward.shared_expert.up_proj.weight", "blk.#.ffn_up_shexp.weight", "* d"},
     {"layers.#.feed_forward.shared_expert.down_proj.weight", "blk.#.ffn_down_shexp.weight", "d *"},

@@ -21,38 +21,32 @@ inline constexpr TensorRule delta_norms[] = {
     {"layers.#.linear_attn.norm.weight", "blk.#.ssm_norm.weight"},
 };
 
+inline constexpr Change grouped_qkv = {.rows = Order::grouped_qkv};
+inline constexpr Change grouped_z = {.rows = Order::grouped_z};
+inline constexpr Change negative_exp = {.function = Function::negative_exp};
+
 inline constexpr TensorRule grouped_delta_net[] = {
-    {"layers.#.linear_attn.in_proj_qkvz.weight",
-     "blk.#.attn_qkv.weight",
-     "* d",
-     {.rows = Order::grouped_qkv}},
-    {"layers.#.linear_attn.in_proj_qkvz.weight", "blk.#.attn_gate.weight", "* d", {.rows = Order::grouped_z}},
+    {"layers.#.linear_attn.in_proj_qkvz.weight", "blk.#.attn_qkv.weight", "* d", grouped_qkv},
+    {"layers.#.linear_attn.in_proj_qkvz.weight", "blk.#.attn_gate.weight", "* d", grouped_z},
     {"layers.#.linear_attn.in_proj_ba.weight", "blk.#.ssm_ba.weight", "* d"},
     {"layers.#.linear_attn.conv1d.weight", "blk.#.ssm_conv1d.weight", "* 1 *", {}, Keep::f32},
-    {"layers.#.linear_attn.A_log", "blk.#.ssm_a", "*", {.function = Function::negative_exp}},
+    {"layers.#.linear_attn.A_log", "blk.#.ssm_a", "*", negative_exp},
     {"layers.#.linear_attn.dt_bias", "blk.#.ssm_dt.bias"},
     {"layers.#.linear_attn.out_proj.weight", "blk.#.ssm_out.weight", "d *"},
 };
 
 inline constexpr Change by_value_head = {.rows = Order::value_heads};
+inline constexpr Change behind_qk = {.rows = Order::qkv_value_heads};
+inline constexpr Change negative_exp_by_value_head = {.rows = Order::value_heads,
+                                                      .function = Function::negative_exp};
 
 inline constexpr TensorRule tiled_delta_net[] = {
-    {"layers.#.linear_attn.in_proj_qkv.weight",
-     "blk.#.attn_qkv.weight",
-     "* d",
-     {.rows = Order::qkv_value_heads}},
+    {"layers.#.linear_attn.in_proj_qkv.weight", "blk.#.attn_qkv.weight", "* d", behind_qk},
     {"layers.#.linear_attn.in_proj_z.weight", "blk.#.attn_gate.weight", "* d", by_value_head},
     {"layers.#.linear_attn.in_proj_b.weight", "blk.#.ssm_beta.weight", "* d", by_value_head},
     {"layers.#.linear_attn.in_proj_a.weight", "blk.#.ssm_alpha.weight", "* d", by_value_head},
-    {"layers.#.linear_attn.conv1d.weight",
-     "blk.#.ssm_conv1d.weight",
-     "* 1 *",
-     {.rows = Order::qkv_value_heads},
-     Keep::f32},
-    {"layers.#.linear_attn.A_log",
-     "blk.#.ssm_a",
-     "*",
-     {.rows = Order::value_heads, .function = Function::negative_exp}},
+    {"layers.#.linear_attn.conv1d.weight", "blk.#.ssm_conv1d.weight", "* 1 *", behind_qk, Keep::f32},
+    {"layers.#.linear_attn.A_log", "blk.#.ssm_a", "*", negative_exp_by_value_head},
     {"layers.#.linear_attn.dt_bias", "blk.#.ssm_dt.bias", "*", by_value_head},
     {"layers.#.linear_attn.out_proj.weight", "blk.#.ssm_out.weight", "d *", {.columns = Order::value_heads}},
 };

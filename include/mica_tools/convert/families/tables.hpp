@@ -10,6 +10,7 @@ namespace mica::convert::families {
 inline constexpr Change norm_plus_one = {.function = Function::plus_one};
 inline constexpr Change first_half = {.rows = Order::first_half};
 inline constexpr Change second_half = {.rows = Order::second_half};
+inline constexpr Change transposed = {.transposed = true};
 
 inline constexpr TensorRule embedding[] = {
     {"embed_tokens.weight", "token_embd.weight", "* d"},
