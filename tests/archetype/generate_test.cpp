@@ -14,11 +14,7 @@
 #include "archetype/tokenizer.hpp"
 #include "archetype/weight_format.hpp"
 #include "mica/sample/chain.hpp"
-#include "mica/sample/dist.hpp"
-#include "mica/sample/greedy.hpp"
-#include "mica/sample/temperature.hpp"
-#include "mica/sample/top_k.hpp"
-#include "mica/sample/top_p.hpp"
+#include "mica/sample/stages.hpp"
 #include "model/run_model.hpp"
 #include "model/tiny_model.hpp"
 

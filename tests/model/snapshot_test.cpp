@@ -314,7 +314,7 @@ TEST_CASE("a session of another model, of other elements or longer than the cont
   CHECK(mentions(refused(saved.model_with({.keys = "f32"})), "keys in F16; this one has F32"));
   CHECK(mentions(refused(saved.model_with({.values = "q8_0"})), "values in F16; this one has Q8_0"));
   CHECK(mentions(refused(saved.model_with({.values = "kivi2"})), "values in F16; this one has F16:KIVI2"));
-  CHECK(mentions(refused(saved.model_with({.n_ctx = 80})), "90 tokens; the context has capacity for 80"));
+  CHECK(mentions(refused(saved.model_with({.n_ctx = 80})), "90 tokens; the capacity of the context is 80"));
   auto same = saved.model_with({.chunk = 8, .n_ctx = 95});
   CHECK(Session<AnyModel>::open(*same, saved.path).tokens().size() == 90);
 }

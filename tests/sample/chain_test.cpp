@@ -2,11 +2,8 @@
 
 #include "mica/sample/chain.hpp"
 
-#include "mica/sample/greedy.hpp"
-#include "mica/sample/min_p.hpp"
+#include "mica/sample/stages.hpp"
 #include "mica/sample/penalties.hpp"
-#include "mica/sample/temperature.hpp"
-#include "mica/sample/top_p.hpp"
 #include "rows.hpp"
 
 #include <doctest/doctest.h>

@@ -83,7 +83,7 @@ TEST_CASE("no penalty makes a logit infinite or a forbidden token possible") {
 
 TEST_CASE("options out of range and a refusing ledger are errors that say so") {
   CHECK_THROWS_WITH_AS(Penalties<>({-1, 1.0f, 0.0f, 0.0f}),
-                       "repeat-last-n: found -1, allowed 0 (counts none) to 1048576", mica::Error);
+                       "repeat-last-n: found -1, allowed 0 (none) to 1048576", mica::Error);
   CHECK_THROWS_WITH_AS(Penalties<>({64, 0.0f, 0.0f, 0.0f}), "repeat-penalty: found 0, allowed 0.001 to 1000",
                        mica::Error);
   mica::budget::Ledger ledger(100);

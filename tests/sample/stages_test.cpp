@@ -3,11 +3,7 @@
 // Temperature, top-k, top-p, min-p and greedy: each against the definition, written out.
 
 #include "mica/base/error.hpp"
-#include "mica/sample/greedy.hpp"
-#include "mica/sample/min_p.hpp"
-#include "mica/sample/temperature.hpp"
-#include "mica/sample/top_k.hpp"
-#include "mica/sample/top_p.hpp"
+#include "mica/sample/stages.hpp"
 #include "rows.hpp"
 
 #include <doctest/doctest.h>

@@ -26,7 +26,16 @@ class Ledger {
   Ledger& operator=(const Ledger&) = delete;
 
   /// Books `bytes`; false, and nothing changed, when that would exceed the ceiling.
-  [[nodiscard]] bool book(Account account, std::uint64_t bytes) noexcept;
+  [[nodiscard]] bool book(Account account, std::uint64_t bytes) noexcept {
+    std::uint64_t before = total_.used.load(std::memory_order_relaxed);
+    do {
+      if (bytes > limit_ - before) return false;  // before <= limit_ always, so this cannot wrap
+    } while (!total_.used.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+    total_.raise_peak(before + bytes);
+    Sum& sum = sums_[static_cast<std::size_t>(account)];
+    sum.raise_peak(sum.used.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+    return true;
+  }
 
   /// Releases bytes that were booked on the same account.
   void release(Account account, std::uint64_t bytes) noexcept {
@@ -79,16 +88,5 @@ class Ledger {
   Sum total_;
   std::array<Sum, account_count> sums_;
 };
-
-inline bool Ledger::book(Account account, std::uint64_t bytes) noexcept {
-  std::uint64_t before = total_.used.load(std::memory_order_relaxed);
-  do {
-    if (bytes > limit_ - before) return false;  // before <= limit_ always, so this cannot wrap
-  } while (!total_.used.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
-  total_.raise_peak(before + bytes);
-  Sum& sum = sums_[static_cast<std::size_t>(account)];
-  sum.raise_peak(sum.used.fetch_add(bytes, std::memory_order_relaxed) + bytes);
-  return true;
-}
 
 }  // namespace mica::budget

@@ -53,7 +53,16 @@ class PressureReader {
   }
 
   /// Empty where it is too early, or where there is nothing to read.
-  [[nodiscard]] std::optional<Pressure> poll(Clock::time_point now);
+  [[nodiscard]] std::optional<Pressure> poll(Clock::time_point now) {
+    if (last_ && now - *last_ < every_) return std::nullopt;
+    const double seconds = last_ ? std::chrono::duration<double>(now - *last_).count() : 0;
+    last_ = now;
+    Pressure pressure;
+    for (Group& group : groups_) read_group(group, pressure, seconds);
+    read_machine_memory(pressure, seconds);
+    if (pressure.limit == Pressure::unlimited) return std::nullopt;
+    return pressure;
+  }
 
  private:
   using File = detail::PolledFile;
@@ -143,16 +152,5 @@ class PressureReader {
   std::optional<Clock::time_point> last_;
   std::array<char, 16384> buffer_;
 };
-
-inline std::optional<Pressure> PressureReader::poll(Clock::time_point now) {
-  if (last_ && now - *last_ < every_) return std::nullopt;
-  const double seconds = last_ ? std::chrono::duration<double>(now - *last_).count() : 0;
-  last_ = now;
-  Pressure pressure;
-  for (Group& group : groups_) read_group(group, pressure, seconds);
-  read_machine_memory(pressure, seconds);
-  if (pressure.limit == Pressure::unlimited) return std::nullopt;
-  return pressure;
-}
 
 }  // namespace mica::budget

@@ -68,16 +68,16 @@ struct StepReads {
   double chunk = 0;  // when a chunk of a prompt is read
 };
 
-/// The bytes that steps read where `held_bytes` of a model of `weight_bytes` stay in memory and
+/// The bytes that steps read where `resident_bytes` of a model of `weight_bytes` stay in memory and
 /// `streamed_bytes` are read for any token. The part of the used experts that is in memory is that of all
 /// experts. Routers prefer some experts, so real runs read less.
 [[nodiscard]] inline StepReads reads_of(const Work& work, std::uint64_t weight_bytes,
-                                        std::uint64_t held_bytes, std::uint64_t streamed_bytes,
+                                        std::uint64_t resident_bytes, std::uint64_t streamed_bytes,
                                         std::size_t chunk) {
   const auto always = static_cast<double>(streamed_bytes);
   if (work.expert_bytes == 0) return {always, always};
   const double others = static_cast<double>(weight_bytes) - work.expert_bytes;
-  const double held = std::clamp(static_cast<double>(held_bytes) - others, 0.0, work.expert_bytes);
+  const double held = std::clamp(static_cast<double>(resident_bytes) - others, 0.0, work.expert_bytes);
   const double used = work.used_expert_bytes / work.expert_bytes, missing = work.expert_bytes - held;
   const double by_chunk = 1 - std::pow(1 - used, static_cast<double>(chunk));  // that any of its tokens uses
   return {always + missing * used, always + missing * by_chunk};

@@ -67,7 +67,7 @@ class Batch {
     MICA_CHECK(!prompt.empty(), usage, "a sequence of a batch needs a prompt of one token at least");
     MICA_CHECK(members_.size() < model_.chunk(), limit,
                "a batch has a token of a step for each sequence; steps of ", model_.chunk(),
-               " tokens have room for no more");
+               " tokens take no more");
     members_.push_back(std::unique_ptr<Member>(
         new Member{next_id_, {session, tokenizer_, sampler, drafter, prompt, options, std::move(on_text)}}));
     if ((options_.reuse_prefixes || prefixes_ != nullptr) && session.tokens().empty())

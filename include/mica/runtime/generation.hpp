@@ -53,13 +53,27 @@ class Generation {
     read_ = skipped_ = n;
   }
 
-  /// The tokens to run next, [1, most]: of the prompt, or the token sampled last and drafts. None when the
-  /// flag is set, which ends the answer. Requires most > 0, and that it is not over.
+  /// The tokens to run next, [1, max]: of the prompt, or the token sampled last and drafts. None when the
+  /// flag is set, which ends the answer. Requires max > 0, and that it is not over.
   [[nodiscard]] std::span<const TokenId> next(std::size_t max);
   /// The number of these tokens, from the end, whose logits take() needs.
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// The session took them. logits: (rows(), n_vocab)
-  void take(MatrixView<const float> logits);
+  void take(MatrixView<const float> logits) {
+    const double seconds = step_.seconds();
+    const bool wrote = !reads();
+    if (!wrote) read_ += next_.size();
+    if (rows_ == 0) return;
+    if (!wrote) end_reading();
+    const std::size_t before = session_.tokens().size() - rows_, drafted = rows_ - 1;
+    const std::size_t used = sample_rows(logits);
+    if (!wrote) return;
+    const std::size_t accepted = used == 0 ? 0 : used - 1;
+    pace_.count(drafted, accepted, seconds);
+    result_.drafts.drafted += drafted;
+    result_.drafts.accepted += accepted;
+    if (drafted > 0) session_.rewind(before + used);
+  }
   /// The session did not take them. Drafts are dropped first; without any the context shifts, if it is full
   /// and the options allow it, or the answer ends.
   void refuse(model::StepStatus status) {
@@ -245,23 +259,6 @@ std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t max) {
     rows_ = next_.size();
   }
   return next_;
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-void Generation<M, T, S, D, O>::take(MatrixView<const float> logits) {
-  const double seconds = step_.seconds();
-  const bool wrote = !reads();
-  if (!wrote) read_ += next_.size();
-  if (rows_ == 0) return;
-  if (!wrote) end_reading();
-  const std::size_t before = session_.tokens().size() - rows_, drafted = rows_ - 1;
-  const std::size_t used = sample_rows(logits);
-  if (!wrote) return;
-  const std::size_t accepted = used == 0 ? 0 : used - 1;
-  pace_.count(drafted, accepted, seconds);
-  result_.drafts.drafted += drafted;
-  result_.drafts.accepted += accepted;
-  if (drafted > 0) session_.rewind(before + used);
 }
 
 }  // namespace mica

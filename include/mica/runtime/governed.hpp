@@ -50,7 +50,7 @@ class Governed {
 
   /// Between two steps; returns whether something changed. Cost: a reading of the clock; ten times a second a
   /// reading of pressure; reclaimed weights are read here. Each change is one line of the log. Logits after a
-  /// long last step may be gone (BasicTransformer::set_chunk).
+  /// long last step may be lost (BasicTransformer::set_chunk).
   bool operator()(Clock::time_point now = Clock::now());
 
   /// The session will be idle for a while: where memory is short, its keys and values are written to a file,

@@ -60,7 +60,7 @@ class Governor {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// room: of the weights as they were opened; their capacity never grows beyond that.
+  /// capacity: of the weights as they were opened; it never grows beyond that.
   explicit Governor(const paging::WeightCapacity& capacity, GovernorOptions options = {}) noexcept
       : options_(options), ceiling_(std::min(capacity.requested, capacity.max)), wait_(options.up) {}
 

@@ -8,8 +8,11 @@
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/base/finite.hpp"
+#include "mica/base/token_id.hpp"
+#include "mica/gguf/detail/append.hpp"
+#include "mica/gguf/span_reader.hpp"
 #include "mica/runtime/concept.hpp"
-#include "mica/runtime/detail/session_note.hpp"
+#include "mica/sample/sampler_options.hpp"
 #include "mica/text/token_id.hpp"
 
 #include <algorithm>
@@ -17,12 +20,53 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mica {
+
+struct SessionNote {
+  std::optional<sample::SamplerState> sampler = {};
+  std::vector<TokenId> next = {};  // tokens that were sampled and not fed
+  std::string text = {};           // of the program
+};
+
+namespace detail {
+
+[[nodiscard]] inline std::string to_bytes(const SessionNote& note) {
+  std::vector<std::byte> out;
+  gguf::append_number(out, std::uint8_t{note.sampler.has_value()});
+  if (note.sampler) {
+    gguf::append_number(out, note.sampler->seed);
+    gguf::append_number(out, note.sampler->counter);
+    gguf::append_list(out, note.sampler->history);
+  }
+  gguf::append_list(out, note.next);
+  gguf::append_text(out, note.text);
+  return {reinterpret_cast<const char*>(out.data()), out.size()};
+}
+
+/// Raises ErrorCode::file, naming the file, for bytes that are no note.
+[[nodiscard]] inline SessionNote note_of(const std::string& file, std::string_view bytes) {
+  gguf::SpanReader reader(file, std::as_bytes(std::span(bytes)));
+  reader.enter("note");
+  SessionNote note;
+  if (reader.read<std::uint8_t>("whether a sampler is there") != 0) {
+    note.sampler.emplace();
+    note.sampler->seed = reader.read<std::uint64_t>("the seed");
+    note.sampler->counter = reader.read<std::uint64_t>("the counter");
+    note.sampler->history = reader.list<TokenId>("tokens");
+  }
+  note.next = reader.list<TokenId>("tokens");
+  note.text = reader.text("the text");
+  return note;
+}
+
+}  // namespace detail
 
 template <StepModel Model>
 class SharedStep;
@@ -39,7 +83,21 @@ class Session {
   /// tokens that a rewind() has left until then. note: what was saved beside it.
   /// Raises ErrorCode::file for a file that is damaged or no saved session; usage for one of another model or
   /// of other elements; limit when the context has too few tokens.
-  [[nodiscard]] static Session open(Model& model, const std::string& path, SessionNote* note = nullptr);
+  [[nodiscard]] static Session open(Model& model, const std::string& path, SessionNote* note = nullptr) {
+    auto saved = std::make_unique<kv::SnapshotReader>(path);
+    model.check_saved(*saved);
+    const kv::SnapshotInfo& info = saved->info();
+    MICA_CHECK(info.tokens.size() <= model.n_ctx(), limit, path, ": has ", info.tokens.size(),
+               " tokens; the capacity of the context is ", model.n_ctx(), "; use a larger -c");
+    SessionNote found = detail::note_of(path, info.note);
+    Session session(model);
+    session.check_ids(info.tokens);
+    session.check_ids(found.next);
+    session.tokens_ = info.tokens;
+    session.saved_ = std::move(saved);
+    if (note != nullptr) *note = std::move(found);
+    return session;
+  }
   /// Reads the model's file for save() now, so that save() works when the file is truncated or removed later.
   /// Raises as gguf::fingerprint().
   void prepare_save() { static_cast<void>(model_->describe(cache_)); }
@@ -99,7 +157,7 @@ class Session {
     rows_.clear();
     for (const std::size_t position : positions) rows_.push_back(row(position));
     const auto rows = model_->logits(rows_);
-    MICA_CHECK(rows.rows() == positions.size(), failed, "the head of the model could not be read");
+    MICA_CHECK(rows.rows() == positions.size(), failed, "the output matrix could not be read");
     return rows;
   }
 
@@ -121,7 +179,7 @@ class Session {
     MICA_CHECK(
         model_->step_count() == step_, usage, "logits at position ", position,
         ": the model has stepped since, for another session of it or to run this one's tokens again; ask for "
-        "logits before another session steps, or let a mica::Batch or mica::Together run the sessions in one "
+        "logits before another session steps, or let a mica::Batch or mica::SharedStep run the sessions in one "
         "step");
     return first_row_ + position - chunk_begin_;
   }
@@ -135,7 +193,7 @@ class Session {
     raise(ErrorCode::failed, "non-finite logits after token ", position, ": ",
           layer < layers
               ? join("the first bad output is that of layer ", layer, " (blk.", layer, ".*)")
-              : std::string("all layers are finite, the head (output.weight, output_norm.weight) is not"),
+              : std::string("all layers are finite, the output matrix (output.weight, output_norm.weight) is not"),
           "; the file's weights are damaged or overflow");
   }
 
@@ -243,23 +301,6 @@ class Session {
   std::uint64_t step_ = 0;                     // Model::step_count() after it
   std::unique_ptr<kv::SnapshotReader> saved_;  // until its tiles are read
 };
-
-template <StepModel Model>
-Session<Model> Session<Model>::open(Model& model, const std::string& path, SessionNote* note) {
-  auto saved = std::make_unique<kv::SnapshotReader>(path);
-  model.check_saved(*saved);
-  const kv::SnapshotInfo& info = saved->info();
-  MICA_CHECK(info.tokens.size() <= model.n_ctx(), limit, path, ": has ", info.tokens.size(),
-             " tokens; the context has capacity for ", model.n_ctx(), "; use a larger -c");
-  SessionNote found = detail::note_of(path, info.note);
-  Session session(model);
-  session.check_ids(info.tokens);
-  session.check_ids(found.next);
-  session.tokens_ = info.tokens;
-  session.saved_ = std::move(saved);
-  if (note != nullptr) *note = std::move(found);
-  return session;
-}
 
 template <StepModel Model>
 template <class OnChunk>

@@ -45,7 +45,20 @@ class Candidates {
 
   /// Takes every token in, in the order of ids; false when a logit is NaN or +infinity or all are -infinity.
   /// logits.size() <= the storage's.
-  [[nodiscard]] bool fill(std::span<const float> logits) noexcept;
+  [[nodiscard]] bool fill(std::span<const float> logits) noexcept {
+    MICA_ASSERT(logits.size() <= storage_.size());
+    bool all_usable = true;
+    float max = -std::numeric_limits<float>::infinity();
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      storage_[i] = {static_cast<TokenId>(i), logits[i], 0.0f};
+      all_usable = all_usable && usable(logits[i]);
+      max = std::max(max, logits[i]);
+    }
+    size_ = logits.size();
+    sorted_ = 0;
+    by_id_ = true;
+    return all_usable && max > -std::numeric_limits<float>::infinity();
+  }
 
   /// fill() and keep_best(k) in one pass that touches only k candidates; 0 < k <= the storage's size.
   [[nodiscard]] bool fill_best(std::span<const float> logits, std::size_t k) noexcept;
@@ -108,7 +121,17 @@ class Candidates {
   }
 
   /// Sets every p to its probability among the candidates left. In double, in the order in which they stand.
-  void softmax() noexcept;
+  void softmax() noexcept {
+    const auto max = static_cast<double>(storage_[best()].logit);
+    double sum = 0.0;
+    for (Candidate& candidate : span()) {
+      const double weight = std::exp(static_cast<double>(candidate.logit) - max);
+      candidate.p = static_cast<float>(weight);
+      sum += weight;
+    }
+    for (Candidate& candidate : span())
+      candidate.p = static_cast<float>(static_cast<double>(candidate.p) / sum);
+  }
 
  private:
   [[nodiscard]] static bool usable(float logit) noexcept {
@@ -120,21 +143,6 @@ class Candidates {
   std::size_t sorted_ = 0;
   bool by_id_ = false;
 };
-
-inline bool Candidates::fill(std::span<const float> logits) noexcept {
-  MICA_ASSERT(logits.size() <= storage_.size());
-  bool all_usable = true;
-  float max = -std::numeric_limits<float>::infinity();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    storage_[i] = {static_cast<TokenId>(i), logits[i], 0.0f};
-    all_usable = all_usable && usable(logits[i]);
-    max = std::max(max, logits[i]);
-  }
-  size_ = logits.size();
-  sorted_ = 0;
-  by_id_ = true;
-  return all_usable && max > -std::numeric_limits<float>::infinity();
-}
 
 inline bool Candidates::fill_best(std::span<const float> logits, std::size_t k) noexcept {
   MICA_ASSERT(k > 0 && k <= storage_.size());
@@ -194,18 +202,6 @@ void Candidates::keep_if(Keep&& keep) noexcept {
   if (n != size_) by_id_ = false;
   size_ = n;
   sorted_ = sorted;
-}
-
-inline void Candidates::softmax() noexcept {
-  const auto max = static_cast<double>(storage_[best()].logit);
-  double sum = 0.0;
-  for (Candidate& candidate : span()) {
-    const double weight = std::exp(static_cast<double>(candidate.logit) - max);
-    candidate.p = static_cast<float>(weight);
-    sum += weight;
-  }
-  for (Candidate& candidate : span())
-    candidate.p = static_cast<float>(static_cast<double>(candidate.p) / sum);
 }
 
 }  // namespace mica::sample

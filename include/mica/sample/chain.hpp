@@ -7,8 +7,7 @@
 #pragma once
 
 #include "mica/sample/concept.hpp"
-#include "mica/sample/dist.hpp"
-#include "mica/sample/top_k.hpp"
+#include "mica/sample/stages.hpp"
 
 #include <optional>
 #include <span>

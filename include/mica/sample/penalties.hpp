@@ -70,7 +70,7 @@ class Penalties {
  private:
   [[nodiscard]] static alloc::Buffer<TokenId, A> take(A allocator, std::int64_t n) {
     if (n < 0 || n > max_last_n) {
-      raise(ErrorCode::usage, "repeat-last-n: found ", n, ", allowed 0 (looks at none) to ", max_last_n);
+      raise(ErrorCode::usage, "repeat-last-n: found ", n, ", allowed 0 (none) to ", max_last_n);
     }
     auto buffer = alloc::Buffer<TokenId, A>::make(allocator, static_cast<std::size_t>(n));
     if (!buffer) {

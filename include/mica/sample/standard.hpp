@@ -10,14 +10,9 @@
 #include "mica/alloc/concept.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/account.hpp"
-#include "mica/sample/dist.hpp"
-#include "mica/sample/greedy.hpp"
-#include "mica/sample/min_p.hpp"
 #include "mica/sample/penalties.hpp"
 #include "mica/sample/sampler_options.hpp"
-#include "mica/sample/temperature.hpp"
-#include "mica/sample/top_k.hpp"
-#include "mica/sample/top_p.hpp"
+#include "mica/sample/stages.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -49,7 +44,22 @@ class Standard {
   // Required by Sampler
   /// The next token; the caller accepts it if it becomes part of the text.
   /// Empty when a logit is NaN or +infinity or all are -infinity. logits.size() <= vocab; allocates nothing.
-  [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) noexcept;
+  [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) noexcept {
+    MICA_ASSERT(storage_.span().size() == storage_.size());
+    Candidates candidates(storage_.span());
+    if (!fill(candidates, logits)) return std::nullopt;
+    penalties_.apply(candidates);
+    if (greedy()) {
+      best_.apply(candidates);
+    } else {
+      top_k_.apply(candidates);
+      top_p_.apply(candidates);
+      min_p_.apply(candidates);
+      temperature_.apply(candidates);
+      dist_.apply(candidates);
+    }
+    return candidates[0].id;
+  }
 
   /// Records a token of the text for the penalties.
   void accept(TokenId token) noexcept { penalties_.accept(token); }
@@ -103,23 +113,5 @@ class Standard {
 };
 
 static_assert(Sampler<Standard<>>);
-
-template <Allocator A>
-std::optional<TokenId> Standard<A>::sample(std::span<const float> logits) noexcept {
-  MICA_ASSERT(storage_.span().size() == storage_.size());
-  Candidates candidates(storage_.span());
-  if (!fill(candidates, logits)) return std::nullopt;
-  penalties_.apply(candidates);
-  if (greedy()) {
-    best_.apply(candidates);
-  } else {
-    top_k_.apply(candidates);
-    top_p_.apply(candidates);
-    min_p_.apply(candidates);
-    temperature_.apply(candidates);
-    dist_.apply(candidates);
-  }
-  return candidates[0].id;
-}
 
 }  // namespace mica::sample

@@ -28,11 +28,32 @@ class Bpe {
   /// Precondition: `vocabulary.kind() == TokenizerKind::bpe`.
   /// Raises `unsupported` for an unknown name of a pre-tokenizer and when the program was built without
   /// PCRE2.
-  explicit Bpe(Vocabulary vocabulary);
+  explicit Bpe(Vocabulary vocabulary)
+      : vocabulary_(std::move(vocabulary)),
+        whole_words_(pretokenizer_rules(vocabulary_.pre()).traits.whole_words),
+        pretokenizer_(pretokenizer_rules(vocabulary_.pre())),
+        pairs_(vocabulary_.merges()) {
+    std::string spelled;
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      const char c = static_cast<char>(byte);
+      spelled.clear();
+      append_spelled({&c, 1}, spelled);
+      byte_tokens_[byte] = vocabulary_.find(spelled);
+    }
+  }
 
   // Required by Tokenizer
   /// Bytes that are not UTF-8 are read as U+FFFD each.
-  [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
+  [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const {
+    detail::check_text_bytes(text);
+    std::string repaired;
+    if (!is_utf8(text)) text = repaired = repaired_utf8(text);
+    Scratch scratch;
+    const auto on_text = [&](std::string_view stretch, std::vector<TokenId>& out) {
+      pretokenizer_.split(stretch, [&](std::string_view word) { encode_word(word, scratch, out); });
+    };
+    return detail::encode_around_special(vocabulary_, text, options, on_text, [](TokenId) { return false; });
+  }
   void append_piece(TokenId id, bool show_special, std::string& out) const {
     if (!detail::append_special(vocabulary_, id, show_special, out))
       append_unspelled(vocabulary_.text(id), out);
@@ -82,30 +103,5 @@ class Bpe {
   std::array<TokenId, 256> byte_tokens_;  // no_token where a byte has none
 };
 static_assert(Tokenizer<Bpe>);
-
-inline Bpe::Bpe(Vocabulary vocabulary)
-    : vocabulary_(std::move(vocabulary)),
-      whole_words_(pretokenizer_rules(vocabulary_.pre()).traits.whole_words),
-      pretokenizer_(pretokenizer_rules(vocabulary_.pre())),
-      pairs_(vocabulary_.merges()) {
-  std::string spelled;
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    const char c = static_cast<char>(byte);
-    spelled.clear();
-    append_spelled({&c, 1}, spelled);
-    byte_tokens_[byte] = vocabulary_.find(spelled);
-  }
-}
-
-inline std::vector<TokenId> Bpe::encode(std::string_view text, EncodeOptions options) const {
-  detail::check_text_bytes(text);
-  std::string repaired;
-  if (!is_utf8(text)) text = repaired = repaired_utf8(text);
-  Scratch scratch;
-  const auto on_text = [&](std::string_view stretch, std::vector<TokenId>& out) {
-    pretokenizer_.split(stretch, [&](std::string_view word) { encode_word(word, scratch, out); });
-  };
-  return detail::encode_around_special(vocabulary_, text, options, on_text, [](TokenId) { return false; });
-}
 
 }  // namespace mica::text

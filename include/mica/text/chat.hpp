@@ -103,7 +103,15 @@ class ChatFormat {
  public:
   /// The model's own template. Throws ChatTemplateError when it cannot be parsed.
   static ChatFormat from_template(std::string_view source, std::string bos, std::string eos,
-                                  const jinja::Limits& limits = {});
+                                  const jinja::Limits& limits = {}) {
+    ChatFormat format(std::move(bos), std::move(eos));
+    try {
+      format.template_ = jinja::Template::parse(source, limits);
+    } catch (const jinja::TemplateError& error) {
+      throw ChatTemplateError(error);
+    }
+    return format;
+  }
 
   /// One of chatml, llama-3, gemma, phi-3, zephyr, llama-2, mistral, plain. Throws Error for any other name.
   static ChatFormat built_in(std::string_view name, std::string bos = {}, std::string eos = {}) {
@@ -115,7 +123,20 @@ class ChatFormat {
   /// The template if it can be parsed, else the built-in format that fits the file best, `plain` if none
   /// does.
   /// Never throws because of the file; note() describes the choice and its reason.
-  static ChatFormat detect(const ChatHints& hints);
+  static ChatFormat detect(const ChatHints& hints) {
+    std::string why = "the file has no chat template";
+    if (hints.chat_template && !hints.chat_template->empty()) {
+      try {
+        return from_template(*hints.chat_template, hints.bos, hints.eos);
+      } catch (const ChatTemplateError& error) {
+        why = join("the file's chat template cannot be used (", error.what(), ")");
+      }
+    }
+    ChatFormat format(hints.bos, hints.eos);
+    format.style_ = best_style(hints);
+    format.note_ = join(why, "; using the built-in format ", format.style_->name);
+    return format;
+  }
 
   /// The conversation as text. Throws ChatTemplateError when the template refuses it or reaches a limit.
   [[nodiscard]] std::string render(std::span<const Message> messages, bool add_generation_prompt = true,
@@ -178,31 +199,5 @@ class ChatFormat {
   std::string eos_;
   std::string note_;
 };
-
-inline ChatFormat ChatFormat::from_template(std::string_view source, std::string bos, std::string eos,
-                                            const jinja::Limits& limits) {
-  ChatFormat format(std::move(bos), std::move(eos));
-  try {
-    format.template_ = jinja::Template::parse(source, limits);
-  } catch (const jinja::TemplateError& error) {
-    throw ChatTemplateError(error);
-  }
-  return format;
-}
-
-inline ChatFormat ChatFormat::detect(const ChatHints& hints) {
-  std::string why = "the file has no chat template";
-  if (hints.chat_template && !hints.chat_template->empty()) {
-    try {
-      return from_template(*hints.chat_template, hints.bos, hints.eos);
-    } catch (const ChatTemplateError& error) {
-      why = join("the file's chat template cannot be used (", error.what(), ")");
-    }
-  }
-  ChatFormat format(hints.bos, hints.eos);
-  format.style_ = best_style(hints);
-  format.note_ = join(why, "; using the built-in format ", format.style_->name);
-  return format;
-}
 
 }  // namespace mica::text

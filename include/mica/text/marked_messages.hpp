@@ -59,7 +59,17 @@ class MarkedMessages {
   void messages() const&& = delete;
 
   /// The conversation that a chat format made of messages(), without the marks.
-  [[nodiscard]] ChatText unmarked(std::string_view rendered) const;
+  [[nodiscard]] ChatText unmarked(std::string_view rendered) const {
+    ChatText out;
+    out.text.reserve(rendered.size());
+    for (std::size_t at = rendered.find(mark_); at != std::string_view::npos; at = rendered.find(mark_)) {
+      out.text.append(rendered.substr(0, at));
+      out.literal.push_back(out.text.size());
+      rendered.remove_prefix(at + mark_.size());
+    }
+    out.text.append(rendered);
+    return out;
+  }
 
  private:
   [[nodiscard]] std::string marked(const Message& message, const Vocabulary& vocabulary) const {
@@ -99,17 +109,5 @@ class MarkedMessages {
   std::vector<Message> messages_;
   std::string mark_;  // one code point
 };
-
-inline ChatText MarkedMessages::unmarked(std::string_view rendered) const {
-  ChatText out;
-  out.text.reserve(rendered.size());
-  for (std::size_t at = rendered.find(mark_); at != std::string_view::npos; at = rendered.find(mark_)) {
-    out.text.append(rendered.substr(0, at));
-    out.literal.push_back(out.text.size());
-    rendered.remove_prefix(at + mark_.size());
-  }
-  out.text.append(rendered);
-  return out;
-}
 
 }  // namespace mica::text

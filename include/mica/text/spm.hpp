@@ -62,8 +62,30 @@ class Spm {
   explicit Spm(Vocabulary vocabulary);
 
   // Required by Tokenizer
-  [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
-  void append_piece(TokenId id, bool show_special, std::string& out) const;
+  [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const {
+    detail::check_text_bytes(text);
+    Scratch scratch;
+    const auto on_text = [&](std::string_view stretch, std::vector<TokenId>& out) {
+      scratch.text.assign(vocabulary_.add_space_prefix() ? space_ : std::string_view());  // at each stretch
+      escape_spaces(stretch, scratch.text);
+      vocabulary_.joins_by_rank() ? encode_lines(scratch, out) : encode_stretch(scratch.text, scratch, out);
+    };
+    return detail::encode_around_special(vocabulary_, text, options, on_text,
+                                         [this](TokenId id) { return trims_after(id); });
+  }
+  void append_piece(TokenId id, bool show_special, std::string& out) const {
+    if (detail::append_special(vocabulary_, id, show_special, out)) return;
+    std::string_view text = vocabulary_.text(id);
+    if (vocabulary_.type(id) == TokenType::byte) {
+      if (const auto byte = detail::byte_of(text)) out.push_back(static_cast<char>(*byte));
+      return;
+    }
+    for (std::size_t at = text.find(space_); at != std::string_view::npos; at = text.find(space_)) {
+      out.append(text.substr(0, at)).push_back(' ');
+      text.remove_prefix(at + space_.size());
+    }
+    out.append(text);
+  }
   [[nodiscard]] const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
   /// Bytes held by the tables.
   [[nodiscard]] std::size_t bytes() const noexcept { return vocabulary_.bytes() + pairs_.bytes(); }
@@ -186,32 +208,6 @@ inline Spm::Spm(Vocabulary vocabulary)
       before_space_.set(static_cast<unsigned char>(text[at - 1]));
     }
   }
-}
-
-inline std::vector<TokenId> Spm::encode(std::string_view text, EncodeOptions options) const {
-  detail::check_text_bytes(text);
-  Scratch scratch;
-  const auto on_text = [&](std::string_view stretch, std::vector<TokenId>& out) {
-    scratch.text.assign(vocabulary_.add_space_prefix() ? space_ : std::string_view());  // at each stretch
-    escape_spaces(stretch, scratch.text);
-    vocabulary_.joins_by_rank() ? encode_lines(scratch, out) : encode_stretch(scratch.text, scratch, out);
-  };
-  return detail::encode_around_special(vocabulary_, text, options, on_text,
-                                       [this](TokenId id) { return trims_after(id); });
-}
-
-inline void Spm::append_piece(TokenId id, bool show_special, std::string& out) const {
-  if (detail::append_special(vocabulary_, id, show_special, out)) return;
-  std::string_view text = vocabulary_.text(id);
-  if (vocabulary_.type(id) == TokenType::byte) {
-    if (const auto byte = detail::byte_of(text)) out.push_back(static_cast<char>(*byte));
-    return;
-  }
-  for (std::size_t at = text.find(space_); at != std::string_view::npos; at = text.find(space_)) {
-    out.append(text.substr(0, at)).push_back(' ');
-    text.remove_prefix(at + space_.size());
-  }
-  out.append(text);
 }
 
 }  // namespace mica::text

@@ -25,6 +25,42 @@ struct DecodeOptions {
       false;  ///< as some models' own decoders do: no space before . , ! ? 's 'm 've 're (loses bytes)
 };
 
+namespace detail {
+
+/// Drops a space before each of . , ! ?
+inline std::string without_spaces_before_marks(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool before_mark =
+        i + 1 < text.size() && std::string_view(".,!?").find(text[i + 1]) != std::string_view::npos;
+    if (text[i] != ' ' || !before_mark) out.push_back(text[i]);
+  }
+  return out;
+}
+
+/// Replaces each occurrence from left to right.
+inline std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = text.find(from); at != std::string_view::npos; at = text.find(from)) {
+    out.append(text.substr(0, at)).append(to);
+    text.remove_prefix(at + from.size());
+  }
+  return out.append(text);
+}
+
+/// The text after "clean_up_tokenization_spaces".
+inline std::string with_tidy_spaces(std::string_view text) {
+  std::string out = replaced(without_spaces_before_marks(text), " ' ", "'");
+  for (const std::string_view ending : {"'s", "'m", "'re", "'ve"}) {
+    out = replaced(out, std::string(" ").append(ending), ending);
+  }
+  return out;
+}
+
+}  // namespace detail
+
 /// Spm or Bpe, as the vocabulary asks.
 class AnyTokenizer {
  public:
@@ -63,7 +99,19 @@ class AnyTokenizer {
 
   /// The text of many tokens, without the space that encoding put before the first word.
   /// Raises `usage` for an id outside the vocabulary.
-  [[nodiscard]] std::string decode(std::span<const TokenId> ids, DecodeOptions options = {}) const;
+  [[nodiscard]] std::string decode(std::span<const TokenId> ids, DecodeOptions options = {}) const {
+    std::string out;
+    bool at_start = vocabulary().add_space_prefix();
+    for (const TokenId id : ids) {
+      const std::string bytes = piece(id, options.show_special);
+      if (bytes.empty()) continue;
+      out.append(bytes, at_start && bytes[0] == ' ' ? 1 : 0, std::string::npos);
+      at_start = false;
+    }
+    const bool tidies = vocabulary().kind() == TokenizerKind::bpe &&
+                        pretokenizer_rules(vocabulary().pre()).traits.tidies_spaces;
+    return options.tidy_spaces && tidies ? detail::with_tidy_spaces(out) : out;
+  }
 
  private:
   static std::variant<Spm, Bpe> make(Vocabulary vocabulary) {
@@ -78,56 +126,6 @@ static_assert(Tokenizer<AnyTokenizer>);
 /// The tokenizer that the vocabulary asks for.
 [[nodiscard]] inline AnyTokenizer make_tokenizer(Vocabulary vocabulary) {
   return AnyTokenizer(std::move(vocabulary));
-}
-
-namespace detail {
-
-/// Drops a space before each of . , ! ?
-inline std::string without_spaces_before_marks(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool before_mark =
-        i + 1 < text.size() && std::string_view(".,!?").find(text[i + 1]) != std::string_view::npos;
-    if (text[i] != ' ' || !before_mark) out.push_back(text[i]);
-  }
-  return out;
-}
-
-/// Replaces each occurrence from left to right.
-inline std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t at = text.find(from); at != std::string_view::npos; at = text.find(from)) {
-    out.append(text.substr(0, at)).append(to);
-    text.remove_prefix(at + from.size());
-  }
-  return out.append(text);
-}
-
-/// The text after "clean_up_tokenization_spaces".
-inline std::string with_tidy_spaces(std::string_view text) {
-  std::string out = replaced(without_spaces_before_marks(text), " ' ", "'");
-  for (const std::string_view ending : {"'s", "'m", "'re", "'ve"}) {
-    out = replaced(out, std::string(" ").append(ending), ending);
-  }
-  return out;
-}
-
-}  // namespace detail
-
-inline std::string AnyTokenizer::decode(std::span<const TokenId> ids, DecodeOptions options) const {
-  std::string out;
-  bool at_start = vocabulary().add_space_prefix();
-  for (const TokenId id : ids) {
-    const std::string bytes = piece(id, options.show_special);
-    if (bytes.empty()) continue;
-    out.append(bytes, at_start && bytes[0] == ' ' ? 1 : 0, std::string::npos);
-    at_start = false;
-  }
-  const bool tidies = vocabulary().kind() == TokenizerKind::bpe &&
-                      pretokenizer_rules(vocabulary().pre()).traits.tidies_spaces;
-  return options.tidy_spaces && tidies ? detail::with_tidy_spaces(out) : out;
 }
 
 }  // namespace mica::text

@@ -28,12 +28,20 @@ class Config {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   /// The names by which the family may be known: that of the language part, then that of the whole.
-  [[nodiscard]] std::vector<std::string> model_types() const;
+  [[nodiscard]] std::vector<std::string> model_types() const {
+    std::vector<std::string> out;
+    const Json* const text = find_member(json_, "text_config");
+    for (const Json* const each : {text, &json_}) {
+      const Json* const type = find_member(each, "model_type");
+      if (type != nullptr && type->is_string()) out.push_back(type->get<std::string>());
+    }
+    MICA_CHECK(!out.empty(), file, where("model_type"), " is missing");
+    return out;
+  }
 
   /// Null when the key is missing or null.
   [[nodiscard]] const Json* find(std::string_view key) const {
-    const Json* const text = find_member(json_, "text_config");
-    const Json* const inner = text == nullptr ? nullptr : find_member(*text, key);
+    const Json* const inner = find_member(find_member(json_, "text_config"), key);
     return inner != nullptr ? inner : find_member(json_, key);
   }
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
@@ -72,7 +80,16 @@ class Config {
     return found->get<std::string>();
   }
   /// A list of n texts; empty when the key is missing.
-  [[nodiscard]] std::vector<std::string> texts(std::string_view key, std::size_t n) const;
+  [[nodiscard]] std::vector<std::string> texts(std::string_view key, std::size_t n) const {
+    std::vector<std::string> out;
+    const Json* const found = list(key, n);
+    if (found == nullptr) return out;
+    for (const Json& each : *found) {
+      MICA_CHECK(each.is_string(), file, where(key), " is no list of texts");
+      out.push_back(each.get<std::string>());
+    }
+    return out;
+  }
   /// A list of n finite numbers; empty when the key is missing.
   [[nodiscard]] std::vector<double> reals(std::string_view key, std::size_t n) const {
     std::vector<double> out;
@@ -117,27 +134,5 @@ class Config {
   Json json_;
   std::string path_;
 };
-
-inline std::vector<std::string> Config::model_types() const {
-  std::vector<std::string> out;
-  const Json* const text = find_member(json_, "text_config");
-  for (const Json* const each : {text, &json_}) {
-    const Json* const type = each == nullptr ? nullptr : find_member(*each, "model_type");
-    if (type != nullptr && type->is_string()) out.push_back(type->get<std::string>());
-  }
-  MICA_CHECK(!out.empty(), file, where("model_type"), " is missing");
-  return out;
-}
-
-inline std::vector<std::string> Config::texts(std::string_view key, std::size_t n) const {
-  std::vector<std::string> out;
-  const Json* const found = list(key, n);
-  if (found == nullptr) return out;
-  for (const Json& each : *found) {
-    MICA_CHECK(each.is_string(), file, where(key), " is no list of texts");
-    out.push_back(each.get<std::string>());
-  }
-  return out;
-}
 
 }  // namespace mica::convert

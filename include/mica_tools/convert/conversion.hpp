@@ -77,7 +77,18 @@ class Conversion {
   /// Reads config, tokenizer and the headers of the weights. Raises ErrorCode::file for what is missing,
   /// damaged or contradicts itself, unsupported for a family, tokenizer, tensor or type that is not known,
   /// each by name.
-  [[nodiscard]] static Conversion open(const std::string& folder, const ConversionOptions& options = {});
+  [[nodiscard]] static Conversion open(const std::string& folder, const ConversionOptions& options = {}) {
+    std::error_code error;
+    MICA_CHECK(std::filesystem::is_directory(folder, error), file, folder,
+               ": is no folder; needed: one with config.json, tokenizer.json and safetensors files");
+    const std::string file = io::folder_file(folder, "config.json");
+    Config config(read_json(file), file);
+    (void)find_family(config);  // an unknown model is refused before its weights are read
+    detail::refuse_quantized(config);
+    Conversion out(std::move(config), Checkpoint::open(folder));
+    out.plan(folder, options);
+    return out;
+  }
 
   [[nodiscard]] std::string_view arch() const noexcept { return family_->arch; }
   [[nodiscard]] const std::vector<TensorPlan>& tensors() const noexcept { return plans_.tensors; }
@@ -101,7 +112,15 @@ class Conversion {
 
   /// Writes the file whole or not at all. Raises what gguf::Writer::write raises.
   /// Cost: one pass over the checkpoint; memory as write_tensor says, and the pages of one tensor.
-  void write(const std::string& path, const ConversionProgress& progress = {}) const;
+  void write(const std::string& path, const ConversionProgress& progress = {}) const {
+    const auto fill = [&](std::size_t i, const gguf::Sink& sink) {
+      const TensorPlan& tensor = plans_.tensors[i];
+      if (progress) progress(i);
+      write_tensor(tensor, sink);
+      for (const Checkpoint::Entry& part : tensor.stored.parts) part.file->release(*part.tensor);
+    };
+    writer(fill).write(path);
+  }
 
  private:
   Conversion(Config config, Checkpoint checkpoint)
@@ -151,19 +170,6 @@ class Conversion {
   TensorPlans plans_;
 };
 
-inline Conversion Conversion::open(const std::string& folder, const ConversionOptions& options) {
-  std::error_code error;
-  MICA_CHECK(std::filesystem::is_directory(folder, error), file, folder,
-             ": is no folder; needed: one with config.json, tokenizer.json and safetensors files");
-  const std::string file = io::folder_file(folder, "config.json");
-  Config config(read_json(file), file);
-  (void)find_family(config);  // an unknown model is refused before its weights are read
-  detail::refuse_quantized(config);
-  Conversion out(std::move(config), Checkpoint::open(folder));
-  out.plan(folder, options);
-  return out;
-}
-
 template <class Fill>
 gguf::Writer Conversion::writer(const Fill& fill) const {
   gguf::Writer out;
@@ -173,16 +179,6 @@ gguf::Writer Conversion::writer(const Fill& fill) const {
     out.add(tensor.name, tensor.format, tensor.dims, [&fill, i](const gguf::Sink& sink) { fill(i, sink); });
   }
   return out;
-}
-
-inline void Conversion::write(const std::string& path, const ConversionProgress& progress) const {
-  const auto fill = [&](std::size_t i, const gguf::Sink& sink) {
-    const TensorPlan& tensor = plans_.tensors[i];
-    if (progress) progress(i);
-    write_tensor(tensor, sink);
-    for (const Checkpoint::Entry& part : tensor.stored.parts) part.file->release(*part.tensor);
-  };
-  writer(fill).write(path);
 }
 
 }  // namespace mica::convert

@@ -49,4 +49,9 @@ inline constexpr std::uint64_t max_json_bytes = std::uint64_t{256} << 20;  // vo
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
+/// The same for an object that may be null.
+[[nodiscard]] inline const Json* find_member(const Json* object, std::string_view name) {
+  return object == nullptr ? nullptr : find_member(*object, name);
+}
+
 }  // namespace mica::convert

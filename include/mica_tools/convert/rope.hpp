@@ -42,7 +42,7 @@ namespace detail {
 
 [[nodiscard]] inline double member_real(const Config& config, const Json* object, std::string_view key,
                                         double otherwise) {
-  const Json* const found = object == nullptr ? nullptr : find_member(*object, key);
+  const Json* const found = find_member(object, key);
   return found == nullptr ? otherwise : config.as_real(*found, key);
 }
 
@@ -56,8 +56,8 @@ namespace detail {
   if (config.has("rope_local_base_freq")) rope.window_base = config.real("rope_local_base_freq");
   const Json* const all = config.find("rope_parameters");
   rope.scaling = all == nullptr ? config.find("rope_scaling") : all;
-  if (all != nullptr && find_member(*all, "full_attention") != nullptr) {
-    rope.scaling = find_member(*all, "full_attention");
+  if (const Json* const full = find_member(all, "full_attention")) {
+    rope.scaling = full;
     if (const Json* const window = find_member(*all, "sliding_attention"))
       rope.window_base = detail::member_real(config, window, "rope_theta", defaults.rope_base);
   }
@@ -74,7 +74,7 @@ namespace detail {
 
 /// A number of the scaling; required.
 [[nodiscard]] inline double scaling_real(const Config& config, const Rope& rope, std::string_view key) {
-  const Json* const found = rope.scaling == nullptr ? nullptr : find_member(*rope.scaling, key);
+  const Json* const found = find_member(rope.scaling, key);
   MICA_CHECK(found != nullptr, file, config.where("rope_scaling"), ": '", key, "' is missing; type '",
              rope.type, "' needs it");
   return config.as_real(*found, key);
@@ -82,8 +82,7 @@ namespace detail {
 
 /// The context before the scaling: in the scaling, or beside it.
 [[nodiscard]] inline std::uint64_t original_context(const Config& config, const Rope& rope) {
-  const Json* const found =
-      rope.scaling == nullptr ? nullptr : find_member(*rope.scaling, "original_max_position_embeddings");
+  const Json* const found = find_member(rope.scaling, "original_max_position_embeddings");
   return found == nullptr ? config.count("original_max_position_embeddings")
                           : config.as_count(*found, "original_max_position_embeddings");
 }

@@ -224,7 +224,7 @@ class Candidate {
   std::size_t threads_;
   Planner planner_;
   std::vector<Quantisation> ladder_;
-  std::vector<std::optional<gguf::Document>> documents_;  // by rung
+  std::vector<std::optional<gguf::Document>> documents_;  // by quantisation
   std::map<std::tuple<std::size_t, std::size_t, kv::Element, bool, std::uint64_t>, plan::Plan> plans_;
   std::map<std::size_t, Parts> weights_;  // by quantisation, in bytes
   std::optional<std::uint64_t> tokenizer_bytes_;

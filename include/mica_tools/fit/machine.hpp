@@ -94,7 +94,7 @@ struct Description {
   machine.unified = true;
 #endif
   if (machine.vram_bytes == 0 && has_silent_card(root))
-    machine.notes.emplace_back("a graphics card is here that does not tell its memory; say it with --vram");
+    machine.notes.emplace_back("a graphics card is here whose memory is not known; give it with --vram");
   machine.speed.read_bytes = assumed_ram_rate;
   machine.vram_rate = machine.vram_bytes == 0 ? 0 : assumed_vram_rate;
   return machine;

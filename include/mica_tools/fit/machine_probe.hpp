@@ -113,15 +113,104 @@ class MachineProbe {
   }
 
   template <class F>
-  [[nodiscard]] plan::FormatSpeed measure_format(std::size_t rounds);
+  [[nodiscard]] plan::FormatSpeed measure_format(std::size_t rounds) {
+    check<F>(1);
+    check<F>(many);
+    constexpr std::size_t row_bytes = bytes_of_row<F>;
+    const std::size_t rows = memory_.size() / row_bytes / 64 * 64;
+    const double one = time(rounds, [&] { multiply<F>(1, rows); });
+    const double all = time(rounds, [&] { multiply<F>(many, cols); });
+    return {static_cast<double>(rows * row_bytes) / one, static_cast<double>(many * cols * cols) / all};
+  }
+
+  /// y = x W^T with the first rows of the memory, as many of them together as fit into y.
   template <class F>
-  void multiply(std::size_t tokens, std::size_t rows) noexcept;
+  void multiply(std::size_t tokens, std::size_t rows) noexcept {
+    const MatrixView<const float> x(x_.data(), tokens, cols);
+    const kernel::Input input{x, codes(tokens)};
+    if constexpr (F::arithmetic == format::Arithmetic::integer) {
+      executor_.run(tokens, [&](std::size_t t, std::size_t) noexcept {
+        K::quantize(kernel::QuantizeArgs{x, codes(tokens), t, t + 1});
+      });
+    }
+    for (std::size_t first = 0; first < rows; first += rows_at_once) {
+      const std::size_t n = std::min(rows_at_once, rows - first);
+      block::project<K>(executor_, input,
+                        std::array{block::Product<List>{matrix<F>(first, n), {y_.data(), tokens, n}}});
+    }
+  }
+
+  /// The first row of a product by the specification, and all others beside it.
   template <class F>
-  void check(std::size_t tokens);
+  void check(std::size_t tokens) {
+    constexpr std::size_t rows = 64;
+    multiply<F>(tokens, rows);
+    std::vector<float> y(rows);
+    matrix<F>(0, rows).visit([&](auto w) {
+      using P = typename decltype(w)::Format;
+      kernel::Scalar::template matmul<P>(
+          kernel::MatmulArgs<P>{w, {{x_.data(), 1, cols}, codes(1)}, {y.data(), 1, rows}, 0, rows});
+    });
+    const bool good = std::all_of(y_.begin(), y_.begin() + static_cast<std::ptrdiff_t>(tokens * rows),
+                                  [&](float found) { return found == y.front(); });
+    MICA_CHECK(good, failed, F::name, ": a product of ", tokens,
+               " tokens is not what the specification says; this build or this machine computes wrongly");
+  }
+
   template <class Element>
-  [[nodiscard]] plan::AttentionSpeed measure_element(std::size_t rounds);
+  [[nodiscard]] plan::AttentionSpeed measure_element(std::size_t rounds) {
+    constexpr std::size_t many_rows = 16 * group;
+    const std::size_t head_bytes =
+        context / format::tile_tokens * kv::tile_bytes(kv::Fixed<Element>(), head_dim);
+    const std::size_t heads = std::min<std::size_t>(memory_.size() / head_bytes, 512),
+                      few = std::min<std::size_t>(heads, 32);
+    const auto run = [&](std::size_t n, std::size_t rows) {
+      executor_.run(
+          n, [&](std::size_t head, std::size_t worker) noexcept { attend<Element>(head, rows, worker); });
+    };
+    const double one = time(rounds, [&] { run(heads, group); });
+    const double all = time(rounds, [&] { run(few, many_rows); });
+    return {static_cast<double>(heads * head_bytes) / one,
+            static_cast<double>(2 * few * many_rows * context * head_dim) / all};
+  }
+
+  /// One KV head over its context for some rows.
   template <class Element>
-  void attend(std::size_t head, std::size_t rows, std::size_t worker) noexcept;
+  void attend(std::size_t head, std::size_t rows, std::size_t worker) noexcept {
+    const std::size_t tile_bytes = kv::tile_bytes(kv::Fixed<Element>(), head_dim);
+    const std::byte* tile = memory_.data() + head * (context / format::tile_tokens) * tile_bytes;
+    Scratch& s = scratch_[worker];
+    std::array<const std::byte*, kernel::chunk_tiles> tiles{}, ahead{};
+    const auto next = [&](auto& to) {
+      for (const std::byte*& each : to) each = std::exchange(tile, tile + tile_bytes);
+    };
+    std::fill_n(s.total_max.begin(), rows, -std::numeric_limits<float>::infinity());
+    const kernel::AttentionState state{
+        s.total_max.data(), s.total_sum.data(), {s.total.data(), rows, head_dim}};
+    kernel::AttentionArgs args;
+    args.tiles = tiles.data();
+    args.ahead = ahead.data();
+    args.value_offset = Element::key_tile_bytes(head_dim);
+    args.head_dim = head_dim;
+    args.scale = 0.1f;
+    args.q = {s.q.data(), rows, head_dim};
+    args.visible = s.visible.data();
+    args.p = {s.p.data(), rows, kernel::chunk_tokens};
+    args.max = s.max.data();
+    args.sum = s.sum.data();
+    args.out = {s.out.data(), rows, head_dim};
+    next(ahead);
+    for (std::size_t chunk = 0; chunk < context / kernel::chunk_tokens; ++chunk) {
+      tiles = ahead;
+      if (chunk + 1 < context / kernel::chunk_tokens) next(ahead);
+      K::template attention_scores<Element>(args);
+      K::attention_softmax(args);
+      K::template attention_values<Element>(args);
+      K::attention_merge(args, state);
+    }
+    K::attention_finish(state);
+  }
+
   [[nodiscard]] kernel::QuantizedRows codes(std::size_t tokens) noexcept {
     return {codes_.data(), scales_.data(), sums_.data(), tokens, cols};
   }
@@ -144,109 +233,5 @@ class MachineProbe {
   std::vector<float> y_ = std::vector<float>(many * rows_at_once);
   std::vector<Scratch> scratch_;
 };
-
-/// y = x W^T with the first rows of the memory, as many of them together as fit into y.
-template <Executor E, Kernels K>
-template <class F>
-void MachineProbe<E, K>::multiply(std::size_t tokens, std::size_t rows) noexcept {
-  const MatrixView<const float> x(x_.data(), tokens, cols);
-  const kernel::Input input{x, codes(tokens)};
-  if constexpr (F::arithmetic == format::Arithmetic::integer) {
-    executor_.run(tokens, [&](std::size_t t, std::size_t) noexcept {
-      K::quantize(kernel::QuantizeArgs{x, codes(tokens), t, t + 1});
-    });
-  }
-  for (std::size_t first = 0; first < rows; first += rows_at_once) {
-    const std::size_t n = std::min(rows_at_once, rows - first);
-    block::project<K>(executor_, input,
-                      std::array{block::Product<List>{matrix<F>(first, n), {y_.data(), tokens, n}}});
-  }
-}
-
-/// The first row of a product by the specification, and all others beside it.
-template <Executor E, Kernels K>
-template <class F>
-void MachineProbe<E, K>::check(std::size_t tokens) {
-  constexpr std::size_t rows = 64;
-  multiply<F>(tokens, rows);
-  std::vector<float> y(rows);
-  matrix<F>(0, rows).visit([&](auto w) {
-    using P = typename decltype(w)::Format;
-    kernel::Scalar::template matmul<P>(
-        kernel::MatmulArgs<P>{w, {{x_.data(), 1, cols}, codes(1)}, {y.data(), 1, rows}, 0, rows});
-  });
-  const bool good = std::all_of(y_.begin(), y_.begin() + static_cast<std::ptrdiff_t>(tokens * rows),
-                                [&](float found) { return found == y.front(); });
-  MICA_CHECK(good, failed, F::name, ": a product of ", tokens,
-             " tokens is not what the specification says; this build or this machine computes wrongly");
-}
-
-template <Executor E, Kernels K>
-template <class F>
-plan::FormatSpeed MachineProbe<E, K>::measure_format(std::size_t rounds) {
-  check<F>(1);
-  check<F>(many);
-  constexpr std::size_t row_bytes = bytes_of_row<F>;
-  const std::size_t rows = memory_.size() / row_bytes / 64 * 64;
-  const double one = time(rounds, [&] { multiply<F>(1, rows); });
-  const double all = time(rounds, [&] { multiply<F>(many, cols); });
-  return {static_cast<double>(rows * row_bytes) / one, static_cast<double>(many * cols * cols) / all};
-}
-
-/// One KV head over its context for some rows.
-template <Executor E, Kernels K>
-template <class Element>
-void MachineProbe<E, K>::attend(std::size_t head, std::size_t rows, std::size_t worker) noexcept {
-  const std::size_t tile_bytes = kv::tile_bytes(kv::Fixed<Element>(), head_dim);
-  const std::byte* tile = memory_.data() + head * (context / format::tile_tokens) * tile_bytes;
-  Scratch& s = scratch_[worker];
-  std::array<const std::byte*, kernel::chunk_tiles> tiles{}, ahead{};
-  const auto next = [&](auto& to) {
-    for (const std::byte*& each : to) each = std::exchange(tile, tile + tile_bytes);
-  };
-  std::fill_n(s.total_max.begin(), rows, -std::numeric_limits<float>::infinity());
-  const kernel::AttentionState state{
-      s.total_max.data(), s.total_sum.data(), {s.total.data(), rows, head_dim}};
-  kernel::AttentionArgs args;
-  args.tiles = tiles.data();
-  args.ahead = ahead.data();
-  args.value_offset = Element::key_tile_bytes(head_dim);
-  args.head_dim = head_dim;
-  args.scale = 0.1f;
-  args.q = {s.q.data(), rows, head_dim};
-  args.visible = s.visible.data();
-  args.p = {s.p.data(), rows, kernel::chunk_tokens};
-  args.max = s.max.data();
-  args.sum = s.sum.data();
-  args.out = {s.out.data(), rows, head_dim};
-  next(ahead);
-  for (std::size_t chunk = 0; chunk < context / kernel::chunk_tokens; ++chunk) {
-    tiles = ahead;
-    if (chunk + 1 < context / kernel::chunk_tokens) next(ahead);
-    K::template attention_scores<Element>(args);
-    K::attention_softmax(args);
-    K::template attention_values<Element>(args);
-    K::attention_merge(args, state);
-  }
-  K::attention_finish(state);
-}
-
-template <Executor E, Kernels K>
-template <class Element>
-plan::AttentionSpeed MachineProbe<E, K>::measure_element(std::size_t rounds) {
-  constexpr std::size_t many_rows = 16 * group;
-  const std::size_t head_bytes =
-      context / format::tile_tokens * kv::tile_bytes(kv::Fixed<Element>(), head_dim);
-  const std::size_t heads = std::min<std::size_t>(memory_.size() / head_bytes, 512),
-                    few = std::min<std::size_t>(heads, 32);
-  const auto run = [&](std::size_t n, std::size_t rows) {
-    executor_.run(
-        n, [&](std::size_t head, std::size_t worker) noexcept { attend<Element>(head, rows, worker); });
-  };
-  const double one = time(rounds, [&] { run(heads, group); });
-  const double all = time(rounds, [&] { run(few, many_rows); });
-  return {static_cast<double>(heads * head_bytes) / one,
-          static_cast<double>(2 * few * many_rows * context * head_dim) / all};
-}
 
 }  // namespace mica::fit

@@ -3,16 +3,34 @@
 // The quantisations of weights, the best first. The loss of quality of each is llmfit's number.
 #pragma once
 
-#include "mica_tools/fit/detail/number_table.hpp"
 #include "mica_tools/quantize/recipe.hpp"
 
-#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace mica::fit {
+
+namespace detail {
+
+/// A name and its number.
+struct Named {
+  std::string_view name;
+  double number;
+};
+
+/// The number of that name, or `otherwise`.
+[[nodiscard]] constexpr double number_of(std::string_view name, std::span<const Named> table,
+                                         double otherwise) noexcept {
+  for (const Named& each : table) {
+    if (each.name == name) return each.number;
+  }
+  return otherwise;
+}
+
+}  // namespace detail
 
 /// One quantisation of a model's weights.
 struct Quantisation {
@@ -27,11 +45,9 @@ inline constexpr double mlx_group_bits = 2 * 16.0 / 64;
 
 /// Points of quality that a recipe costs; by its bits a weight where llmfit has no number for it.
 [[nodiscard]] constexpr double penalty_of(std::string_view name, double bits) noexcept {
-  constexpr std::array known = {
-      detail::Named{"Q8_0", 0},   detail::Named{"Q6_K", 1},     detail::Named{"Q5_K_M", 2},
-      detail::Named{"Q4_K_M", 5}, detail::Named{"Q4_0", 5},     detail::Named{"Q3_K_M", 8},
-      detail::Named{"Q2_K", 12},  detail::Named{"F16", 0},      detail::Named{"BF16", 0},
-      detail::Named{"F32", 0},    detail::Named{"mlx-8bit", 0}, detail::Named{"mlx-4bit", 4}};
+  constexpr detail::Named known[] = {{"Q8_0", 0}, {"Q6_K", 1},   {"Q5_K_M", 2},   {"Q4_K_M", 5},
+                                     {"Q4_0", 5}, {"Q3_K_M", 8}, {"Q2_K", 12},    {"F16", 0},
+                                     {"BF16", 0}, {"F32", 0},    {"mlx-8bit", 0}, {"mlx-4bit", 4}};
   const double unknown = bits >= 8     ? 0
                          : bits >= 6   ? 1
                          : bits >= 5   ? 2

@@ -6,9 +6,8 @@
 #pragma once
 
 #include "mica/base/error.hpp"
-#include "mica_tools/fit/detail/number_table.hpp"
+#include "mica_tools/fit/quantisation.hpp"
 
-#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -18,11 +17,10 @@ inline constexpr double gib = 1024.0 * 1024 * 1024;
 
 /// llmfit's bytes a weight, for memory; 0.58 for a quantisation that it does not know.
 [[nodiscard]] constexpr double llmfit_bytes_per_weight(std::string_view quantisation) noexcept {
-  constexpr std::array known = {
-      detail::Named{"F32", 4.0},     detail::Named{"F16", 2.0},       detail::Named{"BF16", 2.0},
-      detail::Named{"Q8_0", 1.05},   detail::Named{"Q6_K", 0.80},     detail::Named{"Q5_K_M", 0.68},
-      detail::Named{"Q4_K_M", 0.58}, detail::Named{"Q4_0", 0.58},     detail::Named{"Q3_K_M", 0.48},
-      detail::Named{"Q2_K", 0.37},   detail::Named{"mlx-4bit", 0.55}, detail::Named{"mlx-8bit", 1.0}};
+  constexpr detail::Named known[] = {{"F32", 4.0},     {"F16", 2.0},       {"BF16", 2.0},
+                                     {"Q8_0", 1.05},   {"Q6_K", 0.80},     {"Q5_K_M", 0.68},
+                                     {"Q4_K_M", 0.58}, {"Q4_0", 0.58},     {"Q3_K_M", 0.48},
+                                     {"Q2_K", 0.37},   {"mlx-4bit", 0.55}, {"mlx-8bit", 1.0}};
   return detail::number_of(quantisation, known, 0.58);
 }
 
@@ -54,10 +52,8 @@ inline constexpr double gib = 1024.0 * 1024 * 1024;
 
 /// Those bytes a weight; 0.5 for a quantisation that it does not know.
 [[nodiscard]] constexpr double llmfit_speed_bytes_per_weight(std::string_view quantisation) noexcept {
-  constexpr std::array known = {detail::Named{"F16", 2.0},      detail::Named{"BF16", 2.0},
-                                detail::Named{"Q8_0", 1.0},     detail::Named{"Q6_K", 0.75},
-                                detail::Named{"Q5_K_M", 0.625}, detail::Named{"Q4_K_M", 0.5},
-                                detail::Named{"Q3_K_M", 0.375}, detail::Named{"Q2_K", 0.25}};
+  constexpr detail::Named known[] = {{"F16", 2.0},      {"BF16", 2.0},   {"Q8_0", 1.0},     {"Q6_K", 0.75},
+                                     {"Q5_K_M", 0.625}, {"Q4_K_M", 0.5}, {"Q3_K_M", 0.375}, {"Q2_K", 0.25}};
   return detail::number_of(quantisation, known, 0.5);
 }
 
@@ -65,10 +61,8 @@ inline constexpr double gib = 1024.0 * 1024 * 1024;
 /// rate is.
 [[nodiscard]] constexpr double llmfit_decode_on_cpu(double billions, std::string_view quantisation,
                                                     std::size_t cores) noexcept {
-  constexpr std::array known = {detail::Named{"F16", 0.6},     detail::Named{"BF16", 0.6},
-                                detail::Named{"Q8_0", 0.8},    detail::Named{"Q6_K", 0.95},
-                                detail::Named{"Q5_K_M", 1.0},  detail::Named{"Q4_K_M", 1.15},
-                                detail::Named{"Q3_K_M", 1.25}, detail::Named{"Q2_K", 1.35}};
+  constexpr detail::Named known[] = {{"F16", 0.6},    {"BF16", 0.6},    {"Q8_0", 0.8},    {"Q6_K", 0.95},
+                                     {"Q5_K_M", 1.0}, {"Q4_K_M", 1.15}, {"Q3_K_M", 1.25}, {"Q2_K", 1.35}};
   const double factor = detail::number_of(quantisation, known, 1);
   return 70 / billions * factor * (cores >= 8 ? 1.1 : 1.0) * 0.3;
 }

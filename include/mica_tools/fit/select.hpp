@@ -78,7 +78,18 @@ class Selector {
   [[nodiscard]] std::size_t longest_context(Candidate& candidate, const Fit& fit) const;
 
   /// The requirement of a setting in a mode.
-  [[nodiscard]] Pools need(Candidate& candidate, Mode mode, const Setting& setting) const;
+  [[nodiscard]] Pools need(Candidate& candidate, Mode mode, const Setting& setting) const {
+    using budget::Account;
+    const plan::Plan& plan = candidate.plan(setting);
+    if (mode == Mode::cpu || mode == Mode::streamed) return {0, plan.peak_bytes};
+    const Parts weights = candidate.weights(setting.quantisation);
+    const std::uint64_t rest = plan.accounts[Account::kv] + plan.accounts[Account::state] + gpu_margin_bytes;
+    const auto all = static_cast<std::uint64_t>(weights.all);
+    if (mode == Mode::gpu) return {all + rest, 0};
+    if (mode == Mode::cpu_gpu) return {0, all + rest};
+    const auto active = static_cast<std::uint64_t>(weights.active);
+    return {active + rest, all - active};
+  }
 
  private:
   [[nodiscard]] Pools available(Mode mode) const noexcept {
@@ -149,8 +160,8 @@ class Selector {
       return 1 / (all_on_card - elsewhere / rate + elsewhere / ram_rate);
     }
     const double kv_and_margin = static_cast<double>(fit.need.ram) - weights.all;
-    const double room = std::max(0.0, static_cast<double>(machine_.vram_bytes) - kv_and_margin);
-    const double part = std::min(1.0, room / weights.all);  // of the layers that are on the card
+    const double left = std::max(0.0, static_cast<double>(machine_.vram_bytes) - kv_and_margin);
+    const double part = std::min(1.0, left / weights.all);  // of the layers that are on the card
     return 1 / (part * all_on_card + (1 - part) / on_cpu);
   }
 
@@ -198,19 +209,6 @@ class Selector {
   const Machine& machine_;
   Request requested_;
 };
-
-inline Pools Selector::need(Candidate& candidate, Mode mode, const Setting& setting) const {
-  using budget::Account;
-  const plan::Plan& plan = candidate.plan(setting);
-  if (mode == Mode::cpu || mode == Mode::streamed) return {0, plan.peak_bytes};
-  const Parts weights = candidate.weights(setting.quantisation);
-  const std::uint64_t rest = plan.accounts[Account::kv] + plan.accounts[Account::state] + gpu_margin_bytes;
-  const auto all = static_cast<std::uint64_t>(weights.all);
-  if (mode == Mode::gpu) return {all + rest, 0};
-  if (mode == Mode::cpu_gpu) return {0, all + rest};
-  const auto active = static_cast<std::uint64_t>(weights.active);
-  return {active + rest, all - active};
-}
 
 inline Fit Selector::select(Candidate& candidate) const {
   const std::vector<std::size_t> tokens = contexts(candidate);

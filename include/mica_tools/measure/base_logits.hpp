@@ -24,11 +24,36 @@
 
 namespace mica {
 
+namespace detail {
+
+inline constexpr std::string_view base_logits_magic = "_logits_";
+
+[[nodiscard]] inline std::int32_t as_i32(std::size_t n, std::string_view what) {
+  MICA_CHECK(n <= INT32_MAX, usage, "base logits: ", n, " ", what, "; the file format ends at ", INT32_MAX);
+  return static_cast<std::int32_t>(n);
+}
+
+}  // namespace detail
+
 /// Writes base logits, row by row; the file appears whole, with commit(). One row in memory at a time.
 class BaseLogitsWriter {
  public:
   /// Writes the header. `windows`: the number of evaluation windows. Raises as io::AtomicFile.
-  BaseLogitsWriter(std::string path, const Windows& text, std::size_t windows, std::size_t n_vocab);
+  BaseLogitsWriter(std::string path, const Windows& text, std::size_t windows, std::size_t n_vocab)
+      : file_(std::move(path)), row_(n_vocab), expected_rows_(windows * text.counted()) {
+    MICA_ASSERT(windows <= text.size());
+    const std::array<std::int32_t, 3> numbers = {detail::as_i32(text.width(), "tokens in a window"),
+                                                 detail::as_i32(n_vocab, "tokens in the vocabulary"),
+                                                 detail::as_i32(windows, "windows")};
+    file_.write(detail::base_logits_magic);
+    file_.write(std::as_bytes(std::span(numbers)));
+    for (std::size_t i = 0; i < windows; ++i) {
+      for (const TokenId id : text[i]) {
+        const std::int32_t token = detail::as_i32(id, "is the number of a token");
+        file_.write(std::as_bytes(std::span(&token, 1)));
+      }
+    }
+  }
 
   /// The next row, in the order of windows and positions. Requires n_vocab finite logits.
   void write(const LogProbabilities& row) {
@@ -77,9 +102,7 @@ class BaseLogitsReader {
   }
 
  private:
-  static constexpr std::string_view magic = "_logits_";
-  static constexpr std::uint64_t header_bytes = magic.size() + 3 * sizeof(std::int32_t);
-  friend class BaseLogitsWriter;
+  static constexpr std::uint64_t header_bytes = detail::base_logits_magic.size() + 3 * sizeof(std::int32_t);
 
   void read_header() {
     struct {
@@ -88,10 +111,10 @@ class BaseLogitsReader {
     } header{};
     static_assert(sizeof header == header_bytes);
     file_.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
-    MICA_CHECK(std::string_view(header.magic.data(), header.magic.size()) == magic, file, path(),
-               ": these are no base logits: the file begins with '",
-               escaped(std::string_view(header.magic.data(), header.magic.size())), "' and not with '", magic,
-               "'");
+    MICA_CHECK(std::string_view(header.magic.data(), header.magic.size()) == detail::base_logits_magic, file,
+               path(), ": these are no base logits: the file begins with '",
+               escaped(std::string_view(header.magic.data(), header.magic.size())), "' and not with '",
+               detail::base_logits_magic, "'");
     const auto& [n_ctx, n_vocab, windows] = header.numbers;
     MICA_CHECK(n_ctx >= static_cast<std::int32_t>(Windows::min_width) && n_vocab > 0 && windows > 0, file,
                path(), ": base logits of ", windows, " windows of ", n_ctx, " tokens, vocabulary ", n_vocab,
@@ -128,31 +151,5 @@ class BaseLogitsReader {
   QuantizedRow row_{0};
   std::uint64_t offset_ = 0;  // of the next row
 };
-
-namespace detail {
-
-[[nodiscard]] inline std::int32_t as_i32(std::size_t n, std::string_view what) {
-  MICA_CHECK(n <= INT32_MAX, usage, "base logits: ", n, " ", what, "; the file format ends at ", INT32_MAX);
-  return static_cast<std::int32_t>(n);
-}
-
-}  // namespace detail
-
-inline BaseLogitsWriter::BaseLogitsWriter(std::string path, const Windows& text, std::size_t windows,
-                                          std::size_t n_vocab)
-    : file_(std::move(path)), row_(n_vocab), expected_rows_(windows * text.counted()) {
-  MICA_ASSERT(windows <= text.size());
-  const std::array<std::int32_t, 3> numbers = {detail::as_i32(text.width(), "tokens in a window"),
-                                               detail::as_i32(n_vocab, "tokens in the vocabulary"),
-                                               detail::as_i32(windows, "windows")};
-  file_.write(BaseLogitsReader::magic);
-  file_.write(std::as_bytes(std::span(numbers)));
-  for (std::size_t i = 0; i < windows; ++i) {
-    for (const TokenId id : text[i]) {
-      const std::int32_t token = detail::as_i32(id, "is the number of a token");
-      file_.write(std::as_bytes(std::span(&token, 1)));
-    }
-  }
-}
 
 }  // namespace mica

@@ -47,7 +47,20 @@ class Pacer final : public exec::RunObserver {
   static constexpr std::chrono::milliseconds saved{100};    // idle time that counts as sleep later
 
   /// Raises ErrorCode::unsupported where no sensor for it can be read. root: a prefix of /sys, for tests.
-  explicit Pacer(const Pace& pace, const std::string& root = "");
+  explicit Pacer(const Pace& pace, const std::string& root = "")
+      : pace_(pace),
+        thermometer_(root),
+        power_(root),
+        control_(pace.limit, gains(pace)),
+        duty_(pace.unit == Pace::Unit::percent ? pace.limit / 100 : 1) {
+    MICA_CHECK(pace.unit != Pace::Unit::celsius || thermometer_, unsupported,
+               "no thermal zone can be read below /sys/class/thermal; a part of the time needs none: 50%");
+    MICA_CHECK(
+        pace.unit != Pace::Unit::watts || power_, unsupported,
+        "no counter of energy can be read below /sys/class/powercap (intel-rapl:*/energy_uj, which many "
+        "systems "
+        "let root alone read); a part of the time needs none: 50%");
+  }
 
   // Required by RunObserver
   /// Sleeps as long as rest() says.
@@ -58,11 +71,28 @@ class Pacer final : public exec::RunObserver {
 
   // Specific to Pacer
   /// Records work from `begin` to `end`, and returns how long to sleep now, usually 0.
-  [[nodiscard]] Clock::duration rest(Time begin, Time end) noexcept;
+  [[nodiscard]] Clock::duration rest(Time begin, Time end) noexcept {
+    measure(end);
+    const auto work = std::chrono::duration<double>(end - begin);
+    const auto wall = end - worked_.value_or(begin);  // with rests, and waits for a disk
+    worked_ = end;
+    owed_ += std::chrono::duration_cast<Clock::duration>(work / duty_) - wall;
+    owed_ = std::max<Clock::duration>(owed_, -saved);
+    if (duty_ >= 1 || owed_ < shortest) return Clock::duration::zero();
+    return std::min<Clock::duration>(owed_, longest);
+  }
   /// The duty cycle now.
   [[nodiscard]] double duty() const noexcept { return duty_; }
   /// "85 C of thermal_zone0 (x86_pkg_temp), now 61 C; the system itself acts at 100 C"
-  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string text() const {
+    const auto number = [](double value) { return join(static_cast<std::int64_t>(value + 0.5)); };
+    if (pace_.unit == Pace::Unit::percent) return join(number(pace_.limit), " % of the time");
+    if (pace_.unit == Pace::Unit::watts) return join(number(pace_.limit), " W of ", power_.name());
+    const auto now = thermometer_.celsius();
+    return join(
+        number(pace_.limit), " C of ", thermometer_.name(), now ? join(", now ", number(*now), " C") : "",
+        thermometer_.trip() ? join("; the system itself acts at ", number(*thermometer_.trip()), " C") : "");
+  }
 
  private:
   void measure(Time now) noexcept {
@@ -105,41 +135,6 @@ inline Pace Pace::parse(std::string_view text, std::string_view what) {
              "\", allowed a temperature, a power or a part of the time, 1 or more: 85C, 15W, 50%");
   pace.limit = number;
   return pace;
-}
-
-inline Pacer::Pacer(const Pace& pace, const std::string& root)
-    : pace_(pace),
-      thermometer_(root),
-      power_(root),
-      control_(pace.limit, gains(pace)),
-      duty_(pace.unit == Pace::Unit::percent ? pace.limit / 100 : 1) {
-  MICA_CHECK(pace.unit != Pace::Unit::celsius || thermometer_, unsupported,
-             "no thermal zone can be read below /sys/class/thermal; a part of the time needs none: 50%");
-  MICA_CHECK(pace.unit != Pace::Unit::watts || power_, unsupported,
-             "no counter of energy can be read below /sys/class/powercap (intel-rapl:*/energy_uj, which many "
-             "systems "
-             "let root alone read); a part of the time needs none: 50%");
-}
-
-inline auto Pacer::rest(Time begin, Time end) noexcept -> Clock::duration {
-  measure(end);
-  const auto work = std::chrono::duration<double>(end - begin);
-  const auto wall = end - worked_.value_or(begin);  // with rests, and waits for a disk
-  worked_ = end;
-  owed_ += std::chrono::duration_cast<Clock::duration>(work / duty_) - wall;
-  owed_ = std::max<Clock::duration>(owed_, -saved);
-  if (duty_ >= 1 || owed_ < shortest) return Clock::duration::zero();
-  return std::min<Clock::duration>(owed_, longest);
-}
-
-inline std::string Pacer::text() const {
-  const auto number = [](double value) { return join(static_cast<std::int64_t>(value + 0.5)); };
-  if (pace_.unit == Pace::Unit::percent) return join(number(pace_.limit), " % of the time");
-  if (pace_.unit == Pace::Unit::watts) return join(number(pace_.limit), " W of ", power_.name());
-  const auto now = thermometer_.celsius();
-  return join(
-      number(pace_.limit), " C of ", thermometer_.name(), now ? join(", now ", number(*now), " C") : "",
-      thermometer_.trip() ? join("; the system itself acts at ", number(*thermometer_.trip()), " C") : "");
 }
 
 }  // namespace mica::pace

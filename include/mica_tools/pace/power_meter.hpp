@@ -31,7 +31,21 @@ class PowerMeter {
   /// Whether there is a counter.
   [[nodiscard]] explicit operator bool() const noexcept { return !packages_.empty(); }
   /// Watts since the last call; empty at the first one. Counters wrap, once between two calls at most.
-  [[nodiscard]] std::optional<double> watts(Time now) noexcept;
+  [[nodiscard]] std::optional<double> watts(Time now) noexcept {
+    std::array<char, 64> text;
+    double joules = 0;
+    for (Package& package : packages_) {
+      const std::uint64_t energy =
+          budget::detail::number_at(package.energy.read(text)).value_or(package.last);
+      const std::uint64_t last = std::exchange(package.last, energy);
+      const std::uint64_t more =
+          energy >= last ? energy - last : package.wraps_at - std::min(package.wraps_at, last) + energy;
+      joules += static_cast<double>(more) / 1e6;
+    }
+    const std::optional<Time> before = std::exchange(last_, now);
+    if (!before || now <= *before) return std::nullopt;
+    return joules / std::chrono::duration<double>(now - *before).count();
+  }
   /// "intel-rapl:0 (package-0)", the one it begins with, and how many others.
   [[nodiscard]] std::string name() const {
     if (packages_.empty()) return "no package";
@@ -64,21 +78,6 @@ inline PowerMeter::PowerMeter(const std::string& root) {
     const auto wraps = budget::detail::read_number(folder + "/max_energy_range_uj").value_or(0);
     packages_.push_back({name + " (" + kind + ")", std::move(energy), wraps});
   }
-}
-
-inline std::optional<double> PowerMeter::watts(Time now) noexcept {
-  std::array<char, 64> text;
-  double joules = 0;
-  for (Package& package : packages_) {
-    const std::uint64_t energy = budget::detail::number_at(package.energy.read(text)).value_or(package.last);
-    const std::uint64_t last = std::exchange(package.last, energy);
-    const std::uint64_t more =
-        energy >= last ? energy - last : package.wraps_at - std::min(package.wraps_at, last) + energy;
-    joules += static_cast<double>(more) / 1e6;
-  }
-  const std::optional<Time> before = std::exchange(last_, now);
-  if (!before || now <= *before) return std::nullopt;
-  return joules / std::chrono::duration<double>(now - *before).count();
 }
 
 }  // namespace mica::pace

@@ -29,7 +29,15 @@ class Thermometer {
   /// Whether there is a zone.
   [[nodiscard]] explicit operator bool() const noexcept { return !zones_.empty(); }
   /// Degrees Celsius; empty when no zone can be read now. Cost: a read for each zone.
-  [[nodiscard]] std::optional<double> celsius() const noexcept;
+  [[nodiscard]] std::optional<double> celsius() const noexcept {
+    std::optional<double> hottest;
+    std::array<char, 64> text;
+    for (const Zone& zone : zones_) {
+      const auto now = degrees(zone.temperature.read(text));
+      if (now) hottest = std::max(hottest.value_or(*now), *now);
+    }
+    return hottest;
+  }
   /// "thermal_zone0 (x86_pkg_temp)", the one it begins with, and how many others.
   [[nodiscard]] std::string name() const {
     if (zones_.empty()) return "no thermal zone";
@@ -83,16 +91,6 @@ inline Thermometer::Thermometer(const std::string& root) {
       if (at && *at > 0) trip_ = std::min(trip_.value_or(*at), *at);
     }
   }
-}
-
-inline std::optional<double> Thermometer::celsius() const noexcept {
-  std::optional<double> hottest;
-  std::array<char, 64> text;
-  for (const Zone& zone : zones_) {
-    const auto now = degrees(zone.temperature.read(text));
-    if (now) hottest = std::max(hottest.value_or(*now), *now);
-  }
-  return hottest;
 }
 
 }  // namespace mica::pace

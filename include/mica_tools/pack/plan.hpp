@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a packed directory of a model will hold, decided before anything is written. Groups, and which tensors
+// What a packed directory of a model will hold, decided before anything is written. Units, and which tensors
 // are packed, come from model::Weights, the table of the pagers: nothing is decided twice.
 //
 //   embedding.bin | layer-000.bin | layer-000-experts.bin | layer-001.bin | ... | head.bin | other.bin

@@ -24,7 +24,17 @@ struct ImportanceEntry {
   /// The mean squares of an expert's columns. An expert without rows has 1 for every column. Raises
   /// ErrorCode::file, naming the tensor, when there are not `columns` numbers for each of `experts`.
   [[nodiscard]] std::vector<float> means(std::string_view name, std::size_t expert, std::size_t experts,
-                                         std::size_t columns) const;
+                                         std::size_t columns) const {
+    const bool fits = sums.size() % experts == 0 && sums.size() / experts == columns &&
+                      (counts.size() == experts || counts.size() == 1);
+    MICA_CHECK(fits, file, "importance of '", escaped(name), "' has ", sums.size(), " sums and ",
+               counts.size(), " counts; the tensor has ", columns, " columns of ", experts,
+               " matrices: it is of another model");
+    const float count = counts[counts.size() == 1 ? 0 : expert];
+    std::vector<float> means(columns, 1.0F);
+    for (std::size_t i = 0; count > 0 && i < columns; ++i) means[i] = sums[expert * columns + i] / count;
+    return means;
+  }
 };
 
 /// The entries of all matrices by tensor name, and the texts of the collection.
@@ -40,18 +50,5 @@ struct Importance {
     return at == entries.end() ? nullptr : &at->second;
   }
 };
-
-inline std::vector<float> ImportanceEntry::means(std::string_view name, std::size_t expert,
-                                                 std::size_t experts, std::size_t columns) const {
-  const bool fits = sums.size() % experts == 0 && sums.size() / experts == columns &&
-                    (counts.size() == experts || counts.size() == 1);
-  MICA_CHECK(fits, file, "importance of '", escaped(name), "' has ", sums.size(), " sums and ", counts.size(),
-             " counts; the tensor has ", columns, " columns of ", experts,
-             " matrices: it is of another model");
-  const float count = counts[counts.size() == 1 ? 0 : expert];
-  std::vector<float> means(columns, 1.0F);
-  for (std::size_t i = 0; count > 0 && i < columns; ++i) means[i] = sums[expert * columns + i] / count;
-  return means;
-}
 
 }  // namespace mica::quantize

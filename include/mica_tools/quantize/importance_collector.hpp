@@ -37,10 +37,32 @@ class ImportanceCollector {
   // Specific to ImportanceCollector
   /// For all matrices inside of layers, and with `head` for output.weight, or for the token embedding in its
   /// place.
-  explicit ImportanceCollector(const gguf::Document& document, bool head = false);
+  explicit ImportanceCollector(const gguf::Document& document, bool head = false) {
+    const std::string_view head_name =
+        document.contains("output.weight") ? "output.weight" : "token_embd.weight";
+    for (const gguf::TensorInfo& tensor : document.tensors()) {
+      const bool of_layer = tensor.name.starts_with("blk.") && tensor.name.ends_with(".weight");
+      if (tensor.empty() || tensor.n_dims < 2 || !(of_layer || (head && tensor.name == head_name))) continue;
+      const auto columns = static_cast<std::size_t>(tensor.width());
+      const auto experts = static_cast<std::size_t>(tensor.dims[2]);
+      sums_[tensor.name] = {columns, std::vector<double>(columns * experts),
+                            std::vector<std::uint64_t>(experts)};
+    }
+  }
 
   /// The entries of the matrices that were used. The caller adds names of texts and chunks.
-  [[nodiscard]] Importance importance() const;
+  [[nodiscard]] Importance importance() const {
+    Importance out;
+    for (const auto& [name, sums] : sums_) {
+      std::uint64_t seen = 0;
+      for (const std::uint64_t count : sums.counts) seen += count;
+      if (seen == 0) continue;
+      ImportanceEntry& entry = out.entries[name];
+      for (const double square : sums.squares) entry.sums.push_back(static_cast<float>(square));
+      for (const std::uint64_t count : sums.counts) entry.counts.push_back(static_cast<float>(count));
+    }
+    return out;
+  }
 
  private:
   struct Sums {
@@ -64,19 +86,6 @@ class ImportanceCollector {
 
 static_assert(Observer<ImportanceCollector>);
 
-inline ImportanceCollector::ImportanceCollector(const gguf::Document& document, bool head) {
-  const std::string_view head_name =
-      document.contains("output.weight") ? "output.weight" : "token_embd.weight";
-  for (const gguf::TensorInfo& tensor : document.tensors()) {
-    const bool of_layer = tensor.name.starts_with("blk.") && tensor.name.ends_with(".weight");
-    if (tensor.empty() || tensor.n_dims < 2 || !(of_layer || (head && tensor.name == head_name))) continue;
-    const auto columns = static_cast<std::size_t>(tensor.width());
-    const auto experts = static_cast<std::size_t>(tensor.dims[2]);
-    sums_[tensor.name] = {columns, std::vector<double>(columns * experts),
-                          std::vector<std::uint64_t>(experts)};
-  }
-}
-
 inline void ImportanceCollector::product(std::string_view tensor, MatrixView<const float> rows,
                                          std::size_t expert) noexcept {
   const auto found = sums_.find(tensor);
@@ -93,19 +102,6 @@ inline void ImportanceCollector::product(std::string_view tensor, MatrixView<con
       to[i] += static_cast<double>(row[i]) * static_cast<double>(row[i]);
   }
   sums.counts[which] += rows.rows();
-}
-
-inline Importance ImportanceCollector::importance() const {
-  Importance out;
-  for (const auto& [name, sums] : sums_) {
-    std::uint64_t seen = 0;
-    for (const std::uint64_t count : sums.counts) seen += count;
-    if (seen == 0) continue;
-    ImportanceEntry& entry = out.entries[name];
-    for (const double square : sums.squares) entry.sums.push_back(static_cast<float>(square));
-    for (const std::uint64_t count : sums.counts) entry.counts.push_back(static_cast<float>(count));
-  }
-  return out;
 }
 
 }  // namespace mica::quantize

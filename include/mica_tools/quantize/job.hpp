@@ -32,7 +32,16 @@ struct JobOptions {
 class Job {
  public:
   /// Requires that the document outlives this. Raises as choose_formats().
-  Job(gguf::DocumentRef document, JobOptions options);
+  Job(gguf::DocumentRef document, JobOptions options) : document_(&*document), options_(std::move(options)) {
+    options_.mix.importance = options_.importance != nullptr;
+    options_.mix.formats = options_.codecs.formats();
+    for (const gguf::TensorInfo& tensor : document->tensors()) formats_.push_back(tensor.format);
+    if (!options_.recipe) return;
+    const std::vector<format::Id> chosen = choose_formats(document, *options_.recipe, options_.mix);
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      if (chosen[i] != formats_[i].id) formats_[i] = *options_.mix.formats.find(chosen[i]);
+    }
+  }
 
   [[nodiscard]] const gguf::Document& document() const noexcept { return *document_; }
   /// The format of tensor i of the document in the output.
@@ -105,18 +114,6 @@ class Job {
   JobOptions options_;
   std::vector<format::Info> formats_;
 };
-
-inline Job::Job(gguf::DocumentRef document, JobOptions options)
-    : document_(&*document), options_(std::move(options)) {
-  options_.mix.importance = options_.importance != nullptr;
-  options_.mix.formats = options_.codecs.formats();
-  for (const gguf::TensorInfo& tensor : document->tensors()) formats_.push_back(tensor.format);
-  if (!options_.recipe) return;
-  const std::vector<format::Id> chosen = choose_formats(document, *options_.recipe, options_.mix);
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    if (chosen[i] != formats_[i].id) formats_[i] = *options_.mix.formats.find(chosen[i]);
-  }
-}
 
 inline void Job::put_keys(gguf::Writer& writer) const {
   const gguf::Metadata& metadata = document_->metadata();

@@ -131,7 +131,7 @@ class Chooser {
   MixFacts facts_;
   std::size_t values_ = 0;
   bool tied_ = true;                      // until there is a head
-  std::array<std::size_t, 10> counts_{};  // by Part
+  std::array<std::size_t, 10> counts_{};  // by TensorRole
 };
 
 /// Whether a model is one of the two of 70 billion weights that share keys and values eightfold.

@@ -216,7 +216,7 @@ inline constexpr Rule gate_and_up_rules[] = {
 
 }  // namespace detail
 
-/// The format of a matrix inside of a layer, before its width is looked at.
+/// The format of a matrix inside of a layer, before its width is considered.
 [[nodiscard]] constexpr format::Id format_by_rule(Recipe recipe, TensorRole role, MixPlace place,
                                                   const MixFacts& facts) noexcept {
   format::Id format = info(recipe).base;

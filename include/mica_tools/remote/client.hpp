@@ -78,12 +78,22 @@ class Client {
   [[nodiscard]] const Options& options() const noexcept { return options_; }
 
   /// Fills range.to as far as the server sends, and returns the number of bytes; `url` becomes the final
-  /// address. Raises what `look` raises, and
+  /// address. Raises what range.observe raises, and
   ///   failed       no connection, none that is safe, a time limit, an incomplete answer, no HTTP, too many
   ///                redirects,
   ///   file         no such file, no leave to read it, or a page in its place,
   ///   unsupported  a server that gives no ranges, or a redirect that is not followed.
-  std::size_t get(Url& url, const Range& range);
+  std::size_t get(Url& url, const Range& range) {
+    for (std::size_t redirects = 0;; ++redirects) {
+      const detail::Reply reply = try_often(url, range);
+      if (reply.end == detail::End::whole) return reply.bytes;
+      if (reply.end != detail::End::head) refuse_end(url, reply, range);
+      if (!detail::is_redirect(reply.head.status)) refuse_status(url, reply.head, range);
+      MICA_CHECK(redirects < options_.redirects, failed, range.name, ": the server sends on more than ",
+                 options_.redirects, " times, at last from ", url.shown(), "; is the link right?");
+      url = next(url, reply.head, range);
+    }
+  }
 
   /// Ends all connections.
   void hang_up() { hops_.clear(); }
@@ -203,17 +213,5 @@ class Client {
   Options options_;
   std::map<std::string, std::unique_ptr<detail::Hop>> hops_;  // by origin
 };
-
-inline std::size_t Client::get(Url& url, const Range& range) {
-  for (std::size_t redirects = 0;; ++redirects) {
-    const detail::Reply reply = try_often(url, range);
-    if (reply.end == detail::End::whole) return reply.bytes;
-    if (reply.end != detail::End::head) refuse_end(url, reply, range);
-    if (!detail::is_redirect(reply.head.status)) refuse_status(url, reply.head, range);
-    MICA_CHECK(redirects < options_.redirects, failed, range.name, ": the server sends on more than ",
-               options_.redirects, " times, at last from ", url.shown(), "; is the link right?");
-    url = next(url, reply.head, range);
-  }
-}
 
 }  // namespace mica::remote

@@ -42,14 +42,15 @@ inline constexpr std::uint32_t max_shards = 2000;
 /// Url::parse() and Client::get(); texts name the file without credentials and query.
 /// Cost: the header and less than Options::piece_bytes, for each file, a request for each of these pieces.
 [[nodiscard]] inline gguf::Document open(std::string_view url, Options options = {}) {
-  const Url asked = Url::parse(url);
-  const auto client = std::make_shared<Client>(asked, std::move(options));
-  const std::size_t before_path = asked.origin().size();
-  gguf::Document document = gguf::open(asked.shown(), [&](const std::string& name, std::string_view missing) {
-    Url one = asked;
-    one.path = name.substr(before_path);
-    return detail::source_of(client, std::move(one), missing);
-  });
+  const Url requested = Url::parse(url);
+  const auto client = std::make_shared<Client>(requested, std::move(options));
+  const std::size_t before_path = requested.origin().size();
+  gguf::Document document =
+      gguf::open(requested.shown(), [&](const std::string& name, std::string_view missing) {
+        Url one = requested;
+        one.path = name.substr(before_path);
+        return detail::source_of(client, std::move(one), missing);
+      });
   client->hang_up();
   return document;
 }

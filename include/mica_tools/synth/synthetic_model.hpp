@@ -199,7 +199,21 @@ class SyntheticModel {
  public:
   /// Raises ErrorCode::unsupported when the recipe needs a format that cannot be written, and usage for a
   /// shape whose family is not in arch::family_tensors or whose vocabulary has no room for 256 bytes.
-  SyntheticModel(const arch::Shape& shape, Recipe recipe);
+  SyntheticModel(const arch::Shape& shape, Recipe recipe)
+      : shape_(shape), recipe_(recipe), tensors_(arch::tensors_of(shape)) {
+    const auto knows = [&](const arch::FamilyTensors& family) { return family.arch == shape.arch; };
+    MICA_CHECK(std::any_of(std::begin(arch::family_tensors), std::end(arch::family_tensors), knows), usage,
+               "shape '", escaped(shape.name), "': no family '", escaped(shape.arch),
+               "' among those of shapes");
+    MICA_CHECK(shape.n_vocab >= 259, usage, "shape '", escaped(shape.name), "': a vocabulary of ",
+               shape.n_vocab, " tokens; 259 at least are needed");
+    formats_ = choose_formats(tensors_, detail::mix_facts(shape), recipe, {});
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      MICA_CHECK(format::known_codecs.writes(formats_[i]), unsupported, info(recipe).name, ": tensor '",
+                 tensors_[i].name, "' is to become ", format::name(formats_[i]),
+                 "; formats that can be written: ", format::known_codecs.written());
+    }
+  }
 
   [[nodiscard]] std::span<const gguf::TensorInfo> tensors() const noexcept { return tensors_; }
   [[nodiscard]] format::Id format(std::size_t i) const noexcept { return formats_[i]; }
@@ -252,22 +266,6 @@ class SyntheticModel {
   std::vector<gguf::TensorInfo> tensors_;
   std::vector<format::Id> formats_;
 };
-
-inline SyntheticModel::SyntheticModel(const arch::Shape& shape, Recipe recipe)
-    : shape_(shape), recipe_(recipe), tensors_(arch::tensors_of(shape)) {
-  const auto knows = [&](const arch::FamilyTensors& family) { return family.arch == shape.arch; };
-  MICA_CHECK(std::any_of(std::begin(arch::family_tensors), std::end(arch::family_tensors), knows), usage,
-             "shape '", escaped(shape.name), "': no family '", escaped(shape.arch),
-             "' among those of shapes");
-  MICA_CHECK(shape.n_vocab >= 259, usage, "shape '", escaped(shape.name), "': a vocabulary of ",
-             shape.n_vocab, " tokens; 259 at least are needed");
-  formats_ = choose_formats(tensors_, detail::mix_facts(shape), recipe, {});
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    MICA_CHECK(format::known_codecs.writes(formats_[i]), unsupported, info(recipe).name, ": tensor '",
-               tensors_[i].name, "' is to become ", format::name(formats_[i]),
-               "; formats that can be written: ", format::known_codecs.written());
-  }
-}
 
 template <Executor E>
 void SyntheticModel::write(const std::string& path, E& executor, OnBytes on_bytes) const {

@@ -58,7 +58,16 @@ class Writer {
   /// Requires a power of two from 8. One that is not the format's usual 32 is written as general.alignment.
   explicit Writer(std::uint32_t alignment = 32) : Writer(format::known, alignment) {}
   /// For tensors in the formats of that table.
-  explicit Writer(format::Table formats, std::uint32_t alignment = 32);
+  explicit Writer(format::Table formats, std::uint32_t alignment = 32)
+      : formats_(formats), alignment_(alignment) {
+    MICA_CHECK(std::has_single_bit(alignment) && alignment >= 8, usage, "alignment ", alignment,
+               "; a power of two from 8 is needed");
+    if (alignment == 32) return;
+    std::vector<std::byte> value;
+    detail::append_type(value, ValueType::u32);
+    append_number(value, alignment);
+    pairs_.push_back({"general.alignment", std::move(value)});
+  }
 
   /// Sets a key to a number, bool or string, in the type it has here; a key set again keeps its place.
   /// Raises ErrorCode::usage for general.alignment, which is the constructor's, and for a key longer than
@@ -207,17 +216,6 @@ class Writer {
   std::vector<Tensor> tensors_;
   std::uint64_t data_bytes_ = 0;
 };
-
-inline Writer::Writer(format::Table formats, std::uint32_t alignment)
-    : formats_(formats), alignment_(alignment) {
-  MICA_CHECK(std::has_single_bit(alignment) && alignment >= 8, usage, "alignment ", alignment,
-             "; a power of two from 8 is needed");
-  if (alignment == 32) return;
-  std::vector<std::byte> value;
-  detail::append_type(value, ValueType::u32);
-  append_number(value, alignment);
-  pairs_.push_back({"general.alignment", std::move(value)});
-}
 
 template <Number T>
 void Writer::set(std::string_view key, T value) {

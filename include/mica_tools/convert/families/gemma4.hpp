@@ -35,7 +35,7 @@ inline std::uint64_t full_layer_count(const FamilyInput& in, std::string_view ke
   const auto windows = windowed_layers(in, 6);
   for (std::size_t i = 0; exceptions != nullptr && i < windows.size(); ++i) {
     const Json* const layer = windows[i] ? nullptr : find_member(*exceptions, std::to_string(i));
-    const Json* const found = layer == nullptr ? nullptr : find_member(*layer, usual);
+    const Json* const found = find_member(layer, usual);
     if (found != nullptr) return in.config.as_count(*found, usual);
   }
   return otherwise;

@@ -76,8 +76,7 @@ inline void write_delta_keys(const FamilyInput& in, Keys& keys) {
   require_flag(in, "norm_topk_prob", true);
   Rope rope = in.rope;
   const bool partial_given =
-      in.config.has("partial_rotary_factor") ||
-      (rope.scaling != nullptr && find_member(*rope.scaling, "partial_rotary_factor") != nullptr);
+      in.config.has("partial_rotary_factor") || find_member(rope.scaling, "partial_rotary_factor") != nullptr;
   if (!partial_given) rope.partial = 0.25;
   write_rope(in.config, rope, in.sizes, keys);
   const convert::detail::DeltaHeads heads(in.config);
@@ -93,8 +92,7 @@ inline void write_delta_keys(const FamilyInput& in, Keys& keys) {
 inline void write_qwen35_keys(const FamilyInput& in, Keys& keys) {
   write_delta_keys(in, keys);
   std::vector<std::uint64_t> sections = {11, 11, 10};
-  const Json* const given =
-      in.rope.scaling == nullptr ? nullptr : find_member(*in.rope.scaling, "mrope_section");
+  const Json* const given = find_member(in.rope.scaling, "mrope_section");
   if (given != nullptr) {
     MICA_CHECK(given->is_array() && given->size() >= 1 && given->size() <= 4, file,
                in.config.where("mrope_section"), " is no list of up to four numbers");

@@ -22,7 +22,19 @@ namespace mica::convert {
 class TokenizerJson {
  public:
   /// Raises ErrorCode::unsupported for a model that is no BPE, naming it; file for one that is damaged.
-  TokenizerJson(const Json& json, std::string file);
+  TokenizerJson(const Json& json, std::string file) : json_(json), file_(std::move(file)) {
+    model_ = find_member(json_, "model");
+    MICA_CHECK(model_ != nullptr && model_->is_object(), file, file_, ": key 'model' is missing");
+    const std::string type = detail::member_text(*model_, "type");
+    const bool bpe = type == "BPE" || (type.empty() && find_member(*model_, "merges") != nullptr);
+    MICA_CHECK(bpe, unsupported, file_, ": a tokenizer of the kind '", escaped(type), "'; supported: BPE");
+    const bool bytes = mentions(find_member(json_, "pre_tokenizer"), "ByteLevel") ||
+                       mentions(find_member(json_, "decoder"), "ByteLevel");
+    spm_ = !bytes && detail::member_flag(*model_, "byte_fallback", false);
+    MICA_CHECK(bytes || spm_, unsupported, file_,
+               ": a BPE that is neither byte-level nor falls back to bytes; it has no tokens for unknown "
+               "characters");
+  }
 
   /// Whether it is in the manner of SentencePiece.
   [[nodiscard]] bool is_spm() const noexcept { return spm_; }
@@ -33,7 +45,16 @@ class TokenizerJson {
                                     std::optional<bool> tidies_spaces) const;
 
   /// Whether a space is put before the text; empty when the file does not say.
-  [[nodiscard]] std::optional<bool> add_space_prefix() const;
+  [[nodiscard]] std::optional<bool> add_space_prefix() const {
+    if (!spm_) return std::nullopt;
+    const Json* const normalizer = find_member(json_, "normalizer");
+    if (mentions(normalizer, "Prepend")) return true;
+    const Json* const pre = find_member(json_, "pre_tokenizer");
+    if (pre == nullptr || detail::member_text(*pre, "type") != "Metaspace")
+      return normalizer != nullptr ? std::optional(false) : std::nullopt;
+    const std::string scheme = detail::member_text(*pre, "prepend_scheme");
+    return scheme.empty() ? detail::member_flag(*pre, "add_prefix_space", true) : scheme != "never";
+  }
   /// Whether the text begins, or ends, with a special token; empty when the file does not say.
   [[nodiscard]] std::optional<bool> adds_special(bool at_end) const;
   [[nodiscard]] std::vector<AddedToken> added() const { return added_tokens(json_, file_); }
@@ -135,21 +156,6 @@ class TokenizerJson {
   bool spm_ = false;
 };
 
-inline TokenizerJson::TokenizerJson(const Json& json, std::string file)
-    : json_(json), file_(std::move(file)) {
-  model_ = find_member(json_, "model");
-  MICA_CHECK(model_ != nullptr && model_->is_object(), file, file_, ": key 'model' is missing");
-  const std::string type = detail::member_text(*model_, "type");
-  const bool bpe = type == "BPE" || (type.empty() && find_member(*model_, "merges") != nullptr);
-  MICA_CHECK(bpe, unsupported, file_, ": a tokenizer of the kind '", escaped(type), "'; supported: BPE");
-  const bool bytes = mentions(find_member(json_, "pre_tokenizer"), "ByteLevel") ||
-                     mentions(find_member(json_, "decoder"), "ByteLevel");
-  spm_ = !bytes && detail::member_flag(*model_, "byte_fallback", false);
-  MICA_CHECK(
-      bytes || spm_, unsupported, file_,
-      ": a BPE that is neither byte-level nor falls back to bytes; it has no tokens for unknown characters");
-}
-
 inline VocabularyData TokenizerJson::read(std::uint64_t n_vocab, std::string_view family,
                                           std::optional<bool> tidies_spaces) const {
   VocabularyData out;
@@ -167,17 +173,6 @@ inline VocabularyData TokenizerJson::read(std::uint64_t n_vocab, std::string_vie
   place_added_tokens(added(), n_vocab, out);
   out.add_space_prefix = add_space_prefix();
   return out;
-}
-
-inline std::optional<bool> TokenizerJson::add_space_prefix() const {
-  if (!spm_) return std::nullopt;
-  const Json* const normalizer = find_member(json_, "normalizer");
-  if (mentions(normalizer, "Prepend")) return true;
-  const Json* const pre = find_member(json_, "pre_tokenizer");
-  if (pre == nullptr || detail::member_text(*pre, "type") != "Metaspace")
-    return normalizer != nullptr ? std::optional(false) : std::nullopt;
-  const std::string scheme = detail::member_text(*pre, "prepend_scheme");
-  return scheme.empty() ? detail::member_flag(*pre, "add_prefix_space", true) : scheme != "never";
 }
 
 inline std::optional<bool> TokenizerJson::adds_special(bool at_end) const {
