@@ -5,7 +5,6 @@
 #include "mica/arch/any_of.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/base/error.hpp"
-#include "mica/budget/ceiling.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica_tools/fit/candidate.hpp"

@@ -2,7 +2,7 @@
 #include "running_options.hpp"
 
 #include "mica/base/assert.hpp"
-#include "mica/budget/ceiling.hpp"
+#include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/kv/elements.hpp"
 #include "targets.hpp"

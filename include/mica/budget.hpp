@@ -4,7 +4,6 @@
 #pragma once
 
 #include "mica/budget/account.hpp"
-#include "mica/budget/ceiling.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/pressure.hpp"

@@ -11,7 +11,6 @@
 #include "mica/text/pretokenize.hpp"
 #include "mica/text/spm.hpp"
 #include "mica/text/token_id.hpp"
-#include "mica/text/token_type.hpp"
 #include "mica/text/tokenizer.hpp"
 #include "mica/text/utf8.hpp"
 #include "mica/text/vocabulary.hpp"

@@ -68,7 +68,6 @@
 #include "mica_tools/measure/windows.hpp"
 
 // pace: rests, so that a temperature, a power or a part of the time is kept
-#include "mica_tools/pace/duty_control.hpp"
 #include "mica_tools/pace/pacer.hpp"
 #include "mica_tools/pace/power_meter.hpp"
 #include "mica_tools/pace/thermometer.hpp"

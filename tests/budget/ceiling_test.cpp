@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/budget/ceiling.hpp"
+#include "mica/budget/limits.hpp"
 
 #include <doctest/doctest.h>
 

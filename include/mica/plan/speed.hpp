@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The speed of a model, from the work of a token (plan/detail/work.hpp) and the rates of a machine. A sum of times:
-// weights format by format, keys and values, or the disk where that takes longer.
+// The speed of a model, from the work of a token (plan/detail/work.hpp) and the rates of a machine. A sum of
+// times: weights format by format, keys and values, or the disk where that takes longer.
 #pragma once
 
 #include "mica/base/bits.hpp"

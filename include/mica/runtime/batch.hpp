@@ -121,8 +121,8 @@ class Batch {
     MICA_CHECK(at != members_.end(), usage, "sequence ", id, " is not in the batch");
     return at;
   }
-  /// The member whose tokens, run or not, have the longest common prefix with this prompt; stored prefixes need
-  /// no wait. One token always remains to run.
+  /// The member whose tokens, run or not, have the longest common prefix with this prompt; stored prefixes
+  /// need no wait. One token always remains to run.
   void find_prefix(Member& member) {
     const auto prompt = member.generation.unread();
     for (const auto& other : members_) {

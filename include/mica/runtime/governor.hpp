@@ -81,8 +81,8 @@ class Governor {
     const auto low = std::clamp(static_cast<std::uint64_t>(part), options_.min_low, options_.max_low);
     return {low, static_cast<std::uint64_t>(static_cast<double>(low) * options_.high / options_.low)};
   }
-  /// One yield after the other; where less than half of `low` remains, all of them at once. Weights yield until
-  /// the middle of both thresholds is reached.
+  /// One yield after the other; where less than half of `low` remains, all of them at once. Weights yield
+  /// until the middle of both thresholds is reached.
   [[nodiscard]] std::optional<Decision> yield_step(const budget::Pressure& pressure,
                                                    const paging::WeightCapacity& capacity,
                                                    Thresholds m) const noexcept {
@@ -99,8 +99,8 @@ class Governor {
     decision.weight_bytes = std::max(capacity.min, capacity.resident - std::min(capacity.resident, back));
     return decision;
   }
-  /// Weights first, half of the bytes above the threshold at a time; where no more weights fit, nothing else is
-  /// reclaimed either.
+  /// Weights first, half of the bytes above the threshold at a time; where no more weights fit, nothing else
+  /// is reclaimed either.
   [[nodiscard]] std::optional<Decision> reclaim_step(const budget::Pressure& pressure,
                                                      const paging::WeightCapacity& capacity,
                                                      Thresholds m) const noexcept {

@@ -11,7 +11,6 @@
 #include "mica/alloc/budgeted.hpp"
 #include "mica/alloc/huge.hpp"
 #include "mica/arch/any_of.hpp"
-#include "mica/budget/ceiling.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/exec/observed.hpp"

@@ -179,8 +179,8 @@ class Session {
     MICA_CHECK(
         model_->step_count() == step_, usage, "logits at position ", position,
         ": the model has stepped since, for another session of it or to run this one's tokens again; ask for "
-        "logits before another session steps, or let a mica::Batch or mica::SharedStep run the sessions in one "
-        "step");
+        "logits before another session steps, or let a mica::Batch or mica::SharedStep run the sessions "
+        "in one step");
     return first_row_ + position - chunk_begin_;
   }
 
@@ -191,9 +191,9 @@ class Session {
     const std::size_t layer = model_->first_non_finite_layer(cache_, tokens_[position]);
     chunk_begin_ = chunk_size_ = 0;
     raise(ErrorCode::failed, "non-finite logits after token ", position, ": ",
-          layer < layers
-              ? join("the first bad output is that of layer ", layer, " (blk.", layer, ".*)")
-              : std::string("all layers are finite, the output matrix (output.weight, output_norm.weight) is not"),
+          layer < layers ? join("the first bad output is that of layer ", layer, " (blk.", layer, ".*)")
+                         : std::string("all layers are finite, the output matrix (output.weight, "
+                                       "output_norm.weight) is not"),
           "; the file's weights are damaged or overflow");
   }
 

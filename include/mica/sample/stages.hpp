@@ -36,8 +36,8 @@ class TopK : public Memoryless {
 };
 static_assert(SamplerStage<TopK>);
 
-/// The nucleus (Holtzman et al., ICLR 2020): keeps the best candidates, in order, until their probabilities add
-/// up to p; at least one. 1 keeps all.
+/// The nucleus (Holtzman et al., ICLR 2020): keeps the best candidates, in order, until their probabilities
+/// add up to p; at least one. 1 keeps all.
 class TopP : public Memoryless {
  public:
   /// 0 <= p <= 1, else raises.
@@ -88,8 +88,8 @@ class MinP : public Memoryless {
 };
 static_assert(SamplerStage<MinP>);
 
-/// Divides every logit by the temperature, after moving the best one to zero so that nothing overflows. Below 1
-/// likely tokens become likelier, above 1 probabilities become more equal.
+/// Divides every logit by the temperature, after moving the best one to zero so that nothing overflows. Below
+/// 1 likely tokens become likelier, above 1 probabilities become more equal.
 class Temperature : public Memoryless {
  public:
   static constexpr float min = 1e-6f;

@@ -118,8 +118,8 @@ class Spm {
     }
   }
 
-  /// Cuts where no token reaches across: before a space whose left neighbour stands before a space in no token.
-  /// Words are then joined one by one in small heaps, with the same result.
+  /// Cuts where no token reaches across: before a space whose left neighbour stands before a space in no
+  /// token. Words are then joined one by one in small heaps, with the same result.
   void encode_stretch(std::string_view text, Scratch& scratch, std::vector<TokenId>& out) const {
     const bool ranked = vocabulary_.joins_by_rank();
     scratch.symbols.clear();

@@ -12,7 +12,6 @@
 #include "mica/text/detail/text_index.hpp"
 #include "mica/text/detail/token_names.hpp"
 #include "mica/text/token_id.hpp"
-#include "mica/text/token_type.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -134,8 +133,8 @@ class Vocabulary {
     }
   }
 
-  /// User-defined tokens that a file names for the beginning or end of texts, and the end that SPM files seldom
-  /// name.
+  /// User-defined tokens that a file names for the beginning or end of texts, and the end that SPM files
+  /// seldom name.
   void guard_borders(const VocabularySource& source) {
     const auto guard = [this](TokenId id) {
       if (types_[id] == TokenType::user_defined && !is_guarded(id)) guarded_.push_back(id);

@@ -10,7 +10,6 @@
 #include "mica_tools/convert/families/llama.hpp"
 #include "mica_tools/convert/families/phi3.hpp"
 #include "mica_tools/convert/families/qwen.hpp"
-#include "mica_tools/convert/families/qwen_delta.hpp"
 
 #include <array>
 #include <string>

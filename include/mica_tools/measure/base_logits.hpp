@@ -122,8 +122,8 @@ class BaseLogitsReader {
     n_ctx_ = static_cast<std::size_t>(n_ctx);
     n_vocab_ = static_cast<std::size_t>(n_vocab);
     windows_ = static_cast<std::size_t>(windows);
-    // Each factor is below 2^31: (windows * positions) below 2^62 and bytes of a row below 2^33 are compared by
-    // division.
+    // Each factor is below 2^31: (windows * positions) below 2^62 and bytes of a row below 2^33 are compared
+    // by division.
     const std::uint64_t tokens = std::uint64_t{windows_} * n_ctx_;
     const std::uint64_t rows = std::uint64_t{windows_} * Windows::counted(n_ctx_);
     const std::uint64_t rest = file_.size() - header_bytes;

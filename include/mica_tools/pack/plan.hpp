@@ -32,8 +32,8 @@
 
 namespace mica::pack {
 
-/// The bytes of a manifest of these tensors, with the keys of the model where `keys` is not null. Their number
-/// does not depend on the checksums, so it is known before anything is packed.
+/// The bytes of a manifest of these tensors, with the keys of the model where `keys` is not null. Their
+/// number does not depend on the checksums, so it is known before anything is packed.
 [[nodiscard]] inline std::vector<std::byte> manifest_bytes(const gguf::Manifest& manifest,
                                                            const gguf::Metadata* keys) {
   gguf::Writer writer(manifest.formats);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mica/runtime/generate_options.hpp"
-#include "mica/text/token_type.hpp"
+#include "mica/text/token_id.hpp"
 #include "mica/text/utf8.hpp"
 
 #include <algorithm>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps that Spm and Bpe share: a text is cut at the special tokens written in it. The leftmost token wins,
-// of those that begin there the longest.
+// The steps that Spm and Bpe share: a text is cut at the special tokens written in it. The leftmost token
+// wins, of those that begin there the longest.
 #pragma once
 
 #include "mica/base/assert.hpp"
 #include "mica/text/concept.hpp"
 #include "mica/text/token_id.hpp"
-#include "mica/text/token_type.hpp"
 #include "mica/text/vocabulary.hpp"
 
 #include <cstddef>
@@ -27,8 +26,8 @@ inline void check_text_bytes(std::string_view text) {
 }
 
 /// The tokens of a text: `on_text(view, out)` adds those of each stretch between special tokens that is not
-/// empty. White space after a token for which `trims(id)` holds is dropped. BOS and EOS are added as the options
-/// and the vocabulary say.
+/// empty. White space after a token for which `trims(id)` holds is dropped. BOS and EOS are added as the
+/// options and the vocabulary say.
 template <class OnText, class Trims>
 [[nodiscard]] std::vector<TokenId> encode_around_special(const Vocabulary& vocabulary, std::string_view text,
                                                          const EncodeOptions& options, OnText&& on_text,
@@ -64,7 +63,7 @@ inline void append_or_unknown(TokenId id, const Vocabulary& vocabulary, std::vec
   if (id != no_token) out.push_back(id);
 }
 
-/// Adds the text of a token whose type is not that of ordinary text, as far as it is shown; false for the others.
+/// Adds the text of a token that is not ordinary text, as far as it is shown; false for the others.
 inline bool append_special(const Vocabulary& vocabulary, TokenId id, bool show_special, std::string& out) {
   const TokenType type = vocabulary.type(id);
   const bool hidden = type == TokenType::control || type == TokenType::unknown;

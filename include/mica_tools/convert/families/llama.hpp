@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama 2 and 3.x, Mistral, Mixtral: GGUF's `llama` rotates adjacent pairs where the checkpoint rotates halves,
-// so the rows of queries and keys change places. Llama 4, text part: its checkpoints already rotate adjacent
-// pairs; experts lie transposed, gate and up in one tensor.
+// Llama 2 and 3.x, Mistral, Mixtral: GGUF's `llama` rotates adjacent pairs where the checkpoint rotates
+// halves, so the rows of queries and keys change places. Llama 4, text part: its checkpoints already rotate
+// adjacent pairs; experts lie transposed, gate and up in one tensor.
 #pragma once
 
 #include "mica_tools/convert/families/tables.hpp"

@@ -106,9 +106,9 @@ class TokenizerJson {
     }
   }
 
-  /// SentencePiece merges the pair whose result has the best score. Published files are numbered in that order,
-  /// so the score is -id; where merges are in another order, it is -rank of the first merge that makes the
-  /// token.
+  /// SentencePiece merges the pair whose result has the best score. Published files are numbered in that
+  /// order, so the score is -id; where merges are in another order, it is -rank of the first merge that makes
+  /// the token.
   void read_scores(VocabularyData& out) const {
     out.scored = true;
     for (std::size_t id = 0; id < out.tokens.size(); ++id) {

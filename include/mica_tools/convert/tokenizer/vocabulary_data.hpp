@@ -3,7 +3,7 @@
 // A vocabulary during a conversion: the values of the tokenizer.* keys, and these keys in a GGUF file.
 #pragma once
 
-#include "mica/text/token_type.hpp"
+#include "mica/text/token_id.hpp"
 #include "mica_tools/write/gguf_writer.hpp"
 
 #include <cstdint>

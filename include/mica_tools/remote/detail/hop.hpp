@@ -7,13 +7,13 @@
 #include "mica/base/assert.hpp"
 #include "mica_tools/remote/detail/cutoff.hpp"
 #include "mica_tools/remote/detail/head.hpp"
-#include "mica_tools/remote/detail/no_pipe_signal.hpp"
 #include "mica_tools/remote/detail/watched.hpp"
 #include "mica_tools/remote/options.hpp"
 #include "mica_tools/remote/url.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -27,6 +27,34 @@
 #include <httplib.h>
 
 namespace mica::remote::detail {
+
+/// During its lifetime a write to a closed connection is an error and sends no signal to this thread. Without
+/// it a lost connection ends the program: cpp-httplib and its TLS library do not block SIGPIPE.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() noexcept {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    had_ = is_pending();
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+  ~NoPipeSignal() {
+    int number = 0;
+    if (!had_ && is_pending()) ::sigwait(&pipe_, &number);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  [[nodiscard]] static bool is_pending() noexcept {
+    ::sigset_t all;
+    return ::sigpending(&all) == 0 && ::sigismember(&all, SIGPIPE) == 1;
+  }
+
+  ::sigset_t pipe_, before_;
+  bool had_ = false;
+};
 
 /// How an exchange ended.
 enum class End : std::uint8_t {
