@@ -4,8 +4,8 @@
 #pragma once
 
 #include "mica_jinja/detail/lexer.hpp"
-#include "mica_jinja/detail/words.hpp"
 #include "mica_jinja/limits.hpp"
+#include "mica_jinja/template_error.hpp"
 
 #include <cstddef>
 #include <cstdint>

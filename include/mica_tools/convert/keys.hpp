@@ -26,7 +26,7 @@ class Keys {
     bool equal = true;
     for (const std::uint64_t value : values) equal = equal && value == values.front();
     if (equal && !values.empty()) return count(name, values.front());
-    writer_.set_array(prefix_ + std::string(name), std::vector<std::int32_t>(values.begin(), values.end()));
+    array(name, values);
   }
   void array(std::string_view name, const std::vector<std::uint64_t>& values) {
     writer_.set_array(prefix_ + std::string(name), std::vector<std::int32_t>(values.begin(), values.end()));
