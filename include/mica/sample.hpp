@@ -6,7 +6,7 @@
 #include "mica/sample/candidates.hpp"
 #include "mica/sample/chain.hpp"
 #include "mica/sample/concept.hpp"
-#include "mica/sample/stages.hpp"
 #include "mica/sample/penalties.hpp"
 #include "mica/sample/sampler_options.hpp"
+#include "mica/sample/stages.hpp"
 #include "mica/sample/standard.hpp"

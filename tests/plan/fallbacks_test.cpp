@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "io/temporary_folder.hpp"
 #include "mica/plan/fallbacks.hpp"
+
+#include "io/temporary_folder.hpp"
 #include "mica/runtime/open.hpp"
 #include "model/run_model.hpp"
 #include "runtime/talking_model.hpp"

@@ -2,12 +2,13 @@
 //
 // Beginnings that were read once are found again, share their memory, and go when memory is asked back.
 
+#include "mica/runtime/prefix_cache.hpp"
+
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 #include "mica/kv/paged.hpp"
 #include "mica/runtime/batch.hpp"
 #include "mica/runtime/idle_sessions.hpp"
-#include "mica/runtime/prefix_cache.hpp"
 #include "model/windowed_family.hpp"
 #include "runtime/counted_rows.hpp"
 #include "runtime/talking_family.hpp"

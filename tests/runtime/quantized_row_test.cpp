@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/base/rng.hpp"
 #include "mica_tools/measure/quantized_row.hpp"
+
+#include "mica/base/rng.hpp"
 
 #include <doctest/doctest.h>
 

@@ -2,8 +2,8 @@
 
 #include "mica/sample/chain.hpp"
 
-#include "mica/sample/stages.hpp"
 #include "mica/sample/penalties.hpp"
+#include "mica/sample/stages.hpp"
 #include "rows.hpp"
 
 #include <doctest/doctest.h>

@@ -2,8 +2,9 @@
 //
 // Temperature, top-k, top-p, min-p and greedy: each against the definition, written out.
 
-#include "mica/base/error.hpp"
 #include "mica/sample/stages.hpp"
+
+#include "mica/base/error.hpp"
 #include "rows.hpp"
 
 #include <doctest/doctest.h>

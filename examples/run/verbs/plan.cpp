@@ -149,8 +149,8 @@ std::string solutions_text(const std::vector<plan::Solution>& solutions,
                            std::size_t chunk) {
   std::string text = "\nkeys, values  weights    longest context       peak\n";
   for (const plan::Solution& solution : solutions) {
-    text +=
-        join(at_left(std::string(kv::name(solution.element)), 14), solution.streamed ? "streamed   " : "in memory  ");
+    text += join(at_left(std::string(kv::name(solution.element)), 14),
+                 solution.streamed ? "streamed   " : "in memory  ");
     if (solution.n_ctx == 0) {
       text += join("does not fit: needs ", budget::size_text(solution.plan.peak_bytes), " at least\n");
       continue;

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "mica/base/matrix_view.hpp"
-#include "mica/kernel/rope.hpp"
+#include "mica/kernel/elementwise.hpp"
 
 #include <algorithm>
 #include <cmath>
