@@ -4,8 +4,9 @@
 #
 #   mica_add_kernels(NAME)   the Highway kernels, one unit per family of formats, compiled once per instruction
 #                            set. Link it into a program that uses mica/kernel/highway.hpp.
-#   mica_add_runtime(NAME)   what mica::open() and mica::plan compile for all families and formats: a minute of
-#                            compiling that each unit with such a call saves. Nothing needs it.
+#   mica_add_runtime(NAME KERNELS)
+#                            what mica::open() and plan::make_plan() compile for all families and formats, so
+#                            that no unit of the program does. It links KERNELS, a library of the first kind.
 #
 # Kernels without optimisation take fifty times as long, so a configuration whose flags have no -O, or -O0,
 # compiles both with -O2. Another -O of the flags, of the directory or of the target NAME is left as it is; to
@@ -15,8 +16,9 @@ function(mica_add_kernels target)
   mica_add_units(mica_add_kernels ${target} kernel/highway)
 endfunction()
 
-function(mica_add_runtime target)
+function(mica_add_runtime target kernels)
   mica_add_units(mica_add_runtime ${target} runtime)
+  target_link_libraries(${target} PUBLIC ${kernels})
   target_compile_definitions(${target} PUBLIC MICA_COMPILED_RUNTIME=1)
 endfunction()
 

@@ -173,6 +173,7 @@ elseif(WAY STREQUAL find_package)
   # The kernel units came along, optimised, and compile by the user's flags; one instruction set of one stands
   # for all.
   expect_level(-O2 "${SCRATCH}/build" consumer_kernels elementwise)
+  expect_level(-O2 "${SCRATCH}/build" consumer_runtime model)
   command_of(command "${SCRATCH}/build" consumer_kernels elementwise)
   string(REGEX REPLACE "^ *\"command\": \"(.*) -o .* -c (.*)\",?$"
     "\\1 -DHWY_COMPILE_ONLY_STATIC -fsyntax-only \\2" command "${command}")
