@@ -55,9 +55,12 @@ std::string usage_line(std::string_view verb, Flags& flags) {
 
 std::string help_text(const std::vector<AnyVerb>& verbs) {
   std::string text = "mica: language models on small machines\n\n";
+  std::size_t longest = 10;
+  for (const AnyVerb& verb : verbs) longest = std::max(longest, verb->about.name.size());
   for (const AnyVerb& verb : verbs) {
     const Verb::About& about = verb->about;
-    text += join("  mica ", about.name, std::string(12 - about.name.size(), ' '), about.summary, "\n");
+    text +=
+        join("  mica ", about.name, std::string(longest + 2 - about.name.size(), ' '), about.summary, "\n");
   }
   return text +
          "\n"

@@ -16,15 +16,14 @@
 
 namespace mica::test {
 
-/// The verbs that `mica help` lists.
+/// The verbs that `mica help` lists, between its first empty line and the second.
 inline std::vector<std::string> verbs_of_help() {
   std::vector<std::string> verbs;
   std::istringstream lines(mica({"help"}).out);
-  for (std::string line; std::getline(lines, line);) {
-    const bool lists_verb =
-        line.starts_with("  mica ") && line.size() > 19 && line[18] == ' ' && line[19] != ' ';
-    if (lists_verb) verbs.push_back(line.substr(7, line.find(' ', 7) - 7));
+  std::string line;
+  while (std::getline(lines, line) && !line.empty()) {
   }
+  while (std::getline(lines, line) && !line.empty()) verbs.push_back(line.substr(7, line.find(' ', 7) - 7));
   return verbs;
 }
 
