@@ -8,6 +8,7 @@
 
 #include "kernel/measure.hpp"
 #include "mica/arch/llama.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/model/transformer.hpp"
 #ifdef MICA_HAS_EIGEN

@@ -9,6 +9,7 @@
 #include "model/run_model.hpp"
 #include "shared.hpp"
 #ifdef MICA_HAS_EIGEN
+#include "mica/gguf/reader.hpp"
 #include "mica/kernel/eigen.hpp"
 #endif
 #ifdef MICA_HAS_XSIMD

@@ -8,6 +8,7 @@
 
 #include "mica/arch/any_of.hpp"
 #include "mica/arch/qwen_delta_net.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/model/transformer.hpp"
 #include "model/tiny_model.hpp"
 

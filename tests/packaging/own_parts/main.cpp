@@ -7,6 +7,7 @@
 // specification, whose bits are the same on every machine.
 
 #include "mica/arch/llama.hpp"
+#include "mica/gguf/reader.hpp"
 #include "mica/kernel/scalar.hpp"
 #include "mica/kv/contiguous.hpp"
 #include "mica/model/transformer.hpp"
