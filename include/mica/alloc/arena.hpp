@@ -24,7 +24,21 @@ namespace mica::alloc {
 template <Allocator A>
 class Arena {
  public:
-  class Handle;
+  /// The allocator of an arena. Freeing a block does nothing: its bytes are freed by reset() or rewind().
+  class Handle : public Unbooked<Handle> {
+   public:
+    explicit Handle(Arena& arena) noexcept : arena_(&arena) {}
+
+    // Required by Allocator
+    static constexpr bool dry = A::dry;
+    [[nodiscard]] std::byte* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+      return arena_->take(bytes, alignment);
+    }
+    void deallocate(std::byte* /*block*/, std::size_t /*bytes*/) noexcept {}
+
+   private:
+    Arena* arena_;
+  };
 
   /// An arena of `bytes`; empty when A refuses.
   [[nodiscard]] static std::optional<Arena> make(A allocator, std::size_t bytes,
@@ -54,41 +68,22 @@ class Arena {
  private:
   explicit Arena(Buffer<std::byte, A> block) noexcept : block_(std::move(block)) {}
 
-  [[nodiscard]] std::byte* take(std::size_t bytes, std::size_t alignment) noexcept;
+  [[nodiscard]] std::byte* take(std::size_t bytes, std::size_t alignment) noexcept {
+    const auto base = reinterpret_cast<std::uintptr_t>(block_.data());
+    const std::size_t padding = (alignment - ((base + used_) & (alignment - 1))) & (alignment - 1);
+    const std::size_t left = block_.size() - used_;
+    if (padding > left || bytes > left - padding) return nullptr;
+    std::byte* const block = block_.data() + used_ + padding;
+    used_ += padding + bytes;
+    if (used_ > peak_) peak_ = used_;
+    return block;
+  }
 
   Buffer<std::byte, A> block_;
   std::size_t used_ = 0;
   std::size_t peak_ = 0;
 };
 
-/// The allocator of an arena. Freeing a block does nothing: its bytes are freed by reset() or rewind().
-template <Allocator A>
-class Arena<A>::Handle : public Unbooked<Handle> {
- public:
-  explicit Handle(Arena& arena) noexcept : arena_(&arena) {}
-
-  // Required by Allocator
-  static constexpr bool dry = A::dry;
-  [[nodiscard]] std::byte* allocate(std::size_t bytes, std::size_t alignment) noexcept {
-    return arena_->take(bytes, alignment);
-  }
-  void deallocate(std::byte* /*block*/, std::size_t /*bytes*/) noexcept {}
-
- private:
-  Arena* arena_;
-};
-
-template <Allocator A>
-std::byte* Arena<A>::take(std::size_t bytes, std::size_t alignment) noexcept {
-  const auto base = reinterpret_cast<std::uintptr_t>(block_.data());
-  const std::size_t padding = (alignment - ((base + used_) & (alignment - 1))) & (alignment - 1);
-  const std::size_t left = block_.size() - used_;
-  if (padding > left || bytes > left - padding) return nullptr;
-  std::byte* const block = block_.data() + used_ + padding;
-  used_ += padding + bytes;
-  if (used_ > peak_) peak_ = used_;
-  return block;
-}
 static_assert(Allocator<Arena<Aligned>::Handle>);
 
 }  // namespace mica::alloc

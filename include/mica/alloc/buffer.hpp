@@ -33,7 +33,17 @@ class Buffer {
   /// `n` elements; empty when the allocator refuses or n * sizeof(T) overflows. n = 0 allocates nothing.
   /// alignment: a power of two, no less than alignof(T).
   [[nodiscard]] static std::optional<Buffer> make(A allocator, std::size_t n,
-                                                  std::size_t alignment = default_alignment) noexcept;
+                                                  std::size_t alignment = default_alignment) noexcept {
+    MICA_ASSERT(std::has_single_bit(alignment) && alignment >= alignof(T));
+    if (n == 0) return Buffer(allocator);
+    const auto bytes = checked_mul(n, sizeof(T));
+    // No object may be larger than the maximum of a pointer difference.
+    constexpr auto max_value = static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max());
+    if (!bytes || *bytes > max_value) return std::nullopt;
+    std::byte* const block = allocator.allocate(static_cast<std::size_t>(*bytes), alignment);
+    if (block == nullptr) return std::nullopt;
+    return Buffer(allocator, static_cast<T*>(static_cast<void*>(block)), n);
+  }
 
   /// An empty buffer.
   explicit Buffer(A allocator) noexcept : allocator_(allocator) {}
@@ -43,7 +53,15 @@ class Buffer {
       : allocator_(other.allocator_),
         data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)) {}
-  Buffer& operator=(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept {
+    if (this != &other) {
+      give_back();
+      allocator_ = other.allocator_;
+      data_ = std::exchange(other.data_, nullptr);
+      size_ = std::exchange(other.size_, 0);
+    }
+    return *this;
+  }
   ~Buffer() { give_back(); }
 
   [[nodiscard]] T* data() noexcept { return data_; }
@@ -79,29 +97,5 @@ class Buffer {
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };
-
-template <class T, Allocator A>
-std::optional<Buffer<T, A>> Buffer<T, A>::make(A allocator, std::size_t n, std::size_t alignment) noexcept {
-  MICA_ASSERT(std::has_single_bit(alignment) && alignment >= alignof(T));
-  if (n == 0) return Buffer(allocator);
-  const auto bytes = checked_mul(n, sizeof(T));
-  // No object may be larger than the maximum of a pointer difference.
-  constexpr auto max_value = static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max());
-  if (!bytes || *bytes > max_value) return std::nullopt;
-  std::byte* const block = allocator.allocate(static_cast<std::size_t>(*bytes), alignment);
-  if (block == nullptr) return std::nullopt;
-  return Buffer(allocator, static_cast<T*>(static_cast<void*>(block)), n);
-}
-
-template <class T, Allocator A>
-Buffer<T, A>& Buffer<T, A>::operator=(Buffer&& other) noexcept {
-  if (this != &other) {
-    give_back();
-    allocator_ = other.allocator_;
-    data_ = std::exchange(other.data_, nullptr);
-    size_ = std::exchange(other.size_, 0);
-  }
-  return *this;
-}
 
 }  // namespace mica::alloc

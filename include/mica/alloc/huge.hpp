@@ -24,7 +24,21 @@ class Huge : public Unbooked<Huge> {
 
   // Required by Allocator
   static constexpr bool dry = false;
-  [[nodiscard]] std::byte* allocate(std::size_t bytes, std::size_t alignment) noexcept;
+  [[nodiscard]] std::byte* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+    // Leaves space for the rounding below; no mapping is that large.
+    if (bytes > std::numeric_limits<std::size_t>::max() / 4) return nullptr;
+    if (alignment > std::numeric_limits<std::size_t>::max() / 4) return nullptr;
+    const std::size_t length = round_up(bytes, page());
+    if (length < huge_page) return alignment <= page() ? map(length) : map_aligned(length, alignment);
+
+    std::byte* block = map_aligned(length, alignment > huge_page ? alignment : huge_page);
+    if (block == nullptr && alignment <= page()) block = map(length);
+#ifdef MADV_HUGEPAGE
+    // A refusal (huge pages disabled) leaves plain pages, which is what we fall back to.
+    if (block != nullptr) ::madvise(block, length, MADV_HUGEPAGE);
+#endif
+    return block;
+  }
   void deallocate(std::byte* block, std::size_t bytes) noexcept { ::munmap(block, round_up(bytes, page())); }
 
  private:
@@ -48,22 +62,6 @@ class Huge : public Unbooked<Huge> {
     return wide + before;
   }
 };
-
-inline std::byte* Huge::allocate(std::size_t bytes, std::size_t alignment) noexcept {
-  // Leaves space for the rounding below; no mapping is that large.
-  if (bytes > std::numeric_limits<std::size_t>::max() / 4) return nullptr;
-  if (alignment > std::numeric_limits<std::size_t>::max() / 4) return nullptr;
-  const std::size_t length = round_up(bytes, page());
-  if (length < huge_page) return alignment <= page() ? map(length) : map_aligned(length, alignment);
-
-  std::byte* block = map_aligned(length, alignment > huge_page ? alignment : huge_page);
-  if (block == nullptr && alignment <= page()) block = map(length);
-#ifdef MADV_HUGEPAGE
-  // A refusal (huge pages disabled) leaves plain pages, which is what we fall back to.
-  if (block != nullptr) ::madvise(block, length, MADV_HUGEPAGE);
-#endif
-  return block;
-}
 
 static_assert(Allocator<Huge>);
 

@@ -37,165 +37,144 @@ struct Attention {
     MatrixView<float> attended;      // (n, q_width)
     MatrixView<float> workers;       // (workers, AttentionScratch::floats)
   };
-  [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c);
-  [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept;
-  static void plan(StatePlan& state, const Config& c);
+  [[nodiscard]] static Tensors bind(TensorBinder& files, const Config& c) {
+    const std::size_t q = c.heads * c.q_stride(), kv = c.kv_width(), width = files.width();
+    Tensors t;
+    t.norm = files.norm("attn_norm.weight");
+    if (c.stores_kv() && !files.has("attn_q.weight") && files.has("attn_qkv.weight")) {
+      const TensorRef fused = files.matrix("attn_qkv.weight", q + 2 * kv, width);
+      t.q = files.slice(fused, 0, q);
+      t.k = files.slice(fused, q, kv);
+      t.v = files.slice(fused, q + kv, kv);
+    } else {
+      t.q = files.matrix("attn_q.weight", q, width);
+      if (c.stores_kv()) {
+        t.k = files.matrix("attn_k.weight", kv, width);
+        if (!c.v_from_k) t.v = files.matrix("attn_v.weight", kv, width);
+      }
+    }
+    t.output = files.matrix("attn_output.weight", width, c.q_width());
+    bind_biases(files, c, t);
+    if (c.head_norm == HeadNorm::weighted) {
+      t.q_norm = files.vector("attn_q_norm.weight", c.head_dim);
+      if (c.stores_kv()) t.k_norm = files.vector("attn_k_norm.weight", c.head_dim);
+    }
+    if (c.sinks) t.sinks = files.vector("attn_sinks.weight", c.heads);
+    if (c.post_norm) t.post_norm = files.norm("post_attention_norm.weight");
+    return t;
+  }
+  [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept {
+    scratch.input(c.q_width());
+    scratch.branch(c.post_norm);
+    Buffers b;
+    b.queries = scratch.rows(c.heads * c.q_stride());
+    if (c.stores_kv()) {
+      b.keys = scratch.rows(c.kv_width());
+      b.values = scratch.rows(c.kv_width());
+    }
+    b.attended = scratch.rows(c.q_width());
+    b.workers = scratch.rows(scratch.sizes().workers, AttentionScratch::floats(c.group(), c.head_dim));
+    return b;
+  }
+  static void plan(StatePlan& state, const Config& c) {
+    if (c.stores_kv()) state.store_kv(c.kv_heads, c.head_dim);
+    state.read_kv(c.kv_source, c.reach, c.reach_tokens);
+  }
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
+    if (!fetch(step)) return false;
+    project_heads(step, c, t, b);
+    decltype(step.kv_view(0))::template attend_all<typename Step::Kernels>(
+        step.executor(), step.parts().size(), step.rows(),
+        [&](std::size_t part) { return context(step, c, t, b, part); },
+        [&](std::size_t worker) { return b.workers[worker].data(); });
+    step.add_product(b.attended, t.output, t.post_norm, step.vector(t.output_bias));
+    return true;
+  }
 
  private:
-  static void bind_biases(TensorBinder& files, const Config& c, Tensors& t);
+  static void bind_biases(TensorBinder& files, const Config& c, Tensors& t) {
+    const std::size_t q = c.heads * c.q_stride(), kv = c.kv_width();
+    if (c.qkv_bias && !files.has("attn_q.bias") && files.has("attn_qkv.bias")) {
+      const TensorRef fused = files.vector("attn_qkv.bias", q + 2 * kv);
+      t.q_bias = {fused.index, fused.format, q, 1, 0};
+      t.k_bias = {fused.index, fused.format, kv, 1, q};
+      t.v_bias = {fused.index, fused.format, kv, 1, q + kv};
+    } else if (c.qkv_bias) {
+      t.q_bias = files.vector("attn_q.bias", q);
+      t.k_bias = files.vector("attn_k.bias", kv);
+      t.v_bias = files.vector("attn_v.bias", kv);
+    }
+    if (c.output_bias) t.output_bias = files.vector("attn_output.bias", files.width());
+  }
+  /// Brings keys and values that are not in memory, and announces those of the next block that reads some; of
+  /// the first one at the end.
   template <class Step>
-  [[nodiscard]] static bool fetch(Step& step) noexcept;
+  [[nodiscard]] static bool fetch([[maybe_unused]] Step& step) noexcept {
+    if constexpr (SpillingStorage<typename Step::Storage>) {
+      const auto each = [&](std::size_t kv, auto&& f) {
+        const std::size_t old = step.kv().old_layer(kv);
+        for (const auto& part : step.parts()) {
+          if (!f(part.cache->storage, kv)) return false;
+          if (old != none && !f(part.cache->storage, old)) return false;
+        }
+        return true;
+      };
+      if (!each(step.place().kv, [](auto& storage, std::size_t layer) { return storage.fetch(layer); }))
+        return false;
+      const std::span<const std::size_t> readers = step.kv().plan().readers();
+      const std::size_t next = readers[(step.place().reader + 1) % readers.size()];
+      each(next, [](auto& storage, std::size_t layer) { return storage.prefetch(layer), true; });
+    }
+    return true;
+  }
   template <class Step>
-  static void project_heads(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
+  static void project_heads(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
+    using Kernels = typename Step::Kernels;
+    using Product = typename Step::Product;
+    const auto wq = step.matrix(t.q), wk = step.matrix(t.k), wv = step.matrix(t.v);
+    const auto x = step.norm(t.norm, step.wants_codes(wq, wk, wv));
+    std::array<Product, 3> products{Product{wq, b.queries, false, step.vector(t.q_bias)}};
+    std::size_t count = 1;
+    step.observe(t.q, x.values);
+    if (c.stores_kv()) {
+      products[count++] = {wk, b.keys, false, step.vector(t.k_bias)};
+      step.observe(t.k, x.values);
+    }
+    if (c.stores_kv() && !c.v_from_k) {
+      products[count++] = {wv, b.values, false, step.vector(t.v_bias)};
+      step.observe(t.v, x.values);
+    }
+    project<Kernels>(step.executor(), x, std::span<const Product>(products).first(count));
+    if (!c.stores_kv() || !c.v_from_k) return;
+    step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
+      std::copy(b.keys[row].begin(), b.keys[row].end(), b.values[row].begin());
+    });
+  }
   template <class Step>
   [[nodiscard]] static auto context(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                                    std::size_t part) noexcept;
+                                    std::size_t part) noexcept {
+    const auto rows = step.rows_of(part);
+    const auto own = [rows](auto all) { return all.rows() == 0 ? all : all.rows(rows.first, rows.count); };
+    AttentionContext<decltype(step.kv_view(part))> context{.layer = c,
+                                                           .kv = step.kv_view(part),
+                                                           .epsilon = step.epsilon(),
+                                                           .q = own(b.queries),
+                                                           .k = own(b.keys),
+                                                           .v = own(b.values),
+                                                           .out = own(b.attended),
+                                                           .q_norm = step.vector(t.q_norm),
+                                                           .k_norm = step.vector(t.k_norm),
+                                                           .sinks = step.vector(t.sinks)};
+    if (c.rotates()) {
+      const auto angles = step.angles(c.rope);
+      context.cos = own(angles.cos);
+      context.sin = own(angles.sin);
+      context.pairs = angles.pairs;
+    }
+    return context;
+  }
 };
 static_assert(Block<Attention>);
-
-inline Attention::Tensors Attention::bind(TensorBinder& files, const Config& c) {
-  const std::size_t q = c.heads * c.q_stride(), kv = c.kv_width(), width = files.width();
-  Tensors t;
-  t.norm = files.norm("attn_norm.weight");
-  if (c.stores_kv() && !files.has("attn_q.weight") && files.has("attn_qkv.weight")) {
-    const TensorRef fused = files.matrix("attn_qkv.weight", q + 2 * kv, width);
-    t.q = files.slice(fused, 0, q);
-    t.k = files.slice(fused, q, kv);
-    t.v = files.slice(fused, q + kv, kv);
-  } else {
-    t.q = files.matrix("attn_q.weight", q, width);
-    if (c.stores_kv()) {
-      t.k = files.matrix("attn_k.weight", kv, width);
-      if (!c.v_from_k) t.v = files.matrix("attn_v.weight", kv, width);
-    }
-  }
-  t.output = files.matrix("attn_output.weight", width, c.q_width());
-  bind_biases(files, c, t);
-  if (c.head_norm == HeadNorm::weighted) {
-    t.q_norm = files.vector("attn_q_norm.weight", c.head_dim);
-    if (c.stores_kv()) t.k_norm = files.vector("attn_k_norm.weight", c.head_dim);
-  }
-  if (c.sinks) t.sinks = files.vector("attn_sinks.weight", c.heads);
-  if (c.post_norm) t.post_norm = files.norm("post_attention_norm.weight");
-  return t;
-}
-
-inline void Attention::bind_biases(TensorBinder& files, const Config& c, Tensors& t) {
-  const std::size_t q = c.heads * c.q_stride(), kv = c.kv_width();
-  if (c.qkv_bias && !files.has("attn_q.bias") && files.has("attn_qkv.bias")) {
-    const TensorRef fused = files.vector("attn_qkv.bias", q + 2 * kv);
-    t.q_bias = {fused.index, fused.format, q, 1, 0};
-    t.k_bias = {fused.index, fused.format, kv, 1, q};
-    t.v_bias = {fused.index, fused.format, kv, 1, q + kv};
-  } else if (c.qkv_bias) {
-    t.q_bias = files.vector("attn_q.bias", q);
-    t.k_bias = files.vector("attn_k.bias", kv);
-    t.v_bias = files.vector("attn_v.bias", kv);
-  }
-  if (c.output_bias) t.output_bias = files.vector("attn_output.bias", files.width());
-}
-
-inline Attention::Buffers Attention::buffers(Scratch& scratch, const Config& c) noexcept {
-  scratch.input(c.q_width());
-  scratch.branch(c.post_norm);
-  Buffers b;
-  b.queries = scratch.rows(c.heads * c.q_stride());
-  if (c.stores_kv()) {
-    b.keys = scratch.rows(c.kv_width());
-    b.values = scratch.rows(c.kv_width());
-  }
-  b.attended = scratch.rows(c.q_width());
-  b.workers = scratch.rows(scratch.sizes().workers, AttentionScratch::floats(c.group(), c.head_dim));
-  return b;
-}
-
-inline void Attention::plan(StatePlan& state, const Config& c) {
-  if (c.stores_kv()) state.store_kv(c.kv_heads, c.head_dim);
-  state.read_kv(c.kv_source, c.reach, c.reach_tokens);
-}
-
-template <class Step>
-bool Attention::run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
-  if (!fetch(step)) return false;
-  project_heads(step, c, t, b);
-  decltype(step.kv_view(0))::template attend_all<typename Step::Kernels>(
-      step.executor(), step.parts().size(), step.rows(),
-      [&](std::size_t part) { return context(step, c, t, b, part); },
-      [&](std::size_t worker) { return b.workers[worker].data(); });
-  step.add_product(b.attended, t.output, t.post_norm, step.vector(t.output_bias));
-  return true;
-}
-
-/// Brings keys and values that are not in memory, and announces those of the next block that reads some; of
-/// the first one at the end.
-template <class Step>
-bool Attention::fetch([[maybe_unused]] Step& step) noexcept {
-  if constexpr (SpillingStorage<typename Step::Storage>) {
-    const auto each = [&](std::size_t kv, auto&& f) {
-      const std::size_t old = step.kv().old_layer(kv);
-      for (const auto& part : step.parts()) {
-        if (!f(part.cache->storage, kv)) return false;
-        if (old != none && !f(part.cache->storage, old)) return false;
-      }
-      return true;
-    };
-    if (!each(step.place().kv, [](auto& storage, std::size_t layer) { return storage.fetch(layer); }))
-      return false;
-    const std::span<const std::size_t> readers = step.kv().plan().readers();
-    const std::size_t next = readers[(step.place().reader + 1) % readers.size()];
-    each(next, [](auto& storage, std::size_t layer) { return storage.prefetch(layer), true; });
-  }
-  return true;
-}
-
-template <class Step>
-void Attention::project_heads(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
-  using Kernels = typename Step::Kernels;
-  using Product = typename Step::Product;
-  const auto wq = step.matrix(t.q), wk = step.matrix(t.k), wv = step.matrix(t.v);
-  const auto x = step.norm(t.norm, step.wants_codes(wq, wk, wv));
-  std::array<Product, 3> products{Product{wq, b.queries, false, step.vector(t.q_bias)}};
-  std::size_t count = 1;
-  step.observe(t.q, x.values);
-  if (c.stores_kv()) {
-    products[count++] = {wk, b.keys, false, step.vector(t.k_bias)};
-    step.observe(t.k, x.values);
-  }
-  if (c.stores_kv() && !c.v_from_k) {
-    products[count++] = {wv, b.values, false, step.vector(t.v_bias)};
-    step.observe(t.v, x.values);
-  }
-  project<Kernels>(step.executor(), x, std::span<const Product>(products).first(count));
-  if (!c.stores_kv() || !c.v_from_k) return;
-  step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
-    std::copy(b.keys[row].begin(), b.keys[row].end(), b.values[row].begin());
-  });
-}
-
-template <class Step>
-auto Attention::context(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                        std::size_t part) noexcept {
-  const auto rows = step.rows_of(part);
-  const auto own = [rows](auto all) { return all.rows() == 0 ? all : all.rows(rows.first, rows.count); };
-  AttentionContext<decltype(step.kv_view(part))> context{.layer = c,
-                                                         .kv = step.kv_view(part),
-                                                         .epsilon = step.epsilon(),
-                                                         .q = own(b.queries),
-                                                         .k = own(b.keys),
-                                                         .v = own(b.values),
-                                                         .out = own(b.attended),
-                                                         .q_norm = step.vector(t.q_norm),
-                                                         .k_norm = step.vector(t.k_norm),
-                                                         .sinks = step.vector(t.sinks)};
-  if (c.rotates()) {
-    const auto angles = step.angles(c.rope);
-    context.cos = own(angles.cos);
-    context.sin = own(angles.sin);
-    context.pairs = angles.pairs;
-  }
-  return context;
-}
 
 }  // namespace mica::block

@@ -48,7 +48,19 @@ struct Experts : Stateless {
   }
   [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept;
   template <class Step>
-  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept;
+  [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
+    const Branch branch = step.branch(t.post_norm);
+    const auto x =
+        step.norm(t.norm, needs_codes(step.matrix(t.router), step.matrix(t.shared_router)) ||
+                              step.wants_codes(step.matrix(t.gate.first), step.matrix(t.up.first),
+                                               step.matrix(t.shared.gate), step.matrix(t.shared.up)));
+    if (!branch.direct()) step.fill_with_zeros(branch.scratch);
+    route(step, c, t, b, x.values);
+    if (!run_chosen(step, c, t, b, x, branch.target())) return false;
+    if (c.shared_ff_width != 0) run_shared(step, c, t, b, x, branch.target());
+    step.join(branch);
+    return true;
+  }
 
   // Specific to Experts: what a block around it calls
 
@@ -58,18 +70,77 @@ struct Experts : Stateless {
   /// them.
   template <class Step>
   static void route(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                    MatrixView<const float> x) noexcept;
+                    MatrixView<const float> x) noexcept {
+    using Product = typename Step::Product;
+    const auto router = step.matrix(t.router);
+    step.observe(t.router, x);
+    project<typename Step::Kernels>(step.executor(), unrounded({x, step.codes(x.cols())}, router),
+                                    std::array{Product{router, b.scores, false, step.vector(t.router_bias)}});
+    const float* const scale = step.vector(t.weight_scale);
+    ExpertRows rows = b.chosen.rows;
+    step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
+      choose_experts(c, b.scores[row], scale, rows.choices.subspan(row * c.used, c.used));
+    });
+    rows.sort(c.used);
+  }
   /// y += the experts that route() chose. False when one could not be read.
   template <class Step>
   [[nodiscard]] static bool run_chosen(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                                       const kernel::Input& x, MatrixView<float> y) noexcept;
+                                       const kernel::Input& x, MatrixView<float> y) noexcept {
+    Source<Step> source{step, c, t};
+    const ExpertsContext<Source<Step>> context{
+        .config = c,
+        .x = x,
+        .quantized_input = step.wants_codes(step.matrix(t.gate.first), step.matrix(t.up.first)),
+        .quantized_hidden = step.wants_codes(step.matrix(t.down.first)),
+        .observed = Step::observed,
+        .scratch = b.chosen,
+        .source = source,
+        .y = y};
+    return run_experts<typename Step::Kernels, typename Step::Formats>(step.executor(), context);
+  }
 
  private:
+  /// Provides the experts of one layer, and passes their inputs to the observer.
   template <class Step>
-  struct Source;
+  struct Source {
+    Step& step;
+    const Config& config;
+    const Tensors& t;
+
+    [[nodiscard]] bool acquire(std::size_t e) noexcept { return step.pager().acquire(t.first_unit + e); }
+    void prefetch(std::size_t e) noexcept { step.pager().prefetch(t.first_unit + e); }
+    void release(std::size_t e) noexcept { step.pager().release(t.first_unit + e); }
+    [[nodiscard]] GatedWeights<typename Step::Formats> expert(std::size_t e) noexcept {
+      const auto bias = [&](const TensorRef& ref, std::size_t n) {
+        const float* const all = step.vector(ref);
+        return all == nullptr ? nullptr : all + e * n;
+      };
+      return {step.matrix(t.gate.expert(e)),    step.matrix(t.up.expert(e)),
+              step.matrix(t.down.expert(e)),    bias(t.gate_bias, config.ff_width),
+              bias(t.up_bias, config.ff_width), bias(t.down_bias, step.width())};
+    }
+    void inputs(std::size_t e, MatrixView<const float> rows) noexcept {
+      step.observe(t.gate.first, rows, e);
+      step.observe(t.up.first, rows, e);
+    }
+    void hidden(std::size_t e, MatrixView<const float> rows) noexcept { step.observe(t.down.first, rows, e); }
+  };
+  /// y += the expert that every token uses, by its gate where it has one.
   template <class Step>
   static void run_shared(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                         const kernel::Input& x, MatrixView<float> y) noexcept;
+                         const kernel::Input& x, MatrixView<float> y) noexcept {
+    using Kernels = typename Step::Kernels;
+    using Product = typename Step::Product;
+    if (!c.shared_gate) return run_gated(step, t.shared, c.gate, 0, b.shared, x, y, true);
+    step.observe(t.shared_router, x.values);
+    const auto router = step.matrix(t.shared_router);
+    project<Kernels>(step.executor(), unrounded(x, router), std::array{Product{router, b.shared_gate}});
+    run_gated(step, t.shared, c.gate, 0, b.shared, x, b.shared_out, false);
+    step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
+      Kernels::add(kernel::AddArgs{b.shared_out, y, kernel::sigmoid(b.shared_gate[row][0]), row, row + 1});
+    });
+  }
 };
 static_assert(Block<Experts>);
 
@@ -132,95 +203,6 @@ inline Experts::Buffers Experts::buffers(Scratch& scratch, const Config& c) noex
   b.shared_gate = scratch.rows(1);
   b.shared_out = scratch.rows(width);
   return b;
-}
-
-template <class Step>
-bool Experts::run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
-  const Branch branch = step.branch(t.post_norm);
-  const auto x =
-      step.norm(t.norm, needs_codes(step.matrix(t.router), step.matrix(t.shared_router)) ||
-                            step.wants_codes(step.matrix(t.gate.first), step.matrix(t.up.first),
-                                             step.matrix(t.shared.gate), step.matrix(t.shared.up)));
-  if (!branch.direct()) step.fill_with_zeros(branch.scratch);
-  route(step, c, t, b, x.values);
-  if (!run_chosen(step, c, t, b, x, branch.target())) return false;
-  if (c.shared_ff_width != 0) run_shared(step, c, t, b, x, branch.target());
-  step.join(branch);
-  return true;
-}
-
-template <class Step>
-void Experts::route(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                    MatrixView<const float> x) noexcept {
-  using Product = typename Step::Product;
-  const auto router = step.matrix(t.router);
-  step.observe(t.router, x);
-  project<typename Step::Kernels>(step.executor(), unrounded({x, step.codes(x.cols())}, router),
-                                  std::array{Product{router, b.scores, false, step.vector(t.router_bias)}});
-  const float* const scale = step.vector(t.weight_scale);
-  ExpertRows rows = b.chosen.rows;
-  step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
-    choose_experts(c, b.scores[row], scale, rows.choices.subspan(row * c.used, c.used));
-  });
-  rows.sort(c.used);
-}
-
-/// Provides the experts of one layer, and passes their inputs to the observer.
-template <class Step>
-struct Experts::Source {
-  Step& step;
-  const Config& config;
-  const Tensors& t;
-
-  [[nodiscard]] bool acquire(std::size_t e) noexcept { return step.pager().acquire(t.first_unit + e); }
-  void prefetch(std::size_t e) noexcept { step.pager().prefetch(t.first_unit + e); }
-  void release(std::size_t e) noexcept { step.pager().release(t.first_unit + e); }
-  [[nodiscard]] GatedWeights<typename Step::Formats> expert(std::size_t e) noexcept {
-    const auto bias = [&](const TensorRef& ref, std::size_t n) {
-      const float* const all = step.vector(ref);
-      return all == nullptr ? nullptr : all + e * n;
-    };
-    return {step.matrix(t.gate.expert(e)),    step.matrix(t.up.expert(e)),
-            step.matrix(t.down.expert(e)),    bias(t.gate_bias, config.ff_width),
-            bias(t.up_bias, config.ff_width), bias(t.down_bias, step.width())};
-  }
-  void inputs(std::size_t e, MatrixView<const float> rows) noexcept {
-    step.observe(t.gate.first, rows, e);
-    step.observe(t.up.first, rows, e);
-  }
-  void hidden(std::size_t e, MatrixView<const float> rows) noexcept { step.observe(t.down.first, rows, e); }
-};
-
-template <class Step>
-bool Experts::run_chosen(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                         const kernel::Input& x, MatrixView<float> y) noexcept {
-  Source<Step> source{step, c, t};
-  const ExpertsContext<Source<Step>> context{
-      .config = c,
-      .x = x,
-      .quantized_input = step.wants_codes(step.matrix(t.gate.first), step.matrix(t.up.first)),
-      .quantized_hidden = step.wants_codes(step.matrix(t.down.first)),
-      .observed = Step::observed,
-      .scratch = b.chosen,
-      .source = source,
-      .y = y};
-  return run_experts<typename Step::Kernels, typename Step::Formats>(step.executor(), context);
-}
-
-/// y += the expert that every token uses, by its gate where it has one.
-template <class Step>
-void Experts::run_shared(Step& step, const Config& c, const Tensors& t, const Buffers& b,
-                         const kernel::Input& x, MatrixView<float> y) noexcept {
-  using Kernels = typename Step::Kernels;
-  using Product = typename Step::Product;
-  if (!c.shared_gate) return run_gated(step, t.shared, c.gate, 0, b.shared, x, y, true);
-  step.observe(t.shared_router, x.values);
-  const auto router = step.matrix(t.shared_router);
-  project<Kernels>(step.executor(), unrounded(x, router), std::array{Product{router, b.shared_gate}});
-  run_gated(step, t.shared, c.gate, 0, b.shared, x, b.shared_out, false);
-  step.executor().run(step.rows(), [&](std::size_t row, std::size_t) noexcept {
-    Kernels::add(kernel::AddArgs{b.shared_out, y, kernel::sigmoid(b.shared_gate[row][0]), row, row + 1});
-  });
 }
 
 }  // namespace mica::block

@@ -92,7 +92,12 @@ class TensorBinder {
   }
   [[nodiscard]] bool has(std::string_view part) const { return find(part) != nullptr; }
   /// A matrix that products read.
-  [[nodiscard]] TensorRef matrix(std::string_view part, std::size_t rows, std::size_t cols);
+  [[nodiscard]] TensorRef matrix(std::string_view part, std::size_t rows, std::size_t cols) {
+    const std::size_t bound = extents_.size();
+    const TensorRef ref = add_once(checked(part, rows, cols));
+    if (ref.index == bound) let_pack(ref, rows, cols);  // one that another block reads by rows stays as it is
+    return ref;
+  }
   /// The same, of which rows are read one by one: it stays as it lies in the file.
   [[nodiscard]] TensorRef rows(std::string_view part, std::size_t rows, std::size_t cols) {
     const TensorRef ref = matrix(part, rows, cols);
@@ -100,7 +105,13 @@ class TensorBinder {
     return ref;
   }
   /// Numbers of F32.
-  [[nodiscard]] TensorRef vector(std::string_view part, std::size_t numbers);
+  [[nodiscard]] TensorRef vector(std::string_view part, std::size_t numbers) {
+    const gguf::TensorInfo& tensor = document_.tensor(join(prefix_, part));
+    MICA_CHECK(tensor.format.id == format::F32::id && tensor.elements() == numbers, file,
+               document_.metadata().file(), ": tensor '", tensor.name, "' is ", tensor.format.name, " ",
+               tensor.shape(), "; needed: F32 ", numbers);
+    return add_once(tensor);
+  }
   /// A norm as wide as the model.
   [[nodiscard]] TensorRef norm(std::string_view part) { return vector(part, width_); }
   /// Rows of a fused tensor. One that is cut within a panel is not packed.
@@ -122,7 +133,14 @@ class TensorBinder {
                                    std::size_t cols, std::size_t first_unit);
 
   /// Of a packed directory: only what products read, in whole panels, may lie packed.
-  void check_layout() const;
+  void check_layout() const {
+    for (std::size_t i = 0; i < extents_.size(); ++i) {
+      const paging::Extent& extent = extents_[i];
+      MICA_CHECK(!extent.packed || formats_.can_pack(extent.format, extent.rows), file,
+                 document_.sources()[extent.source].path(), ": tensor '", escaped(names_[i]),
+                 "' lies packed, and is read row by row; pack the model again");
+    }
+  }
 
   [[nodiscard]] const gguf::Document& document() const noexcept { return document_; }
   [[nodiscard]] std::span<const paging::Extent> extents() const noexcept { return extents_; }
@@ -133,10 +151,36 @@ class TensorBinder {
   [[nodiscard]] std::span<const ExpertUnits> expert_units() const noexcept { return experts_; }
 
  private:
-  [[nodiscard]] TensorRef add(const gguf::TensorInfo& tensor, std::size_t unit);
-  [[nodiscard]] TensorRef add_once(const gguf::TensorInfo& tensor);
+  [[nodiscard]] TensorRef add(const gguf::TensorInfo& tensor, std::size_t unit) {
+    MICA_CHECK(tensor.parts == 1, file, document_.source(tensor).path(), ": tensor '", escaped(tensor.name),
+               "' lies in ", tensor.parts, " parts; one is needed; pack the model again");
+    paging::Extent& extent = extents_.emplace_back();
+    extent = {tensor.source, static_cast<std::uint32_t>(unit), tensor.offset, tensor.bytes, tensor.format.id};
+    extent.packed = tensor.packed;
+    extent.checked = !tensor.checksums.empty();
+    if (extent.checked) extent.checksum = tensor.checksums[0];
+    names_.push_back(tensor.name);
+    return {static_cast<std::uint32_t>(extents_.size() - 1), tensor.format,
+            static_cast<std::size_t>(tensor.rows()), static_cast<std::size_t>(tensor.width())};
+  }
+  /// Two blocks of a layer may read one tensor.
+  [[nodiscard]] TensorRef add_once(const gguf::TensorInfo& tensor) {
+    for (std::size_t i = extents_.size(); i > 0 && extents_[i - 1].unit == unit_; --i) {
+      if (names_[i - 1] != tensor.name) continue;
+      return {static_cast<std::uint32_t>(i - 1), tensor.format, static_cast<std::size_t>(tensor.rows()),
+              static_cast<std::size_t>(tensor.width())};
+    }
+    return add(tensor, unit_);
+  }
   [[nodiscard]] const gguf::TensorInfo& checked(std::string_view part, std::size_t rows,
-                                                std::size_t cols) const;
+                                                std::size_t cols) const {
+    const gguf::TensorInfo& tensor = document_.tensor(join(prefix_, part));
+    MICA_CHECK(tensor.width() == cols && tensor.rows() == rows, file, document_.metadata().file(),
+               ": tensor '", tensor.name, "' is ", tensor.shape(), "; needed: ", cols, " x ", rows);
+    MICA_CHECK(formats_.contain(tensor.format.id), unsupported, document_.metadata().file(), ": tensor '",
+               tensor.name, "' has type ", tensor.format.name, "; supported: ", formats_.names());
+    return tensor;
+  }
   /// A pager may pack the matrix.
   void let_pack(const TensorRef& ref, std::size_t rows, std::size_t cols) {
     extents_[ref.index].rows = rows;
@@ -153,54 +197,6 @@ class TensorBinder {
   std::vector<paging::Extent> extents_ = {};
   std::vector<std::string_view> names_ = {};  // by extent
 };
-
-inline TensorRef TensorBinder::add(const gguf::TensorInfo& tensor, std::size_t unit) {
-  MICA_CHECK(tensor.parts == 1, file, document_.source(tensor).path(), ": tensor '", escaped(tensor.name),
-             "' lies in ", tensor.parts, " parts; one is needed; pack the model again");
-  paging::Extent& extent = extents_.emplace_back();
-  extent = {tensor.source, static_cast<std::uint32_t>(unit), tensor.offset, tensor.bytes, tensor.format.id};
-  extent.packed = tensor.packed;
-  extent.checked = !tensor.checksums.empty();
-  if (extent.checked) extent.checksum = tensor.checksums[0];
-  names_.push_back(tensor.name);
-  return {static_cast<std::uint32_t>(extents_.size() - 1), tensor.format,
-          static_cast<std::size_t>(tensor.rows()), static_cast<std::size_t>(tensor.width())};
-}
-
-/// Two blocks of a layer may read one tensor.
-inline TensorRef TensorBinder::add_once(const gguf::TensorInfo& tensor) {
-  for (std::size_t i = extents_.size(); i > 0 && extents_[i - 1].unit == unit_; --i) {
-    if (names_[i - 1] != tensor.name) continue;
-    return {static_cast<std::uint32_t>(i - 1), tensor.format, static_cast<std::size_t>(tensor.rows()),
-            static_cast<std::size_t>(tensor.width())};
-  }
-  return add(tensor, unit_);
-}
-
-inline const gguf::TensorInfo& TensorBinder::checked(std::string_view part, std::size_t rows,
-                                                     std::size_t cols) const {
-  const gguf::TensorInfo& tensor = document_.tensor(join(prefix_, part));
-  MICA_CHECK(tensor.width() == cols && tensor.rows() == rows, file, document_.metadata().file(), ": tensor '",
-             tensor.name, "' is ", tensor.shape(), "; needed: ", cols, " x ", rows);
-  MICA_CHECK(formats_.contain(tensor.format.id), unsupported, document_.metadata().file(), ": tensor '",
-             tensor.name, "' has type ", tensor.format.name, "; supported: ", formats_.names());
-  return tensor;
-}
-
-inline TensorRef TensorBinder::matrix(std::string_view part, std::size_t rows, std::size_t cols) {
-  const std::size_t bound = extents_.size();
-  const TensorRef ref = add_once(checked(part, rows, cols));
-  if (ref.index == bound) let_pack(ref, rows, cols);  // one that another block reads by rows stays as it is
-  return ref;
-}
-
-inline TensorRef TensorBinder::vector(std::string_view part, std::size_t numbers) {
-  const gguf::TensorInfo& tensor = document_.tensor(join(prefix_, part));
-  MICA_CHECK(tensor.format.id == format::F32::id && tensor.elements() == numbers, file,
-             document_.metadata().file(), ": tensor '", tensor.name, "' is ", tensor.format.name, " ",
-             tensor.shape(), "; needed: F32 ", numbers);
-  return add_once(tensor);
-}
 
 inline ExpertsRef TensorBinder::experts(std::string_view part, std::size_t count, std::size_t rows,
                                         std::size_t cols, std::size_t first_unit) {
@@ -225,15 +221,6 @@ inline ExpertsRef TensorBinder::experts(std::string_view part, std::size_t count
   }
   ref.first.rows = rows;
   return ref;
-}
-
-inline void TensorBinder::check_layout() const {
-  for (std::size_t i = 0; i < extents_.size(); ++i) {
-    const paging::Extent& extent = extents_[i];
-    MICA_CHECK(!extent.packed || formats_.can_pack(extent.format, extent.rows), file,
-               document_.sources()[extent.source].path(), ": tensor '", escaped(names_[i]),
-               "' lies packed, and is read row by row; pack the model again");
-  }
 }
 
 }  // namespace mica::block

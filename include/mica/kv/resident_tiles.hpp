@@ -64,7 +64,25 @@ class ResidentTiles {
   }
   /// Evicts tiles until `count` tokens fit at `pos`, at most capacity(pos); the policy chooses the tiles.
   template <Eviction E>
-  void evict_for(const E& policy, std::size_t pos, std::size_t count) noexcept;
+  void evict_for(const E& policy, std::size_t pos, std::size_t count) noexcept {
+    if (!bounded()) return;
+    MICA_ASSERT(count <= capacity(pos));
+    if (needs_scores() && pos % eviction_step == 0 && pos > summed_) sum_up(policy.decay(), pos);
+    if (pos - evicted() == max_tiles_ * format::tile_tokens) {
+      for (std::size_t i = 0; i < eviction_step / format::tile_tokens; ++i) {
+        EvictionView resident{tiles()};
+        if (needs_scores()) resident.scores = sums(pos).first(size_);
+        forget(std::min(policy.choose(resident), size_ - 1), pos);
+      }
+    }
+    for (const std::size_t end = ceil_div(pos + count, format::tile_tokens) - evicted_; size_ < end;
+         ++size_) {
+      tiles_[size_] = static_cast<std::uint32_t>(size_ + evicted_);
+    }
+    for (std::size_t t = pos; needs_scores() && t < pos + count; ++t) {
+      std::fill_n(rows_.data() + t % eviction_step * max_tiles_, max_tiles_, 0.0f);
+    }
+  }
 
   /// The tokens of `count` that a rewind can keep. 0: none, all must be run again.
   [[nodiscard]] std::size_t rewind_position(std::size_t count) const noexcept {
@@ -155,26 +173,5 @@ class ResidentTiles {
   std::size_t evicted_at_ = 0;  // position of the last eviction
   std::size_t summed_ = 0;      // position up to which rows are summed up
 };
-
-template <Allocator A>
-template <Eviction E>
-void ResidentTiles<A>::evict_for(const E& policy, std::size_t pos, std::size_t count) noexcept {
-  if (!bounded()) return;
-  MICA_ASSERT(count <= capacity(pos));
-  if (needs_scores() && pos % eviction_step == 0 && pos > summed_) sum_up(policy.decay(), pos);
-  if (pos - evicted() == max_tiles_ * format::tile_tokens) {
-    for (std::size_t i = 0; i < eviction_step / format::tile_tokens; ++i) {
-      EvictionView resident{tiles()};
-      if (needs_scores()) resident.scores = sums(pos).first(size_);
-      forget(std::min(policy.choose(resident), size_ - 1), pos);
-    }
-  }
-  for (const std::size_t end = ceil_div(pos + count, format::tile_tokens) - evicted_; size_ < end; ++size_) {
-    tiles_[size_] = static_cast<std::uint32_t>(size_ + evicted_);
-  }
-  for (std::size_t t = pos; needs_scores() && t < pos + count; ++t) {
-    std::fill_n(rows_.data() + t % eviction_step * max_tiles_, max_tiles_, 0.0f);
-  }
-}
 
 }  // namespace mica::kv

@@ -57,7 +57,21 @@ class Spilled {
     }
     return true;
   }
-  void shrink(std::size_t tokens) noexcept;
+  void shrink(std::size_t tokens) noexcept {
+    windows_.shrink(tokens);
+    if (tokens >= capacity() && !(tokens == 0)) return;
+    const std::size_t end = ceil_div(tokens, page_tokens), half = tokens / page_tokens;
+    for (std::size_t page = std::max(end, begin_); page < end_; ++page) place(page).reset();
+    end_ = std::min(end_, end);
+    if (half < begin_) {
+      forget_old();
+      reload_ = tokens % page_tokens != 0;
+      begin_ = half;
+    }
+    if (tokens > 0) return;
+    for (Old& old : old_) old.bytes.reset();
+    reload_ = false;
+  }
   [[nodiscard]] std::size_t capacity() const noexcept { return std::min(end_ * page_tokens, max_tokens_); }
   [[nodiscard]] std::size_t first_tile(std::size_t layer) const noexcept {
     const Layer& l = layers_[layer];
@@ -245,23 +259,6 @@ Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t
   int error = 0;
   file_ = io::SpillFile::make(failure_.folder, &error);
   MICA_CHECK(file_, file, text({failure_.folder, error}));
-}
-
-template <class A>
-void Spilled<A>::shrink(std::size_t tokens) noexcept {
-  windows_.shrink(tokens);
-  if (tokens >= capacity() && !(tokens == 0)) return;
-  const std::size_t end = ceil_div(tokens, page_tokens), half = tokens / page_tokens;
-  for (std::size_t page = std::max(end, begin_); page < end_; ++page) place(page).reset();
-  end_ = std::min(end_, end);
-  if (half < begin_) {
-    forget_old();
-    reload_ = tokens % page_tokens != 0;
-    begin_ = half;
-  }
-  if (tokens > 0) return;
-  for (Old& old : old_) old.bytes.reset();
-  reload_ = false;
 }
 
 static_assert(KvStorage<Spilled<>> && SpillingStorage<Spilled<>>);

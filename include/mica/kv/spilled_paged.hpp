@@ -50,40 +50,35 @@ class Spilled<Paged<A>> : public PageTables<FiledPages<A>> {
   }
 
   // Required by ParkingStorage
-  [[nodiscard]] bool park() noexcept;
+  /// All pages without another user are written first, then freed: a full file loses nothing.
+  [[nodiscard]] bool park() noexcept {
+    if (parked_ || Base::capacity() == 0) return parked_;
+    bool filed = true;
+    Base::for_each_page(0, [&](Keeper& keeper, Page page) {
+      if (filed && page->users == 1) filed = keeper.file(page);
+    });
+    if (!filed) return false;
+    Base::for_each_page(0, [](Keeper& keeper, Page page) { keeper.leave(page); });
+    return parked_ = true;
+  }
 
  private:
   using Keeper = FiledPages<A>;
   using Page = typename Keeper::Page;
 
-  [[nodiscard]] bool wake() noexcept;
+  /// Brings all pages back, or leaves everything as it was.
+  [[nodiscard]] bool wake() noexcept {
+    if (!parked_) return true;
+    bool loaded = true;
+    Base::for_each_page(0, [&](Keeper& keeper, Page page) { loaded = loaded && keeper.load(page); });
+    Base::for_each_page(0,
+                        [&](Keeper& keeper, Page page) { loaded ? keeper.use(page) : keeper.unload(page); });
+    parked_ = !loaded;
+    return loaded;
+  }
 
   bool parked_ = false;
 };
-
-/// All pages without another user are written first, then freed: a full file loses nothing.
-template <mica::Allocator A>
-bool Spilled<Paged<A>>::park() noexcept {
-  if (parked_ || Base::capacity() == 0) return parked_;
-  bool filed = true;
-  Base::for_each_page(0, [&](Keeper& keeper, Page page) {
-    if (filed && page->users == 1) filed = keeper.file(page);
-  });
-  if (!filed) return false;
-  Base::for_each_page(0, [](Keeper& keeper, Page page) { keeper.leave(page); });
-  return parked_ = true;
-}
-
-/// Brings all pages back, or leaves everything as it was.
-template <mica::Allocator A>
-bool Spilled<Paged<A>>::wake() noexcept {
-  if (!parked_) return true;
-  bool loaded = true;
-  Base::for_each_page(0, [&](Keeper& keeper, Page page) { loaded = loaded && keeper.load(page); });
-  Base::for_each_page(0, [&](Keeper& keeper, Page page) { loaded ? keeper.use(page) : keeper.unload(page); });
-  parked_ = !loaded;
-  return loaded;
-}
 
 static_assert(KvStorage<Spilled<Paged<>>> && SharingStorage<Spilled<Paged<>>> &&
               ParkingStorage<Spilled<Paged<>>>);

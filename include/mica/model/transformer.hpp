@@ -142,7 +142,14 @@ class BasicTransformer {
   /// An empty cache.
   [[nodiscard]] Cache make_cache() const { return make_cache(make_storage_); }
   /// The same with another storage than that of Parts.
-  [[nodiscard]] Cache make_cache(const MakeStorage& make) const;
+  [[nodiscard]] Cache make_cache(const MakeStorage& make) const {
+    std::vector<kv::LayerShape> shape = kv_.shape();
+    const Allocator allocator = allocator_.book_as(budget::Account::kv);
+    return {make ? make(allocator, shape, n_ctx_) : Storage(allocator, shape, n_ctx_),
+            {allocator, weights_.state().floats(), checkpoints_},
+            kv_.make_resident(allocator),
+            std::move(shape)};
+  }
 
   /// Runs tokens [1, chunk()] at positions cache.tokens, ... and takes them into the cache. Ids are below
   /// n_vocab. After read_failed a recurrent state is that of a checkpoint: tokens from cache.tokens on must
@@ -167,9 +174,16 @@ class BasicTransformer {
 
   /// What a file of this cache says of itself, but for tokens and note. Raises ErrorCode::unsupported without
   /// xxHash.
-  [[nodiscard]] kv::SnapshotInfo describe(const Cache& cache) const;
+  [[nodiscard]] kv::SnapshotInfo describe(const Cache& cache) const {
+    kv::SnapshotInfo info = identity();
+    cache.describe(info);
+    return info;
+  }
   /// Writes what describe() announced. Raises ErrorCode::failed when the system cannot take it.
-  void save(Cache& cache, kv::SnapshotWriter& out) const;
+  void save(Cache& cache, kv::SnapshotWriter& out) const {
+    cache.save(
+        out, [this](std::size_t layer, std::byte* tile, std::size_t slot) { kv_.clear(layer, tile, slot); });
+  }
   /// Raises ErrorCode::usage where a saved cache is of another model or of other elements, saying which.
   void check_saved(const kv::SnapshotReader& in) const;
   /// An empty cache becomes what was saved and checked, up to `count` tokens: KvCache::load().
@@ -204,10 +218,49 @@ class BasicTransformer {
     activations_.emplace(config_, sizes, logits_rows_, weights_.scratch(sizes), allocator_);
   }
   [[nodiscard]] kv::SnapshotInfo identity() const;
-  [[nodiscard]] model::StepResult reserve(std::span<const SequenceStep> sequences) noexcept;
-  [[nodiscard]] model::StepStatus why_refused(const Cache& cache) const noexcept;
+  /// Room for all parts, or for none.
+  [[nodiscard]] model::StepResult reserve(std::span<const SequenceStep> sequences) noexcept {
+    using model::StepStatus;
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      Cache& cache = *sequences[i].cache;
+      const std::size_t end = cache.tokens + sequences[i].tokens.size();
+      if (end <= n_ctx_ && cache.storage.reserve(end)) continue;
+      for (const SequenceStep& part : sequences.first(i)) part.cache->storage.shrink(part.cache->tokens);
+      return {end > n_ctx_ ? StepStatus::context_full : why_refused(cache), i};
+    }
+    return {};
+  }
+  /// Why a cache within its context was refused: memory, or the file of older tokens, which the log then
+  /// names.
+  [[nodiscard]] model::StepStatus why_refused([[maybe_unused]] const Cache& cache) const noexcept try {
+    if constexpr (SpillingStorage<Storage>) {
+      if (const kv::SpillFailure* const failure = cache.storage.spill_failure()) {
+        log_(LogLevel::error, kv::text(*failure));
+        return model::StepStatus::write_failed;
+      }
+    }
+    return model::StepStatus::no_memory;
+  } catch (...) {  // no memory for a text
+    return model::StepStatus::write_failed;
+  }
+  /// The tokens that run at a time: the rest of the step, or those up to the next token for which tiles must
+  /// be evicted first.
   [[nodiscard]] std::span<const SequenceStep> next_sequences(std::span<const SequenceStep> sequences,
-                                                             std::size_t done) noexcept;
+                                                             std::size_t done) noexcept {
+    if constexpr (!Eviction::evicts) return sequences;
+    now_.clear();
+    std::size_t end = 0;  // rows of the step
+    for (const SequenceStep& part : sequences) {
+      const std::size_t begin = std::exchange(end, end + part.tokens.size());
+      if (end <= done) continue;
+      Cache& cache = *part.cache;
+      const auto rest = part.tokens.subspan(std::max(done, begin) - begin);
+      const std::size_t count = cache.make_room(kv_.eviction(), rest.size());
+      now_.push_back({&cache, rest.first(count)});
+      if (count < rest.size()) break;
+    }
+    return now_;
+  }
   /// All layers; false when something could not be read.
   [[nodiscard]] bool run(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept {
     if constexpr (dry) {
@@ -230,7 +283,21 @@ class BasicTransformer {
   [[nodiscard]] Step make_step(std::span<const SequenceStep> sequences, std::size_t first_row) noexcept {
     return {config_, weights_, pager_, *executor_, *activations_, kv_, observer_, sequences, first_row};
   }
-  [[nodiscard]] bool embed(Step& step, std::span<const SequenceStep> sequences) noexcept;
+  [[nodiscard]] bool embed(Step& step, std::span<const SequenceStep> sequences) noexcept {
+    if (!pager_.acquire(0)) return false;
+    const bool read = step.embed();
+    pager_.release(0);
+    for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
+      std::size_t row = 0;
+      for (const auto& [cache, tokens] : sequences) {
+        const std::size_t n = tokens.size();
+        frequencies_[rope].fill(cache->tokens, activations_->cos(rope, row + n).rows(row, n),
+                                activations_->sin(rope, row + n).rows(row, n));
+        row += n;
+      }
+    }
+    return read;
+  }
   [[nodiscard]] bool run_layer(Step& step, std::size_t i) noexcept {
     if (!pager_.acquire(i + 1)) return false;
     pager_.prefetch(i + 2);
@@ -238,7 +305,16 @@ class BasicTransformer {
     pager_.release(i + 1);
     return read;
   }
-  void finish_logits(MatrixView<float> logits) noexcept;
+  void finish_logits(MatrixView<float> logits) noexcept {
+    if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
+    executor_->run(logits.rows(), [&](std::size_t row, std::size_t) noexcept {
+      if (config_.logit_scale != 1)
+        Kernels::scale(kernel::ScaleArgs{logits, config_.logit_scale, row, row + 1});
+      if (config_.logit_softcap != 0) {
+        Kernels::softcap(kernel::SoftcapArgs{logits, config_.logit_softcap, row, row + 1});
+      }
+    });
+  }
 
   arch::Config config_;
   std::size_t n_ctx_;
@@ -308,65 +384,6 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
 }
 
 template <class F, class P>
-auto BasicTransformer<F, P>::make_cache(const MakeStorage& make) const -> Cache {
-  std::vector<kv::LayerShape> shape = kv_.shape();
-  const Allocator allocator = allocator_.book_as(budget::Account::kv);
-  return {make ? make(allocator, shape, n_ctx_) : Storage(allocator, shape, n_ctx_),
-          {allocator, weights_.state().floats(), checkpoints_},
-          kv_.make_resident(allocator),
-          std::move(shape)};
-}
-
-/// Room for all parts, or for none.
-template <class F, class P>
-model::StepResult BasicTransformer<F, P>::reserve(std::span<const SequenceStep> sequences) noexcept {
-  using model::StepStatus;
-  for (std::size_t i = 0; i < sequences.size(); ++i) {
-    Cache& cache = *sequences[i].cache;
-    const std::size_t end = cache.tokens + sequences[i].tokens.size();
-    if (end <= n_ctx_ && cache.storage.reserve(end)) continue;
-    for (const SequenceStep& part : sequences.first(i)) part.cache->storage.shrink(part.cache->tokens);
-    return {end > n_ctx_ ? StepStatus::context_full : why_refused(cache), i};
-  }
-  return {};
-}
-
-/// Why a cache within its context was refused: memory, or the file of older tokens, which the log then names.
-template <class F, class P>
-model::StepStatus BasicTransformer<F, P>::why_refused([[maybe_unused]] const Cache& cache) const noexcept
-    try {
-  if constexpr (SpillingStorage<Storage>) {
-    if (const kv::SpillFailure* const failure = cache.storage.spill_failure()) {
-      log_(LogLevel::error, kv::text(*failure));
-      return model::StepStatus::write_failed;
-    }
-  }
-  return model::StepStatus::no_memory;
-} catch (...) {  // no memory for a text
-  return model::StepStatus::write_failed;
-}
-
-/// The tokens that run at a time: the rest of the step, or those up to the next token for which tiles must be
-/// evicted first.
-template <class F, class P>
-auto BasicTransformer<F, P>::next_sequences(std::span<const SequenceStep> sequences,
-                                            std::size_t done) noexcept -> std::span<const SequenceStep> {
-  if constexpr (!Eviction::evicts) return sequences;
-  now_.clear();
-  std::size_t end = 0;  // rows of the step
-  for (const SequenceStep& part : sequences) {
-    const std::size_t begin = std::exchange(end, end + part.tokens.size());
-    if (end <= done) continue;
-    Cache& cache = *part.cache;
-    const auto rest = part.tokens.subspan(std::max(done, begin) - begin);
-    const std::size_t count = cache.make_room(kv_.eviction(), rest.size());
-    now_.push_back({&cache, rest.first(count)});
-    if (count < rest.size()) break;
-  }
-  return now_;
-}
-
-template <class F, class P>
 model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> sequences) noexcept {
   const auto rows = [](std::span<const SequenceStep> all) { return Step::rows_before(all, all.size()); };
   const std::size_t n = rows(sequences);
@@ -388,23 +405,6 @@ model::StepResult BasicTransformer<F, P>::step(std::span<const SequenceStep> seq
   }
   last_step_ = n;
   return {};
-}
-
-template <class F, class P>
-bool BasicTransformer<F, P>::embed(Step& step, std::span<const SequenceStep> sequences) noexcept {
-  if (!pager_.acquire(0)) return false;
-  const bool read = step.embed();
-  pager_.release(0);
-  for (std::size_t rope = 0; rope < frequencies_.size(); ++rope) {
-    std::size_t row = 0;
-    for (const auto& [cache, tokens] : sequences) {
-      const std::size_t n = tokens.size();
-      frequencies_[rope].fill(cache->tokens, activations_->cos(rope, row + n).rows(row, n),
-                              activations_->sin(rope, row + n).rows(row, n));
-      row += n;
-    }
-  }
-  return read;
 }
 
 template <class F, class P>
@@ -444,18 +444,6 @@ MatrixView<const float> BasicTransformer<F, P>::logits(std::span<const std::size
   pager_.release(head);
   finish_logits(logits);
   return logits;
-}
-
-template <class F, class P>
-void BasicTransformer<F, P>::finish_logits(MatrixView<float> logits) noexcept {
-  if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
-  executor_->run(logits.rows(), [&](std::size_t row, std::size_t) noexcept {
-    if (config_.logit_scale != 1)
-      Kernels::scale(kernel::ScaleArgs{logits, config_.logit_scale, row, row + 1});
-    if (config_.logit_softcap != 0) {
-      Kernels::softcap(kernel::SoftcapArgs{logits, config_.logit_softcap, row, row + 1});
-    }
-  });
 }
 
 /// The former scratch goes first, so that both are never there at once; it has room again where the new one

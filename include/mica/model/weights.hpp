@@ -92,7 +92,22 @@ class Weights {
   /// What a sequence keeps.
   [[nodiscard]] const block::StatePlan& state() const noexcept { return state_; }
   /// What the blocks need of a step.
-  [[nodiscard]] block::ScratchNeeds scratch(const block::StepSizes& sizes) const;
+  [[nodiscard]] block::ScratchNeeds scratch(const block::StepSizes& sizes) const {
+    block::ScratchNeeds needs;
+    const auto plan = [&](const Layer& layer) {
+      for (const AnyBlock& any : layer) {
+        static_cast<void>(detail::visit_block(any, [&]<class B>(const BoundBlock<B>& b) {
+          block::Scratch scratch(sizes, needs);
+          static_cast<void>(B::buffers(scratch, b.config));
+          return true;
+        }));
+      }
+    };
+    plan(begin_);
+    for (const Layer& layer : layers_) plan(layer);
+    plan(end_);
+    return needs;
+  }
 
   [[nodiscard]] std::span<const paging::Extent> extents() const noexcept { return binder_.extents(); }
   /// Embedding, layers, head, experts.
@@ -136,7 +151,24 @@ class Weights {
   }
 
  private:
-  [[nodiscard]] Layer bind(const block::Layer& layer, std::size_t i);
+  [[nodiscard]] Layer bind(const block::Layer& layer, std::size_t i) {
+    Layer bound;
+    for (const block::Layer::Entry& entry : layer.blocks()) {
+      const bool known = visit_if(
+          Blocks{}, [&](auto type) { return entry.config<typename decltype(type)::type>() != nullptr; },
+          [&](auto type) {
+            using B = typename decltype(type)::type;
+            const typename B::Config& config = *entry.config<B>();
+            const block::Place place =
+                state_.place(i, [&](block::StatePlan& state) { B::plan(state, config); });
+            bound.push_back(BoundBlock<B>{config, B::bind(binder_, config), place});
+          });
+      MICA_CHECK(known, unsupported, document().path(), ": layer ", i, " has the block '", entry.name(),
+                 "', and this Transformer is made of ", detail::block_names(Blocks{}),
+                 "; name it in WithBlocks<...>, or in the Blocks of the family");
+    }
+    return bound;
+  }
 
   block::TensorBinder binder_;
   block::StatePlan state_;
@@ -167,44 +199,6 @@ Weights<List, Blocks>::Weights(gguf::DocumentRef document, const arch::Config& c
   output_ = head ? binder_.matrix(names::output, config.n_vocab, config.width) : token_embd_;
   if (head) binder_.keep_rows(token_embd_);
   binder_.check_layout();
-}
-
-template <class List, class Blocks>
-auto Weights<List, Blocks>::bind(const block::Layer& layer, std::size_t i) -> Layer {
-  Layer bound;
-  for (const block::Layer::Entry& entry : layer.blocks()) {
-    const bool known = visit_if(
-        Blocks{}, [&](auto type) { return entry.config<typename decltype(type)::type>() != nullptr; },
-        [&](auto type) {
-          using B = typename decltype(type)::type;
-          const typename B::Config& config = *entry.config<B>();
-          const block::Place place =
-              state_.place(i, [&](block::StatePlan& state) { B::plan(state, config); });
-          bound.push_back(BoundBlock<B>{config, B::bind(binder_, config), place});
-        });
-    MICA_CHECK(known, unsupported, document().path(), ": layer ", i, " has the block '", entry.name(),
-               "', and this Transformer is made of ", detail::block_names(Blocks{}),
-               "; name it in WithBlocks<...>, or in the Blocks of the family");
-  }
-  return bound;
-}
-
-template <class List, class Blocks>
-block::ScratchNeeds Weights<List, Blocks>::scratch(const block::StepSizes& sizes) const {
-  block::ScratchNeeds needs;
-  const auto plan = [&](const Layer& layer) {
-    for (const AnyBlock& any : layer) {
-      static_cast<void>(detail::visit_block(any, [&]<class B>(const BoundBlock<B>& b) {
-        block::Scratch scratch(sizes, needs);
-        static_cast<void>(B::buffers(scratch, b.config));
-        return true;
-      }));
-    }
-  };
-  plan(begin_);
-  for (const Layer& layer : layers_) plan(layer);
-  plan(end_);
-  return needs;
 }
 
 }  // namespace mica::model

@@ -66,7 +66,27 @@ class UnitReader {
   }
 
   /// Begins reads[i], whose stretches and address are set.
-  void begin(std::span<UnitRead> reads, std::size_t i) noexcept;
+  void begin(std::span<UnitRead> reads, std::size_t i) noexcept {
+    UnitRead& read = reads[i];
+    read.pending = 0;
+    read.missing = 0;
+    std::byte* to = read.to;
+    for (const ByteRange& bytes_read : read.byte_ranges) {
+      const File& file = files_[bytes_read.source];
+      for (std::size_t done = 0; done < bytes_read.bytes; done += request_bytes) {
+        const std::size_t n = std::min(request_bytes, bytes_read.bytes - done);
+        const std::uint64_t offset = bytes_read.offset + done;
+        read.missing += std::min<std::uint64_t>(n, file.size - std::min(file.size, offset));
+        if (file.fd == file.buffered) {
+          advise_soon(file.fd, offset, n);
+        } else if (queue_.begin(file.fd, offset, {to + done, n}, i)) {
+          ++read.pending;
+        }
+      }
+      to += bytes_read.bytes;
+    }
+    read.uncounted = read.missing;
+  }
   /// Waits for reads[i]. False: it could not be read; the sink got the name of the file and the reason.
   [[nodiscard]] bool finish(std::span<UnitRead> reads, std::size_t i) noexcept {
     UnitRead& read = reads[i];
@@ -162,27 +182,5 @@ class UnitReader {
   io::ReadQueue queue_{max_requests};
   Reads counts_;
 };
-
-inline void UnitReader::begin(std::span<UnitRead> reads, std::size_t i) noexcept {
-  UnitRead& read = reads[i];
-  read.pending = 0;
-  read.missing = 0;
-  std::byte* to = read.to;
-  for (const ByteRange& bytes_read : read.byte_ranges) {
-    const File& file = files_[bytes_read.source];
-    for (std::size_t done = 0; done < bytes_read.bytes; done += request_bytes) {
-      const std::size_t n = std::min(request_bytes, bytes_read.bytes - done);
-      const std::uint64_t offset = bytes_read.offset + done;
-      read.missing += std::min<std::uint64_t>(n, file.size - std::min(file.size, offset));
-      if (file.fd == file.buffered) {
-        advise_soon(file.fd, offset, n);
-      } else if (queue_.begin(file.fd, offset, {to + done, n}, i)) {
-        ++read.pending;
-      }
-    }
-    to += bytes_read.bytes;
-  }
-  read.uncounted = read.missing;
-}
 
 }  // namespace mica::paging

@@ -119,10 +119,69 @@ struct KvCache {
     return state.size() == 0 ? count : state.restore(count);
   }
   template <class Clear>
-  void save_page(kv::SnapshotWriter& out, std::size_t layer, Tiles tiles, Clear&& clear);
-  [[nodiscard]] std::size_t load_state(const kv::SnapshotReader& in, std::size_t count);
-  [[nodiscard]] bool load_tiles(const kv::SnapshotReader& in);
-  void load_page(const kv::SnapshotReader& in, std::size_t layer, std::size_t page);
+  void save_page(kv::SnapshotWriter& out, std::size_t layer, Tiles tiles, Clear&& clear) {
+    const kv::LayerShape& shape = layers[layer];
+    const std::size_t full = std::min(tiles.end, tokens / format::tile_tokens);
+    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+      for (std::size_t tile = tiles.first; tile < full;) {
+        const kv::Run run = storage.run(layer, head, tile);
+        const std::size_t n = std::min(run.tiles, full - tile);
+        out.write({run.data, n * shape.tile_bytes});
+        tile += n;
+      }
+      if (full == tiles.end) continue;
+      const std::byte* const last = storage.run(layer, head, full).data;
+      std::vector<std::byte> tile(last, last + shape.tile_bytes);
+      clear(layer, tile.data(), tokens % format::tile_tokens);
+      out.write(tile);
+    }
+    out.end_block();
+  }
+  /// The state after `count` tokens, or after fewer; answers after how many.
+  [[nodiscard]] std::size_t load_state(const kv::SnapshotReader& in, std::size_t count) {
+    if (state.size() == 0) return count;
+    const auto& copies = in.info().copies;
+    const auto wanted = static_cast<std::size_t>(
+        std::upper_bound(copies.begin(), copies.end(), std::uint64_t{count}) - copies.begin());
+    for (std::size_t i = wanted - std::min(wanted, state.checkpoints()); i < wanted; ++i) {
+      in.read_state(i + 1, state.make_copy(static_cast<std::size_t>(copies[i])));
+    }
+    if (count < in.info().cached) return state.restore(count);
+    in.read_state(0, state.span());
+    return count;
+  }
+  /// Page by page for all layers, so that a storage which cannot hold all tiles passes on what it has.
+  [[nodiscard]] bool load_tiles(const kv::SnapshotReader& in) {
+    for (std::size_t page = 0; page * kv::SnapshotLayout::page_tokens < tokens; ++page) {
+      if (!storage.reserve(std::min(tokens, (page + 1) * kv::SnapshotLayout::page_tokens))) return false;
+      for (std::size_t layer = 0; layer < layers.size(); ++layer) load_page(in, layer, page);
+    }
+    return true;
+  }
+  /// The tiles that the storage keeps; those behind the last token, or before a window, are dropped.
+  void load_page(const kv::SnapshotReader& in, std::size_t layer, std::size_t page) {
+    const kv::LayerShape& shape = layers[layer];
+    const Tiles tiles = in.layout().tiles(layer, page);
+    const std::size_t first = std::max(storage.first_tile(layer), tiles.first);
+    const std::size_t end = std::min(tiles.end, ceil_div(tokens, format::tile_tokens));
+    if (tiles.empty() || first >= end) return;
+    auto block = in.page(layer, page);
+    const auto drop = [&](std::size_t n) {
+      std::vector<std::byte> tile(n == 0 ? 0 : shape.tile_bytes);
+      for (; n > 0; --n) block.read(tile);
+    };
+    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+      drop(first - tiles.first);
+      for (std::size_t tile = first; tile < end;) {
+        const kv::Run run = storage.run(layer, head, tile);
+        const std::size_t n = std::min(run.tiles, end - tile);
+        block.read({run.data, n * shape.tile_bytes});
+        tile += n;
+      }
+      drop(tiles.end - end);
+    }
+    block.check();
+  }
 };
 
 template <class Storage>
@@ -149,27 +208,6 @@ void KvCache<Storage>::save(kv::SnapshotWriter& out, Clear&& clear) {
 }
 
 template <class Storage>
-template <class Clear>
-void KvCache<Storage>::save_page(kv::SnapshotWriter& out, std::size_t layer, Tiles tiles, Clear&& clear) {
-  const kv::LayerShape& shape = layers[layer];
-  const std::size_t full = std::min(tiles.end, tokens / format::tile_tokens);
-  for (std::size_t head = 0; head < shape.kv_heads; ++head) {
-    for (std::size_t tile = tiles.first; tile < full;) {
-      const kv::Run run = storage.run(layer, head, tile);
-      const std::size_t n = std::min(run.tiles, full - tile);
-      out.write({run.data, n * shape.tile_bytes});
-      tile += n;
-    }
-    if (full == tiles.end) continue;
-    const std::byte* const last = storage.run(layer, head, full).data;
-    std::vector<std::byte> tile(last, last + shape.tile_bytes);
-    clear(layer, tile.data(), tokens % format::tile_tokens);
-    out.write(tile);
-  }
-  out.end_block();
-}
-
-template <class Storage>
 model::StepStatus KvCache<Storage>::load(const kv::SnapshotReader& in, std::size_t count) {
   MICA_ASSERT(tokens == 0 && count <= in.info().cached);
   lost.clear();
@@ -189,57 +227,6 @@ model::StepStatus KvCache<Storage>::load(const kv::SnapshotReader& in, std::size
     restore(0);
     throw;
   }
-}
-
-/// The state after `count` tokens, or after fewer; answers after how many.
-template <class Storage>
-std::size_t KvCache<Storage>::load_state(const kv::SnapshotReader& in, std::size_t count) {
-  if (state.size() == 0) return count;
-  const auto& copies = in.info().copies;
-  const auto wanted = static_cast<std::size_t>(
-      std::upper_bound(copies.begin(), copies.end(), std::uint64_t{count}) - copies.begin());
-  for (std::size_t i = wanted - std::min(wanted, state.checkpoints()); i < wanted; ++i) {
-    in.read_state(i + 1, state.make_copy(static_cast<std::size_t>(copies[i])));
-  }
-  if (count < in.info().cached) return state.restore(count);
-  in.read_state(0, state.span());
-  return count;
-}
-
-/// Page by page for all layers, so that a storage which cannot hold all tiles passes on what it has.
-template <class Storage>
-bool KvCache<Storage>::load_tiles(const kv::SnapshotReader& in) {
-  for (std::size_t page = 0; page * kv::SnapshotLayout::page_tokens < tokens; ++page) {
-    if (!storage.reserve(std::min(tokens, (page + 1) * kv::SnapshotLayout::page_tokens))) return false;
-    for (std::size_t layer = 0; layer < layers.size(); ++layer) load_page(in, layer, page);
-  }
-  return true;
-}
-
-/// The tiles that the storage keeps; what is behind the last token, or before a window, is read and dropped.
-template <class Storage>
-void KvCache<Storage>::load_page(const kv::SnapshotReader& in, std::size_t layer, std::size_t page) {
-  const kv::LayerShape& shape = layers[layer];
-  const Tiles tiles = in.layout().tiles(layer, page);
-  const std::size_t first = std::max(storage.first_tile(layer), tiles.first);
-  const std::size_t end = std::min(tiles.end, ceil_div(tokens, format::tile_tokens));
-  if (tiles.empty() || first >= end) return;
-  auto block = in.page(layer, page);
-  const auto drop = [&](std::size_t n) {
-    std::vector<std::byte> tile(n == 0 ? 0 : shape.tile_bytes);
-    for (; n > 0; --n) block.read(tile);
-  };
-  for (std::size_t head = 0; head < shape.kv_heads; ++head) {
-    drop(first - tiles.first);
-    for (std::size_t tile = first; tile < end;) {
-      const kv::Run run = storage.run(layer, head, tile);
-      const std::size_t n = std::min(run.tiles, end - tile);
-      block.read({run.data, n * shape.tile_bytes});
-      tile += n;
-    }
-    drop(tiles.end - end);
-  }
-  block.check();
 }
 
 }  // namespace mica

@@ -37,19 +37,6 @@ kv::SnapshotInfo BasicTransformer<F, P>::identity() const {
 }
 
 template <class F, class P>
-kv::SnapshotInfo BasicTransformer<F, P>::describe(const Cache& cache) const {
-  kv::SnapshotInfo info = identity();
-  cache.describe(info);
-  return info;
-}
-
-template <class F, class P>
-void BasicTransformer<F, P>::save(Cache& cache, kv::SnapshotWriter& out) const {
-  cache.save(out,
-             [this](std::size_t layer, std::byte* tile, std::size_t slot) { kv_.clear(layer, tile, slot); });
-}
-
-template <class F, class P>
 void BasicTransformer<F, P>::check_saved(const kv::SnapshotReader& in) const {
   const kv::SnapshotInfo own = identity(), &saved = in.info();
   const auto same = [&](std::string_view what, const auto& found, const auto& needed,
