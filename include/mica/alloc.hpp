@@ -11,5 +11,4 @@
 #include "mica/alloc/concept.hpp"
 #include "mica/alloc/counting.hpp"
 #include "mica/alloc/huge.hpp"
-#include "mica/alloc/refused.hpp"
 #include "mica/alloc/tracked.hpp"

@@ -8,6 +8,5 @@
 #include "mica/model/observer.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/sequence_step.hpp"
-#include "mica/model/step_status.hpp"
 #include "mica/model/transformer.hpp"
 #include "mica/model/weights.hpp"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/alloc/refused.hpp"
-
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
 

@@ -2,7 +2,7 @@
 //
 // expect: ignoring
 
-#include "mica/model/step_status.hpp"
+#include "mica/model/sequence_step.hpp"
 
 #pragma GCC diagnostic error "-Wunused-result"
 

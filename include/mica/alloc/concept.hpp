@@ -5,11 +5,14 @@
 // and outlives it.
 #pragma once
 
+#include "mica/base/error.hpp"
 #include "mica/budget/account.hpp"
 #include "mica/budget/ledger.hpp"
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <type_traits>
 
 namespace mica {
@@ -53,6 +56,18 @@ class Unbooked {
   [[nodiscard]] budget::Ledger* ledger() const noexcept { return nullptr; }
   [[nodiscard]] A book_as(budget::Account /*account*/) const noexcept { return static_cast<const A&>(*this); }
 };
+
+/// Why an allocator refused bytes, for error texts: "do not fit the memory budget of 6400000 bytes, of which
+/// 120 are left"; "were refused by the system" where the budget has room; "were refused by the allocator"
+/// where there is no budget. Call it right after the refusal, before any bytes are released.
+template <Allocator A>
+[[nodiscard]] std::string refused(const A& allocator, std::uint64_t bytes) {
+  const budget::Ledger* const ledger = allocator.ledger();
+  if (ledger == nullptr) return "were refused by the allocator";
+  if (bytes <= ledger->left()) return "were refused by the system";
+  return join("do not fit the memory budget of ", ledger->limit(), " bytes, of which ", ledger->left(),
+              " are left");
+}
 
 }  // namespace alloc
 }  // namespace mica

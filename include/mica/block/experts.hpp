@@ -46,7 +46,33 @@ struct Experts : Stateless {
     if (c.post_norm) t.post_norm = files.norm("post_ffw_norm.weight");
     return t;
   }
-  [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept;
+  [[nodiscard]] static Buffers buffers(Scratch& scratch, const Config& c) noexcept {
+    scratch.branch(c.post_norm);
+    const std::size_t width = scratch.sizes().width, capacity = std::max(scratch.sizes().chunk, c.used);
+    Buffers b;
+    b.scores = scratch.rows(c.count);
+    const std::size_t tokens = b.scores.rows(), rows = tokens * c.used;
+    ExpertScratch& s = b.chosen;
+    s.capacity = capacity;
+    s.rows.choices = scratch.items<Choice>(rows);
+    s.rows.begin = scratch.items<std::uint32_t>(c.count + 1);
+    s.rows.token = scratch.items<std::uint32_t>(rows);
+    s.rows.weight = scratch.items<float>(rows);
+    const std::size_t after_routing = scratch.at();
+    s.values = scratch.rows(capacity, width);
+    s.gate_out = scratch.rows(capacity, c.ff_width);
+    s.up_out = scratch.rows(capacity, c.ff_width);
+    const CodeBuffer codes = scratch.codes(capacity, std::max(width, c.ff_width));
+    s.input_codes = codes.rows(capacity, width);
+    s.hidden_codes = codes.rows(capacity, c.ff_width);
+    if (c.shared_ff_width == 0) return b;
+    scratch.rewind_position(after_routing);
+    b.shared = GatedBuffers::of(scratch, c.shared_ff_width);
+    if (!c.shared_gate) return b;
+    b.shared_gate = scratch.rows(1);
+    b.shared_out = scratch.rows(width);
+    return b;
+  }
   template <class Step>
   [[nodiscard]] static bool run(Step& step, const Config& c, const Tensors& t, const Buffers& b) noexcept {
     const Branch branch = step.branch(t.post_norm);
@@ -65,7 +91,38 @@ struct Experts : Stateless {
   // Specific to Experts: what a block around it calls
 
   /// All tensors but the norms.
-  [[nodiscard]] static Tensors bind_experts(TensorBinder& files, const Config& c);
+  [[nodiscard]] static Tensors bind_experts(TensorBinder& files, const Config& c) {
+    const std::size_t width = files.width(), ff = c.ff_width;
+    Tensors t;
+    t.first_unit = files.add_experts(c.count);
+    t.router = files.matrix("ffn_gate_inp.weight", c.count, width);
+    if (files.has("ffn_gate_up_exps.weight")) {  // one tensor: of each expert the gate, then what it gates
+      const ExpertsRef fused = files.experts("ffn_gate_up_exps.weight", c.count, 2 * ff, width, t.first_unit);
+      for (std::size_t e = 1; e < c.count; ++e) static_cast<void>(files.slice(fused.expert(e), ff, ff));
+      t.gate.first = files.slice(fused.first, 0, ff);
+      t.up.first = files.slice(fused.first, ff, ff);
+    } else {
+      t.gate = files.experts("ffn_gate_exps.weight", c.count, ff, width, t.first_unit);
+      t.up = files.experts("ffn_up_exps.weight", c.count, ff, width, t.first_unit);
+    }
+    t.down = files.experts("ffn_down_exps.weight", c.count, width, ff, t.first_unit);
+    if (c.bias) {
+      t.router_bias = files.vector("ffn_gate_inp.bias", c.count);
+      t.gate_bias = files.vector("ffn_gate_exps.bias", c.count * ff);
+      t.up_bias = files.vector("ffn_up_exps.bias", c.count * ff);
+      t.down_bias = files.vector("ffn_down_exps.bias", c.count * width);
+    }
+    if (c.scaled_router) {
+      t.router_scale = files.norm("ffn_gate_inp.scale");
+      t.weight_scale = files.vector("ffn_down_exps.scale", c.count);
+    }
+    if (c.shared_ff_width == 0) return t;
+    t.shared.gate = files.matrix("ffn_gate_shexp.weight", c.shared_ff_width, width);
+    t.shared.up = files.matrix("ffn_up_shexp.weight", c.shared_ff_width, width);
+    t.shared.down = files.matrix("ffn_down_shexp.weight", width, c.shared_ff_width);
+    if (c.shared_gate) t.shared_router = files.matrix("ffn_gate_inp_shexp.weight", 1, width);
+    return t;
+  }
   /// Chooses the experts of every token; x: what the router reads, with the codes of the step where it wants
   /// them.
   template <class Step>
@@ -143,66 +200,5 @@ struct Experts : Stateless {
   }
 };
 static_assert(Block<Experts>);
-
-inline Experts::Tensors Experts::bind_experts(TensorBinder& files, const Config& c) {
-  const std::size_t width = files.width(), ff = c.ff_width;
-  Tensors t;
-  t.first_unit = files.add_experts(c.count);
-  t.router = files.matrix("ffn_gate_inp.weight", c.count, width);
-  if (files.has("ffn_gate_up_exps.weight")) {  // one tensor: of each expert the gate, then what it gates
-    const ExpertsRef fused = files.experts("ffn_gate_up_exps.weight", c.count, 2 * ff, width, t.first_unit);
-    for (std::size_t e = 1; e < c.count; ++e) static_cast<void>(files.slice(fused.expert(e), ff, ff));
-    t.gate.first = files.slice(fused.first, 0, ff);
-    t.up.first = files.slice(fused.first, ff, ff);
-  } else {
-    t.gate = files.experts("ffn_gate_exps.weight", c.count, ff, width, t.first_unit);
-    t.up = files.experts("ffn_up_exps.weight", c.count, ff, width, t.first_unit);
-  }
-  t.down = files.experts("ffn_down_exps.weight", c.count, width, ff, t.first_unit);
-  if (c.bias) {
-    t.router_bias = files.vector("ffn_gate_inp.bias", c.count);
-    t.gate_bias = files.vector("ffn_gate_exps.bias", c.count * ff);
-    t.up_bias = files.vector("ffn_up_exps.bias", c.count * ff);
-    t.down_bias = files.vector("ffn_down_exps.bias", c.count * width);
-  }
-  if (c.scaled_router) {
-    t.router_scale = files.norm("ffn_gate_inp.scale");
-    t.weight_scale = files.vector("ffn_down_exps.scale", c.count);
-  }
-  if (c.shared_ff_width == 0) return t;
-  t.shared.gate = files.matrix("ffn_gate_shexp.weight", c.shared_ff_width, width);
-  t.shared.up = files.matrix("ffn_up_shexp.weight", c.shared_ff_width, width);
-  t.shared.down = files.matrix("ffn_down_shexp.weight", width, c.shared_ff_width);
-  if (c.shared_gate) t.shared_router = files.matrix("ffn_gate_inp_shexp.weight", 1, width);
-  return t;
-}
-
-inline Experts::Buffers Experts::buffers(Scratch& scratch, const Config& c) noexcept {
-  scratch.branch(c.post_norm);
-  const std::size_t width = scratch.sizes().width, capacity = std::max(scratch.sizes().chunk, c.used);
-  Buffers b;
-  b.scores = scratch.rows(c.count);
-  const std::size_t tokens = b.scores.rows(), rows = tokens * c.used;
-  ExpertScratch& s = b.chosen;
-  s.capacity = capacity;
-  s.rows.choices = scratch.items<Choice>(rows);
-  s.rows.begin = scratch.items<std::uint32_t>(c.count + 1);
-  s.rows.token = scratch.items<std::uint32_t>(rows);
-  s.rows.weight = scratch.items<float>(rows);
-  const std::size_t after_routing = scratch.at();
-  s.values = scratch.rows(capacity, width);
-  s.gate_out = scratch.rows(capacity, c.ff_width);
-  s.up_out = scratch.rows(capacity, c.ff_width);
-  const CodeBuffer codes = scratch.codes(capacity, std::max(width, c.ff_width));
-  s.input_codes = codes.rows(capacity, width);
-  s.hidden_codes = codes.rows(capacity, c.ff_width);
-  if (c.shared_ff_width == 0) return b;
-  scratch.rewind_position(after_routing);
-  b.shared = GatedBuffers::of(scratch, c.shared_ff_width);
-  if (!c.shared_gate) return b;
-  b.shared_gate = scratch.rows(1);
-  b.shared_out = scratch.rows(width);
-  return b;
-}
 
 }  // namespace mica::block

@@ -130,7 +130,29 @@ class TensorBinder {
   /// A matrix for each expert. Each has an entry and a group of its own: those that a token does not use need
   /// not be in memory.
   [[nodiscard]] ExpertsRef experts(std::string_view part, std::size_t count, std::size_t rows,
-                                   std::size_t cols, std::size_t first_unit);
+                                   std::size_t cols, std::size_t first_unit) {
+    const gguf::TensorInfo& whole = checked(part, count * rows, cols);
+    const std::string& path = document_.source(whole).path();
+    MICA_CHECK(whole.parts == 1 || whole.parts == count, file, path, ": tensor '", whole.name, "' lies in ",
+               whole.parts, " parts; there are ", count, " experts; pack the model again");
+    MICA_CHECK(whole.parts == count || !whole.packed, file, path, ": tensor '", whole.name,
+               "' lies packed as one; ", count, " parts are needed; pack the model again");
+    gguf::TensorInfo one = whole;
+    one.bytes = whole.bytes / count;
+    one.parts = 1;
+    const std::uint64_t stride = whole.parts == 1 ? one.bytes : whole.stride;
+    ExpertsRef ref;
+    for (std::size_t e = 0; e < count; ++e, one.offset += stride) {
+      one.checksums.clear();
+      if (whole.parts == count && !whole.checksums.empty()) one.checksums.push_back(whole.checksums[e]);
+      const TensorRef added = add(one, first_unit + e);
+      names_.back() = whole.name;
+      let_pack(added, rows, cols);
+      if (e == 0) ref.first = added;
+    }
+    ref.first.rows = rows;
+    return ref;
+  }
 
   /// Of a packed directory: only what products read, in whole panels, may lie packed.
   void check_layout() const {
@@ -197,30 +219,5 @@ class TensorBinder {
   std::vector<paging::Extent> extents_ = {};
   std::vector<std::string_view> names_ = {};  // by extent
 };
-
-inline ExpertsRef TensorBinder::experts(std::string_view part, std::size_t count, std::size_t rows,
-                                        std::size_t cols, std::size_t first_unit) {
-  const gguf::TensorInfo& whole = checked(part, count * rows, cols);
-  const std::string& path = document_.source(whole).path();
-  MICA_CHECK(whole.parts == 1 || whole.parts == count, file, path, ": tensor '", whole.name, "' lies in ",
-             whole.parts, " parts; there are ", count, " experts; pack the model again");
-  MICA_CHECK(whole.parts == count || !whole.packed, file, path, ": tensor '", whole.name,
-             "' lies packed as one; ", count, " parts are needed; pack the model again");
-  gguf::TensorInfo one = whole;
-  one.bytes = whole.bytes / count;
-  one.parts = 1;
-  const std::uint64_t stride = whole.parts == 1 ? one.bytes : whole.stride;
-  ExpertsRef ref;
-  for (std::size_t e = 0; e < count; ++e, one.offset += stride) {
-    one.checksums.clear();
-    if (whole.parts == count && !whole.checksums.empty()) one.checksums.push_back(whole.checksums[e]);
-    const TensorRef added = add(one, first_unit + e);
-    names_.back() = whole.name;
-    let_pack(added, rows, cols);
-    if (e == 0) ref.first = added;
-  }
-  ref.first.rows = rows;
-  return ref;
-}
 
 }  // namespace mica::block

@@ -9,17 +9,17 @@
 
 #include "mica/alloc/concept.hpp"
 #include "mica/format/concept.hpp"
+#include "mica/io/detail/descriptor.hpp"
 
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace mica {
 
 namespace kv {
-
-struct SpillFailure;  // kv/detail/spill_failure.hpp
 
 /// The shape of one layer's cache. A layer with a window may keep only the tokens that its queries can still
 /// see.
@@ -52,6 +52,22 @@ struct Run {
   std::byte* data = nullptr;
   std::size_t tiles = 0;
 };
+
+/// Why keys and values could not be written to a file, such as a full disk. A refusal for this reason is no
+/// lack of memory.
+struct SpillFailure {
+  std::string folder;
+  int error = 0;  // errno
+
+  [[nodiscard]] explicit operator bool() const noexcept { return error != 0; }
+};
+
+/// "/var/tmp: keys and values could not be written to a file there: No space left on device; TMPDIR names
+/// another folder"
+[[nodiscard]] inline std::string text(const SpillFailure& failure) {
+  return join(escaped(failure.folder), ": keys and values could not be written to a file there: ",
+              io::detail::errno_text(failure.error), "; TMPDIR names another folder");
+}
 
 }  // namespace kv
 

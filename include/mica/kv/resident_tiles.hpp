@@ -12,7 +12,6 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
-#include "mica/alloc/refused.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/budget/account.hpp"

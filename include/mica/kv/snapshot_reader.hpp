@@ -7,6 +7,7 @@
 #include "mica/gguf/span_reader.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica/io/file.hpp"
+#include "mica/kv/elements.hpp"
 #include "mica/kv/snapshot.hpp"
 
 #include <cstddef>
@@ -159,5 +160,34 @@ class SnapshotReader {
   std::uint64_t first_block_ = 0;    // where in the file
   std::vector<std::uint64_t> sums_;  // by block
 };
+
+/// Raises ErrorCode::usage where a snapshot is not of the model and the elements of `own`, the description of
+/// an empty cache, saying what differs.
+inline void check_saved(const SnapshotReader& in, const SnapshotInfo& own) {
+  const SnapshotInfo& saved = in.info();
+  const auto same = [&](std::string_view what, const auto& found, const auto& needed,
+                        std::string_view way_out) {
+    MICA_CHECK(found == needed, usage, in.path(), ": ", what, " ", escaped(join(found)), "; this one has ",
+               needed, "; ", way_out);
+  };
+  same("was saved with a model of the family", saved.arch, own.arch, "use that model, or another file");
+  same("was saved with keys in", saved_name(saved.keys), own.keys, "use -ctk with that, or another file");
+  same("was saved with values in", saved_name(saved.values), own.values,
+       "use -ctv with that, or another file");
+  MICA_CHECK(saved.model == own.model, usage, in.path(), ": was saved with another model of the family ",
+             own.arch, ", which has other tensors; use that model, or another file");
+  same("was saved with rotations of checksum", saved.positions, own.positions,
+       "use -c as when it was saved, or another file");
+  same("has a recurrent state of", saved.state_floats, own.state_floats, "the file is of another model");
+  bool alike = saved.layers.size() == own.layers.size();
+  for (std::size_t l = 0; alike && l < own.layers.size(); ++l) {
+    SnapshotInfo::Layer layer = saved.layers[l];
+    layer.first_tile = 0;
+    alike = layer == own.layers[l];
+  }
+  MICA_CHECK(
+      alike, usage, in.path(),
+      ": was saved with other layers; use --cache-recent and -c as when it was saved, or another file");
+}
 
 }  // namespace mica::kv

@@ -12,7 +12,6 @@
 
 #include "mica/alloc/huge.hpp"
 #include "mica/io/spill_file.hpp"
-#include "mica/kv/detail/spill_failure.hpp"
 #include "mica/kv/segmented.hpp"
 
 #include <algorithm>

@@ -7,10 +7,11 @@
 #pragma once
 
 #include "mica/base/token_id.hpp"
-#include "mica/model/step_status.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace mica::model {
 
@@ -21,7 +22,32 @@ struct SequenceStep {
   std::span<const TokenId> tokens;  // at least one
 };
 
-/// How a step ended.
+/// How a step ended: it is noexcept, and returns shortage of memory as a status.
+enum class [[nodiscard]] StepStatus : std::uint8_t{
+    ok,
+    context_full,  ///< the cache has n_ctx tokens; nothing changed
+    no_memory,     ///< the cache may not grow within the budget; nothing changed
+    write_failed,  ///< older keys and values could not be written, see the log; nothing changed
+    read_failed,   ///< weights could not be read; the cache is as before, or at a checkpoint
+};
+
+[[nodiscard]] constexpr std::string_view text(StepStatus status) noexcept {
+  switch (status) {
+    case StepStatus::ok:
+      return "ok";
+    case StepStatus::context_full:
+      return "the context is full";
+    case StepStatus::no_memory:
+      return "no memory is left for the KV cache within the budget";
+    case StepStatus::write_failed:
+      return "keys and values could not be written to their file";
+    case StepStatus::read_failed:
+      return "weights could not be read";
+  }
+  return "unknown";
+}
+
+/// The same, and for which sequence.
 struct [[nodiscard]] StepResult {
   StepStatus status = StepStatus::ok;
   std::size_t part = 0;  // the first one without memory, where that is the status

@@ -9,21 +9,19 @@
 #pragma once
 
 #include "mica/alloc/concept.hpp"
-#include "mica/alloc/refused.hpp"
 #include "mica/arch/concept.hpp"
 #include "mica/block/attention.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
 #include "mica/block/rope.hpp"
 #include "mica/gguf/document.hpp"
-#include "mica/kv/detail/spill_failure.hpp"
+#include "mica/gguf/fingerprint.hpp"
 #include "mica/model/detail/activations.hpp"
 #include "mica/model/detail/kv_cache.hpp"
 #include "mica/model/detail/kv_layout.hpp"
 #include "mica/model/detail/step.hpp"
 #include "mica/model/policies.hpp"
 #include "mica/model/sequence_step.hpp"
-#include "mica/model/step_status.hpp"
 #include "mica/model/weights.hpp"
 #include "mica/text/token_id.hpp"
 
@@ -185,7 +183,7 @@ class BasicTransformer {
         out, [this](std::size_t layer, std::byte* tile, std::size_t slot) { kv_.clear(layer, tile, slot); });
   }
   /// Raises ErrorCode::usage where a saved cache is of another model or of other elements, saying which.
-  void check_saved(const kv::SnapshotReader& in) const;
+  void check_saved(const kv::SnapshotReader& in) const { kv::check_saved(in, identity()); }
   /// An empty cache becomes what was saved and checked, up to `count` tokens: KvCache::load().
   [[nodiscard]] model::StepStatus load(Cache& cache, const kv::SnapshotReader& in, std::size_t count) const {
     return cache.load(in, count);
@@ -217,7 +215,28 @@ class BasicTransformer {
     const block::StepSizes sizes{chunk, config_.width, executor_->workers(), fast8_};
     activations_.emplace(config_, sizes, logits_rows_, weights_.scratch(sizes), allocator_);
   }
-  [[nodiscard]] kv::SnapshotInfo identity() const;
+  /// What a file of an empty cache says of itself.
+  [[nodiscard]] kv::SnapshotInfo identity() const {
+    kv::SnapshotInfo info;
+    info.arch = config_.arch;
+    if (!fingerprint_)
+      fingerprint_ = gguf::fingerprint(weights_.document(), tensor::packing_in<typename Policies::Weights>);
+    info.model = *fingerprint_;
+    io::Checksum positions;
+    for (const block::RopeFrequencies& rope : frequencies_) {
+      positions.add(std::as_bytes(rope.frequencies()));
+      const double magnitude = rope.magnitude();
+      positions.add(std::as_bytes(std::span(&magnitude, 1)));
+    }
+    info.positions = positions.value();
+    info.keys = kv::key_name(kv_.elements());
+    info.values = kv::value_name(kv_.elements());
+    for (const kv::LayerShape& layer : kv_.shape()) {
+      info.layers.push_back({layer.kv_heads, layer.tile_bytes, layer.window, 0});
+    }
+    info.state_floats = weights_.state().floats();
+    return info;
+  }
   /// Room for all parts, or for none.
   [[nodiscard]] model::StepResult reserve(std::span<const SequenceStep> sequences) noexcept {
     using model::StepStatus;
@@ -498,5 +517,3 @@ std::size_t BasicTransformer<F, P>::first_non_finite_layer(Cache& cache, text::T
 }
 
 }  // namespace mica
-
-#include "mica/model/detail/saving.hpp"

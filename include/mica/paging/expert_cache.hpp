@@ -6,7 +6,6 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
-#include "mica/alloc/refused.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/paging/unit_reader.hpp"
 

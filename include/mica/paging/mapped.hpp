@@ -7,7 +7,6 @@
 
 #include "mica/alloc/booking.hpp"
 #include "mica/alloc/huge.hpp"
-#include "mica/alloc/refused.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/io/map.hpp"
 #include "mica/paging/concept.hpp"

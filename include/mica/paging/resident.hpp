@@ -9,7 +9,6 @@
 
 #include "mica/alloc/buffer.hpp"
 #include "mica/alloc/huge.hpp"
-#include "mica/alloc/refused.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/io/checksum.hpp"

@@ -47,7 +47,36 @@ class Streamed {
   static constexpr std::size_t reading_bytes = Block::bounce_bytes + Block::panels_bytes;
 
   Streamed(const Table& table, A allocator, LogSink log) : Streamed(table, allocator, log, 0) {}
-  [[nodiscard]] bool acquire(std::size_t unit) noexcept;
+  [[nodiscard]] bool acquire(std::size_t unit) noexcept {
+    if (unit > output_ && experts_) {
+      const std::byte* const at = experts_->acquire(unit - output_ - 1, units_[unit].byte_ranges);
+      if (at == nullptr) return false;
+      if (use(units_[unit], at)) return true;
+      experts_->release(unit - output_ - 1);
+      return false;
+    }
+    if (streams(unit) && (unit != 0 || output_used_)) {
+      Unit& g = units_[unit];
+      if (!ring_) return false;  // resize() found no memory for it
+      if (!ring_->has(unit)) {   // another one was expected
+        for (const std::size_t other : order_) {
+          if (!units_[other].used) ring_->forget(other);
+        }
+        if (!ring_->begin(unit, g.byte_ranges)) return false;
+        next_ = (place_[unit] + 1) % order_.size();
+      }
+      const std::byte* const at = ring_->wait(unit);
+      if (at == nullptr) return false;
+      if (!use(g, at)) {
+        ring_->forget(unit);
+        return false;
+      }
+      g.used = true;
+      read_ahead();
+    }
+    output_used_ = output_used_ || unit == output_;
+    return true;
+  }
   void release(std::size_t unit) noexcept {
     if (unit > output_ && experts_) return experts_->release(unit - output_ - 1);
     if (unit == output_) output_used_ = false;
@@ -72,11 +101,48 @@ class Streamed {
   }
 
   // Required by ResizablePager
-  /// Not within a step. Memory never exceeds the larger of the old and the new capacity; with too few bytes
-  /// the minimum that works. Reads weights that become resident. False if that failed: then less is resident
-  /// than the capacity allows.
-  bool resize(std::uint64_t bytes);
-  [[nodiscard]] WeightCapacity capacity() const noexcept;
+  /// Not within a step; with too few bytes the minimum that works. Units that will not be resident are freed
+  /// first, then the ring, then new units are read, then a ring is made that fits: memory never exceeds the
+  /// larger of the old and the new capacity. False if a read failed: then less is resident than that allows.
+  bool resize(std::uint64_t bytes) {
+    if (sizes_.empty()) return false;
+    requested_ = bytes;
+    const std::size_t places = expert_places(bytes);
+    const std::uint64_t left = bytes - std::min<std::uint64_t>(bytes, places * place_bytes_);
+    Residency chosen = choose(left);
+    if (chosen.ring_bytes < reading_bytes) {  // reading takes more than the ring that waits
+      chosen = choose(left - std::min<std::uint64_t>(left, reading_bytes));
+    }
+    const bool same_places = !experts_ || places == experts_->places();
+    if (same_places && chosen.stays == residency_.stays && chosen.rows_stay == residency_.rows_stay &&
+        chosen.ring_bytes == residency_.ring_bytes)
+      return true;
+    bool all = !experts_ || places >= experts_->places() || set_places(places);
+    if (ring_) ring_->resize(0);
+    if (!chosen.rows_stay) drop(rows_set());
+    for (std::size_t place = 0; place < order_.size(); ++place) {
+      if (!chosen.stays[place]) drop(place);
+    }
+    if (!keep_chosen(chosen)) {
+      all = false;
+      for (std::size_t place = 0; place < order_.size(); ++place)
+        chosen.stays[place] = blocks_[place].has_value();
+      chosen = detail::residency_of(sizes_, chosen.stays);
+    }
+    settle(std::move(chosen), left);
+    if (experts_ && places > experts_->places()) all = set_places(places) && all;
+    next_ = 0;
+    return all;
+  }
+  [[nodiscard]] WeightCapacity capacity() const noexcept {
+    if (sizes_.empty()) return {};
+    std::uint64_t all = 0;
+    for (const std::uint64_t size : sizes_) all += size;
+    const std::uint64_t rows = residency_.rows_stay ? rows_bytes_ : 0;
+    const std::uint64_t experts = units_.size() - output_ - 1, places = experts_ ? experts_->places() : 0;
+    return {whole_ring_ + expert_places(0) * place_bytes_, residency_.bytes() + rows + places * place_bytes_,
+            requested_, all + rows_bytes_ + experts * place_bytes_ + reading_bytes};
+  }
 
   // Specific to Streamed
   /// bytes: for resident weights, the ring and experts together. Fewer than the minimum count as the minimum:
@@ -229,10 +295,62 @@ class Streamed {
       resident_[tensors[i]] = true;
     }
   }
-  void drop(std::size_t set) noexcept;
-  [[nodiscard]] bool keep_chosen(const Residency& chosen);
-  void settle(Residency chosen, std::uint64_t bytes);
-  [[nodiscard]] bool set_places(std::size_t places);
+  void drop(std::size_t set) noexcept {
+    if (!blocks_[set]) return;
+    blocks_[set].reset();
+    for (const std::size_t tensor : sets_[set]) {
+      data_[tensor] = mapped_[tensor];
+      packed_[tensor] = packs && table_.tensors[tensor].packed;
+      resident_[tensor] = false;
+    }
+  }
+  /// Reads the missing resident units; false at the first one that could not be read.
+  [[nodiscard]] bool keep_chosen(const Residency& chosen) {
+    try {
+      for (std::size_t place = 0; place < order_.size(); ++place) {
+        if (chosen.stays[place] && !blocks_[place]) keep(place);
+      }
+      if (chosen.rows_stay && !blocks_[rows_set()]) keep(rows_set());
+      return true;
+    } catch (const Error& error) {
+      log_(LogLevel::info, join("weights stay in the file: ", error.message()));
+      return false;
+    }
+  }
+  /// A ring for what does not stay; where it has no room beside what does, less stays.
+  void settle(Residency chosen, std::uint64_t bytes) {
+    for (std::size_t place = 0;; ++place) {
+      const bool none = chosen.staying_bytes == 0;
+      if (none && chosen.bytes() > bytes) chosen.ring_bytes = *std::max_element(sizes_.begin(), sizes_.end());
+      residency_ = chosen;
+      try {
+        if (none || chosen.bytes() <= bytes) {
+          if (ring_ || chosen.ring_bytes > 0) make_ring(chosen.ring_bytes);
+          return;
+        }
+      } catch (const Error& error) {
+        log_(LogLevel::warning, error.message());
+        if (none) return;
+      }
+      drop(rows_set());
+      drop(place);
+      std::vector<bool> stays = chosen.stays;
+      stays[place] = false;
+      chosen = detail::residency_of(sizes_, std::move(stays));
+    }
+  }
+  /// Experts are dropped, and read again when they are chosen. False if there are fewer places than that.
+  [[nodiscard]] bool set_places(std::size_t places) {
+    for (const std::size_t n : {places, expert_places(0)}) {
+      try {
+        experts_->resize(n);
+        return n == places;
+      } catch (const Error& error) {
+        log_(LogLevel::warning, error.message());
+      }
+    }
+    return false;
+  }
   /// Rows that are mapped: their checksums are not compared later.
   void check_mapped() const {
     std::vector<bool> read(table_.tensors.size());
@@ -335,40 +453,6 @@ class Streamed {
   std::size_t next_ = 0;     // place of the group to be read next
 };
 
-template <mica::Allocator A, Layout L>
-bool Streamed<A, L>::acquire(std::size_t unit) noexcept {
-  if (unit > output_ && experts_) {
-    const std::byte* const at = experts_->acquire(unit - output_ - 1, units_[unit].byte_ranges);
-    if (at == nullptr) return false;
-    if (use(units_[unit], at)) return true;
-    experts_->release(unit - output_ - 1);
-    return false;
-  }
-  if (streams(unit) && (unit != 0 || output_used_)) {
-    Unit& g = units_[unit];
-    if (!ring_) return false;  // resize() found no memory for it
-    if (!ring_->has(unit)) {   // another one was expected
-      for (const std::size_t other : order_) {
-        if (!units_[other].used) ring_->forget(other);
-      }
-      if (!ring_->begin(unit, g.byte_ranges)) return false;
-      next_ = (place_[unit] + 1) % order_.size();
-    }
-    const std::byte* const at = ring_->wait(unit);
-    if (at == nullptr) return false;
-    if (!use(g, at)) {
-      ring_->forget(unit);
-      return false;
-    }
-    g.used = true;
-    read_ahead();
-  }
-  output_used_ = output_used_ || unit == output_;
-  return true;
-}
-
 static_assert(StreamingPager<Streamed<>> && ResizablePager<Streamed<>>);
 
 }  // namespace mica::paging
-
-#include "mica/paging/detail/streamed_resize.hpp"

@@ -10,7 +10,6 @@
 #include "mica/kv/snapshot_reader.hpp"
 #include "mica/kv/snapshot_writer.hpp"
 #include "mica/model/sequence_step.hpp"
-#include "mica/model/step_status.hpp"
 #include "mica/paging/concept.hpp"
 
 #include <concepts>

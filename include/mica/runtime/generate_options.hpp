@@ -3,7 +3,7 @@
 // Options and results of a generation.
 #pragma once
 
-#include "mica/model/step_status.hpp"
+#include "mica/model/sequence_step.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica/text/token_id.hpp"
 

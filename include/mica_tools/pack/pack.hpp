@@ -6,7 +6,6 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
-#include "mica/alloc/refused.hpp"
 #include "mica/gguf/detail/read_plain.hpp"
 #include "mica/gguf/document.hpp"
 #include "mica/io/atomic_file.hpp"

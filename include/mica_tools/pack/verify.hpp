@@ -5,7 +5,6 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
-#include "mica/alloc/refused.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica/io/direct.hpp"

@@ -9,11 +9,10 @@
 // A page that was written and not changed since is not written again.
 #pragma once
 
-#include "mica/alloc/concept.hpp"
-#include "mica/alloc/detail/backed.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
 #include "mica/io/spill_file.hpp"
+#include "mica/kv/detail/page.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -145,7 +144,7 @@ class FiledPages {
     [[nodiscard]] Page take() noexcept {
       if (live == room) {
         std::byte* const block =
-            alloc::allocate_backed(allocator, block_bytes, alloc::default_alignment, block_bytes);
+            allocate_backed(allocator, block_bytes, alloc::default_alignment, block_bytes);
         if (block == nullptr) return nullptr;
         ::new (block) std::byte*(blocks);
         for (std::size_t i = 1; i <= per_block; ++i) {
@@ -167,7 +166,7 @@ class FiledPages {
       for (; room > 0; room -= per_block) {
         std::byte* const block = blocks;
         blocks = *std::launder(reinterpret_cast<std::byte**>(block));
-        alloc::deallocate_backed(allocator, block, block_bytes, block_bytes);
+        deallocate_backed(allocator, block, block_bytes, block_bytes);
       }
       free = nullptr;
     }

@@ -3,11 +3,10 @@
 // Blocks of memory with several owners. The address of its bytes identifies a page; the number of owners
 // follows them:
 //
-//   | bytes of the page ...................... | owners |
+//   | bytes of the page, in a plan an address alone | owners, in a plan of the heap |
 #pragma once
 
-#include "mica/alloc/concept.hpp"
-#include "mica/alloc/detail/backed.hpp"
+#include "mica/alloc/aligned.hpp"
 #include "mica/base/assert.hpp"
 
 #include <cstddef>
@@ -15,6 +14,29 @@
 #include <new>
 
 namespace mica::kv {
+
+/// A block of A of which the last `backed` bytes may be touched whatever A is; null when A refuses.
+/// The start of a dry block is aligned only where all of it is backed.
+template <Allocator A>
+[[nodiscard]] std::byte* allocate_backed(A& allocator, std::size_t bytes, std::size_t alignment,
+                                         std::size_t backed) noexcept {
+  std::byte* const block = allocator.allocate(bytes, alignment);
+  if constexpr (A::dry) {
+    if (block == nullptr) return nullptr;
+    std::byte* const memory = alloc::Aligned().allocate(backed, alignment);
+    if (memory != nullptr) return memory - (bytes - backed);
+    allocator.deallocate(block, bytes);
+    return nullptr;
+  }
+  return block;
+}
+
+/// Frees a block of allocate_backed().
+template <Allocator A>
+void deallocate_backed(A& allocator, std::byte* block, std::size_t bytes, std::size_t backed) noexcept {
+  if constexpr (A::dry) alloc::Aligned().deallocate(block + (bytes - backed), backed);
+  allocator.deallocate(block, bytes);
+}
 
 /// Makes pages of one size and frees them with their last owner. Copies of an object share one allocator, so
 /// pages may be passed between them. Not thread-safe.
@@ -51,15 +73,14 @@ class Pages {
   /// One owner less; memory is freed with the last.
   void release(std::byte* page) noexcept {
     MICA_ASSERT(owners(page) > 0);
-    if (--owners(page) == 0) alloc::deallocate_backed(allocator_, page, bytes_ + footer, footer);
+    if (--owners(page) == 0) deallocate_backed(allocator_, page, bytes_ + footer, footer);
   }
 
  private:
   static constexpr std::size_t footer = 64;
 
   [[nodiscard]] std::byte* take() noexcept {
-    std::byte* const page =
-        alloc::allocate_backed(allocator_, bytes_ + footer, alloc::default_alignment, footer);
+    std::byte* const page = allocate_backed(allocator_, bytes_ + footer, alloc::default_alignment, footer);
     if (page != nullptr) ::new (page + bytes_) std::size_t(1);
     return page;
   }

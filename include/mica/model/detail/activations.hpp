@@ -6,7 +6,6 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
-#include "mica/alloc/refused.hpp"
 #include "mica/arch/config.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"

@@ -10,7 +10,7 @@
 #include "mica/kv/resident_tiles.hpp"
 #include "mica/kv/snapshot_reader.hpp"
 #include "mica/kv/snapshot_writer.hpp"
-#include "mica/model/step_status.hpp"
+#include "mica/model/sequence_step.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -106,11 +106,49 @@ struct KvCache {
   /// Writes states and tiles. clear(layer, tile, slot): slots of a tile of the layer, from this one on,
   /// become zeros.
   template <class Clear>
-  void save(kv::SnapshotWriter& out, Clear&& clear);
+  void save(kv::SnapshotWriter& out, Clear&& clear) {
+    if constexpr (ParkingStorage<Storage>) {
+      MICA_CHECK(storage.reserve(tokens), budget,
+                 "no memory to bring the keys and values back that are to be saved");
+    }
+    if (state.size() != 0) {
+      out.write_state(state.span());
+      for (const std::size_t at : state.copies()) out.write_state(state.copy(at));
+    }
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      if constexpr (SpillingStorage<Storage>) {
+        MICA_CHECK(tokens == 0 || storage.fetch(layer), failed, "keys and values of cache layer ", layer,
+                   " could not be read back from the spill file");
+      }
+      for (std::size_t page = 0; page < out.layout().pages(); ++page) {
+        const Tiles tiles = out.layout().tiles(layer, page);
+        if (!tiles.empty()) save_page(out, layer, tiles, clear);
+      }
+    }
+  }
   /// Loads up to `count` tokens into this empty cache: fewer, down to none, where the state has no copy there
   /// or a window has lost tokens that are seen next; none too where they exceed the capacity, or the cache
   /// needs attention scores. no_memory: the storage has no memory, and the cache is empty.
-  [[nodiscard]] model::StepStatus load(const kv::SnapshotReader& in, std::size_t count);
+  [[nodiscard]] model::StepStatus load(const kv::SnapshotReader& in, std::size_t count) {
+    MICA_ASSERT(tokens == 0 && count <= in.info().cached);
+    lost.clear();
+    if (count == 0 || !resident.begin(count)) {
+      restore(0);
+      return model::StepStatus::ok;
+    }
+    for (const auto& layer : in.info().layers) lost.push_back(static_cast<std::size_t>(layer.first_tile));
+    try {
+      tokens = load_state(in, count);
+      resident.rewind(tokens);
+      if (!can_continue()) tokens = 0;
+      const bool room = tokens == 0 || load_tiles(in);
+      if (tokens == 0 || !room) restore(0);
+      return room ? model::StepStatus::ok : model::StepStatus::no_memory;
+    } catch (...) {
+      restore(0);
+      throw;
+    }
+  }
 
  private:
   using Tiles = kv::SnapshotLayout::Tiles;
@@ -183,50 +221,5 @@ struct KvCache {
     block.check();
   }
 };
-
-template <class Storage>
-template <class Clear>
-void KvCache<Storage>::save(kv::SnapshotWriter& out, Clear&& clear) {
-  if constexpr (ParkingStorage<Storage>) {
-    MICA_CHECK(storage.reserve(tokens), budget,
-               "no memory to bring the keys and values back that are to be saved");
-  }
-  if (state.size() != 0) {
-    out.write_state(state.span());
-    for (const std::size_t at : state.copies()) out.write_state(state.copy(at));
-  }
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    if constexpr (SpillingStorage<Storage>) {
-      MICA_CHECK(tokens == 0 || storage.fetch(layer), failed, "keys and values of cache layer ", layer,
-                 " could not be read back from the spill file");
-    }
-    for (std::size_t page = 0; page < out.layout().pages(); ++page) {
-      const Tiles tiles = out.layout().tiles(layer, page);
-      if (!tiles.empty()) save_page(out, layer, tiles, clear);
-    }
-  }
-}
-
-template <class Storage>
-model::StepStatus KvCache<Storage>::load(const kv::SnapshotReader& in, std::size_t count) {
-  MICA_ASSERT(tokens == 0 && count <= in.info().cached);
-  lost.clear();
-  if (count == 0 || !resident.begin(count)) {
-    restore(0);
-    return model::StepStatus::ok;
-  }
-  for (const auto& layer : in.info().layers) lost.push_back(static_cast<std::size_t>(layer.first_tile));
-  try {
-    tokens = load_state(in, count);
-    resident.rewind(tokens);
-    if (!can_continue()) tokens = 0;
-    const bool room = tokens == 0 || load_tiles(in);
-    if (tokens == 0 || !room) restore(0);
-    return room ? model::StepStatus::ok : model::StepStatus::no_memory;
-  } catch (...) {
-    restore(0);
-    throw;
-  }
-}
 
 }  // namespace mica

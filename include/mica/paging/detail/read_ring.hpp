@@ -7,7 +7,6 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
-#include "mica/alloc/refused.hpp"
 #include "mica/paging/unit_reader.hpp"
 
 #include <array>
