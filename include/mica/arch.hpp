@@ -12,7 +12,6 @@
 #include "mica/arch/gpt_oss.hpp"
 #include "mica/arch/lists.hpp"
 #include "mica/arch/llama.hpp"
-#include "mica/arch/llama4.hpp"
 #include "mica/arch/qwen.hpp"
 #include "mica/arch/qwen_delta_net.hpp"
 #include "mica/arch/read_experts.hpp"

@@ -82,9 +82,6 @@ class Tracked {
     return Tracked(*statistics_, inner_.book_as(account));
   }
 
-  // Specific to Tracked
-  [[nodiscard]] const Statistics& statistics() const noexcept { return *statistics_; }
-
  private:
   A inner_;
   Statistics* statistics_;

@@ -8,7 +8,6 @@
 #include "mica/arch/gemma4.hpp"
 #include "mica/arch/gpt_oss.hpp"
 #include "mica/arch/llama.hpp"
-#include "mica/arch/llama4.hpp"
 #include "mica/arch/qwen.hpp"
 #include "mica/arch/qwen_delta_net.hpp"
 #include "mica/base/type_list.hpp"

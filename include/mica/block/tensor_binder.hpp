@@ -43,7 +43,6 @@ struct TensorRef {
 struct ExpertsRef {
   TensorRef first;  // (rows, cols) of expert 0
 
-  [[nodiscard]] bool present() const noexcept { return first.present(); }
   [[nodiscard]] TensorRef expert(std::size_t e) const noexcept {
     TensorRef ref = first;
     ref.index += static_cast<std::uint32_t>(e);

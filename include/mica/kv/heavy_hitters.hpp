@@ -54,7 +54,6 @@ class HeavyHitters {
         options.recent == 0 ? 4 * eviction_step : round_up(recent_, eviction_step) + 2 * eviction_step);
     MICA_CHECK(decay_ >= 0 && decay_ <= 1, usage, "eviction: a fade of ", decay_, " is not between 0 and 1");
   }
-  [[nodiscard]] std::size_t recent() const noexcept { return recent_; }
 
  private:
   std::size_t capacity_;

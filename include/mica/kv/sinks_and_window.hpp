@@ -33,7 +33,6 @@ class SinksAndWindow : public Scoreless {
                " tokens do not hold ", sinks, " first ones and a window; the least is ",
                sinks > capacity ? sinks : round_up(sinks_, eviction_step) + 2 * eviction_step);
   }
-  [[nodiscard]] std::size_t sinks() const noexcept { return sinks_; }
 
  private:
   std::size_t capacity_;

@@ -115,7 +115,29 @@ class Spilled {
   /// resident: tokens in memory, at least those of a step. folder: io/spill_file.hpp.
   /// Raises ErrorCode::file if a longer context needs a file and none can be made in the folder.
   Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, std::size_t resident,
-          std::string_view folder = {});
+          std::string_view folder = {})
+      : allocator_(allocator),
+        windows_(allocator, windowed_layers(layers), max_tokens),
+        max_tokens_(round_up(max_tokens, format::tile_tokens)),
+        max_pages_(ceil_div(max_tokens, page_tokens)),
+        failure_{io::SpillFile::folder_of(folder)} {
+    std::size_t inner = 0, step = 0;
+    for (const LayerShape& layer : layers) {
+      const bool windowed = layer.max_resident_tiles() != 0;
+      const std::size_t bytes =
+          round_up(layer.kv_heads * page_tiles * layer.tile_bytes, io::SpillFile::alignment);
+      layers_.push_back({windowed, windowed ? inner++ : 0, layer.tile_bytes, bytes, page_bytes_});
+      if (!windowed) page_bytes_ += bytes;
+      if (!windowed) max_bytes_ = std::max(max_bytes_, bytes);
+      step = std::max(step, layer.step);
+    }
+    const std::size_t min = ceil_div(step, page_tokens) + 1;  // a step may begin in the middle of a page
+    pages_.resize(std::max(resident / page_tokens, min));
+    if (alloc::touchable<A>(page_bytes_) == 0 || max_pages_ <= pages_.size()) return;
+    int error = 0;
+    file_ = io::SpillFile::make(failure_.folder, &error);
+    MICA_CHECK(file_, file, text({failure_.folder, error}));
+  }
   /// Tokens that are in the file and not in memory.
   [[nodiscard]] std::size_t spilled() const noexcept { return begin_ * page_tokens; }
 
@@ -135,6 +157,13 @@ class Spilled {
   };
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
+  [[nodiscard]] static std::vector<LayerShape> windowed_layers(std::span<const LayerShape> layers) {
+    std::vector<LayerShape> out;
+    for (const LayerShape& layer : layers) {
+      if (layer.max_resident_tiles() != 0) out.push_back(layer);
+    }
+    return out;
+  }
   [[nodiscard]] std::optional<Bytes>& place(std::size_t page) noexcept {
     return pages_[page % pages_.size()];
   }
@@ -221,44 +250,6 @@ class Spilled {
   SpillFailure failure_;               // why the last reserve() was refused
   std::optional<io::SpillFile> file_;  // none where all pages stay in memory, or in a plan
 };
-
-namespace detail {
-
-[[nodiscard]] inline std::vector<LayerShape> windowed(std::span<const LayerShape> layers) {
-  std::vector<LayerShape> out;
-  for (const LayerShape& layer : layers) {
-    if (layer.max_resident_tiles() != 0) out.push_back(layer);
-  }
-  return out;
-}
-
-}  // namespace detail
-
-template <class A>
-Spilled<A>::Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens,
-                    std::size_t resident, std::string_view folder)
-    : allocator_(allocator),
-      windows_(allocator, detail::windowed(layers), max_tokens),
-      max_tokens_(round_up(max_tokens, format::tile_tokens)),
-      max_pages_(ceil_div(max_tokens, page_tokens)),
-      failure_{io::SpillFile::folder_of(folder)} {
-  std::size_t inner = 0, step = 0;
-  for (const LayerShape& layer : layers) {
-    const bool windowed = layer.max_resident_tiles() != 0;
-    const std::size_t bytes =
-        round_up(layer.kv_heads * page_tiles * layer.tile_bytes, io::SpillFile::alignment);
-    layers_.push_back({windowed, windowed ? inner++ : 0, layer.tile_bytes, bytes, page_bytes_});
-    if (!windowed) page_bytes_ += bytes;
-    if (!windowed) max_bytes_ = std::max(max_bytes_, bytes);
-    step = std::max(step, layer.step);
-  }
-  const std::size_t min = ceil_div(step, page_tokens) + 1;  // a step may begin in the middle of a page
-  pages_.resize(std::max(resident / page_tokens, min));
-  if (alloc::touchable<A>(page_bytes_) == 0 || max_pages_ <= pages_.size()) return;
-  int error = 0;
-  file_ = io::SpillFile::make(failure_.folder, &error);
-  MICA_CHECK(file_, file, text({failure_.folder, error}));
-}
 
 static_assert(KvStorage<Spilled<>> && SpillingStorage<Spilled<>>);
 

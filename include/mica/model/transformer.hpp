@@ -211,6 +211,18 @@ class BasicTransformer {
   [[nodiscard]] static Pager make_pager(const Parts& parts, const paging::Table& table, LogSink log) {
     return parts.pager ? parts.pager(table, parts.allocator, log) : Pager(table, parts.allocator, log);
   }
+  [[nodiscard]] static std::vector<block::RopeFrequencies> rope_frequencies(const arch::Config& config,
+                                                                            std::size_t n_ctx) {
+    std::vector<block::RopeFrequencies> frequencies;
+    for (const arch::RopeConfig& rope : config.ropes) frequencies.emplace_back(rope, n_ctx);
+    return frequencies;
+  }
+  /// Tokens of a context: the requested number, or the one that the model was trained for.
+  [[nodiscard]] static std::size_t context_of(std::size_t asked, const arch::Config& config) {
+    MICA_CHECK(asked <= model::max_context, usage, "context: found ", asked, " tokens, allowed 1 to ",
+               model::max_context, "; 0: what the model was trained for");
+    return asked == 0 ? std::min(config.n_ctx_train, model::max_context) : asked;
+  }
   void make_activations(std::size_t chunk) {
     const block::StepSizes sizes{chunk, config_.width, executor_->workers(), fast8_};
     activations_.emplace(config_, sizes, logits_rows_, weights_.scratch(sizes), allocator_);
@@ -357,29 +369,11 @@ class BasicTransformer {
   LogSink log_;
 };
 
-namespace detail {
-
-[[nodiscard]] inline std::vector<block::RopeFrequencies> rope_frequencies(const arch::Config& config,
-                                                                          std::size_t n_ctx) {
-  std::vector<block::RopeFrequencies> frequencies;
-  for (const arch::RopeConfig& rope : config.ropes) frequencies.emplace_back(rope, n_ctx);
-  return frequencies;
-}
-
-/// Tokens of a context: the requested number, or the one that the model was trained for.
-[[nodiscard]] inline std::size_t context_of(std::size_t asked, const arch::Config& config) {
-  MICA_CHECK(asked <= model::max_context, usage, "context: found ", asked, " tokens, allowed 1 to ",
-             model::max_context, "; 0: what the model was trained for");
-  return asked == 0 ? std::min(config.n_ctx_train, model::max_context) : asked;
-}
-
-}  // namespace detail
-
 template <class F, class P>
 BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options,
                                          Parts parts)
     : config_(F::config(document)),
-      n_ctx_(detail::context_of(options.n_ctx, config_)),
+      n_ctx_(context_of(options.n_ctx, config_)),
       logits_rows_(std::max<std::size_t>(options.logits_rows, 1)),
       checkpoints_(options.checkpoints),
       executor_(&executor),
@@ -390,7 +384,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
                         {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
                          weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>},
                         options.log)),
-      frequencies_(detail::rope_frequencies(config_, n_ctx_)),
+      frequencies_(rope_frequencies(config_, n_ctx_)),
       max_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
       fast8_(options.fast8 || kernel::rounds_weights<Kernels>),
       kv_(weights_.state(), std::move(parts.elements), std::move(parts.eviction), n_ctx_, max_chunk_,

@@ -71,7 +71,25 @@ class Weights {
 
   /// Raises ErrorCode::file or ErrorCode::unsupported, naming the tensor, what was found and what is needed;
   /// or the block that is not in the list. The document outlives this.
-  Weights(gguf::DocumentRef document, const arch::Config& config);
+  Weights(gguf::DocumentRef document, const arch::Config& config)
+      : binder_(document, config.width, config.layers.size() + 2, block::KnownFormats::of<List>()) {
+    namespace names = arch::tensor_names;
+    const std::size_t layers = config.layers.size();
+    token_embd_ = binder_.matrix(names::token_embd, config.n_vocab, config.width);
+    begin_ = bind(config.begin, 0);
+    for (std::size_t i = 0; i < layers; ++i) {
+      binder_.enter(names::layer_plain(i, ""), i + 1);
+      layers_.push_back(bind(config.layers[i], i));
+    }
+    binder_.enter("", layers);
+    end_ = bind(config.end, layers);
+    binder_.enter("", layers + 1);
+    const bool head = binder_.has(names::output);
+    output_norm_ = binder_.norm(names::output_norm);
+    output_ = head ? binder_.matrix(names::output, config.n_vocab, config.width) : token_embd_;
+    if (head) binder_.keep_rows(token_embd_);
+    binder_.check_layout();
+  }
 
   [[nodiscard]] const block::TensorRef& token_embd() const noexcept { return token_embd_; }
   [[nodiscard]] const Layer& begin() const noexcept { return begin_; }
@@ -179,26 +197,5 @@ class Weights {
   block::TensorRef output_norm_;
   block::TensorRef output_;
 };
-
-template <class List, class Blocks>
-Weights<List, Blocks>::Weights(gguf::DocumentRef document, const arch::Config& config)
-    : binder_(document, config.width, config.layers.size() + 2, block::KnownFormats::of<List>()) {
-  namespace names = arch::tensor_names;
-  const std::size_t layers = config.layers.size();
-  token_embd_ = binder_.matrix(names::token_embd, config.n_vocab, config.width);
-  begin_ = bind(config.begin, 0);
-  for (std::size_t i = 0; i < layers; ++i) {
-    binder_.enter(names::layer_plain(i, ""), i + 1);
-    layers_.push_back(bind(config.layers[i], i));
-  }
-  binder_.enter("", layers);
-  end_ = bind(config.end, layers);
-  binder_.enter("", layers + 1);
-  const bool head = binder_.has(names::output);
-  output_norm_ = binder_.norm(names::output_norm);
-  output_ = head ? binder_.matrix(names::output, config.n_vocab, config.width) : token_embd_;
-  if (head) binder_.keep_rows(token_embd_);
-  binder_.check_layout();
-}
 
 }  // namespace mica::model

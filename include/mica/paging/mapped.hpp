@@ -40,7 +40,24 @@ class Mapped {
   static constexpr std::string_view name = detail::mapped_name(Advice);
   static constexpr bool packs = layout == Layout::packed;
 
-  Mapped(const Table& table, A allocator, LogSink log);
+  Mapped(const Table& table, A allocator, LogSink log) {
+    std::uint64_t bytes = 0;
+    for (const Extent& tensor : table.tensors) bytes += tensor.bytes;
+    auto booking = alloc::Booking::make(allocator, budget::Account::weights, bytes);
+    MICA_CHECK(booking, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
+               "; use a larger budget or a smaller quantisation");
+    booking_ = std::move(*booking);
+    std::vector<std::span<const std::byte>> sources;
+    for (const gguf::Source& source : readable<A>(table.document)) {
+      if (source.file() != nullptr) mappings_.emplace_back(*source.file(), Advice, log);
+      sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
+    }
+    for (const Extent& tensor : table.tensors) packed_.push_back(tensor.packed);
+    data_.reserve(table.tensors.size());
+    for (const Extent& tensor : table.tensors) {
+      data_.push_back(sources.empty() ? nullptr : sources[tensor.source].data() + tensor.offset);
+    }
+  }
   [[nodiscard]] bool acquire(std::size_t /*group*/) noexcept { return true; }
   void release(std::size_t /*group*/) noexcept {}
   void prefetch(std::size_t /*group*/) noexcept {}
@@ -53,26 +70,6 @@ class Mapped {
   std::vector<bool> packed_;            // by tensor
   alloc::Booking booking_;
 };
-
-template <mica::Allocator A, io::MapAdvice Advice, Layout L>
-Mapped<A, Advice, L>::Mapped(const Table& table, A allocator, LogSink log) {
-  std::uint64_t bytes = 0;
-  for (const Extent& tensor : table.tensors) bytes += tensor.bytes;
-  auto booking = alloc::Booking::make(allocator, budget::Account::weights, bytes);
-  MICA_CHECK(booking, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
-             "; use a larger budget or a smaller quantisation");
-  booking_ = std::move(*booking);
-  std::vector<std::span<const std::byte>> sources;
-  for (const gguf::Source& source : readable<A>(table.document)) {
-    if (source.file() != nullptr) mappings_.emplace_back(*source.file(), Advice, log);
-    sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
-  }
-  for (const Extent& tensor : table.tensors) packed_.push_back(tensor.packed);
-  data_.reserve(table.tensors.size());
-  for (const Extent& tensor : table.tensors) {
-    data_.push_back(sources.empty() ? nullptr : sources[tensor.source].data() + tensor.offset);
-  }
-}
 
 static_assert(Pager<Mapped<>>);
 

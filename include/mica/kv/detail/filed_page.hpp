@@ -55,8 +55,6 @@ class FiledPages {
         file_(std::make_shared<File>(File{std::string(folder), {}, {}, 0})),
         handles_(std::make_shared<Handles>(Handles{allocator})) {}
 
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-
   /// A page of zeros with one owner that uses it, so that nothing of a former owner is in it; null when the
   /// allocator refuses.
   [[nodiscard]] Page acquire() noexcept {

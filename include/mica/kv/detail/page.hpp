@@ -50,8 +50,6 @@ class Pages {
   /// bytes > 0, a multiple of 64.
   Pages(A allocator, std::size_t bytes) noexcept : allocator_(allocator), bytes_(bytes) {}
 
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-
   /// A page of zeros with one owner, so that nothing of a former owner is in it; null when the allocator
   /// refuses.
   [[nodiscard]] std::byte* acquire() noexcept {

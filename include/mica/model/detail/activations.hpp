@@ -26,7 +26,22 @@ class Activations {
 
   /// needs: of the blocks. Raises ErrorCode::budget when the allocator refuses.
   Activations(const arch::Config& config, const block::StepSizes& sizes, std::size_t logits_rows,
-              block::ScratchNeeds needs, A allocator);
+              block::ScratchNeeds needs, A allocator)
+      : allocator_(allocator.book_as(budget::Account::activations)),
+        sizes_(sizes),
+        needs_(std::move(needs)),
+        first_angle_(first_angles(config.ropes)),
+        residual_(take<float>(sizes.chunk * sizes.width)),
+        input_(take<float>(sizes.chunk * sizes.width)),
+        branch_(take<float>(needs_.branch || config.residual_scale != 1 ? sizes.chunk * sizes.width : 0)),
+        codes_(take<std::int8_t>(codes_size())),
+        scales_(take<float>(codes_size() / 32)),
+        sums_(take<std::int16_t>(codes_size() / 16)),
+        cos_(take<float>(sizes.chunk * first_angle_.back())),
+        sin_(take<float>(sizes.chunk * first_angle_.back())),
+        frame_(take<std::byte>(needs_.bytes)),
+        kept_(take<float>(sizes.chunk * needs_.kept_width())),
+        logits_(take<float>(logits_rows * config.n_vocab, budget::Account::logits)) {}
 
   [[nodiscard]] std::size_t chunk() const noexcept { return sizes_.chunk; }
   /// The residual stream of n tokens.
@@ -50,6 +65,11 @@ class Activations {
   }
 
  private:
+  [[nodiscard]] static std::vector<std::size_t> first_angles(const std::vector<arch::RopeConfig>& ropes) {
+    std::vector<std::size_t> first{0};
+    for (const arch::RopeConfig& rope : ropes) first.push_back(first.back() + rope.dims / 2);
+    return first;
+  }
   template <class T>
   [[nodiscard]] alloc::Buffer<T, A> take(std::size_t n,
                                          budget::Account account = budget::Account::activations) {
@@ -86,34 +106,5 @@ class Activations {
   alloc::Buffer<float, A> kept_;          // (chunk, what outlives blocks)
   alloc::Buffer<float, A> logits_;        // (logits_rows, n_vocab)
 };
-
-namespace detail {
-
-[[nodiscard]] inline std::vector<std::size_t> first_angles(const std::vector<arch::RopeConfig>& ropes) {
-  std::vector<std::size_t> first{0};
-  for (const arch::RopeConfig& rope : ropes) first.push_back(first.back() + rope.dims / 2);
-  return first;
-}
-
-}  // namespace detail
-
-template <Allocator A>
-Activations<A>::Activations(const arch::Config& config, const block::StepSizes& sizes,
-                            std::size_t logits_rows, block::ScratchNeeds needs, A allocator)
-    : allocator_(allocator.book_as(budget::Account::activations)),
-      sizes_(sizes),
-      needs_(std::move(needs)),
-      first_angle_(detail::first_angles(config.ropes)),
-      residual_(take<float>(sizes.chunk * sizes.width)),
-      input_(take<float>(sizes.chunk * sizes.width)),
-      branch_(take<float>(needs_.branch || config.residual_scale != 1 ? sizes.chunk * sizes.width : 0)),
-      codes_(take<std::int8_t>(codes_size())),
-      scales_(take<float>(codes_size() / 32)),
-      sums_(take<std::int16_t>(codes_size() / 16)),
-      cos_(take<float>(sizes.chunk * first_angle_.back())),
-      sin_(take<float>(sizes.chunk * first_angle_.back())),
-      frame_(take<std::byte>(needs_.bytes)),
-      kept_(take<float>(sizes.chunk * needs_.kept_width())),
-      logits_(take<float>(logits_rows * config.n_vocab, budget::Account::logits)) {}
 
 }  // namespace mica::model
