@@ -35,8 +35,7 @@ class Budgeted {
   }
 
   void deallocate(std::byte* block, std::size_t bytes) noexcept {
-    inner_.deallocate(block,
-                      bytes);  // first the memory, then the books: others may book as soon as we release
+    inner_.deallocate(block, bytes);  // before its books: others may book as soon as they are released
     ledger_->release(account_, bytes);
   }
 

@@ -21,6 +21,12 @@
 
 namespace mica::arch {
 
+inline constexpr std::size_t max_layers = 4096;
+inline constexpr std::size_t max_width = std::size_t{1} << 20;
+inline constexpr std::size_t max_heads = std::size_t{1} << 14;
+inline constexpr std::size_t max_experts = std::size_t{1} << 12;
+inline constexpr std::size_t max_context = std::size_t{1} << 30;
+
 /// Reads `<arch>.<key>` of one document.
 class KeyReader {
  public:
@@ -29,17 +35,17 @@ class KeyReader {
 
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }
 
-  /// A count in [least, most]; required.
+  /// A count in [min, max]; required.
   [[nodiscard]] std::size_t count(std::string_view name, std::uint64_t min, std::uint64_t max) const {
     return in_range(name, document_.metadata().require<std::uint64_t>(key(name)), min, max);
   }
-  /// A count in [least, most]; `otherwise` when the file has no such key.
+  /// A count in [min, max]; `otherwise` when the file has no such key.
   [[nodiscard]] std::size_t count_or(std::string_view name, std::uint64_t min, std::uint64_t max,
                                      std::size_t otherwise) const {
     const auto found = document_.metadata().get<std::uint64_t>(key(name));
     return found ? in_range(name, *found, min, max) : otherwise;
   }
-  /// One count per layer in [least, most], given as one number or as an array; required.
+  /// One count per layer in [min, max], given as one number or as an array; required.
   [[nodiscard]] std::vector<std::size_t> counts(std::string_view name, std::size_t layers, std::uint64_t min,
                                                 std::uint64_t max) const {
     MICA_CHECK(document_.metadata().contains(key(name)), file, file(), ": key '", key(name),
@@ -69,7 +75,17 @@ class KeyReader {
   }
   /// One flag per layer, given as an array, as one flag, or as a number p: every p-th layer is false. Empty
   /// without a key.
-  [[nodiscard]] std::optional<std::vector<bool>> pattern(std::string_view name, std::size_t layers) const;
+  [[nodiscard]] std::optional<std::vector<bool>> pattern(std::string_view name, std::size_t layers) const {
+    const auto found = document_.metadata().find(key(name));
+    if (!found) return std::nullopt;
+    if (found->is_array() || found->type() == gguf::ValueType::boolean) {
+      return document_.metadata().get_each<bool>(key(name), layers);
+    }
+    const std::size_t every = count(name, 1, max_layers);
+    std::vector<bool> flags(layers);
+    for (std::size_t i = 0; i < layers; ++i) flags[i] = every > 1 && (i + 1) % every != 0;
+    return flags;
+  }
   [[nodiscard]] bool flag_or(std::string_view name, bool otherwise) const {
     return document_.metadata().get<bool>(key(name)).value_or(otherwise);
   }
@@ -95,25 +111,6 @@ class KeyReader {
   const gguf::Document& document_;
   std::string prefix_;
 };
-
-inline constexpr std::size_t max_layers = 4096;
-inline constexpr std::size_t max_width = std::size_t{1} << 20;
-inline constexpr std::size_t max_heads = std::size_t{1} << 14;
-inline constexpr std::size_t max_experts = std::size_t{1} << 12;
-inline constexpr std::size_t max_context = std::size_t{1} << 30;
-
-[[nodiscard]] inline std::optional<std::vector<bool>> KeyReader::pattern(std::string_view name,
-                                                                         std::size_t layers) const {
-  const auto found = document_.metadata().find(key(name));
-  if (!found) return std::nullopt;
-  if (found->is_array() || found->type() == gguf::ValueType::boolean) {
-    return document_.metadata().get_each<bool>(key(name), layers);
-  }
-  const std::size_t every = count(name, 1, max_layers);
-  std::vector<bool> flags(layers);
-  for (std::size_t i = 0; i < layers; ++i) flags[i] = every > 1 && (i + 1) % every != 0;
-  return flags;
-}
 
 /// Layers of the trunk: blocks that predict further tokens come after them and are not run.
 [[nodiscard]] inline std::size_t read_layer_count(const KeyReader& keys) {

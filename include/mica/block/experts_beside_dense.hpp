@@ -10,7 +10,6 @@
 #include "mica/block/dense_feed_forward.hpp"
 #include "mica/block/experts.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 

@@ -11,7 +11,6 @@
 #include "mica/paging/concept.hpp"
 #include "mica/tensor/packing.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>

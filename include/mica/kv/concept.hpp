@@ -25,11 +25,10 @@ namespace kv {
 /// see.
 struct LayerShape {
   std::size_t kv_heads = 0;
-  std::size_t tile_bytes = 0;  // key part and value part of one tile; a multiple of 64
-  std::size_t window = 0;      // the last tokens that a query sees, its own among them; 0: all
-  std::size_t step = 0;  // the maximum of tokens that are written at a time; needed where there is a window
-  std::size_t max_resident =
-      0;  // the maximum of resident tokens, a multiple of 16; 0: all. Not with a window
+  std::size_t tile_bytes = 0;    // key part and value part of one tile; a multiple of 64
+  std::size_t window = 0;        // the last tokens that a query sees, its own among them; 0: all
+  std::size_t step = 0;          // max tokens that are written at a time; needed where there is a window
+  std::size_t max_resident = 0;  // max resident tokens, a multiple of 16; 0: all. Not with a window
 
   /// The first token that a query at `pos` may see.
   [[nodiscard]] constexpr std::size_t first_seen(std::size_t pos) const noexcept {
@@ -92,15 +91,13 @@ concept KvStorage =
       // first_tile(layer) <= tile < capacity() / 16
       { constant.run(layer, head, tile) } noexcept -> std::same_as<kv::Run>;
     };
-// clang-format on
 
 /// A storage that can share the first tokens of another one. adopt(other, tokens): this empty one gets the
 /// first tokens of the other one, which has at least as many; returns the number that it has: all, or none
 /// where memory was refused. `other` has the same allocator, layers and max_tokens, and does not change.
 template <class S>
 concept SharingStorage = KvStorage<S> && requires(S storage, const S constant, std::size_t tokens) {
-  { storage.adopt(constant, tokens) }
-  noexcept->std::same_as<std::size_t>;
+  { storage.adopt(constant, tokens) } noexcept -> std::same_as<std::size_t>;
 };
 
 /// A storage whose tiles are not always in memory. Called between the layers of a step, by one thread.
@@ -109,12 +106,9 @@ concept SharingStorage = KvStorage<S> && requires(S storage, const S constant, s
 /// spill_failure(): the reason if the file, not memory, was why the last reserve() was refused; else null.
 template <class S>
 concept SpillingStorage = KvStorage<S> && requires(S storage, const S constant, std::size_t layer) {
-  { storage.fetch(layer) }
-  noexcept->std::same_as<bool>;
-  { storage.prefetch(layer) }
-  noexcept->std::same_as<void>;
-  { constant.spill_failure() }
-  noexcept->std::same_as<const kv::SpillFailure*>;
+  { storage.fetch(layer) } noexcept -> std::same_as<bool>;
+  { storage.prefetch(layer) } noexcept -> std::same_as<void>;
+  { constant.spill_failure() } noexcept -> std::same_as<const kv::SpillFailure*>;
 };
 
 /// A storage whose tiles may leave memory while its sequence is idle. park(): they do, except those that
@@ -122,9 +116,9 @@ concept SpillingStorage = KvStorage<S> && requires(S storage, const S constant, 
 /// could not be written, and nothing has changed.
 template <class S>
 concept ParkingStorage = KvStorage<S> && requires(S storage) {
-  { storage.park() }
-  noexcept->std::same_as<bool>;
+  { storage.park() } noexcept -> std::same_as<bool>;
 };
+// clang-format on
 
 /// A storage policy together with the allocator it will use.
 template <class S, class A>

@@ -40,12 +40,10 @@ concept KvElements = requires(const E& elements, detail::AnyVisitor f) {
   { elements.visit_keys(f) } noexcept;
   { elements.visit_values(f) } noexcept;
 };
-// clang-format on
 
 /// Elements of which old tokens have others (kv/aging.hpp).
 /// old(): their elements, visited in the same way. recent(): the minimum of tokens at the end that are not
 /// old; 0: all tokens.
-// clang-format off
 template <class E>
 concept AgingElements = KvElements<E> && requires(const E& elements, detail::AnyVisitor f) {
   { elements.old().visit_keys(f) } noexcept;

@@ -15,7 +15,6 @@
 #include "mica/kv/slab.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 

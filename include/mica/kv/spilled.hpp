@@ -19,7 +19,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 namespace mica::kv {

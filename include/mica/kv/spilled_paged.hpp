@@ -17,7 +17,6 @@
 #include "mica/kv/spilled.hpp"
 
 #include <cstddef>
-#include <span>
 #include <string_view>
 
 namespace mica::kv {

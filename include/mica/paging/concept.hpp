@@ -46,8 +46,8 @@ struct Table {
   std::size_t units = 0;
   std::size_t output = 0;   // the group of the head; 0: the last one, there are no experts
   std::size_t experts = 0;  // of a layer at most
-  tensor::FindPacking packing =
-      nullptr;  // for pagers that pack: of the model's formats; null: rows stay as they are
+  /// For pagers that pack: of the model's formats; null: rows stay as they are.
+  tensor::FindPacking packing = nullptr;
 
   [[nodiscard]] tensor::Packing packing_of(format::Id format) const noexcept {
     return packing == nullptr ? tensor::Packing{} : packing(format);
@@ -109,9 +109,7 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
   { constant.data(index) } noexcept -> std::same_as<const std::byte*>;  // tensor, of an acquired unit
   { constant.packed(index) } noexcept -> std::same_as<bool>;  // tensor: its rows lie as in tensor/detail/rows16.hpp
 };
-// clang-format on
 
-// clang-format off
 /// A pager that reads weights for each step. streamed_bytes(): their bytes, with the output matrix. reads():
 /// what it read so far.
 template <class P>
