@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps tiles with high accumulated attention scores. With fade 1 the scores of all queries count, as in H2O
-// (Z. Zhang et al., arXiv 2306.14048); with fade 0 that of the last 64 alone, as in SnapKV (Y. Li et al.,
+// Keeps tiles with high accumulated attention scores. With decay 1 the scores of all queries count, as in H2O
+// (Z. Zhang et al., arXiv 2306.14048); with decay 0 those of the last 64 alone, as in SnapKV (Y. Li et al.,
 // arXiv 2404.14469). The first tile and the newest ones are never evicted. Unlike there, all heads and layers
 // decide together, so that there is one table of resident tiles.
 #pragma once
@@ -40,9 +40,8 @@ class HeavyHitters {
   }
 
   // Specific to HeavyHitters
-  /// keep: tokens held at most, rounded down to a multiple of 64.
-  /// Raises ErrorCode::usage for keep < recent + 128, or keep < 256 where recent is not given, and for a fade
-  /// outside [0, 1].
+  /// capacity: max resident tokens, rounded down to a multiple of 64. Raises ErrorCode::usage for less than
+  /// recent + 128, or less than 256 where recent is not given, and for a decay outside [0, 1].
   explicit HeavyHitters(std::size_t capacity, const HeavyHittersOptions& options = {})
       : capacity_(capacity / eviction_step * eviction_step),
         recent_(round_up(options.recent == 0 ? capacity_ / 2 : std::min(options.recent, capacity),

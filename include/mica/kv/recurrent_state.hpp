@@ -79,7 +79,7 @@ class RecurrentState {
     return best->tokens;
   }
 
-  /// Becomes the state of another sequence, which holds `held` tokens, as that after `tokens` or fewer, and
+  /// Becomes the state of another sequence, which has `resident` tokens, as that after `tokens` or fewer, and
   /// keeps a copy of it; returns its position. Both are of one model.
   std::size_t adopt(const RecurrentState& other, std::size_t resident, std::size_t tokens) noexcept {
     if (size() == 0) return tokens;

@@ -31,7 +31,7 @@ namespace mica::kv {
 template <Allocator A>
 class ResidentTiles {
  public:
-  /// keep: the maximum of resident tokens, a multiple of 64; 0: all, and nothing is booked. Raises
+  /// capacity: the maximum of resident tokens, a multiple of 64; 0: all, and nothing is booked. Raises
   /// ErrorCode::budget when the allocator refuses.
   ResidentTiles(A allocator, std::size_t capacity, bool needs_scores)
       : tiles_(take<std::uint32_t>(allocator, capacity / format::tile_tokens)),

@@ -24,9 +24,9 @@ class SinksAndWindow : public Scoreless {
   }
 
   // Specific to SinksAndWindow
-  /// keep: tokens held at most, rounded down to a multiple of 64. sinks: first tokens that stay, rounded up
-  /// to a multiple of 16. A query sees them and the last keep - sinks - 63 to keep - sinks tokens. Raises
-  /// ErrorCode::usage for keep < sinks + 128.
+  /// capacity: max resident tokens, rounded down to a multiple of 64. sinks: first tokens that stay, rounded
+  /// up to a multiple of 16. A query sees them and the last capacity - sinks - 63 to capacity - sinks tokens.
+  /// Raises ErrorCode::usage for capacity < sinks + 128.
   explicit SinksAndWindow(std::size_t capacity, std::size_t sinks = 16)
       : capacity_(capacity / eviction_step * eviction_step), sinks_(round_up(sinks, format::tile_tokens)) {
     MICA_CHECK(sinks <= capacity && capacity_ >= sinks_ + 2 * eviction_step, usage, "eviction: ", capacity,

@@ -153,8 +153,7 @@ class Weights {
       MICA_CHECK(!extents()[i].packed || served(i), unsupported, document().path(), ": tensor '",
                  escaped(name(i)),
                  "' lies packed, and this pager serves rows of files alone; use paging::AnyPager, Resident, "
-                 "Streamed, or "
-                 "Mapped with paging::Layout::packed");
+                 "Streamed, or Mapped with paging::Layout::packed");
     }
   }
   /// The name of a tensor of the table.
