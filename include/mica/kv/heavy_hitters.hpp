@@ -51,7 +51,7 @@ class HeavyHitters {
         capacity_ >= recent_ + 2 * eviction_step, usage, "eviction: ", capacity,
         " tokens do not hold the last ", recent_, " and others; the least is ",
         options.recent == 0 ? 4 * eviction_step : round_up(recent_, eviction_step) + 2 * eviction_step);
-    MICA_CHECK(decay_ >= 0 && decay_ <= 1, usage, "eviction: a fade of ", decay_, " is not between 0 and 1");
+    MICA_CHECK(decay_ >= 0 && decay_ <= 1, usage, "eviction: a decay of ", decay_, " is not between 0 and 1");
   }
 
  private:

@@ -94,6 +94,7 @@ class Step {
   [[nodiscard]] std::size_t rows() const noexcept { return n_; }  // tokens of all parts
   [[nodiscard]] std::size_t width() const noexcept { return config_.width; }
   [[nodiscard]] float epsilon() const noexcept { return config_.norm_epsilon; }
+  [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] Executor& executor() noexcept { return executor_; }
   [[nodiscard]] View residual() const noexcept { return residual_; }  // (n, width)
   /// The output of the last norm(); a block behind another one reads its input here.
