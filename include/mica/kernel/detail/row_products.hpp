@@ -66,17 +66,22 @@ void fast8_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::
   }
 }
 
-/// The same where the product follows that contract; whether it does.
-template <WeightFormat F>
-[[nodiscard]] bool took_fast8_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token,
-                                  std::size_t tokens) noexcept {
-  if constexpr (can_be_fast8<F>) {
-    if (is_fast8(a)) {
-      fast8_row(a, row, token, tokens);
-      return true;
+/// Calls of_row(row, token, tokens) for every row of a slice and up to shared_tokens tokens at a time. The rows
+/// of a product that follows kernel/fast8.hpp are written here.
+template <WeightFormat F, class OfRow>
+void for_rows(const MatmulArgs<F>& a, const OfRow& of_row) noexcept {
+  for (std::size_t t = 0; t < a.y.rows(); t += shared_tokens) {
+    const std::size_t tokens = std::min(shared_tokens, a.y.rows() - t);
+    for (std::size_t r = a.first; r < a.last; ++r) {
+      if constexpr (can_be_fast8<F>) {
+        if (is_fast8(a)) {
+          fast8_row(a, r, t, tokens);
+          continue;
+        }
+      }
+      of_row(r, t, tokens);
     }
   }
-  return false;
 }
 
 }  // namespace mica::kernel::detail

@@ -58,17 +58,13 @@ void unpacked_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, st
 
 template <WeightFormat F>
 void matmul_without_codec(const MatmulArgs<F>& a) noexcept {
-  for (std::size_t t = 0; t < a.y.rows(); t += kernel::detail::shared_tokens) {
-    const std::size_t tokens = std::min(kernel::detail::shared_tokens, a.y.rows() - t);
-    for (std::size_t r = a.first; r < a.last; ++r) {
-      if (kernel::detail::took_fast8_row(a, r, t, tokens)) continue;
-      if constexpr (F::arithmetic == format::Arithmetic::integer) {
-        detail::unpacked_row<F>(a, r, t, tokens);
-      } else {
-        kernel::detail::decoded_row<F>(a, r, t, tokens, extend_chains);
-      }
+  kernel::detail::for_rows(a, [&](std::size_t row, std::size_t token, std::size_t tokens) {
+    if constexpr (F::arithmetic == format::Arithmetic::integer) {
+      detail::unpacked_row<F>(a, row, token, tokens);
+    } else {
+      kernel::detail::decoded_row<F>(a, row, token, tokens, extend_chains);
     }
-  }
+  });
 }
 
 }  // namespace mica::kernel::highway

@@ -60,24 +60,13 @@ requires(F::arithmetic == format::Arithmetic::real)
 }
 
 template <WeightFormat F>
-void fast8_matmul(const MatmulArgs<F>& a) noexcept {
-  for (std::size_t t = 0; t < a.y.rows(); t += detail::shared_tokens) {
-    const std::size_t tokens = std::min(detail::shared_tokens, a.y.rows() - t);
-    for (std::size_t r = a.first; r < a.last; ++r) detail::fast8_row(a, r, t, tokens);
-  }
-}
-
-template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) noexcept {
-  if constexpr (can_be_fast8<F>) {
-    if (is_fast8(a)) return fast8_matmul(a);
-  }
-  for (std::size_t t = 0; t < a.y.rows(); ++t) {
-    for (std::size_t r = a.first; r < a.last; ++r) {
-      const float product = dot(a.w, r, a.x, t);
-      a.y[t][r] = a.add ? a.y[t][r] + product : product;
+  detail::for_rows(a, [&](std::size_t row, std::size_t token, std::size_t tokens) {
+    for (std::size_t t = token; t < token + tokens; ++t) {
+      const float product = dot(a.w, row, a.x, t);
+      a.y[t][row] = a.add ? a.y[t][row] + product : product;
     }
-  }
+  });
 }
 
 }  // namespace mica::kernel::scalar
