@@ -43,14 +43,7 @@ HWY_INLINE void real_scores(const AttentionArgs& a, const std::size_t* row, cons
     keys[t] = reinterpret_cast<const T*>(a.tiles[tile[t]]);
     ahead[t] = distance_ahead(a, tile[t], row[0] < 4);
   }
-  MICA_UNROLL
-  for (std::size_t r = 0; r < rows; ++r) {
-    MICA_UNROLL
-    for (std::size_t t = 0; t < tiles; ++t) {
-      MICA_UNROLL
-      for (std::size_t part = 0; part < parts; ++part) c[r][t][part] = hn::Zero(d);
-    }
-  }
+  clear(c);
   for (std::size_t i = 0; i < a.head_dim; ++i) {
     MICA_UNROLL
     for (std::size_t t = 0; t < tiles; ++t) {
@@ -85,7 +78,9 @@ HWY_NOINLINE void real_scores_of_rows(const AttentionArgs& a, const std::size_t*
 
 template <std::size_t rows, KvReadable E>
 HWY_INLINE void scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
-  if constexpr (is_real_element<E>) {
+  if constexpr (std::is_same_v<E, format::Q8_0>) {
+    q8_scores_of_rows<rows>(a, row);
+  } else if constexpr (is_real_element<E>) {
     real_scores_of_rows<rows, typename E::Block>(a, row);
   } else if constexpr (format::is_block_element<E>) {
     block_scores_of_rows<rows, typename E::Format>(a, row, E::rotated);
@@ -94,20 +89,14 @@ HWY_INLINE void scores_of_rows(const AttentionArgs& a, const std::size_t* row) {
   }
 }
 
-inline void q8_scores(const AttentionArgs& a) {
-#if MICA_MATRIX_UNIT
-  if (by_matrix_unit(a)) return matrix_scores(a);
-#endif
-  for_seeing_fours(a, [&](auto rows, const std::size_t* row) HWY_ATTR { q8_scores_of_rows<rows>(a, row); });
-}
-
 template <KvReadable E>
 void attention_scores(const AttentionArgs& a) {
+#if MICA_MATRIX_UNIT
   if constexpr (std::is_same_v<E, format::Q8_0>) {
-    q8_scores(a);
-  } else {
-    for_seeing_fours(a, [&](auto rows, const std::size_t* row) HWY_ATTR { scores_of_rows<rows, E>(a, row); });
+    if (by_matrix_unit(a)) return for_seeing_rows<paired_rows>(a, matrix_scores_of_rows);
   }
+#endif
+  for_seeing_fours(a, [&](auto rows, const std::size_t* row) HWY_ATTR { scores_of_rows<rows, E>(a, row); });
 }
 
 // ---- softmax
@@ -287,7 +276,7 @@ HWY_INLINE void values_of_rows(const AttentionArgs& a, std::size_t row) {
 
 inline void q8_values(const AttentionArgs& a) {
 #if MICA_MATRIX_UNIT
-  if (by_matrix_unit(a)) return matrix_values(a);
+  if (by_matrix_unit(a)) return for_seeing_rows<rows_of_columns>(a, matrix_values_of_rows);
 #endif
   for_seeing_fours(a, [&](auto rows, const std::size_t* row) HWY_ATTR { q8_values_of_rows<rows>(a, row); });
 }
@@ -308,9 +297,7 @@ void attention_values(const AttentionArgs& a) {
   } else {
     std::size_t r = 0;
     for (; r + 4 <= n; r += 4) values_of_rows<4, E>(a, r);
-    if (n - r == 3) values_of_rows<3, E>(a, r);
-    if (n - r == 2) values_of_rows<2, E>(a, r);
-    if (n - r == 1) values_of_rows<1, E>(a, r);
+    if (r < n) with_constant<3>(n - r, [&](auto rows) HWY_ATTR { values_of_rows<rows, E>(a, r); });
   }
   if constexpr (format::is_block_element<E>) finish_block_values<typename E::Format>(a, E::rotated);
   if constexpr (format::is_kivi<E>) finish_kivi_values<E>(a);
@@ -348,14 +335,10 @@ inline void attention_merge(const AttentionArgs& a, const AttentionState& state)
 }
 
 inline void attention_finish(const AttentionState& state) {
-  const DF d;
-  const std::size_t n = state.out.cols();
   for (std::size_t r = 0; r < state.out.rows(); ++r) {
     float* const out = state.out[r].data();
     const float inverse = 1.0f / state.sum[r];
-    std::size_t i = 0;
-    for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Mul(load(out + i), hn::Set(d, inverse)), d, out + i);
-    for (; i < n; ++i) out[i] *= inverse;
+    scale_row(out, state.out.cols(), inverse, out);
   }
 }
 

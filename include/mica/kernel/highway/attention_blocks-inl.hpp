@@ -174,11 +174,7 @@ HWY_INLINE void block_scores(const AttentionArgs& a, const std::size_t* row, con
     tile[k] = a.tiles[block[k].tile];
     ahead[k] = distance_ahead(a, block[k].tile, row[0] < 4);
   }
-  MICA_UNROLL
-  for (std::size_t r = 0; r < rows; ++r) {
-    MICA_UNROLL
-    for (std::size_t k = 0; k < blocks; ++k) c[r][k] = hn::Zero(d);
-  }
+  clear(c);
   const std::size_t count = E::blocks(a.head_dim);
   for (std::size_t b = 0; b < count; ++b) {
     BlockSum<F::code_max> high[rows][blocks], low[rows][blocks];

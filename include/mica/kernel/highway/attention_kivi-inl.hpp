@@ -82,10 +82,9 @@ HWY_INLINE void kivi_scores(const AttentionArgs& a, const std::size_t* row, cons
     ahead[t] = distance_ahead(a, tile[t], row[0] < 4);
     for (std::size_t r = 0; r < rows; ++r) {
       minima[t][r] = fold_query<E>(a.q[row[r]].data(), a.tiles[tile[t]], a.head_dim, folded[t][r]);
-      MICA_UNROLL
-      for (std::size_t part = 0; part < parts; ++part) c[t][r][part] = hn::Zero(d);
     }
   }
+  clear(c);
   const std::size_t planes = E::planes(a.head_dim);
   for (std::size_t p = 0; p < planes; ++p) {
     const std::size_t first = p * E::per_byte;

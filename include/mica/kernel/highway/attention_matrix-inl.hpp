@@ -173,15 +173,6 @@ HWY_INLINE bool by_matrix_unit(const AttentionArgs& a) {
   return a.head_dim % matrix_depth_max == 0 && a.q.rows() >= min_rows_of_unit && MatrixUnit::used();
 }
 
-inline void matrix_scores(const AttentionArgs& a) {
-  for_seeing_rows<paired_rows>(
-      a, [&](const std::size_t* row, std::size_t rows) HWY_ATTR { matrix_scores_of_rows(a, row, rows); });
-}
-inline void matrix_values(const AttentionArgs& a) {
-  for_seeing_rows<rows_of_columns>(
-      a, [&](const std::size_t* row, std::size_t rows) HWY_ATTR { matrix_values_of_rows(a, row, rows); });
-}
-
 }  // namespace MICA_PER_TARGET
 HWY_AFTER_NAMESPACE();
 #endif  // MICA_VECTORS && MICA_MATRIX_UNIT

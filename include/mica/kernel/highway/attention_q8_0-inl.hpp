@@ -24,14 +24,8 @@ template <std::size_t rows, std::size_t blocks>
 class FourSums {
  public:
   HWY_INLINE FourSums() {
-    MICA_UNROLL
-    for (std::size_t r = 0; r < rows; ++r) {
-      MICA_UNROLL
-      for (std::size_t b = 0; b < blocks; ++b) {
-        MICA_UNROLL
-        for (std::size_t v = 0; v < 2; ++v) sum_[r][b][v] = more_[r][b][v] = hn::Zero(DI());
-      }
-    }
+    clear(sum_);
+    clear(more_);
   }
   /// Adds the products of integers [i, i + 4) of each row with the fours at `bytes` of each block.
   HWY_INLINE void add(const IntegerRow* row, std::size_t i, const std::int8_t* const* bytes,

@@ -76,15 +76,15 @@ HWY_INLINE SeenTiles seen_by(const AttentionArgs& a, const std::size_t* row, std
   return seen;
 }
 
-/// Calls of_rows(rows, their number) for all rows that see something, n by n.
+/// Calls of_rows(a, rows, their number) for all rows that see something, n by n.
 template <std::size_t n, class OfRows>
-HWY_INLINE void for_seeing_rows(const AttentionArgs& a, OfRows&& of_rows) {
+HWY_INLINE void for_seeing_rows(const AttentionArgs& a, const OfRows& of_rows) {
   std::size_t row[n];
   std::size_t count = 0;
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     if (!a.visible[r].empty()) row[count++] = r;
     if (count == n || (count != 0 && r + 1 == a.q.rows())) {
-      of_rows(row, count);
+      of_rows(a, row, count);
       count = 0;
     }
   }
@@ -92,12 +92,9 @@ HWY_INLINE void for_seeing_rows(const AttentionArgs& a, OfRows&& of_rows) {
 
 /// The same four by four, with the number as a constant: of_rows(number, rows).
 template <class OfRows>
-HWY_INLINE void for_seeing_fours(const AttentionArgs& a, OfRows&& of_rows) {
-  for_seeing_rows<4>(a, [&](const std::size_t* row, std::size_t count) HWY_ATTR {
-    if (count == 4) of_rows(std::integral_constant<std::size_t, 4>(), row);
-    if (count == 3) of_rows(std::integral_constant<std::size_t, 3>(), row);
-    if (count == 2) of_rows(std::integral_constant<std::size_t, 2>(), row);
-    if (count == 1) of_rows(std::integral_constant<std::size_t, 1>(), row);
+HWY_INLINE void for_seeing_fours(const AttentionArgs& a, const OfRows& of_rows) {
+  for_seeing_rows<4>(a, [&](const AttentionArgs&, const std::size_t* row, std::size_t count) HWY_ATTR {
+    with_constant<4>(count, [&](auto number) HWY_ATTR { of_rows(number, row); });
   });
 }
 

@@ -78,6 +78,13 @@ struct ChunkScales {
 template <IntegerFormat F>
 struct ChunkScales<Dotted<F>> : ChunkScales<F> {};
 
+/// Block b of 16 rows; rows past the end repeat the last one.
+template <WeightFormat F>
+HWY_INLINE void rows_from(const MatmulArgs<F>& a, std::size_t row, std::size_t b,
+                          const typename F::Block* (&rows)[panel_rows]) {
+  for (std::size_t r = 0; r < panel_rows; ++r) rows[r] = a.w.row(HWY_MIN(row + r, a.last - 1)) + b;
+}
+
 /// The codes of n blocks that follow each other.
 template <IntegerFormat F>
 HWY_INLINE void unpack_chunk(const typename F::Block* blocks, std::size_t n,

@@ -167,16 +167,18 @@ inline void rms_norm(const RmsNormArgs& a) {
   }
 }
 
+/// y = x * factor; y may be x.
+inline void scale_row(const float* x, std::size_t n, float factor, float* y) {
+  std::size_t k = 0;
+  for (; k + lanes <= n; k += lanes) hn::StoreU(hn::Mul(load(x + k), hn::Set(DF(), factor)), DF(), y + k);
+  for (; k < n; ++k) y[k] = x[k] * factor;
+}
+
 inline void l2_norm(const L2NormArgs& a) {
-  const DF d;
   const std::size_t cols = a.x.cols();
   for (std::size_t r = a.first; r < a.last; ++r) {
     const float* const x = a.x[r].data();
-    float* const y = a.y[r].data();
-    const float scale = a.scale / std::sqrt(sum_of_squares(x, cols) + a.epsilon);
-    std::size_t k = 0;
-    for (; k + lanes <= cols; k += lanes) hn::StoreU(hn::Mul(load(x + k), hn::Set(d, scale)), d, y + k);
-    for (; k < cols; ++k) y[k] = x[k] * scale;
+    scale_row(x, cols, a.scale / std::sqrt(sum_of_squares(x, cols) + a.epsilon), a.y[r].data());
   }
 }
 
@@ -280,15 +282,8 @@ inline void add(const AddArgs& a) {
 }
 
 inline void scale(const ScaleArgs& a) {
-  const DF d;
-  const std::size_t cols = a.x.cols();
-  const VF factor = hn::Set(d, a.factor);
-  for (std::size_t r = a.first; r < a.last; ++r) {
-    float* const x = a.x[r].data();
-    std::size_t k = 0;
-    for (; k + lanes <= cols; k += lanes) hn::StoreU(hn::Mul(load(x + k), factor), d, x + k);
-    for (; k < cols; ++k) x[k] *= a.factor;
-  }
+  for (std::size_t r = a.first; r < a.last; ++r)
+    scale_row(a.x[r].data(), a.x.cols(), a.factor, a.x[r].data());
 }
 
 /// n numbers under one cap.

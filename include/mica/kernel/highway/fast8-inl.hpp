@@ -112,9 +112,7 @@ template <std::size_t tokens, IntegerFormat F>
 requires(std::is_same_v<F, EightBits>) HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t) {
   const DF d;
   TileOf<VI, tokens> sum;
-  MICA_UNROLL
-  for (std::size_t t = 0; t < tokens; ++t)
-    sum[0][t] = sum[1][t] = bias<F> != 0 ? hn::Set(DI(), tile.start[t * Chunk<F>::groups]) : hn::Zero(DI());
+  start_sums<F>(tile.start, sum);
   for (std::size_t s = 0; s < 8; ++s) {
     add_dots<F, 0, 8>(tile.lines + 8 * 64 * s, tile.codes + 32 * s, sum);
     MICA_UNROLL
@@ -189,9 +187,10 @@ requires(std::is_same_v<F, EightBits>) HWY_NOINLINE
 }
 #endif
 
-/// The product of kernel/fast8.hpp; `fill` as for multiply_panels.
+/// Products of many tokens, as the activations want them; `fill` as for multiply_panels.
 template <IntegerFormat F, class Fill>
-void multiply_fast8(const PanelProduct& a, const Fill& fill) {
+void multiply_many(const PanelProduct& a, bool fast8, const Fill& fill) {
+  if (!fast8) return multiply_panels<F>(a, fill);
   PanelProduct product = a;
   product.blocks = a.blocks / Chunk<F>::blocks;
   multiply_panels<EightBits>(
@@ -200,13 +199,6 @@ void multiply_fast8(const PanelProduct& a, const Fill& fill) {
         fill(p, b * Chunk<F>::blocks, Chunk<F>::blocks, exact);
         requantise(exact, panel);
       });
-}
-
-/// Products of many tokens, as the activations want them.
-template <IntegerFormat F, class Fill>
-void multiply_many(const PanelProduct& a, bool fast8, const Fill& fill) {
-  if (fast8) return multiply_fast8<F>(a, fill);
-  multiply_panels<F>(a, fill);
 }
 
 // ---- floats of 16 bits

@@ -157,46 +157,24 @@ HWY_INLINE void few_tokens(const typename F::Block* const* rows, std::size_t blo
 
 // ---- many tokens
 
-/// n blocks of 16 rows.
-template <IntegerFormat F>
-HWY_INLINE void fill_panel(const typename F::Block* const* rows, std::size_t n, Panel<F>& panel) {
-  alignas(64) std::uint8_t codes[panel_rows][Chunk<F>::values];
-  Codec<F>::scales(rows, n, panel.scales);
-  for (std::size_t r = 0; r < panel_rows; ++r) {
-    for (std::size_t line = 0; line < n * sizeof(*rows[r]); line += 64)
-      prefetch(rows[r] + Chunk<F>::blocks, line);
-    unpack_chunk<F>(rows[r], n, codes[r]);
-  }
-  set_lines(codes, n * F::block_size, panel);
-}
-
 template <IntegerFormat F>
 void matmul_many(const MatmulArgs<F>& a) {
   const auto fill = [&](std::size_t p, std::size_t b, std::size_t n, Panel<F>& panel) HWY_ATTR {
     const typename F::Block* rows[panel_rows];
-    for (std::size_t r = 0; r < panel_rows; ++r)
-      rows[r] = a.w.row(HWY_MIN(p * panel_rows + r, a.last - 1)) + b;
-    fill_panel<F>(rows, n, panel);
+    alignas(64) std::uint8_t codes[panel_rows][Chunk<F>::values];
+    rows_from(a, p * panel_rows, b, rows);
+    Codec<F>::scales(rows, n, panel.scales);
+    for (std::size_t r = 0; r < panel_rows; ++r) {
+      for (std::size_t line = 0; line < n * sizeof(*rows[r]); line += 64)
+        prefetch(rows[r] + Chunk<F>::blocks, line);
+      unpack_chunk<F>(rows[r], n, codes[r]);
+    }
+    set_lines(codes, n * F::block_size, panel);
   };
   multiply_many<F>({a.x.codes, a.y, a.w.blocks_per_row(), a.first, a.last, a.add}, is_fast8(a), fill);
 }
 
 // ---- any number
-
-/// Pointers to 16 rows; those past the end repeat the last one.
-template <IntegerFormat F>
-HWY_INLINE void rows_from(const MatmulArgs<F>& a, std::size_t row,
-                          const typename F::Block* (&rows)[panel_rows]) {
-  for (std::size_t r = 0; r < panel_rows; ++r) rows[r] = a.w.row(HWY_MIN(row + r, a.last - 1));
-}
-
-template <IntegerFormat F>
-HWY_INLINE void write_outputs(const MatmulArgs<F>& a, std::size_t row, std::size_t token,
-                              const float* products) {
-  float* const y = a.y[token].data() + row;
-  const std::size_t n = HWY_MIN(panel_rows, a.last - row);
-  for (std::size_t r = 0; r < n; ++r) y[r] = a.add ? y[r] + products[r] : products[r];
-}
 
 template <std::size_t tokens, IntegerFormat F>
 HWY_NOINLINE void matmul_few(const MatmulArgs<F>& a, std::size_t token) {
@@ -204,9 +182,13 @@ HWY_NOINLINE void matmul_few(const MatmulArgs<F>& a, std::size_t token) {
   const typename F::Block* rows[panel_rows];
   const std::size_t panel_bytes = panel_rows * a.w.blocks_per_row() * sizeof(typename F::Block);
   for (std::size_t row = a.first; row < a.last; row += panel_rows) {
-    rows_from(a, row, rows);
+    rows_from(a, row, 0, rows);
     few_tokens<F>(rows, a.w.blocks_per_row(), panel_bytes, a.x.codes, token, y);
-    for (std::size_t t = 0; t < tokens; ++t) write_outputs(a, row, token + t, y[t]);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      float* const out = a.y[token + t].data() + row;
+      const std::size_t n = HWY_MIN(panel_rows, a.last - row);
+      for (std::size_t r = 0; r < n; ++r) out[r] = a.add ? out[r] + y[t][r] : y[t][r];
+    }
   }
 }
 

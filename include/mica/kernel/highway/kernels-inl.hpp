@@ -11,10 +11,9 @@
 
 #include "mica/kernel/highway/attention-inl.hpp"
 #include "mica/kernel/highway/decode_codebooks-inl.hpp"
-#include "mica/kernel/highway/decode_few_bits-inl.hpp"
 #include "mica/kernel/highway/decode_k-inl.hpp"
-#include "mica/kernel/highway/decode_legacy-inl.hpp"
 #include "mica/kernel/highway/decode_levels-inl.hpp"
+#include "mica/kernel/highway/decode_one_scale-inl.hpp"
 #include "mica/kernel/highway/elementwise-inl.hpp"
 #include "mica/kernel/highway/fast8-inl.hpp"
 #include "mica/kernel/highway/integer-inl.hpp"

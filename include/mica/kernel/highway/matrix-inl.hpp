@@ -117,11 +117,6 @@ HWY_INLINE void fold_mins(const MatrixPair<F>& p, std::size_t g, VF (&mac)[matri
     mac[t] = hn::MulAdd(min, hn::Set(d, p.x->min_factor[p.token + t][g]), mac[t]);
 }
 
-HWY_INLINE void clear(VF (&v)[matrix_tokens]) {
-  MICA_UNROLL
-  for (VF& each : v) each = hn::Zero(DF());
-}
-
 /// y becomes f(y, acc), token by token.
 template <class F>
 HWY_INLINE void change_outputs(float (*y)[panel_rows], const VF (&acc)[matrix_tokens], const F& f) {

@@ -89,6 +89,24 @@ HWY_INLINE VI broadcast4(const std::int8_t* p) {
   return hn::Set(DI(), four);
 }
 
+/// A vector, or every one of an array, becomes zero.
+HWY_INLINE void clear(VF& v) { v = hn::Zero(DF()); }
+HWY_INLINE void clear(VI& v) { v = hn::Zero(DI()); }
+template <class V, std::size_t n>
+HWY_INLINE void clear(V (&v)[n]) {
+  MICA_UNROLL
+  for (V& each : v) clear(each);
+}
+
+/// Calls f with n, 1 to max, as a constant.
+template <std::size_t max, class F>
+HWY_INLINE void with_constant(std::size_t n, const F& f) {
+  if constexpr (max > 1) {
+    if (n != max) return with_constant<max - 1>(n, f);
+  }
+  f(std::integral_constant<std::size_t, max>());
+}
+
 /// Four rows of four lanes become four columns, in every 128-bit block.
 template <class V>
 HWY_INLINE void transpose4(V& a, V& b, V& c, V& e) {
@@ -202,6 +220,40 @@ HWY_INLINE float tree(const VF* c) {
   auto quarter = fold_halves(DF(), sum);
   quarter = hn::Add(quarter, hn::Shuffle1032(quarter));
   return hn::GetLane(hn::Add(quarter, hn::Shuffle2301(quarter)));
+}
+
+// ---- asking for weights before they are needed
+//
+// A core gets more from memory when it asks at two places in turns than in order (docs/design/0004-kernels.md).
+// A matrix is walked in spans; while two of them are used, the next two are asked for, a line of one and a line
+// of the other:
+//
+//   | in use: two spans        | asked for: two spans     |
+//   |----->                    |-->         |-->          |       half the speed, twice
+//
+// The second level has to hold four spans. The first two spans of a walk are not prefetched here but by the
+// core.
+
+/// Bytes of a span: at least.
+inline constexpr std::size_t min_span = 16 << 10;
+
+/// The two places to ask at while the walk is `at` bytes from `data`. There is nothing beyond `end` bytes:
+/// what is in use is asked for instead, which costs little.
+struct Ahead {
+  const std::uint8_t* place[2];
+
+  static HWY_INLINE Ahead of(const std::uint8_t* data, std::size_t at, std::size_t end, std::size_t span) {
+    const std::size_t in_spans = at % (2 * span), first = at - in_spans + 2 * span + in_spans / 2;
+    return {{data + (first < end ? first : at), data + (first + span < end ? first + span : at)}};
+  }
+};
+
+/// For a walk that passes two lines: asks for two.
+inline constexpr std::size_t two_lines = 128;
+HWY_INLINE void ask_two_places(const std::uint8_t* data, std::size_t at, std::size_t end) {
+  const Ahead ahead = Ahead::of(data, at, end, min_span);
+  prefetch(ahead.place[0], 0);
+  prefetch(ahead.place[1], 0);
 }
 
 }  // namespace MICA_PER_TARGET

@@ -13,7 +13,6 @@
 #define MICA_KERNEL_HIGHWAY_PACKED_INL_HPP
 #endif
 
-#include "mica/kernel/highway/ahead-inl.hpp"
 #include "mica/kernel/highway/integer-inl.hpp"
 
 #if MICA_VECTORS
@@ -27,7 +26,7 @@ static_assert(Rows16::rows == panel_rows);
 template <IntegerFormat F>
 inline constexpr std::size_t packed_blocks = Chunk<F>::blocks;
 
-/// The span of ahead-inl.hpp: whole stretches, 16 to 32 KiB of them.
+/// The span of ops-inl.hpp: whole stretches, 16 to 32 KiB of them.
 template <IntegerFormat F>
 inline constexpr std::size_t packed_span = [] {
   std::size_t bytes = Rows16::stretch<F>() * panel_rows * sizeof(typename F::Block);
@@ -176,8 +175,8 @@ HWY_INLINE void packed_block(const std::uint8_t* p, std::size_t b, std::size_t r
   constexpr auto groups = std::make_index_sequence<Codec<F>::period / 32>();
   const std::size_t k = b * F::block_size;
   VF acc[tokens], mac[tokens];
-  MICA_UNROLL
-  for (std::size_t t = 0; t < tokens; ++t) acc[t] = mac[t] = hn::Zero(d);
+  clear(acc);
+  clear(mac);
   if constexpr (tokens == 1) {
     MICA_UNROLL
     for (std::size_t s = 0; s < periods; ++s) packed_period(p, s, r, k, c, acc, mac, groups);
@@ -200,27 +199,25 @@ HWY_INLINE void packed_block(const std::uint8_t* codes, std::size_t b, const Pac
     packed_block(codes + b * panel_rows * F::code_bytes + 4 * r, b, r, c, y);
 }
 
-/// The panels of a matrix. A worker mostly multiplies the next rows afterwards, so those are prefetched too.
-struct PackedPanels {
-  const std::uint8_t* data;
-  std::size_t blocks;  ///< of a row
-  std::size_t bytes;   ///< of all panels
-};
-
-/// y[t][16] = panel p times a few tokens.
-template <IntegerFormat F, std::size_t tokens>
-HWY_INLINE void packed_panel(const PackedPanels& w, std::size_t p, const QuantizedRows& x, std::size_t token,
-                             float (&y)[tokens][panel_rows]) {
-  for (std::size_t t = 0; t < tokens; ++t) std::fill_n(y[t], panel_rows, 0.0f);
+/// The outputs of panel p for tokens [token, token + tokens) that a slice asks for. A worker mostly multiplies
+/// the next rows afterwards, so those are prefetched too.
+template <std::size_t tokens, class P>
+HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::size_t token) {
+  using F = typename P::File;
   constexpr std::size_t block_bytes = panel_rows * sizeof(typename F::Block);
-  const std::uint8_t* const panel = w.data + p * w.blocks * block_bytes;
+  const std::size_t blocks = a.w.blocks_per_row();
+  const std::size_t all_bytes = a.w.packed_rows() * blocks * sizeof(typename F::Block);
+  const auto* const data = reinterpret_cast<const std::uint8_t*>(a.w.panel(0));
+  const std::uint8_t* const panel = data + p * blocks * block_bytes;
+  alignas(64) float y[tokens][panel_rows];
+  for (std::size_t t = 0; t < tokens; ++t) std::fill_n(y[t], panel_rows, 0.0f);
   PackedChunk<F, tokens> c;
-  for (std::size_t b = 0; b < w.blocks; b += packed_blocks<F>) {
-    const std::size_t n = HWY_MIN(packed_blocks<F>, w.blocks - b);
-    const Rows16::Place at = Rows16::place<F>(w.blocks, b);
+  for (std::size_t b = 0; b < blocks; b += packed_blocks<F>) {
+    const std::size_t n = HWY_MIN(packed_blocks<F>, blocks - b);
+    const Rows16::Place at = Rows16::place<F>(blocks, b);
     const std::uint8_t* const codes = panel + at.codes;
-    c.ahead = Ahead::of(w.data, (p * w.blocks + b) * block_bytes, w.bytes, packed_span<F>);
-    c.gather(x, token, b * F::block_size, n);
+    c.ahead = Ahead::of(data, (p * blocks + b) * block_bytes, all_bytes, packed_span<F>);
+    c.gather(a.x.codes, token, b * F::block_size, n);
     Codec<F>::packed_scales(panel + at.scales, n, c.w);
     // One token waits for memory alone, and asks best where the compiler knows all places.
     if (tokens == 1 && n == packed_blocks<F>) {
@@ -230,17 +227,6 @@ HWY_INLINE void packed_panel(const PackedPanels& w, std::size_t p, const Quantiz
       for (std::size_t i = 0; i < n; ++i) packed_block(codes, i, c, y);
     }
   }
-}
-
-/// The outputs of panel p for tokens [token, token + tokens) that a slice asks for.
-template <std::size_t tokens, class P>
-HWY_NOINLINE void packed_outputs(const MatmulArgs<P>& a, std::size_t p, std::size_t token) {
-  using F = typename P::File;
-  alignas(64) float y[tokens][panel_rows];
-  const std::size_t blocks = a.w.blocks_per_row();
-  const PackedPanels w{reinterpret_cast<const std::uint8_t*>(a.w.panel(0)), blocks,
-                       a.w.packed_rows() * blocks * sizeof(typename F::Block)};
-  packed_panel<F>(w, p, a.x.codes, token, y);
   for (std::size_t t = 0; t < tokens; ++t) write_panel(a, p, token + t, y[t]);
 }
 
@@ -252,19 +238,8 @@ void packed_few(const MatmulArgs<P>& a, std::size_t end) {
   const std::size_t n = a.y.rows();
   for (std::size_t p = a.first / panel_rows; p * panel_rows < end; ++p) {
     for (std::size_t t = 0; t < n; t += 4) {
-      switch (HWY_MIN(n - t, std::size_t{4})) {
-        case 1:
-          packed_outputs<1>(a, p, t);
-          break;
-        case 2:
-          packed_outputs<2>(a, p, t);
-          break;
-        case 3:
-          packed_outputs<3>(a, p, t);
-          break;
-        default:
-          packed_outputs<4>(a, p, t);
-      }
+      with_constant<4>(HWY_MIN(n - t, std::size_t{4}),
+                       [&](auto tokens) HWY_ATTR { packed_outputs<tokens>(a, p, t); });
     }
   }
 }
@@ -297,16 +272,10 @@ HWY_INLINE void packed_many(const MatmulArgs<P>& a, std::size_t end) {
 
 template <class P>
 void matmul_packed(const MatmulArgs<P>& a) {
-  using F = typename P::File;
-  const std::size_t n = a.y.rows(), packed = a.w.packed_rows();
-  if (a.last > packed) {  // the rows that no panel holds
-    const std::size_t first = HWY_MAX(a.first, packed) - packed;
-    matmul_integer(
-        MatmulArgs<F>{a.w.tail(), a.x, a.y.cols(packed, a.w.rows() - packed), first, a.last - packed, a.add});
-  }
-  const std::size_t end = HWY_MIN(a.last, packed);
+  const std::size_t packed = a.w.packed_rows(), end = HWY_MIN(a.last, packed);
+  if (a.last > packed) matmul_integer(tail_product(a));
   if (a.first >= end) return;
-  if (n <= packed_few_tokens) return packed_few(a, end);
+  if (a.y.rows() <= packed_few_tokens) return packed_few(a, end);
   packed_many(a, end);
 }
 

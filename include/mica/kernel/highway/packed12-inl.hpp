@@ -83,7 +83,7 @@ HWY_INLINE void step_values(const std::uint8_t* step, std::size_t p, VU8 high, V
   join_bytes(hn::LoadU(DU8(), step + r * Packed12Panel::step + p * 4 * lanes), high, w);
 }
 
-/// The spans of ahead-inl.hpp, in steps from the beginning of a matrix.
+/// The spans of ops-inl.hpp, in steps from the beginning of a matrix.
 struct Packed12Walk {
   static constexpr std::size_t span = min_span / Packed12Panel::step_bytes + 1;
 
@@ -159,14 +159,8 @@ HWY_NOINLINE void quad_chains(const Packed12Walk& walk, std::size_t at, const st
   const float* x[tokens];
   QuadChains<tokens> c;
   MICA_UNROLL
-  for (std::size_t t = 0; t < tokens; ++t) {
-    x[t] = activations[t];
-    MICA_UNROLL
-    for (auto& row : c[t]) {
-      MICA_UNROLL
-      for (VF& chain : row) chain = hn::Zero(DF());
-    }
-  }
+  for (std::size_t t = 0; t < tokens; ++t) x[t] = activations[t];
+  clear(c);
   StepBytes bytes;
   for (std::size_t s = 0; s < steps;) {
     Ahead ahead = walk.ahead_of(at + s);
@@ -312,21 +306,16 @@ void matmul_packed12_fast8(const MatmulArgs<C>& a, std::size_t end) {
 
 template <class C>
 void matmul_packed12(const MatmulArgs<C>& a) {
-  using F = typename C::File;
   const std::size_t n = a.y.rows(), packed = a.w.packed_rows(), end = HWY_MIN(a.last, packed);
-  if (a.last > packed) {  // the rows that no panel holds
-    const std::size_t first = HWY_MAX(a.first, packed) - packed;
-    const MatmulArgs<F> tail{a.w.tail(),      a.x,  a.y.cols(packed, a.w.rows() - packed), first,
-                             a.last - packed, a.add};
+  if (a.last > packed) {
+    const auto tail = tail_product(a);
     is_fast8(a) ? matmul_real_fast8(tail) : matmul_real(tail);
   }
-  if (a.first >= end) return;
+  if (a.first >= end || n == 0) return;
   if (is_fast8(a)) return matmul_packed12_fast8(a, end);
-  if (n == 1) return matmul_packed12_once<1>(a, end);
-  if constexpr (packed12_few_tokens == 4) {
-    if (n == 2) return matmul_packed12_once<2>(a, end);
-    if (n == 3) return matmul_packed12_once<3>(a, end);
-    if (n == 4) return matmul_packed12_once<4>(a, end);
+  if (n <= packed12_few_tokens) {
+    return with_constant<packed12_few_tokens>(
+        n, [&](auto tokens) HWY_ATTR { matmul_packed12_once<tokens>(a, end); });
   }
   for (std::size_t t = 0, tokens = 0; t < n; t += tokens) {
     tokens = even_part(n - t, real_block);

@@ -21,24 +21,20 @@ namespace MICA_PER_TARGET {
 template <IntegerFormat F>
 inline constexpr std::int32_t bias = signed_codes<F::code_max, quads<F>> ? 0 : F::code_offset;
 
+/// What is taken from code + code_offset for the machine's dot.
+template <IntegerFormat F>
+inline constexpr auto machine_offset = static_cast<std::uint8_t>(F::code_offset - bias<F>);
+
 /// Codes as the machine's dot wants them.
 template <IntegerFormat F>
 HWY_INLINE VU8 machine_codes(VU8 codes) {
-  if constexpr (signed_codes<F::code_max, quads<F>> && F::code_offset != 0) {
-    return hn::Sub(codes, hn::Set(DU8(), static_cast<std::uint8_t>(F::code_offset)));
-  } else {
-    return codes;
-  }
+  return machine_offset<F> == 0 ? codes : hn::Sub(codes, hn::Set(DU8(), machine_offset<F>));
 }
 
 /// Code + code_offset again.
 template <IntegerFormat F>
 HWY_INLINE VU8 unsigned_codes(VU8 codes) {
-  if constexpr (signed_codes<F::code_max, quads<F>> && F::code_offset != 0) {
-    return hn::Add(codes, hn::Set(DU8(), static_cast<std::uint8_t>(F::code_offset)));
-  } else {
-    return codes;
-  }
+  return machine_offset<F> == 0 ? codes : hn::Add(codes, hn::Set(DU8(), machine_offset<F>));
 }
 
 /// Activations of one token, at the start of a chunk.

@@ -11,7 +11,6 @@
 #define MICA_KERNEL_HIGHWAY_REAL_INL_HPP
 #endif
 
-#include "mica/kernel/highway/ahead-inl.hpp"
 #include "mica/kernel/highway/codec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,7 +54,7 @@ struct RowChains {
 /// cache and ask for the chains of the next tile.
 enum class Walk : std::uint8_t { once, again };
 
-/// What a walk asks memory for: one token takes two places of the matrix in turns (ahead-inl.hpp), a few
+/// What a walk asks memory for: one token takes two places of the matrix in turns (ops-inl.hpp), a few
 /// tokens the bytes at a fixed distance behind the current tile.
 struct Asked {
   const std::uint8_t* data = nullptr;
@@ -138,14 +137,8 @@ HWY_NOINLINE void extend_rows(const typename F::Block* const* rows, std::size_t 
 template <Walk walk, WeightFormat F>
 HWY_INLINE void extend_rows(std::size_t tokens, const typename F::Block* const* rows, std::size_t count,
                             const float* const* x, std::size_t k, const Asked& asked, RowChains* chains) {
-  if constexpr (real_tokens == 6) {
-    if (tokens == 6) return extend_rows<walk, 6, F>(rows, count, x, k, asked, chains);
-    if (tokens == 5) return extend_rows<walk, 5, F>(rows, count, x, k, asked, chains);
-    if (tokens == 4) return extend_rows<walk, 4, F>(rows, count, x, k, asked, chains);
-  }
-  if (tokens == 3) return extend_rows<walk, 3, F>(rows, count, x, k, asked, chains);
-  if (tokens == 2) return extend_rows<walk, 2, F>(rows, count, x, k, asked, chains);
-  extend_rows<walk, 1, F>(rows, count, x, k, asked, chains);
+  with_constant<real_tokens>(
+      tokens, [&](auto n) HWY_ATTR { extend_rows<walk, n, F>(rows, count, x, k, asked, chains); });
 }
 
 /// c[i] += c[i + 8] and, where a vector holds several rows by then, c[i] += c[i + 4]: every 128-bit block
@@ -197,7 +190,6 @@ HWY_INLINE void finish_rows(const RowChains& chains, std::size_t n, bool add, fl
 template <WeightFormat F>
 struct RealPanel {
   static_assert(F::block_size == 1 || F::block_size % 16 == 0, "only single numbers may leave a tail");
-  using Block = typename F::Block;
 
   const MatmulArgs<F>& a;
   std::size_t row, n;
@@ -205,11 +197,6 @@ struct RealPanel {
   HWY_INLINE RealPanel(const MatmulArgs<F>& args, std::size_t first)
       : a(args), row(first), n(HWY_MIN(panel_rows, args.last - first)) {}
 
-  /// Pointers to sixteen rows at k; those past the end repeat the last one.
-  HWY_INLINE void rows_at(std::size_t k, const Block* (&rows)[panel_rows]) const {
-    for (std::size_t r = 0; r < panel_rows; ++r)
-      rows[r] = a.w.row(HWY_MIN(row + r, a.last - 1)) + k / F::block_size;
-  }
   /// The numbers behind the last whole turn of the chains, then the outputs.
   HWY_INLINE void finish(std::size_t token, std::size_t tokens, RowChains* chains) const {
     const std::size_t whole = a.w.cols() / 16 * 16, tail = a.w.cols() - whole;
@@ -247,7 +234,7 @@ HWY_NOINLINE void matmul_real_once(const MatmulArgs<F>& a) {
   for (std::size_t t = 0; t < n; ++t) x[t] = a.x.values[t].data();
   for (std::size_t row = a.first; row < a.last; row += panel_rows) {
     const RealPanel<F> panel(a, row);
-    panel.rows_at(0, rows);
+    rows_from(a, row, 0, rows);
     std::fill_n(&chains[0].c[0][0], n * panel_rows * 16, 0.0f);
     for (std::size_t t = 0, tokens = 0; t < n; t += tokens) {
       tokens = even_part(n - t, real_tokens);
@@ -275,7 +262,7 @@ HWY_NOINLINE void matmul_real_block(const MatmulArgs<F>& a, std::size_t token, s
         for (std::size_t i = 0; i < tokens; ++i) x[i] = a.x.values[token + t + i].data() + k;
         for (std::size_t p = 0; p < panels; ++p) {
           const RealPanel<F> panel(a, row + p * panel_rows);
-          panel.rows_at(k, rows);
+          rows_from(a, panel.row, k / F::block_size, rows);
           extend_rows<Walk::again, F>(tokens, rows, panel.n, x, run, {}, chains[p] + t);
         }
       }

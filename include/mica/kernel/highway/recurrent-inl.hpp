@@ -132,11 +132,8 @@ template <bool update, bool next, std::size_t vectors>
 HWY_INLINE void delta_pass(const Strip& from, const Strip& to, const DeltaFactors& f, std::size_t rows,
                            const VF (&u)[vectors], VF (&out)[vectors], VF (&r)[vectors]) {
   VF o[4][vectors], c[4][vectors];
-  MICA_UNROLL
-  for (std::size_t p = 0; p < 4; ++p) {
-    MICA_UNROLL
-    for (std::size_t v = 0; v < vectors; ++v) o[p][v] = c[p][v] = hn::Zero(DF());
-  }
+  clear(o);
+  clear(c);
   std::size_t i = 0;
   for (; i + 4 <= rows; i += 4) {
     MICA_UNROLL
@@ -163,8 +160,7 @@ void delta_strip(const DeltaRuleArgs& a, std::size_t j, float* buffer) {
   const bool fits = rows * vectors * lanes <= strip_numbers;
   const Strip strip = fits ? Strip{buffer, vectors * lanes} : state;
   VF u[vectors], out[vectors], r[vectors];
-  MICA_UNROLL
-  for (std::size_t v = 0; v < vectors; ++v) u[v] = hn::Zero(d);
+  clear(u);
   DeltaFactors f;
   f.next_k = a.k[0].data();
   f.next_decay = a.decay[0];

@@ -47,6 +47,14 @@ HWY_INLINE void write_panel(const Args& a, std::size_t p, std::size_t token, con
   }
 }
 
+/// The product of the rows that no panel of packed ones holds.
+template <class P>
+HWY_INLINE MatmulArgs<typename P::File> tail_product(const MatmulArgs<P>& a) {
+  const std::size_t packed = a.w.packed_rows();
+  return {a.w.tail(),      a.x,  a.y.cols(packed, a.w.rows() - packed), HWY_MAX(a.first, packed) - packed,
+          a.last - packed, a.add};
+}
+
 /// Outputs are far apart and not in a near cache: those of this many tokens ahead are asked for.
 inline constexpr std::size_t tokens_ahead = 4;
 

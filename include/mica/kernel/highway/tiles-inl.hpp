@@ -97,18 +97,19 @@ HWY_INLINE void add_dots(const std::uint8_t* lines, const std::int8_t* codes, Ti
   }
 }
 
+/// Integer sums of a group, before its first dot.
+template <IntegerFormat F, std::size_t tokens>
+HWY_INLINE void start_sums(const std::int32_t* start, TileOf<VI, tokens>& sum) {
+  MICA_UNROLL
+  for (std::size_t t = 0; t < tokens; ++t)
+    sum[0][t] = sum[1][t] = bias<F> != 0 ? hn::Set(DI(), start[t * Chunk<F>::groups]) : hn::Zero(DI());
+}
+
 /// Integer sums of a group.
 template <IntegerFormat F, std::size_t tokens>
 HWY_INLINE void dot_group(const std::uint8_t* lines, const std::int8_t* codes, const std::int32_t* start,
                           TileOf<VI, tokens>& sum) {
-  MICA_UNROLL
-  for (std::size_t t = 0; t < tokens; ++t) {
-    if constexpr (bias<F> != 0) {
-      sum[0][t] = sum[1][t] = hn::Set(DI(), start[t * Chunk<F>::groups]);
-    } else {
-      sum[0][t] = sum[1][t] = hn::Zero(DI());
-    }
-  }
+  start_sums<F>(start, sum);
   constexpr std::size_t n = F::group / 4;
   constexpr std::size_t fit = paired_dots<F::code_max, quads<F>>;
   constexpr std::size_t step = fit == 1 ? n : HWY_MIN(n, std::bit_floor(fit));
@@ -170,12 +171,6 @@ HWY_INLINE void change_outputs(const Tile<F>& tile, const Change& change) {
   }
 }
 
-template <std::size_t tokens>
-HWY_INLINE void clear(TileOf<VF, tokens>& v) {
-  MICA_UNROLL
-  for (std::size_t t = 0; t < tokens; ++t) v[0][t] = v[1][t] = hn::Zero(DF());
-}
-
 /// acc and the weighted sums of 32 values s.
 template <IntegerFormat F, std::size_t tokens>
 HWY_INLINE void add_sums(const Tile<F>& tile, std::size_t s, TileOf<VF, tokens>& acc) {
@@ -208,13 +203,13 @@ HWY_NOINLINE void multiply_tile(const Tile<F>& tile, std::size_t n) {
   constexpr std::size_t sums = F::block_size / 32, groups = F::block_size / F::group;
   TileOf<VF, tokens> acc;
   for (std::size_t b = 0; b < n; ++b) {
-    clear<tokens>(acc);
+    clear(acc);
     for (std::size_t s = b * sums; s < (b + 1) * sums; ++s) add_sums<F>(tile, s, acc);
     change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF y) HWY_ATTR {
       return hn::MulAdd(of_rows<F>(tile.rows->d[b], v), acc[v][t], y);
     });
     if constexpr (!F::has_mins) continue;
-    clear<tokens>(acc);
+    clear(acc);
     for (std::size_t g = b * groups; g < (b + 1) * groups; ++g) add_mins<F>(tile, g, acc);
     change_outputs<tokens>(tile, [&](std::size_t v, std::size_t t, VF y) HWY_ATTR {
       return hn::NegMulAdd(of_rows<F>(tile.rows->dmin[b], v), acc[v][t], y);
@@ -230,7 +225,7 @@ requires(F::block_size == 32) HWY_NOINLINE void multiply_tile(const Tile<F>& til
                          [&](std::size_t v, std::size_t t, VF y) HWY_ATTR { return product[v][t] = y; });
   for (std::size_t b = 0; b < n; ++b) {
     const VF d[tile_vectors] = {of_rows<F>(tile.rows->d[b], 0), of_rows<F>(tile.rows->d[b], 1)};
-    clear<tokens>(sum);
+    clear(sum);
     add_sums<F>(tile, b, sum);
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t) {
@@ -239,7 +234,7 @@ requires(F::block_size == 32) HWY_NOINLINE void multiply_tile(const Tile<F>& til
     }
     if constexpr (!F::has_mins) continue;
     const VF dmin[tile_vectors] = {of_rows<F>(tile.rows->dmin[b], 0), of_rows<F>(tile.rows->dmin[b], 1)};
-    clear<tokens>(sum);
+    clear(sum);
     for (std::size_t g = b * 32 / F::group; g < (b + 1) * 32 / F::group; ++g) add_mins<F>(tile, g, sum);
     MICA_UNROLL
     for (std::size_t t = 0; t < tokens; ++t) {
