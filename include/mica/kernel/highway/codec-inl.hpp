@@ -168,6 +168,15 @@ HWY_INLINE void widen16(const Half* halves, float* out) {
   for (std::size_t i = 0; i < panel_rows; i += lanes) hn::StoreU(load(halves + i), DF(), out + i);
 }
 
+/// load_words of a block of each of 16 rows, from its byte `offset` on.
+template <class Block>
+HWY_INLINE void load_words(const Block* const* rows, std::size_t offset, std::size_t row, VI (&word)[4]) {
+  const auto at = [=](std::size_t r) {
+    return reinterpret_cast<const std::int32_t*>(reinterpret_cast<const std::byte*>(rows[r]) + offset);
+  };
+  load_words(at, row, word);
+}
+
 /// Half floats in the lower halves of lanes become floats.
 HWY_INLINE VF widen_low(VI v) {
   const hn::Rebind<std::uint16_t, DF> d16;
@@ -272,6 +281,13 @@ HWY_INLINE VI bits(VI v, int shift, std::int32_t mask) {
 }
 
 // ---- what codecs share
+
+/// Blocks of groups that have scales of their own.
+template <IntegerFormat F>
+struct GroupScales {
+  using Block = typename F::Block;
+  static constexpr bool unit_scales = false;
+};
 
 /// Blocks with one scale, the half float d, and nothing else beside codes.
 template <IntegerFormat F>

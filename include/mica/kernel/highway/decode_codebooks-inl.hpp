@@ -91,13 +91,13 @@ HWY_INLINE void gather_scaled_d(const Block* const* rows, float factor, float (&
   }
 }
 
-/// Sixteen four-bit scales in the last eight bytes before end(row), as 2 s + 1.
-template <class End>
-HWY_INLINE void odd_nibble_scales(const End& end, float (&out)[16][panel_rows]) {
-  const auto at = [&end](std::size_t r) { return reinterpret_cast<const std::int32_t*>(end(r) - 16); };
+/// Sixteen four-bit scales, eight bytes from byte `offset` of a block on, as 2 s + 1.
+template <class Block>
+HWY_INLINE void odd_nibble_scales(const Block* const* rows, std::size_t offset,
+                                  float (&out)[16][panel_rows]) {
   for (std::size_t r = 0; r < panel_rows; r += lanes) {
     VI word[4];
-    load_words(at, r, word);
+    load_words(rows, offset - 8, r, word);
     MICA_UNROLL
     for (int k = 0; k < 8; ++k) {
       hn::Store(odd_scale(bits(word[2], 4 * k, 15)), DF(), out[k] + r);
@@ -124,10 +124,7 @@ HWY_INLINE std::uint64_t shifted_word(unsigned n, unsigned down) {
 }
 
 template <>
-struct Codec<format::IQ1_S> {
-  using Block = format::IQ1_S::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::IQ1_S> : GroupScales<format::IQ1_S> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     const auto word = [&](std::size_t j) {
       return shifted_word(format::IQ1_S::entry(block, j), block.high[j / 4] >> 15);
@@ -137,10 +134,9 @@ struct Codec<format::IQ1_S> {
 
   /// The last 16 bytes of a block are four words, that is scales of two groups each. Lanes are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ1_S>& out) {
-    const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]->high); };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
-      load_words(at, r, word);
+      load_words(rows, offsetof(Block, high), r, word);
       MICA_UNROLL
       for (std::size_t i = 0; i < 4; ++i) {
         hn::Store(odd_scale(bits(word[i], 12, 7)), DF(), out.scale[2 * i] + r);
@@ -152,10 +148,7 @@ struct Codec<format::IQ1_S> {
 };
 
 template <>
-struct Codec<format::IQ1_M> {
-  using Block = format::IQ1_M::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::IQ1_M> : GroupScales<format::IQ1_M> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     const auto word = [&](std::size_t j) {
       const unsigned entry = format::IQ1_M::shifted_entry(block, j);
@@ -167,12 +160,9 @@ struct Codec<format::IQ1_M> {
   /// The last eight bytes of a block are two words: eight scales each, and half of the bits of d. Lanes are
   /// rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ1_M>& out) {
-    const auto at = [rows](std::size_t r) {
-      return reinterpret_cast<const std::int32_t*>(rows[r]->high + 8);
-    };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
-      load_words(at, r, word);
+      load_words(rows, sizeof(Block) - 16, r, word);
       const VI low = word[2], high = word[3];
       MICA_UNROLL
       for (int i = 0; i < 8; ++i) {
@@ -188,10 +178,7 @@ struct Codec<format::IQ1_M> {
 };
 
 template <>
-struct Codec<format::IQ2_XXS> {
-  using Block = format::IQ2_XXS::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::IQ2_XXS> : GroupScales<format::IQ2_XXS> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     constexpr auto& words =
         format::codebook::words<std::uint64_t, format::codebook::iq2_xxs, format::codebook::iq2_levels>;
@@ -207,12 +194,9 @@ struct Codec<format::IQ2_XXS> {
   /// Two groups are four words; scales are in the top bits of the second and the fourth. Lanes are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ2_XXS>& out) {
     for (std::size_t g = 0; g < 8; g += 2) {
-      const auto at = [rows, g](std::size_t r) {
-        return reinterpret_cast<const std::int32_t*>(rows[r]->groups + g);
-      };
       for (std::size_t r = 0; r < panel_rows; r += lanes) {
         VI word[4];
-        load_words(at, r, word);
+        load_words(rows, offsetof(Block, groups) + g * sizeof(format::IQ2_XXS::Group), r, word);
         hn::Store(odd_scale(bits(word[1], 28, 15)), DF(), out.scale[g] + r);
         hn::Store(odd_scale(bits(word[3], 28, 15)), DF(), out.scale[g + 1] + r);
       }
@@ -222,10 +206,7 @@ struct Codec<format::IQ2_XXS> {
 };
 
 template <>
-struct Codec<format::IQ2_XS> {
-  using Block = format::IQ2_XS::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::IQ2_XS> : GroupScales<format::IQ2_XS> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     constexpr auto& words =
         format::codebook::words<std::uint64_t, format::codebook::iq2_xs, format::codebook::iq2_levels>;
@@ -238,7 +219,7 @@ struct Codec<format::IQ2_XS> {
   }
 
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ2_XS>& out) {
-    odd_nibble_scales([rows](std::size_t r) { return rows[r]->scales + 8; }, out.scale);
+    odd_nibble_scales(rows, offsetof(Block, scales), out.scale);
     gather_scaled_d(rows, 0.125f, out.d);
   }
 
@@ -255,10 +236,7 @@ struct Codec<format::IQ2_XS> {
 };
 
 template <>
-struct Codec<format::IQ2_S> {
-  using Block = format::IQ2_S::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::IQ2_S> : GroupScales<format::IQ2_S> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     store_entries<format::IQ2_S>(
         block, format::codebook::words<std::uint64_t, format::codebook::iq2_s, format::codebook::iq2_levels>,
@@ -266,16 +244,13 @@ struct Codec<format::IQ2_S> {
   }
 
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ2_S>& out) {
-    odd_nibble_scales([rows](std::size_t r) { return rows[r]->scales + 8; }, out.scale);
+    odd_nibble_scales(rows, offsetof(Block, scales), out.scale);
     gather_scaled_d(rows, 0.125f, out.d);
   }
 };
 
 template <>
-struct Codec<format::IQ3_XXS> {
-  using Block = format::IQ3_XXS::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::IQ3_XXS> : GroupScales<format::IQ3_XXS> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     constexpr auto& words =
         format::codebook::words<std::uint32_t, format::codebook::iq3_xxs, format::codebook::iq3_xxs_levels>;
@@ -292,12 +267,9 @@ struct Codec<format::IQ3_XXS> {
   /// Four groups have four words of signs, with scales in their top bits. Lanes are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ3_XXS>& out) {
     for (std::size_t g = 0; g < 8; g += 4) {
-      const auto at = [rows, g](std::size_t r) {
-        return reinterpret_cast<const std::int32_t*>(rows[r]->halves + 2 * g);
-      };
       for (std::size_t r = 0; r < panel_rows; r += lanes) {
         VI word[4];
-        load_words(at, r, word);
+        load_words(rows, offsetof(Block, halves) + 4 * g, r, word);
         MICA_UNROLL
         for (std::size_t i = 0; i < 4; ++i)
           hn::Store(odd_scale(bits(word[i], 28, 15)), DF(), out.scale[g + i] + r);
@@ -308,10 +280,7 @@ struct Codec<format::IQ3_XXS> {
 };
 
 template <>
-struct Codec<format::IQ3_S> {
-  using Block = format::IQ3_S::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::IQ3_S> : GroupScales<format::IQ3_S> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     store_entries<format::IQ3_S>(
         block,
@@ -321,12 +290,9 @@ struct Codec<format::IQ3_S> {
 
   /// The last four bytes of a block are eight scales. Lanes are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ3_S>& out) {
-    const auto at = [rows](std::size_t r) {
-      return reinterpret_cast<const std::int32_t*>(rows[r]->scales + 4 - 16);
-    };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
-      load_words(at, r, word);
+      load_words(rows, sizeof(Block) - 16, r, word);
       MICA_UNROLL
       for (int g = 0; g < 8; ++g) hn::Store(odd_scale(bits(word[3], 4 * g, 15)), DF(), out.scale[g] + r);
     }

@@ -16,16 +16,12 @@ HWY_BEFORE_NAMESPACE();
 namespace MICA_PER_TARGET {
 
 template <>
-struct Codec<format::Q2_K> : BitPairs {
-  using Block = format::Q2_K::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::Q2_K> : GroupScales<format::Q2_K>, BitPairs {
   /// Sixteen bytes of a row are four words, that is four groups each. Lanes are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q2_K>& out) {
-    const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]->scales); };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
-      load_words(at, r, word);
+      load_words(rows, offsetof(Block, scales), r, word);
       MICA_UNROLL
       for (std::size_t i = 0; i < 4; ++i) spread(word[i], i, r, out);
     }
@@ -68,10 +64,7 @@ struct Codec<format::Q2_K> : BitPairs {
 };
 
 template <>
-struct Codec<format::Q3_K> {
-  using Block = format::Q3_K::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::Q3_K> : GroupScales<format::Q3_K> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     unpack_pairs(block.pairs, codes, [&block](auto d, auto v, auto at, std::size_t j) HWY_ATTR {
       constexpr int bit = decltype(at)::value;  // 4 h + c
@@ -88,12 +81,9 @@ struct Codec<format::Q3_K> {
   /// Sixteen bytes of a row are four words: two bytes that are none of ours, 12 of scales, and d. Lanes are
   /// rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q3_K>& out) {
-    const auto at = [rows](std::size_t r) {
-      return reinterpret_cast<const std::int32_t*>(rows[r]->scales - 2);
-    };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
-      load_words(at, r, word);
+      load_words(rows, offsetof(Block, scales) - 2, r, word);
       hn::Store(widen_low(hn::ShiftRight<16>(word[3])), DF(), out.d[0] + r);
       const VI low[2] = {neighbours(word[0], word[1]), neighbours(word[1], word[2])};
       spread_all(low, neighbours(word[2], word[3]), r, out);
@@ -142,43 +132,17 @@ struct Codec<format::Q3_K> {
   }
 };
 
-template <>
-struct Codec<format::Q4_K> {
-  using Block = format::Q4_K::Block;
-  static constexpr bool unit_scales = false;
-
-  static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
-    const hn::CappedTag<std::uint8_t, 32> d;
-    const auto nibble = hn::Set(d, 15);
-    if constexpr (hn::MaxLanes(d) == 32) {
-      for (std::size_t p = 0; p < 4; ++p) {
-        const auto bytes = hn::LoadU(d, block.nibbles + 32 * p);
-        store_pair(d, hn::And(bytes, nibble), hn::ShiftRight<4>(bytes), codes + 64 * p);
-      }
-    } else {
-      for (std::size_t i = 0; i < 128; i += 16) {
-        const auto bytes = hn::LoadU(d, block.nibbles + i);
-        hn::StoreU(hn::And(bytes, nibble), d, codes + i / 32 * 64 + i % 32);
-        hn::StoreU(hn::ShiftRight<4>(bytes), d, codes + i / 32 * 64 + i % 32 + 32);
-      }
+/// Blocks that begin with four words: d and dmin, and three of scale bytes. Lanes are rows.
+template <IntegerFormat F>
+struct SixBitScales : GroupScales<F> {
+  static HWY_INLINE void scales(const typename F::Block* const* rows, std::size_t, ChunkScales<F>& out) {
+    for (std::size_t r = 0; r < panel_rows; r += lanes) {
+      VI word[4];
+      load_words(rows, 0, r, word);
+      spread_all(word, r, out);
     }
   }
-
-  static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q4_K>& out) {
-    six_bit_scales(rows, out);
-  }
-
-  static constexpr std::size_t period = 64;
-  template <std::size_t i>
-  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t s) {
-    return nibble<(i >= 32)>(packed_word(p, 8 * s + i % 32 / 4));
-  }
-  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t, ChunkScales<format::Q4_K>& out) {
-    packed_six_bit_scales(p, out);
-  }
-
-  template <IntegerFormat F>
-  static HWY_INLINE void packed_six_bit_scales(const std::uint8_t* p, ChunkScales<F>& out) {
+  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t, ChunkScales<F>& out) {
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       const VI word[4] = {packed_scale_word(p, 0, r), packed_scale_word(p, 1, r), packed_scale_word(p, 2, r),
                           packed_scale_word(p, 3, r)};
@@ -186,20 +150,7 @@ struct Codec<format::Q4_K> {
     }
   }
 
-  /// The first 16 bytes of a block, of Q5_K too, are four words: d and dmin, and three of scale bytes. Lanes
-  /// are rows.
-  template <IntegerFormat F>
-  static HWY_INLINE void six_bit_scales(const typename F::Block* const* rows, ChunkScales<F>& out) {
-    const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]); };
-    for (std::size_t r = 0; r < panel_rows; r += lanes) {
-      VI word[4];
-      load_words(at, r, word);
-      spread_all(word, r, out);
-    }
-  }
-
  private:
-  template <IntegerFormat F>
   static HWY_INLINE void spread_all(const VI (&word)[4], std::size_t r, ChunkScales<F>& out) {
     hn::Store(widen_low(word[0]), DF(), out.d[0] + r);
     hn::Store(widen_low(hn::ShiftRight<16>(word[0])), DF(), out.dmin[0] + r);
@@ -209,7 +160,7 @@ struct Codec<format::Q4_K> {
     spread<3>(word, r, out);
   }
   /// Scales and mins g and g + 4.
-  template <int g, IntegerFormat F>
+  template <int g>
   static HWY_INLINE void spread(const VI (&word)[4], std::size_t r, ChunkScales<F>& out) {
     const DF d;
     const VI low = word[1], middle = word[2], high = word[3];
@@ -223,10 +174,27 @@ struct Codec<format::Q4_K> {
 };
 
 template <>
-struct Codec<format::Q5_K> {
-  using Block = format::Q5_K::Block;
-  static constexpr bool unit_scales = false;
+struct Codec<format::Q4_K> : SixBitScales<format::Q4_K> {
+  static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
+    const hn::CappedTag<std::uint8_t, 32> d;
+    const auto nibble = hn::Set(d, 15);
+    for (std::size_t p = 0; p < 4; ++p) {
+      for (std::size_t j = 0; j < 32; j += hn::MaxLanes(d)) {
+        const auto bytes = hn::LoadU(d, block.nibbles + 32 * p + j);
+        store_columns(d, hn::And(bytes, nibble), hn::ShiftRight<4>(bytes), codes + 64 * p + j);
+      }
+    }
+  }
 
+  static constexpr std::size_t period = 64;
+  template <std::size_t i>
+  static HWY_INLINE VU8 line(const std::uint8_t* p, std::size_t s) {
+    return nibble<(i >= 32)>(packed_word(p, 8 * s + i % 32 / 4));
+  }
+};
+
+template <>
+struct Codec<format::Q5_K> : SixBitScales<format::Q5_K> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     const hn::CappedTag<std::uint8_t, 32> d;
     const auto nibble = hn::Set(d, 15), fifth = hn::Set(d, 16);
@@ -241,9 +209,6 @@ struct Codec<format::Q5_K> {
       }
     }
   }
-  static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q5_K>& out) {
-    Codec<format::Q4_K>::six_bit_scales(rows, out);
-  }
 
   static constexpr std::size_t period = 64;
   template <std::size_t i>
@@ -253,16 +218,10 @@ struct Codec<format::Q5_K> {
     return hn::Or(nibble<(i >= 32)>(packed_word(p, 8 + 8 * s + i % 32 / 4)),
                   move_bits<(i >= 32 ? 1 : 0), 4>(hn::BitCast(DU8(), high), 16));
   }
-  static HWY_INLINE void packed_scales(const std::uint8_t* p, std::size_t, ChunkScales<format::Q5_K>& out) {
-    Codec<format::Q4_K>::packed_six_bit_scales(p, out);
-  }
 };
 
 template <>
-struct Codec<format::Q6_K> {
-  using Block = format::Q6_K::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::Q6_K> : GroupScales<format::Q6_K> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     const hn::CappedTag<std::uint8_t, 32> d;
     for (std::size_t half = 0; half < 2; ++half) {
@@ -276,25 +235,17 @@ struct Codec<format::Q6_K> {
         const auto c1 = hn::Or(hn::And(second, nibble), hn::And(hn::ShiftLeft<2>(high), pair));
         const auto c2 = hn::Or(hn::ShiftRight<4>(first), hn::And(high, pair));
         const auto c3 = hn::Or(hn::ShiftRight<4>(second), hn::And(hn::ShiftRight<2>(high), pair));
-        if constexpr (hn::MaxLanes(d) == 32) {
-          store_pair(d, c0, c1, out);
-          store_pair(d, c2, c3, out + 64);
-        } else {
-          hn::StoreU(c0, d, out);
-          hn::StoreU(c1, d, out + 32);
-          hn::StoreU(c2, d, out + 64);
-          hn::StoreU(c3, d, out + 96);
-        }
+        store_columns(d, c0, c1, out);
+        store_columns(d, c2, c3, out + 64);
       }
     }
   }
 
   /// Sixteen bytes of a row are four words, that is four groups each. Lanes are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::Q6_K>& out) {
-    const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]->scales); };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
-      load_words(at, r, word);
+      load_words(rows, offsetof(Block, scales), r, word);
       MICA_UNROLL
       for (std::size_t i = 0; i < 4; ++i) spread(word[i], i, r, out);
     }

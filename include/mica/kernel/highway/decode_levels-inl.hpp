@@ -47,10 +47,7 @@ struct Codec<format::IQ4_NL> : OneScale<format::IQ4_NL> {
 };
 
 template <>
-struct Codec<format::IQ4_XS> {
-  using Block = format::IQ4_XS::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::IQ4_XS> : GroupScales<format::IQ4_XS> {
   static HWY_INLINE void unpack(const Block& block, std::uint8_t* HWY_RESTRICT codes) {
     unpack_levels(reinterpret_cast<const Group*>(block.nibbles), 8, codes);
   }
@@ -58,10 +55,9 @@ struct Codec<format::IQ4_XS> {
   /// The first eight bytes of a block are two words: d and the high bits of scales, and their low bits. Lanes
   /// are rows.
   static HWY_INLINE void scales(const Block* const* rows, std::size_t, ChunkScales<format::IQ4_XS>& out) {
-    const auto at = [rows](std::size_t r) { return reinterpret_cast<const std::int32_t*>(rows[r]); };
     for (std::size_t r = 0; r < panel_rows; r += lanes) {
       VI word[4];
-      load_words(at, r, word);
+      load_words(rows, 0, r, word);
       spread(word[0], word[1], r, out);
     }
   }
@@ -140,10 +136,7 @@ struct Codec<format::MXFP4> {
 };
 
 template <>
-struct Codec<format::NVFP4> {
-  using Block = format::NVFP4::Block;
-  static constexpr bool unit_scales = false;
-
+struct Codec<format::NVFP4> : GroupScales<format::NVFP4> {
   static HWY_INLINE void unpack(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes) {
     const hn::CappedTag<std::uint8_t, 32> d;
     const hn::Repartition<std::uint64_t, decltype(d)> d64;
