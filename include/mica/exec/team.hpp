@@ -59,7 +59,25 @@ class Team {
   // Required by Executor
   [[nodiscard]] std::size_t workers() const noexcept { return workers_; }
   template <class F>
-  void run(std::size_t tasks, F&& f) noexcept;
+  void run(std::size_t tasks, F&& f) noexcept {
+    using Function = std::remove_reference_t<F>;
+    const Work work = [](void* context, Range range, std::size_t worker) noexcept {
+      Function& function = *static_cast<Function*>(context);
+      for (std::size_t task = range.begin; task < range.end; ++task) function(task, worker);
+    };
+    MICA_ASSERT(!running_.load(std::memory_order_relaxed));
+    running_.store(true, std::memory_order_relaxed);
+    {
+      const FlushDenormals flush;
+      void* const context = const_cast<void*>(static_cast<const volatile void*>(std::addressof(f)));
+      if (workers_ == 1 || tasks <= 1) {
+        work(context, {0, tasks}, 0);
+      } else {
+        share({work, context}, tasks);
+      }
+    }
+    running_.store(false, std::memory_order_relaxed);
+  }
 
  private:
   using Work = void (*)(void* f, Range tasks, std::size_t worker) noexcept;
@@ -178,27 +196,6 @@ class Team {
   std::atomic<bool> running_{false};
   std::vector<std::thread> threads_;
 };
-
-template <class F>
-void Team::run(std::size_t tasks, F&& f) noexcept {
-  using Function = std::remove_reference_t<F>;
-  const Work work = [](void* context, Range range, std::size_t worker) noexcept {
-    Function& function = *static_cast<Function*>(context);
-    for (std::size_t task = range.begin; task < range.end; ++task) function(task, worker);
-  };
-  MICA_ASSERT(!running_.load(std::memory_order_relaxed));
-  running_.store(true, std::memory_order_relaxed);
-  {
-    const FlushDenormals flush;
-    void* const context = const_cast<void*>(static_cast<const volatile void*>(std::addressof(f)));
-    if (workers_ == 1 || tasks <= 1) {
-      work(context, {0, tasks}, 0);
-    } else {
-      share({work, context}, tasks);
-    }
-  }
-  running_.store(false, std::memory_order_relaxed);
-}
 
 static_assert(Executor<Team>);
 

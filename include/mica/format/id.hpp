@@ -52,8 +52,21 @@ class Table {
   constexpr explicit Table(std::span<const Info> infos) noexcept : infos_(infos) {}
 
   /// The entry with that number, or whose name equals `text` in upper or lower case; null when there is none.
-  [[nodiscard]] constexpr const Info* find(Id id) const noexcept;
-  [[nodiscard]] constexpr const Info* find(std::string_view text) const noexcept;
+  [[nodiscard]] constexpr const Info* find(Id id) const noexcept {
+    for (const Info& info : infos_) {
+      if (info.id == id) return &info;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] constexpr const Info* find(std::string_view text) const noexcept {
+    const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
+    for (const Info& info : infos_) {
+      bool equal = info.name.size() == text.size();
+      for (std::size_t k = 0; equal && k < text.size(); ++k) equal = upper(text[k]) == upper(info.name[k]);
+      if (equal) return &info;
+    }
+    return nullptr;
+  }
   /// For messages: a name, or the number of a format that is not here; and "Q4_K Q6_K ...".
   [[nodiscard]] std::string name(Id id) const {
     const Info* const info = find(id);
@@ -72,23 +85,6 @@ class Table {
  private:
   std::span<const Info> infos_;
 };
-
-constexpr const Info* Table::find(Id id) const noexcept {
-  for (const Info& info : infos_) {
-    if (info.id == id) return &info;
-  }
-  return nullptr;
-}
-
-constexpr const Info* Table::find(std::string_view text) const noexcept {
-  const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
-  for (const Info& info : infos_) {
-    bool equal = info.name.size() == text.size();
-    for (std::size_t k = 0; equal && k < text.size(); ++k) equal = upper(text[k]) == upper(info.name[k]);
-    if (equal) return &info;
-  }
-  return nullptr;
-}
 
 namespace detail {
 

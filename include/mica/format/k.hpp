@@ -29,23 +29,21 @@ struct Q2_K : detail::IntegerBlocks<Q2_K, 256, 16> {
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 3;
-  static void unpack(const Block& block, Codes<256, 16>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 16>& out) noexcept {
+    for (std::size_t i = 0; i < block_size; ++i)
+      out.code[i] = static_cast<std::int8_t>(detail::bit_pair(block.pairs, i));
+    for (std::size_t g = 0; g < 16; ++g) {
+      out.scale[g] = block.scales[g] & 15;
+      out.min[g] = block.scales[g] >> 4;
+    }
+    out.d = to_float(block.d);
+    out.dmin = to_float(block.dmin);
+  }
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 16;
   static constexpr std::size_t code_bytes = 64;
 };
-
-inline void Q2_K::unpack(const Block& block, Codes<256, 16>& out) noexcept {
-  for (std::size_t i = 0; i < block_size; ++i)
-    out.code[i] = static_cast<std::int8_t>(detail::bit_pair(block.pairs, i));
-  for (std::size_t g = 0; g < 16; ++g) {
-    out.scale[g] = block.scales[g] & 15;
-    out.min[g] = block.scales[g] >> 4;
-  }
-  out.d = to_float(block.d);
-  out.dmin = to_float(block.dmin);
-}
 
 /// 256 three-bit codes in sixteen groups of 16, each with a six-bit scale.
 ///
@@ -73,23 +71,21 @@ struct Q3_K : detail::IntegerBlocks<Q3_K, 256, 16> {
   // Required by IntegerFormat
   static constexpr int code_offset = 4;
   static constexpr int code_max = 7;
-  static void unpack(const Block& block, Codes<256, 16>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 16>& out) noexcept {
+    for (std::size_t i = 0; i < block_size; ++i) {
+      const int high = (block.high[i % 32] >> (i / 32)) & 1;
+      out.code[i] = static_cast<std::int8_t>((detail::bit_pair(block.pairs, i) | (high << 2)) - 4);
+    }
+    detail::set_scales(out, to_float(block.d), [&block](std::size_t g) {
+      const int high = (block.scales[8 + g % 4] >> (2 * (g / 4))) & 3;
+      return (detail::nibble(block.scales, g, 8) | (high << 4)) - 32;
+    });
+  }
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 0;
   static constexpr std::size_t code_bytes = 96;
 };
-
-inline void Q3_K::unpack(const Block& block, Codes<256, 16>& out) noexcept {
-  for (std::size_t i = 0; i < block_size; ++i) {
-    const int high = (block.high[i % 32] >> (i / 32)) & 1;
-    out.code[i] = static_cast<std::int8_t>((detail::bit_pair(block.pairs, i) | (high << 2)) - 4);
-  }
-  detail::set_scales(out, to_float(block.d), [&block](std::size_t g) {
-    const int high = (block.scales[8 + g % 4] >> (2 * (g / 4))) & 3;
-    return (detail::nibble(block.scales, g, 8) | (high << 4)) - 32;
-  });
-}
 
 /// 256 four-bit codes in eight groups of 32, each with a six-bit scale and a six-bit min.
 ///
@@ -115,7 +111,11 @@ struct Q4_K : detail::IntegerBlocks<Q4_K, 256, 32> {
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 15;
-  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept {
+    for (std::size_t i = 0; i < block_size; ++i)
+      out.code[i] = static_cast<std::int8_t>(nibble(block.nibbles, i));
+    unpack_scales(block, out);
+  }
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 16;
@@ -128,27 +128,18 @@ struct Q4_K : detail::IntegerBlocks<Q4_K, 256, 32> {
   }
   /// d, dmin and the eight scales and mins, each 0..63.
   template <class Either>
-  static void unpack_scales(const Either& block, Codes<256, 32>& out) noexcept;
-};
-
-template <class Either>
-void Q4_K::unpack_scales(const Either& block, Codes<256, 32>& out) noexcept {
-  const std::uint8_t* const bytes = block.scales;
-  for (std::size_t g = 0; g < 4; ++g) {
-    out.scale[g] = bytes[g] & 63;
-    out.min[g] = bytes[g + 4] & 63;
-    out.scale[g + 4] = (bytes[g + 8] & 15) | (bytes[g] >> 6 << 4);
-    out.min[g + 4] = static_cast<std::int16_t>((bytes[g + 8] >> 4) | (bytes[g + 4] >> 6 << 4));
+  static void unpack_scales(const Either& block, Codes<256, 32>& out) noexcept {
+    const std::uint8_t* const bytes = block.scales;
+    for (std::size_t g = 0; g < 4; ++g) {
+      out.scale[g] = bytes[g] & 63;
+      out.min[g] = bytes[g + 4] & 63;
+      out.scale[g + 4] = (bytes[g + 8] & 15) | (bytes[g] >> 6 << 4);
+      out.min[g + 4] = static_cast<std::int16_t>((bytes[g + 8] >> 4) | (bytes[g + 4] >> 6 << 4));
+    }
+    out.d = to_float(block.d);
+    out.dmin = to_float(block.dmin);
   }
-  out.d = to_float(block.d);
-  out.dmin = to_float(block.dmin);
-}
-
-inline void Q4_K::unpack(const Block& block, Codes<256, 32>& out) noexcept {
-  for (std::size_t i = 0; i < block_size; ++i)
-    out.code[i] = static_cast<std::int8_t>(nibble(block.nibbles, i));
-  unpack_scales(block, out);
-}
+};
 
 /// 256 five-bit codes in eight groups of 32, each with a six-bit scale and a six-bit min.
 ///
@@ -171,20 +162,18 @@ struct Q5_K : detail::IntegerBlocks<Q5_K, 256, 32> {
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr int code_max = 31;
-  static void unpack(const Block& block, Codes<256, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 32>& out) noexcept {
+    for (std::size_t i = 0; i < block_size; ++i) {
+      const int high = (block.high[i % 32] >> (i / 32)) & 1;
+      out.code[i] = static_cast<std::int8_t>(Q4_K::nibble(block.nibbles, i) | (high << 4));
+    }
+    Q4_K::unpack_scales(block, out);
+  }
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 16;
   static constexpr std::size_t code_bytes = 160;
 };
-
-inline void Q5_K::unpack(const Block& block, Codes<256, 32>& out) noexcept {
-  for (std::size_t i = 0; i < block_size; ++i) {
-    const int high = (block.high[i % 32] >> (i / 32)) & 1;
-    out.code[i] = static_cast<std::int8_t>(Q4_K::nibble(block.nibbles, i) | (high << 4));
-  }
-  Q4_K::unpack_scales(block, out);
-}
 
 /// 256 six-bit codes in sixteen groups of 16, each with a signed eight-bit scale.
 ///
@@ -208,20 +197,18 @@ struct Q6_K : detail::IntegerBlocks<Q6_K, 256, 16> {
   // Required by IntegerFormat
   static constexpr int code_offset = 32;
   static constexpr int code_max = 63;
-  static void unpack(const Block& block, Codes<256, 16>& out) noexcept;
+  static void unpack(const Block& block, Codes<256, 16>& out) noexcept {
+    for (std::size_t i = 0; i < block_size; ++i) {
+      const int low = detail::nibble(block.low + i / 128 * 64, i % 128, 64);
+      out.code[i] = static_cast<std::int8_t>((low | detail::bit_pair(block.high, i) << 4) - 32);
+    }
+    detail::set_scales(out, to_float(block.d), [&block](std::size_t g) { return block.scales[g]; });
+  }
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 0;
   static constexpr std::size_t code_bytes = 192;
 };
-
-inline void Q6_K::unpack(const Block& block, Codes<256, 16>& out) noexcept {
-  for (std::size_t i = 0; i < block_size; ++i) {
-    const int low = detail::nibble(block.low + i / 128 * 64, i % 128, 64);
-    out.code[i] = static_cast<std::int8_t>((low | detail::bit_pair(block.high, i) << 4) - 32);
-  }
-  detail::set_scales(out, to_float(block.d), [&block](std::size_t g) { return block.scales[g]; });
-}
 
 static_assert(sizeof(Q2_K::Block) == 84 && IntegerFormat<Q2_K>);
 static_assert(sizeof(Q3_K::Block) == 110 && IntegerFormat<Q3_K>);

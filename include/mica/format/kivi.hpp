@@ -35,10 +35,42 @@ struct Kivi {
   static std::size_t value_tile_bytes(std::size_t head_dim) noexcept {
     return Values::size(head_dim) + blocks(head_dim) * groups_per_block * tile_tokens * sizeof(KiviRange);
   }
-  static void store_keys(std::byte* tile, std::size_t head_dim, const float* heads) noexcept;
-  static void store_values(std::byte* tile, std::size_t head_dim, const float* heads) noexcept;
-  static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
-  static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
+  static void store_keys(std::byte* tile, std::size_t head_dim, const float* heads) noexcept {
+    std::fill_n(tile, key_tile_bytes(head_dim), std::byte{0});
+    auto* const spans = const_cast<KiviRange*>(key_spans(tile, head_dim));
+    for (std::size_t channel = 0; channel < head_dim; ++channel) {
+      float values[tile_tokens];
+      std::uint8_t codes[tile_tokens];
+      for (std::size_t slot = 0; slot < tile_tokens; ++slot) values[slot] = heads[slot * head_dim + channel];
+      spans[channel] = Group::encode(values, tile_tokens, codes);
+      for (std::size_t slot = 0; slot < tile_tokens; ++slot) Keys::set(tile, slot, channel, codes[slot]);
+    }
+  }
+  /// A group that is not full is encoded with its first numbers again.
+  static void store_values(std::byte* tile, std::size_t head_dim, const float* heads) noexcept {
+    std::fill_n(tile, value_tile_bytes(head_dim), std::byte{0});
+    for (std::size_t first = 0; first < head_dim; first += group_size) {
+      const std::size_t count = std::min(group_size, head_dim - first);
+      auto* const spans = const_cast<KiviRange*>(value_spans(tile, head_dim, first / group_size));
+      for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
+        float values[group_size];
+        std::uint8_t codes[group_size];
+        for (std::size_t i = 0; i < group_size; ++i) values[i] = heads[slot * head_dim + first + i % count];
+        spans[slot] = Group::encode(values, group_size, codes);
+        for (std::size_t i = 0; i < count; ++i) Values::set(tile, slot, first + i, codes[i]);
+      }
+    }
+  }
+  static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+    const KiviRange* const spans = key_spans(tile, head_dim);
+    for (std::size_t i = 0; i < head_dim; ++i) out[i] = Group::value(spans[i], Keys::get(tile, slot, i));
+  }
+  static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+    for (std::size_t i = 0; i < head_dim; ++i) {
+      const KiviRange span = value_spans(tile, head_dim, i / group_size)[slot];
+      out[i] = Group::value(span, Values::get(tile, slot, i));
+    }
+  }
 
   // Specific to Kivi: where what lies
   [[nodiscard]] static constexpr std::size_t planes(std::size_t head_dim) noexcept {
@@ -61,52 +93,6 @@ struct Kivi {
 
 using KIVI4 = Kivi<4>;
 using KIVI2 = Kivi<2>;
-
-template <int bits>
-void Kivi<bits>::store_keys(std::byte* tile, std::size_t head_dim, const float* heads) noexcept {
-  std::fill_n(tile, key_tile_bytes(head_dim), std::byte{0});
-  auto* const spans = const_cast<KiviRange*>(key_spans(tile, head_dim));
-  for (std::size_t channel = 0; channel < head_dim; ++channel) {
-    float values[tile_tokens];
-    std::uint8_t codes[tile_tokens];
-    for (std::size_t slot = 0; slot < tile_tokens; ++slot) values[slot] = heads[slot * head_dim + channel];
-    spans[channel] = Group::encode(values, tile_tokens, codes);
-    for (std::size_t slot = 0; slot < tile_tokens; ++slot) Keys::set(tile, slot, channel, codes[slot]);
-  }
-}
-
-/// A group that is not full is encoded with its first numbers again.
-template <int bits>
-void Kivi<bits>::store_values(std::byte* tile, std::size_t head_dim, const float* heads) noexcept {
-  std::fill_n(tile, value_tile_bytes(head_dim), std::byte{0});
-  for (std::size_t first = 0; first < head_dim; first += group_size) {
-    const std::size_t count = std::min(group_size, head_dim - first);
-    auto* const spans = const_cast<KiviRange*>(value_spans(tile, head_dim, first / group_size));
-    for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
-      float values[group_size];
-      std::uint8_t codes[group_size];
-      for (std::size_t i = 0; i < group_size; ++i) values[i] = heads[slot * head_dim + first + i % count];
-      spans[slot] = Group::encode(values, group_size, codes);
-      for (std::size_t i = 0; i < count; ++i) Values::set(tile, slot, first + i, codes[i]);
-    }
-  }
-}
-
-template <int bits>
-void Kivi<bits>::load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                          float* out) noexcept {
-  const KiviRange* const spans = key_spans(tile, head_dim);
-  for (std::size_t i = 0; i < head_dim; ++i) out[i] = Group::value(spans[i], Keys::get(tile, slot, i));
-}
-
-template <int bits>
-void Kivi<bits>::load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                            float* out) noexcept {
-  for (std::size_t i = 0; i < head_dim; ++i) {
-    const KiviRange span = value_spans(tile, head_dim, i / group_size)[slot];
-    out[i] = Group::value(span, Values::get(tile, slot, i));
-  }
-}
 
 template <class E>
 inline constexpr bool is_kivi = false;

@@ -28,7 +28,20 @@ struct Q4_0 : detail::IntegerBlocks<Q4_0, 32, 32> {
     std::uint8_t nibbles[16];
   };
 
-  static void encode(const float* values, Block& block) noexcept;
+  /// The value of the largest magnitude becomes code 0, that is -8 d, so d has the opposite sign.
+  static void encode(const float* values, Block& block) noexcept {
+    const float* const extreme = std::max_element(
+        values, values + block_size, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+    const float d = *extreme / -8.0f;
+    const float inverse = d != 0 ? 1.0f / d : 0.0f;
+    const auto code = [&](float value) {
+      return static_cast<std::uint8_t>(std::clamp(value * inverse + 8.5f, 0.0f, 15.0f));
+    };
+    block.d = to_half(d);
+    for (std::size_t j = 0; j < 16; ++j) {
+      block.nibbles[j] = static_cast<std::uint8_t>(code(values[j]) | (code(values[j + 16]) << 4));
+    }
+  }
 
   // Required by IntegerFormat
   static constexpr int code_offset = 8;
@@ -43,21 +56,6 @@ struct Q4_0 : detail::IntegerBlocks<Q4_0, 32, 32> {
   static constexpr std::size_t codes_at = 2;
   static constexpr std::size_t code_bytes = 16;
 };
-
-/// The value of the largest magnitude becomes code 0, that is -8 d, so d has the opposite sign.
-inline void Q4_0::encode(const float* values, Block& block) noexcept {
-  const float* const extreme = std::max_element(values, values + block_size,
-                                                [](float a, float b) { return std::fabs(a) < std::fabs(b); });
-  const float d = *extreme / -8.0f;
-  const float inverse = d != 0 ? 1.0f / d : 0.0f;
-  const auto code = [&](float value) {
-    return static_cast<std::uint8_t>(std::clamp(value * inverse + 8.5f, 0.0f, 15.0f));
-  };
-  block.d = to_half(d);
-  for (std::size_t j = 0; j < 16; ++j) {
-    block.nibbles[j] = static_cast<std::uint8_t>(code(values[j]) | (code(values[j + 16]) << 4));
-  }
-}
 
 struct Q4_1 : detail::IntegerBlocks<Q4_1, 32, 32> {
   static constexpr Id id{3};

@@ -29,8 +29,25 @@ struct NF4 {
     std::uint8_t nibbles[16];
   };
 
-  static void decode(const Block& block, float* values) noexcept;
-  static void encode(const float* values, Block& block) noexcept;
+  static void decode(const Block& block, float* values) noexcept {
+    const float d = to_float(block.d);
+    for (std::size_t j = 0; j < 16; ++j) {
+      values[j] = d * levels[block.nibbles[j] & 15];
+      values[j + 16] = d * levels[block.nibbles[j] >> 4];
+    }
+  }
+  /// Codes are chosen for the scale as it is stored.
+  static void encode(const float* values, Block& block) noexcept {
+    float amax = 0;
+    for (std::size_t i = 0; i < block_size; ++i) amax = std::max(amax, std::fabs(values[i]));
+    block.d = to_half(amax);
+    const float d = to_float(block.d);
+    const float inverse = d > 0 ? 1.0f / d : 0.0f;
+    for (std::size_t j = 0; j < 16; ++j) {
+      const int low = nearest(values[j] * inverse), high = nearest(values[j + 16] * inverse);
+      block.nibbles[j] = static_cast<std::uint8_t>(low | (high << 4));
+    }
+  }
 
   // Specific to NF4
   // clang-format off
@@ -41,35 +58,12 @@ struct NF4 {
       0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f};
   // clang-format on
   /// The code of the level nearest to x; the lower one of two.
-  static std::uint8_t nearest(float x) noexcept;
+  static std::uint8_t nearest(float x) noexcept {
+    const float* const above = std::lower_bound(levels, levels + 15, x);
+    const auto code = static_cast<std::uint8_t>(above - levels);
+    return code > 0 && x - levels[code - 1] <= levels[code] - x ? static_cast<std::uint8_t>(code - 1) : code;
+  }
 };
-
-inline void NF4::decode(const Block& block, float* values) noexcept {
-  const float d = to_float(block.d);
-  for (std::size_t j = 0; j < 16; ++j) {
-    values[j] = d * levels[block.nibbles[j] & 15];
-    values[j + 16] = d * levels[block.nibbles[j] >> 4];
-  }
-}
-
-inline std::uint8_t NF4::nearest(float x) noexcept {
-  const float* const above = std::lower_bound(levels, levels + 15, x);
-  const auto code = static_cast<std::uint8_t>(above - levels);
-  return code > 0 && x - levels[code - 1] <= levels[code] - x ? static_cast<std::uint8_t>(code - 1) : code;
-}
-
-/// Codes are chosen for the scale as it is stored.
-inline void NF4::encode(const float* values, Block& block) noexcept {
-  float amax = 0;
-  for (std::size_t i = 0; i < block_size; ++i) amax = std::max(amax, std::fabs(values[i]));
-  block.d = to_half(amax);
-  const float d = to_float(block.d);
-  const float inverse = d > 0 ? 1.0f / d : 0.0f;
-  for (std::size_t j = 0; j < 16; ++j) {
-    const int low = nearest(values[j] * inverse), high = nearest(values[j + 16] * inverse);
-    block.nibbles[j] = static_cast<std::uint8_t>(low | (high << 4));
-  }
-}
 
 static_assert(sizeof(NF4::Block) == 18 && EncodableFormat<NF4>);
 

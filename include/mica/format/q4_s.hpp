@@ -33,8 +33,18 @@ struct Q4_S {
     std::uint8_t nibbles[16];
   };
 
-  static void decode(const Block& block, float* values) noexcept;
-  static void unpack(const Block& block, Codes<32, 32>& out) noexcept;
+  static void decode(const Block& block, float* values) noexcept {
+    Codes<32, 32> parts;
+    unpack(block, parts);
+    for (std::size_t i = 0; i < block_size; ++i) values[i] = parts.d * static_cast<float>(parts.code[i]);
+  }
+  static void unpack(const Block& block, Codes<32, 32>& out) noexcept {
+    for (std::size_t i = 0; i < block_size; ++i) {
+      const int code = detail::nibble(block.nibbles, i);
+      out.code[i] = levels[2 * code + (block.d.bits >> (8 + i / 4) & 1)];
+    }
+    detail::set_scale(out, scale_of(static_cast<std::uint8_t>(block.d.bits & 255)));
+  }
 
   // Specific to Q4_S
   static constexpr std::int8_t levels[32] = {-40, -36, -32, -28, -24, -21, -19, -17, -15, -13, -11,
@@ -59,20 +69,6 @@ struct Q4_S {
     return Half{static_cast<std::uint16_t>(scale | shifts << 8)};
   }
 };
-
-inline void Q4_S::unpack(const Block& block, Codes<32, 32>& out) noexcept {
-  for (std::size_t i = 0; i < block_size; ++i) {
-    const int code = detail::nibble(block.nibbles, i);
-    out.code[i] = levels[2 * code + (block.d.bits >> (8 + i / 4) & 1)];
-  }
-  detail::set_scale(out, scale_of(static_cast<std::uint8_t>(block.d.bits & 255)));
-}
-
-inline void Q4_S::decode(const Block& block, float* values) noexcept {
-  Codes<32, 32> parts;
-  unpack(block, parts);
-  for (std::size_t i = 0; i < block_size; ++i) values[i] = parts.d * static_cast<float>(parts.code[i]);
-}
 
 static_assert(sizeof(Q4_S::Block) == 18);
 static_assert(Q4_S::scale_of(160) == 1.0f && Q4_S::nearest_scale(1.05f) == 160 &&

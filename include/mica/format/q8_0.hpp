@@ -27,12 +27,24 @@ struct Q8_0 : detail::IntegerBlocks<Q8_0, 32, 32>, detail::KvParts<Q8_0> {
     std::int8_t code[32];
   };
 
-  static void encode(const float* values, Block& block) noexcept;
+  /// Rounds halves away from zero, as the file format's own encoder does.
+  static void encode(const float* values, Block& block) noexcept {
+    float amax = 0;
+    for (std::size_t i = 0; i < block_size; ++i) amax = std::max(amax, std::fabs(values[i]));
+    const float d = amax / 127.0f;
+    const float inverse = d != 0 ? 1.0f / d : 0.0f;
+    block.d = to_half(d);
+    for (std::size_t i = 0; i < block_size; ++i)
+      block.code[i] = static_cast<std::int8_t>(std::round(values[i] * inverse));
+  }
 
   // Required by IntegerFormat
   static constexpr int code_offset = 128;
   static constexpr int code_max = 255;
-  static void unpack(const Block& block, Codes<32, 32>& out) noexcept;
+  static void unpack(const Block& block, Codes<32, 32>& out) noexcept {
+    std::copy_n(block.code, block_size, out.code);
+    detail::set_scale(out, to_float(block.d));
+  }
 
   // Required by PackableFormat
   static constexpr std::size_t codes_at = 2;
@@ -46,9 +58,22 @@ struct Q8_0 : detail::IntegerBlocks<Q8_0, 32, 32>, detail::KvParts<Q8_0> {
     return Part::size(padded(head_dim)) + tile_tokens * sizeof(Half);
   }
   template <class Part>
-  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
+  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+    const Half d = scale_of(head_dim, head);
+    const float inverse = to_float(d) != 0 ? 1.0f / to_float(d) : 0.0f;
+    auto* const codes = reinterpret_cast<std::int8_t*>(tile);
+    for (std::size_t i = 0; i < padded(head_dim); ++i)
+      codes[Part::place(slot, i, padded(head_dim))] =
+          i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
+    const_cast<Half*>(scales(tile, head_dim))[slot] = d;
+  }
   template <class Part>
-  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
+  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+    const float d = to_float(scales(tile, head_dim)[slot]);
+    const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
+    for (std::size_t i = 0; i < head_dim; ++i)
+      out[i] = d * static_cast<float>(codes[Part::place(slot, i, padded(head_dim))]);
+  }
 
   // Specific to Q8_0
   /// head_dim as it lies in a tile.
@@ -63,59 +88,21 @@ struct Q8_0 : detail::IntegerBlocks<Q8_0, 32, 32>, detail::KvParts<Q8_0> {
  private:
   /// The scale of a head vector, rounded to what a tile can hold; NaN when a number is not finite, so that it
   /// cannot hide behind small integers.
-  static Half scale_of(std::size_t head_dim, const float* head) noexcept;
-  static std::int8_t code_of(float value, float inverse) noexcept;
-};
-
-/// Rounds halves away from zero, as the file format's own encoder does.
-inline void Q8_0::encode(const float* values, Block& block) noexcept {
-  float amax = 0;
-  for (std::size_t i = 0; i < block_size; ++i) amax = std::max(amax, std::fabs(values[i]));
-  const float d = amax / 127.0f;
-  const float inverse = d != 0 ? 1.0f / d : 0.0f;
-  block.d = to_half(d);
-  for (std::size_t i = 0; i < block_size; ++i)
-    block.code[i] = static_cast<std::int8_t>(std::round(values[i] * inverse));
-}
-
-inline void Q8_0::unpack(const Block& block, Codes<32, 32>& out) noexcept {
-  std::copy_n(block.code, block_size, out.code);
-  detail::set_scale(out, to_float(block.d));
-}
-
-inline Half Q8_0::scale_of(std::size_t head_dim, const float* head) noexcept {
-  float amax = 0;
-  bool finite = true;
-  for (std::size_t i = 0; i < head_dim; ++i) {
-    amax = std::max(amax, std::fabs(head[i]));
-    finite = finite && std::isfinite(head[i]);
+  static Half scale_of(std::size_t head_dim, const float* head) noexcept {
+    float amax = 0;
+    bool finite = true;
+    for (std::size_t i = 0; i < head_dim; ++i) {
+      amax = std::max(amax, std::fabs(head[i]));
+      finite = finite && std::isfinite(head[i]);
+    }
+    return to_half(finite ? amax / 127.0f : std::numeric_limits<float>::quiet_NaN());
   }
-  return to_half(finite ? amax / 127.0f : std::numeric_limits<float>::quiet_NaN());
-}
-
-/// The clamp catches codes of a scale that was rounded down. What is no number has a scale that says so.
-inline std::int8_t Q8_0::code_of(float value, float inverse) noexcept {
-  const float code = std::clamp(std::nearbyint(value * inverse), -127.0f, 127.0f);
-  return code == code ? static_cast<std::int8_t>(code) : std::int8_t{0};
-}
-
-template <class Part>
-void Q8_0::store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
-  const Half d = scale_of(head_dim, head);
-  const float inverse = to_float(d) != 0 ? 1.0f / to_float(d) : 0.0f;
-  auto* const codes = reinterpret_cast<std::int8_t*>(tile);
-  for (std::size_t i = 0; i < padded(head_dim); ++i)
-    codes[Part::place(slot, i, padded(head_dim))] = i < head_dim ? code_of(head[i], inverse) : std::int8_t{0};
-  const_cast<Half*>(scales(tile, head_dim))[slot] = d;
-}
-
-template <class Part>
-void Q8_0::load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
-  const float d = to_float(scales(tile, head_dim)[slot]);
-  const auto* const codes = reinterpret_cast<const std::int8_t*>(tile);
-  for (std::size_t i = 0; i < head_dim; ++i)
-    out[i] = d * static_cast<float>(codes[Part::place(slot, i, padded(head_dim))]);
-}
+  /// The clamp catches codes of a scale that was rounded down. What is no number has a scale that says so.
+  static std::int8_t code_of(float value, float inverse) noexcept {
+    const float code = std::clamp(std::nearbyint(value * inverse), -127.0f, 127.0f);
+    return code == code ? static_cast<std::int8_t>(code) : std::int8_t{0};
+  }
+};
 
 static_assert(sizeof(Q8_0::Block) == 34 && EncodableFormat<Q8_0> && IntegerFormat<Q8_0> && KvElement<Q8_0>);
 

@@ -35,7 +35,19 @@ class Document {
   /// Puts a model together from its files and the header of the whole, whose tensors say which file they lie
   /// in; `folder`: the name of a packed directory. Raises ErrorCode::file when a tensor occurs twice. Users
   /// call open() or parse().
-  Document(std::vector<Source> sources, Header header, std::string folder = {});
+  Document(std::vector<Source> sources, Header header, std::string folder = {})
+      : sources_(std::move(sources)),
+        folder_(std::move(folder)),
+        header_(std::move(header)),
+        index_(header_.tensors.size(), names()) {
+    MICA_ASSERT(!sources_.empty());
+    if (const auto twice = index_.duplicate(names())) {
+      const TensorInfo& second = header_.tensors[twice->second];
+      raise(ErrorCode::file, source(second).path(), ": tensor '", escaped(second.name), "' appears twice",
+            sources_.size() > 1 ? join(", the first time in ", source(header_.tensors[twice->first]).path())
+                                : "");
+    }
+  }
 
   [[nodiscard]] const Metadata& metadata() const noexcept { return header_.metadata; }
   /// All tensors: of shards in their order, of a packed directory in that of the manifest.
@@ -44,13 +56,33 @@ class Document {
   [[nodiscard]] std::span<const std::uint32_t> order() const noexcept { return index_.order(); }
 
   /// The tensor of that name; null when there is none. Raises ErrorCode::file when it has no values.
-  [[nodiscard]] const TensorInfo* find(std::string_view name) const;
-  [[nodiscard]] bool contains(std::string_view name) const noexcept;
+  [[nodiscard]] const TensorInfo* find(std::string_view name) const {
+    const auto at = index_.find(name, names());
+    if (!at) return nullptr;
+    const TensorInfo& found = header_.tensors[*at];
+    MICA_CHECK(!found.empty(), file, source(found).path(), ": tensor '", escaped(name),
+               "' has no values: its shape is ", found.shape());
+    return &found;
+  }
+  [[nodiscard]] bool contains(std::string_view name) const noexcept {
+    return index_.find(name, names()).has_value();
+  }
   /// The tensor of that name. Raises ErrorCode::file when there is none, or it has no values.
-  [[nodiscard]] const TensorInfo& tensor(std::string_view name) const;
+  [[nodiscard]] const TensorInfo& tensor(std::string_view name) const {
+    const TensorInfo* found = find(name);
+    MICA_CHECK(found != nullptr, file, path(), ": tensor '", escaped(name), "' is missing");
+    return *found;
+  }
   /// Fills `to` with the tensor's bytes. Requires to.size() == tensor.bytes. Raises as io::File::read_at, and
   /// ErrorCode::usage for a tensor that lies packed: gguf/detail/read_plain.hpp reads those too.
-  void read(const TensorInfo& tensor, std::span<std::byte> to) const;
+  void read(const TensorInfo& tensor, std::span<std::byte> to) const {
+    MICA_ASSERT(to.size() == tensor.bytes);
+    MICA_CHECK(!tensor.packed, usage, source(tensor).path(), ": tensor '", escaped(tensor.name),
+               "' lies packed; read it by gguf::read_plain (gguf/detail/read_plain.hpp)");
+    const auto part = static_cast<std::size_t>(tensor.part_bytes());
+    for (std::uint32_t i = 0; i < tensor.parts; ++i)
+      source(tensor).read_at(tensor.offset + i * tensor.stride, to.subspan(i * part, part));
+  }
 
   /// The first file or the packed directory, which stands for the model in error texts.
   [[nodiscard]] const std::string& path() const noexcept {
@@ -74,7 +106,13 @@ class Document {
   [[nodiscard]] std::uint64_t header_bytes() const noexcept { return header_.bytes; }
 
   /// Bytes this object keeps in memory, for a ledger.
-  [[nodiscard]] std::size_t resident_bytes() const noexcept;
+  [[nodiscard]] std::size_t resident_bytes() const noexcept {
+    std::size_t bytes = header_.metadata.resident_bytes() +
+                        header_.tensors.capacity() * (sizeof(TensorInfo) + sizeof(std::uint32_t));
+    for (const TensorInfo& t : tensors())
+      bytes += t.name.capacity() + t.checksums.capacity() * sizeof(std::uint64_t);
+    return bytes;
+  }
 
  private:
   [[nodiscard]] detail::NameList names() const noexcept { return detail::names_in(header_.tensors); }
@@ -101,55 +139,5 @@ class DocumentRef {
  private:
   const Document* document_;
 };
-
-inline Document::Document(std::vector<Source> sources, Header header, std::string folder)
-    : sources_(std::move(sources)),
-      folder_(std::move(folder)),
-      header_(std::move(header)),
-      index_(header_.tensors.size(), names()) {
-  MICA_ASSERT(!sources_.empty());
-  if (const auto twice = index_.duplicate(names())) {
-    const TensorInfo& second = header_.tensors[twice->second];
-    raise(ErrorCode::file, source(second).path(), ": tensor '", escaped(second.name), "' appears twice",
-          sources_.size() > 1 ? join(", the first time in ", source(header_.tensors[twice->first]).path())
-                              : "");
-  }
-}
-
-inline const TensorInfo* Document::find(std::string_view name) const {
-  const auto at = index_.find(name, names());
-  if (!at) return nullptr;
-  const TensorInfo& found = header_.tensors[*at];
-  MICA_CHECK(!found.empty(), file, source(found).path(), ": tensor '", escaped(name),
-             "' has no values: its shape is ", found.shape());
-  return &found;
-}
-
-inline bool Document::contains(std::string_view name) const noexcept {
-  return index_.find(name, names()).has_value();
-}
-
-inline const TensorInfo& Document::tensor(std::string_view name) const {
-  const TensorInfo* found = find(name);
-  MICA_CHECK(found != nullptr, file, path(), ": tensor '", escaped(name), "' is missing");
-  return *found;
-}
-
-inline void Document::read(const TensorInfo& tensor, std::span<std::byte> to) const {
-  MICA_ASSERT(to.size() == tensor.bytes);
-  MICA_CHECK(!tensor.packed, usage, source(tensor).path(), ": tensor '", escaped(tensor.name),
-             "' lies packed; read it by gguf::read_plain (gguf/detail/read_plain.hpp)");
-  const auto part = static_cast<std::size_t>(tensor.part_bytes());
-  for (std::uint32_t i = 0; i < tensor.parts; ++i)
-    source(tensor).read_at(tensor.offset + i * tensor.stride, to.subspan(i * part, part));
-}
-
-inline std::size_t Document::resident_bytes() const noexcept {
-  std::size_t bytes = header_.metadata.resident_bytes() +
-                      header_.tensors.capacity() * (sizeof(TensorInfo) + sizeof(std::uint32_t));
-  for (const TensorInfo& t : tensors())
-    bytes += t.name.capacity() + t.checksums.capacity() * sizeof(std::uint64_t);
-  return bytes;
-}
 
 }  // namespace mica::gguf

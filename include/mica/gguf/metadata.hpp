@@ -29,34 +29,77 @@ class Metadata {
   /// `file` stands in error texts; `bytes` are the header, in `owned` or in memory of the caller that stays.
   /// Requires entries inside of the bytes. Raises ErrorCode::file when a key appears twice.
   Metadata(std::string file, std::span<const std::byte> bytes, std::vector<std::byte> owned,
-           std::vector<MetadataEntry> entries);
+           std::vector<MetadataEntry> entries)
+      : file_(std::move(file)),
+        owned_(std::move(owned)),
+        bytes_(bytes),
+        entries_(std::move(entries)),
+        index_(entries_.size(), keys()) {
+    if (const auto twice = index_.duplicate(keys())) {
+      raise(ErrorCode::file, file_, ": key '", escaped(key(twice->first)),
+            "' appears twice: ", value(twice->first).description(), " and ",
+            value(twice->second).description());
+    }
+  }
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   /// Requires i < size().
-  [[nodiscard]] std::string_view key(std::size_t i) const noexcept;
-  [[nodiscard]] Value value(std::size_t i) const noexcept;
+  [[nodiscard]] std::string_view key(std::size_t i) const noexcept {
+    MICA_ASSERT(i < size());
+    return key(entries_[i]);
+  }
+  [[nodiscard]] Value value(std::size_t i) const noexcept {
+    MICA_ASSERT(i < size());
+    return {entries_[i].type, bytes_.subspan(entries_[i].value_at, entries_[i].value_bytes)};
+  }
 
   /// The numbers of the pairs in the order of their keys.
   [[nodiscard]] std::span<const std::uint32_t> order() const noexcept { return index_.order(); }
 
   /// The value of a key; empty when the file has no such key.
-  [[nodiscard]] std::optional<Value> find(std::string_view key) const noexcept;
+  [[nodiscard]] std::optional<Value> find(std::string_view key) const noexcept {
+    const auto at = index_.find(key, keys());
+    if (!at) return std::nullopt;
+    return value(*at);
+  }
   [[nodiscard]] bool contains(std::string_view key) const noexcept { return find(key).has_value(); }
 
   /// The value of a key as T (see Value::as); empty when the file has no such key.
   /// Raises ErrorCode::file, with the key, what was found and what is needed, when the value is not a T.
   template <class T>
-  [[nodiscard]] std::optional<T> get(std::string_view key) const;
+  [[nodiscard]] std::optional<T> get(std::string_view key) const {
+    const auto found = find(key);
+    if (!found) return std::nullopt;
+    auto converted = found->as<T>();
+    MICA_CHECK(converted, file, file_, ": key '", key, "' is ", found->description(),
+               "; needed: ", detail::Reads<T>::needed());
+    return converted;
+  }
   /// As get(), and raises ErrorCode::file when the file has no such key.
   template <class T>
-  [[nodiscard]] T require(std::string_view key) const;
+  [[nodiscard]] T require(std::string_view key) const {
+    auto found = get<T>(key);
+    MICA_CHECK(found, file, file_, ": key '", key, "' is missing; needed: ", detail::Reads<T>::needed());
+    return *std::move(found);
+  }
   /// One number for each of n layers: an array of n, or a single number repeated. Empty without such a key.
   /// Raises as get(), and when the array has not n elements.
   template <Number T>
-  [[nodiscard]] std::optional<std::vector<T>> get_each(std::string_view key, std::size_t n) const;
+  [[nodiscard]] std::optional<std::vector<T>> get_each(std::string_view key, std::size_t n) const {
+    const auto found = find(key);
+    if (!found) return std::nullopt;
+    if (!found->is_array()) return std::vector<T>(n, *get<T>(key));
+    const auto array = *get<Array<T>>(key);
+    MICA_CHECK(array.size() == n, file, file_, ": key '", key, "' is ", found->description(),
+               "; needed: one number or ", n);
+    return std::vector<T>(array.begin(), array.end());
+  }
 
   /// Removes the pairs whose keys begin with the prefix.
-  void remove(std::string_view prefix);
+  void remove(std::string_view prefix) {
+    std::erase_if(entries_, [&](const MetadataEntry& entry) { return key(entry).starts_with(prefix); });
+    index_ = detail::NameIndex(entries_.size(), keys());
+  }
 
   /// The name of the file, for error texts about its contents.
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
@@ -79,68 +122,5 @@ class Metadata {
   std::vector<MetadataEntry> entries_;
   detail::NameIndex index_;
 };
-
-inline Metadata::Metadata(std::string file, std::span<const std::byte> bytes, std::vector<std::byte> owned,
-                          std::vector<MetadataEntry> entries)
-    : file_(std::move(file)),
-      owned_(std::move(owned)),
-      bytes_(bytes),
-      entries_(std::move(entries)),
-      index_(entries_.size(), keys()) {
-  if (const auto twice = index_.duplicate(keys())) {
-    raise(ErrorCode::file, file_, ": key '", escaped(key(twice->first)),
-          "' appears twice: ", value(twice->first).description(), " and ",
-          value(twice->second).description());
-  }
-}
-
-inline std::string_view Metadata::key(std::size_t i) const noexcept {
-  MICA_ASSERT(i < size());
-  return key(entries_[i]);
-}
-
-inline void Metadata::remove(std::string_view prefix) {
-  std::erase_if(entries_, [&](const MetadataEntry& entry) { return key(entry).starts_with(prefix); });
-  index_ = detail::NameIndex(entries_.size(), keys());
-}
-
-inline Value Metadata::value(std::size_t i) const noexcept {
-  MICA_ASSERT(i < size());
-  return {entries_[i].type, bytes_.subspan(entries_[i].value_at, entries_[i].value_bytes)};
-}
-
-inline std::optional<Value> Metadata::find(std::string_view key) const noexcept {
-  const auto at = index_.find(key, keys());
-  if (!at) return std::nullopt;
-  return value(*at);
-}
-
-template <class T>
-std::optional<T> Metadata::get(std::string_view key) const {
-  const auto found = find(key);
-  if (!found) return std::nullopt;
-  auto converted = found->as<T>();
-  MICA_CHECK(converted, file, file_, ": key '", key, "' is ", found->description(),
-             "; needed: ", detail::Reads<T>::needed());
-  return converted;
-}
-
-template <class T>
-T Metadata::require(std::string_view key) const {
-  auto found = get<T>(key);
-  MICA_CHECK(found, file, file_, ": key '", key, "' is missing; needed: ", detail::Reads<T>::needed());
-  return *std::move(found);
-}
-
-template <Number T>
-std::optional<std::vector<T>> Metadata::get_each(std::string_view key, std::size_t n) const {
-  const auto found = find(key);
-  if (!found) return std::nullopt;
-  if (!found->is_array()) return std::vector<T>(n, *get<T>(key));
-  const auto array = *get<Array<T>>(key);
-  MICA_CHECK(array.size() == n, file, file_, ": key '", key, "' is ", found->description(),
-             "; needed: one number or ", n);
-  return std::vector<T>(array.begin(), array.end());
-}
 
 }  // namespace mica::gguf

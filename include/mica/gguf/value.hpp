@@ -42,7 +42,11 @@ class Value {
   [[nodiscard]] std::optional<T> as() const;
 
   /// A description, for error texts and listings: "-3 (i32)", "'llama' (string)", "array of 32000 f32".
-  [[nodiscard]] std::string description() const;
+  [[nodiscard]] std::string description() const {
+    if (is_array()) return join("array of ", size(), " ", name(element_type()));
+    if (type_ == ValueType::string) return join("'", escaped(detail::text_at(bytes_.data())), "' (string)");
+    return join(detail::info(type_).load(bytes_.data()).text(), " (", name(type_), ")");
+  }
 
  private:
   std::span<const std::byte> bytes_;
@@ -109,12 +113,6 @@ struct Reads<Array<T>> {
 template <class T>
 std::optional<T> Value::as() const {
   return detail::Reads<T>::from(*this);
-}
-
-inline std::string Value::description() const {
-  if (is_array()) return join("array of ", size(), " ", name(element_type()));
-  if (type_ == ValueType::string) return join("'", escaped(detail::text_at(bytes_.data())), "' (string)");
-  return join(detail::info(type_).load(bytes_.data()).text(), " (", name(type_), ")");
 }
 
 }  // namespace mica::gguf

@@ -44,7 +44,17 @@ class AtomicFile {
 
   /// Appends. Raises ErrorCode::failed when the system cannot take the bytes (a full disk, a quota, a limit
   /// on the size of files where the process ignores SIGXFSZ; a process that does not is ended by it).
-  void write(std::span<const std::byte> bytes);
+  void write(std::span<const std::byte> bytes) {
+    MICA_ASSERT(fd_);
+    while (!bytes.empty()) {
+      const ::ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      MICA_CHECK(written > 0, failed, path_, ": writing failed after ", size_,
+                 " bytes: ", detail::errno_text(errno));
+      size_ += static_cast<std::uint64_t>(written);
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
   /// Bytes written so far.
@@ -56,9 +66,36 @@ class AtomicFile {
 
  private:
   [[nodiscard]] bool in_place() const noexcept { return temporary_.empty(); }
-  void create_temporary(Access access);
-  void take_over_access() const noexcept;
-  void discard() noexcept;
+  /// A file that is replaced may be private, so the new one is until it has the mode of the former. After
+  /// open() nothing throws before the name is kept.
+  void create_temporary(Access access) {
+    const ::mode_t mode = access == Access::owner ? 0600 : 0666;
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      std::string name =
+          join(detail::folder_part(path_), detail::part_name(detail::name_part(path_), ::getpid(), attempt));
+      fd_ = detail::Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+      if (fd_ && detail::lock_part(fd_)) {
+        temporary_ = std::move(name);
+        return;
+      }
+      MICA_CHECK(fd_ || errno == EEXIST, file, path_, ": cannot be written: ", detail::errno_text(errno));
+    }
+    raise(ErrorCode::file, path_, ": a hundred leftover .part files stand in the way of a temporary name");
+  }
+  /// Gives the new file the mode, owner and group of the former.
+  void take_over_access() const noexcept {
+    if (!former_) return;
+    ::mode_t mode = former_->st_mode & 0777;
+    const bool group = ::fchown(fd_.get(), former_->st_uid, former_->st_gid) == 0 ||
+                       ::fchown(fd_.get(), static_cast<::uid_t>(-1), former_->st_gid) == 0;
+    if (!group) mode = (mode & 0707) | (mode & 0007) << 3;
+    static_cast<void>(::fchmod(fd_.get(), mode));  // refused: it stays its owner's
+  }
+  /// The lock is released last: without it another writer may take the part for that of a dead process.
+  void discard() noexcept {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    fd_.close();
+  }
 
   std::string path_;
   std::string temporary_;                // empty: path_ itself is open
@@ -105,45 +142,6 @@ inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move
   create_temporary(former_ ? Access::owner : access);
 }
 
-/// A file that is replaced may be private, so the new one is until it has the mode of the former. After
-/// open() nothing throws before the name is kept.
-inline void AtomicFile::create_temporary(Access access) {
-  const ::mode_t mode = access == Access::owner ? 0600 : 0666;
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string name =
-        join(detail::folder_part(path_), detail::part_name(detail::name_part(path_), ::getpid(), attempt));
-    fd_ = detail::Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-    if (fd_ && detail::lock_part(fd_)) {
-      temporary_ = std::move(name);
-      return;
-    }
-    MICA_CHECK(fd_ || errno == EEXIST, file, path_, ": cannot be written: ", detail::errno_text(errno));
-  }
-  raise(ErrorCode::file, path_, ": a hundred leftover .part files stand in the way of a temporary name");
-}
-
-/// Gives the new file the mode, owner and group of the former.
-inline void AtomicFile::take_over_access() const noexcept {
-  if (!former_) return;
-  ::mode_t mode = former_->st_mode & 0777;
-  const bool group = ::fchown(fd_.get(), former_->st_uid, former_->st_gid) == 0 ||
-                     ::fchown(fd_.get(), static_cast<::uid_t>(-1), former_->st_gid) == 0;
-  if (!group) mode = (mode & 0707) | (mode & 0007) << 3;
-  static_cast<void>(::fchmod(fd_.get(), mode));  // refused: it stays its owner's
-}
-
-inline void AtomicFile::write(std::span<const std::byte> bytes) {
-  MICA_ASSERT(fd_);
-  while (!bytes.empty()) {
-    const ::ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    MICA_CHECK(written > 0, failed, path_, ": writing failed after ", size_,
-               " bytes: ", detail::errno_text(errno));
-    size_ += static_cast<std::uint64_t>(written);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-}
-
 inline void AtomicFile::commit() {
   MICA_ASSERT(fd_);
   if (in_place()) {
@@ -161,12 +159,6 @@ inline void AtomicFile::commit() {
   const std::string folder(detail::folder_part(path_));
   const detail::Descriptor parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (parent) ::fsync(parent.get());
-}
-
-/// The lock is released last: without it another writer may take the part for that of a dead process.
-inline void AtomicFile::discard() noexcept {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  fd_.close();
 }
 
 }  // namespace mica::io

@@ -54,7 +54,11 @@ class DirectReader {
 
   /// Requires that `file` and the sink's context outlive the reader.
   /// When direct reads are refused, now or by the first read, says so once through `log` and reads buffered.
-  explicit DirectReader(const File& file, LogSink log = {});
+  explicit DirectReader(const File& file, LogSink log = {})
+      : file_(file), log_(log), fd_(detail::open_direct(file)) {
+    if (!fd_) fall_back(detail::errno_text(errno));
+    direct_.store(static_cast<bool>(fd_), std::memory_order_relaxed);
+  }
 
   /// Fills `to` with the bytes from `offset` on. `bounce` is scratch memory of the caller, of any alignment
   /// and at least min_bounce_bytes; 1-4 MiB reach the disk's speed when direct reads are refused. Raises
@@ -65,9 +69,37 @@ class DirectReader {
   [[nodiscard]] bool direct() const noexcept { return direct_.load(std::memory_order_relaxed); }
 
  private:
-  [[nodiscard]] std::size_t read_some(std::uint64_t offset, std::span<std::byte> to) const;
-  void read_buffered(std::uint64_t offset, std::span<std::byte> to) const;
-  void fall_back(std::string_view reason) const;
+  /// One read of aligned place, length and memory; 0 at the end of the file, and when reads became buffered.
+  [[nodiscard]] std::size_t read_some(std::uint64_t offset, std::span<std::byte> to) const {
+    while (true) {
+      const ::ssize_t got = ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset));
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno == EINTR) continue;
+      MICA_CHECK(errno == EINVAL, failed, file_.path(), ": reading ", to.size(), " bytes failed at byte ",
+                 offset, ": ", detail::errno_text(errno));
+      fall_back(detail::errno_text(EINVAL));  // the file system accepted the flag and refused the read
+      return 0;
+    }
+  }
+  void read_buffered(std::uint64_t offset, std::span<std::byte> to) const {
+    while (!to.empty()) {
+      const std::span<std::byte> part = to.first(std::min(to.size(), block_bytes));
+      file_.read_at(offset, part);
+#ifdef POSIX_FADV_DONTNEED
+      ::posix_fadvise(file_.descriptor(), static_cast<::off_t>(offset), static_cast<::off_t>(part.size()),
+                      POSIX_FADV_DONTNEED);
+#endif
+      offset += part.size();
+      to = to.subspan(part.size());
+    }
+  }
+  void fall_back(std::string_view reason) const {
+    const bool was_direct = direct_.exchange(false, std::memory_order_relaxed);
+    if (was_direct || !fd_) {
+      log_(LogLevel::info,
+           join(file_.path(), ": direct reads are refused (", reason, "); reading through the page cache"));
+    }
+  }
 
   const File& file_;
   LogSink log_;
@@ -86,12 +118,6 @@ namespace detail {
 }
 
 }  // namespace detail
-
-inline DirectReader::DirectReader(const File& file, LogSink log)
-    : file_(file), log_(log), fd_(detail::open_direct(file)) {
-  if (!fd_) fall_back(detail::errno_text(errno));
-  direct_.store(static_cast<bool>(fd_), std::memory_order_relaxed);
-}
 
 inline void DirectReader::read(std::uint64_t offset, std::span<std::byte> to,
                                std::span<std::byte> bounce) const {
@@ -119,40 +145,6 @@ inline void DirectReader::read(std::uint64_t offset, std::span<std::byte> to,
                " bytes before the end of what was asked for");
     offset += got;
     to = to.subspan(got);
-  }
-}
-
-/// One read of aligned place, length and memory; 0 at the end of the file, and when reads became buffered.
-inline std::size_t DirectReader::read_some(std::uint64_t offset, std::span<std::byte> to) const {
-  while (true) {
-    const ::ssize_t got = ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset));
-    if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno == EINTR) continue;
-    MICA_CHECK(errno == EINVAL, failed, file_.path(), ": reading ", to.size(), " bytes failed at byte ",
-               offset, ": ", detail::errno_text(errno));
-    fall_back(detail::errno_text(EINVAL));  // the file system accepted the flag and refused the read
-    return 0;
-  }
-}
-
-inline void DirectReader::read_buffered(std::uint64_t offset, std::span<std::byte> to) const {
-  while (!to.empty()) {
-    const std::span<std::byte> part = to.first(std::min(to.size(), block_bytes));
-    file_.read_at(offset, part);
-#ifdef POSIX_FADV_DONTNEED
-    ::posix_fadvise(file_.descriptor(), static_cast<::off_t>(offset), static_cast<::off_t>(part.size()),
-                    POSIX_FADV_DONTNEED);
-#endif
-    offset += part.size();
-    to = to.subspan(part.size());
-  }
-}
-
-inline void DirectReader::fall_back(std::string_view reason) const {
-  const bool was_direct = direct_.exchange(false, std::memory_order_relaxed);
-  if (was_direct || !fd_) {
-    log_(LogLevel::info,
-         join(file_.path(), ": direct reads are refused (", reason, "); reading through the page cache"));
   }
 }
 

@@ -30,6 +30,22 @@ struct FileIdentity {
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
+namespace detail {
+
+[[nodiscard]] inline FileIdentity identity_of(const struct ::stat& s) noexcept {
+#ifdef __APPLE__
+  const ::timespec modified = s.st_mtimespec;
+#else
+  const ::timespec modified = s.st_mtim;
+#endif
+  return {static_cast<std::uint64_t>(s.st_dev), static_cast<std::uint64_t>(s.st_ino),
+          static_cast<std::uint64_t>(s.st_size),
+          static_cast<std::int64_t>(modified.tv_sec) * 1'000'000'000 +
+              static_cast<std::int64_t>(modified.tv_nsec)};
+}
+
+}  // namespace detail
+
 /// A regular file, open for reading until the object goes. Thread-safe.
 class File {
  public:
@@ -46,10 +62,29 @@ class File {
 
   /// Fills `to` with the bytes from `offset` on.
   /// Raises ErrorCode::file when the file ends earlier, ErrorCode::failed when the system cannot read it.
-  void read_at(std::uint64_t offset, std::span<std::byte> to) const;
+  void read_at(std::uint64_t offset, std::span<std::byte> to) const {
+    const std::size_t wanted = to.size();
+    while (!to.empty()) {
+      const ::ssize_t got = ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      MICA_CHECK(got >= 0, failed, detail::shown(path_), ": reading ", wanted, " bytes failed at byte ",
+                 offset, ": ", detail::errno_text(errno));
+      MICA_CHECK(got > 0, file, detail::shown(path_), ": truncated: ends at byte ", offset, ", ", to.size(),
+                 " of ", wanted, " bytes before the end of what was asked for");
+      offset += static_cast<std::uint64_t>(got);
+      to = to.subspan(static_cast<std::size_t>(got));
+    }
+  }
 
   /// Raises ErrorCode::file when the file was written to or cut since it was opened. Cost: one system call.
-  void check_unchanged() const;
+  void check_unchanged() const {
+    struct ::stat status {};
+    MICA_CHECK(::fstat(fd_.get(), &status) == 0, failed, detail::shown(path_),
+               ": cannot be examined: ", detail::errno_text(errno));
+    const FileIdentity now = detail::identity_of(status);
+    MICA_CHECK(now == identity_, file, detail::shown(path_), ": changed while in use (", identity_.size,
+               " bytes when opened, ", now.size, " now); open it again");
+  }
 
  private:
   File(std::string path, detail::Descriptor fd, FileIdentity identity)
@@ -71,18 +106,6 @@ class File {
 }
 
 namespace detail {
-
-[[nodiscard]] inline FileIdentity identity_of(const struct ::stat& s) noexcept {
-#ifdef __APPLE__
-  const ::timespec modified = s.st_mtimespec;
-#else
-  const ::timespec modified = s.st_mtim;
-#endif
-  return {static_cast<std::uint64_t>(s.st_dev), static_cast<std::uint64_t>(s.st_ino),
-          static_cast<std::uint64_t>(s.st_size),
-          static_cast<std::int64_t>(modified.tv_sec) * 1'000'000'000 +
-              static_cast<std::int64_t>(modified.tv_nsec)};
-}
 
 [[noreturn]] inline void raise_missing(const std::string& path) {
   std::string text = join(shown(path), ": no such file");
@@ -113,29 +136,6 @@ inline File File::open(std::string path) {
   MICA_CHECK(S_ISREG(status.st_mode), file, detail::shown(path),
              ": is not a regular file (a pipe, socket or device)");
   return File(std::move(path), std::move(fd), detail::identity_of(status));
-}
-
-inline void File::read_at(std::uint64_t offset, std::span<std::byte> to) const {
-  const std::size_t wanted = to.size();
-  while (!to.empty()) {
-    const ::ssize_t got = ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    MICA_CHECK(got >= 0, failed, detail::shown(path_), ": reading ", wanted, " bytes failed at byte ", offset,
-               ": ", detail::errno_text(errno));
-    MICA_CHECK(got > 0, file, detail::shown(path_), ": truncated: ends at byte ", offset, ", ", to.size(),
-               " of ", wanted, " bytes before the end of what was asked for");
-    offset += static_cast<std::uint64_t>(got);
-    to = to.subspan(static_cast<std::size_t>(got));
-  }
-}
-
-inline void File::check_unchanged() const {
-  struct ::stat status {};
-  MICA_CHECK(::fstat(fd_.get(), &status) == 0, failed, detail::shown(path_),
-             ": cannot be examined: ", detail::errno_text(errno));
-  const FileIdentity now = detail::identity_of(status);
-  MICA_CHECK(now == identity_, file, detail::shown(path_), ": changed while in use (", identity_.size,
-             " bytes when opened, ", now.size, " now); open it again");
 }
 
 }  // namespace mica::io

@@ -25,7 +25,24 @@ enum class MapAdvice : unsigned char {
 class Mapping {
  public:
   /// Raises ErrorCode::failed when the system refuses.
-  explicit Mapping(const File& file, MapAdvice advice = MapAdvice::lazy, LogSink log = {});
+  explicit Mapping(const File& file, MapAdvice advice = MapAdvice::lazy, LogSink log = {}) {
+    const auto size = static_cast<std::size_t>(file.size());
+    if (size == 0) return;  // the system maps no empty ranges
+    int flags = MAP_SHARED;
+#ifdef MAP_POPULATE
+    if (advice == MapAdvice::populate || advice == MapAdvice::locked) flags |= MAP_POPULATE;
+#endif
+    void* at = ::mmap(nullptr, size, PROT_READ, flags, file.descriptor(), 0);
+    MICA_CHECK(at != MAP_FAILED, failed, file.path(), ": mapping ", size,
+               " bytes failed: ", detail::errno_text(errno));
+    bytes_ = {static_cast<std::byte*>(at), size};
+    if (advice == MapAdvice::sequential) ::madvise(at, size, MADV_SEQUENTIAL);
+    if (advice == MapAdvice::scattered) ::madvise(at, size, MADV_RANDOM);
+#ifndef MAP_POPULATE
+    if (advice == MapAdvice::populate) ::madvise(at, size, MADV_WILLNEED);
+#endif
+    if (advice == MapAdvice::locked) lock(file.path(), log);
+  }
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(bytes_, other.bytes_);
@@ -40,61 +57,35 @@ class Mapping {
 
   /// Asks the system to begin reading a part of the file; returns at once, and a refusal changes nothing.
   /// Requires offset + count <= bytes().size().
-  void prefetch(std::size_t offset, std::size_t count) const noexcept;
+  void prefetch(std::size_t offset, std::size_t count) const noexcept {
+    MICA_ASSERT(offset <= bytes_.size() && count <= bytes_.size() - offset);
+    if (count == 0) return;
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t start = offset / page * page;
+    ::madvise(bytes_.data() + start, offset - start + count, MADV_WILLNEED);
+  }
   /// Releases the memory of a range: pages that no other process maps leave the page cache too. The next
   /// access reads them again. `file` is the mapped one. Requires offset + count <= bytes().size().
-  void forget(const File& file, std::size_t offset, std::size_t count) const noexcept;
+  void forget([[maybe_unused]] const File& file, std::size_t offset, std::size_t count) const noexcept {
+    MICA_ASSERT(offset <= bytes_.size() && count <= bytes_.size() - offset);
+    if (count == 0) return;
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t start = offset / page * page, end = (offset + count + page - 1) / page * page;
+    ::madvise(bytes_.data() + start, std::min(end, bytes_.size()) - start, MADV_DONTNEED);
+#ifdef POSIX_FADV_DONTNEED
+    ::posix_fadvise(file.descriptor(), static_cast<::off_t>(start), static_cast<::off_t>(end - start),
+                    POSIX_FADV_DONTNEED);
+#endif
+  }
 
  private:
-  void lock(const std::string& path, LogSink log) const;
+  void lock(const std::string& path, LogSink log) const {
+    if (::mlock(bytes_.data(), bytes_.size()) == 0) return;
+    log(LogLevel::warning, join(path, ": ", bytes_.size(), " bytes are not locked in memory: ",
+                                detail::errno_text(errno), " (ulimit -l)"));
+  }
 
   std::span<std::byte> bytes_;
 };
-
-inline Mapping::Mapping(const File& file, MapAdvice advice, LogSink log) {
-  const auto size = static_cast<std::size_t>(file.size());
-  if (size == 0) return;  // the system maps no empty ranges
-  int flags = MAP_SHARED;
-#ifdef MAP_POPULATE
-  if (advice == MapAdvice::populate || advice == MapAdvice::locked) flags |= MAP_POPULATE;
-#endif
-  void* at = ::mmap(nullptr, size, PROT_READ, flags, file.descriptor(), 0);
-  MICA_CHECK(at != MAP_FAILED, failed, file.path(), ": mapping ", size,
-             " bytes failed: ", detail::errno_text(errno));
-  bytes_ = {static_cast<std::byte*>(at), size};
-  if (advice == MapAdvice::sequential) ::madvise(at, size, MADV_SEQUENTIAL);
-  if (advice == MapAdvice::scattered) ::madvise(at, size, MADV_RANDOM);
-#ifndef MAP_POPULATE
-  if (advice == MapAdvice::populate) ::madvise(at, size, MADV_WILLNEED);
-#endif
-  if (advice == MapAdvice::locked) lock(file.path(), log);
-}
-
-inline void Mapping::lock(const std::string& path, LogSink log) const {
-  if (::mlock(bytes_.data(), bytes_.size()) == 0) return;
-  log(LogLevel::warning, join(path, ": ", bytes_.size(), " bytes are not locked in memory: ",
-                              detail::errno_text(errno), " (ulimit -l)"));
-}
-
-inline void Mapping::prefetch(std::size_t offset, std::size_t count) const noexcept {
-  MICA_ASSERT(offset <= bytes_.size() && count <= bytes_.size() - offset);
-  if (count == 0) return;
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t start = offset / page * page;
-  ::madvise(bytes_.data() + start, offset - start + count, MADV_WILLNEED);
-}
-
-inline void Mapping::forget([[maybe_unused]] const File& file, std::size_t offset,
-                            std::size_t count) const noexcept {
-  MICA_ASSERT(offset <= bytes_.size() && count <= bytes_.size() - offset);
-  if (count == 0) return;
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t start = offset / page * page, end = (offset + count + page - 1) / page * page;
-  ::madvise(bytes_.data() + start, std::min(end, bytes_.size()) - start, MADV_DONTNEED);
-#ifdef POSIX_FADV_DONTNEED
-  ::posix_fadvise(file.descriptor(), static_cast<::off_t>(start), static_cast<::off_t>(end - start),
-                  POSIX_FADV_DONTNEED);
-#endif
-}
 
 }  // namespace mica::io

@@ -56,12 +56,44 @@ class SpillFile {
   [[nodiscard]] bool direct() const noexcept { return direct_; }
 
   /// False with the reason in errno.
-  [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> from) noexcept;
-  [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) noexcept;
+  [[nodiscard]] bool write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+    const auto all = from;
+    while (!from.empty()) {
+      const ::ssize_t n = ::pwrite(fd_.get(), from.data(), from.size(),
+                                   static_cast<::off_t>(offset + (all.size() - from.size())));
+      if (n < 0 && errno == EINTR) continue;
+      if (n == 0) errno = ENOSPC;
+      if (n <= 0) return false;
+      from = from.subspan(static_cast<std::size_t>(n));
+    }
+    forget(offset, all.size());
+    return true;
+  }
+  [[nodiscard]] bool read(std::uint64_t offset, std::span<std::byte> to) noexcept {
+    const auto all = to;
+    while (!to.empty()) {
+      const ::ssize_t n =
+          ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset + (all.size() - to.size())));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      to = to.subspan(static_cast<std::size_t>(n));
+    }
+    forget(offset, all.size());
+    return true;
+  }
   /// Begins to read; `to` belongs to the file until finish_read(). At most one read is pending.
-  void begin_read(std::uint64_t offset, std::span<std::byte> to) noexcept;
+  void begin_read(std::uint64_t offset, std::span<std::byte> to) noexcept {
+    static_cast<void>(finish_read());
+    pending_ = {offset, to, direct_ && queue_.begin(fd_.get(), offset, to, 0)};
+  }
   /// Waits for it; true when none is pending.
-  [[nodiscard]] bool finish_read() noexcept;
+  [[nodiscard]] bool finish_read() noexcept {
+    const Pending pending = std::exchange(pending_, {});
+    if (pending.to.empty()) return true;
+    const std::int64_t got = pending.queued ? queue_.wait().bytes : 0;
+    const std::size_t done = got < 0 ? 0 : static_cast<std::size_t>(got) / alignment * alignment;
+    return read(pending.offset + done, pending.to.subspan(std::min(done, pending.to.size())));
+  }
 
  private:
   /// A read that begin_read() began.
@@ -108,46 +140,6 @@ inline std::optional<SpillFile> SpillFile::make(std::string_view folder, int* er
 } catch (...) {  // no memory for a name
   if (error != nullptr) *error = ENOMEM;
   return std::nullopt;
-}
-
-inline bool SpillFile::write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
-  const auto all = from;
-  while (!from.empty()) {
-    const ::ssize_t n = ::pwrite(fd_.get(), from.data(), from.size(),
-                                 static_cast<::off_t>(offset + (all.size() - from.size())));
-    if (n < 0 && errno == EINTR) continue;
-    if (n == 0) errno = ENOSPC;
-    if (n <= 0) return false;
-    from = from.subspan(static_cast<std::size_t>(n));
-  }
-  forget(offset, all.size());
-  return true;
-}
-
-inline bool SpillFile::read(std::uint64_t offset, std::span<std::byte> to) noexcept {
-  const auto all = to;
-  while (!to.empty()) {
-    const ::ssize_t n =
-        ::pread(fd_.get(), to.data(), to.size(), static_cast<::off_t>(offset + (all.size() - to.size())));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    to = to.subspan(static_cast<std::size_t>(n));
-  }
-  forget(offset, all.size());
-  return true;
-}
-
-inline void SpillFile::begin_read(std::uint64_t offset, std::span<std::byte> to) noexcept {
-  static_cast<void>(finish_read());
-  pending_ = {offset, to, direct_ && queue_.begin(fd_.get(), offset, to, 0)};
-}
-
-inline bool SpillFile::finish_read() noexcept {
-  const Pending pending = std::exchange(pending_, {});
-  if (pending.to.empty()) return true;
-  const std::int64_t got = pending.queued ? queue_.wait().bytes : 0;
-  const std::size_t done = got < 0 ? 0 : static_cast<std::size_t>(got) / alignment * alignment;
-  return read(pending.offset + done, pending.to.subspan(std::min(done, pending.to.size())));
 }
 
 }  // namespace mica::io

@@ -55,7 +55,25 @@ class Generation {
 
   /// The tokens to run next, [1, max]: of the prompt, or the token sampled last and drafts. None when the
   /// flag is set, which ends the answer. Requires max > 0, and that it is not over.
-  [[nodiscard]] std::span<const TokenId> next(std::size_t max);
+  [[nodiscard]] std::span<const TokenId> next(std::size_t max) {
+    MICA_ASSERT(max > 0 && !over_);
+    step_ = {};
+    next_.clear();
+    if (detail::is_set(options_.cancel)) {
+      stop(StopReason::cancelled);
+    } else if (reads()) {
+      if (options_.on_full == OnFull::shift) max = std::clamp<std::size_t>(session_.remaining(), 1, max);
+      const auto part = std::span(prompt_).subspan(read_, std::min(max, prompt_.size() - read_));
+      next_.assign(part.begin(), part.end());
+      rows_ = read_ + next_.size() == prompt_.size() ? 1 : 0;
+    } else {
+      next_.push_back(result_.tokens.back());
+      const auto drafts = std::span(drafts_).first(draft(max - 1));
+      next_.insert(next_.end(), drafts.begin(), drafts.end());
+      rows_ = next_.size();
+    }
+    return next_;
+  }
   /// The number of these tokens, from the end, whose logits take() needs.
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   /// The session took them. logits: (rows(), n_vocab)
@@ -238,27 +256,6 @@ Generation<M, T, S, D, O>::Generation(Session<M>& session, const T& tokenizer, S
   MICA_CHECK(drafts_.size() < model.logits_rows(), usage, drafts_.size(), " drafts need ", drafts_.size() + 1,
              " rows of logits; the model was opened with ", model.logits_rows());
   for (const TokenId id : prompt) sampler_.accept(id);
-}
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-std::span<const TokenId> Generation<M, T, S, D, O>::next(std::size_t max) {
-  MICA_ASSERT(max > 0 && !over_);
-  step_ = {};
-  next_.clear();
-  if (detail::is_set(options_.cancel)) {
-    stop(StopReason::cancelled);
-  } else if (reads()) {
-    if (options_.on_full == OnFull::shift) max = std::clamp<std::size_t>(session_.remaining(), 1, max);
-    const auto part = std::span(prompt_).subspan(read_, std::min(max, prompt_.size() - read_));
-    next_.assign(part.begin(), part.end());
-    rows_ = read_ + next_.size() == prompt_.size() ? 1 : 0;
-  } else {
-    next_.push_back(result_.tokens.back());
-    const auto drafts = std::span(drafts_).first(draft(max - 1));
-    next_.insert(next_.end(), drafts.begin(), drafts.end());
-    rows_ = next_.size();
-  }
-  return next_;
 }
 
 }  // namespace mica

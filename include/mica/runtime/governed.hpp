@@ -51,7 +51,22 @@ class Governed {
   /// Between two steps; returns whether something changed. Cost: a reading of the clock; ten times a second a
   /// reading of pressure; reclaimed weights are read here. Each change is one line of the log. Logits after a
   /// long last step may be lost (BasicTransformer::set_chunk).
-  bool operator()(Clock::time_point now = Clock::now());
+  bool operator()(Clock::time_point now = Clock::now()) {
+    const auto pressure = reader_.poll(now);
+    if (!pressure) return false;
+    const auto decision = governor_.decide(*pressure, model_.weight_capacity(), now);
+    if (!decision) return false;
+    refused_ = false;
+    const std::string done = follow(*decision);
+    if (refused_) governor_.refuse(*decision);
+    if (done.empty()) return false;
+    const auto waited = static_cast<int>(pressure->stalled * 100 + 0.5);
+    options_.log(LogLevel::warning,
+                 join("governor: ", budget::size_text(pressure->left), " of ",
+                      budget::size_text(pressure->limit), " left of ", pressure->authority,
+                      waited == 0 ? "" : join(", ", waited, " % of the time waited for memory"), ": ", done));
+    return true;
+  }
 
   /// The session will be idle for a while: where memory is short, its keys and values are written to a file,
   /// if their storage has one. Logits need a feed() first then. Returns whether it happened.
@@ -109,23 +124,5 @@ class Governed {
   Governor governor_;
   bool refused_ = false;  // a part of the decision was applied
 };
-
-template <ResizableModel Model>
-bool Governed<Model>::operator()(Clock::time_point now) {
-  const auto pressure = reader_.poll(now);
-  if (!pressure) return false;
-  const auto decision = governor_.decide(*pressure, model_.weight_capacity(), now);
-  if (!decision) return false;
-  refused_ = false;
-  const std::string done = follow(*decision);
-  if (refused_) governor_.refuse(*decision);
-  if (done.empty()) return false;
-  const auto waited = static_cast<int>(pressure->stalled * 100 + 0.5);
-  options_.log(LogLevel::warning,
-               join("governor: ", budget::size_text(pressure->left), " of ",
-                    budget::size_text(pressure->limit), " left of ", pressure->authority,
-                    waited == 0 ? "" : join(", ", waited, " % of the time waited for memory"), ": ", done));
-  return true;
-}
 
 }  // namespace mica

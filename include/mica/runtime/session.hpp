@@ -135,7 +135,21 @@ class Session {
   /// sequence are those with logits now.
   template <class OnChunk>
   [[nodiscard]] model::StepStatus feed_rows(std::span<const text::TokenId> tokens,
-                                            const std::atomic<bool>* cancel, OnChunk&& on_chunk);
+                                            const std::atomic<bool>* cancel, OnChunk&& on_chunk) {
+    check_ids(tokens);
+    const model::StepStatus replayed = replay();
+    if (replayed != model::StepStatus::ok) return replayed;
+    while (!tokens.empty()) {
+      if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) break;
+      const auto chunk = tokens.first(std::min(tokens.size(), model_->chunk()));
+      const model::StepStatus status = model_->step(cache_, chunk);
+      if (status != model::StepStatus::ok) return status;
+      took(chunk, 0);
+      tokens = tokens.subspan(chunk.size());
+      on_chunk(chunk_begin_, chunk_size_);
+    }
+    return model::StepStatus::ok;
+  }
 
   /// Logits after the last token, (n_vocab). Valid until the next call of any session of the model.
   /// Raises ErrorCode::usage when another session of the model has stepped since; failed when a weight could
@@ -301,24 +315,5 @@ class Session {
   std::uint64_t step_ = 0;                     // Model::step_count() after it
   std::unique_ptr<kv::SnapshotReader> saved_;  // until its tiles are read
 };
-
-template <StepModel Model>
-template <class OnChunk>
-model::StepStatus Session<Model>::feed_rows(std::span<const text::TokenId> tokens,
-                                            const std::atomic<bool>* cancel, OnChunk&& on_chunk) {
-  check_ids(tokens);
-  const model::StepStatus replayed = replay();
-  if (replayed != model::StepStatus::ok) return replayed;
-  while (!tokens.empty()) {
-    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) break;
-    const auto chunk = tokens.first(std::min(tokens.size(), model_->chunk()));
-    const model::StepStatus status = model_->step(cache_, chunk);
-    if (status != model::StepStatus::ok) return status;
-    took(chunk, 0);
-    tokens = tokens.subspan(chunk.size());
-    on_chunk(chunk_begin_, chunk_size_);
-  }
-  return model::StepStatus::ok;
-}
 
 }  // namespace mica

@@ -78,7 +78,23 @@ class Candidates {
 
   /// Brings the best n to the front, in order; n <= size(). Costs a pass over the rest, and only n are ever
   /// sorted.
-  void sort_best(std::size_t n) noexcept;
+  void sort_best(std::size_t n) noexcept {
+    MICA_ASSERT(n <= size_);
+    if (n <= sorted_) return;
+    const auto first =
+        storage_.begin() + static_cast<std::ptrdiff_t>(sorted_);  // what is sorted stays the best
+    const auto middle = storage_.begin() + static_cast<std::ptrdiff_t>(n);
+    const auto last = storage_.begin() + static_cast<std::ptrdiff_t>(size_);
+    if (n < size_ &&
+        (n - sorted_) * 8 > size_ - sorted_) {  // a heap of many costs more than a split and a sort
+      std::nth_element(first, middle, last, better);
+      std::sort(first, middle, better);
+    } else {
+      std::partial_sort(first, middle, last, better);
+    }
+    sorted_ = n;
+    by_id_ = false;
+  }
 
   /// Keeps the best n, in order; 0 < n. Does nothing but sort when there are no more.
   void keep_best(std::size_t n) noexcept {
@@ -96,7 +112,19 @@ class Candidates {
 
   /// Keeps those for which `keep(candidate)` holds, in their order; at least one must.
   template <class Keep>
-  void keep_if(Keep&& keep) noexcept;
+  void keep_if(Keep&& keep) noexcept {
+    std::size_t n = 0;
+    std::size_t sorted = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (!keep(std::as_const(storage_[i]))) continue;
+      if (i < sorted_) ++sorted;
+      storage_[n++] = storage_[i];
+    }
+    MICA_ASSERT(n > 0);
+    if (n != size_) by_id_ = false;
+    size_ = n;
+    sorted_ = sorted;
+  }
 
   /// Removes all candidates but candidate i.
   void choose(std::size_t i) noexcept {
@@ -169,39 +197,6 @@ inline bool Candidates::fill_best(std::span<const float> logits, std::size_t k) 
   }
   std::sort_heap(kept.begin(), kept.end(), better);
   return kept[0].logit > -std::numeric_limits<float>::infinity();
-}
-
-inline void Candidates::sort_best(std::size_t n) noexcept {
-  MICA_ASSERT(n <= size_);
-  if (n <= sorted_) return;
-  const auto first =
-      storage_.begin() + static_cast<std::ptrdiff_t>(sorted_);  // what is sorted stays the best
-  const auto middle = storage_.begin() + static_cast<std::ptrdiff_t>(n);
-  const auto last = storage_.begin() + static_cast<std::ptrdiff_t>(size_);
-  if (n < size_ &&
-      (n - sorted_) * 8 > size_ - sorted_) {  // a heap of many costs more than a split and a sort
-    std::nth_element(first, middle, last, better);
-    std::sort(first, middle, better);
-  } else {
-    std::partial_sort(first, middle, last, better);
-  }
-  sorted_ = n;
-  by_id_ = false;
-}
-
-template <class Keep>
-void Candidates::keep_if(Keep&& keep) noexcept {
-  std::size_t n = 0;
-  std::size_t sorted = 0;
-  for (std::size_t i = 0; i < size_; ++i) {
-    if (!keep(std::as_const(storage_[i]))) continue;
-    if (i < sorted_) ++sorted;
-    storage_[n++] = storage_[i];
-  }
-  MICA_ASSERT(n > 0);
-  if (n != size_) by_id_ = false;
-  size_ = n;
-  sorted_ = sorted;
 }
 
 }  // namespace mica::sample

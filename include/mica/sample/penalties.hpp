@@ -47,7 +47,25 @@ class Penalties {
         ordered_(take(allocator, options.last_n)) {}
 
   // Required by SamplerStage
-  void apply(Candidates& candidates) noexcept;
+  void apply(Candidates& candidates) noexcept {
+    if (!active() || count_ == 0) return;
+    const auto tokens = ordered_.span().first(count_);
+    std::copy_n(recent_.data(), count_, tokens.begin());
+    std::sort(tokens.begin(), tokens.end());
+    const auto all = candidates.span();
+    if (candidates.by_id()) {  // a visit to the tokens of the text, not to the whole vocabulary
+      for (std::size_t i = 0, end = 0; i < count_; i = end) {
+        while (end < count_ && tokens[end] == tokens[i]) ++end;
+        if (tokens[i] < all.size()) penalise(all[tokens[i]], end - i);
+      }
+    } else {
+      for (Candidate& candidate : all) {
+        const auto [first, last] = std::equal_range(tokens.begin(), tokens.end(), candidate.id);
+        if (first != last) penalise(candidate, static_cast<std::size_t>(last - first));
+      }
+    }
+    candidates.forget_order();
+  }
   void accept(TokenId token) noexcept {
     if (recent_.empty()) return;
     recent_[next_] = token;
@@ -97,27 +115,6 @@ class Penalties {
   std::size_t next_ = 0;
   std::size_t count_ = 0;
 };
-
-template <Allocator A>
-void Penalties<A>::apply(Candidates& candidates) noexcept {
-  if (!active() || count_ == 0) return;
-  const auto tokens = ordered_.span().first(count_);
-  std::copy_n(recent_.data(), count_, tokens.begin());
-  std::sort(tokens.begin(), tokens.end());
-  const auto all = candidates.span();
-  if (candidates.by_id()) {  // a visit to the tokens of the text, not to the whole vocabulary
-    for (std::size_t i = 0, end = 0; i < count_; i = end) {
-      while (end < count_ && tokens[end] == tokens[i]) ++end;
-      if (tokens[i] < all.size()) penalise(all[tokens[i]], end - i);
-    }
-  } else {
-    for (Candidate& candidate : all) {
-      const auto [first, last] = std::equal_range(tokens.begin(), tokens.end(), candidate.id);
-      if (first != last) penalise(candidate, static_cast<std::size_t>(last - first));
-    }
-  }
-  candidates.forget_order();
-}
 
 static_assert(SamplerStage<Penalties<>>);
 

@@ -62,9 +62,27 @@ struct BlockElement : detail::KvParts<BlockElement<F, rotates>> {
     return blocks(head_dim) * tile_tokens * sizeof(Block);
   }
   template <class Part>
-  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept;
+  static void store(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+    float turned[max_rotated];
+    if constexpr (rotates) {
+      rotate(head, head_dim, turned);
+      head = turned;
+    }
+    for (std::size_t b = 0; b < blocks(head_dim); ++b) {
+      Block block;
+      encode(head + b * block_size, std::min(block_size, head_dim - b * block_size), block);
+      set_block<Part>(tile, slot, head_dim, b, block);
+    }
+  }
   template <class Part>
-  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept;
+  static void load(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+    float numbers[block_size];
+    for (std::size_t b = 0; b < blocks(head_dim); ++b) {
+      F::decode(block<Part>(tile, slot, head_dim, b), numbers);
+      std::copy_n(numbers, std::min(block_size, head_dim - b * block_size), out + b * block_size);
+    }
+    if constexpr (rotates) rotate(out, head_dim, out);
+  }
 
   // Specific to blocks: where what lies
   [[nodiscard]] static constexpr std::size_t blocks(std::size_t head_dim) noexcept {
@@ -93,112 +111,71 @@ struct BlockElement : detail::KvParts<BlockElement<F, rotates>> {
   /// Block b of one token, as it would lie in a file.
   template <class Part>
   [[nodiscard]] static Block block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                   std::size_t b) noexcept;
+                                   std::size_t b) noexcept {
+    Block block;
+    if constexpr (is_keys<Part>) {
+      const auto code = [&](std::size_t i) { return Keys::get(tile, slot, b * block_size + i); };
+      for (std::size_t i = 0; i < 16; ++i)
+        block.nibbles[i] = static_cast<std::uint8_t>(code(i) | code(i + 16) << 4);
+    } else {
+      std::memcpy(block.nibbles, tile + Values::place(slot, b * block_size), 16);
+    }
+    if constexpr (five_bits) {
+      std::uint32_t high = fifth_bits(tile, head_dim, b)[slot];
+      if constexpr (is_keys<Part>) high = detail::unpack_fifth_bits(high);
+      std::memcpy(block.high, &high, 4);
+    }
+    block.d = scales(tile, head_dim, b)[slot];
+    if constexpr (has_minima) block.m = minima(tile, head_dim, b)[slot];
+    return block;
+  }
   template <class Part>
   static void set_block(std::byte* tile, std::size_t slot, std::size_t head_dim, std::size_t b,
-                        const Block& block) noexcept;
+                        const Block& block) noexcept {
+    if constexpr (is_keys<Part>) {
+      for (std::size_t i = 0; i < block_size; ++i)
+        Keys::set(tile, slot, b * block_size + i, block.nibbles[i % 16] >> (i < 16 ? 0 : 4) & 15);
+    } else {
+      std::memcpy(tile + Values::place(slot, b * block_size), block.nibbles, 16);
+    }
+    if constexpr (five_bits) {
+      std::uint32_t high;
+      std::memcpy(&high, block.high, 4);
+      const_cast<std::uint32_t*>(fifth_bits(tile, head_dim, b))[slot] =
+          is_keys<Part> ? detail::pack_fifth_bits(high) : high;
+    }
+    const_cast<Half*>(scales(tile, head_dim, b))[slot] = block.d;
+    if constexpr (has_minima) const_cast<Half*>(minima(tile, head_dim, b))[slot] = block.m;
+  }
 
  private:
   static constexpr std::size_t code_bytes = tile_tokens * 16;
   template <class Part>
   static constexpr bool is_keys = std::is_same_v<Part, Keys>;
 
-  static void encode(const float* values, std::size_t count, Block& block) noexcept;
+  /// `count` numbers, and the first ones again up to 32. What F16 could not hold makes the scale no number, so
+  /// that it cannot hide behind small codes.
+  static void encode(const float* values, std::size_t count, Block& block) noexcept {
+    static constexpr auto equal = [] {
+      std::array<float, block_size> weights{};
+      weights.fill(1);
+      return weights;
+    }();
+    float filled[block_size];
+    bool fits = true;
+    for (std::size_t i = 0; i < block_size; ++i) {
+      filled[i] = values[i % count];
+      fits = fits && std::fabs(filled[i]) <= 65504.0f;
+    }
+    Encoder<F>::template encode<search::Effort::quick>(filled, equal.data(), block);
+    if (fits) return;
+    if constexpr (requires { F::no_number; }) {
+      block.d = F::d(F::no_number, 0);
+    } else {
+      block.d = to_half(std::numeric_limits<float>::quiet_NaN());
+    }
+  }
 };
-
-/// `count` numbers, and the first ones again up to 32. What F16 could not hold makes the scale no number, so
-/// that it cannot hide behind small codes.
-template <class F, bool rotates>
-void BlockElement<F, rotates>::encode(const float* values, std::size_t count, Block& block) noexcept {
-  static constexpr auto equal = [] {
-    std::array<float, block_size> weights{};
-    weights.fill(1);
-    return weights;
-  }();
-  float filled[block_size];
-  bool fits = true;
-  for (std::size_t i = 0; i < block_size; ++i) {
-    filled[i] = values[i % count];
-    fits = fits && std::fabs(filled[i]) <= 65504.0f;
-  }
-  Encoder<F>::template encode<search::Effort::quick>(filled, equal.data(), block);
-  if (fits) return;
-  if constexpr (requires { F::no_number; }) {
-    block.d = F::d(F::no_number, 0);
-  } else {
-    block.d = to_half(std::numeric_limits<float>::quiet_NaN());
-  }
-}
-
-template <class F, bool rotates>
-template <class Part>
-void BlockElement<F, rotates>::set_block(std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                         std::size_t b, const Block& block) noexcept {
-  if constexpr (is_keys<Part>) {
-    for (std::size_t i = 0; i < block_size; ++i)
-      Keys::set(tile, slot, b * block_size + i, block.nibbles[i % 16] >> (i < 16 ? 0 : 4) & 15);
-  } else {
-    std::memcpy(tile + Values::place(slot, b * block_size), block.nibbles, 16);
-  }
-  if constexpr (five_bits) {
-    std::uint32_t high;
-    std::memcpy(&high, block.high, 4);
-    const_cast<std::uint32_t*>(fifth_bits(tile, head_dim, b))[slot] =
-        is_keys<Part> ? detail::pack_fifth_bits(high) : high;
-  }
-  const_cast<Half*>(scales(tile, head_dim, b))[slot] = block.d;
-  if constexpr (has_minima) const_cast<Half*>(minima(tile, head_dim, b))[slot] = block.m;
-}
-
-template <class F, bool rotates>
-template <class Part>
-auto BlockElement<F, rotates>::block(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                     std::size_t b) noexcept -> Block {
-  Block block;
-  if constexpr (is_keys<Part>) {
-    const auto code = [&](std::size_t i) { return Keys::get(tile, slot, b * block_size + i); };
-    for (std::size_t i = 0; i < 16; ++i)
-      block.nibbles[i] = static_cast<std::uint8_t>(code(i) | code(i + 16) << 4);
-  } else {
-    std::memcpy(block.nibbles, tile + Values::place(slot, b * block_size), 16);
-  }
-  if constexpr (five_bits) {
-    std::uint32_t high = fifth_bits(tile, head_dim, b)[slot];
-    if constexpr (is_keys<Part>) high = detail::unpack_fifth_bits(high);
-    std::memcpy(block.high, &high, 4);
-  }
-  block.d = scales(tile, head_dim, b)[slot];
-  if constexpr (has_minima) block.m = minima(tile, head_dim, b)[slot];
-  return block;
-}
-
-template <class F, bool rotates>
-template <class Part>
-void BlockElement<F, rotates>::store(std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                     const float* head) noexcept {
-  float turned[max_rotated];
-  if constexpr (rotates) {
-    rotate(head, head_dim, turned);
-    head = turned;
-  }
-  for (std::size_t b = 0; b < blocks(head_dim); ++b) {
-    Block block;
-    encode(head + b * block_size, std::min(block_size, head_dim - b * block_size), block);
-    set_block<Part>(tile, slot, head_dim, b, block);
-  }
-}
-
-template <class F, bool rotates>
-template <class Part>
-void BlockElement<F, rotates>::load(const std::byte* tile, std::size_t slot, std::size_t head_dim,
-                                    float* out) noexcept {
-  float numbers[block_size];
-  for (std::size_t b = 0; b < blocks(head_dim); ++b) {
-    F::decode(block<Part>(tile, slot, head_dim, b), numbers);
-    std::copy_n(numbers, std::min(block_size, head_dim - b * block_size), out + b * block_size);
-  }
-  if constexpr (rotates) rotate(out, head_dim, out);
-}
 
 /// Keys and values in blocks of F, of heads that are rotated before: "F_ROTATED".
 template <class F>

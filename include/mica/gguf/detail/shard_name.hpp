@@ -19,7 +19,19 @@ struct ShardName {
   std::uint32_t count = 1;
 
   /// The parts of a path; empty when it does not look like a shard's.
-  [[nodiscard]] static std::optional<ShardName> parse(std::string_view path);
+  [[nodiscard]] static std::optional<ShardName> parse(std::string_view path) {
+    constexpr std::string_view pattern = "-00000-of-00000.gguf";
+    if (path.size() <= pattern.size()) return std::nullopt;
+    const std::string_view suffix = path.substr(path.size() - pattern.size());
+    ShardName name;
+    const auto number = [&](std::size_t at, std::uint32_t& value) {
+      return std::from_chars(suffix.data() + at, suffix.data() + at + 5, value).ptr == suffix.data() + at + 5;
+    };
+    if (!number(1, name.number) || !number(10, name.count)) return std::nullopt;
+    name.prefix = path.substr(0, path.size() - pattern.size());
+    if (name.path() != path || name.number < 1 || name.number > name.count) return std::nullopt;
+    return name;
+  }
 
   [[nodiscard]] std::string path() const {
     char suffix[48];
@@ -31,19 +43,5 @@ struct ShardName {
     return ShardName{prefix, other, count}.path();
   }
 };
-
-inline std::optional<ShardName> ShardName::parse(std::string_view path) {
-  constexpr std::string_view pattern = "-00000-of-00000.gguf";
-  if (path.size() <= pattern.size()) return std::nullopt;
-  const std::string_view suffix = path.substr(path.size() - pattern.size());
-  ShardName name;
-  const auto number = [&](std::size_t at, std::uint32_t& value) {
-    return std::from_chars(suffix.data() + at, suffix.data() + at + 5, value).ptr == suffix.data() + at + 5;
-  };
-  if (!number(1, name.number) || !number(10, name.count)) return std::nullopt;
-  name.prefix = path.substr(0, path.size() - pattern.size());
-  if (name.path() != path || name.number < 1 || name.number > name.count) return std::nullopt;
-  return name;
-}
 
 }  // namespace mica::gguf

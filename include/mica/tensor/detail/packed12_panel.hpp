@@ -168,7 +168,37 @@ struct Packed12Panel {
 
   /// Packs 16 rows of `cols` values, which fit; false where that loses something or takes too many outliers.
   template <Packable12Format F>
-  [[nodiscard]] static bool pack(const typename F::Block* first, std::size_t cols, std::byte* panel) noexcept;
+  [[nodiscard]] static bool pack(const typename F::Block* first, std::size_t cols,
+                                 std::byte* panel) noexcept {
+    Head head{};
+    Codes codes;
+    if (!list(first, cols, head, codes)) return false;
+    auto* const outliers = reinterpret_cast<Outlier*>(panel + head_bytes);
+    auto* at = reinterpret_cast<std::uint8_t*>(panel) + quad_at(cols, 0);
+    std::uint32_t n = 0;
+    Bits bits[quad_rows];
+    for (std::size_t quad = 0; quad < quads; ++quad, first += quad_rows * cols) {
+      for (std::size_t s = 0; s < cols / step; ++s, at += step_bytes) {
+        for (std::size_t r = 0; r < quad_rows; ++r) {
+          if (!to_bfloats(first + r * cols + s * step, bits[r])) return false;
+        }
+        bool listed = true;
+        for (std::size_t r = 0; r < quad_rows; r += 2)
+          listed &= pack_step(bits[r], bits[r + 1], codes, at + r * step, at + (r + 1) * step,
+                              at + codes_at + r / 2 * step);
+        for (std::size_t i = 0; !listed && i < quad_rows * step; ++i) {
+          const auto high = static_cast<std::uint8_t>(bits[i / step][value(i % step)] >> 8);
+          if (codes[high] != no_code) continue;
+          if (n == max_outliers(cols)) return false;
+          outliers[n++] = Outlier::of(s, i / step, i % step, high);
+        }
+      }
+      head.end[quad] = n;
+    }
+    std::memset(outliers + n, 0, (max_outliers(cols) - n) * sizeof(Outlier));
+    std::memcpy(panel, &head, sizeof(head));
+    return true;
+  }
 
  private:
   using Bits = std::uint16_t[step];
@@ -199,89 +229,50 @@ struct Packed12Panel {
     }
     return lost == 0;
   }
+  /// The sixteen high bytes that occur most, as every fourth step tells. Small weights of a bell are a quarter
+  /// as many as those four times as large, which counts where few are met.
   template <class T>
-  [[nodiscard]] static bool list(const T* first, std::size_t cols, Head& head, Codes& codes) noexcept;
+  [[nodiscard]] static bool list(const T* first, std::size_t cols, Head& head, Codes& codes) noexcept {
+    std::uint32_t counts[4][256] = {};
+    Bits bits;
+    for (std::size_t r = 0; r < rows; ++r) {
+      for (std::size_t k = 0; k < cols; k += 4 * step) {
+        if (!to_bfloats(first + r * cols + k, bits)) return false;
+        for (std::size_t i = 0; i < step; ++i) ++counts[i % 4][bits[i] >> 8];
+      }
+    }
+    std::array<std::uint64_t, 257> count{};
+    for (std::size_t i = 0; i < 256; ++i)
+      count[i] = std::uint64_t{counts[0][i]} + counts[1][i] + counts[2][i] + counts[3][i];
+    std::array<std::uint8_t, 256> order;
+    for (std::size_t i = 0; i < 256; ++i) order[i] = static_cast<std::uint8_t>(i);
+    const auto weight = [&](std::uint8_t high) { return 8 * count[high] + count[high + 1]; };
+    std::partial_sort(order.begin(), order.begin() + 16, order.end(), [&](std::uint8_t a, std::uint8_t b) {
+      return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
+    });
+    codes.fill(no_code);
+    for (std::uint8_t i = 0; i < 16; ++i) {
+      head.high[i] = order[i];
+      codes[order[i]] = i;
+    }
+    return true;
+  }
   /// Packs a step of two rows; whether all high bytes are in the list.
   [[nodiscard]] static bool pack_step(const Bits& even, const Bits& odd, const Codes& codes,
                                       std::uint8_t* even_low, std::uint8_t* odd_low,
-                                      std::uint8_t* both) noexcept;
+                                      std::uint8_t* both) noexcept {
+    std::uint32_t unlisted = 0;
+    for (std::size_t i = 0; i < step; ++i) {
+      const std::uint32_t a = even[value(i)], b = odd[value(i)];
+      even_low[i] = static_cast<std::uint8_t>(a);
+      odd_low[i] = static_cast<std::uint8_t>(b);
+      const std::uint32_t code_a = codes[a >> 8], code_b = codes[b >> 8];
+      unlisted |= code_a | code_b;
+      both[i] = static_cast<std::uint8_t>((code_a & 15) | code_b << 4);
+    }
+    return (unlisted & no_code) == 0;
+  }
 };
-
-/// The sixteen high bytes that occur most, as every fourth step tells. Small weights of a bell are a quarter
-/// as many as those four times as large, which counts where few are met.
-template <class T>
-bool Packed12Panel::list(const T* first, std::size_t cols, Head& head, Codes& codes) noexcept {
-  std::uint32_t counts[4][256] = {};
-  Bits bits;
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t k = 0; k < cols; k += 4 * step) {
-      if (!to_bfloats(first + r * cols + k, bits)) return false;
-      for (std::size_t i = 0; i < step; ++i) ++counts[i % 4][bits[i] >> 8];
-    }
-  }
-  std::array<std::uint64_t, 257> count{};
-  for (std::size_t i = 0; i < 256; ++i)
-    count[i] = std::uint64_t{counts[0][i]} + counts[1][i] + counts[2][i] + counts[3][i];
-  std::array<std::uint8_t, 256> order;
-  for (std::size_t i = 0; i < 256; ++i) order[i] = static_cast<std::uint8_t>(i);
-  const auto weight = [&](std::uint8_t high) { return 8 * count[high] + count[high + 1]; };
-  std::partial_sort(order.begin(), order.begin() + 16, order.end(), [&](std::uint8_t a, std::uint8_t b) {
-    return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
-  });
-  codes.fill(no_code);
-  for (std::uint8_t i = 0; i < 16; ++i) {
-    head.high[i] = order[i];
-    codes[order[i]] = i;
-  }
-  return true;
-}
-
-inline bool Packed12Panel::pack_step(const Bits& even, const Bits& odd, const Codes& codes,
-                                     std::uint8_t* even_low, std::uint8_t* odd_low,
-                                     std::uint8_t* both) noexcept {
-  std::uint32_t unlisted = 0;
-  for (std::size_t i = 0; i < step; ++i) {
-    const std::uint32_t a = even[value(i)], b = odd[value(i)];
-    even_low[i] = static_cast<std::uint8_t>(a);
-    odd_low[i] = static_cast<std::uint8_t>(b);
-    const std::uint32_t code_a = codes[a >> 8], code_b = codes[b >> 8];
-    unlisted |= code_a | code_b;
-    both[i] = static_cast<std::uint8_t>((code_a & 15) | code_b << 4);
-  }
-  return (unlisted & no_code) == 0;
-}
-
-template <Packable12Format F>
-bool Packed12Panel::pack(const typename F::Block* first, std::size_t cols, std::byte* panel) noexcept {
-  Head head{};
-  Codes codes;
-  if (!list(first, cols, head, codes)) return false;
-  auto* const outliers = reinterpret_cast<Outlier*>(panel + head_bytes);
-  auto* at = reinterpret_cast<std::uint8_t*>(panel) + quad_at(cols, 0);
-  std::uint32_t n = 0;
-  Bits bits[quad_rows];
-  for (std::size_t quad = 0; quad < quads; ++quad, first += quad_rows * cols) {
-    for (std::size_t s = 0; s < cols / step; ++s, at += step_bytes) {
-      for (std::size_t r = 0; r < quad_rows; ++r) {
-        if (!to_bfloats(first + r * cols + s * step, bits[r])) return false;
-      }
-      bool listed = true;
-      for (std::size_t r = 0; r < quad_rows; r += 2)
-        listed &= pack_step(bits[r], bits[r + 1], codes, at + r * step, at + (r + 1) * step,
-                            at + codes_at + r / 2 * step);
-      for (std::size_t i = 0; !listed && i < quad_rows * step; ++i) {
-        const auto high = static_cast<std::uint8_t>(bits[i / step][value(i % step)] >> 8);
-        if (codes[high] != no_code) continue;
-        if (n == max_outliers(cols)) return false;
-        outliers[n++] = Outlier::of(s, i / step, i % step, high);
-      }
-    }
-    head.end[quad] = n;
-  }
-  std::memset(outliers + n, 0, (max_outliers(cols) - n) * sizeof(Outlier));
-  std::memcpy(panel, &head, sizeof(head));
-  return true;
-}
 
 }  // namespace tensor
 }  // namespace mica

@@ -28,11 +28,51 @@ struct Rows16 {
 
   /// Packs sixteen rows of n blocks, the first of which are at `first`; `panel` does not overlap them.
   template <PackableFormat F>
-  static void pack(const typename F::Block* first, std::size_t n, std::byte* panel) noexcept;
+  static void pack(const typename F::Block* first, std::size_t n, std::byte* panel) noexcept {
+    using Block = typename F::Block;
+    constexpr std::size_t tail_at = F::codes_at + F::code_bytes, tail = sizeof(Block) - tail_at;
+    for (std::size_t b = 0; b < n; ++b) {
+      const Place to = place<F>(n, b);
+      std::byte scales[rows][scale_bytes<F>];
+      for (std::size_t r = 0; r < rows; ++r) {
+        const auto* const from = reinterpret_cast<const std::byte*>(first + r * n + b);
+        for (std::size_t w = 0; w < F::code_bytes / 4; ++w) {
+          std::uint32_t word;
+          std::memcpy(&word, from + F::codes_at + 4 * w, 4);
+          word = pack_word<F>(w, word);
+          std::memcpy(panel + to.codes + (w * rows + r) * 4, &word, 4);
+        }
+        std::memcpy(scales[r], from, F::codes_at);
+        std::memcpy(scales[r] + F::codes_at, from + tail_at, tail);
+      }
+      for_each_unit<F>([&](std::size_t at, std::size_t bytes) {
+        for (std::size_t r = 0; r < rows; ++r)
+          std::memcpy(panel + to.scales + at * rows + r * bytes, scales[r] + at, bytes);
+      });
+    }
+  }
   /// Block b of a row, as in the file.
   template <PackableFormat F>
   [[nodiscard]] static typename F::Block block(const std::byte* panel, std::size_t n, std::size_t row,
-                                               std::size_t b) noexcept;
+                                               std::size_t b) noexcept {
+    typename F::Block block;
+    auto* const to = reinterpret_cast<std::byte*>(&block);
+    constexpr std::size_t tail_at = F::codes_at + F::code_bytes;
+    const Place from = place<F>(n, b);
+    for (std::size_t w = 0; w < F::code_bytes / 4; ++w) {
+      std::uint32_t word;
+      std::memcpy(&word, panel + from.codes + (w * rows + row) * 4, 4);
+      word = unpack_word<F>(w, word);
+      std::memcpy(to + F::codes_at + 4 * w, &word, 4);
+    }
+    std::byte scales[scale_bytes<F>];
+    for_each_unit<F>([&](std::size_t at, std::size_t bytes) {
+      std::memcpy(scales + at, panel + from.scales + at * rows + row * bytes, bytes);
+    });
+    std::memcpy(to, scales, F::codes_at);
+    std::memcpy(to + tail_at, scales + F::codes_at, sizeof(block) - tail_at);
+    return block;
+  }
 
   /// Bytes of a panel of `cols` columns.
   template <PackableFormat F>
@@ -86,52 +126,5 @@ struct Rows16 {
     return word;
   }
 };
-
-template <PackableFormat F>
-void Rows16::pack(const typename F::Block* first, std::size_t n, std::byte* panel) noexcept {
-  using Block = typename F::Block;
-  constexpr std::size_t tail_at = F::codes_at + F::code_bytes, tail = sizeof(Block) - tail_at;
-  for (std::size_t b = 0; b < n; ++b) {
-    const Place to = place<F>(n, b);
-    std::byte scales[rows][scale_bytes<F>];
-    for (std::size_t r = 0; r < rows; ++r) {
-      const auto* const from = reinterpret_cast<const std::byte*>(first + r * n + b);
-      for (std::size_t w = 0; w < F::code_bytes / 4; ++w) {
-        std::uint32_t word;
-        std::memcpy(&word, from + F::codes_at + 4 * w, 4);
-        word = pack_word<F>(w, word);
-        std::memcpy(panel + to.codes + (w * rows + r) * 4, &word, 4);
-      }
-      std::memcpy(scales[r], from, F::codes_at);
-      std::memcpy(scales[r] + F::codes_at, from + tail_at, tail);
-    }
-    for_each_unit<F>([&](std::size_t at, std::size_t bytes) {
-      for (std::size_t r = 0; r < rows; ++r)
-        std::memcpy(panel + to.scales + at * rows + r * bytes, scales[r] + at, bytes);
-    });
-  }
-}
-
-template <PackableFormat F>
-typename F::Block Rows16::block(const std::byte* panel, std::size_t n, std::size_t row,
-                                std::size_t b) noexcept {
-  typename F::Block block;
-  auto* const to = reinterpret_cast<std::byte*>(&block);
-  constexpr std::size_t tail_at = F::codes_at + F::code_bytes;
-  const Place from = place<F>(n, b);
-  for (std::size_t w = 0; w < F::code_bytes / 4; ++w) {
-    std::uint32_t word;
-    std::memcpy(&word, panel + from.codes + (w * rows + row) * 4, 4);
-    word = unpack_word<F>(w, word);
-    std::memcpy(to + F::codes_at + 4 * w, &word, 4);
-  }
-  std::byte scales[scale_bytes<F>];
-  for_each_unit<F>([&](std::size_t at, std::size_t bytes) {
-    std::memcpy(scales + at, panel + from.scales + at * rows + row * bytes, bytes);
-  });
-  std::memcpy(to, scales, F::codes_at);
-  std::memcpy(to + tail_at, scales + F::codes_at, sizeof(block) - tail_at);
-  return block;
-}
 
 }  // namespace mica::tensor
