@@ -3,12 +3,10 @@
 // The room gguf: the file format, read.
 #pragma once
 
-#include "mica/gguf/array.hpp"
 #include "mica/gguf/document.hpp"
 #include "mica/gguf/fingerprint.hpp"
 #include "mica/gguf/manifest.hpp"
 #include "mica/gguf/metadata.hpp"
-#include "mica/gguf/range_reader.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/gguf/source.hpp"
 #include "mica/gguf/span_reader.hpp"

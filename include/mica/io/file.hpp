@@ -8,7 +8,6 @@
 #include "mica/io/detail/descriptor.hpp"
 #include "mica/io/detail/near_name.hpp"
 #include "mica/io/detail/path.hpp"
-#include "mica/io/detail/shown_path.hpp"
 
 #include <cerrno>
 #include <cstddef>

@@ -8,7 +8,6 @@
 
 #include "mica/text/concept.hpp"
 #include "mica/text/detail/merge_queue.hpp"
-#include "mica/text/detail/pair_index.hpp"
 #include "mica/text/detail/special_split.hpp"
 #include "mica/text/utf8.hpp"
 #include "mica/text/vocabulary.hpp"

@@ -7,8 +7,6 @@
 #include "mica/base/assert.hpp"
 #include "mica/base/error.hpp"
 #include "mica/text/detail/pretokenizer_rules.hpp"
-#include "mica/text/detail/special_index.hpp"
-#include "mica/text/detail/text_arena.hpp"
 #include "mica/text/detail/text_index.hpp"
 #include "mica/text/detail/token_names.hpp"
 #include "mica/text/token_id.hpp"

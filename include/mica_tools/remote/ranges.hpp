@@ -8,7 +8,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/gguf/range_reader.hpp"
+#include "mica/gguf/source.hpp"
 #include "mica_tools/remote/client.hpp"
 #include "mica_tools/remote/detail/head.hpp"
 #include "mica_tools/remote/url.hpp"

@@ -3,8 +3,8 @@
 // A model of which only the header exists: it can be planned, and its weights cannot be read.
 #pragma once
 
-#include "mica/gguf/range_reader.hpp"
 #include "mica/gguf/reader.hpp"
+#include "mica/gguf/source.hpp"
 #include "mica_tools/write/gguf_writer.hpp"
 
 #include <algorithm>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of paths, paths without links, and the entries of folders. By POSIX: every user of a file would
+// Parts of paths, paths without links, paths in error texts, and the entries of folders. By POSIX: every user of a file would
 // compile <filesystem>, and in libstdc++ 12 its canonical() crashes where memory is refused.
 #pragma once
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -42,6 +43,41 @@ void for_each_beside(std::string_view path, F&& f) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != ".." && !f(::dirfd(open.get()), entry->d_name)) return;
   }
+}
+
+/// The path for an error text, since file names may come from index files, shards and downloads: control
+/// bytes, C1 and the controls of text direction as \xNN; of more than 512 bytes the first 384 and the last 128.
+[[nodiscard]] inline std::string shown(std::string_view path) {
+  constexpr char digits[] = "0123456789abcdef";
+  constexpr std::size_t first = 384, last = 128;
+  // Bytes at `at` that are one control: 0 for none.
+  const auto control = [path](std::size_t at) -> std::size_t {
+    const auto byte = [&](std::size_t i) {
+      return at + i < path.size() ? static_cast<unsigned char>(path[at + i]) : 0u;
+    };
+    if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
+    if (byte(0) == 0xC2 && byte(1) >= 0x80 && byte(1) < 0xA0) return 2;
+    if (byte(0) == 0xE2 && byte(1) == 0x80 && byte(2) >= 0xAA && byte(2) <= 0xAE) return 3;
+    if (byte(0) == 0xE2 && byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9) return 3;
+    return 0;
+  };
+  std::string out;
+  for (std::size_t at = 0, escaped = 0; at < path.size(); ++at) {
+    if (at == first && path.size() > first + last) {
+      out += "...";
+      at = path.size() - last;
+      escaped = 0;
+    }
+    if (escaped == 0) escaped = control(at);
+    if (escaped == 0) {
+      out += path[at];
+    } else {
+      --escaped;
+      const auto byte = static_cast<unsigned char>(path[at]);
+      out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return out;
 }
 
 }  // namespace mica::io::detail
