@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/format/concept.hpp"
-#include "mica/format/detail/kv_parts.hpp"
+#include "mica/format/tiling.hpp"
 
 #include <cstring>
 

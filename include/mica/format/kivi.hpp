@@ -37,7 +37,6 @@ static_assert(sizeof(KiviRange) == 2);
 template <int bits>
 struct KiviGroup {
   static_assert(bits == 2 || bits == 4);
-  static constexpr std::size_t max_values = 32;
   static constexpr int code_max = (1 << bits) - 1;
   static constexpr int step = bits == 2 ? 4 : 1;  // scales
 

@@ -9,8 +9,8 @@
 // dimensions of keys, tokens of values.
 #pragma once
 
-#include "mica/format/detail/kv_parts.hpp"
 #include "mica/format/detail/unpacked.hpp"
+#include "mica/format/tiling.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,8 @@
 //
 //   Tiling<16, Columns<0, 4>, Rows<>, Columns<4>>      four neighbouring columns of each of sixteen rows
 //
-// Packing, unpacking and sizes follow from it; tests/tensor/layouts_test.cpp checks them by one property.
+// Packing, unpacking and sizes follow from it; tests/tensor/layouts_test.cpp checks them by one property. So do
+// the functions of elements whose keys and values differ in their tilings alone.
 #pragma once
 
 #include "mica/base/bits.hpp"
@@ -64,5 +65,35 @@ struct CodeTiling : Bytes {
     return static_cast<int>(InByte::of(row, column)) * bits;
   }
 };
+
+namespace detail {
+
+/// The functions of a KvElement for keys and for values, from one template each over the part: its tiling. E has
+/// tilings Keys and Values, and for a Part that is one of them tile_bytes<Part>(head_dim),
+/// store<Part>(tile, slot, head_dim, head) and load<Part>(tile, slot, head_dim, out).
+template <class E>
+struct KvParts {
+  static std::size_t key_tile_bytes(std::size_t head_dim) noexcept {
+    return E::template tile_bytes<typename E::Keys>(head_dim);
+  }
+  static std::size_t value_tile_bytes(std::size_t head_dim) noexcept {
+    return E::template tile_bytes<typename E::Values>(head_dim);
+  }
+  static void store_key(std::byte* tile, std::size_t slot, std::size_t head_dim, const float* head) noexcept {
+    E::template store<typename E::Keys>(tile, slot, head_dim, head);
+  }
+  static void store_value(std::byte* tile, std::size_t slot, std::size_t head_dim,
+                          const float* head) noexcept {
+    E::template store<typename E::Values>(tile, slot, head_dim, head);
+  }
+  static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+    E::template load<typename E::Keys>(tile, slot, head_dim, out);
+  }
+  static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
+    E::template load<typename E::Values>(tile, slot, head_dim, out);
+  }
+};
+
+}  // namespace detail
 
 }  // namespace mica::format

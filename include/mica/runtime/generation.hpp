@@ -26,6 +26,19 @@
 
 namespace mica {
 
+namespace detail {
+
+/// Whether a text that begins here begins the sequence: nothing but control tokens stands before it.
+template <class Tokenizer>
+[[nodiscard]] bool only_control(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
+  const text::Vocabulary& vocabulary = tokenizer.vocabulary();
+  return std::all_of(ids.begin(), ids.end(), [&](TokenId id) {
+    return id < vocabulary.size() && vocabulary.type(id) == text::TokenType::control;
+  });
+}
+
+}  // namespace detail
+
 /// A running answer. Session, tokenizer, sampler, drafter and the flag in the options outlive it; until it is
 /// over no other code may use the session. OnText: bool(std::string_view), gets whole UTF-8 sequences; false
 /// stops.
@@ -35,7 +48,29 @@ class Generation {
   /// Raises ErrorCode::usage for ids outside the vocabulary, and for drafts on a model with too few rows of
   /// logits; ErrorCode::unsupported for drafts on one with a recurrent state, which cannot rewind.
   Generation(Session<Model>& session, const Tokenizer& tokenizer, S& sampler, D& drafter,
-             std::span<const TokenId> prompt, const GenerateOptions& options, OnText on_text);
+             std::span<const TokenId> prompt, const GenerateOptions& options, OnText on_text)
+      : session_(session),
+        tokenizer_(tokenizer),
+        sampler_(sampler),
+        drafter_(drafter),
+        options_(options),
+        on_text_(std::move(on_text)),
+        writer_(tokenizer, options_,
+                detail::only_control(tokenizer, session.tokens()) && detail::only_control(tokenizer, prompt),
+                on_text_),
+        prompt_(prompt.begin(), prompt.end()),
+        drafts_(drafter.max_drafts()) {
+    const Model& model = session.model();
+    session.check_ids(prompt);
+    MICA_CHECK(drafts_.empty() || !model.config().recurrent(), unsupported,
+               "drafts need a model that can take tokens back; ", model.config().arch,
+               " keeps a recurrent state, which cannot");
+    MICA_CHECK(drafts_.size() <= DraftPace::max_drafts, usage, "a drafter makes ", DraftPace::max_drafts,
+               " drafts at most, this one ", drafts_.size());
+    MICA_CHECK(drafts_.size() < model.logits_rows(), usage, drafts_.size(), " drafts need ",
+               drafts_.size() + 1, " rows of logits; the model was opened with ", model.logits_rows());
+    for (const TokenId id : prompt) sampler_.accept(id);
+  }
   Generation(const Generation&) = delete;  // the writer refers to other members
   Generation& operator=(const Generation&) = delete;
 
@@ -217,45 +252,5 @@ class Generation {
   GenerateResult result_;
   Stopwatch watch_;  // of reading, then of writing
 };
-
-namespace detail {
-
-/// Whether a text that begins here begins the sequence: nothing but control tokens stands before it.
-template <class Tokenizer>
-[[nodiscard]] bool only_control(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
-  const text::Vocabulary& vocabulary = tokenizer.vocabulary();
-  return std::all_of(ids.begin(), ids.end(), [&](TokenId id) {
-    return id < vocabulary.size() && vocabulary.type(id) == text::TokenType::control;
-  });
-}
-
-}  // namespace detail
-
-template <StepModel M, text::Tokenizer T, Sampler S, Drafter D, class O>
-Generation<M, T, S, D, O>::Generation(Session<M>& session, const T& tokenizer, S& sampler, D& drafter,
-                                      std::span<const TokenId> prompt, const GenerateOptions& options,
-                                      O on_text)
-    : session_(session),
-      tokenizer_(tokenizer),
-      sampler_(sampler),
-      drafter_(drafter),
-      options_(options),
-      on_text_(std::move(on_text)),
-      writer_(tokenizer, options_,
-              detail::only_control(tokenizer, session.tokens()) && detail::only_control(tokenizer, prompt),
-              on_text_),
-      prompt_(prompt.begin(), prompt.end()),
-      drafts_(drafter.max_drafts()) {
-  const M& model = session.model();
-  session.check_ids(prompt);
-  MICA_CHECK(drafts_.empty() || !model.config().recurrent(), unsupported,
-             "drafts need a model that can take tokens back; ", model.config().arch,
-             " keeps a recurrent state, which cannot");
-  MICA_CHECK(drafts_.size() <= DraftPace::max_drafts, usage, "a drafter makes ", DraftPace::max_drafts,
-             " drafts at most, this one ", drafts_.size());
-  MICA_CHECK(drafts_.size() < model.logits_rows(), usage, drafts_.size(), " drafts need ", drafts_.size() + 1,
-             " rows of logits; the model was opened with ", model.logits_rows());
-  for (const TokenId id : prompt) sampler_.accept(id);
-}
 
 }  // namespace mica

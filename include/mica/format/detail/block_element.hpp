@@ -14,10 +14,10 @@
 #pragma once
 
 #include "mica/format/concept.hpp"
-#include "mica/format/detail/kv_parts.hpp"
 #include "mica/format/detail/rotation.hpp"
 #include "mica/format/encode/blocks.hpp"
 #include "mica/format/encode/q4_s.hpp"
+#include "mica/format/tiling.hpp"
 
 #include <algorithm>
 #include <array>

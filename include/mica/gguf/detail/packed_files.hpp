@@ -7,9 +7,7 @@
 #include "mica/gguf/manifest.hpp"
 #include "mica/io/folder_file.hpp"
 
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace mica::gguf {
