@@ -11,24 +11,13 @@
 #include "mica_tools/write/gguf_writer.hpp"
 
 // encode: weights in other formats, by a search for each block, and GGUF files
+#include "mica_tools/encode/codebooks.hpp"
 #include "mica_tools/encode/encode.hpp"
-#include "mica_tools/encode/float.hpp"
-#include "mica_tools/encode/iq4_xs.hpp"
+#include "mica_tools/encode/few_bits.hpp"
+#include "mica_tools/encode/k.hpp"
 #include "mica_tools/encode/lined_groups.hpp"
-#include "mica_tools/encode/mxfp4.hpp"
-#include "mica_tools/encode/nf4.hpp"
-#include "mica_tools/encode/q1_0.hpp"
-#include "mica_tools/encode/q2_0.hpp"
-#include "mica_tools/encode/q2_k.hpp"
-#include "mica_tools/encode/q3_k.hpp"
-#include "mica_tools/encode/q4_k.hpp"
-#include "mica_tools/encode/q5_k.hpp"
-#include "mica_tools/encode/q6_k.hpp"
-#include "mica_tools/encode/q8_0.hpp"
-#include "mica_tools/encode/row_weights.hpp"
+#include "mica_tools/encode/rounded.hpp"
 #include "mica_tools/encode/scaled_groups.hpp"
-#include "mica_tools/encode/tq1_0.hpp"
-#include "mica_tools/encode/tq2_0.hpp"
 
 // quantize: files in other formats, importance matrices
 #include "mica_tools/quantize/convert.hpp"

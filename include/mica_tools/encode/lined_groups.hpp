@@ -78,9 +78,62 @@ class LinedGroups {
     Levels::settle(codes);
   }
 
-  void fit_block() noexcept;
-  void fit_group(std::size_t g) noexcept;
-  void write(Codes<Groups * Group, Group>& out) const noexcept;
+  /// The best d and dmin for scales, mins and codes as they are: two equations of weighted least squares.
+  void fit_block() noexcept {
+    float aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;  // a = scale * code, b = -min
+    for (std::size_t g = 0; g < Groups; ++g) {
+      float codes[Group];
+      settle(g, codes);
+      const float b = -min_[g];
+      for (std::size_t i = 0; i < Group; ++i) {
+        const float x = values_.x[g * Group + i], w = values_.w[g * Group + i], a = scale_[g] * codes[i];
+        aa += w * a * a;
+        ab += w * a * b;
+        bb += w * b * b;
+        xa += w * x * a;
+        xb += w * x * b;
+      }
+    }
+    const float determinant = aa * bb - ab * ab;
+    const float d = (xa * bb - xb * ab) / determinant, dmin = (aa * xb - ab * xa) / determinant;
+    if (determinant > 0 && d > 0 && dmin > 0) set(d, dmin);
+  }
+  /// Tries scales from one below the group's own to two above, with such mins.
+  void fit_group(std::size_t g) noexcept {
+    constexpr std::size_t side = 4, count = side * side;
+    float tried_scale[count], tried_min[count], scale[count], min[count], inverse[count], error[count] = {};
+    for (std::size_t k = 0; k < count; ++k) {
+      tried_scale[k] = integer(scale_[g] + static_cast<float>(k / side) - 1);
+      tried_min[k] = integer(min_[g] + static_cast<float>(k % side) - 1);
+      scale[k] = tried_scale[k] * d_;
+      min[k] = tried_min[k] * dmin_;
+      inverse[k] = inverse_or_zero(scale[k]);
+    }
+    for (std::size_t i = g * Group; i < (g + 1) * Group; ++i) {
+      const float value = values_.x[i], weight = values_.w[i];
+      float code[count];
+      for (std::size_t k = 0; k < count; ++k) code[k] = (value + min[k]) * inverse[k];
+      Levels::settle(code);
+      for (std::size_t k = 0; k < count; ++k) {
+        const float miss = value + min[k] - scale[k] * code[k];
+        error[k] += weight * miss * miss;
+      }
+    }
+    const auto best = std::min_element(error, error + count) - error;
+    scale_[g] = tried_scale[best];
+    min_[g] = tried_min[best];
+  }
+  void write(Codes<Groups * Group, Group>& out) const noexcept {
+    out.d = to_float(half_d_);
+    out.dmin = to_float(half_dmin_);
+    for (std::size_t g = 0; g < Groups; ++g) {
+      out.scale[g] = static_cast<int>(scale_[g]);
+      out.min[g] = static_cast<std::int16_t>(min_[g]);
+      float codes[Group];
+      settle(g, codes);
+      for (std::size_t i = 0; i < Group; ++i) out.code[g * Group + i] = static_cast<std::int8_t>(codes[i]);
+    }
+  }
 
   const Values<Groups * Group>& values_;
   float scale_[Groups];  // integers
@@ -90,67 +143,5 @@ class LinedGroups {
   Half half_d_ = {};
   Half half_dmin_ = {};
 };
-
-/// The best d and dmin for scales, mins and codes as they are: two equations of weighted least squares.
-template <int High, std::size_t Groups, std::size_t Group, int ScaleHigh>
-void LinedGroups<High, Groups, Group, ScaleHigh>::fit_block() noexcept {
-  float aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;  // a = scale * code, b = -min
-  for (std::size_t g = 0; g < Groups; ++g) {
-    float codes[Group];
-    settle(g, codes);
-    const float b = -min_[g];
-    for (std::size_t i = 0; i < Group; ++i) {
-      const float x = values_.x[g * Group + i], w = values_.w[g * Group + i], a = scale_[g] * codes[i];
-      aa += w * a * a;
-      ab += w * a * b;
-      bb += w * b * b;
-      xa += w * x * a;
-      xb += w * x * b;
-    }
-  }
-  const float determinant = aa * bb - ab * ab;
-  const float d = (xa * bb - xb * ab) / determinant, dmin = (aa * xb - ab * xa) / determinant;
-  if (determinant > 0 && d > 0 && dmin > 0) set(d, dmin);
-}
-
-/// Tries scales from one below the group's own to two above, with such mins.
-template <int High, std::size_t Groups, std::size_t Group, int ScaleHigh>
-void LinedGroups<High, Groups, Group, ScaleHigh>::fit_group(std::size_t g) noexcept {
-  constexpr std::size_t side = 4, count = side * side;
-  float tried_scale[count], tried_min[count], scale[count], min[count], inverse[count], error[count] = {};
-  for (std::size_t k = 0; k < count; ++k) {
-    tried_scale[k] = integer(scale_[g] + static_cast<float>(k / side) - 1);
-    tried_min[k] = integer(min_[g] + static_cast<float>(k % side) - 1);
-    scale[k] = tried_scale[k] * d_;
-    min[k] = tried_min[k] * dmin_;
-    inverse[k] = inverse_or_zero(scale[k]);
-  }
-  for (std::size_t i = g * Group; i < (g + 1) * Group; ++i) {
-    const float value = values_.x[i], weight = values_.w[i];
-    float code[count];
-    for (std::size_t k = 0; k < count; ++k) code[k] = (value + min[k]) * inverse[k];
-    Levels::settle(code);
-    for (std::size_t k = 0; k < count; ++k) {
-      const float miss = value + min[k] - scale[k] * code[k];
-      error[k] += weight * miss * miss;
-    }
-  }
-  const auto best = std::min_element(error, error + count) - error;
-  scale_[g] = tried_scale[best];
-  min_[g] = tried_min[best];
-}
-
-template <int High, std::size_t Groups, std::size_t Group, int ScaleHigh>
-void LinedGroups<High, Groups, Group, ScaleHigh>::write(Codes<Groups * Group, Group>& out) const noexcept {
-  out.d = to_float(half_d_);
-  out.dmin = to_float(half_dmin_);
-  for (std::size_t g = 0; g < Groups; ++g) {
-    out.scale[g] = static_cast<int>(scale_[g]);
-    out.min[g] = static_cast<std::int16_t>(min_[g]);
-    float codes[Group];
-    settle(g, codes);
-    for (std::size_t i = 0; i < Group; ++i) out.code[g * Group + i] = static_cast<std::int8_t>(codes[i]);
-  }
-}
 
 }  // namespace mica::format::search

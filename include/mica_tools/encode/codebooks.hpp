@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MXFP4: of the powers of two around the largest value, the one with the least weighted error.
+// NF4, MXFP4 and IQ4_XS: codes are places in a list of uneven levels.
 #pragma once
 
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/pack.hpp"
 #include "mica/format/encode/scale.hpp"
+#include "mica/format/encode/scaled_block.hpp"
 #include "mica/format/encode/values.hpp"
 #include "mica/format/fp4.hpp"
+#include "mica/format/iq4.hpp"
+#include "mica/format/nf4.hpp"
+#include "mica_tools/encode/scaled_groups.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +20,20 @@
 
 namespace mica::format {
 
+/// The scale with the least weighted error, of either sign, because the levels are denser below zero.
+template <>
+struct Encoder<NF4> {
+  static void encode(const float* values, const float* weights, NF4::Block& block) noexcept {
+    const search::Values<32> all(values, weights);
+    block.d = search::find_half<search::Codebook<NF4::levels>>(all);
+    const float inverse = search::inverse_or_zero(all.loaded(block.d));
+    std::uint8_t codes[32];
+    for (std::size_t i = 0; i < 32; ++i) codes[i] = NF4::nearest(all.x[i] * inverse);
+    search::pack_nibbles(codes, 16, block.nibbles);
+  }
+};
+
+/// Of the powers of two around the largest value, the one with the least weighted error.
 template <>
 struct Encoder<MXFP4> {
   static void encode(const float* values, const float* weights, MXFP4::Block& block) noexcept {
@@ -56,6 +74,29 @@ struct Encoder<MXFP4> {
       }
     }
     return exponent[std::min_element(error, error + count) - error];
+  }
+};
+
+/// A scale per group, fitted with their common factor.
+template <>
+struct Encoder<IQ4_XS> {
+  static void encode(const float* values, const float* weights, IQ4_XS::Block& block) noexcept {
+    const search::Values<256> all(values, weights);
+    Codes<256, 32> parts;
+    search::ScaledGroups<search::Codebook<IQ4_NL::levels>, 8, 32, -32, 31>(all).find(parts);
+    block = {};
+    block.d = to_half(parts.d);
+    for (std::size_t g = 0; g < 8; ++g) {
+      std::uint8_t codes[32];
+      for (std::size_t i = 0; i < 32; ++i) {
+        codes[i] = search::code_of_level<IQ4_NL::levels>[static_cast<std::uint8_t>(parts.code[32 * g + i])];
+      }
+      search::pack_nibbles(codes, 16, block.nibbles + 16 * g);
+      const auto scale = static_cast<unsigned>(parts.scale[g] + 32);
+      auto& low = block.scales_low[g / 2];
+      low = static_cast<std::uint8_t>(low | (scale & 15) << (g % 2 * 4));
+      block.scales_high = static_cast<std::uint16_t>(block.scales_high | scale >> 4 << (2 * g));
+    }
   }
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Q8_0 rounded to nearest, to the same bytes as by the file format's own encoder. Its error is a
-// two-hundredth of the values, which a search would lower by 3.5 % at a seventh of the speed.
+// Formats that are rounded to nearest, without a search: F16, BF16 and Q8_0.
 #pragma once
 
 #include "mica/format/encode/encoder.hpp"
 #include "mica/format/encode/levels.hpp"
 #include "mica/format/encode/values.hpp"
+#include "mica/format/float.hpp"
 #include "mica/format/q8_0.hpp"
 
 #include <cmath>
@@ -15,6 +15,25 @@
 
 namespace mica::format {
 
+/// Never to infinity: what is too large becomes the largest number.
+template <>
+struct Encoder<F16> {
+  static void encode(const float* values, const float*, Half& block) noexcept {
+    block = search::finite_half(*values);
+  }
+};
+
+/// As F16.
+template <>
+struct Encoder<BF16> {
+  static void encode(const float* values, const float*, Bfloat& block) noexcept {
+    block = to_bfloat(*values);
+    if ((block.bits & 0x7FFFu) == 0x7F80u && std::isfinite(*values)) --block.bits;
+  }
+};
+
+/// To the same bytes as by the file format's own encoder. The error is a two-hundredth of the values, which a
+/// search would lower by 3.5 % at a seventh of the speed.
 template <>
 struct Encoder<Q8_0> {
   static void encode(const float* values, const float*, Q8_0::Block& block) noexcept {
