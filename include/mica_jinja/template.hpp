@@ -29,12 +29,32 @@ namespace mica::jinja {
 class Template {
  public:
   /// Throws TemplateError when the text is too long, not UTF-8, or no template; nothing is evaluated yet.
-  static Template parse(std::string_view source, const Limits& limits = {});
+  static Template parse(std::string_view source, const Limits& limits = {}) {
+    if (source.size() > limits.source_bytes) {
+      detail::exceed("the template has ", source.size(), " bytes; at most ", limits.source_bytes,
+                     " are allowed");
+    }
+    const std::string text = detail::normalized(source);
+    if (const auto bad = detail::find_invalid(text)) {
+      const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
+      detail::syntax_error(static_cast<std::size_t>(lines) + 1, detail::join("byte ", *bad, " is not UTF-8"));
+    }
+    detail::TokenStream tokens(detail::Lexer(text).run(), limits);
+    return Template(detail::StatementParser(tokens).whole_template(), limits);
+  }
 
-  /// Renders with the entries of a mapping as variables. `now` is the moment that strftime_now() sees;
-  /// without it,
-  /// the local time. Throws TemplateError; a message that the template raised itself has the cause `raised`.
-  [[nodiscard]] std::string render(const Value& globals, std::optional<CivilTime> now = std::nullopt) const;
+  /// Renders with the entries of a mapping as variables. `now` is the moment that strftime_now() sees; without
+  /// it, the local time. Throws TemplateError; a message that the template raised itself has the cause
+  /// `raised`.
+  [[nodiscard]] std::string render(const Value& globals, std::optional<CivilTime> now = std::nullopt) const {
+    detail::Interpreter interpreter(limits_, now ? *now : CivilTime::now(), globals);
+    try {
+      return interpreter.run(*block_);
+    } catch (const TemplateError& error) {
+      if (error.line() != 0) throw;
+      throw TemplateError(error.cause(), error.detail(), interpreter.line());
+    }
+  }
 
  private:
   Template(detail::Block block, const Limits& limits)
@@ -43,29 +63,5 @@ class Template {
   std::shared_ptr<const detail::Block> block_;
   Limits limits_;
 };
-
-inline Template Template::parse(std::string_view source, const Limits& limits) {
-  if (source.size() > limits.source_bytes) {
-    detail::exceed("the template has ", source.size(), " bytes; at most ", limits.source_bytes,
-                   " are allowed");
-  }
-  const std::string text = detail::normalized(source);
-  if (const auto bad = detail::find_invalid(text)) {
-    const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
-    detail::syntax_error(static_cast<std::size_t>(lines) + 1, detail::join("byte ", *bad, " is not UTF-8"));
-  }
-  detail::TokenStream tokens(detail::Lexer(text).run(), limits);
-  return Template(detail::StatementParser(tokens).whole_template(), limits);
-}
-
-inline std::string Template::render(const Value& globals, std::optional<CivilTime> now) const {
-  detail::Interpreter interpreter(limits_, now ? *now : CivilTime::now(), globals);
-  try {
-    return interpreter.run(*block_);
-  } catch (const TemplateError& error) {
-    if (error.line() != 0) throw;
-    throw TemplateError(error.cause(), error.detail(), interpreter.line());
-  }
-}
 
 }  // namespace mica::jinja

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Renders a parsed template. This half of the class runs statements and macros; evaluation.hpp has the
-// expressions.
+// Renders a parsed template: statements and macros.
 #pragma once
 
 #include "mica_jinja/detail/ast.hpp"
 #include "mica_jinja/detail/callable.hpp"
-#include "mica_jinja/detail/functions.hpp"
+#include "mica_jinja/detail/evaluator.hpp"
 #include "mica_jinja/detail/iteration.hpp"
-#include "mica_jinja/detail/predicates.hpp"
 #include "mica_jinja/detail/printing.hpp"
-#include "mica_jinja/detail/row_filters.hpp"
 #include "mica_jinja/detail/state.hpp"
-#include "mica_jinja/detail/text_filters.hpp"
 #include "mica_jinja/value.hpp"
 
 #include <algorithm>
@@ -27,16 +23,9 @@
 namespace mica::jinja::detail {
 
 /// One rendering of one template, which must outlive it.
-class Interpreter final : public Engine {
+class Interpreter final : public Evaluator {
  public:
-  /// `globals` is a mapping, or undefined for none.
-  Interpreter(const Limits& limits, const CivilTime& now, const Value& globals)
-      : Engine(limits, now), globals_(nullptr), scope_(std::make_shared<Scope>(&globals_)) {
-    if (!globals.is(Kind::mapping)) return;
-    for (const auto& [name, value] : globals.entries()) {
-      if (name.is(Kind::string)) globals_.set(name, value);
-    }
-  }
+  using Evaluator::Evaluator;
 
   [[nodiscard]] std::string run(const Block& block) {
     std::string out;
@@ -44,12 +33,6 @@ class Interpreter final : public Engine {
     execute(block);
     return out;
   }
-
-  /// Line of the template that was reached last.
-  [[nodiscard]] std::size_t line() const noexcept { return line_; }
-
-  Value filter(std::string_view name, const Value& input, const Arguments& arguments) override;
-  bool test(std::string_view name, const Value& input, const Arguments& arguments) override;
 
  private:
   /// What a statement asks of the loop around it.
@@ -68,23 +51,6 @@ class Interpreter final : public Engine {
     std::weak_ptr<Scope> home;
   };
 
-  // Expressions
-  Value evaluate(const Expression& expression);
-  Value name(const Name& name) const;
-  Value path(const Path& path);
-  Value follow(const Value& value, const Link& link);
-  Value slice(const Value& value, const Link& link);
-  Value chain(const Chain& chain);
-  Value logic(const Logic& logic);
-  Value comparison(const Comparison& comparison);
-  bool relate(Relation relation, const Value& a, const Value& b);
-  Value conditional(const Conditional& conditional);
-  Value row(const RowDisplay& display);
-  Value mapping(const MappingDisplay& display);
-  Arguments arguments(const CallArguments& list);
-  Value call(const Value& callee, const Arguments& arguments);
-
-  // Statements
   Flow execute(const Block& block) {
     const Depth depth(evaluations_, limits().evaluation_depth, "blocks and expressions");
     for (const auto& statement : block) {
@@ -297,29 +263,8 @@ class Interpreter final : public Engine {
     std::shared_ptr<Scope> outer_;
   };
 
-  /// Counts how deep something is inside of itself.
-  class Depth {
-   public:
-    Depth(std::uint32_t& depth, std::uint32_t deepest, std::string_view what) : depth_(&depth) {
-      if (depth >= deepest) exceed(what, " go deeper than ", deepest);
-      ++depth;
-    }
-    Depth(const Depth&) = delete;
-    Depth& operator=(const Depth&) = delete;
-    ~Depth() { --*depth_; }
-
-   private:
-    std::uint32_t* depth_;
-  };
-
-  Scope globals_;
-  std::shared_ptr<Scope> scope_;
   std::string* out_ = nullptr;
-  std::uint32_t line_ = 1;
-  std::uint32_t evaluations_ = 0;
   std::uint32_t calls_ = 0;
 };
 
 }  // namespace mica::jinja::detail
-
-#include "mica_jinja/detail/evaluation.hpp"  // the other half

@@ -148,11 +148,4 @@ class Printer {
   return printer.take();
 }
 
-/// repr(value)
-[[nodiscard]] inline std::string repr_of(const Value& value, Meter& meter) {
-  Printer printer(meter);
-  printer.repr(value);
-  return printer.take();
-}
-
 }  // namespace mica::jinja::detail

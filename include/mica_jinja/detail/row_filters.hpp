@@ -9,7 +9,6 @@
 #include "mica_jinja/detail/callable.hpp"
 #include "mica_jinja/detail/comparison.hpp"
 #include "mica_jinja/detail/iteration.hpp"
-#include "mica_jinja/detail/table.hpp"
 #include "mica_jinja/detail/text_filters.hpp"
 #include "mica_jinja/detail/unicode.hpp"
 #include "mica_jinja/value.hpp"

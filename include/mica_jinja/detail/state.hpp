@@ -6,7 +6,6 @@
 
 #include "mica_jinja/detail/iteration.hpp"
 #include "mica_jinja/detail/object.hpp"
-#include "mica_jinja/detail/table.hpp"
 #include "mica_jinja/template_error.hpp"
 #include "mica_jinja/value.hpp"
 
