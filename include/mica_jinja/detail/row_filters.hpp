@@ -5,10 +5,10 @@
 // and no places, and gives its items once.
 #pragma once
 
-#include "mica_jinja/detail/attributes.hpp"
 #include "mica_jinja/detail/callable.hpp"
 #include "mica_jinja/detail/comparison.hpp"
 #include "mica_jinja/detail/iteration.hpp"
+#include "mica_jinja/detail/lookup.hpp"
 #include "mica_jinja/detail/text_filters.hpp"
 #include "mica_jinja/detail/unicode.hpp"
 #include "mica_jinja/value.hpp"
