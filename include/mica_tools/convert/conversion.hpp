@@ -157,7 +157,15 @@ class Conversion {
   }
   /// The file with nothing but its description; fill(i, sink) hands over tensor i.
   template <class Fill>
-  [[nodiscard]] gguf::Writer writer(const Fill& fill) const;
+  [[nodiscard]] gguf::Writer writer(const Fill& fill) const {
+    gguf::Writer out;
+    write_keys(out);
+    for (std::size_t i = 0; i < plans_.tensors.size(); ++i) {
+      const TensorPlan& tensor = plans_.tensors[i];
+      out.add(tensor.name, tensor.format, tensor.dims, [&fill, i](const gguf::Sink& sink) { fill(i, sink); });
+    }
+    return out;
+  }
 
   Config config_;
   Checkpoint checkpoint_;
@@ -169,16 +177,5 @@ class Conversion {
   VocabularyData vocabulary_;
   TensorPlans plans_;
 };
-
-template <class Fill>
-gguf::Writer Conversion::writer(const Fill& fill) const {
-  gguf::Writer out;
-  write_keys(out);
-  for (std::size_t i = 0; i < plans_.tensors.size(); ++i) {
-    const TensorPlan& tensor = plans_.tensors[i];
-    out.add(tensor.name, tensor.format, tensor.dims, [&fill, i](const gguf::Sink& sink) { fill(i, sink); });
-  }
-  return out;
-}
 
 }  // namespace mica::convert

@@ -34,7 +34,23 @@ class TensorPlanner {
 
   /// Raises ErrorCode::unsupported for a tensor that no rule knows, ErrorCode::file for a shape that does not
   /// fit, a hole in a stack of experts, or a layer without tensors.
-  [[nodiscard]] TensorPlans plan();
+  [[nodiscard]] TensorPlans plan() {
+    TensorPlans out;
+    for (const auto& [name, entry] : checkpoint_.entries()) collect(entry, out);
+    require_whole();
+    if (family_.compute != nullptr) {
+      for (ComputedTensor& tensor : family_.compute(in_)) {
+        TensorPlan plan;
+        plan.name = std::move(tensor.name);
+        plan.origin = Origin::computed;
+        plan.computed = std::move(tensor.values);
+        plan.dims = {plan.computed.size()};
+        out.tensors.push_back(std::move(plan));
+      }
+    }
+    for (const auto& [place, stack] : stacks_) out.tensors.push_back(plan_stack(stack));
+    return out;
+  }
 
  private:
   using Place = std::tuple<std::uint64_t, std::size_t, std::size_t>;  // layer + 1 or 0, table, rule
@@ -213,23 +229,5 @@ class TensorPlanner {
   bool tied_;
   std::map<Place, Stack> stacks_;
 };
-
-inline TensorPlans TensorPlanner::plan() {
-  TensorPlans out;
-  for (const auto& [name, entry] : checkpoint_.entries()) collect(entry, out);
-  require_whole();
-  if (family_.compute != nullptr) {
-    for (ComputedTensor& tensor : family_.compute(in_)) {
-      TensorPlan plan;
-      plan.name = std::move(tensor.name);
-      plan.origin = Origin::computed;
-      plan.computed = std::move(tensor.values);
-      plan.dims = {plan.computed.size()};
-      out.tensors.push_back(std::move(plan));
-    }
-  }
-  for (const auto& [place, stack] : stacks_) out.tensors.push_back(plan_stack(stack));
-  return out;
-}
 
 }  // namespace mica::convert

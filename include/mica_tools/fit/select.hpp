@@ -71,11 +71,44 @@ class Selector {
 
   /// The first configuration that fits, or else the one with the smallest requirement, as Level::too_tight.
   /// Raises what planning the candidate raises. Cost: some tens of plans at most.
-  [[nodiscard]] Fit select(Candidate& candidate) const;
+  [[nodiscard]] Fit select(Candidate& candidate) const {
+    const std::vector<std::size_t> tokens = contexts(candidate);
+    const std::vector<Mode> possible = modes(candidate);
+    for (const Mode mode : possible) {
+      for (const std::size_t n_ctx : tokens) {
+        for (const bool spacious : {true, false}) {
+          if (const auto setting = first(candidate, mode, n_ctx, spacious))
+            return described(candidate, mode, *setting);
+        }
+      }
+    }
+    const Mode last = possible.back();
+    const bool streamed = last == Mode::streamed;
+    const std::size_t fallback = streamed ? candidate.reference() : candidate.ladder().size() - 1;
+    return described(
+        candidate, last,
+        {fallback, tokens.back(), kv::Element::q8_0, streamed, streamed ? machine_.available_bytes : 0});
+  }
 
   /// The longest context, of whole steps of 256 tokens, that fits in the configuration of a fit. Cost: some
   /// ten plans.
-  [[nodiscard]] std::size_t longest_context(Candidate& candidate, const Fit& fit) const;
+  [[nodiscard]] std::size_t longest_context(Candidate& candidate, const Fit& fit) const {
+    constexpr std::size_t grain = 256;
+    const std::size_t max = requested_.max_context == 0 ? fit.n_ctx_train : fit.requested;
+    const auto holds = [&](std::size_t n_ctx) {
+      Setting setting = fit.setting;
+      setting.n_ctx = n_ctx;
+      return fits(need(candidate, fit.mode, setting), fit.available);
+    };
+    if (fit.level == Level::too_tight) return 0;
+    if (holds(max)) return max;
+    std::size_t low = fit.setting.n_ctx / grain, high = max / grain;  // fits; does not
+    while (high > low + 1) {
+      const std::size_t middle = low + (high - low) / 2;
+      (holds(middle * grain) ? low : high) = middle;
+    }
+    return std::max(fit.setting.n_ctx, low * grain);
+  }
 
   /// The requirement of a setting in a mode.
   [[nodiscard]] Pools need(Candidate& candidate, Mode mode, const Setting& setting) const {
@@ -209,42 +242,5 @@ class Selector {
   const Machine& machine_;
   Request requested_;
 };
-
-inline Fit Selector::select(Candidate& candidate) const {
-  const std::vector<std::size_t> tokens = contexts(candidate);
-  const std::vector<Mode> possible = modes(candidate);
-  for (const Mode mode : possible) {
-    for (const std::size_t n_ctx : tokens) {
-      for (const bool spacious : {true, false}) {
-        if (const auto setting = first(candidate, mode, n_ctx, spacious))
-          return described(candidate, mode, *setting);
-      }
-    }
-  }
-  const Mode last = possible.back();
-  const bool streamed = last == Mode::streamed;
-  const std::size_t fallback = streamed ? candidate.reference() : candidate.ladder().size() - 1;
-  return described(
-      candidate, last,
-      {fallback, tokens.back(), kv::Element::q8_0, streamed, streamed ? machine_.available_bytes : 0});
-}
-
-inline std::size_t Selector::longest_context(Candidate& candidate, const Fit& fit) const {
-  constexpr std::size_t grain = 256;
-  const std::size_t max = requested_.max_context == 0 ? fit.n_ctx_train : fit.requested;
-  const auto holds = [&](std::size_t n_ctx) {
-    Setting setting = fit.setting;
-    setting.n_ctx = n_ctx;
-    return fits(need(candidate, fit.mode, setting), fit.available);
-  };
-  if (fit.level == Level::too_tight) return 0;
-  if (holds(max)) return max;
-  std::size_t low = fit.setting.n_ctx / grain, high = max / grain;  // fits; does not
-  while (high > low + 1) {
-    const std::size_t middle = low + (high - low) / 2;
-    (holds(middle * grain) ? low : high) = middle;
-  }
-  return std::max(fit.setting.n_ctx, low * grain);
-}
 
 }  // namespace mica::fit

@@ -66,7 +66,27 @@ class DiskProbe {
 
   /// Keeps `under_way` reads pending; next() returns the offset of each.
   template <class Next>
-  [[nodiscard]] double rate(std::size_t bytes, std::size_t under_way, double seconds, Next next);
+  [[nodiscard]] double rate(std::size_t bytes, std::size_t under_way, double seconds, Next next) {
+    std::uint64_t done = 0;
+    const auto begin = [&](std::uint64_t i) {
+      MICA_CHECK(queue_.begin(fd_.get(), next(), place(i, bytes), i), unsupported, file_.path(),
+                 ": the system has no queue for reads (io_submit), without which a disk is not measured");
+    };
+    const auto start = Clock::now();
+    const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+    for (std::size_t i = 0; i < under_way; ++i) begin(i);
+    std::size_t pending = under_way;
+    while (pending > 0) {
+      const ReadQueue::Done read = queue_.wait();
+      --pending;
+      MICA_CHECK(read.bytes > 0, failed, file_.path(), ": reading ", bytes, " bytes failed");
+      done += static_cast<std::uint64_t>(read.bytes);
+      if (passed() >= seconds) continue;
+      begin(read.tag);
+      ++pending;
+    }
+    return static_cast<double>(done) / passed();
+  }
   [[nodiscard]] std::span<std::byte> place(std::uint64_t i, std::size_t bytes) const noexcept {
     return memory_.subspan(static_cast<std::size_t>(i) * bytes, bytes);
   }
@@ -76,28 +96,5 @@ class DiskProbe {
   std::span<std::byte> memory_;
   ReadQueue queue_{small_under_way};
 };
-
-template <class Next>
-double DiskProbe::rate(std::size_t bytes, std::size_t under_way, double seconds, Next next) {
-  std::uint64_t done = 0;
-  const auto begin = [&](std::uint64_t i) {
-    MICA_CHECK(queue_.begin(fd_.get(), next(), place(i, bytes), i), unsupported, file_.path(),
-               ": the system has no queue for reads (io_submit), without which a disk is not measured");
-  };
-  const auto start = Clock::now();
-  const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  for (std::size_t i = 0; i < under_way; ++i) begin(i);
-  std::size_t pending = under_way;
-  while (pending > 0) {
-    const ReadQueue::Done read = queue_.wait();
-    --pending;
-    MICA_CHECK(read.bytes > 0, failed, file_.path(), ": reading ", bytes, " bytes failed");
-    done += static_cast<std::uint64_t>(read.bytes);
-    if (passed() >= seconds) continue;
-    begin(read.tag);
-    ++pending;
-  }
-  return static_cast<double>(done) / passed();
-}
 
 }  // namespace mica::io

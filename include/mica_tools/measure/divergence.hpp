@@ -21,7 +21,28 @@ namespace mica {
 class Divergence {
  public:
   /// The next row of both, and the token that came next. Requires rows of one size and next within it.
-  void add(const LogProbabilities& model, const QuantizedRow& base, TokenId next);
+  void add(const LogProbabilities& model, const QuantizedRow& base, TokenId next) {
+    MICA_ASSERT(model.logits().size() == base.size() && next < base.size());
+    double kl = 0;
+    std::size_t top = 0;
+    for (std::size_t token = 0; token < base.size(); ++token) {
+      if (base.code(token) > base.code(top)) top = token;
+      const double log_base = base[token];
+      if (log_base > floor) kl += std::exp(log_base) * (log_base - model[token]);
+    }
+    const double nll = -model[next];
+    const double nll_base = -base[next];
+    const double dp = std::exp(-nll) - std::exp(-nll_base);
+    nll_.add(nll);
+    nll_base_.add(nll_base);
+    nll_products_ += nll * nll_base;
+    kl_.add(kl);
+    dp_.add(dp);
+    dp_squared_.add(dp * dp);
+    same_top_ += top == model.top() ? 1 : 0;
+    kl_values_.push_back(static_cast<float>(kl));
+    dp_values_.push_back(static_cast<float>(dp));
+  }
 
   [[nodiscard]] std::size_t count() const noexcept { return kl_.count(); }
 
@@ -86,28 +107,5 @@ class Divergence {
   std::size_t same_top_ = 0;
   std::vector<float> kl_values_, dp_values_;
 };
-
-inline void Divergence::add(const LogProbabilities& model, const QuantizedRow& base, TokenId next) {
-  MICA_ASSERT(model.logits().size() == base.size() && next < base.size());
-  double kl = 0;
-  std::size_t top = 0;
-  for (std::size_t token = 0; token < base.size(); ++token) {
-    if (base.code(token) > base.code(top)) top = token;
-    const double log_base = base[token];
-    if (log_base > floor) kl += std::exp(log_base) * (log_base - model[token]);
-  }
-  const double nll = -model[next];
-  const double nll_base = -base[next];
-  const double dp = std::exp(-nll) - std::exp(-nll_base);
-  nll_.add(nll);
-  nll_base_.add(nll_base);
-  nll_products_ += nll * nll_base;
-  kl_.add(kl);
-  dp_.add(dp);
-  dp_squared_.add(dp * dp);
-  same_top_ += top == model.top() ? 1 : 0;
-  kl_values_.push_back(static_cast<float>(kl));
-  dp_values_.push_back(static_cast<float>(dp));
-}
 
 }  // namespace mica

@@ -35,7 +35,24 @@ class QuantizedRow {
   explicit QuantizedRow(std::size_t n_vocab) : bytes_(bytes_for(n_vocab)), n_vocab_(n_vocab) {}
 
   /// Takes over a row of logits. Requires finite logits, n_vocab of them.
-  void encode(const LogProbabilities& row) noexcept;
+  void encode(const LogProbabilities& row) noexcept {
+    const std::span<const float> logits = row.logits();
+    MICA_ASSERT(logits.size() == n_vocab_);
+    const float max = logits[row.top()];
+    const float min = std::max(*std::min_element(logits.begin(), logits.end()), max - reach);
+    const float scale = (max - min) / 65535.0F;
+    const float low = static_cast<float>(static_cast<double>(min) - row.log_sum());
+    std::memcpy(bytes_.data(), &scale, sizeof scale);
+    std::memcpy(bytes_.data() + sizeof scale, &low, sizeof low);
+    std::byte* to = bytes_.data() + 2 * sizeof(float);
+    const float steps = scale > 0 ? 1.0F / scale : 0.0F;
+    for (const float x : logits) {
+      const float step = x > min ? std::nearbyint(steps * (x - min)) : 0.0F;
+      const auto code = static_cast<std::uint16_t>(std::min(step, 65535.0F));
+      std::memcpy(to, &code, sizeof code);
+      to += sizeof code;
+    }
+  }
 
   /// The row as it stands in a file; reading a row is filling this.
   [[nodiscard]] std::span<std::byte> bytes() noexcept { return bytes_; }
@@ -69,24 +86,5 @@ class QuantizedRow {
   std::vector<std::byte> bytes_;
   std::size_t n_vocab_;
 };
-
-inline void QuantizedRow::encode(const LogProbabilities& row) noexcept {
-  const std::span<const float> logits = row.logits();
-  MICA_ASSERT(logits.size() == n_vocab_);
-  const float max = logits[row.top()];
-  const float min = std::max(*std::min_element(logits.begin(), logits.end()), max - reach);
-  const float scale = (max - min) / 65535.0F;
-  const float low = static_cast<float>(static_cast<double>(min) - row.log_sum());
-  std::memcpy(bytes_.data(), &scale, sizeof scale);
-  std::memcpy(bytes_.data() + sizeof scale, &low, sizeof low);
-  std::byte* to = bytes_.data() + 2 * sizeof(float);
-  const float steps = scale > 0 ? 1.0F / scale : 0.0F;
-  for (const float x : logits) {
-    const float step = x > min ? std::nearbyint(steps * (x - min)) : 0.0F;
-    const auto code = static_cast<std::uint16_t>(std::min(step, 65535.0F));
-    std::memcpy(to, &code, sizeof code);
-    to += sizeof code;
-  }
-}
 
 }  // namespace mica

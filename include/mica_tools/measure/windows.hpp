@@ -61,30 +61,26 @@ class Windows {
   /// time. The answer is ok too when `cancel` was set; rows are then missing.
   template <StepModel Model, class OnRow>
   [[nodiscard]] model::StepStatus run(Session<Model>& session, std::size_t i, const std::atomic<bool>* cancel,
-                                      OnRow&& on_row) const;
+                                      OnRow&& on_row) const {
+    const std::span<const TokenId> text = (*this)[i];
+    std::vector<std::size_t> positions;
+    session.rewind(0);
+    return session.feed_rows(fed(i), cancel, [&](std::size_t first, std::size_t count) {
+      const std::size_t last = std::min(first + count, width_ - 1);
+      for (std::size_t at = std::max(first, width_ / 2); at < last; at += positions.size()) {
+        positions.clear();
+        while (positions.size() < session.model().logits_rows() && at + positions.size() < last)
+          positions.push_back(at + positions.size());
+        const auto rows = session.logits(positions);  // (positions, n_vocab)
+        for (std::size_t r = 0; r < rows.rows(); ++r) on_row(rows[r], text[positions[r] + 1]);
+      }
+    });
+  }
 
  private:
   std::vector<TokenId> tokens_;
   std::size_t width_;
   std::optional<TokenId> bos_;
 };
-
-template <StepModel Model, class OnRow>
-model::StepStatus Windows::run(Session<Model>& session, std::size_t i, const std::atomic<bool>* cancel,
-                               OnRow&& on_row) const {
-  const std::span<const TokenId> text = (*this)[i];
-  std::vector<std::size_t> positions;
-  session.rewind(0);
-  return session.feed_rows(fed(i), cancel, [&](std::size_t first, std::size_t count) {
-    const std::size_t last = std::min(first + count, width_ - 1);
-    for (std::size_t at = std::max(first, width_ / 2); at < last; at += positions.size()) {
-      positions.clear();
-      while (positions.size() < session.model().logits_rows() && at + positions.size() < last)
-        positions.push_back(at + positions.size());
-      const auto rows = session.logits(positions);  // (positions, n_vocab)
-      for (std::size_t r = 0; r < rows.rows(); ++r) on_row(rows[r], text[positions[r] + 1]);
-    }
-  });
-}
 
 }  // namespace mica

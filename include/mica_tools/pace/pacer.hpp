@@ -71,7 +71,26 @@ struct Pace {
 
   /// "85C", "15W", "50%". Raises ErrorCode::usage, naming `what`, for anything else: 1 to 150 C, above 0 W, 1
   /// to 100 %.
-  [[nodiscard]] static Pace parse(std::string_view text, std::string_view what);
+  [[nodiscard]] static Pace parse(std::string_view text, std::string_view what) {
+    Pace pace;
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    bool known = error == std::errc() && number >= 1;
+    if (unit == "C" || unit == "c") {
+      pace.unit = Unit::celsius;
+      known = known && number <= 150;
+    } else if (unit == "W" || unit == "w") {
+      pace.unit = Unit::watts;
+      known = known && number <= 100'000;
+    } else {
+      known = known && unit == "%" && number <= 100;
+    }
+    MICA_CHECK(known, usage, what, ": found \"", escaped(text),
+               "\", allowed a temperature, a power or a part of the time, 1 or more: 85C, 15W, 50%");
+    pace.limit = number;
+    return pace;
+  }
 };
 
 /// Decides about rests. One thread, the one that steps.
@@ -151,26 +170,5 @@ class Pacer final : public exec::RunObserver {
   std::optional<Time> measured_, worked_;  // the last time
   Clock::duration owed_{};                 // rest
 };
-
-inline Pace Pace::parse(std::string_view text, std::string_view what) {
-  Pace pace;
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  bool known = error == std::errc() && number >= 1;
-  if (unit == "C" || unit == "c") {
-    pace.unit = Unit::celsius;
-    known = known && number <= 150;
-  } else if (unit == "W" || unit == "w") {
-    pace.unit = Unit::watts;
-    known = known && number <= 100'000;
-  } else {
-    known = known && unit == "%" && number <= 100;
-  }
-  MICA_CHECK(known, usage, what, ": found \"", escaped(text),
-             "\", allowed a temperature, a power or a part of the time, 1 or more: 85C, 15W, 50%");
-  pace.limit = number;
-  return pace;
-}
 
 }  // namespace mica::pace

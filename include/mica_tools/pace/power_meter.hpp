@@ -26,7 +26,21 @@ class PowerMeter {
   using Time = std::chrono::steady_clock::time_point;
 
   /// root: stands before /sys, for tests.
-  explicit PowerMeter(const std::string& root = "");
+  explicit PowerMeter(const std::string& root = "") {
+    const std::string all = root + "/sys/class/powercap";
+    const auto package = [](const std::string& name) {
+      return name.starts_with("intel-rapl:") && std::count(name.begin(), name.end(), ':') == 1;
+    };
+    std::array<char, 64> text;
+    for (const std::string& name : detail::names_in(all, package)) {
+      const std::string folder = all + "/" + name;
+      const std::string kind = detail::first_line(folder + "/name");
+      budget::detail::PolledFile energy(folder + "/energy_uj");
+      if (!budget::detail::number_at(energy.read(text))) continue;
+      const auto wraps = budget::detail::read_number(folder + "/max_energy_range_uj").value_or(0);
+      packages_.push_back({name + " (" + kind + ")", std::move(energy), wraps});
+    }
+  }
 
   /// Whether there is a counter.
   [[nodiscard]] explicit operator bool() const noexcept { return !packages_.empty(); }
@@ -63,21 +77,5 @@ class PowerMeter {
   std::vector<Package> packages_;
   std::optional<Time> last_;
 };
-
-inline PowerMeter::PowerMeter(const std::string& root) {
-  const std::string all = root + "/sys/class/powercap";
-  const auto package = [](const std::string& name) {
-    return name.starts_with("intel-rapl:") && std::count(name.begin(), name.end(), ':') == 1;
-  };
-  std::array<char, 64> text;
-  for (const std::string& name : detail::names_in(all, package)) {
-    const std::string folder = all + "/" + name;
-    const std::string kind = detail::first_line(folder + "/name");
-    budget::detail::PolledFile energy(folder + "/energy_uj");
-    if (!budget::detail::number_at(energy.read(text))) continue;
-    const auto wraps = budget::detail::read_number(folder + "/max_energy_range_uj").value_or(0);
-    packages_.push_back({name + " (" + kind + ")", std::move(energy), wraps});
-  }
-}
 
 }  // namespace mica::pace

@@ -24,7 +24,24 @@ namespace mica::pace {
 class Thermometer {
  public:
   /// root: stands before /sys, for tests.
-  explicit Thermometer(const std::string& root = "");
+  explicit Thermometer(const std::string& root = "") {
+    const std::string all = root + "/sys/class/thermal";
+    const auto is_zone = [](const std::string& name) { return name.starts_with("thermal_zone"); };
+    for (const std::string& name : detail::names_in(all, is_zone)) add(all + "/" + name, name);
+    const bool knows = std::any_of(zones_.begin(), zones_.end(), [](const Zone& z) { return z.processor; });
+    if (knows) std::erase_if(zones_, [](const Zone& zone) { return !zone.processor; });
+    for (const Zone& zone : zones_) {
+      const std::string folder = all + "/" + zone.name.substr(0, zone.name.find(' '));
+      for (int i = 0; i < 16; ++i) {
+        const std::string trip = folder + "/trip_point_" + std::to_string(i);
+        const std::string kind = budget::detail::read_text(trip + "_type").value_or("");
+        if (!kind.starts_with("passive") && !kind.starts_with("hot") && !kind.starts_with("critical"))
+          continue;
+        const auto at = degrees(budget::detail::read_text(trip + "_temp").value_or(""));
+        if (at && *at > 0) trip_ = std::min(trip_.value_or(*at), *at);
+      }
+    }
+  }
 
   /// Whether there is a zone.
   [[nodiscard]] explicit operator bool() const noexcept { return !zones_.empty(); }
@@ -74,23 +91,5 @@ class Thermometer {
   std::vector<Zone> zones_;  // by name
   std::optional<double> trip_;
 };
-
-inline Thermometer::Thermometer(const std::string& root) {
-  const std::string all = root + "/sys/class/thermal";
-  const auto is_zone = [](const std::string& name) { return name.starts_with("thermal_zone"); };
-  for (const std::string& name : detail::names_in(all, is_zone)) add(all + "/" + name, name);
-  const bool knows = std::any_of(zones_.begin(), zones_.end(), [](const Zone& z) { return z.processor; });
-  if (knows) std::erase_if(zones_, [](const Zone& zone) { return !zone.processor; });
-  for (const Zone& zone : zones_) {
-    const std::string folder = all + "/" + zone.name.substr(0, zone.name.find(' '));
-    for (int i = 0; i < 16; ++i) {
-      const std::string trip = folder + "/trip_point_" + std::to_string(i);
-      const std::string kind = budget::detail::read_text(trip + "_type").value_or("");
-      if (!kind.starts_with("passive") && !kind.starts_with("hot") && !kind.starts_with("critical")) continue;
-      const auto at = degrees(budget::detail::read_text(trip + "_temp").value_or(""));
-      if (at && *at > 0) trip_ = std::min(trip_.value_or(*at), *at);
-    }
-  }
-}
 
 }  // namespace mica::pace

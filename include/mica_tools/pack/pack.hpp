@@ -54,7 +54,24 @@ class Packer {
 
   /// Writes all files that are not finished, with their checksums to progress.gguf after each, and the
   /// manifest last. Raises as AtomicFile and DirectReader, and ErrorCode::file when the source changed.
-  void write(const std::vector<bool>& finished);
+  void write(const std::vector<bool>& finished) {
+    const auto tell = [&] { write_manifest(gguf::names::progress, nullptr); };
+    std::error_code error;
+    if (std::find(finished.begin() + 1, finished.end(), false) != finished.end()) {
+      tell();  // from here on, and until the end, this is no model
+      fs::remove(io::in_folder(folder_, gguf::names::manifest), error);
+    }
+    for (std::uint32_t i = 1; i < finished.size(); ++i) {
+      if (finished[i]) continue;
+      write_file(i);
+      tell();
+    }
+    for (const gguf::Source& source : document_.sources()) {
+      if (source.file() != nullptr) source.file()->check_unchanged();
+    }
+    write_manifest(gguf::names::manifest, &document_.metadata());
+    fs::remove(io::in_folder(folder_, gguf::names::progress), error);
+  }
 
  private:
   static constexpr std::size_t piece_bytes = std::size_t{1} << 20, bounce_bytes = std::size_t{1} << 20;
@@ -144,26 +161,6 @@ class Packer {
   std::optional<io::DirectReader> reader_;
   std::uint32_t reader_of_ = 0;
 };
-
-template <mica::Allocator A>
-void Packer<A>::write(const std::vector<bool>& finished) {
-  const auto tell = [&] { write_manifest(gguf::names::progress, nullptr); };
-  std::error_code error;
-  if (std::find(finished.begin() + 1, finished.end(), false) != finished.end()) {
-    tell();  // from here on, and until the end, this is no model
-    fs::remove(io::in_folder(folder_, gguf::names::manifest), error);
-  }
-  for (std::uint32_t i = 1; i < finished.size(); ++i) {
-    if (finished[i]) continue;
-    write_file(i);
-    tell();
-  }
-  for (const gguf::Source& source : document_.sources()) {
-    if (source.file() != nullptr) source.file()->check_unchanged();
-  }
-  write_manifest(gguf::names::manifest, &document_.metadata());
-  fs::remove(io::in_folder(folder_, gguf::names::progress), error);
-}
 
 /// Makes a missing folder and its name durable. The destructor removes a folder that it made and that is
 /// still empty.

@@ -106,7 +106,26 @@ class Planner {
       units_[weights_.extents()[i].unit].push_back(i);
   }
 
-  [[nodiscard]] Plan plan();
+  [[nodiscard]] Plan plan() {
+    plan_.packing = tensor::packing_in<Formats>;
+    plan_.manifest.formats = document_.formats();
+    plan_.manifest.fingerprint = gguf::fingerprint(document_, plan_.packing);
+    plan_.manifest.identity = identity_of(document_);
+    plan_.manifest.files.push_back({std::string(gguf::names::manifest), 0});
+    lay_out_unit(0, "embedding.bin");
+    for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) {
+      lay_out_unit(layer + 1, layer_name(layer, ""));
+      for (const block::ExpertUnits& experts : weights_.expert_units()) {
+        if (experts.layer_group == layer + 1)
+          lay_out_experts(experts.first, static_cast<std::uint32_t>(experts.count),
+                          layer_name(layer, "-experts"));
+      }
+    }
+    lay_out_unit(config_.layers.size() + 1, "head.bin");
+    lay_out_others();
+    plan_.manifest.files[0].bytes = manifest_bytes(plan_.manifest, &document_.metadata()).size();
+    return std::move(plan_);
+  }
 
  private:
   [[nodiscard]] static bool can_pack(const paging::Extent& extent) noexcept {
@@ -181,28 +200,6 @@ class Planner {
   Plan plan_;
   std::uint64_t end_ = 0;  // of what lies in the file so far
 };
-
-template <class Formats, class Blocks>
-Plan Planner<Formats, Blocks>::plan() {
-  plan_.packing = tensor::packing_in<Formats>;
-  plan_.manifest.formats = document_.formats();
-  plan_.manifest.fingerprint = gguf::fingerprint(document_, plan_.packing);
-  plan_.manifest.identity = identity_of(document_);
-  plan_.manifest.files.push_back({std::string(gguf::names::manifest), 0});
-  lay_out_unit(0, "embedding.bin");
-  for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) {
-    lay_out_unit(layer + 1, layer_name(layer, ""));
-    for (const block::ExpertUnits& experts : weights_.expert_units()) {
-      if (experts.layer_group == layer + 1)
-        lay_out_experts(experts.first, static_cast<std::uint32_t>(experts.count),
-                        layer_name(layer, "-experts"));
-    }
-  }
-  lay_out_unit(config_.layers.size() + 1, "head.bin");
-  lay_out_others();
-  plan_.manifest.files[0].bytes = manifest_bytes(plan_.manifest, &document_.metadata()).size();
-  return std::move(plan_);
-}
 
 }  // namespace detail
 

@@ -43,58 +43,48 @@ class Verifier {
   /// The damage of the file with number `source`; empty when there is none. Raises when it cannot be read.
   [[nodiscard]] std::optional<std::string> damage(const gguf::Source& file,
                                                   std::span<const gguf::TensorInfo> tensors,
-                                                  std::uint32_t source);
+                                                  std::uint32_t source) {
+    const io::DirectReader reader(*file.file(), log_);
+    std::uint64_t done = 0;
+    bool zero = true;
+    const auto between = [&](std::uint64_t end) {
+      for_each_piece(reader, done, end, [&](std::span<const std::byte> bytes) {
+        zero = zero && std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+      });
+      done = end;
+      return zero;
+    };
+    const auto not_zero = [&](const std::string& where) {
+      return join(file.path(), ": damaged: bytes ", where, " are not zero; pack the model again");
+    };
+    for (const gguf::PlacedTensor& part : gguf::parts_in_order(tensors, source)) {
+      if (!between(part.offset)) return not_zero(join("before tensor '", escaped(part.tensor->name), "'"));
+      io::Checksum sum;
+      done = part.offset + part.tensor->part_bytes();
+      for_each_piece(reader, part.offset, done, [&](std::span<const std::byte> bytes) { sum.add(bytes); });
+      if (sum.value() != part.tensor->checksums[part.part]) return part.damage_text(file.path());
+    }
+    if (!between(file.size())) return not_zero("at its end");
+    return std::nullopt;
+  }
 
  private:
   /// Calls f(bytes) for each piece of [begin, end).
   template <class F>
-  void for_each_piece(const io::DirectReader& reader, std::uint64_t begin, std::uint64_t end, F&& f);
+  void for_each_piece(const io::DirectReader& reader, std::uint64_t begin, std::uint64_t end, F&& f) {
+    const std::span<std::byte> memory = memory_.span();
+    for (std::uint64_t at = begin; at < end; at += piece_bytes) {
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, end - at));
+      reader.read(at, memory.first(n), memory.subspan(piece_bytes));
+      f(std::span<const std::byte>(memory.first(n)));
+      if (on_bytes_) on_bytes_(n);
+    }
+  }
 
   alloc::Buffer<std::byte, A> memory_;
   LogSink log_;
   OnBytes on_bytes_;
 };
-
-template <mica::Allocator A>
-template <class F>
-void Verifier<A>::for_each_piece(const io::DirectReader& reader, std::uint64_t begin, std::uint64_t end,
-                                 F&& f) {
-  const std::span<std::byte> memory = memory_.span();
-  for (std::uint64_t at = begin; at < end; at += piece_bytes) {
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, end - at));
-    reader.read(at, memory.first(n), memory.subspan(piece_bytes));
-    f(std::span<const std::byte>(memory.first(n)));
-    if (on_bytes_) on_bytes_(n);
-  }
-}
-
-template <mica::Allocator A>
-std::optional<std::string> Verifier<A>::damage(const gguf::Source& file,
-                                               std::span<const gguf::TensorInfo> tensors,
-                                               std::uint32_t source) {
-  const io::DirectReader reader(*file.file(), log_);
-  std::uint64_t done = 0;
-  bool zero = true;
-  const auto between = [&](std::uint64_t end) {
-    for_each_piece(reader, done, end, [&](std::span<const std::byte> bytes) {
-      zero = zero && std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-    });
-    done = end;
-    return zero;
-  };
-  const auto not_zero = [&](const std::string& where) {
-    return join(file.path(), ": damaged: bytes ", where, " are not zero; pack the model again");
-  };
-  for (const gguf::PlacedTensor& part : gguf::parts_in_order(tensors, source)) {
-    if (!between(part.offset)) return not_zero(join("before tensor '", escaped(part.tensor->name), "'"));
-    io::Checksum sum;
-    done = part.offset + part.tensor->part_bytes();
-    for_each_piece(reader, part.offset, done, [&](std::span<const std::byte> bytes) { sum.add(bytes); });
-    if (sum.value() != part.tensor->checksums[part.part]) return part.damage_text(file.path());
-  }
-  if (!between(file.size())) return not_zero("at its end");
-  return std::nullopt;
-}
 
 /// Reads all files of an open packed directory; opening has compared manifest and sizes. Raises
 /// ErrorCode::file for the first damage, naming file and tensor; usage for another document. Cost: one pass

@@ -55,7 +55,23 @@ class Converter {
   /// whole blocks. importance: null, or that of this tensor. Raises ErrorCode::file when a number is not
   /// finite.
   void convert(const gguf::TensorInfo& tensor, format::Id to, const ImportanceEntry* importance,
-               const gguf::Sink& sink);
+               const gguf::Sink& sink) {
+    const auto width = static_cast<std::size_t>(tensor.width());
+    const auto all = static_cast<std::size_t>(tensor.rows());
+    const std::size_t at_once = std::max<std::size_t>(1, slice_ / width);
+    const std::size_t row_in = tensor.format.row_bytes(width);
+    const std::size_t row_out = codecs_.formats().find(to)->row_bytes(width);
+    take_means(tensor, importance);
+    scratch_.resize(executor_.workers() * width);
+    for (std::size_t first = 0; first < all; first += at_once) {
+      const std::size_t count = std::min(at_once, all - first);
+      read(tensor, std::uint64_t{first} * row_in, count * row_in);
+      out_.resize(count * row_out);
+      convert_rows({tensor, to, first, count});
+      sink(out_);
+      done(std::uint64_t{count} * width);
+    }
+  }
 
  private:
   struct Rows {
@@ -116,25 +132,5 @@ class Converter {
   std::vector<float> scratch_;             // a row for each worker
   std::vector<std::vector<float>> means_;  // a row of importance for each expert, or none
 };
-
-template <Executor E>
-void Converter<E>::convert(const gguf::TensorInfo& tensor, format::Id to, const ImportanceEntry* importance,
-                           const gguf::Sink& sink) {
-  const auto width = static_cast<std::size_t>(tensor.width());
-  const auto all = static_cast<std::size_t>(tensor.rows());
-  const std::size_t at_once = std::max<std::size_t>(1, slice_ / width);
-  const std::size_t row_in = tensor.format.row_bytes(width);
-  const std::size_t row_out = codecs_.formats().find(to)->row_bytes(width);
-  take_means(tensor, importance);
-  scratch_.resize(executor_.workers() * width);
-  for (std::size_t first = 0; first < all; first += at_once) {
-    const std::size_t count = std::min(at_once, all - first);
-    read(tensor, std::uint64_t{first} * row_in, count * row_in);
-    out_.resize(count * row_out);
-    convert_rows({tensor, to, first, count});
-    sink(out_);
-    done(std::uint64_t{count} * width);
-  }
-}
 
 }  // namespace mica::quantize

@@ -31,7 +31,22 @@ class ImportanceCollector {
   /// parts: the same rows again, before another matrix or the end of the layer, are not counted again.
   /// Requires rows as wide as the matrix, and of a stack an expert that it has.
   void product(std::string_view tensor, MatrixView<const float> rows,
-               std::size_t expert = model::no_expert) noexcept;
+               std::size_t expert = model::no_expert) noexcept {
+    const auto found = sums_.find(tensor);
+    if (found == sums_.end()) return;
+    Sums& sums = found->second;
+    const std::size_t which = expert == model::no_expert ? 0 : expert;
+    MICA_ASSERT(rows.cols() == sums.columns && which < sums.counts.size());
+    const Shown now{&sums, rows.data(), which};
+    if (std::exchange(shown_, now) == now) return;
+    double* const to = sums.squares.data() + which * sums.columns;
+    for (std::size_t r = 0; r < rows.rows(); ++r) {
+      const auto row = rows[r];
+      for (std::size_t i = 0; i < row.size(); ++i)
+        to[i] += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+    }
+    sums.counts[which] += rows.rows();
+  }
   void layer(std::size_t, MatrixView<const float>) noexcept { shown_ = {}; }
 
   // Specific to ImportanceCollector
@@ -85,23 +100,5 @@ class ImportanceCollector {
 };
 
 static_assert(Observer<ImportanceCollector>);
-
-inline void ImportanceCollector::product(std::string_view tensor, MatrixView<const float> rows,
-                                         std::size_t expert) noexcept {
-  const auto found = sums_.find(tensor);
-  if (found == sums_.end()) return;
-  Sums& sums = found->second;
-  const std::size_t which = expert == model::no_expert ? 0 : expert;
-  MICA_ASSERT(rows.cols() == sums.columns && which < sums.counts.size());
-  const Shown now{&sums, rows.data(), which};
-  if (std::exchange(shown_, now) == now) return;
-  double* const to = sums.squares.data() + which * sums.columns;
-  for (std::size_t r = 0; r < rows.rows(); ++r) {
-    const auto row = rows[r];
-    for (std::size_t i = 0; i < row.size(); ++i)
-      to[i] += static_cast<double>(row[i]) * static_cast<double>(row[i]);
-  }
-  sums.counts[which] += rows.rows();
-}
 
 }  // namespace mica::quantize

@@ -85,7 +85,22 @@ class Job {
 
   /// Writes the keys of the output: those of the document without split.*, file type, quantisation version,
   /// importance.
-  void put_keys(gguf::Writer& writer) const;
+  void put_keys(gguf::Writer& writer) const {
+    const gguf::Metadata& metadata = document_->metadata();
+    for (std::size_t i = 0; i < metadata.size(); ++i) {
+      const std::string_view key = metadata.key(i);
+      if (key != "general.alignment" && !key.starts_with("split.")) writer.copy(key, metadata.value(i));
+    }
+    if (!options_.recipe) return;
+    writer.set("general.quantization_version", std::uint32_t{2});
+    writer.set("general.file_type", info(*options_.recipe).file_type);
+    if (options_.importance == nullptr) return;
+    const Importance& importance = *options_.importance;
+    writer.set("quantize.imatrix.file", options_.importance_file);
+    if (!importance.datasets.empty()) writer.set("quantize.imatrix.dataset", importance.datasets.front());
+    writer.set("quantize.imatrix.entries_count", static_cast<std::uint32_t>(importance.entries.size()));
+    writer.set("quantize.imatrix.chunks_count", importance.chunk_count);
+  }
 
  private:
   void check(std::size_t i) const {
@@ -114,22 +129,5 @@ class Job {
   JobOptions options_;
   std::vector<format::Info> formats_;
 };
-
-inline void Job::put_keys(gguf::Writer& writer) const {
-  const gguf::Metadata& metadata = document_->metadata();
-  for (std::size_t i = 0; i < metadata.size(); ++i) {
-    const std::string_view key = metadata.key(i);
-    if (key != "general.alignment" && !key.starts_with("split.")) writer.copy(key, metadata.value(i));
-  }
-  if (!options_.recipe) return;
-  writer.set("general.quantization_version", std::uint32_t{2});
-  writer.set("general.file_type", info(*options_.recipe).file_type);
-  if (options_.importance == nullptr) return;
-  const Importance& importance = *options_.importance;
-  writer.set("quantize.imatrix.file", options_.importance_file);
-  if (!importance.datasets.empty()) writer.set("quantize.imatrix.dataset", importance.datasets.front());
-  writer.set("quantize.imatrix.entries_count", static_cast<std::uint32_t>(importance.entries.size()));
-  writer.set("quantize.imatrix.chunks_count", importance.chunk_count);
-}
 
 }  // namespace mica::quantize

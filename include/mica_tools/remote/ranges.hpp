@@ -39,7 +39,23 @@ class Ranges final : public gguf::RangeReader {
   [[nodiscard]] std::uint64_t size() const noexcept { return file_.size; }
 
   /// Raises as the constructor, and file when the file changed since the first answer.
-  void read_at(std::uint64_t offset, std::span<std::byte> to) const override;
+  void read_at(std::uint64_t offset, std::span<std::byte> to) const override {
+    MICA_CHECK(offset <= size() && to.size() <= size() - offset, file, name_, ": truncated: ", size(),
+               " bytes, ", to.size(), " wanted from byte ", offset);
+    if (offset == 0 && to.size() >= begin_.size()) {
+      std::copy(begin_.begin(), begin_.end(), to.begin());
+      offset = begin_.size();
+      to = to.subspan(begin_.size());
+      begin_ = {};
+    }
+    const std::uint64_t piece = client_->options().piece_bytes;
+    while (!to.empty()) {
+      const std::size_t n =
+          ask(offset, to.first(static_cast<std::size_t>(std::min<std::uint64_t>(to.size(), piece))));
+      offset += n;
+      to = to.subspan(n);
+    }
+  }
   [[nodiscard]] std::uint64_t next_bytes(std::uint64_t had) const noexcept override {
     return std::min(std::max(3 * had, client_->options().first_bytes), client_->options().piece_bytes);
   }
@@ -101,23 +117,5 @@ class Ranges final : public gguf::RangeReader {
   mutable detail::Identity file_;         // of size 0 until the first answer
   mutable std::vector<std::byte> begin_;  // the first bytes, until they were read
 };
-
-inline void Ranges::read_at(std::uint64_t offset, std::span<std::byte> to) const {
-  MICA_CHECK(offset <= size() && to.size() <= size() - offset, file, name_, ": truncated: ", size(),
-             " bytes, ", to.size(), " wanted from byte ", offset);
-  if (offset == 0 && to.size() >= begin_.size()) {
-    std::copy(begin_.begin(), begin_.end(), to.begin());
-    offset = begin_.size();
-    to = to.subspan(begin_.size());
-    begin_ = {};
-  }
-  const std::uint64_t piece = client_->options().piece_bytes;
-  while (!to.empty()) {
-    const std::size_t n =
-        ask(offset, to.first(static_cast<std::size_t>(std::min<std::uint64_t>(to.size(), piece))));
-    offset += n;
-    to = to.subspan(n);
-  }
-}
 
 }  // namespace mica::remote

@@ -241,7 +241,37 @@ class SyntheticModel {
   /// bytes are the same for any number of workers. Raises as io::require_free_space() and
   /// gguf::Writer::write().
   template <Executor E>
-  void write(const std::string& path, E& executor, OnBytes on_bytes = {}) const;
+  void write(const std::string& path, E& executor, OnBytes on_bytes = {}) const {
+    constexpr std::size_t piece_bytes = std::size_t{4} << 20;
+    io::require_free_space(path, file_bytes());
+    std::map<format::Id, detail::RandomBlocks> banks;
+    std::vector<std::byte> piece;
+    gguf::Writer writer = header();
+    detail::put_vocabulary(shape_.n_vocab, writer);
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      writer.add(tensors_[i].name, formats_[i], dims(i), [&, i](const gguf::Sink& sink) {
+        const gguf::TensorInfo& tensor = tensors_[i];
+        const bool decay = tensor.name.ends_with("ssm_a");  // negative, or states would grow
+        if (decay || tensor.name.ends_with("_norm.weight")) {
+          const std::vector<float> same(tensor.elements(), decay ? -1.0f : 1.0f);
+          return sink(std::as_bytes(std::span(same)));
+        }
+        const auto& blocks = banks.try_emplace(formats_[i], formats_[i], executor).first->second;
+        const std::size_t row = format::info(formats_[i]).row_bytes(tensor.width());
+        const std::size_t at_once = std::max<std::size_t>(1, piece_bytes / row);
+        CounterRng rng(i);
+        for (std::uint64_t first = 0; first < tensor.rows(); first += at_once) {
+          piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(at_once, tensor.rows() - first)) *
+                       row);
+          for (std::size_t at = 0; at < piece.size(); at += row)
+            blocks.fill(std::span(piece).subspan(at, row), rng);
+          sink(piece);
+          if (on_bytes) on_bytes(piece.size());
+        }
+      });
+    }
+    writer.write(path);
+  }
 
  private:
   [[nodiscard]] gguf::Writer header() const {
@@ -266,37 +296,5 @@ class SyntheticModel {
   std::vector<gguf::TensorInfo> tensors_;
   std::vector<format::Id> formats_;
 };
-
-template <Executor E>
-void SyntheticModel::write(const std::string& path, E& executor, OnBytes on_bytes) const {
-  constexpr std::size_t piece_bytes = std::size_t{4} << 20;
-  io::require_free_space(path, file_bytes());
-  std::map<format::Id, detail::RandomBlocks> banks;
-  std::vector<std::byte> piece;
-  gguf::Writer writer = header();
-  detail::put_vocabulary(shape_.n_vocab, writer);
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    writer.add(tensors_[i].name, formats_[i], dims(i), [&, i](const gguf::Sink& sink) {
-      const gguf::TensorInfo& tensor = tensors_[i];
-      const bool decay = tensor.name.ends_with("ssm_a");  // negative, or states would grow
-      if (decay || tensor.name.ends_with("_norm.weight")) {
-        const std::vector<float> same(tensor.elements(), decay ? -1.0f : 1.0f);
-        return sink(std::as_bytes(std::span(same)));
-      }
-      const auto& blocks = banks.try_emplace(formats_[i], formats_[i], executor).first->second;
-      const std::size_t row = format::info(formats_[i]).row_bytes(tensor.width());
-      const std::size_t at_once = std::max<std::size_t>(1, piece_bytes / row);
-      CounterRng rng(i);
-      for (std::uint64_t first = 0; first < tensor.rows(); first += at_once) {
-        piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(at_once, tensor.rows() - first)) * row);
-        for (std::size_t at = 0; at < piece.size(); at += row)
-          blocks.fill(std::span(piece).subspan(at, row), rng);
-        sink(piece);
-        if (on_bytes) on_bytes(piece.size());
-      }
-    });
-  }
-  writer.write(path);
-}
 
 }  // namespace mica::quantize

@@ -73,7 +73,12 @@ class Writer {
   /// Raises ErrorCode::usage for general.alignment, which is the constructor's, and for a key longer than
   /// 65,535 bytes.
   template <Number T>
-  void set(std::string_view key, T value);
+  void set(std::string_view key, T value) {
+    std::vector<std::byte> bytes;
+    detail::append_type(bytes, detail::value_type_of<T>());
+    append_number(bytes, value);
+    put(key, std::move(bytes));
+  }
   void set(std::string_view key, std::string_view value) {
     std::vector<std::byte> bytes;
     detail::append_type(bytes, ValueType::string);
@@ -82,7 +87,26 @@ class Writer {
   }
   /// The same for an array: any sized range of numbers, bools or strings.
   template <class Range>
-  void set_array(std::string_view key, const Range& values);
+  void set_array(std::string_view key, const Range& values) {
+    using T = std::iter_value_t<decltype(std::begin(values))>;
+    constexpr bool texts = std::is_convertible_v<T, std::string_view>;
+    std::vector<std::byte> bytes;
+    detail::append_type(bytes, ValueType::array);
+    if constexpr (texts) {
+      detail::append_type(bytes, ValueType::string);
+    } else {
+      detail::append_type(bytes, detail::value_type_of<T>());
+    }
+    append_number(bytes, static_cast<std::uint64_t>(std::size(values)));
+    for (const auto& value : values) {
+      if constexpr (texts) {
+        append_text(bytes, value);
+      } else {
+        append_number(bytes, static_cast<T>(value));
+      }
+    }
+    put(key, std::move(bytes));
+  }
   /// Copies a value, or everything but general.alignment, from another file.
   void copy(std::string_view key, const Value& value) {
     std::vector<std::byte> bytes;
@@ -129,7 +153,26 @@ class Writer {
     return out;
   }
   /// What stands before the data.
-  [[nodiscard]] std::vector<std::byte> header() const;
+  [[nodiscard]] std::vector<std::byte> header() const {
+    std::vector<std::byte> out;
+    for (const char c : {'G', 'G', 'U', 'F'}) append_number(out, c);
+    append_number(out, std::uint32_t{3});
+    append_number(out, std::uint64_t{tensors_.size()});
+    append_number(out, std::uint64_t{pairs_.size()});
+    for (const Pair& pair : pairs_) {
+      append_text(out, pair.key);
+      out.insert(out.end(), pair.value.begin(), pair.value.end());
+    }
+    for (const auto& [info, fill] : tensors_) {
+      append_text(out, info.name);
+      append_number(out, std::uint32_t{info.n_dims});
+      for (std::size_t d = 0; d < info.n_dims; ++d) append_number(out, info.dims[d]);
+      append_number(out, info.format.id.value);
+      append_number(out, info.offset);
+    }
+    out.resize(round_up(out.size(), std::size_t{alignment_}));
+    return out;
+  }
   /// How large it is.
   [[nodiscard]] std::uint64_t size_bytes() const { return header().size() + data_bytes_; }
 
@@ -216,56 +259,5 @@ class Writer {
   std::vector<Tensor> tensors_;
   std::uint64_t data_bytes_ = 0;
 };
-
-template <Number T>
-void Writer::set(std::string_view key, T value) {
-  std::vector<std::byte> bytes;
-  detail::append_type(bytes, detail::value_type_of<T>());
-  append_number(bytes, value);
-  put(key, std::move(bytes));
-}
-
-template <class Range>
-void Writer::set_array(std::string_view key, const Range& values) {
-  using T = std::iter_value_t<decltype(std::begin(values))>;
-  constexpr bool texts = std::is_convertible_v<T, std::string_view>;
-  std::vector<std::byte> bytes;
-  detail::append_type(bytes, ValueType::array);
-  if constexpr (texts) {
-    detail::append_type(bytes, ValueType::string);
-  } else {
-    detail::append_type(bytes, detail::value_type_of<T>());
-  }
-  append_number(bytes, static_cast<std::uint64_t>(std::size(values)));
-  for (const auto& value : values) {
-    if constexpr (texts) {
-      append_text(bytes, value);
-    } else {
-      append_number(bytes, static_cast<T>(value));
-    }
-  }
-  put(key, std::move(bytes));
-}
-
-inline std::vector<std::byte> Writer::header() const {
-  std::vector<std::byte> out;
-  for (const char c : {'G', 'G', 'U', 'F'}) append_number(out, c);
-  append_number(out, std::uint32_t{3});
-  append_number(out, std::uint64_t{tensors_.size()});
-  append_number(out, std::uint64_t{pairs_.size()});
-  for (const Pair& pair : pairs_) {
-    append_text(out, pair.key);
-    out.insert(out.end(), pair.value.begin(), pair.value.end());
-  }
-  for (const auto& [info, fill] : tensors_) {
-    append_text(out, info.name);
-    append_number(out, std::uint32_t{info.n_dims});
-    for (std::size_t d = 0; d < info.n_dims; ++d) append_number(out, info.dims[d]);
-    append_number(out, info.format.id.value);
-    append_number(out, info.offset);
-  }
-  out.resize(round_up(out.size(), std::size_t{alignment_}));
-  return out;
-}
 
 }  // namespace mica::gguf

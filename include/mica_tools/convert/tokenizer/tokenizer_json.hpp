@@ -42,7 +42,23 @@ class TokenizerJson {
   /// The vocabulary without special ids. `family` is tokenizer.ggml.model where a family has its own.
   /// Raises ErrorCode::unsupported for an unknown pre-tokenizer, file for ids that do not fit.
   [[nodiscard]] VocabularyData read(std::uint64_t n_vocab, std::string_view family,
-                                    std::optional<bool> tidies_spaces) const;
+                                    std::optional<bool> tidies_spaces) const {
+    VocabularyData out;
+    out.model = !spm_ ? "gpt2" : family.empty() ? "llama" : std::string(family);
+    out.pre = "default";
+    if (!spm_) {
+      const Json* const step = find_member(json_, "pre_tokenizer");
+      MICA_CHECK(step != nullptr, unsupported, file_, ": there is no pre_tokenizer; text would be one word");
+      out.pre = match_pretokenizer(
+          *step, {detail::member_flag(*model_, "ignore_merges", false), tidies_spaces}, file_);
+    }
+    read_tokens(n_vocab, out);
+    if (out.model != "llama") read_merges(out);
+    if (spm_) read_scores(out);
+    place_added_tokens(added(), n_vocab, out);
+    out.add_space_prefix = add_space_prefix();
+    return out;
+  }
 
   /// Whether a space is put before the text; empty when the file does not say.
   [[nodiscard]] std::optional<bool> add_space_prefix() const {
@@ -56,7 +72,25 @@ class TokenizerJson {
     return scheme.empty() ? detail::member_flag(*pre, "add_prefix_space", true) : scheme != "never";
   }
   /// Whether the text begins, or ends, with a special token; empty when the file does not say.
-  [[nodiscard]] std::optional<bool> adds_special(bool at_end) const;
+  [[nodiscard]] std::optional<bool> adds_special(bool at_end) const {
+    const Json* processor = find_member(json_, "post_processor");
+    if (processor == nullptr) return std::nullopt;
+    std::vector<const Json*> steps = {processor};
+    if (const Json* const list = find_member(*processor, "processors"); list != nullptr && list->is_array()) {
+      steps.clear();
+      for (const Json& each : *list) steps.push_back(&each);
+    }
+    bool found = false, adds = false;
+    for (const Json* const step : steps) {
+      const Json* const single = find_member(*step, "single");
+      if (detail::member_text(*step, "type") != "TemplateProcessing" || single == nullptr ||
+          !single->is_array() || single->empty())
+        continue;
+      found = true;
+      adds = adds || find_member(at_end ? single->back() : single->front(), "SpecialToken") != nullptr;
+    }
+    return found ? std::optional(adds) : std::nullopt;
+  }
   [[nodiscard]] std::vector<AddedToken> added() const { return added_tokens(json_, file_); }
 
  private:
@@ -155,44 +189,5 @@ class TokenizerJson {
   std::string file_;
   bool spm_ = false;
 };
-
-inline VocabularyData TokenizerJson::read(std::uint64_t n_vocab, std::string_view family,
-                                          std::optional<bool> tidies_spaces) const {
-  VocabularyData out;
-  out.model = !spm_ ? "gpt2" : family.empty() ? "llama" : std::string(family);
-  out.pre = "default";
-  if (!spm_) {
-    const Json* const step = find_member(json_, "pre_tokenizer");
-    MICA_CHECK(step != nullptr, unsupported, file_, ": there is no pre_tokenizer; text would be one word");
-    out.pre = match_pretokenizer(*step, {detail::member_flag(*model_, "ignore_merges", false), tidies_spaces},
-                                 file_);
-  }
-  read_tokens(n_vocab, out);
-  if (out.model != "llama") read_merges(out);
-  if (spm_) read_scores(out);
-  place_added_tokens(added(), n_vocab, out);
-  out.add_space_prefix = add_space_prefix();
-  return out;
-}
-
-inline std::optional<bool> TokenizerJson::adds_special(bool at_end) const {
-  const Json* processor = find_member(json_, "post_processor");
-  if (processor == nullptr) return std::nullopt;
-  std::vector<const Json*> steps = {processor};
-  if (const Json* const list = find_member(*processor, "processors"); list != nullptr && list->is_array()) {
-    steps.clear();
-    for (const Json& each : *list) steps.push_back(&each);
-  }
-  bool found = false, adds = false;
-  for (const Json* const step : steps) {
-    const Json* const single = find_member(*step, "single");
-    if (detail::member_text(*step, "type") != "TemplateProcessing" || single == nullptr ||
-        !single->is_array() || single->empty())
-      continue;
-    found = true;
-    adds = adds || find_member(at_end ? single->back() : single->front(), "SpecialToken") != nullptr;
-  }
-  return found ? std::optional(adds) : std::nullopt;
-}
 
 }  // namespace mica::convert

@@ -114,7 +114,39 @@ class Hop {
   /// may refuse it by an error; the body of any other answer is not read, and the connection ends.
   template <class Observe>
   [[nodiscard]] Reply get(const std::string& target, const Fields& fields, std::span<std::byte> to,
-                          const Observe& observe);
+                          const Observe& observe) {
+    Reply reply;
+    std::exception_ptr refusal;
+    Clock::time_point heard = Clock::now();
+    const auto on_head = [&](const httplib::Response& response) {
+      heard = Clock::now();
+      head_.end();
+      try {
+        reply.head = head_of(response);
+        if (reply.head.status == 206) observe(std::as_const(reply.head));
+      } catch (...) {  // not through the library, which would take the connection for open
+        refusal = std::current_exception();
+      }
+      return reply.head.status == 206 && !refusal;
+    };
+    const auto on_bytes = [&](const char* bytes, std::size_t n) {
+      heard = Clock::now();
+      if (n > to.size() - reply.bytes) return false;
+      std::memcpy(to.data() + reply.bytes, bytes, n);
+      reply.bytes += n;
+      return true;
+    };
+    const NoPipeSignal no_signal;
+    line_.begin();
+    const Cutoff cutoff(line_, options_.answer);
+    const httplib::Result result =
+        client_->Get(target, httplib::Headers(fields.begin(), fields.end()), on_head, on_bytes);
+    if (refusal) std::rethrow_exception(refusal);
+    if (result && reply.head.status == 0) reply.head = head_of(*result);  // of an answer that has no body
+    reply.end = end_of(result, reply, heard);
+    if (!result) reply.reason = httplib::to_string(result.error());
+    return reply;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -164,41 +196,5 @@ class Hop {
   RawHead head_;
   std::unique_ptr<httplib::ClientImpl> client_;
 };
-
-template <class Observe>
-Reply Hop::get(const std::string& target, const Fields& fields, std::span<std::byte> to,
-               const Observe& observe) {
-  Reply reply;
-  std::exception_ptr refusal;
-  Clock::time_point heard = Clock::now();
-  const auto on_head = [&](const httplib::Response& response) {
-    heard = Clock::now();
-    head_.end();
-    try {
-      reply.head = head_of(response);
-      if (reply.head.status == 206) observe(std::as_const(reply.head));
-    } catch (...) {  // not through the library, which would take the connection for open
-      refusal = std::current_exception();
-    }
-    return reply.head.status == 206 && !refusal;
-  };
-  const auto on_bytes = [&](const char* bytes, std::size_t n) {
-    heard = Clock::now();
-    if (n > to.size() - reply.bytes) return false;
-    std::memcpy(to.data() + reply.bytes, bytes, n);
-    reply.bytes += n;
-    return true;
-  };
-  const NoPipeSignal no_signal;
-  line_.begin();
-  const Cutoff cutoff(line_, options_.answer);
-  const httplib::Result result =
-      client_->Get(target, httplib::Headers(fields.begin(), fields.end()), on_head, on_bytes);
-  if (refusal) std::rethrow_exception(refusal);
-  if (result && reply.head.status == 0) reply.head = head_of(*result);  // of an answer that has no body
-  reply.end = end_of(result, reply, heard);
-  if (!result) reply.reason = httplib::to_string(result.error());
-  return reply;
-}
 
 }  // namespace mica::remote::detail
