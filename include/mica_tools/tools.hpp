@@ -6,8 +6,7 @@
 #pragma once
 
 // write: GGUF files, locks and free space of disks
-#include "mica_tools/write/folder_lock.hpp"
-#include "mica_tools/write/free_space.hpp"
+#include "mica_tools/write/disk.hpp"
 #include "mica_tools/write/gguf_writer.hpp"
 
 // encode: weights in other formats, by a search for each block, and GGUF files
@@ -58,8 +57,7 @@
 
 // pace: rests, so that a temperature, a power or a part of the time is kept
 #include "mica_tools/pace/pacer.hpp"
-#include "mica_tools/pace/power_meter.hpp"
-#include "mica_tools/pace/thermometer.hpp"
+#include "mica_tools/pace/sensors.hpp"
 
 // fit: which models a machine can run, and how well
 #include "mica_tools/fit/candidate.hpp"

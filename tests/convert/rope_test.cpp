@@ -2,7 +2,7 @@
 
 #include "mica_tools/convert/rope.hpp"
 
-#include "mica_tools/convert/families/gemma3n.hpp"
+#include "mica_tools/convert/families/gemma.hpp"
 #include "mica_tools/convert/families/phi3.hpp"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/write/folder_lock.hpp"
+#include "mica_tools/write/disk.hpp"
 
 #include "io/temporary_folder.hpp"
 

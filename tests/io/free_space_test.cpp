@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/write/free_space.hpp"
+#include "mica_tools/write/disk.hpp"
 
 #include "io/temporary_folder.hpp"
 

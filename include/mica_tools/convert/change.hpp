@@ -5,7 +5,6 @@
 #pragma once
 
 #include "mica_tools/convert/config.hpp"
-#include "mica_tools/convert/sizes.hpp"
 
 #include <cmath>
 #include <cstdint>

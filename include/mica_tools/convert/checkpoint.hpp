@@ -19,51 +19,6 @@
 
 namespace mica::convert {
 
-/// Every tensor of a folder. Thread-safe, move-only; pointers to tensors survive a move.
-class Checkpoint {
- public:
-  /// Opens and checks every file. Raises ErrorCode::file when a file or a tensor of the index is missing, a
-  /// file is a link out of the folder, or a tensor occurs twice, and what Safetensors::open raises.
-  [[nodiscard]] static Checkpoint open(const std::string& folder);
-
-  struct Entry {
-    const Safetensors* file;
-    const Safetensor* tensor;
-    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return file->bytes(*tensor); }
-  };
-
-  /// By name, in alphabetical order.
-  [[nodiscard]] const std::map<std::string, Entry, std::less<>>& entries() const noexcept { return entries_; }
-  /// Null when there is none.
-  [[nodiscard]] const Entry* find(std::string_view name) const {
-    const auto found = entries_.find(name);
-    return found == entries_.end() ? nullptr : &found->second;
-  }
-  [[nodiscard]] std::size_t files() const noexcept { return files_.size(); }
-
- private:
-  void add(const std::string& path) {
-    files_.push_back(std::make_unique<Safetensors>(Safetensors::open(path)));
-    const Safetensors& file = *files_.back();
-    for (const Safetensor& tensor : file.tensors()) {
-      const auto [at, fresh] = entries_.emplace(tensor.name, Entry{&file, &tensor});
-      MICA_CHECK(fresh, file, path, ": tensor '", escaped(tensor.name), "' is also in ",
-                 at->second.file->path());
-    }
-  }
-  void check_index(const Json& weights, const std::string& index) const {
-    for (const auto& [name, file] : weights.items()) {
-      const Entry* const found = find(name);
-      const std::string where = file.get<std::string>();
-      MICA_CHECK(found != nullptr && std::filesystem::path(found->file->path()).filename() == where, file,
-                 index, ": tensor '", escaped(name), "' is not in ", escaped(where));
-    }
-  }
-
-  std::vector<std::unique_ptr<Safetensors>> files_;
-  std::map<std::string, Entry, std::less<>> entries_;
-};
-
 namespace detail {
 
 inline constexpr std::size_t max_shards = 4096;
@@ -103,21 +58,64 @@ inline constexpr std::size_t max_shards = 4096;
 
 }  // namespace detail
 
-inline Checkpoint Checkpoint::open(const std::string& folder) {
-  const std::string index = io::folder_file(folder, "model.safetensors.index.json");
-  Checkpoint out;
-  const auto json = read_json_if_present(index);
-  if (!json) {
-    for (const std::string& name : detail::unindexed_files(folder)) out.add(io::folder_file(folder, name));
+/// Every tensor of a folder. Thread-safe, move-only; pointers to tensors survive a move.
+class Checkpoint {
+ public:
+  /// Opens and checks every file. Raises ErrorCode::file when a file or a tensor of the index is missing, a
+  /// file is a link out of the folder, or a tensor occurs twice, and what Safetensors::open raises.
+  [[nodiscard]] static Checkpoint open(const std::string& folder) {
+    const std::string index = io::folder_file(folder, "model.safetensors.index.json");
+    Checkpoint out;
+    const auto json = read_json_if_present(index);
+    if (!json) {
+      for (const std::string& name : detail::unindexed_files(folder)) out.add(io::folder_file(folder, name));
+      return out;
+    }
+    const Json* const weights = find_member(*json, "weight_map");
+    MICA_CHECK(weights != nullptr && weights->is_object() && !weights->empty(), file, index,
+               ": key 'weight_map' is missing or empty");
+    for (const std::string& name : detail::indexed_files(*weights, index))
+      out.add(io::folder_file(folder, name));
+    out.check_index(*weights, index);
     return out;
   }
-  const Json* const weights = find_member(*json, "weight_map");
-  MICA_CHECK(weights != nullptr && weights->is_object() && !weights->empty(), file, index,
-             ": key 'weight_map' is missing or empty");
-  for (const std::string& name : detail::indexed_files(*weights, index))
-    out.add(io::folder_file(folder, name));
-  out.check_index(*weights, index);
-  return out;
-}
+
+  struct Entry {
+    const Safetensors* file;
+    const Safetensor* tensor;
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return file->bytes(*tensor); }
+  };
+
+  /// By name, in alphabetical order.
+  [[nodiscard]] const std::map<std::string, Entry, std::less<>>& entries() const noexcept { return entries_; }
+  /// Null when there is none.
+  [[nodiscard]] const Entry* find(std::string_view name) const {
+    const auto found = entries_.find(name);
+    return found == entries_.end() ? nullptr : &found->second;
+  }
+  [[nodiscard]] std::size_t files() const noexcept { return files_.size(); }
+
+ private:
+  void add(const std::string& path) {
+    files_.push_back(std::make_unique<Safetensors>(Safetensors::open(path)));
+    const Safetensors& file = *files_.back();
+    for (const Safetensor& tensor : file.tensors()) {
+      const auto [at, fresh] = entries_.emplace(tensor.name, Entry{&file, &tensor});
+      MICA_CHECK(fresh, file, path, ": tensor '", escaped(tensor.name), "' is also in ",
+                 at->second.file->path());
+    }
+  }
+  void check_index(const Json& weights, const std::string& index) const {
+    for (const auto& [name, file] : weights.items()) {
+      const Entry* const found = find(name);
+      const std::string where = file.get<std::string>();
+      MICA_CHECK(found != nullptr && std::filesystem::path(found->file->path()).filename() == where, file,
+                 index, ": tensor '", escaped(name), "' is not in ", escaped(where));
+    }
+  }
+
+  std::vector<std::unique_ptr<Safetensors>> files_;
+  std::map<std::string, Entry, std::less<>> entries_;
+};
 
 }  // namespace mica::convert

@@ -4,8 +4,6 @@
 #pragma once
 
 #include "mica_tools/convert/families/gemma.hpp"
-#include "mica_tools/convert/families/gemma3n.hpp"
-#include "mica_tools/convert/families/gemma4.hpp"
 #include "mica_tools/convert/families/gpt_oss.hpp"
 #include "mica_tools/convert/families/llama.hpp"
 #include "mica_tools/convert/families/phi3.hpp"

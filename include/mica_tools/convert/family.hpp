@@ -12,7 +12,6 @@
 #include "mica_tools/convert/config.hpp"
 #include "mica_tools/convert/keys.hpp"
 #include "mica_tools/convert/rope.hpp"
-#include "mica_tools/convert/sizes.hpp"
 
 #include <span>
 #include <string>

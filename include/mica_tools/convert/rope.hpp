@@ -6,7 +6,6 @@
 
 #include "mica_tools/convert/config.hpp"
 #include "mica_tools/convert/keys.hpp"
-#include "mica_tools/convert/sizes.hpp"
 
 #include <cmath>
 #include <numbers>

@@ -4,15 +4,14 @@
 // Rests are sleeps between two runs of an executor (exec/observed.hpp), so that they fall between layers and
 // within them.
 //
-//   85C   the hottest zone of the processor (thermometer.hpp)       PI on the temperature, twice a second
-//   15W   the packages' counters of energy (power_meter.hpp)        integral on the power, without inertia
+//   85C   the hottest zone of the processor (sensors.hpp)           PI on the temperature, twice a second
+//   15W   the packages' counters of energy (sensors.hpp)            integral on the power, without inertia
 //   50%   the duty cycle
 #pragma once
 
 #include "mica/base/assert.hpp"
 #include "mica/exec/observed.hpp"
-#include "mica_tools/pace/power_meter.hpp"
-#include "mica_tools/pace/thermometer.hpp"
+#include "mica_tools/pace/sensors.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -12,8 +12,7 @@
 #include "mica/io/direct.hpp"
 #include "mica_tools/pack/finished.hpp"
 #include "mica_tools/pack/plan.hpp"
-#include "mica_tools/write/folder_lock.hpp"
-#include "mica_tools/write/free_space.hpp"
+#include "mica_tools/write/disk.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -13,7 +13,7 @@
 #include "mica_tools/quantize/mix.hpp"
 #include "mica_tools/synth/header_only.hpp"
 #include "mica_tools/synth/shape.hpp"
-#include "mica_tools/write/free_space.hpp"
+#include "mica_tools/write/disk.hpp"
 #include "mica_tools/write/gguf_writer.hpp"
 
 #include <algorithm>

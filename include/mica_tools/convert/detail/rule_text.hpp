@@ -5,8 +5,8 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica_tools/convert/config.hpp"
 #include "mica_tools/convert/safetensor.hpp"
-#include "mica_tools/convert/sizes.hpp"
 
 #include <algorithm>
 #include <charconv>

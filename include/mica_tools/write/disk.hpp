@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the free space of a disk before a long write.
+// Before a long write: the free space of the disk, and one writer to a folder at a time.
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/io/detail/descriptor.hpp"
 
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <fcntl.h>
+#include <sys/file.h>
 
 namespace mica::io {
 
@@ -34,5 +38,21 @@ inline void require_free_space(const std::string& path, std::uint64_t bytes) {
   MICA_CHECK(!free || bytes <= *free, failed, path, ": needs ", bytes, " bytes, and the disk has ", *free,
              " free");
 }
+
+/// An advisory lock of a folder, held until the object is destroyed or the process ends. Move-only.
+class FolderLock {
+ public:
+  /// Raises ErrorCode::file when the folder cannot be opened, failed when another process holds its lock.
+  /// On file systems without locks it succeeds and locks nothing.
+  explicit FolderLock(const std::string& folder)
+      : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    MICA_CHECK(fd_, file, folder, ": cannot be opened: ", detail::errno_text(errno));
+    const bool held = ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    MICA_CHECK(held, failed, folder, ": another process is writing there; wait for it to end");
+  }
+
+ private:
+  detail::Descriptor fd_;
+};
 
 }  // namespace mica::io
