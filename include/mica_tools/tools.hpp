@@ -22,7 +22,6 @@
 #include "mica_tools/quantize/convert.hpp"
 #include "mica_tools/quantize/importance.hpp"
 #include "mica_tools/quantize/importance_collector.hpp"
-#include "mica_tools/quantize/importance_file.hpp"
 #include "mica_tools/quantize/job.hpp"
 #include "mica_tools/quantize/mix.hpp"
 #include "mica_tools/quantize/mix_rules.hpp"
@@ -51,7 +50,6 @@
 #include "mica_tools/measure/disk_probe.hpp"
 #include "mica_tools/measure/divergence.hpp"
 #include "mica_tools/measure/log_probabilities.hpp"
-#include "mica_tools/measure/quantized_row.hpp"
 #include "mica_tools/measure/statistics.hpp"
 #include "mica_tools/measure/windows.hpp"
 

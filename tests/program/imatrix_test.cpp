@@ -7,7 +7,7 @@
 #ifdef MICA_PROGRAM
 
 #include "mica/gguf/reader.hpp"
-#include "mica_tools/quantize/importance_file.hpp"
+#include "mica_tools/quantize/importance.hpp"
 
 #include <string>
 

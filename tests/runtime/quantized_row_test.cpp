@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/measure/quantized_row.hpp"
-
 #include "mica/base/rng.hpp"
+#include "mica_tools/measure/log_probabilities.hpp"
 
 #include <doctest/doctest.h>
 

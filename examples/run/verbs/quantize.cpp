@@ -12,7 +12,7 @@
 #include "mica/exec/team.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica_tools/encode/encode.hpp"
-#include "mica_tools/quantize/importance_file.hpp"
+#include "mica_tools/quantize/importance.hpp"
 #include "progress.hpp"
 #include "running_options.hpp"
 #include "suggestion.hpp"

@@ -43,14 +43,7 @@ enum class Operator : std::uint8_t { add, subtract, multiply, divide, floor_divi
 }
 
 [[nodiscard]] inline Value whole_arithmetic(Operator op, std::int64_t a, std::int64_t b) {
-  switch (op) {
-    case Operator::add:
-    case Operator::subtract:
-    case Operator::multiply:
-      return checked(op, a, b);
-    default:
-      break;
-  }
+  if (op == Operator::add || op == Operator::subtract || op == Operator::multiply) return checked(op, a, b);
   if (b == 0) fail("division by zero");
   if (op == Operator::divide) return static_cast<double>(a) / static_cast<double>(b);
   if (b == -1) return op == Operator::modulo ? 0 : negated(a);
@@ -61,16 +54,9 @@ enum class Operator : std::uint8_t { add, subtract, multiply, divide, floor_divi
 }
 
 [[nodiscard]] inline Value real_arithmetic(Operator op, double a, double b) {
-  switch (op) {
-    case Operator::add:
-      return a + b;
-    case Operator::subtract:
-      return a - b;
-    case Operator::multiply:
-      return a * b;
-    default:
-      break;
-  }
+  if (op == Operator::add) return a + b;
+  if (op == Operator::subtract) return a - b;
+  if (op == Operator::multiply) return a * b;
   if (b == 0) fail("division by zero");
   if (op == Operator::divide) return a / b;
   double rest = std::fmod(a, b);

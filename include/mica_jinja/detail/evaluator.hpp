@@ -4,10 +4,9 @@
 #pragma once
 
 #include "mica_jinja/detail/ast.hpp"
+#include "mica_jinja/detail/builtins.hpp"
 #include "mica_jinja/detail/callable.hpp"
-#include "mica_jinja/detail/functions.hpp"
 #include "mica_jinja/detail/iteration.hpp"
-#include "mica_jinja/detail/predicates.hpp"
 #include "mica_jinja/detail/row_filters.hpp"
 #include "mica_jinja/detail/state.hpp"
 #include "mica_jinja/detail/text_filters.hpp"

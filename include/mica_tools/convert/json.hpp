@@ -54,4 +54,16 @@ inline constexpr std::uint64_t max_json_bytes = std::uint64_t{256} << 20;  // vo
   return object == nullptr ? nullptr : find_member(*object, name);
 }
 
+/// A member that is a text; empty when there is none.
+[[nodiscard]] inline std::string member_text(const Json& object, std::string_view name) {
+  const Json* const found = find_member(object, name);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// A member that is true or false; empty when there is none.
+[[nodiscard]] inline std::optional<bool> member_flag(const Json& object, std::string_view name) {
+  const Json* const found = find_member(object, name);
+  return found != nullptr && found->is_boolean() ? std::optional(found->get<bool>()) : std::nullopt;
+}
+
 }  // namespace mica::convert

@@ -13,7 +13,7 @@
 #include "mica/base/token_id.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/file.hpp"
-#include "mica_tools/measure/quantized_row.hpp"
+#include "mica_tools/measure/log_probabilities.hpp"
 #include "mica_tools/measure/windows.hpp"
 
 #include <array>

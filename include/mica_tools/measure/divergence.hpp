@@ -7,7 +7,6 @@
 
 #include "mica/base/token_id.hpp"
 #include "mica_tools/measure/log_probabilities.hpp"
-#include "mica_tools/measure/quantized_row.hpp"
 #include "mica_tools/measure/statistics.hpp"
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 
 #include "mica/gguf/tensor_info.hpp"
 
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mica::convert::detail {
@@ -59,22 +60,17 @@ struct CanonicalName {
 
 /// What a word of a shape stands for; empty for *.
 [[nodiscard]] inline std::optional<std::uint64_t> wanted_size(std::string_view word, const Sizes& sizes) {
-  switch (word.front()) {
-    case 'd':
-      return sizes.width;
-    case 'q':
-      return sizes.q_width();
-    case 'k':
-      return sizes.kv_width();
-    case 'h':
-      return sizes.head_dim;
-    case 'e':
-      return sizes.experts;
-    case '1':
-      return word == "16" ? 16 : 1;
-    default:
-      return std::nullopt;
+  const std::pair<std::string_view, std::uint64_t> words[] = {{"d", sizes.width},
+                                                              {"q", sizes.q_width()},
+                                                              {"k", sizes.kv_width()},
+                                                              {"h", sizes.head_dim},
+                                                              {"e", sizes.experts},
+                                                              {"1", 1},
+                                                              {"16", 16}};
+  for (const auto& [name, size] : words) {
+    if (name == word) return size;
   }
+  return std::nullopt;
 }
 
 /// Raises ErrorCode::file when the tensor has another shape; an empty rule lets all pass.

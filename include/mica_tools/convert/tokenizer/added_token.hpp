@@ -45,11 +45,9 @@ inline std::string replaced(std::string text, std::string_view from, std::string
 
 [[nodiscard]] inline AddedToken added_token(const Json& json, std::uint64_t id, const std::string& file) {
   const Json* const content = find_member(json, "content");
-  const Json* const special = find_member(json, "special");
   MICA_CHECK(content != nullptr && content->is_string(), file, file, ": added token ", id,
              " has no 'content'");
-  return {id, content->get<std::string>(),
-          special != nullptr && special->is_boolean() && special->get<bool>()};
+  return {id, content->get<std::string>(), member_flag(json, "special").value_or(false)};
 }
 
 }  // namespace detail

@@ -53,16 +53,6 @@ namespace detail {
   return out;
 }
 
-[[nodiscard]] inline std::string member_text(const Json& object, std::string_view key) {
-  const Json* const found = find_member(object, key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-[[nodiscard]] inline bool member_flag(const Json& object, std::string_view key, bool otherwise) {
-  const Json* const found = find_member(object, key);
-  return found != nullptr && found->is_boolean() ? found->get<bool>() : otherwise;
-}
-
 [[noreturn]] inline void refuse_step(const Json& step, const std::string& file) {
   raise(ErrorCode::unsupported, file, ": pre-tokenizer '", escaped(member_text(step, "type")),
         "' is not known here, or not with these settings: ",
@@ -82,9 +72,9 @@ inline void append_expressions(const Json& step, const std::string& file, std::v
     if (regex.empty()) refuse_step(step, file);
     out.push_back(rule_spelling(regex));
   } else if (type == "Digits") {
-    out.emplace_back(member_flag(step, "individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)");
+    out.emplace_back(member_flag(step, "individual_digits").value_or(false) ? R"(\p{N})" : R"(\p{N}+)");
   } else if (type == "ByteLevel") {
-    if (member_flag(step, "use_regex", true)) out.emplace_back(text::detail::expressions::gpt2);
+    if (member_flag(step, "use_regex").value_or(true)) out.emplace_back(text::detail::expressions::gpt2);
   } else {
     refuse_step(step, file);
   }

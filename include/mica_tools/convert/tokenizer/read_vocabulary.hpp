@@ -124,12 +124,6 @@ inline void pad_vocabulary(std::uint64_t n_vocab, VocabularyData& out) {
   if (padded > 0) out.notes.push_back(join(padded, " rows of the embedding have no token"));
 }
 
-/// A flag of tokenizer_config.json.
-[[nodiscard]] inline std::optional<bool> configured_flag(const Json& config, std::string_view key) {
-  const Json* const found = find_member(config, key);
-  return found != nullptr && found->is_boolean() ? std::optional(found->get<bool>()) : std::nullopt;
-}
-
 }  // namespace detail
 
 /// Reads the vocabulary and the chat template of a folder. `family` is Family::vocabulary. Raises
@@ -156,12 +150,12 @@ inline void pad_vocabulary(std::uint64_t n_vocab, VocabularyData& out) {
     if (tokenizer && tokenizer->add_space_prefix()) out.add_space_prefix = tokenizer->add_space_prefix();
   } else {
     MICA_CHECK(tokenizer, unsupported, folder, ": this family needs tokenizer.json");
-    out = tokenizer->read(n_vocab, family, detail::configured_flag(settings, "clean_up_tokenization_spaces"));
+    out = tokenizer->read(n_vocab, family, member_flag(settings, "clean_up_tokenization_spaces"));
   }
   detail::pad_vocabulary(n_vocab, out);
   find_special_ids({settings, generation, config}, out);
-  out.add_bos = detail::configured_flag(settings, "add_bos_token");
-  out.add_eos = detail::configured_flag(settings, "add_eos_token");
+  out.add_bos = member_flag(settings, "add_bos_token");
+  out.add_eos = member_flag(settings, "add_eos_token");
   if (tokenizer && !out.add_bos) out.add_bos = tokenizer->adds_special(false);
   if (tokenizer && !out.add_eos) out.add_eos = tokenizer->adds_special(true);
   out.chat_templates = chat_templates(folder, settings);

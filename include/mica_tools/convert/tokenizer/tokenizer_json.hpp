@@ -25,12 +25,12 @@ class TokenizerJson {
   TokenizerJson(const Json& json, std::string file) : json_(json), file_(std::move(file)) {
     model_ = find_member(json_, "model");
     MICA_CHECK(model_ != nullptr && model_->is_object(), file, file_, ": key 'model' is missing");
-    const std::string type = detail::member_text(*model_, "type");
+    const std::string type = member_text(*model_, "type");
     const bool bpe = type == "BPE" || (type.empty() && find_member(*model_, "merges") != nullptr);
     MICA_CHECK(bpe, unsupported, file_, ": a tokenizer of the kind '", escaped(type), "'; supported: BPE");
     const bool bytes = mentions(find_member(json_, "pre_tokenizer"), "ByteLevel") ||
                        mentions(find_member(json_, "decoder"), "ByteLevel");
-    spm_ = !bytes && detail::member_flag(*model_, "byte_fallback", false);
+    spm_ = !bytes && member_flag(*model_, "byte_fallback").value_or(false);
     MICA_CHECK(bytes || spm_, unsupported, file_,
                ": a BPE that is neither byte-level nor falls back to bytes; it has no tokens for unknown "
                "characters");
@@ -50,7 +50,7 @@ class TokenizerJson {
       const Json* const step = find_member(json_, "pre_tokenizer");
       MICA_CHECK(step != nullptr, unsupported, file_, ": there is no pre_tokenizer; text would be one word");
       out.pre = match_pretokenizer(
-          *step, {detail::member_flag(*model_, "ignore_merges", false), tidies_spaces}, file_);
+          *step, {member_flag(*model_, "ignore_merges").value_or(false), tidies_spaces}, file_);
     }
     read_tokens(n_vocab, out);
     if (out.model != "llama") read_merges(out);
@@ -66,10 +66,10 @@ class TokenizerJson {
     const Json* const normalizer = find_member(json_, "normalizer");
     if (mentions(normalizer, "Prepend")) return true;
     const Json* const pre = find_member(json_, "pre_tokenizer");
-    if (pre == nullptr || detail::member_text(*pre, "type") != "Metaspace")
+    if (pre == nullptr || member_text(*pre, "type") != "Metaspace")
       return normalizer != nullptr ? std::optional(false) : std::nullopt;
-    const std::string scheme = detail::member_text(*pre, "prepend_scheme");
-    return scheme.empty() ? detail::member_flag(*pre, "add_prefix_space", true) : scheme != "never";
+    const std::string scheme = member_text(*pre, "prepend_scheme");
+    return scheme.empty() ? member_flag(*pre, "add_prefix_space").value_or(true) : scheme != "never";
   }
   /// Whether the text begins, or ends, with a special token; empty when the file does not say.
   [[nodiscard]] std::optional<bool> adds_special(bool at_end) const {
@@ -83,8 +83,8 @@ class TokenizerJson {
     bool found = false, adds = false;
     for (const Json* const step : steps) {
       const Json* const single = find_member(*step, "single");
-      if (detail::member_text(*step, "type") != "TemplateProcessing" || single == nullptr ||
-          !single->is_array() || single->empty())
+      if (member_text(*step, "type") != "TemplateProcessing" || single == nullptr || !single->is_array() ||
+          single->empty())
         continue;
       found = true;
       adds = adds || find_member(at_end ? single->back() : single->front(), "SpecialToken") != nullptr;
@@ -98,7 +98,7 @@ class TokenizerJson {
     const Json* const vocab = find_member(*model_, "vocab");
     MICA_CHECK(vocab != nullptr && vocab->is_object() && !vocab->empty(), file, file_,
                ": key 'vocab' is missing");
-    const std::string unknown = detail::member_text(*model_, "unk_token");
+    const std::string unknown = member_text(*model_, "unk_token");
     for (const auto& [text, id] : vocab->items()) {
       MICA_CHECK(id.is_number_unsigned() && id.get<std::uint64_t>() < VocabularyData::max_tokens, file, file_,
                  ": token '", escaped(text), "' has no id below ", VocabularyData::max_tokens);
@@ -173,7 +173,7 @@ class TokenizerJson {
 
   [[nodiscard]] static bool mentions(const Json* step, std::string_view type) {
     if (step == nullptr) return false;
-    if (detail::member_text(*step, "type") == type) return true;
+    if (member_text(*step, "type") == type) return true;
     for (const char* list : {"pretokenizers", "decoders", "normalizers", "processors"}) {
       const Json* const steps = find_member(*step, list);
       if (steps == nullptr || !steps->is_array()) continue;
