@@ -50,7 +50,7 @@ class ExpressionParser {
   /// f|g(x), as a filter block begins.
   [[nodiscard]] std::vector<Link> filters() {
     std::vector<Link> links;
-    do links.push_back(filter());
+    do links.push_back(named(Link::Kind::filter));
     while (tokens_->skip_sign("|"));
     return links;
   }
@@ -188,9 +188,9 @@ class ExpressionParser {
 
   [[nodiscard]] std::optional<Link> behind_filter() {
     if (tokens_->at_sign("(")) return call();
-    if (tokens_->skip_sign("|")) return filter();
+    if (tokens_->skip_sign("|")) return named(Link::Kind::filter);
     if (!tokens_->skip_name("is")) return std::nullopt;
-    return test();
+    return named(tokens_->skip_name("not") ? Link::Kind::negated_test : Link::Kind::test);
   }
 
   [[nodiscard]] Link call() {
@@ -199,16 +199,9 @@ class ExpressionParser {
     return link;
   }
 
-  [[nodiscard]] Link filter() {
-    Link link = make_link(Link::Kind::filter);
-    link.name = tokens_->expect_any_name();
-    if (tokens_->at_sign("(")) link.arguments = call_arguments();
-    return link;
-  }
-
-  /// Behind `is`: a name, with arguments in brackets.
-  [[nodiscard]] Link test() {
-    Link link = make_link(tokens_->skip_name("not") ? Link::Kind::negated_test : Link::Kind::test);
+  /// A filter or a test: a name, perhaps with arguments in brackets.
+  [[nodiscard]] Link named(Link::Kind kind) {
+    Link link = make_link(kind);
     link.name = tokens_->expect_any_name();
     if (tokens_->at_sign("(")) link.arguments = call_arguments();
     return link;
@@ -234,11 +227,7 @@ class ExpressionParser {
   [[nodiscard]] CallArguments call_arguments() {
     CallArguments arguments;
     tokens_->expect_sign("(");
-    while (!tokens_->at_sign(")")) {
-      call_argument(arguments);
-      if (!tokens_->skip_sign(",")) break;
-    }
-    tokens_->expect_sign(")");
+    tokens_->each_until(")", [&] { call_argument(arguments); });
     return arguments;
   }
 
@@ -313,23 +302,17 @@ class ExpressionParser {
 
   [[nodiscard]] ExpressionPtr list(std::uint32_t line) {
     auto list = std::make_unique<RowDisplay>(line, false);
-    while (!tokens_->at_sign("]")) {
-      list->items.push_back(expression());
-      if (!tokens_->skip_sign(",")) break;
-    }
-    tokens_->expect_sign("]");
+    tokens_->each_until("]", [&] { list->items.push_back(expression()); });
     return list;
   }
 
   [[nodiscard]] ExpressionPtr mapping(std::uint32_t line) {
     auto mapping = std::make_unique<MappingDisplay>(line);
-    while (!tokens_->at_sign("}")) {
+    tokens_->each_until("}", [&] {
       ExpressionPtr key = expression();
       tokens_->expect_sign(":");
       mapping->entries.emplace_back(std::move(key), expression());
-      if (!tokens_->skip_sign(",")) break;
-    }
-    tokens_->expect_sign("}");
+    });
     return mapping;
   }
 

@@ -55,14 +55,8 @@ struct Sequence final : Object {
 };
 
 [[nodiscard]] inline double number_of(const Value& value) {
-  switch (value.kind()) {
-    case Kind::boolean:
-      return value.boolean() ? 1.0 : 0.0;
-    case Kind::integer:
-      return static_cast<double>(value.integer());
-    default:
-      return value.real();
-  }
+  if (value.is(Kind::boolean)) return value.boolean() ? 1.0 : 0.0;
+  return value.is(Kind::integer) ? static_cast<double>(value.integer()) : value.real();
 }
 
 /// The type's name in Python, for messages.

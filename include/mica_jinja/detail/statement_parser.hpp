@@ -197,7 +197,7 @@ class StatementParser {
 
   void parameters(Procedure& procedure) {
     tokens_->expect_sign("(");
-    while (!tokens_->at_sign(")")) {
+    tokens_->each_until(")", [&] {
       Procedure::Parameter parameter;
       const std::uint32_t line = tokens_->line();
       parameter.name = tokens_->expect_any_name();
@@ -208,9 +208,7 @@ class StatementParser {
                                 "' needs a default, as the one before it has"));
       }
       procedure.parameters.push_back(std::move(parameter));
-      if (!tokens_->skip_sign(",")) break;
-    }
-    tokens_->expect_sign(")");
+    });
   }
 
   void procedure_body(Procedure& procedure, std::string_view end) {

@@ -26,13 +26,10 @@ inline Value string_filter(Engine& engine, const Value& self, const Arguments&) 
   return printed(self, engine);
 }
 
-template <std::string (*change)(std::string)>
-Value case_filter(Engine& engine, const Value& self, const Arguments& arguments) {
-  return case_method<change>(engine, printed(self, engine), arguments);
-}
-
-inline Value trim_filter(Engine& engine, const Value& self, const Arguments& arguments) {
-  return strip_method<Side::both>(engine, printed(self, engine), arguments);
+/// A method of strings as a filter, which prints what is no string first.
+template <Operation method>
+Value on_text(Engine& engine, const Value& self, const Arguments& arguments) {
+  return method(engine, printed(self, engine), arguments);
 }
 
 inline Value replace_filter(Engine& engine, const Value& self, const Arguments& arguments) {
@@ -132,20 +129,20 @@ inline Value round_filter(Engine&, const Value& self, const Arguments& arguments
 }
 
 inline constexpr NamedOperation text_filters[] = {
-    {"capitalize", case_filter<capitalized>, no_arguments},
+    {"capitalize", on_text<case_method<capitalized>>, no_arguments},
     {"float", float_filter},
     {"format", format_filter},
     {"indent", indent_filter},
     {"int", int_filter},
-    {"lower", case_filter<lower>, no_arguments},
+    {"lower", on_text<case_method<lower>>, no_arguments},
     {"replace", replace_filter},
     {"round", round_filter},
     {"safe", string_filter, no_arguments},
     {"string", string_filter, no_arguments},
-    {"title", case_filter<titled<is_gap>>, no_arguments},
+    {"title", on_text<case_method<titled<is_gap>>>, no_arguments},
     {"tojson", tojson_filter},
-    {"trim", trim_filter},
-    {"upper", case_filter<upper>, no_arguments},
+    {"trim", on_text<strip_method<Side::both>>},
+    {"upper", on_text<case_method<upper>>, no_arguments},
 };
 
 }  // namespace mica::jinja::detail

@@ -61,6 +61,16 @@ class TokenStream {
     next();
   }
 
+  /// Calls read() for each part up to a closing sign, with commas between them and perhaps behind the last.
+  template <class Read>
+  void each_until(std::string_view close, Read read) {
+    while (!at_sign(close)) {
+      read();
+      if (!skip_sign(",")) break;
+    }
+    expect_sign(close);
+  }
+
   [[noreturn]] void unexpected(std::string_view wanted) const {
     const std::string found = at(Token::Kind::end)    ? "the end of the template"
                               : at(Token::Kind::data) ? "text"

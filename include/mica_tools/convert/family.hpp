@@ -81,6 +81,12 @@ inline void write_common_keys(const FamilyInput& in, Keys& keys) {
   }
 }
 
+/// Writes those and the keys of the rope.
+inline void write_usual_keys(const FamilyInput& in, const Rope& rope, Keys& keys) {
+  write_common_keys(in, keys);
+  write_rope(in.config, rope, in.sizes, keys);
+}
+
 /// Window flags of the layers from `layer_types`, or from a period whose last layer sees everything; empty
 /// when neither is given.
 [[nodiscard]] inline std::vector<bool> windowed_layers(const FamilyInput& in, std::uint64_t period) {

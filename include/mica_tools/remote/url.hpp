@@ -37,38 +37,6 @@ namespace mica::remote {
   return escaped(join(scheme, rest), 400);
 }
 
-/// The parts of a URL.
-struct Url {
-  std::string scheme;       ///< "http" or "https"
-  std::string credentials;  ///< name and password before an @; empty
-  std::string host;         ///< in lower case; an address of IPv6 in its brackets
-  std::uint16_t port = 80;
-  std::string path;   ///< begins with a slash
-  std::string query;  ///< with its question mark; empty
-
-  /// Raises ErrorCode::usage for what is no URL, and unsupported for a scheme other than http and https.
-  [[nodiscard]] static Url parse(std::string_view text);
-  /// The target of a redirect: another URL, or a part of one. Raises as parse().
-  [[nodiscard]] Url resolved(std::string_view location) const;
-
-  [[nodiscard]] bool encrypted() const noexcept { return scheme == "https"; }
-  /// The host, without brackets.
-  [[nodiscard]] std::string bare_host() const {
-    return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
-  }
-  /// The host, with a port that is not the usual one.
-  [[nodiscard]] std::string authority() const {
-    const bool usual = port == (encrypted() ? 443 : 80);
-    return join(host, usual ? "" : ":", usual ? "" : std::to_string(port));
-  }
-  /// The server, to which secrets belong: "https://host".
-  [[nodiscard]] std::string origin() const { return join(scheme, "://", authority()); }
-  /// The URL without anything secret; names the file in error texts.
-  [[nodiscard]] std::string shown() const { return origin() + path; }
-  /// The path and query of a request.
-  [[nodiscard]] std::string target() const { return path + query; }
-};
-
 namespace detail {
 
 /// Takes what stands before one of `ends` off the front of a text.
@@ -112,60 +80,91 @@ namespace detail {
   return out;
 }
 
-inline void parse_host(std::string_view authority, std::string_view name, Url& url) {
-  const auto is_of_host = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_' || c == ':';
-  };
-  const std::size_t bracket = authority.find(']');
-  const std::size_t colon = authority.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  url.host = lower(authority.substr(0, colon));
-  const bool in_brackets = url.host.size() > 2 && url.host.front() == '[' && url.host.back() == ']';
-  const std::string_view bare = std::string_view(url.host).substr(in_brackets ? 1 : 0);
-  const std::string_view plain = bare.substr(0, bare.size() - (in_brackets ? 1 : 0));
-  MICA_CHECK(!plain.empty() && std::all_of(plain.begin(), plain.end(), is_of_host), usage, name,
-             ": no host is named in this URL; https://HOST/PATH is needed");
-  url.port = url.encrypted() ? 443 : 80;
-  if (colon == std::string_view::npos) return;
-  const std::string_view digits = authority.substr(colon + 1);
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), url.port);
-  MICA_CHECK(error == std::errc() && end == digits.data() + digits.size() && url.port != 0, usage, name,
-             ": the port of this URL is not a number from 1 to 65535");
-}
-
 }  // namespace detail
 
-inline Url Url::parse(std::string_view text) {
-  const std::string name = remote::shown(text);
-  MICA_CHECK(is_url(text), usage, name, ": is no URL; https://HOST/PATH is needed");
-  MICA_CHECK(std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F && c != '\\'; }),
-             usage, name,
-             ": a URL has no blanks and no letters beyond ASCII; write them as % and two digits");
-  std::string_view rest = text.substr(0, text.find('#'));
-  Url url;
-  url.scheme = detail::lower(detail::take_until(rest, ":"));
-  MICA_CHECK(url.scheme == "http" || url.scheme == "https", unsupported, name,
-             ": files are read by https and http, not by ", escaped(url.scheme), "; download the file first");
-  rest.remove_prefix(3);
-  std::string_view authority = detail::take_until(rest, "/?");
-  if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
-    url.credentials = authority.substr(0, at);
-    authority.remove_prefix(at + 1);
-  }
-  detail::parse_host(authority, name, url);
-  const std::string_view path = detail::take_until(rest, "?");
-  url.path = path.empty() ? "/" : std::string(path);
-  url.query = rest;
-  return url;
-}
+/// The parts of a URL.
+struct Url {
+  std::string scheme;       ///< "http" or "https"
+  std::string credentials;  ///< name and password before an @; empty
+  std::string host;         ///< in lower case; an address of IPv6 in its brackets
+  std::uint16_t port = 80;
+  std::string path;   ///< begins with a slash
+  std::string query;  ///< with its question mark; empty
 
-inline Url Url::resolved(std::string_view location) const {
-  if (is_url(location)) return parse(location);
-  if (location.starts_with("//")) return parse(join(scheme, ":", location));
-  std::string_view rest = location;
-  const std::string_view given = detail::take_until(rest, "?#");
-  const std::string folder = given.starts_with('/') ? "" : path.substr(0, path.rfind('/') + 1);
-  const std::string there = given.empty() ? path : detail::without_dots(join(folder, given));
-  return parse(join(origin(), there, rest));
-}
+  /// Raises ErrorCode::usage for what is no URL, and unsupported for a scheme other than http and https.
+  [[nodiscard]] static Url parse(std::string_view text) {
+    const std::string name = remote::shown(text);
+    MICA_CHECK(is_url(text), usage, name, ": is no URL; https://HOST/PATH is needed");
+    MICA_CHECK(
+        std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F && c != '\\'; }),
+        usage, name, ": a URL has no blanks and no letters beyond ASCII; write them as % and two digits");
+    std::string_view rest = text.substr(0, text.find('#'));
+    Url url;
+    url.scheme = detail::lower(detail::take_until(rest, ":"));
+    MICA_CHECK(url.scheme == "http" || url.scheme == "https", unsupported, name,
+               ": files are read by https and http, not by ", escaped(url.scheme),
+               "; download the file first");
+    rest.remove_prefix(3);
+    std::string_view authority = detail::take_until(rest, "/?");
+    if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
+      url.credentials = authority.substr(0, at);
+      authority.remove_prefix(at + 1);
+    }
+    url.set_host(authority, name);
+    const std::string_view path = detail::take_until(rest, "?");
+    url.path = path.empty() ? "/" : std::string(path);
+    url.query = rest;
+    return url;
+  }
+  /// The target of a redirect: another URL, or a part of one. Raises as parse().
+  [[nodiscard]] Url resolved(std::string_view location) const {
+    if (is_url(location)) return parse(location);
+    if (location.starts_with("//")) return parse(join(scheme, ":", location));
+    std::string_view rest = location;
+    const std::string_view given = detail::take_until(rest, "?#");
+    const std::string folder = given.starts_with('/') ? "" : path.substr(0, path.rfind('/') + 1);
+    const std::string there = given.empty() ? path : detail::without_dots(join(folder, given));
+    return parse(join(origin(), there, rest));
+  }
+
+  [[nodiscard]] bool encrypted() const noexcept { return scheme == "https"; }
+  /// The host, without brackets.
+  [[nodiscard]] std::string bare_host() const {
+    return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+  }
+  /// The host, with a port that is not the usual one.
+  [[nodiscard]] std::string authority() const {
+    const bool usual = port == (encrypted() ? 443 : 80);
+    return join(host, usual ? "" : ":", usual ? "" : std::to_string(port));
+  }
+  /// The server, to which secrets belong: "https://host".
+  [[nodiscard]] std::string origin() const { return join(scheme, "://", authority()); }
+  /// The URL without anything secret; names the file in error texts.
+  [[nodiscard]] std::string shown() const { return origin() + path; }
+  /// The path and query of a request.
+  [[nodiscard]] std::string target() const { return path + query; }
+
+ private:
+  /// Sets host and port. `name` stands for the URL in error texts.
+  void set_host(std::string_view authority, std::string_view name) {
+    const auto is_of_host = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_' || c == ':';
+    };
+    const std::size_t bracket = authority.find(']');
+    const std::size_t colon = authority.find(':', bracket == std::string_view::npos ? 0 : bracket);
+    host = detail::lower(authority.substr(0, colon));
+    const bool in_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    const std::string_view bare = std::string_view(host).substr(in_brackets ? 1 : 0);
+    const std::string_view plain = bare.substr(0, bare.size() - (in_brackets ? 1 : 0));
+    MICA_CHECK(!plain.empty() && std::all_of(plain.begin(), plain.end(), is_of_host), usage, name,
+               ": no host is named in this URL; https://HOST/PATH is needed");
+    port = encrypted() ? 443 : 80;
+    if (colon == std::string_view::npos) return;
+    const std::string_view digits = authority.substr(colon + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+    MICA_CHECK(error == std::errc() && end == digits.data() + digits.size() && port != 0, usage, name,
+               ": the port of this URL is not a number from 1 to 65535");
+  }
+};
 
 }  // namespace mica::remote

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   Gemma 1 to 3  norm weights are stored minus one; GGUF files have the whole weight
-//   Gemma 3n      text part: four streams (AltUp), low-rank residuals (LAuReL), embeddings for each layer, and
-//                 early layers whose activations are cut off at a quantile
+//   Gemma 3n      text part: four streams (AltUp), low-rank residuals (LAuReL), embeddings for each layer,
+//                 and early layers whose activations are cut off at a quantile
 //   Gemma 4       text part: two head sizes, windows on most layers, layers that share keys and values,
 //                 optional embeddings for each layer, optional experts beside the dense feed-forward
 #pragma once
@@ -52,16 +52,12 @@ inline void write_query_scale(const FamilyInput& in, Keys& keys) {
   if (scalar != static_cast<double>(in.sizes.head_dim)) keys.real("attention.scale", 1 / std::sqrt(scalar));
 }
 
-inline void write_gemma_keys(const FamilyInput& in, Keys& keys) {
-  write_common_keys(in, keys);
-  write_rope(in.config, in.rope, in.sizes, keys);
-}
+inline void write_gemma_keys(const FamilyInput& in, Keys& keys) { write_usual_keys(in, in.rope, keys); }
 
 /// From Gemma 3 on layers with a window have a base of their own.
 inline void write_windowed_keys(const FamilyInput& in, Rope rope, Keys& keys) {
   if (!rope.window_base) rope.window_base = 10000.0;
-  write_common_keys(in, keys);
-  write_rope(in.config, rope, in.sizes, keys);
+  write_usual_keys(in, rope, keys);
 }
 
 inline void write_soft_cap(const FamilyInput& in, std::string_view key, Keys& keys) {

@@ -41,8 +41,7 @@ inline constexpr TensorRule gpt_oss_blocks[] = {
 inline constexpr std::span<const TensorRule> gpt_oss_tables[] = {embedding, attention, gpt_oss_blocks};
 
 inline void write_gpt_oss_keys(const FamilyInput& in, Keys& keys) {
-  write_common_keys(in, keys);
-  write_rope(in.config, in.rope, in.sizes, keys);
+  write_usual_keys(in, in.rope, keys);
   keys.count("attention.sliding_window", in.config.count("sliding_window"));
   keys.count("expert_feed_forward_length", in.config.count("intermediate_size"));
 }

@@ -36,8 +36,7 @@ inline constexpr std::span<const TensorRule> llama_tables[] = {embedding, pre_no
                                                                feed_forward, mixtral_experts};
 
 inline void write_llama_keys(const FamilyInput& in, Keys& keys) {
-  write_common_keys(in, keys);
-  write_rope(in.config, in.rope, in.sizes, keys);
+  write_usual_keys(in, in.rope, keys);
   const std::uint64_t window = in.config.count_or("sliding_window", 0);
   if (window > 0) keys.count("attention.sliding_window", window);
 }
@@ -78,8 +77,7 @@ inline constexpr std::span<const TensorRule> llama4_tables[] = {embedding, pre_n
                                                                 llama4_feed_forward};
 
 inline void write_llama4_keys(const FamilyInput& in, Keys& keys) {
-  write_common_keys(in, keys);
-  write_rope(in.config, in.rope, in.sizes, keys);
+  write_usual_keys(in, in.rope, keys);
   keys.count("feed_forward_length", in.config.count("intermediate_size_mlp"));
   keys.count("expert_feed_forward_length", in.config.count("intermediate_size"));
   keys.count("interleave_moe_layer_step", in.config.count_or("interleave_moe_layer_step", 1));

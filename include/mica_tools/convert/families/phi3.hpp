@@ -28,8 +28,7 @@ inline double longrope_factor(double context, double original) {
 }
 
 inline void write_phi3_keys(const FamilyInput& in, Keys& keys) {
-  write_common_keys(in, keys);
-  write_rope(in.config, in.rope, in.sizes, keys);
+  write_usual_keys(in, in.rope, keys);
   keys.count("attention.sliding_window", in.config.count_or("sliding_window", 0));
   if (in.rope.type != "longrope") {
     keys.count("rope.scaling.original_context_length",

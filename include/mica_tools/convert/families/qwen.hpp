@@ -17,8 +17,7 @@ inline constexpr std::span<const TensorRule> qwen_tables[] = {
     embedding, pre_norms, attention, head_norms, feed_forward, experts, shared_expert};
 
 inline void write_qwen_keys(const FamilyInput& in, Keys& keys) {
-  write_common_keys(in, keys);
-  write_rope(in.config, in.rope, in.sizes, keys);
+  write_usual_keys(in, in.rope, keys);
   write_expert_widths(in, keys);
   const bool windowed = in.config.flag_or("use_sliding_window", false) &&
                         in.config.count_or("max_window_layers", 0) < in.sizes.layers;

@@ -4,7 +4,6 @@
 // bytes and writes a space as U+2581. Others are refused by name.
 #pragma once
 
-#include "mica_tools/convert/tokenizer/added_token.hpp"
 #include "mica_tools/convert/tokenizer/pretokenizer_match.hpp"
 #include "mica_tools/convert/tokenizer/vocabulary_data.hpp"
 
