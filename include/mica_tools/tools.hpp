@@ -19,7 +19,6 @@
 #include "mica_tools/encode/scaled_groups.hpp"
 
 // quantize: files in other formats, importance matrices
-#include "mica_tools/quantize/convert.hpp"
 #include "mica_tools/quantize/importance.hpp"
 #include "mica_tools/quantize/importance_collector.hpp"
 #include "mica_tools/quantize/job.hpp"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/quantize/convert.hpp"
-
 #include "io/temporary_folder.hpp"
 #include "mica/exec/inline.hpp"
 #include "mica/exec/team.hpp"
+#include "mica_tools/quantize/quantize.hpp"
 #include "quantize/small_model.hpp"
 
 #include <doctest/doctest.h>

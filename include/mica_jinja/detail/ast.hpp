@@ -16,19 +16,11 @@
 namespace mica::jinja::detail {
 
 struct Expression {
+  // clang-format off
   enum class Kind : std::uint8_t {
-    constant,
-    name,
-    path,
-    sign,
-    negation,
-    chain,
-    logic,
-    comparison,
-    conditional,
-    row,
-    mapping
+    constant, name, path, sign, negation, chain, logic, comparison, conditional, row, mapping
   };
+  // clang-format on
 
   Expression(Kind expression_kind, std::uint32_t source_line) : kind(expression_kind), line(source_line) {}
   Expression(const Expression&) = delete;
@@ -148,20 +140,12 @@ struct MappingDisplay final : Expression {
 };
 
 struct Statement {
+  // clang-format off
   enum class Kind : std::uint8_t {
-    text,
-    output,
-    choice,
-    loop,
-    assignment,
-    block_assignment,
-    macro,
-    call_block,
-    filter_block,
-    scope,
-    leave_loop,
-    next_turn,
+    text, output, choice, loop, assignment, block_assignment, macro, call_block, filter_block, scope,
+    leave_loop, next_turn
   };
+  // clang-format on
 
   Statement(Kind statement_kind, std::uint32_t source_line) : kind(statement_kind), line(source_line) {}
   Statement(const Statement&) = delete;

@@ -7,7 +7,7 @@
 
 #include "mica_jinja/detail/ast.hpp"
 #include "mica_jinja/detail/lexer.hpp"
-#include "mica_jinja/detail/number_text.hpp"
+#include "mica_jinja/detail/printing.hpp"
 #include "mica_jinja/detail/string_literal.hpp"
 #include "mica_jinja/detail/token_stream.hpp"
 

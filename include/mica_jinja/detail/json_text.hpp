@@ -5,7 +5,6 @@
 #pragma once
 
 #include "mica_jinja/detail/meter.hpp"
-#include "mica_jinja/detail/number_text.hpp"
 #include "mica_jinja/detail/object.hpp"
 #include "mica_jinja/detail/printing.hpp"
 #include "mica_jinja/detail/unicode.hpp"

@@ -73,18 +73,13 @@ inline Value default_filter(Engine&, const Value& self, const Arguments& argumen
   return fallback == nullptr ? Value("") : *fallback;
 }
 
-inline Value first_filter(Engine& engine, const Value& self, const Arguments&) {
-  const Value row = items_of(self, engine.meter());
-  return row.items().empty() ? Value::undefined("there is no first item, the list is empty")
-                             : row.items().front();
-}
-
-inline Value last_filter(Engine& engine, const Value& self, const Arguments&) {
-  if (self.is(Kind::sequence) && self.as<Sequence>().form == Form::generator)
+template <bool last>
+Value end_filter(Engine& engine, const Value& self, const Arguments&) {
+  if (last && self.is(Kind::sequence) && self.as<Sequence>().form == Form::generator)
     fail("a generator has no last item");
   const Value row = items_of(self, engine.meter());
-  return row.items().empty() ? Value::undefined("there is no last item, the list is empty")
-                             : row.items().back();
+  if (!row.items().empty()) return last ? row.items().back() : row.items().front();
+  return Value::undefined(join("there is no ", last ? "last" : "first", " item, the list is empty"));
 }
 
 inline Value list_filter(Engine& engine, const Value& self, const Arguments&) {
@@ -211,10 +206,10 @@ inline constexpr NamedOperation row_filters[] = {
     {"d", default_filter},
     {"default", default_filter},
     {"dictsort", dictsort_filter, no_arguments},
-    {"first", first_filter, no_arguments},
+    {"first", end_filter<false>, no_arguments},
     {"items", items_filter, no_arguments},
     {"join", join_filter},
-    {"last", last_filter, no_arguments},
+    {"last", end_filter<true>, no_arguments},
     {"length", length_filter, no_arguments},
     {"list", list_filter, no_arguments},
     {"map", map_filter},

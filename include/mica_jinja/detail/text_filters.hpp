@@ -6,7 +6,6 @@
 #include "mica_jinja/detail/arithmetic.hpp"
 #include "mica_jinja/detail/callable.hpp"
 #include "mica_jinja/detail/json_text.hpp"
-#include "mica_jinja/detail/number_text.hpp"
 #include "mica_jinja/detail/printing.hpp"
 #include "mica_jinja/detail/string_methods.hpp"
 #include "mica_jinja/detail/text_operations.hpp"

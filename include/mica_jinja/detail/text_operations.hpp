@@ -7,7 +7,6 @@
 #include "mica_jinja/detail/callable.hpp"
 #include "mica_jinja/detail/comparison.hpp"
 #include "mica_jinja/detail/meter.hpp"
-#include "mica_jinja/detail/number_text.hpp"
 #include "mica_jinja/detail/printing.hpp"
 #include "mica_jinja/detail/unicode.hpp"
 #include "mica_jinja/value.hpp"

@@ -30,8 +30,7 @@ enum class Keep : std::uint8_t {
 /// One tensor of a family, from its Hugging Face name to its GGUF name.
 struct TensorRule {
   std::string_view from, to;
-  std::string_view shape =
-      "";  ///< as stored, checked: d width, q query, k key, h head, e experts; * anything
+  std::string_view shape = "";  ///< as stored, checked: d width, q query, k key, h head, e experts; * any
   Change change = {};
   Keep keep = Keep::as_asked;
 };

@@ -236,9 +236,8 @@ class Safetensors {
     const std::uint64_t data_bytes = mapping_.bytes().size() - data_offset;
     MICA_CHECK(tensor.offset <= data_bytes && tensor.bytes <= data_bytes - tensor.offset, file,
                named(tensor.bytes, " bytes at ", tensor.offset),
-               " of the data reach past the end of the file, "
-               "which has ",
-               data_bytes, " bytes of data; it is truncated or damaged");
+               " of the data reach past the end of the file, which has ", data_bytes,
+               " bytes of data; it is truncated or damaged");
     tensor.offset += data_offset;
   }
 

@@ -18,10 +18,9 @@ namespace mica::convert {
 /// A stack of stored matrices of one shape. A vector is a matrix with one column, so that orders of rows hold
 /// for it too.
 struct StoredMatrices {
-  std::vector<Checkpoint::Entry> parts;  ///< the tensors, one after the other
-  std::vector<std::optional<Checkpoint::Entry>>
-      scales;                  ///< of eight-bit floats: one for each part, or none at all
-  std::uint64_t per_part = 1;  ///< matrices in each
+  std::vector<Checkpoint::Entry> parts;                  ///< the tensors, one after the other
+  std::vector<std::optional<Checkpoint::Entry>> scales;  ///< of eight-bit floats: for each part, or none
+  std::uint64_t per_part = 1;                            ///< matrices in each
   std::uint64_t rows = 0, columns = 0;
 };
 

@@ -55,8 +55,7 @@ struct Setting {
 /// Weights of a document, in bytes or in numbers.
 struct Parts {
   double all = 0;
-  double active =
-      0;  // what one token can use: of experts as many as it chooses, of embeddings for each layer its row
+  double active = 0;   // what a token can use: the experts it chooses, its row of embeddings for each layer
   double experts = 0;  // of all of them
 };
 

@@ -17,11 +17,10 @@ namespace mica::fit {
 
 /// A row of the catalogue.
 struct Row {
-  std::string_view shape;    // of arch::shapes
-  std::string_view licence;  // the name that the publisher uses
-  std::string_view source;   // folder with the published config.json
-  std::optional<quantize::Recipe> published =
-      {};  // published in quantised form: more bits would gain nothing
+  std::string_view shape;                          // of arch::shapes
+  std::string_view licence;                        // the name that the publisher uses
+  std::string_view source;                         // folder with the published config.json
+  std::optional<quantize::Recipe> published = {};  // in quantised form: more bits would gain nothing
 };
 
 /// Another name of a shape.

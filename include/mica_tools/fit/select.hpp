@@ -152,8 +152,8 @@ class Selector {
   [[nodiscard]] std::optional<Setting> first(Candidate& candidate, Mode mode, std::size_t n_ctx,
                                              bool spacious) const {
     const bool streamed = mode == Mode::streamed;
-    const std::size_t begin =
-        streamed ? candidate.reference() : 0;  // more bits would take more time of the disk
+    // Of streamed weights, more bits would take more time of the disk.
+    const std::size_t begin = streamed ? candidate.reference() : 0;
     const std::size_t end = streamed ? begin + 1 : candidate.ladder().size();
     const Pools pools = available(mode);
     for (std::size_t i = begin; i < end; ++i) {
@@ -184,9 +184,8 @@ class Selector {
                               : weights.active;  // what is no GGUF
     const double all_on_card = (header + work.kv_bytes) / rate;
     if (fit.mode == Mode::gpu) return 1 / all_on_card;
-    if (fit.mode ==
-        Mode::
-            moe_offload) {  // of the experts that a token uses, the same part is elsewhere as of all experts
+    if (fit.mode == Mode::moe_offload) {
+      // Of the experts that a token uses, the same part is elsewhere as of all experts.
       const double used = weights.active - (weights.all - weights.experts);
       const double elsewhere = weights.experts == 0 ? 0 : used * (1 - used / weights.experts);
       const double ram_rate = machine_.speed.read_bytes * plan::assumed_decode_part;

@@ -54,7 +54,6 @@ class RunningMean {
   }
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
-  [[nodiscard]] double sum() const noexcept { return sum_; }
   /// 0 when nothing was added.
   [[nodiscard]] double mean() const noexcept {
     return count_ == 0 ? 0.0 : sum_ / static_cast<double>(count_);

@@ -53,7 +53,6 @@ class DutyControl {
     duty_ += gains_.proportional * (error - before) + gains_.integral * error * seconds;
     return duty_ = std::clamp(duty_, gains_.min, 1.0);
   }
-  [[nodiscard]] double duty() const noexcept { return duty_; }
 
  private:
   double limit_;
@@ -112,8 +111,7 @@ class Pacer final : public exec::RunObserver {
     MICA_CHECK(
         pace.unit != Pace::Unit::watts || power_, unsupported,
         "no counter of energy can be read below /sys/class/powercap (intel-rapl:*/energy_uj, which many "
-        "systems "
-        "let root alone read); a part of the time needs none: 50%");
+        "systems let root alone read); a part of the time needs none: 50%");
   }
 
   // Required by RunObserver
@@ -135,8 +133,6 @@ class Pacer final : public exec::RunObserver {
     if (duty_ >= 1 || owed_ < shortest) return Clock::duration::zero();
     return std::min<Clock::duration>(owed_, longest);
   }
-  /// The duty cycle now.
-  [[nodiscard]] double duty() const noexcept { return duty_; }
   /// "85 C of thermal_zone0 (x86_pkg_temp), now 61 C; the system itself acts at 100 C"
   [[nodiscard]] std::string text() const {
     const auto number = [](double value) { return join(static_cast<std::int64_t>(value + 0.5)); };

@@ -39,9 +39,8 @@ struct Shape {
   std::size_t expert_ff_width = 0;  // of one expert
   std::size_t shared_ff_width = 0;  // of an expert that every token uses, through a gate; 0: none
   std::size_t rope_dims = 0;        // of a head, that rotate; 0: all
-  std::size_t interval =
-      0;  // one layer in `interval` attends, the others have a recurrent state; 0: all attend
-  std::size_t k_heads = 0;  // of a delta net
+  std::size_t interval = 0;         // one layer in `interval` attends, others have a state; 0: all attend
+  std::size_t k_heads = 0;          // of a delta net
   std::size_t v_heads = 0;
   std::size_t state_dim = 0;  // of its keys, and of its values
   std::size_t taps = 0;       // of its convolution
@@ -85,8 +84,7 @@ struct FamilyTensors {
   bool fused = false;       // queries, keys and values in one tensor; gate and up in another
   bool gated = false;       // queries come with a gate
   bool sinks = false;       // of attention; and biases of its output, of the router and of experts
-  bool beside =
-      false;  // experts run beside a dense block, gate and up in one tensor; and layers scale their output
+  bool beside = false;  // experts beside a dense block, gate and up in one tensor; outputs of layers scaled
   std::string_view ffn_norm = "ffn_norm";  // the norm before the feed-forward block
 };
 

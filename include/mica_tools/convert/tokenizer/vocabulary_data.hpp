@@ -35,8 +35,7 @@ struct VocabularyData {
   bool scored = false;              ///< scores mean something
   std::optional<std::uint64_t> bos, eos, eot, unknown, padding;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
-  std::vector<std::pair<std::string, std::string>>
-      chat_templates;              ///< name and text; the usual one has no name
+  std::vector<std::pair<std::string, std::string>> chat_templates;  ///< name, none of the usual one; text
   std::vector<std::string> notes;  ///< decisions of the conversion, for users
 
   /// The token of that id, made if there is none.
