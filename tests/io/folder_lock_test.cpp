@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica_tools/write/disk.hpp"
-
 #include "io/temporary_folder.hpp"
+#include "mica_tools/write/disk.hpp"
 
 #include <doctest/doctest.h>
 
