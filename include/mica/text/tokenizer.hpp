@@ -75,15 +75,13 @@ class AnyTokenizer {
     std::visit([&](const auto& t) { t.append_piece(id, show_special, out); }, any_);
   }
   [[nodiscard]] const Vocabulary& vocabulary() const noexcept {
-    if (const auto* spm = std::get_if<Spm>(&any_)) return spm->vocabulary();
-    return std::get_if<Bpe>(&any_)->vocabulary();
+    return std::visit([](const auto& t) -> const Vocabulary& { return t.vocabulary(); }, any_);
   }
 
   // Specific to AnyTokenizer
   /// Bytes held by the tables, for a ledger; compiled expressions are not among them.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    if (const auto* spm = std::get_if<Spm>(&any_)) return spm->bytes();
-    return std::get_if<Bpe>(&any_)->bytes();
+    return std::visit([](const auto& t) { return t.bytes(); }, any_);
   }
 
   /// The bytes of one token, which may end within a character (see Utf8Stream).
