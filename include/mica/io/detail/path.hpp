@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of paths, paths without links, paths in error texts, and the entries of folders. By POSIX: every user of a file would
-// compile <filesystem>, and in libstdc++ 12 its canonical() crashes where memory is refused.
+// Parts of paths, paths without links, paths in error texts, and the entries of folders. By POSIX: every user
+// of a file would compile <filesystem>, and in libstdc++ 12 its canonical() crashes where memory is refused.
 #pragma once
 
 #include <cerrno>
