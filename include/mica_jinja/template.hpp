@@ -30,10 +30,9 @@ class Template {
  public:
   /// Throws TemplateError when the text is too long, not UTF-8, or no template; nothing is evaluated yet.
   static Template parse(std::string_view source, const Limits& limits = {}) {
-    if (source.size() > limits.source_bytes) {
+    if (source.size() > limits.source_bytes)
       detail::exceed("the template has ", source.size(), " bytes; at most ", limits.source_bytes,
                      " are allowed");
-    }
     const std::string text = detail::normalized(source);
     if (const auto bad = detail::find_invalid(text)) {
       const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');

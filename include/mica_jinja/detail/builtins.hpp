@@ -34,9 +34,8 @@ namespace mica::jinja::detail {
 
 /// A list of numbers, made at once.
 inline Value range_function(Engine& engine, const Arguments& arguments) {
-  if (!arguments.keyword.empty() || arguments.positional.empty() || arguments.positional.size() > 3) {
+  if (!arguments.keyword.empty() || arguments.positional.empty() || arguments.positional.size() > 3)
     fail("'range' takes one to three numbers");
-  }
   std::int64_t numbers[3] = {0, 0, 1};
   const bool only_stop = arguments.positional.size() == 1;
   for (std::size_t i = 0; i < arguments.positional.size(); ++i) {

@@ -37,9 +37,8 @@ struct Arguments {
   template <std::size_t N>
   [[nodiscard]] std::array<const Value*, N> bind(std::string_view callee,
                                                  const std::string_view (&names)[N]) const& {
-    if (positional.size() > N) {
+    if (positional.size() > N)
       fail("'", callee, "' takes at most ", N, " arguments, ", positional.size(), " were given");
-    }
     std::array<const Value*, N> bound{};
     for (std::size_t i = 0; i < positional.size(); ++i) bound[i] = &positional[i];
     for (const auto& [key, value] : keyword) {

@@ -174,9 +174,8 @@ class Interpreter final : public Evaluator {
     if (!target.is_tuple) return scope_->set(target.name, value);
     const Value row = items_of(value, meter());
     const std::vector<Value>& items = row.items();
-    if (items.size() != target.parts.size()) {
+    if (items.size() != target.parts.size())
       fail(items.size(), " values cannot be spread over ", target.parts.size(), " names");
-    }
     for (std::size_t i = 0; i < items.size(); ++i) {
       meter().expression();
       assign(target.parts[i], items[i]);
@@ -207,9 +206,8 @@ class Interpreter final : public Evaluator {
       fail("'", procedure.name.text(), "' takes at most ", parameters.size(), " arguments");
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const Value* named = arguments.find(parameters[i].name.text());
-      if (named != nullptr && i < taken) {
+      if (named != nullptr && i < taken)
         fail("'", procedure.name.text(), "' was given the argument '", parameters[i].name.text(), "' twice");
-      }
       scope_->set(parameters[i].name, i < taken          ? arguments.positional[i]
                                       : named != nullptr ? *named
                                                          : fallback(parameters[i]));

@@ -259,9 +259,8 @@ class Lexer {
       if (rest().starts_with(pair)) return take(Token::Kind::sign, 2);
     }
     const char c = rest().front();
-    if (std::string_view("+-*/%~<>=.:|,;()[]{}").find(c) == std::string_view::npos) {
+    if (std::string_view("+-*/%~<>=.:|,;()[]{}").find(c) == std::string_view::npos)
       syntax_error(line_, join("found '", escaped(rest().substr(0, 1)), "', which means nothing here"));
-    }
     const std::size_t bracket = std::string_view("([{").find(c);
     if (bracket != std::string_view::npos) open.push_back(")]}"[bracket]);
     if (c == ')' || c == ']' || c == '}') {

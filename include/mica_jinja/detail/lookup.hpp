@@ -138,12 +138,10 @@ struct SliceBounds {
   if (name == "first") return Value(loop.index0 == 0);
   if (name == "last") return Value(loop.index0 + 1 == size);
   if (name == "length") return number(size);
-  if (name == "previtem") {
+  if (name == "previtem")
     return loop.index0 == 0 ? Value::undefined("there is no previous item") : items[loop.index0 - 1];
-  }
-  if (name == "nextitem") {
+  if (name == "nextitem")
     return loop.index0 + 1 == size ? Value::undefined("there is no next item") : items[loop.index0 + 1];
-  }
   return std::nullopt;
 }
 
@@ -204,10 +202,9 @@ inline constexpr NamedOperation mapping_methods[] = {
   for (const NamedOperation& method : methods_of(value)) {
     if (method.name == name) return Value(std::make_shared<const Method>(method, value));
   }
-  if (is_mutator(value, name)) {
+  if (is_mutator(value, name))
     return Value::undefined(
         join("'", name, "' would change the ", type_name(value), ", which templates may not do"));
-  }
   if (value.is(Kind::loop)) return loop_field(value.as<Loop>(), name);
   if (!value.is(Kind::name_space)) return std::nullopt;
   const Value* found = value.as<NameSpace>().attributes.find(key);

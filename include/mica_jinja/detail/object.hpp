@@ -36,9 +36,8 @@ inline void include(Object& container, const Value& part) {
 }
 
 inline void check_depth(const Object& container) {
-  if (container.depth > max_container_depth) {
+  if (container.depth > max_container_depth)
     exceed("lists and mappings nest deeper than ", max_container_depth);
-  }
 }
 
 struct Sequence final : Object {

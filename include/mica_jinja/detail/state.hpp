@@ -50,9 +50,8 @@ struct NameSpace final : Object {
 
   void set(const Value& name, const Value& value) const {
     const Object* object = value.object();
-    if (object != nullptr && object->has_state) {
+    if (object != nullptr && object->has_state)
       fail("'", name.text(), "': a namespace cannot take in another namespace or a loop");
-    }
     attributes.set(name, value);
   }
 

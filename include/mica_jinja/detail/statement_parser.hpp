@@ -124,10 +124,9 @@ class StatementParser {
     tokens_->expect_name("in");
     loop->items = expressions_.expression_or_tuple(false);
     if (tokens_->skip_name("if")) loop->filter = expressions_.expression();
-    if (tokens_->at_name("recursive")) {
+    if (tokens_->at_name("recursive"))
       throw TemplateError(TemplateError::Cause::unsupported, "recursive loops are not supported",
                           tokens_->line());
-    }
     end_of_tag();
     ++loops_;
     loop->body = statements({"else", "endfor"});

@@ -185,9 +185,8 @@ inline void add_part(std::vector<Value>& parts, std::string_view part, Meter& me
     if (found == nullptr) fail("format() was not given '", escaped(name), "'");
     return *found;
   }
-  if (*index < 0 || static_cast<std::size_t>(*index) >= arguments.positional.size()) {
+  if (*index < 0 || static_cast<std::size_t>(*index) >= arguments.positional.size())
     fail("format() was not given a value number ", *index);
-  }
   return arguments.positional[static_cast<std::size_t>(*index)];
 }
 

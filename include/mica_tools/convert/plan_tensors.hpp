@@ -213,7 +213,8 @@ class TensorPlanner {
                " has eight-bit values and is stored transposed");
     const std::uint64_t rows = plan.change.transposed ? m.columns : m.rows;
     const std::uint64_t columns = plan.change.transposed ? m.rows : m.columns;
-    set_orders(plan, rows, columns);
+    plan.rows = indices(plan.change.rows, rows, in_.config, in_.sizes, where(first));
+    plan.columns = indices(plan.change.columns, columns, in_.config, in_.sizes, where(first));
     const std::uint64_t padded = plan.change.padded ? std::max(rows, in_.sizes.vocabulary) : rows;
     const std::uint64_t kept = plan.rows.empty() ? padded : plan.rows.size();
     if (shape.size() == 1) {
@@ -264,11 +265,6 @@ class TensorPlanner {
     }
   }
 
-  void set_orders(TensorPlan& plan, std::uint64_t rows, std::uint64_t columns) const {
-    const std::string text = where(plan.stored.parts.front());
-    plan.rows = indices(plan.change.rows, rows, in_.config, in_.sizes, text);
-    plan.columns = indices(plan.change.columns, columns, in_.config, in_.sizes, text);
-  }
   void require_whole() const {
     std::vector<bool> seen(static_cast<std::size_t>(in_.sizes.layers), false);
     for (const auto& [place, stack] : stacks_) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file for measurements of speed and size: the shape is that of a
-// published model, each tensor has the format that quantize() would give it, and the weights are random.
-// The same file can be written on every machine.
+// A file for measurements of speed and size: the shape is that of a published model, each tensor has the
+// format that quantize() would give it, and the weights are random. It is the same on every machine.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -82,11 +81,16 @@ class RandomBlocks {
   std::vector<std::byte> bytes_;
 };
 
-/// The keys of layers that keep a state, under the names of state-space models.
-inline void put_delta_net(const arch::Shape& shape, gguf::Writer& writer) {
-  const auto count = [&](std::string_view key, std::size_t n) {
+/// A function that sets numbers under keys of the shape's family.
+[[nodiscard]] inline auto counts_of(const arch::Shape& shape, gguf::Writer& writer) {
+  return [&](std::string_view key, std::size_t n) {
     writer.set(join(shape.arch, ".", key), static_cast<std::uint32_t>(n));
   };
+}
+
+/// The keys of layers that keep a state, under the names of state-space models.
+inline void put_delta_net(const arch::Shape& shape, gguf::Writer& writer) {
+  const auto count = counts_of(shape, writer);
   count("full_attention_interval", shape.interval);
   count("ssm.conv_kernel", shape.taps);
   count("ssm.state_size", shape.state_dim);
@@ -100,9 +104,7 @@ inline void put_delta_net(const arch::Shape& shape, gguf::Writer& writer) {
 /// The keys of layers that differ by whether they have a window (Gemma 4). Those of heads are of layers
 /// without one.
 inline void put_window_layers(const arch::Shape& shape, gguf::Writer& writer) {
-  const auto count = [&](std::string_view key, std::size_t n) {
-    writer.set(join(shape.arch, ".", key), static_cast<std::uint32_t>(n));
-  };
+  const auto count = counts_of(shape, writer);
   std::vector<std::uint32_t> kv_heads, ff_widths;
   for (std::size_t i = 0; i < shape.layers; ++i) {
     kv_heads.push_back(static_cast<std::uint32_t>(shape.kv_heads_of(i)));
@@ -126,7 +128,7 @@ inline void put_window_layers(const arch::Shape& shape, gguf::Writer& writer) {
 /// The keys of a shape under the names of its family.
 inline void put_shape(const arch::Shape& shape, gguf::Writer& writer) {
   const auto set = [&](std::string_view key, auto value) { writer.set(join(shape.arch, ".", key), value); };
-  const auto count = [&](std::string_view key, std::size_t n) { set(key, static_cast<std::uint32_t>(n)); };
+  const auto count = counts_of(shape, writer);
   count("block_count", shape.layers);
   count("context_length", shape.n_ctx_train);
   count("embedding_length", shape.width);

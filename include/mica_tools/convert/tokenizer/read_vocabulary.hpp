@@ -12,9 +12,9 @@
 #include "mica_tools/convert/tokenizer/vocabulary_data.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,10 +58,9 @@ namespace detail {
 }
 
 [[nodiscard]] inline bool ends_turn(std::string_view text) {
-  constexpr std::array names = {std::string_view("<end_of_turn>"), std::string_view("<turn|>"),
-                                std::string_view("<|eot_id|>"),    std::string_view("<|eot|>"),
-                                std::string_view("<|im_end|>"),    std::string_view("<|end|>")};
-  return std::find(names.begin(), names.end(), text) != names.end();
+  constexpr std::string_view names[] = {"<end_of_turn>", "<turn|>",    "<|eot_id|>",
+                                        "<|eot|>",       "<|im_end|>", "<|end|>"};
+  return std::find(std::begin(names), std::end(names), text) != std::end(names);
 }
 
 }  // namespace detail

@@ -9,8 +9,8 @@
 #include "mica_tools/write/gguf_writer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,13 +66,10 @@ inline constexpr std::string_view spm_space = "\xE2\x96\x81";  // U+2581
 
 /// Tokens of Gemma 4 that a reader of answers must see.
 [[nodiscard]] inline bool stays_visible(std::string_view text) {
-  constexpr std::array names = {
-      std::string_view("<|channel>"),       std::string_view("<channel|>"),
-      std::string_view("<|tool_call>"),     std::string_view("<tool_call|>"),
-      std::string_view("<|tool_response>"), std::string_view("<tool_response|>"),
-      std::string_view("<|\"|>"),
-  };
-  return std::find(names.begin(), names.end(), text) != names.end();
+  constexpr std::string_view names[] = {"<|channel>",   "<channel|>",       "<|tool_call>",
+                                        "<tool_call|>", "<|tool_response>", "<tool_response|>",
+                                        "<|\"|>"};
+  return std::find(std::begin(names), std::end(names), text) != std::end(names);
 }
 
 inline std::string replaced(std::string text, std::string_view from, std::string_view to) {
