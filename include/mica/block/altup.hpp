@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of several residual streams (block/detail/streams.hpp). It stands in four places of a model: it
-// splits the stream when a step begins, predicts before the other blocks of a layer, corrects after them, and
-// merges at the end.
+// The block of several residual streams (block/detail/streams.hpp). A model uses it in four places: it splits
+// the stream when a step begins, predicts before the other blocks of a layer, corrects after them, and merges
+// at the end.
 #pragma once
 
 #include "mica/block/concept.hpp"

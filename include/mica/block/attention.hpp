@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of attention: queries, keys and values of the normed residual stream, attention over what the
-// sequence keeps (block/detail/attend.hpp), and the output. Keys and values are its own or those of a layer
-// before it.
+// The block of attention: queries, keys and values of the normed residual stream, attention over the keys and
+// values of the sequence (block/detail/attend.hpp), and the output. The keys and values are those of this
+// layer or of an earlier one.
 #pragma once
 
 #include "mica/block/concept.hpp"

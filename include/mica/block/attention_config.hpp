@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of one layer in numbers. What differs from family to family, or from layer to layer, is a field
-// here and not a type.
+// The parameters of attention in one layer. A difference between families, or between layers, is a field here
+// and not a type.
 #pragma once
 
 #include <cstddef>

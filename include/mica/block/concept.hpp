@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The concept of blocks. A layer is a short list of blocks on a residual stream; a block is a type with its
-// numbers, tensors, scratch, state of a sequence, and computation:
+// parameters, tensors, scratch, state of a sequence, and computation:
 //
 //   template <class Step>
 //   static bool run(Step&, const Config&, const Tensors&, const Buffers&) noexcept;

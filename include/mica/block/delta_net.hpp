@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The block of a gated delta net (block/detail/gated_delta.hpp): a token mixer with a state of fixed size
-// instead of keys and values. What a sequence keeps: the last inputs of the convolution, then the state of
-// each head.
+// instead of keys and values. The state of a sequence has the last inputs of the convolution, then the matrix
+// of each head.
 #pragma once
 
 #include "mica/block/concept.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The block of a mixture of experts: the router, the experts that it chose (block/detail/run_experts.hpp),
-// and the one that every token uses. Experts are units of the pager: a step acquires those that its tokens
-// chose.
+// and the shared expert, which every token uses. Experts are units of the pager: a step acquires those that
+// the router chose for its tokens.
 #pragma once
 
 #include "mica/block/dense_feed_forward.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of a learnt residual of low rank beside attention (LAuReL, Gemma 3n), which stands behind it:
+// The block of a learnt residual of low rank (LAuReL, Gemma 3n). It has the same input as the attention
+// block, and runs after it:
 //
 //   residual = (residual + y + RMSNorm(up(down(y)))) / sqrt(2)
 //   y: the normed input of the attention before it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer of a family: the blocks in their order, each with its numbers. It may have any block; the model
-// decides which of them it can run (WithBlocks).
+// A layer of a family: its blocks in their order, each with its parameters. A layer may have blocks of any
+// type; the model decides which types it can run (WithBlocks).
 #pragma once
 
 #include "mica/base/assert.hpp"

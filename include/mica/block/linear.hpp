@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of a step, shared by the workers. Several products are one parallel run, so that a layer
-// waits less often.
+// Matrix products of a step, shared by the workers. Several products are computed in one parallel run, so
+// that workers wait for each other less often.
 #pragma once
 
 #include "mica/base/bits.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The closed list of blocks.
+// The list of all blocks of mica.
 #pragma once
 
 #include "mica/base/type_list.hpp"

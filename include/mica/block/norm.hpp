@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How activations become the input of a product, and how the output of a block is added to the residual
-// stream. Workers share the rows; codes are made only when a product needs them.
+// stream. Workers share the rows; int8 codes are computed only when a product needs them.
 #pragma once
 
 #include "mica/exec/concept.hpp"

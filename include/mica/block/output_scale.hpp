@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block that multiplies the residual stream by a number of the file, at the end of a layer (Gemma 4).
+// The block that multiplies the residual stream by a number from the file, at the end of a layer (Gemma 4).
 #pragma once
 
 #include "mica/block/concept.hpp"

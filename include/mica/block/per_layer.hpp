@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Embeddings that layers add for themselves (Gemma 3n, 4). LayerInputs makes those of all layers when a step
-// begins; PerLayerEmbedding adds that of its layer:
+// Per-layer embeddings (Gemma 3n, 4): each layer i has its own embedding e_i of a token, of p numbers.
+// LayerInputs computes those of all layers when a step begins, from the token and from x, the residual stream
+// at that point. PerLayerEmbedding adds that of its layer:
 //
 //   e_i       = (RMSNorm(P_i x / sqrt(width)) * norm + sqrt(p) E_i[token]) / sqrt(2)
 //   residual += norm(proj(act(gate(residual)) * e_i))
 //
-// With several residual streams (block/altup.hpp) the gate reads the first one scaled, and the others get the
-// sum.
+// With several residual streams (block/altup.hpp) the gate reads the first one after a scale, and the result
+// is added to all streams except the first.
 #pragma once
 
 #include "mica/block/concept.hpp"

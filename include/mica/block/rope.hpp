@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotary embedding: its numbers, of which a model has one set or two, and its angles. Frequencies and angles
-// are computed in double, so that large positions lose nothing; tables hold floats for the positions of one
-// step.
+// Rotary embedding: its parameters, of which a model has one set or two, and its angles. Frequencies and
+// angles are computed in double, so that large positions lose no precision; the tables of sines and cosines
+// have floats, for the positions of one step.
 //
 // YaRN (arXiv 2309.00071, equations 17-23) with factor s, from pair `low` to pair `high`:
 //   pair(turns) = dims * ln(original_context / (turns * 2 pi)) / (2 ln base)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scratch of blocks. One function of a block, buffers(), requests it: without memory a Scratch counts,
-// with memory it returns views. Blocks of a step run one after the other, and each cuts its buffers from the
-// beginning of one frame:
+// The scratch of blocks. One function of a block, buffers(), requests it: a Scratch without memory counts
+// bytes, one with memory returns views. The blocks of a step run one after the other, and the buffers of each
+// begin at the beginning of the same frame:
 //
 //   frame   | queries | keys | values | attended | workers |     attention
 //           | gate | up |                                        then the feed-forward block
 //
-// Buffers that outlive a block are beside the frame, under a key: kept(). The step has the residual stream,
-// the input of products (rows and their codes) and the branch that waits for its norm.
+// Buffers that later blocks read too are outside of the frame, and are found by a key: kept(). The step has
+// the residual stream, the input of products (rows and their codes) and the branch that waits for its norm.
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The state of a sequence for the blocks of a model: keys and values, and floats of recurrent states. The
-// blocks plan it in their order; places follow from that.
+// blocks plan it in their order, which determines the place of each.
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Binds the tensors of blocks to a file: finds them by name, checks formats and shapes, and gives each a
-// place in the pager's table. All checks happen here, before anything is read: a step never meets a surprise.
+// place in the pager's table. All checks are here, before weights are read, so that a step needs none.
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -5,9 +5,9 @@
 //   a query at pos   | old | old | old | old | recent | recent | recent |    tiles of 16 tokens; at least the
 //                                                            pos ^           last `recent` are not old
 //
-// A tile is stored a second time, as an old one, when its last token is, and the form that a query sees
-// depends on positions alone. Old tiles are in their own layer of the storage; recent ones in a layer with a
-// window, which a storage may drop.
+// When the last token of a tile is stored, the tile is stored a second time, as an old one. Which of the two
+// forms a query sees depends on positions alone. Old tiles are in their own layer of the storage. Recent
+// tiles are in a layer with a window, so a storage may drop those that no query sees any more.
 #pragma once
 
 #include "mica/format/kivi.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An eviction policy chosen at run time. For programs; a library user names the type.
+// An eviction policy chosen at run time. It is for programs; a user of the library names the type of the
+// policy instead.
 #pragma once
 
 #include "mica/kv/heavy_hitters.hpp"

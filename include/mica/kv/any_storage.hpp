@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage chosen at run time: one jump per run. For programs; a library user names the type.
+// A storage chosen at run time, at the cost of one branch for each call of a member, such as run(). It is for
+// programs; a user of the library names the type of the storage instead.
 #pragma once
 
 #include "mica/base/detail/enumerators.hpp"

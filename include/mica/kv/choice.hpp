@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program chooses at run time, by name: an enumerator for each type of a list, in its order.
+// The storages and elements that a program can choose at run time: an enumerator for each type of a list, in
+// the order of the list.
 #pragma once
 
 #include <cstdint>

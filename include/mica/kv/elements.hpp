@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elements of keys and values: fixed by types, or chosen at run time. Kernels are visited once
-// per call, for keys and for values separately, so that the number of instances is a sum and not a product.
-// Elements that change with age: kv/aging.hpp.
+// The elements of keys and values: fixed by types, or chosen at run time. An element that is chosen at run
+// time is looked up once for each call of a kernel, for keys and for values separately. So a kernel is
+// compiled once for each element, and not for each pair of them. Elements that change with age: kv/aging.hpp.
 //
-// Names: an element's own, such as Q8_0, Q4_0_ROTATED, Q4_0_PLAIN; and the bare name of a block format, Q4_0,
-// for one of its two forms. Files contain full names, so another choice here changes no file.
+// Each element has a full name, such as Q8_0, Q4_0_ROTATED, Q4_0_PLAIN. The name of a block format alone,
+// such as Q4_0, means one of its two forms. Files contain full names, so files stay valid if the short name
+// gets the other form.
 #pragma once
 
 #include "mica/base/assert.hpp"

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The concept of eviction policies: the maximum of resident tokens of a layer without a window, and the tiles
-// that are evicted at that number. Decisions are made at positions that are multiples of 64, by tiles:
+// that are evicted when this number is reached. The policy decides at positions that are multiples of 64, and
+// chooses whole tiles:
 //
-//   | t0 t1 t2 t3 | t4 ... t11 | t12 ... t15 |    capacity = 256 tokens, 16 tiles, and position 256 comes
-//     stay          four are evicted   stay           four times choose(), then capacity for 64 tokens
+//   | t0 t1 t2 t3 | t4 ... t11 | t12 ... t15 |    capacity 256 tokens = 16 tiles; all are used
+//     stay          four are evicted   stay           choose() is called four times: 64 tokens are free
 //
-// Resident tokens keep their positions: keys are stored rotated by them. Layers with a window and recurrent
-// states are not changed.
+// Resident tokens keep their positions, because keys are stored after their rotation by the position. Layers
+// with a window and recurrent states are not changed.
 #pragma once
 
 #include "mica/format/concept.hpp"
@@ -45,11 +46,11 @@ struct Scoreless {
 template <class E>
 concept Eviction = std::copyable<E> && requires(const E policy, const kv::EvictionView& resident) {
   { E::name } -> std::convertible_to<std::string_view>;
-  { E::evicts } -> std::convertible_to<bool>;                      // false: other members are not called
-  { policy.capacity() } noexcept -> std::same_as<std::size_t>;          // max resident tokens, 64 n; 0: all
-  { policy.needs_scores() } noexcept -> std::same_as<bool>;              // whether it needs EvictionView::scores
-  { policy.decay() } noexcept -> std::same_as<float>;                // the factor of scores every 64 tokens
-  { policy.choose(resident) } noexcept -> std::same_as<std::size_t>;    // index of the tile to evict
+  { E::evicts } -> std::convertible_to<bool>;  // false: other members are not called
+  { policy.capacity() } noexcept -> std::same_as<std::size_t>;  // max resident tokens, a multiple of 64; 0: all
+  { policy.needs_scores() } noexcept -> std::same_as<bool>;     // whether it needs EvictionView::scores
+  { policy.decay() } noexcept -> std::same_as<float>;           // the factor of scores every 64 tokens
+  { policy.choose(resident) } noexcept -> std::same_as<std::size_t>;  // index of the tile to evict
 };
 // clang-format on
 

@@ -2,8 +2,9 @@
 //
 // Keeps tiles with high accumulated attention scores. With decay 1 the scores of all queries count, as in H2O
 // (Z. Zhang et al., arXiv 2306.14048); with decay 0 those of the last 64 alone, as in SnapKV (Y. Li et al.,
-// arXiv 2404.14469). The first tile and the newest ones are never evicted. Unlike there, all heads and layers
-// decide together, so that there is one table of resident tiles.
+// arXiv 2404.14469). The first tile and the newest ones are never evicted. In these papers each head and
+// layer chooses its own tokens; here the choice is the same for all, so that there is one table of resident
+// tiles.
 #pragma once
 
 #include "mica/base/assert.hpp"

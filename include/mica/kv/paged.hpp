@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage of pages that sequences share (kv/detail/page_tables.hpp), all in memory. Memory follows use by
-// 16 tokens. All pages are booked on the account of the allocator, once.
+// A storage of pages that sequences share (kv/detail/page_tables.hpp), all in memory. A cache has as many
+// pages of 16 tokens as its tokens need. A page that several sequences share is booked once, on the account
+// of the allocator.
 #pragma once
 
 #include "mica/alloc/huge.hpp"

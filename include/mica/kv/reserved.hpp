@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses for the whole context, memory for its tokens. Every head has its own range, so its tiles are one
-// run, and its pages get memory as tokens come:
+// A storage that reserves addresses for the whole context, and takes memory only for the tokens that it has.
+// Every head has its own range of addresses, so its tiles are one run:
 //
 //   head 0: | memory ... | addresses ......... |   head 1: | memory ... | addresses ......... |   ...
 //
-// The runs of a contiguous cache, with memory for the text rounded up to 256 tokens. Costs a system call per
-// head and 256 tokens.
+// Runs are as long as those of kv::Contiguous, and the memory is that of the tokens, rounded up to 256. The
+// cost is a system call for each head and 256 tokens.
 #pragma once
 
 #include "mica/alloc/booking.hpp"

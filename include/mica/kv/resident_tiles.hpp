@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The resident tiles of a cache with limited capacity, and their places. Places [0, size) of the table are
-// used, in the order of positions; those behind it are free, and the next tile takes the first of them:
+// used, in the order of positions; the places after them are free, and the next tile takes the first of
+// these:
 //
 //   tiles    0 | 1 | 2 | 3 | 8 | 9 |   |   |        numbers: position / 16
 //   places   0 | 1 | 2 | 3 | 6 | 7 | 4 | 5 |        tiles 4 to 7 were evicted; the storage's own numbers
 //
-// Where the policy needs scores, also the attention scores of each tile: a row for each of the last 64
-// tokens, summed up where the next 64 begin. Sums of earlier borders stay until the first eviction, so that a
-// rewind finds them.
+// If the policy needs scores, the attention scores of each tile are here too: a row for each of the last 64
+// tokens. At each border, a position that is a multiple of 64, the rows are summed up. The sums of earlier
+// borders are kept until the first eviction, because a rewind needs them.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storage that grows with its tokens, by segments, and never copies a token. Segments are
+// A storage that grows with its tokens by segments, and never copies a token:
 //
 //   tokens   0      256    512        1,024          2,048              4,096 ...
 //            | 256  | 256  |   512    |    1,024     |      2,048       | steps of 4,096, at most 1 GiB each
 //
-// so that the total doubles up to 4,096 and then grows evenly. Segments are freed as soon as they have no
-// token. Layers with a window have tiles in the first ones only, as many as their ring.
+// The total doubles up to 4,096 tokens, and then grows by equal steps. A segment is freed as soon as it has
+// no token. Layers with a window have tiles in the first segments only, as many as their ring has.
 #pragma once
 
 #include "mica/alloc/huge.hpp"

@@ -5,8 +5,8 @@
 //   layer 0: | head 0: tile tile tile | head 1: tile tile tile | ...    layer 1: | ...
 //
 // A place is the index of a tile in memory: its own number, and in a layer with a window that number modulo
-// its ring, so that new tiles take the places of tiles that no query sees any more. Layers with a ring, or
-// with a maximum of resident tokens, have no tiles in slabs beyond it.
+// its ring, so that new tiles take the places of tiles that no query sees any more. A layer with a ring, or
+// with a maximum of resident tokens, has no tiles at places beyond that number.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"

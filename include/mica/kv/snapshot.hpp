@@ -6,8 +6,8 @@
 //   | prelude | description | state, copies | layer 0: 64 tokens, 64 tokens ... | layer 1 ... | checksums |
 //   | 48      |             | blocks of 1 MiB | a block each: head 0: tile tile tile tile | head 1 ... |  |
 //
-// Numbers are little-endian. Every byte is under a checksum: the prelude's, the description's, one of each
-// block, and the last one, of those before it.
+// Numbers are little-endian. Every byte is covered by a checksum. The prelude, the description and each block
+// have one each, and the last checksum covers the checksums before it.
 #pragma once
 
 #include "mica/base/bits.hpp"

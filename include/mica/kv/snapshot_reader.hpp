@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a snapshot: its description when it is opened, blocks on demand. A damaged byte is refused by the
-// name of its block.
+// Reads a snapshot: its description when it is opened, blocks on demand. If a byte is damaged, the read is
+// refused, and the message names the block.
 #pragma once
 
 #include "mica/gguf/span_reader.hpp"

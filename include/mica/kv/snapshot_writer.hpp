@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a snapshot from front to back: the file appears whole or not at all. It contains a text, so only the
-// owner may read a new one.
+// Writes a snapshot from its first byte to its last. The file appears when it is complete, or not at all.
+// Since it contains the text of a user, a new file can be read by its owner only.
 #pragma once
 
 #include "mica/gguf/detail/append.hpp"

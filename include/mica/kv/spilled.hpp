@@ -4,7 +4,7 @@
 // by layer.
 //
 //   file     | layer 0: page 0 1 2 ... | layer 1: page 0 1 2 ... | ...      pages of 64 tokens
-//   memory   | the last pages of all layers | a layer's old pages | those of the next layer, on their way |
+//   memory   | the last pages of all layers | old pages of one layer | those of the next layer, being read |
 //
 // A page is written when a new one needs its place. Layers with a window, or with a maximum of resident
 // tokens, stay in memory.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many sequences, one memory, and a file for idle ones. While a sequence is fed all its pages are in memory,
-// shared as in kv::Paged. The pages of a parked sequence are written to a file, except those that others
-// still use, and the next reserve() reads them:
+// A storage of pages for many sequences, with a file for the pages of idle ones. While a sequence is fed all
+// its pages are in memory, shared as in kv::Paged. The pages of a parked sequence are written to a file,
+// except those that others still use, and the next reserve() reads them:
 //
 //   memory   | prefix of a, b, c | b's own pages |             c and a are parked
 //   file     | a's own pages | c's own pages |
 //
-// Which sequence is parked is the runtime's choice: the least recently used one (runtime/idle_sessions.hpp).
+// The runtime chooses the sequence that is parked: the least recently used one (runtime/idle_sessions.hpp).
 #pragma once
 
 #include "mica/alloc/huge.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The view of keys and values that change with age (kv/aging.hpp): a tile is stored a second time, in another
-// layer of the storage and in the element of old tokens, when a step completes it. A query reads tiles before
-// a border as old ones, and the others as recent ones.
+// The view of keys and values whose element changes with age (kv/aging.hpp). When a step completes a tile,
+// the tile is stored a second time, in another layer of the storage and in the element of old tokens. A query
+// reads this second form of all tiles before kv::aged_tokens() tokens, and the recent form of the others.
 #pragma once
 
 #include "mica/block/detail/attention_reader.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention of one layer: rotate queries and keys, put keys and values into the cache, and attend chunk by
-// chunk. The unit of work is one KV head and a block of tokens, so that keys and values are read once for all
-// query heads that share them. Where that leaves workers idle over a long context, the unit is one chunk of
-// it, and the chunks of a head are merged afterwards in their order: the same operations, so the same bits.
-// Kernels: kernel/attention.hpp.
+// chunk. A task is one KV head and some tokens, so that keys and values are read once for all query heads
+// that share them. Where this would leave workers idle and the context is long, a task is one chunk of the
+// context, and the chunks of a head are merged afterwards in their order. The operations are the same, so the
+// bits are the same. Kernels: kernel/attention.hpp.
 #pragma once
 
 #include "mica/base/bits.hpp"

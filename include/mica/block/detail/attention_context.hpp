@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arguments of attention in one layer, the scratch of its workers, and how it sees the keys and values of
-// one sequence: its tiles in their order, and their element. The plain view is here. Others derive from it,
-// and the policies of a model choose (model/detail/kv_layout.hpp):
+// The arguments of attention in one layer, the scratch of its workers, and its view of the keys and values of
+// one sequence: the tiles in their order, and their element. The plain view is here. Other views derive from
+// it, and the policies of a model determine which one is used (model/detail/kv_layout.hpp):
 //
 //   KvView        every token is resident, in one element
 //   EvictedView   some tokens were evicted, others follow them     block/detail/scored_view.hpp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chunks of the context that the tokens of a task see: the addresses of their tiles, what of them each
-// row sees, and attention to one of them.
+// The chunks of the context that the tokens of a task see: the addresses of the tiles of a chunk, the tokens
+// of a chunk that each row sees, and attention to one chunk.
 #pragma once
 
 #include "mica/block/detail/attention_context.hpp"

@@ -9,8 +9,8 @@
 //   S         = decay S + k (beta (v - S' k))',  o = S' q              per value head, kernel/recurrent.hpp
 //   out       = RMSNorm(o) * silu(z)
 //
-// Every token goes through the same operations in the same order wherever a step begins: a prefill in chunks
-// of any size gives the bits of token by token.
+// Every token goes through the same operations in the same order, at whatever position a step begins. So a
+// prefill in chunks of any size gives the same bits as one token at a time.
 #pragma once
 
 #include "mica/base/bits.hpp"

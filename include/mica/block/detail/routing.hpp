@@ -6,8 +6,8 @@
 //   tokens            0: {1, 3}   1: {0, 3}   2: {1, 2}
 //   rows by expert    | 0: 1 | 1: 0 2 | 2: 2 | 3: 0 1 |      begin = {0, 1, 3, 4, 6}
 //
-// A token's experts are kept in ascending order, and their outputs are added in it: nothing depends on what
-// other tokens of a step choose.
+// The experts of a token are in ascending order, and their outputs are added in this order. So the result for
+// a token does not depend on the experts of other tokens in the step.
 #pragma once
 
 #include "mica/kernel/activation.hpp"

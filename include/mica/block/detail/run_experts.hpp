@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A mixture of experts: every token goes through the few feed-forward blocks that the router chose for it.
-// Rows are gathered by expert, so that an expert's weights are read once for all its tokens; as many experts
-// as the scratch has rows for go through one run together.
+// Rows are gathered by expert, so that an expert's weights are read once for all its tokens; one parallel run
+// computes as many experts as the scratch has rows for.
 #pragma once
 
 #include "mica/block/detail/feed_forward.hpp"

@@ -2,11 +2,13 @@
 //
 // The views of keys and values for eviction policies: one where some tokens were evicted, and one that also
 // sums up the attention scores of tiles, for policies that need them. While a query attends chunk by chunk,
-// the sums of a chunk are relative to its largest score; the scores follow after all chunks:
+// two things are stored: m, the largest scaled product s of the query and a key of the chunk, and e, for each
+// tile of the chunk, the sum of exp(s - m) over its tokens. The attention scores of tiles are computed after
+// the last chunk:
 //
 //   | e of tile 0 | tile 1 | ... | tile 15 | tile 16 | ... |     m of chunk 0 | chunk 1 | ...
 //
-//   share of tile i = e[i] exp(m[i / 16] - M) / sum of the same over all tiles,  M = max m
+//   score of tile i = e[i] exp(m[i / 16] - M) / sum of the same over all tiles,  M = max m
 #pragma once
 
 #include "mica/block/detail/attend.hpp"

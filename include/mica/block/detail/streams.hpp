@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Alternating updates (arXiv 2301.13310) as Gemma 3n has them. A token has several residual streams; the
-// blocks of a layer work on the first, x. Before them a layer predicts all streams, after them it corrects
-// all by what they changed:
+// blocks of a layer work on the first, x. Before these blocks a layer predicts all streams; after them it
+// corrects all streams by the change of x:
 //
 //   predict:  s_i += sum of p[i, j] s_j over j         p = P m, from x before the blocks; x = s_0
 //   correct:  s_i += (1 + c[i]) (x - s_0)              c = C m, from x after them; x = s_0
 //             m = tanh(router . RMSNorm(x) / width)
 //
-// The streams of a token lie one after the other, [s_0 | s_1 | ...]; x is s_0 but for the time in between.
+// The streams of a token lie one after the other, [s_0 | s_1 | ...]; x is equal to s_0, except between
+// prediction and correction.
 #pragma once
 
 #include "mica/block/norm.hpp"

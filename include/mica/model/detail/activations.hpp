@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory of a step of up to `chunk` tokens, taken once when the model is made: nothing is allocated while
-// a step runs. Blocks say what they need of it (block/scratch.hpp); all blocks cut their buffers from the
-// same frame in turn.
+// The memory of a step of up to `chunk` tokens, allocated once when the model is made: nothing is allocated
+// while a step runs. Blocks request their buffers (block/scratch.hpp); all blocks use the same frame, one
+// after the other.
 #pragma once
 
 #include "mica/alloc/buffer.hpp"

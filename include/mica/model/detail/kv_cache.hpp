@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cache of one sequence: keys and values, the state of recurrent layers, and the number of tokens in
-// them. What happens to a sequence, from eviction to a file, happens to all of them here.
+// them. Growth, rewind, eviction and snapshots of a sequence are here, so that these three always change
+// together.
 #pragma once
 
 #include "mica/base/assert.hpp"

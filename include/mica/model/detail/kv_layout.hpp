@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the caches of a model hold keys and values: the layers of their storage, the tokens that stay resident,
-// the old form of those that age, and what attention sees of them. Policies choose the view.
+// The layout of keys and values in the caches of a model: the layers of the storage, the number of tokens
+// that stay resident, the second layer for tokens that age (kv/aging.hpp), and the view that attention has.
+// The type of the view depends on the policies.
 //
 //   storage   | layer of KvPlan 0 | 1 | 2 | ... | old tiles of 0 | of 2 | ...      of those that age
 #pragma once

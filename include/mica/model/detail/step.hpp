@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One step: its layers, and what a block finds in it. That is the residual stream, its tensors as matrices
-// and numbers, its scratch, its state of each sequence, and the operations that all blocks share.
+// One step: it runs the layers, and has the members that blocks use. These are the residual stream, the
+// tensors as matrices and vectors, the state of each sequence, and the operations that several blocks need.
 //
 //   embeddings -> begin -> [ block, block, ... ] x layers -> end -> hidden (n, width)
 #pragma once
