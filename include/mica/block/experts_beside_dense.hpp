@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block of a mixture of experts beside a dense network, as Gemma 4 has it; the router reads the residual
-// stream in its own way:
+// The block of a mixture of experts beside a dense network, as Gemma 4 has it. The router has a norm of its
+// own:
 //
 //   residual += RMSNorm(RMSNorm(dense(norm_1(x))) + RMSNorm(experts(norm_2(x))))
 //   the router reads RMSNorm(x) * scale / sqrt(width)

@@ -47,7 +47,7 @@ template <class E>
 concept Eviction = std::copyable<E> && requires(const E policy, const kv::EvictionView& resident) {
   { E::name } -> std::convertible_to<std::string_view>;
   { E::evicts } -> std::convertible_to<bool>;  // false: other members are not called
-  { policy.capacity() } noexcept -> std::same_as<std::size_t>;  // max resident tokens, a multiple of 64; 0: all
+  { policy.capacity() } noexcept -> std::same_as<std::size_t>;  // max resident tokens, 64 times n; 0: all
   { policy.needs_scores() } noexcept -> std::same_as<bool>;     // whether it needs EvictionView::scores
   { policy.decay() } noexcept -> std::same_as<float>;           // the factor of scores every 64 tokens
   { policy.choose(resident) } noexcept -> std::same_as<std::size_t>;  // index of the tile to evict

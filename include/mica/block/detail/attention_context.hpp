@@ -5,9 +5,9 @@
 // it, and the policies of a model determine which one is used (model/detail/kv_layout.hpp):
 //
 //   KvView        every token is resident, in one element
-//   EvictedView   some tokens were evicted, others follow them     block/detail/scored_view.hpp
-//   ScoredView    and an eviction policy needs attention scores    block/detail/scored_view.hpp
-//   AgedView<V>   one of these whose old tokens have elements of their own    block/detail/aged_view.hpp
+//   EvictedView   some tokens were evicted, later ones are resident      block/detail/scored_view.hpp
+//   ScoredView    the same, for a policy that needs attention scores    block/detail/scored_view.hpp
+//   AgedView<V>   one of these, with other elements for old tokens       block/detail/aged_view.hpp
 #pragma once
 
 #include "mica/base/bits.hpp"
