@@ -10,11 +10,12 @@
 #include <iterator>
 #include <set>
 
-namespace mica::test::catalogue_test {
-
-plan::Plan planned(const gguf::Document& document, plan::Question question, std::uint64_t budget_bytes) {
+mica::plan::Plan mica::test::planned(const gguf::Document& document, plan::Question question,
+                                     std::uint64_t budget_bytes) {
   return fit::plan_within(document, std::move(question), budget_bytes);
 }
+
+namespace mica::test::catalogue_test {
 
 TEST_CASE(
     "every shape but the one that tells stories has a row, with a licence and a published configuration") {
