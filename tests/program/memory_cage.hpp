@@ -112,7 +112,7 @@ class Hog {
       if (now > stop) return false;
       ::usleep(10'000);
       begun = begun || (std::filesystem::file_size(after, error) > 0 && !error);
-      const auto pressure = reader.look(now);
+      const auto pressure = reader.poll(now);
       if (!begun || !pressure || pressure->left < 3 * mib) continue;
       auto* const page = static_cast<volatile char*>(
           ::mmap(nullptr, mib, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

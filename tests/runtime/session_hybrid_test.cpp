@@ -32,7 +32,7 @@ struct Failing : paging::Mapped<> {
 
   Failing(const paging::Table& table, alloc::Huge allocator, LogSink log, Desk* desk = nullptr)
       : Mapped(table, allocator, log), desk_(desk) {
-    if (desk != nullptr) desk->asked.assign(table.groups, false);
+    if (desk != nullptr) desk->asked.assign(table.units, false);
   }
   [[nodiscard]] bool acquire(std::size_t group) noexcept {
     desk_->asked[group] = true;
