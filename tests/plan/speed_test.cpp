@@ -19,7 +19,7 @@ gguf::Document document_of(std::string_view name) {
   return quantize::SyntheticModel(*arch::find_shape(name), quantize::Recipe::Q8_0).document();
 }
 
-plan::Work work_of(const gguf::Document& document, const char* element, std::size_t tokens) {
+plan::Work work_of(const gguf::Document& document, kv::Element element, std::size_t tokens) {
   return plan::work_of(document, arch::AnyOf<arch::All>::config(document), {element, element}, tokens);
 }
 
@@ -27,7 +27,7 @@ plan::Work work_of(const gguf::Document& document, const char* element, std::siz
 
 TEST_CASE("a token of Llama 3.2 1B reads its matrices, the head, and the keys and values before it") {
   const gguf::Document document = document_of("llama-1b");
-  const plan::Work work = work_of(document, "F16", 1000);
+  const plan::Work work = work_of(document, kv::Element::f16, 1000);
   // 16 layers: q, o 2048 x 2048; k, v 2048 x 512; gate, up, down 2048 x 8192. The embedding is the head.
   const double layer = 2.0 * 2048 * 2048 + 2.0 * 2048 * 512 + 3.0 * 2048 * 8192, head = 2048.0 * 128256;
   const plan::FormatWork& q8 = work.weights.at(format::Q8_0::id);
@@ -40,22 +40,22 @@ TEST_CASE("a token of Llama 3.2 1B reads its matrices, the head, and the keys an
   CHECK(work.kv_element == "F16");
   CHECK(work.kv_bytes == 16.0 * 1000 * 2 * 512 * 2);
   CHECK(work.attention_macs == 16.0 * 1000 * 2 * 2048);
-  CHECK(work_of(document, "Q8_0", 1000).kv_bytes == 16.0 * 1000 * 8 * 2 * (64 + 2));
+  CHECK(work_of(document, kv::Element::q8_0, 1000).kv_bytes == 16.0 * 1000 * 8 * 2 * (64 + 2));
 }
 
 TEST_CASE("of experts a token uses those that it chooses, and in a window it sees the window") {
-  const plan::Work work = work_of(document_of("mixtral-8x7b"), "F16", 0);
+  const plan::Work work = work_of(document_of("mixtral-8x7b"), kv::Element::f16, 0);
   const double attention = 2.0 * 4096 * 4096 + 2.0 * 4096 * 1024, expert = 3.0 * 4096 * 14336;
   CHECK(work.weights.at(format::Q8_0::id).prefill_macs == doctest::Approx(32 * (attention + 2 * expert)));
   // Gemma 2 9B: 21 of 42 layers see 4,096 tokens; 8 heads of 256.
   const double token = 2.0 * 8 * 256 * 2;
-  CHECK(work_of(document_of("gemma2-9b"), "F16", 8000).kv_bytes == 21 * token * (8000 + 4096 - 1));
+  CHECK(work_of(document_of("gemma2-9b"), kv::Element::f16, 8000).kv_bytes == 21 * token * (8000 + 4096 - 1));
 }
 
 TEST_CASE(
     "streamed experts are read as often as chance has it, and a chunk of a prompt wants nearly all of them") {
   // Mixtral 8x7B: 2 of 8 experts, 32 layers of 3 x 4,096 x 14,336 for each.
-  const plan::Work work = work_of(document_of("mixtral-8x7b"), "F16", 0);
+  const plan::Work work = work_of(document_of("mixtral-8x7b"), kv::Element::f16, 0);
   const double experts = 32 * 8 * 3.0 * 4096 * 14336 / 32 * 34;
   CHECK(work.expert_bytes == doctest::Approx(experts));
   CHECK(work.used_expert_bytes == doctest::Approx(experts / 4));
