@@ -81,7 +81,7 @@ TEST_CASE("a cache that forgets holds what it may, as planned, and writes on") {
   const std::size_t table = 2 * 256 / 16 * 4;  // who lies where
   CHECK(kv({"--evict", "sinks:256"}) == 256u * 3072 + table);
   CHECK(kv({"--evict", "heavy:256"}) > 256u * 3072 + table);
-  CHECK(has(mica({"plan", fairy, "-c", "2048", "--evict", "sinks:256"}).out, "256 of them held at most"));
+  CHECK(has(mica({"plan", fairy, "-c", "2048", "--evict", "sinks:256"}).out, "256 of them resident at most"));
   const Ran ran = complete({"-c", "2048", "-n", "1000", "--evict", "sinks:192", "--json"});
   CHECK(has(ran.out, "\"tokens_predicted\":1000"));
   for (const char* const storage : {"contiguous", "paged", "spilled"}) {

@@ -233,7 +233,7 @@ TEST_CASE("commands confirm what they did, know their names in any case, and sug
   CHECK(has(ran.err, "last exchange is taken back; messages left: 1"));
   CHECK(has(ran.err, "top_k is 5"));
   CHECK(has(ran.err, "n is 0: no limit"));
-  CHECK(has(ran.err, "conversation is forgotten, the system's words stay"));
+  CHECK(has(ran.err, "conversation is cleared, the system prompt stays"));
   CHECK(has(ran.err, "written to"));
   CHECK(has(ran.err, "unknown command /hepl; did you mean /help?"));
   CHECK(has(ran.err, "unknown command /sav; did you mean /save?"));
