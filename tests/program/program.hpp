@@ -125,6 +125,7 @@ class ProgramRun {
     for (std::string& word : words_) argv.push_back(word.data());
     argv.push_back(nullptr);
     for (const auto& [name, value] : environment_) ::setenv(name.c_str(), value.c_str(), 1);
+    ::signal(SIGINT, SIG_DFL);  // not the handler of the test, which wait_for_handler() would see
     const ::rlimit seconds{120, 120};
     const ::rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CPU, &seconds);
@@ -165,10 +166,10 @@ class ProgramRun {
       return std::filesystem::read_symlink(of + "/exe", error);
     };
     for (int tries = 0; tries < 6000; ++tries) {
+      const bool begun = program_of(process) != program_of("/proc/self");  // read before its status
       const std::string status = contents(process + "/status");
       const std::size_t at = status.find("SigCgt:");
       if (at == std::string::npos) break;
-      const bool begun = program_of(process) != program_of("/proc/self");  // the test handles SIGINT too
       if (begun && (std::stoull(status.substr(at + 7), nullptr, 16) >> (SIGINT - 1) & 1) != 0) return;
       ::usleep(10'000);
     }
