@@ -39,7 +39,7 @@ namespace detail {
 
 /// The n members of a set of vectors of four numbers, as entries.
 template <std::size_t n, std::size_t words>
-consteval std::array<std::uint16_t, n> fours(const std::uint64_t (&set)[words]) {
+constexpr std::array<std::uint16_t, n> fours(const std::uint64_t (&set)[words]) {
   std::array<std::uint16_t, n> entries = {};
   std::uint16_t* next = entries.data();
   for (std::size_t w = 0; w < words; ++w) {
@@ -51,7 +51,7 @@ consteval std::array<std::uint16_t, n> fours(const std::uint64_t (&set)[words]) 
 
 /// The same of vectors of eight numbers, which are digits in base three.
 template <std::size_t n, std::size_t words>
-consteval std::array<std::uint16_t, n> eights(const std::uint64_t (&set)[words]) {
+constexpr std::array<std::uint16_t, n> eights(const std::uint64_t (&set)[words]) {
   std::uint16_t spread[81] = {};  // four digits, two bits each
   for (unsigned i = 0; i < 81; ++i)
     spread[i] = static_cast<std::uint16_t>(i % 3 | i / 3 % 3 << 2 | i / 9 % 3 << 4 | i / 27 << 6);
@@ -62,7 +62,7 @@ consteval std::array<std::uint16_t, n> eights(const std::uint64_t (&set)[words])
 }
 
 template <class Word, std::size_t n, std::size_t levels_n>
-consteval std::array<Word, n> to_words(const std::array<std::uint16_t, n>& entries,
+constexpr std::array<Word, n> to_words(const std::array<std::uint16_t, n>& entries,
                                        const std::int8_t (&levels)[levels_n]) {
   constexpr unsigned bits = sizeof(Word) == 8 ? 2 : 3;
   std::array<Word, n> words = {};
