@@ -9,7 +9,8 @@
 // at a time to all layers.
 //
 //   levels   bytes booked for keys and values, RSS, and what a token's attention takes
-//   steps    each time the storage takes memory: bytes before and after, the most RSS in between, attention before and after
+//   steps    each time the storage takes memory: bytes before and after, the most RSS in between, attention
+//            before and after
 //
 // --beside: two storages of 25,609 and of 40,009 tokens that attend in turns, and the ratio of their medians.
 //
