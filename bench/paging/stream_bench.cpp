@@ -2,7 +2,7 @@
 //
 // usage: stream_bench MODEL BUDGET_MIB [--json FILE]
 //
-// How near streamed weights come to the disk, without a model that computes: groups of a file pass through
+// How near streamed weights come to the disk, without a model that computes: units of a file pass through
 // paging::Streamed as in the steps of a run, in turns with reads of the same file in order past the page
 // cache, 4 MiB each, 16 under way (io::DiskProbe). The bytes that arrive are compared with the file's before
 // anything is timed.
@@ -60,11 +60,11 @@ struct Clock {
   }
 };
 
-/// All groups of a step, without experts.
+/// All units of a step, without experts.
 template <class Use>
 void step(paging::Streamed<>& pager, std::size_t head, Use use) {
   for (std::size_t unit = 0; unit <= head; ++unit) {
-    if (!pager.acquire(unit)) fail("a group cannot be read");
+    if (!pager.acquire(unit)) fail("a unit cannot be read");
     pager.prefetch(unit + 1);
     use(unit);
     pager.release(unit);

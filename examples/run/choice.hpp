@@ -70,4 +70,8 @@ template <class Choice, class Names>
           .fast8 = words.kernels == "fast8"};
 }
 
+[[nodiscard]] inline kv::AnyElements<> elements_of(const model::Choice& choice) {
+  return {choice.cache_type_k, choice.cache_type_v, choice.cache_recent};
+}
+
 }  // namespace mica::program

@@ -55,7 +55,7 @@ std::string usage_line(std::string_view verb, Flags& flags) {
 
 std::string help_text(const std::vector<AnyVerb>& verbs) {
   std::string text = "mica: language models on small machines\n\n";
-  std::size_t longest = 10;
+  std::size_t longest = 0;
   for (const AnyVerb& verb : verbs) longest = std::max(longest, verb->about.name.size());
   for (const AnyVerb& verb : verbs) {
     const Verb::About& about = verb->about;

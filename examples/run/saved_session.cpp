@@ -45,7 +45,7 @@ std::span<const TokenId> SavedSession::bring_in_line(std::span<const TokenId> te
   const std::size_t held = session_.tokens().size();
   // Logits come from a token that is fed.
   const std::size_t stay = session_.rewind_to_common(text.first(text.size() - 1));
-  if (resumed_ && !std::exchange(requested_, true)) {
+  if (resumed_ && !std::exchange(noted_, true)) {
     const bool all = stay + 1 >= held;  // a last token may be fed again
     program::note(verb_, join("mica: ", escaped(verb_.session), ": continues after ", stay,
                               all ? " tokens"

@@ -37,7 +37,7 @@ class SavedSession {
 
   const AnswerVerb& verb_;
   bool resumed_ = false;
-  bool requested_ = false;  // whether stderr has said how many tokens stay
+  bool noted_ = false;  // whether stderr has said how many tokens stay
   SessionNote note_;
   Session<AnyModel> session_;
 };

@@ -7,6 +7,7 @@
 
 #include "kernel/chunk.hpp"
 #include "kernel/product.hpp"
+#include "mica/exec/detail/denormals.hpp"
 
 namespace mica::xsimd_test {
 namespace {
@@ -26,9 +27,10 @@ TEST_CASE_TEMPLATE("products by xsimd equal the specification", F, format::F32, 
 
 TEST_CASE_TEMPLATE("every number of sixteen bits is a weight to xsimd as to the specification", F,
                    format::F16, format::BF16) {
+  const exec::FlushDenormals flush;  // as the threads of an executor
   CounterRng rng(5);
-  test::Product<F> product(1 << 12, 16, 1,
-                           rng);  // sixteen numbers a row, whose sum shows the one that counts
+  // Sixteen numbers a row, whose sum shows the one that counts.
+  test::Product<F> product(1 << 12, 16, 1, rng);
   std::fill_n(product.x.values.data(), 16, 1.0f);
   for (std::size_t place = 0; place < 16; ++place) {
     for (std::size_t i = 0; i < product.blocks.size(); ++i)

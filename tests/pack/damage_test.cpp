@@ -50,7 +50,7 @@ std::optional<std::string> load(const gguf::Document& document) {
   return std::nullopt;
 }
 
-/// As steps do that use every expert. What is said where a group cannot be had is the answer.
+/// As steps do that use every expert. What is said where a unit cannot be had is the answer.
 template <std::uint64_t Bytes>
 std::optional<std::string> stream(const gguf::Document& document) {
   const arch::Config config = arch::AnyOf<arch::All>::config(document);

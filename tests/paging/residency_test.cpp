@@ -34,7 +34,7 @@ std::uint64_t min_streamed(const Bytes& bytes, std::uint64_t budget) {
 
 }  // namespace
 
-TEST_CASE("all groups stay where all fit, and then there is no ring") {
+TEST_CASE("all units stay where all fit, and then there is no ring") {
   const Residency r = choose_residency(Bytes{100, 200, 50}, 350);
   CHECK(staying(r) == 3);
   CHECK(r.streamed_bytes == 0);
@@ -42,7 +42,7 @@ TEST_CASE("all groups stay where all fit, and then there is no ring") {
   CHECK(r.bytes() == 350);
 }
 
-TEST_CASE("like groups: a ring for two, and what is left stays, evenly spread") {
+TEST_CASE("units of one size: a ring for two, and what is left stays, evenly spread") {
   const Bytes bytes(16, 100);
   const Residency r = choose_residency(bytes, 650);
   CHECK(r.ring_bytes == 200);
@@ -74,7 +74,7 @@ TEST_CASE("without room for two the ring takes one, and without room for that it
   CHECK(choose_residency(Bytes{}, 10).bytes() == 0);
 }
 
-TEST_CASE("no budget is exceeded, and like groups are chosen as well as they can be") {
+TEST_CASE("no budget is exceeded, and units of one size are chosen as well as they can be") {
   CounterRng rng(3);
   for (int i = 0; i < 300; ++i) {
     Bytes bytes(1 + rng.next() % 9);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights that pass through a ring are those of the file, in whatever order groups are asked for, and a file
+// Weights that pass through a ring are those of the file, in whatever order units are asked for, and a file
 // that cannot be read is an answer.
 
 #include "mica/paging/streamed.hpp"
@@ -73,7 +73,7 @@ struct File {
   gguf::Document document = gguf::open(path);
 };
 
-/// Whether the tensors of a group that is held are those of the file.
+/// Whether the tensors of a unit that is held are those of the file.
 bool same(const Streamed& pager, const gguf::Document& document, std::size_t unit) {
   bool same = true;
   for (std::size_t i = 0; i < document.tensors().size(); ++i) {
@@ -85,7 +85,7 @@ bool same(const Streamed& pager, const gguf::Document& document, std::size_t uni
   return same;
 }
 
-/// Holds each group as a step does.
+/// Holds each unit as a step does.
 void step(Streamed& pager, const gguf::Document& document, bool with_head, bool tied) {
   const auto use = [&](std::size_t unit) {
     REQUIRE(pager.acquire(unit));
@@ -133,7 +133,7 @@ TEST_CASE("whatever stays and whatever is read, every step sees the file") {
   }
 }
 
-TEST_CASE("groups may be asked for in any order, and twice") {
+TEST_CASE("units may be asked for in any order, and twice") {
   const File file;
   const auto table = extents(file.document, false);
   budget::Ledger ledger;

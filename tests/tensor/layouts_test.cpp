@@ -223,23 +223,23 @@ Layout q8_0(bool keys, std::size_t head_dim, CounterRng& rng) {
   return out;
 }
 
-/// Source: codes (16, head_dim), then spans, of channels or of (group, 16).
+/// Source: codes (16, head_dim), then ranges, of channels or of (group, 16).
 template <class E>
 Layout kivi(bool keys, std::size_t head_dim, CounterRng& rng) {
   using format::KiviRange;
   constexpr int step = E::Group::step, max = E::Group::code_max;
   const std::size_t n = 16 * head_dim, groups = ceil_div(head_dim, E::group_size);
-  const std::size_t spans = keys ? head_dim : 16 * groups;
+  const std::size_t ranges = keys ? head_dim : 16 * groups;
   const auto span_of = [=](std::size_t i) {  // number i of the source
     return keys ? i % head_dim : i % head_dim / E::group_size * 16 + i / head_dim;
   };
-  Layout out = tile_part<E>(keys, head_dim, n + 2 * spans);
+  Layout out = tile_part<E>(keys, head_dim, n + 2 * ranges);
   for (std::size_t i = 0; i < n; ++i) {  // a group has a lowest and a highest code
     const std::size_t at = keys ? (i / head_dim + i % head_dim) % 16 : i % head_dim % E::group_size;
     out.source[i] = static_cast<std::uint8_t>(at == 0 ? 0 : at == 1 ? max : rng.next() % (max + 1));
     out.free[i] = static_cast<std::uint8_t>(at < 2 ? 0 : max);
   }
-  for (std::size_t i = n; i < n + 2 * spans; i += 2) {
+  for (std::size_t i = n; i < n + 2 * ranges; i += 2) {
     out.source[i] = static_cast<std::uint8_t>(16 + rng.next() % 180);
     out.free[i] = 7;
     out.source[i + 1] = static_cast<std::uint8_t>(rng.next() % 128 - 64);
@@ -248,9 +248,9 @@ Layout kivi(bool keys, std::size_t head_dim, CounterRng& rng) {
   out.pack = [=](const std::uint8_t* source, std::byte* packed) {
     std::vector<float> heads(n);
     for (std::size_t i = 0; i < n; ++i) {
-      KiviRange span;
-      std::memcpy(&span, source + n + 2 * span_of(i), 2);
-      heads[i] = E::Group::value(span, source[i]);
+      KiviRange range;
+      std::memcpy(&range, source + n + 2 * span_of(i), 2);
+      heads[i] = E::Group::value(range, source[i]);
     }
     keys ? E::store_keys(packed, head_dim, heads.data()) : E::store_values(packed, head_dim, heads.data());
     return true;
@@ -263,10 +263,11 @@ Layout kivi(bool keys, std::size_t head_dim, CounterRng& rng) {
         keys ? E::load_key(packed, slot, head_dim, head.data())
              : E::load_value(packed, slot, head_dim, head.data());
       }
-      const KiviRange span = keys ? E::key_spans(packed, head_dim)[at]
-                                  : E::value_spans(packed, head_dim, at / E::group_size)[slot];
-      std::memcpy(source + n + 2 * span_of(i), &span, 2);
-      source[i] = static_cast<std::uint8_t>((static_cast<int>(head[at] / span.factor()) - span.zero) / step);
+      const KiviRange range = keys ? E::key_ranges(packed, head_dim)[at]
+                                   : E::value_ranges(packed, head_dim, at / E::group_size)[slot];
+      std::memcpy(source + n + 2 * span_of(i), &range, 2);
+      source[i] =
+          static_cast<std::uint8_t>((static_cast<int>(head[at] / range.factor()) - range.zero) / step);
     }
   };
   return out;

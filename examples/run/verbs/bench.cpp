@@ -3,6 +3,7 @@
 // Speed of reading prompts and of writing tokens, in the fields and the table that llama-bench has, with the
 // memory it took. Ids are random; every step of writing computes its logits, as generation does. Several
 // sequences may decode in shared steps; prompts are read alone.
+#include "choice.hpp"
 #include "columns.hpp"
 #include "console.hpp"
 #include "json_text.hpp"
@@ -175,8 +176,7 @@ class Bench {
   Bench(const BenchVerb& verb, Model& model)
       : verb_(verb),
         model_(model),
-        elements_(kv::parse_elements(verb.choice.cache_type_k), kv::parse_elements(verb.choice.cache_type_v),
-                  verb.choice.cache_recent),
+        elements_(elements_of(choice_of(verb.choice))),
         together_(model.transformer()),
         known_(known_speed(model.threads(), largest_file(model.document()))) {
     for (std::size_t i = 0; i < verb.parallel; ++i) sessions_.push_back(model.session());

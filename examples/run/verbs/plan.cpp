@@ -2,6 +2,7 @@
 //
 // The memory of a run, account by account, before a model is loaded.
 #include "budgeted.hpp"
+#include "choice.hpp"
 #include "columns.hpp"
 #include "console.hpp"
 #include "input.hpp"
@@ -86,8 +87,7 @@ std::optional<PredictedSpeed> predicted_speed(const PlanVerb& verb, const gguf::
   const auto machine =
       verb.measure ? measure_speed(verb, question.threads, file) : known_speed(question.threads, file);
   if (!machine) return std::nullopt;
-  const model::Choice& choice = question.choice;
-  const kv::AnyElements<> elements(choice.cache_type_k, choice.cache_type_v, choice.cache_recent);
+  const kv::AnyElements<> elements = elements_of(question.choice);
   const auto at = [&](std::size_t tokens) {
     const plan::Work work = plan::work_of(document, plan.config, elements, tokens);
     return plan::predict(work, *machine, plan::reads_of(work, plan, question.model.chunk), prompt_tokens,

@@ -62,9 +62,9 @@ struct KnownFormats {
   }
 };
 
-/// The groups of the pager that hold the experts of one layer.
+/// The units of the pager that hold the experts of one layer.
 struct ExpertUnits {
-  std::size_t layer_group = 0;
+  std::size_t layer_unit = 0;
   std::size_t first = 0;
   std::size_t count = 0;
 };
@@ -74,11 +74,11 @@ struct ExpertUnits {
 /// and what is needed.
 class TensorBinder {
  public:
-  /// width: of the model. groups: of the pager's table, without experts. The document outlives this.
+  /// width: of the model. units: of the pager's table, without experts. The document outlives this.
   TensorBinder(gguf::DocumentRef document, std::size_t width, std::size_t units, KnownFormats formats)
       : document_(document), width_(width), units_(units), formats_(formats) {}
 
-  /// From now on names begin with `prefix`, and tensors belong to a group of the pager.
+  /// From now on names begin with `prefix`, and tensors belong to a unit of the pager.
   void enter(std::string prefix, std::size_t unit) {
     prefix_ = std::move(prefix);
     unit_ = unit;
@@ -119,13 +119,13 @@ class TensorBinder {
   }
   /// The rows of a matrix are read one by one.
   void keep_rows(const TensorRef& ref) { extents_[ref.index].rows = 0; }
-  /// Groups of the pager for `count` experts; answers the first.
+  /// Units of the pager for `count` experts; answers the first.
   [[nodiscard]] std::size_t add_experts(std::size_t count) {
     experts_.push_back({unit_, units_, count});
     units_ += count;
     return units_ - count;
   }
-  /// A matrix for each expert. Each has an entry and a group of its own: those that a token does not use need
+  /// A matrix for each expert. Each has an entry and a unit of its own: those that a token does not use need
   /// not be in memory.
   [[nodiscard]] ExpertsRef experts(std::string_view part, std::size_t count, std::size_t rows,
                                    std::size_t cols, std::size_t first_unit) {
@@ -167,7 +167,7 @@ class TensorBinder {
   /// The name of a tensor of the table.
   [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return names_[index]; }
   [[nodiscard]] std::size_t units() const noexcept { return units_; }
-  /// Groups of experts, by the group of their layer.
+  /// Units of experts, by the unit of their layer.
   [[nodiscard]] std::span<const ExpertUnits> expert_units() const noexcept { return experts_; }
 
  private:

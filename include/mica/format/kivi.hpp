@@ -5,10 +5,10 @@
 // Large keys sit in the same channels of all tokens, so that a channel's own scale costs the others nothing.
 // Two and four bits a code.
 //
-//   keys     | codes: planes of sixteen bytes, of 8 / bits neighbouring channels | spans [channel] |
-//   values   | codes: blocks of sixteen bytes, of every sixteenth number | spans [group of 32][16 tokens] |
+//   keys     | codes: planes of sixteen bytes, of 8 / bits neighbouring channels | ranges [channel] |
+//   values   | codes: blocks of sixteen bytes, of every sixteenth number | ranges [group of 32][16 tokens] |
 //
-// Spans of keys are filled up to a multiple of sixteen, values to a whole block.
+// Ranges of keys are filled up to a multiple of sixteen, values to a whole block.
 #pragma once
 
 #include "mica/format/q4_s.hpp"
@@ -72,8 +72,8 @@ struct KiviGroup {
     return best;
   }
 
-  [[nodiscard]] static float value(KiviRange span, int code) noexcept {
-    return span.factor() * static_cast<float>(step * code + span.zero);
+  [[nodiscard]] static float value(KiviRange range, int code) noexcept {
+    return range.factor() * static_cast<float>(step * code + range.zero);
   }
 
  private:
@@ -105,7 +105,7 @@ struct Kivi {
   using Group = KiviGroup<bits>;
   static constexpr std::string_view name = bits == 2 ? "KIVI2" : "KIVI4";
   static constexpr std::size_t per_byte = 8 / bits;
-  static constexpr std::size_t group_size = 32;             // numbers of a value that share a span
+  static constexpr std::size_t group_size = 32;             // numbers of a value that share a range
   static constexpr std::size_t block_size = 16 * per_byte;  // numbers of a value in sixteen bytes
   static constexpr std::size_t groups_per_block = block_size / group_size;
   using Keys = CodeTiling<Tiling<tile_tokens, Columns<0, per_byte>, Rows<>>, Columns<per_byte>>;
@@ -121,12 +121,12 @@ struct Kivi {
   }
   static void store_keys(std::byte* tile, std::size_t head_dim, const float* heads) noexcept {
     std::fill_n(tile, key_tile_bytes(head_dim), std::byte{0});
-    auto* const spans = const_cast<KiviRange*>(key_spans(tile, head_dim));
+    auto* const ranges = const_cast<KiviRange*>(key_ranges(tile, head_dim));
     for (std::size_t channel = 0; channel < head_dim; ++channel) {
       float values[tile_tokens];
       std::uint8_t codes[tile_tokens];
       for (std::size_t slot = 0; slot < tile_tokens; ++slot) values[slot] = heads[slot * head_dim + channel];
-      spans[channel] = Group::encode(values, tile_tokens, codes);
+      ranges[channel] = Group::encode(values, tile_tokens, codes);
       for (std::size_t slot = 0; slot < tile_tokens; ++slot) Keys::set(tile, slot, channel, codes[slot]);
     }
   }
@@ -135,24 +135,24 @@ struct Kivi {
     std::fill_n(tile, value_tile_bytes(head_dim), std::byte{0});
     for (std::size_t first = 0; first < head_dim; first += group_size) {
       const std::size_t count = std::min(group_size, head_dim - first);
-      auto* const spans = const_cast<KiviRange*>(value_spans(tile, head_dim, first / group_size));
+      auto* const ranges = const_cast<KiviRange*>(value_ranges(tile, head_dim, first / group_size));
       for (std::size_t slot = 0; slot < tile_tokens; ++slot) {
         float values[group_size];
         std::uint8_t codes[group_size];
         for (std::size_t i = 0; i < group_size; ++i) values[i] = heads[slot * head_dim + first + i % count];
-        spans[slot] = Group::encode(values, group_size, codes);
+        ranges[slot] = Group::encode(values, group_size, codes);
         for (std::size_t i = 0; i < count; ++i) Values::set(tile, slot, first + i, codes[i]);
       }
     }
   }
   static void load_key(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
-    const KiviRange* const spans = key_spans(tile, head_dim);
-    for (std::size_t i = 0; i < head_dim; ++i) out[i] = Group::value(spans[i], Keys::get(tile, slot, i));
+    const KiviRange* const ranges = key_ranges(tile, head_dim);
+    for (std::size_t i = 0; i < head_dim; ++i) out[i] = Group::value(ranges[i], Keys::get(tile, slot, i));
   }
   static void load_value(const std::byte* tile, std::size_t slot, std::size_t head_dim, float* out) noexcept {
     for (std::size_t i = 0; i < head_dim; ++i) {
-      const KiviRange span = value_spans(tile, head_dim, i / group_size)[slot];
-      out[i] = Group::value(span, Values::get(tile, slot, i));
+      const KiviRange range = value_ranges(tile, head_dim, i / group_size)[slot];
+      out[i] = Group::value(range, Values::get(tile, slot, i));
     }
   }
 
@@ -163,13 +163,13 @@ struct Kivi {
   [[nodiscard]] static constexpr std::size_t blocks(std::size_t head_dim) noexcept {
     return ceil_div(head_dim, block_size);
   }
-  /// Spans of the channels of a tile of keys.
-  [[nodiscard]] static const KiviRange* key_spans(const std::byte* tile, std::size_t head_dim) noexcept {
+  /// Ranges of the channels of a tile of keys.
+  [[nodiscard]] static const KiviRange* key_ranges(const std::byte* tile, std::size_t head_dim) noexcept {
     return reinterpret_cast<const KiviRange*>(tile + Keys::size(head_dim));
   }
-  /// Spans of a group of a tile of values, (16).
-  [[nodiscard]] static const KiviRange* value_spans(const std::byte* tile, std::size_t head_dim,
-                                                    std::size_t group) noexcept {
+  /// Ranges of a group of a tile of values, (16).
+  [[nodiscard]] static const KiviRange* value_ranges(const std::byte* tile, std::size_t head_dim,
+                                                     std::size_t group) noexcept {
     return reinterpret_cast<const KiviRange*>(tile + blocks(head_dim) * tile_tokens * 16) +
            group * tile_tokens;
   }

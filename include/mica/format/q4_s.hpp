@@ -22,9 +22,8 @@
 
 namespace mica::format {
 
-struct Q4_S {
+struct Q4_S : detail::IntegerBlocks<Q4_S, 32, 32> {
   static constexpr std::string_view name = "Q4_S";
-  static constexpr std::size_t block_size = 32;
   static constexpr int code_offset = 40;
   static constexpr int code_max = 80;
 
@@ -33,11 +32,6 @@ struct Q4_S {
     std::uint8_t nibbles[16];
   };
 
-  static void decode(const Block& block, float* values) noexcept {
-    Codes<32, 32> parts;
-    unpack(block, parts);
-    for (std::size_t i = 0; i < block_size; ++i) values[i] = parts.d * static_cast<float>(parts.code[i]);
-  }
   static void unpack(const Block& block, Codes<32, 32>& out) noexcept {
     for (std::size_t i = 0; i < block_size; ++i) {
       const int code = detail::nibble(block.nibbles, i);

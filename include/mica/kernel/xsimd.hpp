@@ -187,9 +187,11 @@ struct XsimdReal : Scalar {
     using I = ::xsimd::batch<std::int32_t, Arch>;
     constexpr std::int32_t infinity = 0x7F800000, sign = std::numeric_limits<std::int32_t>::min();
     const I magnitude = (high & I(0x7FFF0000)) >> 3;  // a float whose exponent is 112 too small
-    const V scaled = ::xsimd::bitwise_cast<float>(magnitude) * V(0x1p112f);
-    const I bits = ::xsimd::select(magnitude >= I(31 << 23), magnitude | I(infinity),
-                                   ::xsimd::bitwise_cast<std::int32_t>(scaled));
+    // Of a subnormal number: 2^-14 (1 + f / 1024) - 2^-14. No denormal is made: executors read those as zero.
+    const V small = ::xsimd::bitwise_cast<float>(magnitude + I(113 << 23)) - V(0x1p-14f);
+    const I finite = ::xsimd::select(magnitude < I(1 << 23), ::xsimd::bitwise_cast<std::int32_t>(small),
+                                     magnitude + I(112 << 23));
+    const I bits = ::xsimd::select(magnitude >= I(31 << 23), magnitude | I(infinity), finite);
     return ::xsimd::bitwise_cast<float>(bits | (high & I(sign)));
   }
   static V widened(::xsimd::batch<std::int32_t, Arch> high, Bfloat) noexcept {

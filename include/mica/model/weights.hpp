@@ -129,7 +129,7 @@ class Weights {
   [[nodiscard]] std::span<const paging::Extent> extents() const noexcept { return binder_.extents(); }
   /// Embedding, layers, head, experts.
   [[nodiscard]] std::size_t units() const noexcept { return binder_.units(); }
-  /// Groups of experts, by the group of their layer.
+  /// Units of experts, by the unit of their layer.
   [[nodiscard]] std::span<const block::ExpertUnits> expert_units() const noexcept {
     return binder_.expert_units();
   }

@@ -24,7 +24,7 @@ namespace paging {
 /// (tensor/packing.hpp).
 enum class Layout : std::uint8_t { file, packed };
 
-/// Where one tensor lies on disk, and the group it is used with. One whose rows may be packed
+/// Where one tensor lies on disk, and the unit it is used with. One whose rows may be packed
 /// (tensor/detail/rows16.hpp) says what it is: a matrix that only products read, in slices of whole panels.
 struct Extent {
   std::uint32_t source = 0;  // which file of the document
@@ -44,7 +44,7 @@ struct Table {
   const gguf::Document& document;
   std::span<const Extent> tensors;
   std::size_t units = 0;
-  std::size_t output = 0;   // the group of the head; 0: the last one, there are no experts
+  std::size_t output = 0;   // the unit of the head; 0: the last one, there are no experts
   std::size_t experts = 0;  // of a layer at most
   /// For pagers that pack: of the model's formats; null: rows stay as they are.
   tensor::FindPacking packing = nullptr;

@@ -58,9 +58,9 @@ class Mapped {
       data_.push_back(sources.empty() ? nullptr : sources[tensor.source].data() + tensor.offset);
     }
   }
-  [[nodiscard]] bool acquire(std::size_t /*group*/) noexcept { return true; }
-  void release(std::size_t /*group*/) noexcept {}
-  void prefetch(std::size_t /*group*/) noexcept {}
+  [[nodiscard]] bool acquire(std::size_t /*unit*/) noexcept { return true; }
+  void release(std::size_t /*unit*/) noexcept {}
+  void prefetch(std::size_t /*unit*/) noexcept {}
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return packs && packed_[tensor]; }
 

@@ -52,9 +52,9 @@ class Resident {
     data_.resize(table.tensors.size());
     read(table, allocator, log);
   }
-  [[nodiscard]] bool acquire(std::size_t /*group*/) noexcept { return true; }
-  void release(std::size_t /*group*/) noexcept {}
-  void prefetch(std::size_t /*group*/) noexcept {}
+  [[nodiscard]] bool acquire(std::size_t /*unit*/) noexcept { return true; }
+  void release(std::size_t /*unit*/) noexcept {}
+  void prefetch(std::size_t /*unit*/) noexcept {}
   [[nodiscard]] const std::byte* data(std::size_t tensor) const noexcept { return data_[tensor]; }
   [[nodiscard]] bool packed(std::size_t tensor) const noexcept { return packed_[tensor]; }
 

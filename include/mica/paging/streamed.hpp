@@ -177,7 +177,7 @@ class Streamed {
  private:
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-  /// A tensor of a group that is read, and where it begins in it.
+  /// A tensor of a unit that is read, and where it begins in it.
   struct TensorPlace {
     std::size_t tensor;
     std::size_t at;
@@ -397,7 +397,7 @@ class Streamed {
     }
     return unit.intact = true;
   }
-  /// Begins to read the group that is used next, if there is room.
+  /// Begins to read the unit that is used next, if there is room.
   void read_ahead() noexcept {
     if (!ring_ || residency_.streamed_bytes == 0) return;
     while (!streams(order_[next_])) next_ = (next_ + 1) % order_.size();
@@ -419,7 +419,7 @@ class Streamed {
   }
   [[nodiscard]] std::size_t rows_set() const noexcept { return order_.size(); }
   [[nodiscard]] std::size_t always_set() const noexcept { return order_.size() + 1; }
-  /// Whether the group passes through the ring: as the step's input group 0 does not.
+  /// Whether the unit passes through the ring: as the step's input unit 0 does not.
   [[nodiscard]] bool streams(std::size_t unit) const noexcept {
     return unit < place_.size() && place_[unit] != nowhere && !residency_.stays[place_[unit]];
   }
@@ -427,11 +427,11 @@ class Streamed {
   Table table_;
   A allocator_;
   LogSink log_;
-  std::size_t output_;                // the group
-  bool output_used_ = false;          // group 0 is then the head's matrix
-  std::vector<Unit> units_;           // by group
-  std::vector<std::size_t> order_;    // groups that each step uses as a whole, in its order
-  std::vector<std::size_t> place_;    // by group: in order_
+  std::size_t output_;                // the unit
+  bool output_used_ = false;          // unit 0 is then the head's matrix
+  std::vector<Unit> units_;           // by unit
+  std::vector<std::size_t> order_;    // units that each step uses as a whole, in its order
+  std::vector<std::size_t> place_;    // by unit: in order_
   std::vector<std::uint64_t> sizes_;  // by place
   std::uint64_t whole_ring_ = 0;      // bytes of a ring through which all of them pass
   std::size_t place_bytes_ = 0;       // of an expert
@@ -450,7 +450,7 @@ class Streamed {
   std::optional<ReadRing<A>> ring_;
   std::optional<ExpertCache<A>> experts_;
   std::uint64_t requested_;  // bytes
-  std::size_t next_ = 0;     // place of the group to be read next
+  std::size_t next_ = 0;     // place of the unit to be read next
 };
 
 static_assert(StreamingPager<Streamed<>> && ResizablePager<Streamed<>>);

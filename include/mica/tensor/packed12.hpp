@@ -23,12 +23,20 @@ inline constexpr bool is_packed12 = false;
 template <class F>
 inline constexpr bool is_packed12<Packed12<F>> = true;
 
+static_assert(Packed12Panel::rows == Rows16::rows);  // by which detail::PanelMatrix counts
+
+/// (rows, cols) weights; Packed12Panel::fits(cols).
 template <Packable12Format F>
 class Matrix<Packed12<F>> : public detail::PanelMatrix<F, Packed12Panel::bytes> {
  public:
   using Format = Packed12<F>;
-  using Matrix::PanelMatrix::PanelMatrix;
   using typename Matrix::PanelMatrix::Block;
+
+  constexpr Matrix() noexcept = default;
+  Matrix(const Block* data, std::size_t rows, std::size_t cols) noexcept
+      : Matrix::PanelMatrix(data, rows, cols) {
+    MICA_ASSERT(Packed12Panel::fits(cols));
+  }
 
   [[nodiscard]] Block block(std::size_t r, std::size_t b) const noexcept {
     if (r >= this->packed_rows()) return this->tail().block(r - this->packed_rows(), b);

@@ -47,7 +47,7 @@ template <class Wanted>
 }
 
 /// "thermal_zone0 (cpu) and 3 more"
-[[nodiscard]] inline std::string with_observers(const std::string& first, std::size_t others) {
+[[nodiscard]] inline std::string with_others(const std::string& first, std::size_t others) {
   return first + (others == 0 ? "" : " and " + std::to_string(others) + " more");
 }
 
@@ -92,7 +92,7 @@ class Thermometer {
   /// "thermal_zone0 (x86_pkg_temp)", the one it begins with, and how many others.
   [[nodiscard]] std::string name() const {
     if (zones_.empty()) return "no thermal zone";
-    return detail::with_observers(zones_.front().name, zones_.size() - 1);
+    return detail::with_others(zones_.front().name, zones_.size() - 1);
   }
   /// The lowest trip point of these zones.
   [[nodiscard]] std::optional<double> trip() const noexcept { return trip_; }
@@ -171,7 +171,7 @@ class PowerMeter {
   /// "intel-rapl:0 (package-0)", the one it begins with, and how many others.
   [[nodiscard]] std::string name() const {
     if (packages_.empty()) return "no package";
-    return detail::with_observers(packages_.front().name, packages_.size() - 1);
+    return detail::with_others(packages_.front().name, packages_.size() - 1);
   }
 
  private:

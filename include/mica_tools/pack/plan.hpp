@@ -116,7 +116,7 @@ class Planner {
     for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) {
       lay_out_unit(layer + 1, layer_name(layer, ""));
       for (const block::ExpertUnits& experts : weights_.expert_units()) {
-        if (experts.layer_group == layer + 1)
+        if (experts.layer_unit == layer + 1)
           lay_out_experts(experts.first, static_cast<std::uint32_t>(experts.count),
                           layer_name(layer, "-experts"));
       }
@@ -195,7 +195,7 @@ class Planner {
   const gguf::Document& document_;
   const arch::Config& config_;
   model::Weights<Formats, Blocks> weights_;
-  std::vector<std::vector<std::size_t>> units_;  // extents, by group
+  std::vector<std::vector<std::size_t>> units_;  // extents, by unit
   std::map<const gguf::TensorInfo*, bool> placed_;
   Plan plan_;
   std::uint64_t end_ = 0;  // of what lies in the file so far

@@ -77,13 +77,18 @@ struct Rule {
 
 [[nodiscard]] constexpr bool is_at(Where where, MixPlace place) noexcept {
   const auto [i, n] = place;
-  if (where == Where::first_two) return i < 2;
-  if (where == Where::first_four) return i < 4;
-  if (where == Where::first_sixteenth) return i < n / 16;
-  if (where == Where::first_eighth) return i < n / 8;
-  if (where == Where::middle) return i >= n / 8 && i < 7 * n / 8;
-  if (where == Where::more_bits) return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
-  return true;
+  // clang-format off
+  switch (where) {
+    case Where::all:             return true;
+    case Where::first_two:       return i < 2;
+    case Where::first_four:      return i < 4;
+    case Where::first_sixteenth: return i < n / 16;
+    case Where::first_eighth:    return i < n / 8;
+    case Where::middle:          return i >= n / 8 && i < 7 * n / 8;
+    case Where::more_bits:       return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
+  }
+  // clang-format on
+  return false;
 }
 
 [[nodiscard]] constexpr bool is_true_of(std::uint8_t needs, const MixFacts& facts) noexcept {
@@ -182,12 +187,20 @@ inline constexpr Rule gate_and_up_rules[] = {
 // clang-format on
 
 [[nodiscard]] constexpr std::span<const Rule> rules_of(TensorRole role) noexcept {
-  if (role == TensorRole::value) return value_rules;
-  if (role == TensorRole::key) return key_rules;
-  if (role == TensorRole::query) return query_rules;
-  if (role == TensorRole::attention_out) return attention_out_rules;
-  if (role == TensorRole::down) return down_rules;
-  if (role == TensorRole::up || role == TensorRole::gate) return gate_and_up_rules;
+  // clang-format off
+  switch (role) {
+    case TensorRole::value:         return value_rules;
+    case TensorRole::key:           return key_rules;
+    case TensorRole::query:         return query_rules;
+    case TensorRole::attention_out: return attention_out_rules;
+    case TensorRole::down:          return down_rules;
+    case TensorRole::up:
+    case TensorRole::gate:          return gate_and_up_rules;
+    case TensorRole::head:
+    case TensorRole::embedding:
+    case TensorRole::other:         return {};
+  }
+  // clang-format on
   return {};
 }
 

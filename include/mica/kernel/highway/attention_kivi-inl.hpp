@@ -18,7 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace MICA_PER_TARGET {
 
-/// Spans as words, the scale in the low byte.
+/// Ranges as words, the scale in the low byte.
 HWY_INLINE VU load_words(const format::KiviRange* p) {
   const hn::Rebind<std::uint16_t, DF> d16;
   std::uint16_t words[lanes];
@@ -54,13 +54,13 @@ HWY_INLINE VI load_bytes(const std::byte* p) {
 template <class E>
 HWY_INLINE float fold_query(const float* q, const std::byte* tile, std::size_t head_dim, float* folded) {
   const DF d;
-  const format::KiviRange* const spans = E::key_spans(tile, head_dim);
+  const format::KiviRange* const ranges = E::key_ranges(tile, head_dim);
   VF c[parts];
   for (std::size_t part = 0; part < parts; ++part) c[part] = hn::Zero(d);
   for (std::size_t i = 0; i < head_dim; i += 16) {
     for (std::size_t part = 0; part < parts; ++part) {
       const std::size_t at = i + part * lanes;
-      const VU words = load_words(spans + at);
+      const VU words = load_words(ranges + at);
       const VF query =
           at + lanes <= head_dim ? load(q + at) : load_first(q + at, head_dim > at ? head_dim - at : 0);
       hn::Store(hn::Mul(query, steps_of<E>(words)), d, folded + at);
@@ -142,9 +142,9 @@ HWY_INLINE void add_kivi_block(const AttentionArgs& a, std::size_t row, const Vi
   for (std::size_t tile = first_tile(seen); tile < last_tile(seen); ++tile) {
     const std::byte* const values = a.tiles[tile] + a.value_offset;
     for (std::size_t g = 0; g < groups; ++g) {
-      const format::KiviRange* const spans = E::value_spans(values, a.head_dim, b * groups + g);
+      const format::KiviRange* const ranges = E::value_ranges(values, a.head_dim, b * groups + g);
       for (std::size_t part = 0; part < parts; ++part) {
-        const VF steps = steps_of<E>(load_words(spans + part * lanes));
+        const VF steps = steps_of<E>(load_words(ranges + part * lanes));
         const std::size_t at = tile * 16 + part * lanes;
         for (std::size_t r = 0; r < rows; ++r)
           hn::Store(hn::Mul(load(a.p[row + r].data() + at), steps), d, weight[g][r] + at);
@@ -214,7 +214,7 @@ HWY_INLINE void finish_kivi_values(const AttentionArgs& a) {
     for (std::size_t g = 0; g * E::group_size < a.head_dim; ++g) {
       const auto minima = [&](std::size_t tile, std::size_t part) HWY_ATTR {
         const std::byte* const values = a.tiles[tile] + a.value_offset;
-        return minima_of(load_words(E::value_spans(values, a.head_dim, g) + part * lanes));
+        return minima_of(load_words(E::value_ranges(values, a.head_dim, g) + part * lanes));
       };
       const float sum = sum_of_minima(a, r, minima);
       const std::size_t first = g * E::group_size;

@@ -50,7 +50,7 @@ HWY_INLINE hn::Vec<D> fifth_bits(D d, const Block* blocks, std::size_t i) {
   }
 }
 
-/// The same with a word of fifth bits.
+/// 32 nibbles as in Nibbles, after a word of fifth bits.
 struct FiveBits {
   template <class Block>
   static HWY_INLINE void unpack(const Block* blocks, std::size_t n, std::uint8_t* HWY_RESTRICT codes) {

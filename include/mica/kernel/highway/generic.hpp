@@ -8,8 +8,6 @@
 #include "mica/kernel/detail/row_products.hpp"
 #include "mica/kernel/matmul.hpp"
 
-#include <algorithm>
-
 namespace mica::kernel::highway {
 
 /// Continues sixteen chains by n products; the first is number 0 of its chain.

@@ -116,11 +116,11 @@ void attention_scores(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
       const std::byte* const tile = a.tiles[j / format::tile_tokens];
-      const format::KiviRange* const spans = E::key_spans(tile, a.head_dim);
+      const format::KiviRange* const ranges = E::key_ranges(tile, a.head_dim);
       Chains minima;
       for (std::size_t i = 0; i < a.head_dim; ++i) {
-        folded[i] = a.q[r][i] * (spans[i].factor() * E::Group::step);
-        minima.add(i, a.q[r][i] * spans[i].minimum());
+        folded[i] = a.q[r][i] * (ranges[i].factor() * E::Group::step);
+        minima.add(i, a.q[r][i] * ranges[i].minimum());
       }
       float c = 0;
       for (std::size_t i = 0; i < a.head_dim; ++i) {
@@ -247,12 +247,12 @@ void attention_values(const AttentionArgs& a) noexcept {
       for (std::size_t j = a.visible[r].first; j < a.visible[r].last; ++j) {
         const std::byte* const tile = a.tiles[j / format::tile_tokens] + a.value_offset;
         const std::size_t slot = j % format::tile_tokens;
-        const format::KiviRange span = E::value_spans(tile, a.head_dim, first / E::group_size)[slot];
-        const float weight = a.p[r][j] * (span.factor() * E::Group::step);
+        const format::KiviRange range = E::value_ranges(tile, a.head_dim, first / E::group_size)[slot];
+        const float weight = a.p[r][j] * (range.factor() * E::Group::step);
         for (std::size_t i = first; i < last; ++i) {
           out[i] = std::fma(weight, static_cast<float>(E::Values::get(tile, slot, i)), out[i]);
         }
-        minima.add(j, a.p[r][j] * span.minimum());
+        minima.add(j, a.p[r][j] * range.minimum());
       }
       const float sum = minima.tree();
       for (std::size_t i = first; i < last; ++i) out[i] += sum;

@@ -5,7 +5,7 @@
 // would never hit. Resident units are spread evenly between those that are read, so that there is always work
 // while the disk is read.
 //
-//   ring      | group that is used | the next one, on its way |
+//   ring      | unit that is used | the next one, on its way |
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ namespace detail {
   return order;
 }
 
-/// Room for any group that is read beside the one that is read after it.
+/// Room for any unit that is read beside the one that is read after it.
 [[nodiscard]] inline std::uint64_t ring_for(std::span<const std::uint64_t> bytes,
                                             const std::vector<bool>& stays) {
   std::vector<std::uint64_t> streamed;
@@ -67,15 +67,15 @@ namespace detail {
 
 }  // namespace detail
 
-/// The choice that reads the least and takes no more than `budget`. bytes: of each group, in the order of a
-/// step. Where not even a ring of two groups fits, one of the largest group alone: its reads cannot overlap
+/// The choice that reads the least and takes no more than `budget`. bytes: of each unit, in the order of a
+/// step. Where not even a ring of two units fits, one of the largest unit alone: its reads cannot overlap
 /// with anything, and it may take more than the budget.
 [[nodiscard]] inline Residency choose_residency(std::span<const std::uint64_t> bytes, std::uint64_t budget) {
   const std::vector<bool> none(bytes.size(), false);
   Residency best = detail::residency_of(bytes, none);
   if (best.bytes() > budget && !bytes.empty())
     best.ring_bytes = *std::max_element(bytes.begin(), bytes.end());
-  // The largest group (the head, as a rule) may make the ring so large that keeping it costs less than
+  // The largest unit (the head, as a rule) may make the ring so large that keeping it costs less than
   // reading it.
   std::vector<std::size_t> order = detail::spread_order(bytes.size());
   std::vector<std::size_t> largest_first = order;

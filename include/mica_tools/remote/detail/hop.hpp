@@ -175,7 +175,7 @@ class Hop {
     client_.reset();
   }
 
-  /// Asks for `target` and fills `to` from the front. A head with status 206 is handed to look(head), which
+  /// Asks for `target` and fills `to` from the front. A head with status 206 is handed to observe(head), which
   /// may refuse it by an error; the body of any other answer is not read, and the connection ends.
   template <class Observe>
   [[nodiscard]] Reply get(const std::string& target, const Fields& fields, std::span<std::byte> to,

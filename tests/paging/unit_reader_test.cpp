@@ -2,8 +2,9 @@
 //
 // A file that cannot be read any more is named, with the byte and the reason.
 
-#include "io/temporary_folder.hpp"
 #include "mica/paging/unit_reader.hpp"
+
+#include "io/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test::group_reader_test {
+namespace mica::test::unit_reader_test {
 namespace {
 
 constexpr std::size_t block = paging::UnitReader::alignment;
@@ -65,7 +66,7 @@ TEST_CASE("a file that was cut while it was in use is named with the byte that i
                             ": the file became shorter while it was in use, it had ", f.bytes.size(),
                             " bytes"));
   CHECK(!f.read(9, 1));
-  CHECK(f.errors.size() == 2);  // another group, another sentence
+  CHECK(f.errors.size() == 2);  // another unit, another sentence
   CHECK(f.read(0, 1));
 }
 
@@ -87,4 +88,4 @@ TEST_CASE("a read that the system refuses is named with what it says") {
   ::close(nowhere);
 }
 
-}  // namespace mica::test::group_reader_test
+}  // namespace mica::test::unit_reader_test
