@@ -8,7 +8,8 @@ set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME devel)
 set(mica_cmake_dir "${CMAKE_INSTALL_DATADIR}/cmake/mica")
 
 install(TARGETS ${mica_targets} EXPORT micaTargets FILE_SET HEADERS)
-# The per-target headers and the kernel units do not stand alone, so they are no part of the file set.
+# The per-target headers and the units of kernels and runtime do not stand alone, so they are no part of the file
+# set.
 install(DIRECTORY include/mica DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILES_MATCHING PATTERN "*-inl.hpp" PATTERN "*.cpp")
 install(EXPORT micaTargets NAMESPACE mica:: DESTINATION "${mica_cmake_dir}")

@@ -2,8 +2,8 @@
 #include "console.hpp"
 
 #include "mica/base/assert.hpp"
-#include "mica/io/detail/map_fault.hpp"
 #include "mica/io/file.hpp"
+#include "mica/io/map_fault.hpp"
 #include "mica/version.hpp"
 #include "output_options.hpp"
 

@@ -7,6 +7,7 @@
 #include "mica/gguf/fingerprint.hpp"
 #include "mica/gguf/manifest.hpp"
 #include "mica/gguf/metadata.hpp"
+#include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica/gguf/source.hpp"
 #include "mica/gguf/span_reader.hpp"

@@ -9,5 +9,6 @@
 #include "mica/io/file.hpp"
 #include "mica/io/folder_file.hpp"
 #include "mica/io/map.hpp"
+#include "mica/io/map_fault.hpp"
 #include "mica/io/read_queue.hpp"
 #include "mica/io/spill_file.hpp"

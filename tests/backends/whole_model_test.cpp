@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace mica::test {
+namespace mica::test::whole_model_test {
 namespace {
 
 using Specified =
@@ -97,4 +97,4 @@ TEST_CASE("a whole model by Eigen is as near to the specification as its page sa
 }
 #endif
 
-}  // namespace mica::test
+}  // namespace mica::test::whole_model_test

@@ -27,7 +27,7 @@ Views cut(block::Scratch& scratch) {
   v.codes = scratch.codes(5, 40);
   const std::size_t at = scratch.at();
   v.first = scratch.rows(11);
-  scratch.rewind_position(at);
+  scratch.rewind(at);
   v.second = scratch.rows(9);
   v.kept = scratch.kept(&first_key, 4);
   v.other = scratch.kept(&second_key, 2);

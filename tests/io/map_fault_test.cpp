@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/io/detail/map_fault.hpp"
+#include "mica/io/map_fault.hpp"
 
 #include "io/temporary_folder.hpp"
 #include "mica/io/map.hpp"

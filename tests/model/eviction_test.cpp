@@ -32,6 +32,18 @@ using kv::SinksAndWindow;
 
 constexpr ModelOptions options{.n_ctx = 2000, .chunk = 64, .logits_rows = 64, .log = {}};
 
+/// Built on a policy without scores, and wants them.
+struct Watching : SinksAndWindow {
+  [[nodiscard]] static constexpr bool needs_scores() noexcept { return true; }
+};
+static_assert(model::detail::scores<Watching> && model::detail::scores<kv::AnyEviction>);
+static_assert(!model::detail::scores<SinksAndWindow> && !model::detail::scores<KeepAll>);
+
+/// What tells these policies apart where a test fails.
+std::string words(const kv::AnyEviction& policy) {
+  return join(policy.needs_scores() ? "heavy:" : "sinks:", policy.capacity());
+}
+
 template <class... Policies>
 std::vector<kv::AnyEviction> policies(Policies... each) {
   return {kv::AnyEviction(each)...};
@@ -198,7 +210,7 @@ TEST_CASE("what is forgotten does not depend on steps, threads or storages") {
   const auto whole = run<arch::Llama>(tiny, ids, 512, 1, kv::Choice::segmented, kv::KeepAll{});
   for (const kv::AnyEviction& policy :
        policies(SinksAndWindow(320), HeavyHitters(320), HeavyHitters(320, {.recent = 64}))) {
-    CAPTURE(policy.capacity());
+    CAPTURE(words(policy));
     check_bits<arch::Llama>(tiny, ids, policy);
     const auto some = run<arch::Llama>(tiny, ids, 512, 1, kv::Choice::segmented, policy);
     CHECK(same_bits(std::span(whole).first(320 * 67), std::span(some).first(320 * 67)));
@@ -230,7 +242,7 @@ TEST_CASE("sequences that share steps forget as they would alone") {
   std::vector<std::vector<TokenId>> texts;
   for (const std::size_t n : {500u, 300u, 400u}) texts.push_back(random_ids(n, 67, n));
   for (const kv::AnyEviction& policy : policies(SinksAndWindow(192), HeavyHitters(256))) {
-    CAPTURE(policy.capacity());
+    CAPTURE(words(policy));
     exec::Team team(2);
     Forgetting<arch::Llama> model(tiny.document(), team,
                                   {.n_ctx = 600, .chunk = 400, .logits_rows = 400, .log = {}},
@@ -251,7 +263,7 @@ TEST_CASE(
   const TinyModel tiny{Recipe{}};
   const auto ids = random_ids(500, 67), other = random_ids(200, 67, 8);
   for (const kv::AnyEviction& policy : policies(SinksAndWindow(256), HeavyHitters(256))) {
-    CAPTURE(policy.capacity());
+    CAPTURE(words(policy));
     exec::Team team(1);
     Forgetting<arch::Llama> model(tiny.document(), team, options, {.eviction = policy});
     const bool needs_scores = policy.needs_scores();
@@ -300,8 +312,8 @@ TEST_CASE("a saved session goes on as it would have, whatever it had forgotten")
   for (const kv::AnyEviction& saver : policies(KeepAll(), SinksAndWindow(256), HeavyHitters(256))) {
     for (const kv::AnyEviction& opener : policies(KeepAll(), SinksAndWindow(256), HeavyHitters(256))) {
       for (const std::size_t tokens : {200u, 500u}) {
-        CAPTURE(saver.capacity());
-        CAPTURE(opener.capacity());
+        CAPTURE(words(saver));
+        CAPTURE(words(opener));
         CAPTURE(tokens);
         Model from(tiny.document(), team, options, {.eviction = saver});
         Model to(tiny.document(), team, options, {.eviction = opener});
@@ -321,7 +333,7 @@ TEST_CASE("a sequence takes over what another one has read until that forgets so
   const auto ids = random_ids(400, 67), own = random_ids(300, 67, 9);
   exec::Team team(1);
   for (const kv::AnyEviction& policy : policies(SinksAndWindow(256), HeavyHitters(256))) {
-    CAPTURE(policy.capacity());
+    CAPTURE(words(policy));
     Forgetting<arch::Llama> model(tiny.document(), team, options, {.eviction = policy});
     for (const std::size_t had : {150u, 256u, 257u}) {
       for (const std::size_t count : {1u, 64u, 100u, 150u}) {
@@ -353,7 +365,7 @@ TEST_CASE("an endless text stays within the memory of what is kept, as planned")
   for (const kv::AnyEviction& policy : policies(SinksAndWindow(256), HeavyHitters(256))) {
     for (const kv::Choice storage : {kv::Choice::segmented, kv::Choice::contiguous, kv::Choice::reserved,
                                      kv::Choice::paged, kv::Choice::spilled, kv::Choice::spilled_paged}) {
-      CAPTURE(policy.capacity());
+      CAPTURE(words(policy));
       CAPTURE(storage);
       budget::Ledger ledger, planned;
       Booked model(tiny.document(), team, many,
@@ -387,7 +399,7 @@ TEST_CASE("a recurrent state is not touched, and goes back with what is forgotte
   using Model = Hybrid::With<WithEviction<kv::AnyEviction>>;
   const auto ids = random_ids(400, HybridRecipe{}.n_vocab), other = random_ids(20, HybridRecipe{}.n_vocab, 8);
   for (const kv::AnyEviction& policy : policies(KeepAll(), SinksAndWindow(192), HeavyHitters(256))) {
-    CAPTURE(policy.capacity());
+    CAPTURE(words(policy));
     std::vector<float> first;
     for (const std::size_t chunk : {64u, 1u, 100u}) {
       Model model(tiny.document(), executor, {.n_ctx = 500, .chunk = chunk, .logits_rows = chunk, .log = {}},

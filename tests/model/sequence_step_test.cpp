@@ -12,7 +12,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test::parts_test {
+namespace mica::test::sequence_step_test {
 namespace {
 
 using Plain = Transformer<arch::Llama>;
@@ -110,13 +110,13 @@ TEST_CASE("a part that the budget refuses is named, and what the others had rese
                  {.allocator = alloc::Budgeted<alloc::Aligned>(ledger, budget::Account::weights)});
   auto a = model.make_cache(), b = model.make_cache(), c = model.make_cache();
   REQUIRE(model.step(a, ids) == StepStatus::ok);
-  const auto resident = ledger.used();
+  const auto used = ledger.used();
   REQUIRE(ledger.left() == one);
   const std::vector<Budgeted::SequenceStep> sequences = {{&a, ids}, {&b, ids}, {&c, ids}};
   const auto result = model.step(sequences);
   CHECK(result.status == StepStatus::no_memory);
   CHECK(result.part == 2);
-  CHECK(ledger.used() == resident);
+  CHECK(ledger.used() == used);
   CHECK(a.tokens == 2);
   CHECK(b.tokens == 0);
   CHECK(model.step(std::span(sequences).first(2)).status == StepStatus::ok);
@@ -124,4 +124,4 @@ TEST_CASE("a part that the budget refuses is named, and what the others had rese
   CHECK(b.tokens == 2);
 }
 
-}  // namespace mica::test::parts_test
+}  // namespace mica::test::sequence_step_test

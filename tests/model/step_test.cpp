@@ -24,25 +24,25 @@ constexpr ModelOptions options{.n_ctx = 40, .chunk = 32, .logits_rows = 32, .log
 
 /// What a failing pager and its test share.
 struct Desk {
-  std::size_t bad = none;  // the group that cannot be read
-  int resident = 0;        // groups acquired and not released
+  std::size_t bad = none;  // the unit that cannot be read
+  int acquired = 0;        // units acquired and not released
 
   static constexpr std::size_t none = 99;
 };
 
-/// A pager that cannot read one of its groups, and counts.
+/// A pager that cannot read one of its units, and counts.
 struct Failing : paging::Mapped<> {
   template <mica::Allocator A>
   using Rebind = Failing;
 
   Failing(const paging::Table& table, alloc::Huge allocator, LogSink log, Desk* desk = nullptr)
       : Mapped(table, allocator, log), desk_(desk) {}
-  [[nodiscard]] bool acquire(std::size_t group) noexcept {
-    if (group == desk_->bad) return false;
-    ++desk_->resident;
+  [[nodiscard]] bool acquire(std::size_t unit) noexcept {
+    if (unit == desk_->bad) return false;
+    ++desk_->acquired;
     return true;
   }
-  void release(std::size_t /*group*/) noexcept { --desk_->resident; }
+  void release(std::size_t /*unit*/) noexcept { --desk_->acquired; }
 
  private:
   Desk* desk_;
@@ -97,7 +97,7 @@ TEST_CASE("a step that the budget refuses changes nothing, and another may follo
   CHECK(model.step(cache, random_ids(1, 67)) == StepStatus::ok);
 }
 
-TEST_CASE("a group that cannot be read ends the step, the cache is as before, and no group stays held") {
+TEST_CASE("a unit that cannot be read ends the step, the cache is as before, and no unit stays acquired") {
   for (const bool tied : {false, true}) {
     CAPTURE(tied);
     const TinyModel tiny({.tied = tied});
@@ -115,7 +115,7 @@ TEST_CASE("a group that cannot be read ends the step, the cache is as before, an
       CAPTURE(desk.bad);
       CHECK(model.step(cache, next) == StepStatus::read_failed);
       CHECK(cache.tokens == 10);
-      CHECK(desk.resident == 0);
+      CHECK(desk.acquired == 0);
     }
     desk.bad = Desk::none;
     static_cast<void>(feed(model, fresh, ids, 32));
@@ -124,7 +124,7 @@ TEST_CASE("a group that cannot be read ends the step, the cache is as before, an
       desk.bad = head;
       const std::vector<std::size_t> rows = {0};
       CHECK(model.logits(rows).rows() == (head == 0 && !tied ? 1 : 0));
-      CHECK(desk.resident == 0);
+      CHECK(desk.acquired == 0);
     }
   }
 }

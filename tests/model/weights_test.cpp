@@ -37,7 +37,7 @@ Recipe replaced(const std::string& name, format::Id format, std::vector<std::uin
 
 }  // namespace
 
-TEST_CASE("every tensor has a group: embedding, layers, head") {
+TEST_CASE("every tensor has a unit: embedding, layers, head") {
   const TinyModel tiny{Recipe{}};
   const auto weights = open(tiny);
   CHECK(weights.units() == 4);
@@ -66,7 +66,7 @@ TEST_CASE("a head that the file lacks is the embedding, and is counted once") {
   CHECK(weights.extents().size() == 1 + 2 * 9 + 1);
 }
 
-TEST_CASE("every expert has an entry and a group of its own, after the head") {
+TEST_CASE("every expert has an entry and a unit of its own, after the head") {
   for (const bool fused : {false, true}) {
     CAPTURE(fused);
     HybridRecipe recipe = of_q8_0(with_experts());

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mica::test::ladder_test {
+namespace mica::test::fallbacks_test {
 namespace {
 
 using plan::Adjustable, plan::Fallbacks, plan::Question;
@@ -166,4 +166,4 @@ TEST_CASE("streamed weights leave memory for the contexts of all sequences") {
   }
 }
 
-}  // namespace mica::test::ladder_test
+}  // namespace mica::test::fallbacks_test

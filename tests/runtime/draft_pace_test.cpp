@@ -73,7 +73,7 @@ TEST_CASE("the first steps have no drafts, and no step has more than allowed") {
   CHECK(pace.choose(0) == 0);
   CHECK(pace.choose(1) == 1);
   CHECK(pace.choose(8) >= 1);
-  CHECK(pace.choose(1000) <= DraftPace::max_drafts);
+  CHECK(pace.choose(1000) <= draft_limit);
 }
 
 TEST_CASE(

@@ -17,7 +17,7 @@
 
 #include <list>
 
-namespace mica::test::prefix_tree_test {
+namespace mica::test::prefix_cache_test {
 namespace {
 
 using A = alloc::Budgeted<alloc::Aligned>;
@@ -307,4 +307,4 @@ TEST_CASE("a batch on a tree gives every answer as alone, and asks it for memory
   }
 }
 
-}  // namespace mica::test::prefix_tree_test
+}  // namespace mica::test::prefix_cache_test

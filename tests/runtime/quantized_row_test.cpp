@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace mica::test::coded_row_test {
+namespace mica::test::quantized_row_test {
 namespace {
 
 std::vector<float> random_logits(std::size_t n, float spread) {
@@ -54,4 +54,4 @@ TEST_CASE("a row in which all tokens are alike has no range") {
   for (std::size_t i = 0; i < 6; ++i) CHECK(coded[i] == doctest::Approx(std::log(1.0 / 6)));
 }
 
-}  // namespace mica::test::coded_row_test
+}  // namespace mica::test::quantized_row_test

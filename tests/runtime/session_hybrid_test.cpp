@@ -18,14 +18,14 @@ using model::StepStatus;
 
 /// What a failing pager and its test share.
 struct Desk {
-  std::size_t bad = none;   // the group that cannot be read
-  int held = 0;             // groups acquired and not released
-  std::vector<bool> asked;  // by group
+  std::size_t bad = none;   // the unit that cannot be read
+  int held = 0;             // units acquired and not released
+  std::vector<bool> asked;  // by unit
 
   static constexpr std::size_t none = 9999;
 };
 
-/// A pager that cannot read one of its groups, and counts.
+/// A pager that cannot read one of its units, and counts.
 struct Failing : paging::Mapped<> {
   template <mica::Allocator A>
   using Rebind = Failing;
@@ -34,13 +34,13 @@ struct Failing : paging::Mapped<> {
       : Mapped(table, allocator, log), desk_(desk) {
     if (desk != nullptr) desk->asked.assign(table.units, false);
   }
-  [[nodiscard]] bool acquire(std::size_t group) noexcept {
-    desk_->asked[group] = true;
-    if (group == desk_->bad) return false;
+  [[nodiscard]] bool acquire(std::size_t unit) noexcept {
+    desk_->asked[unit] = true;
+    if (unit == desk_->bad) return false;
     ++desk_->held;
     return true;
   }
-  void release(std::size_t /*group*/) noexcept { --desk_->held; }
+  void release(std::size_t /*unit*/) noexcept { --desk_->held; }
 
  private:
   Desk* desk_;
@@ -126,22 +126,22 @@ TEST_CASE("a session on a hybrid may go back again and again, with tokens in bet
 }
 
 TEST_CASE(
-    "a group that cannot be read, an expert's too, leaves a session that can go on with the right bits") {
+    "a unit that cannot be read, an expert's too, leaves a session that can go on with the right bits") {
   const auto ids = random_ids(40, 67), next = random_ids(6, 67, 2);
   for (const std::size_t checkpoints : {0u, 1u}) {
     CAPTURE(checkpoints);
     Fixture f(with_experts(), checkpoints);
     const auto expected = f.fresh(ids, next);
     std::size_t failed = 0;
-    const std::size_t groups = f.desk.asked.size();
-    REQUIRE(groups == 1 + 4 + 1 + 4 * 9);  // embedding, layers, head, experts
-    for (std::size_t bad = 0; bad < groups; ++bad) {
+    const std::size_t units = f.desk.asked.size();
+    REQUIRE(units == 1 + 4 + 1 + 4 * 9);  // embedding, layers, head, experts
+    for (std::size_t bad = 0; bad < units; ++bad) {
       if (bad == 5) continue;  // the head is not read by a step
       CAPTURE(bad);
       Session session(f.model);
       REQUIRE(session.feed(ids) == StepStatus::ok);
       f.desk.bad = bad;
-      f.desk.asked.assign(groups, false);
+      f.desk.asked.assign(units, false);
       const StepStatus status = session.feed(next);
       CHECK(status == (f.desk.asked[bad] ? StepStatus::read_failed : StepStatus::ok));
       CHECK(f.desk.held == 0);

@@ -10,6 +10,8 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <string_view>
@@ -137,6 +139,22 @@ TEST_CASE("every file begins with the licence line") {
     CAPTURE(file.name);
     REQUIRE_FALSE(file.lines.empty());
     CHECK(file.lines.front() == "// SPDX-License-Identifier: Apache-2.0");
+  }
+}
+
+TEST_CASE(
+    "what a test file names is in a namespace of its own name, so that files can be compiled together") {
+  const std::filesystem::path root = std::filesystem::path(MICA_SOURCE) / "tests";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".cpp" || !name.ends_with("_test")) continue;
+    CAPTURE(name);
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      if (!line.starts_with("namespace ") || !line.ends_with("{") || line == "namespace {") continue;
+      CHECK(line.find(name) != line.npos);
+      break;
+    }
   }
 }
 

@@ -135,11 +135,11 @@ std::optional<Wide> exact(std::string_view op, Wide a, Wide b) {
   return below ? rest + b : rest;
 }
 
-/// The numbers of a range, by arithmetic that cannot overflow; nothing when there are more than `most`.
-std::optional<std::vector<Value>> exact_range(Wide start, Wide stop, Wide step, std::size_t max_value) {
+/// The numbers of a range, by arithmetic that cannot overflow; nothing when there are more than max_items.
+std::optional<std::vector<Value>> exact_range(Wide start, Wide stop, Wide step, std::size_t max_items) {
   std::vector<Value> numbers;
   for (Wide at = start; step > 0 ? at < stop : at > stop; at += step) {
-    if (numbers.size() == max_value) return std::nullopt;
+    if (numbers.size() == max_items) return std::nullopt;
     numbers.emplace_back(static_cast<std::int64_t>(at));
   }
   return numbers;
@@ -244,9 +244,9 @@ TEST_CASE("numbers are rounded to decimals that are not negative") {
 }
 
 TEST_CASE("ranges reach both ends of 64 bits") {
-  constexpr std::size_t max_value = 16;
+  constexpr std::size_t max_items = 16;
   Limits limits;
-  limits.range_items = max_value;
+  limits.range_items = max_items;
   const Template parsed = Template::parse("{{ range(a, b, c)|list }}", limits);
   for (const std::int64_t a : ends) {
     for (const std::int64_t b : ends) {
@@ -256,7 +256,7 @@ TEST_CASE("ranges reach both ends of 64 bits") {
         CAPTURE(b);
         CAPTURE(c);
         const Result found = render(parsed, Value::mapping({{"a", a}, {"b", b}, {"c", c}}));
-        const auto wanted = exact_range(a, b, c, max_value);
+        const auto wanted = exact_range(a, b, c, max_items);
         if (wanted) {
           CHECK(found.text == render("{{ v }}", {{"v", Value::list(*wanted)}}).text);
         } else {

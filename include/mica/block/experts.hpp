@@ -66,7 +66,7 @@ struct Experts : Stateless {
     s.input_codes = codes.rows(capacity, width);
     s.hidden_codes = codes.rows(capacity, c.ff_width);
     if (c.shared_ff_width == 0) return b;
-    scratch.rewind_position(after_routing);
+    scratch.rewind(after_routing);
     b.shared = GatedBuffers::of(scratch, c.shared_ff_width);
     if (!c.shared_gate) return b;
     b.shared_gate = scratch.rows(1);

@@ -51,7 +51,7 @@ struct ExpertsBesideDense : Stateless {
     b.experts_out = scratch.rows(scratch.sizes().width);
     const std::size_t before = scratch.at();
     b.dense = GatedBuffers::of(scratch, c.dense.ff_width);
-    scratch.rewind_position(before);
+    scratch.rewind(before);
     b.experts = Experts::buffers(scratch, c.experts);
     return b;
   }

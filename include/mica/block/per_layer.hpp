@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
 
 namespace mica::block {
 

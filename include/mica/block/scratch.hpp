@@ -96,7 +96,7 @@ class Scratch {
 
   /// The next buffers may reuse the memory after `at`: its contents are not needed any more.
   [[nodiscard]] std::size_t at() const noexcept { return used_; }
-  void rewind_position(std::size_t at) noexcept { used_ = at; }
+  void rewind(std::size_t at) noexcept { used_ = at; }
 
   /// Products of the block read rows of this width. The width of the model need not be announced.
   void input(std::size_t width) noexcept {

@@ -74,11 +74,11 @@ class Document {
     return *found;
   }
   /// Fills `to` with the tensor's bytes. Requires to.size() == tensor.bytes. Raises as io::File::read_at, and
-  /// ErrorCode::usage for a tensor that lies packed: gguf/detail/read_plain.hpp reads those too.
+  /// ErrorCode::usage for a tensor that lies packed: gguf/read_plain.hpp reads those too.
   void read(const TensorInfo& tensor, std::span<std::byte> to) const {
     MICA_ASSERT(to.size() == tensor.bytes);
     MICA_CHECK(!tensor.packed, usage, source(tensor).path(), ": tensor '", escaped(tensor.name),
-               "' lies packed; read it by gguf::read_plain (gguf/detail/read_plain.hpp)");
+               "' lies packed; read it by gguf::read_plain (gguf/read_plain.hpp)");
     const auto part = static_cast<std::size_t>(tensor.part_bytes());
     for (std::uint32_t i = 0; i < tensor.parts; ++i)
       source(tensor).read_at(tensor.offset + i * tensor.stride, to.subspan(i * part, part));

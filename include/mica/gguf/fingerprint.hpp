@@ -6,8 +6,8 @@
 // tensors or parts of tensors that are not sampled have one fingerprint.
 #pragma once
 
-#include "mica/gguf/detail/read_plain.hpp"
 #include "mica/gguf/document.hpp"
+#include "mica/gguf/read_plain.hpp"
 #include "mica/io/checksum.hpp"
 
 #include <algorithm>

@@ -35,7 +35,7 @@ namespace detail {
     const std::size_t end = at + snapshots.size();
     const std::string_view repository = folder.substr(0, at);
     const bool whole = end == folder.size() || folder[end] == '/';
-    if (whole && repository.substr(repository.rfind('/') + 1).starts_with("models--"))
+    if (whole && name_part(repository).starts_with("models--"))
       return std::string(repository).append("/blobs");
   }
   return {};

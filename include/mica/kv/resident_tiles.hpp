@@ -163,10 +163,10 @@ class ResidentTiles {
     evicted_at_ = pos;
   }
 
-  alloc::Buffer<std::uint32_t, A> tiles_;   // (most)
-  alloc::Buffer<std::uint32_t, A> places_;  // (most)
-  alloc::Buffer<float, A> rows_;            // (64, most)
-  alloc::Buffer<float, A> sums_;            // (borders + 1, most)
+  alloc::Buffer<std::uint32_t, A> tiles_;   // (max_tiles)
+  alloc::Buffer<std::uint32_t, A> places_;  // (max_tiles)
+  alloc::Buffer<float, A> rows_;            // (64, max_tiles)
+  alloc::Buffer<float, A> sums_;            // (borders + 1, max_tiles)
   std::size_t max_tiles_;                   // tiles; 0 in a plan, which holds none
   std::size_t size_ = 0;
   std::size_t evicted_ = 0;     // tiles

@@ -218,8 +218,7 @@ class Spilled {
     for (Old& old : old_) {
       if (old.bytes && old.bytes->size() >= bytes) continue;
       forget_old();
-      const std::size_t max_resident = max_pages_ * max_bytes_,
-                        wanted = std::min(max_resident, bytes + bytes / 2);
+      const std::size_t all = max_pages_ * max_bytes_, wanted = std::min(all, bytes + bytes / 2);
       const A allocator = allocator_.book_as(budget::Account::io_buffers);
       old.bytes.reset();  // first, so that both are never there at once
       old.bytes = Bytes::make(allocator, wanted, io::SpillFile::alignment);

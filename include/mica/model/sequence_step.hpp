@@ -50,7 +50,7 @@ enum class [[nodiscard]] StepStatus : std::uint8_t{
 /// The same, and for which sequence.
 struct [[nodiscard]] StepResult {
   StepStatus status = StepStatus::ok;
-  std::size_t part = 0;  // the first one without memory, where that is the status
+  std::size_t part = 0;  // the first one that was refused; 0 for read_failed
 };
 
 }  // namespace mica::model

@@ -179,8 +179,9 @@ class BasicTransformer {
   }
   /// Writes what describe() announced. Raises ErrorCode::failed when the system cannot take it.
   void save(Cache& cache, kv::SnapshotWriter& out) const {
-    cache.save(
-        out, [this](std::size_t layer, std::byte* tile, std::size_t slot) { kv_.clear(layer, tile, slot); });
+    cache.save(out, [this](std::size_t layer, std::span<std::byte> tile, std::size_t slot) {
+      kv_.clear(layer, tile, slot);
+    });
   }
   /// Raises ErrorCode::usage where a saved cache is of another model or of other elements, saying which.
   void check_saved(const kv::SnapshotReader& in) const { kv::check_saved(in, identity()); }

@@ -49,7 +49,7 @@ class ExpertCache {
     reads_[at] = {byte_ranges, memory_.data() + at * place_bytes_};
     reader_.begin(reads_, at);
   }
-  /// Where it lies, stretch behind stretch, and keeps its place until release(); null where it could not be
+  /// Where it lies, range after range, and keeps its place until release(); null where it could not be
   /// read, or all places are used.
   [[nodiscard]] const std::byte* acquire(std::size_t expert,
                                          std::span<const ByteRange> byte_ranges) noexcept {

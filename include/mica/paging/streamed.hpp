@@ -217,18 +217,18 @@ class Streamed {
     for (std::size_t place = 0; place < order_.size(); ++place) {
       Unit& unit = units_[order_[place]];
       place_[order_[place]] = place;
-      add_stretches(unit, std::move(tensors[order_[place]]));
+      add_ranges(unit, std::move(tensors[order_[place]]));
       sizes_.push_back(unit.bytes);
       for (const TensorPlace& part : unit.parts) sets_[place].push_back(part.tensor);
     }
     whole_ring_ = detail::ring_for(sizes_, std::vector<bool>(sizes_.size()));
     for (std::size_t expert = output_ + 1; expert < table_.units; ++expert) {
-      add_stretches(units_[expert], std::move(tensors[expert]));
+      add_ranges(units_[expert], std::move(tensors[expert]));
       place_bytes_ = std::max(place_bytes_, units_[expert].bytes);
     }
   }
   /// Tensors that lie close together are read together.
-  void add_stretches(Unit& unit, std::vector<std::size_t> tensors) {
+  void add_ranges(Unit& unit, std::vector<std::size_t> tensors) {
     constexpr std::size_t block = UnitReader::alignment;
     constexpr std::size_t gap = 16 * block;  // cheaper to read than a request more
     const auto& extents = table_.tensors;
@@ -244,7 +244,7 @@ class Streamed {
       if (last == nullptr || last->source != e.source || begin > last->offset + last->bytes + gap) {
         last = &unit.byte_ranges.emplace_back(ByteRange{e.source, begin, 0});
       }
-      const std::size_t before = unit.bytes - last->bytes;  // of the stretches before it
+      const std::size_t before = unit.bytes - last->bytes;  // of the ranges before it
       last->bytes = std::max(last->bytes, static_cast<std::size_t>(end - last->offset));
       unit.bytes = before + last->bytes;
       unit.parts.push_back({tensor, before + static_cast<std::size_t>(e.offset - last->offset)});

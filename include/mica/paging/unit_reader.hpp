@@ -65,17 +65,17 @@ class UnitReader {
     }
   }
 
-  /// Begins reads[i], whose stretches and address are set.
+  /// Begins reads[i], whose ranges and address are set.
   void begin(std::span<UnitRead> reads, std::size_t i) noexcept {
     UnitRead& read = reads[i];
     read.pending = 0;
     read.missing = 0;
     std::byte* to = read.to;
-    for (const ByteRange& bytes_read : read.byte_ranges) {
-      const File& file = files_[bytes_read.source];
-      for (std::size_t done = 0; done < bytes_read.bytes; done += request_bytes) {
-        const std::size_t n = std::min(request_bytes, bytes_read.bytes - done);
-        const std::uint64_t offset = bytes_read.offset + done;
+    for (const ByteRange& range : read.byte_ranges) {
+      const File& file = files_[range.source];
+      for (std::size_t done = 0; done < range.bytes; done += request_bytes) {
+        const std::size_t n = std::min(request_bytes, range.bytes - done);
+        const std::uint64_t offset = range.offset + done;
         read.missing += std::min<std::uint64_t>(n, file.size - std::min(file.size, offset));
         if (file.fd == file.buffered) {
           advise_soon(file.fd, offset, n);
@@ -83,7 +83,7 @@ class UnitReader {
           ++read.pending;
         }
       }
-      to += bytes_read.bytes;
+      to += range.bytes;
     }
     read.uncounted = read.missing;
   }
@@ -129,13 +129,13 @@ class UnitReader {
   /// All of a unit, without the queue.
   [[nodiscard]] bool read_now(UnitRead& read) noexcept {
     std::byte* to = read.to;
-    for (const ByteRange& bytes_read : read.byte_ranges) {
-      File& file = files_[bytes_read.source];
+    for (const ByteRange& range : read.byte_ranges) {
+      File& file = files_[range.source];
       const std::size_t end = static_cast<std::size_t>(
-          std::min<std::uint64_t>(bytes_read.bytes, file.size - std::min(file.size, bytes_read.offset)));
+          std::min<std::uint64_t>(range.bytes, file.size - std::min(file.size, range.offset)));
       for (std::size_t done = 0; done < end;) {
-        const std::size_t n = std::min(bytes_read.bytes - done, request_bytes);
-        const auto offset = static_cast<::off_t>(bytes_read.offset + done);
+        const std::size_t n = std::min(range.bytes - done, request_bytes);
+        const auto offset = static_cast<::off_t>(range.offset + done);
         const ::ssize_t got = ::pread(file.fd, to + done, n, offset);
         if (got < 0 && errno == EINTR) continue;
         const auto read_bytes = static_cast<std::size_t>(std::max<::ssize_t>(got, 0));
@@ -146,7 +146,7 @@ class UnitReader {
           continue;
         }
         if (got <= 0) {
-          tell_failure(file, bytes_read.offset + done, std::min(n, end - done), got < 0 ? errno : 0);
+          tell_failure(file, range.offset + done, std::min(n, end - done), got < 0 ? errno : 0);
           return false;
         }
 #ifdef POSIX_FADV_DONTNEED
@@ -154,7 +154,7 @@ class UnitReader {
 #endif
         done += read_bytes;
       }
-      to += bytes_read.bytes;
+      to += range.bytes;
     }
     read.missing = 0;
     return true;

@@ -16,7 +16,11 @@
 
 namespace mica {
 
-/// Predicts the continuation of a text. max_drafts(): the maximum of drafts, the same at every call.
+/// The maximum of drafts in a step, of any drafter.
+inline constexpr std::size_t draft_limit = 64;
+
+/// Predicts the continuation of a text. max_drafts(): the maximum of drafts, the same at every call,
+/// at most draft_limit.
 /// draft(before, last, drafts): writes tokens that may follow `before` and then `last`, and returns their
 /// number; drafts.size() <= max_drafts(). Ids are below n_vocab. Allocates nothing.
 // clang-format off

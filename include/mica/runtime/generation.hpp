@@ -65,7 +65,7 @@ class Generation {
     MICA_CHECK(drafts_.empty() || !model.config().recurrent(), unsupported,
                "drafts need a model that can take tokens back; ", model.config().arch,
                " keeps a recurrent state, which cannot");
-    MICA_CHECK(drafts_.size() <= DraftPace::max_drafts, usage, "a drafter makes ", DraftPace::max_drafts,
+    MICA_CHECK(drafts_.size() <= draft_limit, usage, "a drafter makes ", draft_limit,
                " drafts at most, this one ", drafts_.size());
     MICA_CHECK(drafts_.size() < model.logits_rows(), usage, drafts_.size(), " drafts need ",
                drafts_.size() + 1, " rows of logits; the model was opened with ", model.logits_rows());

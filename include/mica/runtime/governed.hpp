@@ -78,8 +78,7 @@ class Governed {
   void watch(Session<Model>* session) noexcept { options_.session = session; }
 
  private:
-  /// Applies the decision, and logs the result.
-  /// The steps between both yields, one after the other.
+  /// Takes the steps between both yields, one after the other. Returns what changed, for the log.
   [[nodiscard]] std::string follow(const Decision& decision) {
     std::string done;
     const auto add = [&](const std::string& text) {

@@ -21,8 +21,6 @@ namespace mica {
 template <StepModel Model>
 class ModelDrafter {
  public:
-  static constexpr std::size_t draft_limit = 64;
-
   /// n_vocab: of the larger model; ids are below it. Raises ErrorCode::unsupported for a model with a
   /// recurrent state, which cannot rewind, and usage for drafts out of range.
   ModelDrafter(Model& model, std::size_t n_vocab, std::size_t drafts = 8)

@@ -19,7 +19,7 @@ namespace mica {
 /// The options of an Ngram.
 struct NgramOptions {
   std::size_t n = 3;       // the maximum length of a match, 1 to 64; the minimum is 2, or 1 where n is 1
-  std::size_t drafts = 8;  // the maximum of drafts, up to 64; 0: never drafts
+  std::size_t drafts = 8;  // the maximum of drafts, up to draft_limit; 0: never drafts
 };
 
 /// Drafts by matching the last tokens in the text before them. The longest match counts, of several the
@@ -27,7 +27,6 @@ struct NgramOptions {
 class Ngram {
  public:
   static constexpr std::size_t max_n = 64;
-  static constexpr std::size_t draft_limit = 64;
 
   /// Raises ErrorCode::usage for options out of range.
   explicit Ngram(const NgramOptions& options = {}) : options_(options) {
@@ -58,9 +57,9 @@ class Ngram {
     std::size_t best = std::min<std::size_t>(options_.n, 2) - 1, next = 0;
     for (std::size_t p = before.size(); p-- > best;) {  // the latest first
       if (before[p] != last) continue;
-      const std::size_t max_drafts = std::min(options_.n - 1, p);
+      const std::size_t max = std::min(options_.n - 1, p);
       std::size_t length = 1;
-      while (length <= max_drafts && before[p - length] == before[before.size() - length]) ++length;
+      while (length <= max && before[p - length] == before[before.size() - length]) ++length;
       if (length <= best) continue;
       best = length;
       next = p + 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cuts text into the words that byte-level BPE merges inside of, by the expressions of
-// pretokenizer_rules.hpp. It needs one unit of the program that is built with the part mica::text (PCRE2); in
+// detail/pretokenizer_rules.hpp. It needs one unit of the program that is built with the part mica::text (PCRE2); in
 // a program without one a Pretokenizer is refused.
 #pragma once
 

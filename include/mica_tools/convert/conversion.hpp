@@ -78,8 +78,7 @@ class Conversion {
   /// damaged or contradicts itself, unsupported for a family, tokenizer, tensor or type that is not known,
   /// each by name.
   [[nodiscard]] static Conversion open(const std::string& folder, const ConversionOptions& options = {}) {
-    std::error_code error;
-    MICA_CHECK(std::filesystem::is_directory(folder, error), file, folder,
+    MICA_CHECK(io::is_folder(folder), file, folder,
                ": is no folder; needed: one with config.json, tokenizer.json and safetensors files");
     const std::string file = io::folder_file(folder, "config.json");
     Config config(read_json(file), file);

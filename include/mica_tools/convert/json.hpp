@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,8 +36,7 @@ inline constexpr std::uint64_t max_json_bytes = std::uint64_t{256} << 20;  // vo
 
 /// The same; empty when there is no such file.
 [[nodiscard]] inline std::optional<Json> read_json_if_present(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  if (!io::exists(path)) return std::nullopt;
   return read_json(path);
 }
 

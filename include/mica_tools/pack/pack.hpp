@@ -6,8 +6,8 @@
 #pragma once
 
 #include "mica/alloc/buffer.hpp"
-#include "mica/gguf/detail/read_plain.hpp"
 #include "mica/gguf/document.hpp"
+#include "mica/gguf/read_plain.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/direct.hpp"
 #include "mica_tools/pack/finished.hpp"

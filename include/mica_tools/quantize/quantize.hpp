@@ -7,9 +7,9 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/exec/concept.hpp"
-#include "mica/gguf/detail/read_plain.hpp"
 #include "mica/gguf/detail/shard_name.hpp"
 #include "mica/gguf/document.hpp"
+#include "mica/gguf/read_plain.hpp"
 #include "mica/gguf/reader.hpp"
 #include "mica_tools/encode/encode.hpp"
 #include "mica_tools/quantize/importance.hpp"

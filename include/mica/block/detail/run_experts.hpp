@@ -10,8 +10,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <span>
 
 namespace mica::block {
 

@@ -171,7 +171,7 @@ struct KvCache {
       if (full == tiles.end) continue;
       const std::byte* const last = storage.run(layer, head, full).data;
       std::vector<std::byte> tile(last, last + shape.tile_bytes);
-      clear(layer, tile.data(), tokens % format::tile_tokens);
+      clear(layer, std::span(tile), tokens % format::tile_tokens);
       out.write(tile);
     }
     out.end_block();

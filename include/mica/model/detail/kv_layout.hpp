@@ -17,7 +17,6 @@
 #include "mica/model/detail/kv_cache.hpp"
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <span>
 #include <type_traits>
@@ -28,9 +27,11 @@ namespace mica::model {
 
 namespace detail {
 
-/// Whether an eviction policy may need attention scores.
+/// Whether an eviction policy may need attention scores: not if needs_scores() is a constant `false`.
 template <class Policy>
-inline constexpr bool scores = Policy::evicts && !std::derived_from<Policy, kv::Scoreless>;
+inline constexpr bool scores = Policy::evicts && !requires {
+  typename std::enable_if_t<!Policy::needs_scores()>;
+};
 
 /// The view of keys and values that these policies need, and no more.
 template <class Elements, class Storage, class Policy>
@@ -111,18 +112,18 @@ class KvLayout {
   [[nodiscard]] kv::ResidentTiles<Allocator> make_resident(Allocator allocator) const {
     return {allocator, max_resident_, eviction_.needs_scores()};
   }
-  /// Slots of a tile of the storage's layer, from `slot` on, become zeros.
-  void clear(std::size_t layer, std::byte* tile, std::size_t slot) const {
+  /// Slots of a tile of the storage's layer, from `slot` on, become zeros. tile: of the layer's tile_bytes.
+  void clear(std::size_t layer, std::span<std::byte> tile, std::size_t slot) const {
     if (layer >= plan_.kv().size()) {  // an old tile is written when it is full
-      std::fill_n(tile, shape()[layer].tile_bytes, std::byte{0});
+      std::ranges::fill(tile, std::byte{0});
       return;
     }
-    const std::size_t d = plan_.kv()[layer].head_dim, value_offset = kv::key_bytes(elements_, d);
+    const std::size_t d = plan_.kv()[layer].head_dim;
+    std::byte* const values = tile.data() + kv::key_bytes(elements_, d);
     const std::vector<float> zeros(d);
     for (; slot < format::tile_tokens; ++slot) {
-      elements_.visit_keys([&](auto e) { decltype(e)::type::store_key(tile, slot, d, zeros.data()); });
-      elements_.visit_values(
-          [&](auto e) { decltype(e)::type::store_value(tile + value_offset, slot, d, zeros.data()); });
+      elements_.visit_keys([&](auto e) { decltype(e)::type::store_key(tile.data(), slot, d, zeros.data()); });
+      elements_.visit_values([&](auto e) { decltype(e)::type::store_value(values, slot, d, zeros.data()); });
     }
   }
   /// What attention sees of a sequence in one layer.

@@ -34,7 +34,7 @@ class ReadRing {
     const std::size_t i = loads_[0].unit == none ? 0 : 1;
     if (loads_[i].unit != none) return false;
     std::size_t bytes = 0;
-    for (const ByteRange& bytes_read : byte_ranges) bytes += bytes_read.bytes;
+    for (const ByteRange& range : byte_ranges) bytes += range.bytes;
     const std::size_t at = place(bytes, loads_[1 - i]);
     if (at == none) return false;
     loads_[i] = {unit, at, bytes};

@@ -13,6 +13,8 @@
 // drafts.
 #pragma once
 
+#include "mica/runtime/drafter.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -22,7 +24,6 @@ namespace mica {
 /// Chooses the number of drafts. It affects speed and nothing else.
 class DraftPace {
  public:
-  static constexpr std::size_t max_drafts = 64;
   static constexpr double earned_by_a_step = 0.02;
   static constexpr std::size_t longest_run = 31;  // of steps with drafts
   static constexpr double richest = 2;  // so that drafting stops soon when a text stops repeating itself
@@ -33,7 +34,7 @@ class DraftPace {
     if (account_ < 0 || run_ == longest_run) return 0;
     std::size_t best = 0;
     double best_speed = 0, tokens = 1, right = 1;
-    for (std::size_t k = 1; k <= std::min(max, max_drafts); ++k) {
+    for (std::size_t k = 1; k <= std::min(max, draft_limit); ++k) {
       right *= right_ / (right_ + wrong_);
       tokens += right;
       if (tokens / price(k) <= best_speed) continue;
@@ -43,7 +44,7 @@ class DraftPace {
     return best;
   }
 
-  /// Records the time of a step. accepted <= drafted <= max_drafts.
+  /// Records the time of a step. accepted <= drafted <= draft_limit.
   void count(std::size_t drafted, std::size_t accepted, double seconds) noexcept {
     double& min = seconds_[drafted];
     min = min == 0 || seconds < min ? seconds : min + (seconds - min) / 16;
@@ -67,10 +68,10 @@ class DraftPace {
     return std::max(1.0, seconds_[k] / seconds_[0]);
   }
 
-  std::array<double, max_drafts + 1> seconds_ = {};  // by drafts; 0: never
-  std::size_t run_ = 0;                              // steps with drafts since one without
-  double account_ = -4 * earned_by_a_step;           // the first steps are without
-  double right_ = 2;                                 // recent drafts; optimistic at first
+  std::array<double, draft_limit + 1> seconds_ = {};  // by drafts; 0: never
+  std::size_t run_ = 0;                               // steps with drafts since one without
+  double account_ = -4 * earned_by_a_step;            // the first steps are without
+  double right_ = 2;                                  // recent drafts; optimistic at first
   double wrong_ = 1;
 };
 

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -90,9 +89,8 @@ inline void find_special_ids(const SpecialSources& from, VocabularyData& out) {
 /// io::folder_file and read_json raise.
 [[nodiscard]] inline std::vector<std::pair<std::string, std::string>> chat_templates(
     const std::string& folder, const Json& tokenizer_config) {
-  std::error_code error;
   const std::string file = io::folder_file(folder, "chat_template.jinja");
-  if (std::filesystem::exists(file, error)) return {{"", read_text(file)}};
+  if (io::exists(file)) return {{"", read_text(file)}};
   const auto own = read_json_if_present(io::folder_file(folder, "chat_template.json"));
   const Json* found = own ? find_member(*own, "chat_template") : nullptr;
   if (found == nullptr) found = find_member(tokenizer_config, "chat_template");
@@ -129,7 +127,6 @@ inline void pad_vocabulary(std::uint64_t n_vocab, VocabularyData& out) {
 /// ErrorCode::file when there is no tokenizer, and what the readers raise.
 [[nodiscard]] inline VocabularyData read_vocabulary(const std::string& folder, const Config& config,
                                                     std::uint64_t n_vocab, std::string_view family) {
-  std::error_code error;
   const auto object = [&](std::string_view name) {
     return read_json_if_present(io::folder_file(folder, name)).value_or(Json::object());
   };
@@ -137,7 +134,7 @@ inline void pad_vocabulary(std::uint64_t n_vocab, VocabularyData& out) {
                     spm_file = io::folder_file(folder, "tokenizer.model");
   const Json settings = object("tokenizer_config.json"), generation = object("generation_config.json");
   const auto json = read_json_if_present(json_file);
-  const bool spm = std::filesystem::exists(spm_file, error);
+  const bool spm = io::exists(spm_file);
   MICA_CHECK(json || spm, file, folder, ": neither tokenizer.json nor tokenizer.model is there");
   std::optional<TokenizerJson> tokenizer;
   if (json) tokenizer.emplace(*json, json_file);
