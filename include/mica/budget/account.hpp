@@ -13,23 +13,21 @@ namespace mica::budget {
 
 /// The purposes of bytes.
 enum class Account : std::uint8_t {
-  weights,       ///< weight groups, in any layout
-  kv,            ///< keys and values
-  state,         ///< recurrent state (delta nets, convolutions)
-  checkpoints,   ///< rewind points and snapshots in memory
-  activations,   ///< scratch of a step
-  logits,        ///< rows of logits and sampler candidates
-  tokenizer,     ///< vocabulary, merges, templates
-  prompt_cache,  ///< shared prefixes that no session uses
-  io_buffers,    ///< blocks on their way from disk
-  process,       ///< code, stacks, libc: a documented constant
+  weights,      ///< weights, in any layout
+  kv,           ///< keys and values
+  state,        ///< recurrent state (delta nets, convolutions)
+  checkpoints,  ///< rewind points and snapshots in memory
+  activations,  ///< scratch of a step
+  logits,       ///< rows of logits and sampler candidates
+  tokenizer,    ///< vocabulary, merges, templates
+  io_buffers,   ///< blocks on their way from disk
+  process,      ///< code, stacks, libc: a documented constant
 };
 
-inline constexpr std::size_t account_count = 10;
+inline constexpr std::size_t account_count = 9;
 
 inline constexpr std::array<std::string_view, account_count> account_names = {
-    "weights", "kv",        "state",        "checkpoints", "activations",
-    "logits",  "tokenizer", "prompt_cache", "io_buffers",  "process",
+    "weights", "kv", "state", "checkpoints", "activations", "logits", "tokenizer", "io_buffers", "process",
 };
 
 /// The name of an account, as plans and JSON spell it.

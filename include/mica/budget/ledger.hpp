@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one number for memory: a ceiling in bytes and named accounts below it. Bytes are booked before they are
-// allocated; a booking that would exceed the ceiling is refused and changes nothing. The ledger owns no
+// The one number for memory: a budget in bytes and named accounts within it. Bytes are booked before they are
+// allocated; a booking that would exceed the budget is refused and changes nothing. The ledger owns no
 // memory.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace mica::budget {
 
-/// A ledger of bytes under one ceiling. All members may be called from any thread; `used() <= limit()` at all
+/// A ledger of bytes within one budget. All members may be called from any thread; `used() <= limit()` at all
 /// times.
 class Ledger {
  public:

@@ -3,10 +3,10 @@
 // A fixed team of threads. The caller of run() is worker 0; the others spin for about 50 us after each run,
 // since the next one usually comes sooner, and then sleep.
 //
-// Each worker begins with a contiguous part of its own, the same in every run of as many tasks, and takes
-// tasks from its front in small pieces; then it takes tasks from the back of the others' parts:
+// Each worker begins with a contiguous range of tasks, the same in every run of as many tasks, and takes
+// tasks from its front in small pieces; then it takes tasks from the back of the others' ranges:
 //
-//   part of worker 0       part of worker 1
+//   range of worker 0      range of worker 1
 //   |#####>       <###|    |##########>    |      > taken by its owner, < by an idle worker
 //
 // While every worker has a core, workers do not compete. A worker that lost its core to another process

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The concept of KV storages: a storage owns tiles and does not depend on their contents. A tile is 16 tokens
-// of one KV head of one layer, the key part first; an element (format/concept.hpp) defines what its bytes
+// of one KV head of one layer, the keys first; an element (format/concept.hpp) defines what its bytes
 // mean. Attention asks for runs, which are tiles that are adjacent in memory:
 //
 //   run(layer, head, 3)   ->   | tile 3 | tile 4 | tile 5 |      contiguous, as many as there are

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The simplest storage: one slab for the whole context, allocated with the first token. The tiles of a head
-// are one run; in a layer with a window they are a ring. It is a little faster to read than other storages,
-// but needs memory for the full context from the start.
+// are one run; in a layer with a window they are a ring. Memory for the full context is needed from the start.
 #pragma once
 
 #include "mica/alloc/huge.hpp"

@@ -4,8 +4,8 @@
 // the layer before is computed. A model may be many times larger than memory: it then runs at the speed of
 // the disk. Read weights are freed with their layer, and are never in the page cache.
 //
-//   step      | embedding | layer 0 | layer 1 | layer 2 | ... | head |
-//             | rows      | stays   | read    | stays   |     | read |
+//   step      | embedding | layer 0 | layer 1 | layer 2 | ... | output |
+//             | rows      | stays   | read    | stays   |     | read   |
 //
 // Rows of the embedding are mapped. Experts are read when a token chooses them, and cached
 // (expert_cache.hpp). In a packed directory streamed weights are packed too, and each unit's checksums are

@@ -34,15 +34,15 @@ enum class Yield : std::uint8_t {
   return names[static_cast<std::size_t>(yield)];
 }
 
-/// The thresholds of a governor. Parts are of the nearest limit.
+/// The thresholds of a governor. Fractions are of the nearest limit.
 struct GovernorOptions {
   double low = 0.02;   // less remaining is pressure
   double high = 0.04;  // more remaining is no pressure; between them the time that tasks wait decides
   std::uint64_t min_low = 8u << 20;    // bytes: `low` is no less,
   std::uint64_t max_low = 512u << 20;  // and no more; `high` changes with it
   double stalled = 0.1;  // of the time waited for memory, with less than `high` remaining: pressure as well
-  std::chrono::milliseconds down{200};         // from one step down to the next
-  std::chrono::milliseconds up{10'000};        // without pressure before a step up
+  std::chrono::milliseconds down{200};         // from one yield to the next
+  std::chrono::milliseconds up{10'000};        // without pressure before a yield is taken back
   std::chrono::milliseconds longest{300'000};  // the maximum of this wait
 };
 
