@@ -22,13 +22,17 @@ class OneOf<TypeList<Ts...>> {
   /// Of the type at this place of the list: make(Type<T>) returns a std::unique_ptr<T>.
   template <class Make>
   OneOf(std::size_t place, Make&& make) {
-    visit_at(TypeList<Ts...>{}, place, [&](auto type) { object_ = make(type); });
+    visit_at(TypeList<Ts...>{}, place, [&]<class T>(Type<T> type) {
+      T* const object = make(type).release();
+      object_ = object;
+      owner_ = {object, [](void* owned) { delete static_cast<T*>(owned); }};
+    });
   }
 
   /// f(object)
   template <class F>
   decltype(auto) visit(F&& f) const {
-    return std::visit([&](const auto& object) -> decltype(auto) { return f(*object); }, object_);
+    return std::visit([&](auto* object) -> decltype(auto) { return f(*object); }, object_);
   }
   /// f(object), and `otherwise` where f does not take such an object.
   template <class F, class R>
@@ -41,12 +45,13 @@ class OneOf<TypeList<Ts...>> {
   /// Null where it is another type.
   template <class T>
   [[nodiscard]] const T* get() const noexcept {
-    const auto* const object = std::get_if<std::unique_ptr<T>>(&object_);
-    return object == nullptr ? nullptr : object->get();
+    T* const* const object = std::get_if<T*>(&object_);
+    return object == nullptr ? nullptr : *object;
   }
 
  private:
-  std::variant<std::unique_ptr<Ts>...> object_;
+  std::variant<Ts*...> object_;
+  std::unique_ptr<void, void (*)(void*)> owner_{nullptr, nullptr};
 };
 
 }  // namespace mica::detail
