@@ -177,7 +177,7 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, block::Atten
              document.metadata().file(), ": tensor '", name, "' is ", tensor->format.name, " ",
              tensor->shape(), "; needed: F32 ", pairs);
   std::vector<float> factors(pairs);
-  document.read(*tensor, std::as_writable_bytes(std::span(factors)));
+  document.read(*tensor, std::as_writable_bytes(std::span(factors.data(), factors.size())));
   for (const float f : factors) {
     MICA_CHECK(std::isfinite(f) && f > 0, file, document.metadata().file(), ": tensor '", name, "' holds ", f,
                "; allowed: finite numbers above 0");

@@ -65,7 +65,7 @@ class RopeFrequencies {
   /// Pairs of a head that rotate.
   [[nodiscard]] std::size_t pairs() const noexcept { return frequencies_.size(); }
   /// Radians per position, by pair.
-  [[nodiscard]] std::span<const double> frequencies() const noexcept { return frequencies_; }
+  [[nodiscard]] std::span<const double> frequencies() const noexcept { return {frequencies_.data(), frequencies_.size()}; }
   /// What all pairs are multiplied by.
   [[nodiscard]] double magnitude() const noexcept { return magnitude_; }
 

@@ -67,9 +67,9 @@ class StatePlan {
     return place_;
   }
   /// In the order of the storage.
-  [[nodiscard]] std::span<const KvPlan> kv() const noexcept { return kv_; }
+  [[nodiscard]] std::span<const KvPlan> kv() const noexcept { return {kv_.data(), kv_.size()}; }
   /// The number of what each block reads, in their order.
-  [[nodiscard]] std::span<const std::size_t> readers() const noexcept { return readers_; }
+  [[nodiscard]] std::span<const std::size_t> readers() const noexcept { return {readers_.data(), readers_.size()}; }
   [[nodiscard]] std::size_t floats() const noexcept { return floats_; }
 
  private:

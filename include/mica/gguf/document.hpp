@@ -51,7 +51,7 @@ class Document {
 
   [[nodiscard]] const Metadata& metadata() const noexcept { return header_.metadata; }
   /// All tensors: of shards in their order, of a packed directory in that of the manifest.
-  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept { return header_.tensors; }
+  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept { return {header_.tensors.data(), header_.tensors.size()}; }
   /// The numbers of the tensors in the order of their names.
   [[nodiscard]] std::span<const std::uint32_t> order() const noexcept { return index_.order(); }
 
@@ -92,7 +92,7 @@ class Document {
   [[nodiscard]] bool packed() const noexcept { return !folder_.empty(); }
   /// The files of the model: one, its shards in order, or those of the manifest. TensorInfo::source is the
   /// index.
-  [[nodiscard]] std::span<const Source> sources() const noexcept { return sources_; }
+  [[nodiscard]] std::span<const Source> sources() const noexcept { return {sources_.data(), sources_.size()}; }
   [[nodiscard]] const Source& source(const TensorInfo& tensor) const noexcept {
     return sources_[tensor.source];
   }

@@ -52,7 +52,7 @@ class NameIndex {
   }
 
   /// The places in the order of their names.
-  [[nodiscard]] std::span<const std::uint32_t> order() const noexcept { return order_; }
+  [[nodiscard]] std::span<const std::uint32_t> order() const noexcept { return {order_.data(), order_.size()}; }
 
   /// Where the name is in the list.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view wanted, NameList names) const {

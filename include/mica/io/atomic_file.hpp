@@ -55,7 +55,7 @@ class AtomicFile {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
   }
-  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
   /// Bytes written so far.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }

@@ -70,8 +70,8 @@ class SlabLayout {
   [[nodiscard]] Run run(std::byte* block, Places places, std::size_t layer, std::size_t head,
                         std::size_t place) const noexcept {
     const Layer& l = layers_[layer];
-    for (const Group& before : std::span(groups_).first(l.group)) {
-      block += before.tile_bytes * tiles_of(before.ring, places);
+    for (std::size_t before = 0; before < l.group; ++before) {
+      block += groups_[before].tile_bytes * tiles_of(groups_[before].ring, places);
     }
     const std::size_t count = tiles(layer, places), at = place - places.first;
     return {block + l.offset * count + (head * count + at) * l.tile_bytes, count - at};

@@ -148,7 +148,7 @@ class SnapshotReader {
                file, path(), ": ", after, " bytes after the description; ", layout_->blocks(),
                " blocks take ", layout_->bytes(), " and their checksums");
     sums_.resize(layout_->blocks() + 1);
-    const auto bytes = std::as_writable_bytes(std::span(sums_));
+    const auto bytes = std::as_writable_bytes(std::span(sums_.data(), sums_.size()));
     file_.read_at(first_block_ + layout_->bytes(), bytes);
     MICA_CHECK(sums_.back() == io::checksum(bytes.first(bytes.size() - each)), file, path(),
                ": the list of checksums is damaged; delete the file");

@@ -87,8 +87,8 @@ class SnapshotWriter {
   /// Ends the file and gives it its name. All blocks have been written.
   void commit() {
     MICA_ASSERT(sums_.size() == layout_.blocks());
-    sums_.push_back(io::checksum(std::as_bytes(std::span(sums_))));
-    file_.write(std::as_bytes(std::span(sums_)));
+    sums_.push_back(io::checksum(std::as_bytes(std::span(sums_.data(), sums_.size()))));
+    file_.write(std::as_bytes(std::span(sums_.data(), sums_.size())));
     MICA_ASSERT(file_.size() == end_);
     file_.commit();
   }

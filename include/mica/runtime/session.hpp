@@ -52,7 +52,7 @@ namespace detail {
 
 /// Raises ErrorCode::file, naming the file, for bytes that are no note.
 [[nodiscard]] inline SessionNote note_of(const std::string& file, std::string_view bytes) {
-  gguf::SpanReader reader(file, std::as_bytes(std::span(bytes)));
+  gguf::SpanReader reader(file, std::as_bytes(std::span(bytes.data(), bytes.size())));
   reader.enter("note");
   SessionNote note;
   if (reader.read<std::uint8_t>("whether a sampler is there") != 0) {

@@ -91,12 +91,12 @@ class Vocabulary {
   [[nodiscard]] bool add_space_prefix() const noexcept { return add_space_prefix_; }
 
   /// Tokens that end an answer, in rising order.
-  [[nodiscard]] std::span<const TokenId> ends() const noexcept { return ends_; }
+  [[nodiscard]] std::span<const TokenId> ends() const noexcept { return {ends_.data(), ends_.size()}; }
   [[nodiscard]] bool is_end(TokenId id) const noexcept {
     return std::binary_search(ends_.begin(), ends_.end(), id);
   }
 
-  [[nodiscard]] std::span<const Merge> merges() const noexcept { return merges_; }  // best first
+  [[nodiscard]] std::span<const Merge> merges() const noexcept { return {merges_.data(), merges_.size()}; }  // best first
   /// Whether an SPM vocabulary joins by the rank of its merges and not by the score of the result.
   [[nodiscard]] bool joins_by_rank() const noexcept { return joins_by_rank_; }
   [[nodiscard]] std::size_t ignored_merges() const noexcept { return ignored_merges_; }

@@ -88,10 +88,10 @@ inline void check_score_type(const gguf::Metadata& metadata) {
   source.model = metadata.require<std::string_view>("tokenizer.ggml.model");
   source.pre = metadata.get<std::string_view>("tokenizer.ggml.pre").value_or("");
   source.name = metadata.get<std::string_view>("general.name").value_or("");
-  source.tokens = texts;
-  source.scores = scores;
-  source.types = types;
-  source.merges = merges;
+  source.tokens = {texts.data(), texts.size()};
+  source.scores = {scores.data(), scores.size()};
+  source.types = {types.data(), types.size()};
+  source.merges = {merges.data(), merges.size()};
   source.bos = detail::metadata_id(metadata, "tokenizer.ggml.bos_token_id");
   source.eos = detail::metadata_id(metadata, "tokenizer.ggml.eos_token_id");
   source.eot = detail::metadata_id(metadata, "tokenizer.ggml.eot_token_id");

@@ -21,7 +21,7 @@ void append_number(std::vector<std::byte>& out, T value) {
 
 inline void append_text(std::vector<std::byte>& out, std::string_view text) {
   append_number(out, std::uint64_t{text.size()});
-  const auto bytes = std::as_bytes(std::span(text));
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 

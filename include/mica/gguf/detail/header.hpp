@@ -34,9 +34,9 @@ inline void place(TensorInfo& tensor, const Header& header, const Source& source
 }
 
 /// Requires placed tensors, whose files are `sources`. Cost: n log n.
-inline void refuse_overlaps(std::span<const TensorInfo> tensors, std::span<const Source> sources,
+inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, std::span<const Source> sources,
                             std::string_view way_out = {}) {
-  const std::vector<PlacedTensor> parts = parts_in_order(tensors);
+  const std::vector<PlacedTensor> parts = parts_in_order({tensors.data(), tensors.size()});
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const TensorInfo &before = *parts[i - 1].tensor, &after = *parts[i].tensor;
     const std::uint64_t first = parts[i - 1].offset, second = parts[i].offset;
@@ -90,7 +90,7 @@ inline constexpr std::string_view packed_version_key = "mica.packed.version";
   MICA_CHECK(!header.metadata.contains(packed_version_key), usage, source.path(), ": key '",
              packed_version_key, "': the manifest of a packed directory; name the directory instead");
   for (TensorInfo& tensor : header.tensors) detail::place(tensor, header, source);
-  detail::refuse_overlaps(header.tensors, std::span(&source, 1));
+  detail::refuse_overlaps(header.tensors, {&source, 1});
   return header;
 }
 

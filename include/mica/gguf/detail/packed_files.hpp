@@ -62,7 +62,8 @@ struct PackedFiles {
                " bytes; the manifest has ", file.bytes,
                "; the file was cut or replaced: pack the model again");
   }
-  detail::refuse_overlaps(out.manifest.tensors, out.sources, "; pack the model again");
+  detail::refuse_overlaps(out.manifest.tensors, {out.sources.data(), out.sources.size()},
+                          "; pack the model again");
   return out;
 }
 
