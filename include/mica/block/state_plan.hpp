@@ -43,13 +43,14 @@ class StatePlan {
   /// It reads those of a layer; none: those that it stores.
   void read_kv(std::size_t source, Reach reach, std::size_t reach_tokens) {
     const std::size_t wanted = source == none ? layer_ : source;
-    const auto found =
-        std::find_if(kv_.rbegin(), kv_.rend(), [&](const KvPlan& k) { return k.layer == wanted; });
-    MICA_CHECK(found != kv_.rend(), usage, "layer ", layer_, " reads keys and values of layer ", wanted,
+    std::size_t end = kv_.size();
+    while (end != 0 && kv_[end - 1].layer != wanted) --end;
+    MICA_CHECK(end != 0, usage, "layer ", layer_, " reads keys and values of layer ", wanted,
                ", which stores none before it");
-    (reach == Reach::all ? found->has_window : found->seen_whole) = false;
-    found->reach = std::max(found->reach, reach_tokens);
-    place_.kv = static_cast<std::size_t>(kv_.rend() - found) - 1;
+    KvPlan& found = kv_[end - 1];
+    (reach == Reach::all ? found.has_window : found.seen_whole) = false;
+    found.reach = std::max(found.reach, reach_tokens);
+    place_.kv = end - 1;
     place_.reader = readers_.size();
     readers_.push_back(place_.kv);
   }
@@ -69,7 +70,9 @@ class StatePlan {
   /// In the order of the storage.
   [[nodiscard]] std::span<const KvPlan> kv() const noexcept { return {kv_.data(), kv_.size()}; }
   /// The number of what each block reads, in their order.
-  [[nodiscard]] std::span<const std::size_t> readers() const noexcept { return {readers_.data(), readers_.size()}; }
+  [[nodiscard]] std::span<const std::size_t> readers() const noexcept {
+    return {readers_.data(), readers_.size()};
+  }
   [[nodiscard]] std::size_t floats() const noexcept { return floats_; }
 
  private:

@@ -79,7 +79,8 @@ namespace detail {
 
 [[nodiscard]] inline bool same_name(std::string_view a, std::string_view b) noexcept {
   const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
-  return std::ranges::equal(a, b, {}, upper, upper);
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char c, char d) { return upper(c) == upper(d); });
 }
 
 /// Whether the bare name of F means rotated heads. A bare name means the form that loses less on a real

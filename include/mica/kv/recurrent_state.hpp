@@ -54,7 +54,7 @@ class RecurrentState {
   /// fewest tokens is dropped.
   void save(std::size_t tokens) noexcept {
     const std::span<float> place = make_copy(tokens);
-    if (!place.empty()) std::ranges::copy(state_.span(), place.data());
+    if (!place.empty()) std::copy_n(state_.data(), place.size(), place.data());
   }
   /// The same for a copy that the caller fills; empty where there are no places.
   [[nodiscard]] std::span<float> make_copy(std::size_t tokens) noexcept {
@@ -129,7 +129,7 @@ class RecurrentState {
     return best;
   }
   void copy_from(const float* from) noexcept { std::copy_n(from, state_.span().size(), state_.data()); }
-  void clear() noexcept { std::ranges::fill(state_.span(), 0.0f); }
+  void clear() noexcept { std::fill_n(state_.data(), state_.span().size(), 0.0f); }
 
   alloc::Buffer<float, A> state_;
   alloc::Buffer<float, A> memory_;  // (checkpoints, floats)

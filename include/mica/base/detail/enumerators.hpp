@@ -29,7 +29,8 @@ template <class Enum, std::size_t n>
     return c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   };
   const auto same = [&](std::string_view enumerator, std::string_view name) {
-    return std::ranges::equal(enumerator, name, {}, {}, spelt);
+    return std::equal(enumerator.begin(), enumerator.end(), name.begin(), name.end(),
+                      [&](char a, char b) { return a == spelt(b); });
   };
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
     return (same(enumerator_name<static_cast<Enum>(i)>(), names[i]) && ...) &&

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
-#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -25,23 +24,29 @@ namespace mica::io::detail {
 
 /// The absolute path without links, ".", and "..", or empty when it leads to no file; errno then says why.
 [[nodiscard]] inline std::string real_path(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> found(::realpath(path.c_str(), nullptr), &std::free);
-  if (found == nullptr && errno == ENOMEM) throw std::bad_alloc();
-  return found == nullptr ? std::string() : std::string(found.get());
+  const struct Found {
+    char* text;
+    ~Found() { std::free(text); }
+  } found = {::realpath(path.c_str(), nullptr)};
+  if (found.text == nullptr && errno == ENOMEM) throw std::bad_alloc();
+  return found.text == nullptr ? std::string() : std::string(found.text);
 }
 
 /// Calls `f(descriptor of the folder, name)` for each entry of the folder in which a path lies, until it
 /// returns false. A folder that cannot be read has no entries.
 template <class F>
 void for_each_beside(std::string_view path, F&& f) {
-  struct Close {
-    void operator()(::DIR* open) const noexcept { ::closedir(open); }
+  struct Open {
+    ::DIR* entries;
+    ~Open() {
+      if (entries != nullptr) ::closedir(entries);
+    }
   };
   const std::string folder(folder_part(path));
-  const std::unique_ptr<::DIR, Close> open(::opendir(folder.empty() ? "." : folder.c_str()));
-  while (const ::dirent* const entry = open ? ::readdir(open.get()) : nullptr) {
+  const Open open = {::opendir(folder.empty() ? "." : folder.c_str())};
+  while (const ::dirent* const entry = open.entries != nullptr ? ::readdir(open.entries) : nullptr) {
     const std::string_view name = entry->d_name;
-    if (name != "." && name != ".." && !f(::dirfd(open.get()), entry->d_name)) return;
+    if (name != "." && name != ".." && !f(::dirfd(open.entries), entry->d_name)) return;
   }
 }
 

@@ -89,7 +89,7 @@ class KvLayout {
         shape.back().window = kv::recent_window(elements_.recent());
       }
     }
-    shape.insert(shape.end(), old.begin(), old.end());
+    for (const kv::LayerShape& layer : old) shape.push_back(layer);
     return shape;
   }
   /// Of the layers that keep all tokens.
@@ -145,8 +145,9 @@ class KvLayout {
     return max_resident_ != 0 && kv.seen_whole;
   }
   [[nodiscard]] std::size_t max_resident_tokens() const noexcept {
+    const std::span<const block::KvPlan> layers = plan_.kv();
     const auto whole = [](const block::KvPlan& kv) { return kv.seen_whole; };
-    if (!Policy::evicts || std::ranges::none_of(plan_.kv(), whole)) return 0;
+    if (!Policy::evicts || std::none_of(layers.begin(), layers.end(), whole)) return 0;
     return std::min(eviction_.capacity(), round_up(n_ctx_, kv::eviction_step));
   }
   /// Whether old tokens have elements of their own: where more is seen than stays recent.
