@@ -5,6 +5,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
+#include "mica/base/bytes.hpp"
 #include "mica/base/error.hpp"
 #include "mica/base/finite.hpp"
 #include "mica/base/half.hpp"

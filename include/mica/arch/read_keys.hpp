@@ -7,6 +7,7 @@
 #include "mica/arch/config.hpp"
 #include "mica/arch/tensor_names.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/base/bytes.hpp"
 #include "mica/block/attention.hpp"
 #include "mica/block/dense_feed_forward.hpp"
 #include "mica/gguf/document.hpp"
@@ -177,7 +178,7 @@ inline void read_head_dim(const KeyReader& keys, std::size_t width, block::Atten
              document.metadata().file(), ": tensor '", name, "' is ", tensor->format.name, " ",
              tensor->shape(), "; needed: F32 ", pairs);
   std::vector<float> factors(pairs);
-  document.read(*tensor, std::as_writable_bytes(std::span(factors.data(), factors.size())));
+  document.read(*tensor, writable_bytes_of(factors.data(), factors.size()));
   for (const float f : factors) {
     MICA_CHECK(std::isfinite(f) && f > 0, file, document.metadata().file(), ": tensor '", name, "' holds ", f,
                "; allowed: finite numbers above 0");

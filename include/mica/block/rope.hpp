@@ -18,7 +18,6 @@
 #include <cmath>
 #include <cstddef>
 #include <numbers>
-#include <span>
 #include <vector>
 
 namespace mica::block {
@@ -65,7 +64,7 @@ class RopeFrequencies {
   /// Pairs of a head that rotate.
   [[nodiscard]] std::size_t pairs() const noexcept { return frequencies_.size(); }
   /// Radians per position, by pair.
-  [[nodiscard]] std::span<const double> frequencies() const noexcept { return {frequencies_.data(), frequencies_.size()}; }
+  [[nodiscard]] const std::vector<double>& frequencies() const noexcept { return frequencies_; }
   /// What all pairs are multiplied by.
   [[nodiscard]] double magnitude() const noexcept { return magnitude_; }
 

@@ -68,7 +68,7 @@ class StatePlan {
     return place_;
   }
   /// In the order of the storage.
-  [[nodiscard]] std::span<const KvPlan> kv() const noexcept { return {kv_.data(), kv_.size()}; }
+  [[nodiscard]] const std::vector<KvPlan>& kv() const noexcept { return kv_; }
   /// The number of what each block reads, in their order.
   [[nodiscard]] std::span<const std::size_t> readers() const noexcept {
     return {readers_.data(), readers_.size()};

@@ -163,12 +163,14 @@ class TensorBinder {
   }
 
   [[nodiscard]] const gguf::Document& document() const noexcept { return document_; }
-  [[nodiscard]] std::span<const paging::Extent> extents() const noexcept { return {extents_.data(), extents_.size()}; }
+  [[nodiscard]] std::span<const paging::Extent> extents() const noexcept {
+    return {extents_.data(), extents_.size()};
+  }
   /// The name of a tensor of the table.
   [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return names_[index]; }
   [[nodiscard]] std::size_t units() const noexcept { return units_; }
   /// Units of experts, by the unit of their layer.
-  [[nodiscard]] std::span<const ExpertUnits> expert_units() const noexcept { return {experts_.data(), experts_.size()}; }
+  [[nodiscard]] const std::vector<ExpertUnits>& expert_units() const noexcept { return experts_; }
 
  private:
   [[nodiscard]] TensorRef add(const gguf::TensorInfo& tensor, std::size_t unit) {

@@ -6,6 +6,7 @@
 // tensors or parts of tensors that are not sampled have one fingerprint.
 #pragma once
 
+#include "mica/base/bytes.hpp"
 #include "mica/gguf/document.hpp"
 #include "mica/gguf/read_plain.hpp"
 #include "mica/io/checksum.hpp"
@@ -26,8 +27,8 @@ inline constexpr std::size_t sample_bytes = 4096;
 
 inline void add_text(io::Checksum& sum, std::string_view text) {
   const std::uint64_t size = text.size();
-  sum.add(std::as_bytes(std::span(&size, 1)));
-  sum.add(std::as_bytes(std::span(text.data(), text.size())));
+  sum.add(bytes_of(&size, 1));
+  sum.add(bytes_of(text.data(), text.size()));
 }
 
 /// The middle of a tensor's data.
@@ -62,7 +63,7 @@ inline void add_family_keys(io::Checksum& sum, const Metadata& metadata) {
   for (const std::uint32_t i : order) {
     const TensorInfo& tensor = document.tensors()[i];
     detail::add_text(sum, tensor.name);
-    sum.add(std::as_bytes(std::span(tensor.dims)));
+    sum.add(bytes_of(tensor.dims.data(), tensor.dims.size()));
     detail::add_text(sum, tensor.format.name);
   }
   const std::size_t samples = std::min(order.size(), detail::sampled_tensors);

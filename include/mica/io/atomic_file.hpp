@@ -6,6 +6,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/base/bytes.hpp"
 #include "mica/io/detail/descriptor.hpp"
 #include "mica/io/detail/part_file.hpp"
 #include "mica/io/detail/path.hpp"
@@ -55,7 +56,7 @@ class AtomicFile {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
   }
-  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  void write(std::string_view text) { write(bytes_of(text.data(), text.size())); }
 
   /// Bytes written so far.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }

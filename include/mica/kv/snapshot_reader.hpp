@@ -4,6 +4,7 @@
 // refused, and the message names the block.
 #pragma once
 
+#include "mica/base/bytes.hpp"
 #include "mica/gguf/span_reader.hpp"
 #include "mica/io/checksum.hpp"
 #include "mica/io/file.hpp"
@@ -111,7 +112,7 @@ class SnapshotReader {
     detail::SnapshotPrelude prelude;
     MICA_CHECK(file_.size() >= sizeof prelude, file, this->path(), ": ", file_.size(),
                " bytes are no saved session, which has ", sizeof prelude, " at least");
-    const auto bytes = std::as_writable_bytes(std::span(&prelude, 1));
+    const auto bytes = writable_bytes_of(&prelude, 1);
     file_.read_at(0, bytes);
     MICA_CHECK(prelude.magic == detail::snapshot_magic, file, this->path(),
                ": not a saved session (it begins with other bytes); name another file");
@@ -148,7 +149,7 @@ class SnapshotReader {
                file, path(), ": ", after, " bytes after the description; ", layout_->blocks(),
                " blocks take ", layout_->bytes(), " and their checksums");
     sums_.resize(layout_->blocks() + 1);
-    const auto bytes = std::as_writable_bytes(std::span(sums_.data(), sums_.size()));
+    const auto bytes = writable_bytes_of(sums_.data(), sums_.size());
     file_.read_at(first_block_ + layout_->bytes(), bytes);
     MICA_CHECK(sums_.back() == io::checksum(bytes.first(bytes.size() - each)), file, path(),
                ": the list of checksums is damaged; delete the file");

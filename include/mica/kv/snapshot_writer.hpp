@@ -4,6 +4,7 @@
 // Since it contains the text of a user, a new file can be read by its owner only.
 #pragma once
 
+#include "mica/base/bytes.hpp"
 #include "mica/gguf/detail/append.hpp"
 #include "mica/io/atomic_file.hpp"
 #include "mica/io/checksum.hpp"
@@ -54,7 +55,7 @@ class SnapshotWriter {
     prelude.description = io::checksum(description);
     prelude.file_bytes = sizeof prelude + description.size() + layout_.bytes() +
                          (layout_.blocks() + 1) * sizeof(std::uint64_t);
-    const auto bytes = std::as_bytes(std::span(&prelude, 1));
+    const auto bytes = bytes_of(&prelude, 1);
     prelude.prelude = io::checksum(bytes.first(sizeof prelude - sizeof prelude.prelude));
     file_.write(bytes);
     file_.write(description);
@@ -87,8 +88,8 @@ class SnapshotWriter {
   /// Ends the file and gives it its name. All blocks have been written.
   void commit() {
     MICA_ASSERT(sums_.size() == layout_.blocks());
-    sums_.push_back(io::checksum(std::as_bytes(std::span(sums_.data(), sums_.size()))));
-    file_.write(std::as_bytes(std::span(sums_.data(), sums_.size())));
+    sums_.push_back(io::checksum(bytes_of(sums_.data(), sums_.size())));
+    file_.write(bytes_of(sums_.data(), sums_.size()));
     MICA_ASSERT(file_.size() == end_);
     file_.commit();
   }

@@ -10,6 +10,7 @@
 
 #include "mica/alloc/concept.hpp"
 #include "mica/arch/concept.hpp"
+#include "mica/base/bytes.hpp"
 #include "mica/block/attention.hpp"
 #include "mica/block/linear.hpp"
 #include "mica/block/norm.hpp"
@@ -237,9 +238,9 @@ class BasicTransformer {
     info.model = *fingerprint_;
     io::Checksum positions;
     for (const block::RopeFrequencies& rope : frequencies_) {
-      positions.add(std::as_bytes(rope.frequencies()));
+      positions.add(bytes_of(rope.frequencies().data(), rope.frequencies().size()));
       const double magnitude = rope.magnitude();
-      positions.add(std::as_bytes(std::span(&magnitude, 1)));
+      positions.add(bytes_of(&magnitude, 1));
     }
     info.positions = positions.value();
     info.keys = kv::key_name(kv_.elements());

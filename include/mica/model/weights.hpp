@@ -130,7 +130,7 @@ class Weights {
   /// Embedding, layers, head, experts.
   [[nodiscard]] std::size_t units() const noexcept { return binder_.units(); }
   /// Units of experts, by the unit of their layer.
-  [[nodiscard]] std::span<const block::ExpertUnits> expert_units() const noexcept {
+  [[nodiscard]] const std::vector<block::ExpertUnits>& expert_units() const noexcept {
     return binder_.expert_units();
   }
   /// Experts of one layer; 0: none has any.

@@ -7,6 +7,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/base/bits.hpp"
+#include "mica/base/bytes.hpp"
 #include "mica/base/finite.hpp"
 #include "mica/base/token_id.hpp"
 #include "mica/gguf/detail/append.hpp"
@@ -52,7 +53,7 @@ namespace detail {
 
 /// Raises ErrorCode::file, naming the file, for bytes that are no note.
 [[nodiscard]] inline SessionNote note_of(const std::string& file, std::string_view bytes) {
-  gguf::SpanReader reader(file, std::as_bytes(std::span(bytes.data(), bytes.size())));
+  gguf::SpanReader reader(file, bytes_of(bytes.data(), bytes.size()));
   reader.enter("note");
   SessionNote note;
   if (reader.read<std::uint8_t>("whether a sampler is there") != 0) {

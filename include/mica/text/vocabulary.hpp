@@ -96,7 +96,7 @@ class Vocabulary {
     return std::binary_search(ends_.begin(), ends_.end(), id);
   }
 
-  [[nodiscard]] std::span<const Merge> merges() const noexcept { return {merges_.data(), merges_.size()}; }  // best first
+  [[nodiscard]] const std::vector<Merge>& merges() const noexcept { return merges_; }  // best first
   /// Whether an SPM vocabulary joins by the rank of its merges and not by the score of the result.
   [[nodiscard]] bool joins_by_rank() const noexcept { return joins_by_rank_; }
   [[nodiscard]] std::size_t ignored_merges() const noexcept { return ignored_merges_; }

@@ -3,9 +3,10 @@
 // Numbers and texts as the bytes that SpanReader reads: little-endian, a text after its length.
 #pragma once
 
+#include "mica/base/bytes.hpp"
+
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -15,13 +16,13 @@ namespace mica::gguf {
 template <class T>
 requires std::is_arithmetic_v<T>
 void append_number(std::vector<std::byte>& out, T value) {
-  const auto bytes = std::as_bytes(std::span(&value, 1));
+  const auto bytes = bytes_of(&value, 1);
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 inline void append_text(std::vector<std::byte>& out, std::string_view text) {
   append_number(out, std::uint64_t{text.size()});
-  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  const auto bytes = bytes_of(text.data(), text.size());
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 

@@ -145,7 +145,7 @@ class KvLayout {
     return max_resident_ != 0 && kv.seen_whole;
   }
   [[nodiscard]] std::size_t max_resident_tokens() const noexcept {
-    const std::span<const block::KvPlan> layers = plan_.kv();
+    const std::vector<block::KvPlan>& layers = plan_.kv();
     const auto whole = [](const block::KvPlan& kv) { return kv.seen_whole; };
     if (!Policy::evicts || std::none_of(layers.begin(), layers.end(), whole)) return 0;
     return std::min(eviction_.capacity(), round_up(n_ctx_, kv::eviction_step));

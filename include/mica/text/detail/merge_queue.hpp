@@ -18,7 +18,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -130,7 +129,7 @@ class MergeQueue {
 class PairIndex {
  public:
   /// Takes merges, best first; of equal pairs the first stays. Raises when the pairs were chosen to collide.
-  explicit PairIndex(std::span<const Merge> merges)
+  explicit PairIndex(const std::vector<Merge>& merges)
       : slots_(std::bit_ceil(merges.size() + merges.size() / 2 + 2)) {
     for (std::size_t rank = 0; rank < merges.size(); ++rank)
       add(merges[rank], static_cast<std::uint32_t>(rank));
