@@ -52,7 +52,9 @@ class NameIndex {
   }
 
   /// The places in the order of their names.
-  [[nodiscard]] std::span<const std::uint32_t> order() const noexcept { return {order_.data(), order_.size()}; }
+  [[nodiscard]] std::span<const std::uint32_t> order() const noexcept {
+    return {order_.data(), order_.size()};
+  }
 
   /// Where the name is in the list.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view wanted, NameList names) const {
@@ -135,17 +137,14 @@ class Metadata {
   [[nodiscard]] std::optional<T> get(std::string_view key) const {
     const auto found = find(key);
     if (!found) return std::nullopt;
-    auto converted = found->as<T>();
-    MICA_CHECK(converted, file, file_, ": key '", key, "' is ", found->description(),
-               "; needed: ", detail::Reads<T>::needed());
-    return converted;
+    return read<T>(key, *found);
   }
   /// As get(), and raises ErrorCode::file when the file has no such key.
   template <class T>
   [[nodiscard]] T require(std::string_view key) const {
-    auto found = get<T>(key);
+    const auto found = find(key);
     MICA_CHECK(found, file, file_, ": key '", key, "' is missing; needed: ", detail::Reads<T>::needed());
-    return *std::move(found);
+    return read<T>(key, *found);
   }
   /// One number for each of n layers: an array of n, or a single number repeated. Empty without such a key.
   /// Raises as get(), and when the array has not n elements.
@@ -153,8 +152,8 @@ class Metadata {
   [[nodiscard]] std::optional<std::vector<T>> get_each(std::string_view key, std::size_t n) const {
     const auto found = find(key);
     if (!found) return std::nullopt;
-    if (!found->is_array()) return std::vector<T>(n, *get<T>(key));
-    const auto array = *get<Array<T>>(key);
+    if (!found->is_array()) return std::vector<T>(n, read<T>(key, *found));
+    const auto array = read<Array<T>>(key, *found);
     MICA_CHECK(array.size() == n, file, file_, ": key '", key, "' is ", found->description(),
                "; needed: one number or ", n);
     return std::vector<T>(array.begin(), array.end());
@@ -174,6 +173,12 @@ class Metadata {
   }
 
  private:
+  template <class T>
+  [[nodiscard]] T read(std::string_view key, const Value& value) const {
+    MICA_CHECK(detail::Reads<T>::fits(value), file, file_, ": key '", key, "' is ", value.description(),
+               "; needed: ", detail::Reads<T>::needed());
+    return detail::Reads<T>::of(value);
+  }
   [[nodiscard]] std::string_view key(const MetadataEntry& entry) const noexcept {
     return {reinterpret_cast<const char*>(bytes_.data()) + entry.key_at, entry.key_bytes};
   }

@@ -126,14 +126,15 @@ class Value {
 namespace detail {
 
 template <class T>
-struct Reads;  // the conversion of a Value to T, and the name of T
+struct Reads;  // whether a Value fits into T, the conversion of one that does, and the name of T
 
 template <Number T>
 struct Reads<T> {
-  static std::optional<T> from(const Value& v) {
-    if (scalar_bytes(v.type()) == 0) return std::nullopt;
+  static std::optional<T> number(const Value& v) {
     return info(v.type()).load(v.bytes().data()).template as<T>();
   }
+  static bool fits(const Value& v) { return scalar_bytes(v.type()) != 0 && number(v); }
+  static T of(const Value& v) { return *number(v); }
   static std::string needed() {
     if constexpr (std::is_same_v<T, bool>) {
       return "a bool";
@@ -149,10 +150,8 @@ struct Reads<T> {
 template <class T>
 requires std::same_as<T, std::string_view> || std::same_as<T, std::string>
 struct Reads<T> {
-  static std::optional<T> from(const Value& v) {
-    if (v.type() != ValueType::string) return std::nullopt;
-    return T(text_at(v.bytes().data()));
-  }
+  static bool fits(const Value& v) { return v.type() == ValueType::string; }
+  static T of(const Value& v) { return T(text_at(v.bytes().data())); }
   static std::string needed() { return "a string"; }
 };
 
@@ -160,18 +159,19 @@ template <class T>
 struct Reads<Array<T>> {
   static constexpr bool of_texts = std::same_as<T, std::string_view>;
 
-  static std::optional<Array<T>> from(const Value& v) {
-    if (!v.is_array()) return std::nullopt;
+  static const std::byte* first(const Value& v) { return v.bytes().data() + 12; }
+  static bool fits(const Value& v) {
+    if (!v.is_array()) return false;
     const ValueType type = v.element_type();
-    if (of_texts ? type != ValueType::string : scalar_bytes(type) == 0) return std::nullopt;
-    const std::byte* const first = v.bytes().data() + 12;
+    if (of_texts ? type != ValueType::string : scalar_bytes(type) == 0) return false;
     if constexpr (!of_texts) {
       for (std::size_t i = 0; i < v.size(); ++i) {
-        if (!info(type).load(first + i * scalar_bytes(type)).template as<T>()) return std::nullopt;
+        if (!info(type).load(first(v) + i * scalar_bytes(type)).template as<T>()) return false;
       }
     }
-    return Array<T>(type, first, v.size());
+    return true;
   }
+  static Array<T> of(const Value& v) { return {v.element_type(), first(v), v.size()}; }
   static std::string needed() {
     if constexpr (of_texts) return "an array of strings";
     return join("an array, each element ", Reads<T>::needed());
@@ -182,7 +182,8 @@ struct Reads<Array<T>> {
 
 template <class T>
 std::optional<T> Value::as() const {
-  return detail::Reads<T>::from(*this);
+  if (!detail::Reads<T>::fits(*this)) return std::nullopt;
+  return detail::Reads<T>::of(*this);
 }
 
 }  // namespace mica::gguf

@@ -29,11 +29,11 @@ inline std::optional<std::uint64_t> metadata_id(const gguf::Metadata& metadata, 
 
 template <class T>
 std::vector<T> metadata_array(const gguf::Metadata& metadata, std::string_view key) {
-  const auto found = metadata.get<gguf::Array<T>>(key);
-  if (!found) return {};
   std::vector<T> out;
-  out.reserve(found->size());
-  for (const T element : *found) out.push_back(element);
+  if (!metadata.contains(key)) return out;
+  const auto found = metadata.require<gguf::Array<T>>(key);
+  out.reserve(found.size());
+  for (const T element : found) out.push_back(element);
   return out;
 }
 
