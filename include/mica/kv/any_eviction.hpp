@@ -16,21 +16,29 @@
 namespace mica::kv {
 
 class AnyEviction {
+  // f(the policy); std::visit costs the compiler many times as much.
+  template <class F>
+  auto visit(F&& f) const noexcept {
+    if (const auto* const window = std::get_if<SinksAndWindow>(&policy_)) return f(*window);
+    if (const auto* const hitters = std::get_if<HeavyHitters>(&policy_)) return f(*hitters);
+    return f(KeepAll());
+  }
+
  public:
   // Required by Eviction
   static constexpr std::string_view name = "any";
   static constexpr bool evicts = true;
   [[nodiscard]] std::size_t capacity() const noexcept {
-    return std::visit([](const auto& p) { return p.capacity(); }, policy_);
+    return visit([](const auto& p) { return p.capacity(); });
   }
   [[nodiscard]] bool needs_scores() const noexcept {
-    return std::visit([](const auto& p) { return p.needs_scores(); }, policy_);
+    return visit([](const auto& p) { return p.needs_scores(); });
   }
   [[nodiscard]] float decay() const noexcept {
-    return std::visit([](const auto& p) { return p.decay(); }, policy_);
+    return visit([](const auto& p) { return p.decay(); });
   }
   [[nodiscard]] std::size_t choose(const EvictionView& resident) const noexcept {
-    return std::visit([&](const auto& p) { return p.choose(resident); }, policy_);
+    return visit([&](const auto& p) { return p.choose(resident); });
   }
 
   // Specific to AnyEviction

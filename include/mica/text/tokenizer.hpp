@@ -63,25 +63,32 @@ inline std::string with_tidy_spaces(std::string_view text) {
 
 /// Spm or Bpe, as the vocabulary asks.
 class AnyTokenizer {
+  // f(the tokenizer); std::visit costs the compiler many times as much.
+  template <class F>
+  decltype(auto) visit(F&& f) const {
+    if (const Spm* const spm = std::get_if<Spm>(&any_)) return f(*spm);
+    return f(std::get<Bpe>(any_));
+  }
+
  public:
   /// Raises what Spm and Bpe raise.
   explicit AnyTokenizer(Vocabulary vocabulary) : any_(make(std::move(vocabulary))) {}
 
   // Required by Tokenizer
   [[nodiscard]] std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const {
-    return std::visit([&](const auto& t) { return t.encode(text, options); }, any_);
+    return visit([&](const auto& t) { return t.encode(text, options); });
   }
   void append_piece(TokenId id, bool show_special, std::string& out) const {
-    std::visit([&](const auto& t) { t.append_piece(id, show_special, out); }, any_);
+    visit([&](const auto& t) { t.append_piece(id, show_special, out); });
   }
   [[nodiscard]] const Vocabulary& vocabulary() const noexcept {
-    return std::visit([](const auto& t) -> const Vocabulary& { return t.vocabulary(); }, any_);
+    return visit([](const auto& t) -> const Vocabulary& { return t.vocabulary(); });
   }
 
   // Specific to AnyTokenizer
   /// Bytes held by the tables, for a ledger; compiled expressions are not among them.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return std::visit([](const auto& t) { return t.bytes(); }, any_);
+    return visit([](const auto& t) { return t.bytes(); });
   }
 
   /// The bytes of one token, which may end within a character (see Utf8Stream).
