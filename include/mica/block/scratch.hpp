@@ -76,21 +76,19 @@ class Scratch {
   /// Memory of T; its numbers are not initialised.
   template <class T>
   [[nodiscard]] std::span<T> items(std::size_t n) noexcept {
-    std::byte* const at = frame_ == nullptr ? nullptr : frame_ + used_;
-    use(used_ + round_up(n * sizeof(T), alignment));
-    return {reinterpret_cast<T*>(at), n};
+    return {memory<T>(n), n};
   }
   /// (n, width), with n the tokens of the step.
   [[nodiscard]] MatrixView<float> rows(std::size_t width) noexcept { return rows(n_, width); }
   [[nodiscard]] MatrixView<float> rows(std::size_t n, std::size_t width) noexcept {
-    return {items<float>(n * width).data(), n, width};
+    return {memory<float>(n * width), n, width};
   }
   [[nodiscard]] CodeBuffer codes(std::size_t n, std::size_t width) noexcept {
     const std::size_t numbers = n * round_up(width, kernel::activation_group);
     kernel::QuantizedRows all{.rows = n, .cols = n == 0 ? 0 : numbers / n, .fast8 = sizes_.fast8};
-    all.codes = items<std::int8_t>(numbers).data();
-    all.scales = items<float>(numbers / 32).data();
-    all.sums = items<std::int16_t>(numbers / 16).data();
+    all.codes = memory<std::int8_t>(numbers);
+    all.scales = memory<float>(numbers / 32);
+    all.sums = memory<std::int16_t>(numbers / 16);
     return {all};
   }
 
@@ -121,6 +119,12 @@ class Scratch {
  private:
   static constexpr std::size_t alignment = 128;
 
+  template <class T>
+  [[nodiscard]] T* memory(std::size_t n) noexcept {
+    std::byte* const at = frame_ == nullptr ? nullptr : frame_ + used_;
+    use(used_ + round_up(n * sizeof(T), alignment));
+    return reinterpret_cast<T*>(at);
+  }
   void use(std::size_t end) noexcept {
     used_ = end;
     if (counted_ != nullptr) counted_->bytes = std::max(counted_->bytes, end);

@@ -42,9 +42,9 @@ class Document {
         index_(header_.tensors.size(), names()) {
     MICA_ASSERT(!sources_.empty());
     if (const auto twice = index_.duplicate(names())) {
-      const TensorInfo& second = header_.tensors[twice->second];
+      const TensorInfo& second = header_.tensors[twice[1]];
       raise(ErrorCode::file, source(second).path(), ": tensor '", escaped(second.name), "' appears twice",
-            sources_.size() > 1 ? join(", the first time in ", source(header_.tensors[twice->first]).path())
+            sources_.size() > 1 ? join(", the first time in ", source(header_.tensors[twice[0]]).path())
                                 : "");
     }
   }

@@ -82,8 +82,9 @@ inline void read_files(Manifest& manifest) {
     manifest.files.push_back({std::string(name), bytes[manifest.files.size()]});
   }
   const NameList all = names_in(manifest.files);
-  const auto twice = NameIndex(manifest.files.size(), all).duplicate(all);
-  MICA_CHECK(!twice, file, keys.file(), ": key '", key, "': '", all[twice->first], "' appears twice");
+  const NameIndex index(manifest.files.size(), all);
+  const std::uint32_t* const twice = index.duplicate(all);
+  MICA_CHECK(twice == nullptr, file, keys.file(), ": key '", key, "': '", all[twice[0]], "' appears twice");
 }
 
 /// A tensor's parts are equal, apart, and in its file.

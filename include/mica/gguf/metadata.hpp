@@ -65,14 +65,14 @@ class NameIndex {
     return *at;
   }
 
-  /// The places of a name that occurs twice.
-  [[nodiscard]] std::optional<std::pair<std::size_t, std::size_t>> duplicate(NameList names) const {
+  /// Two neighbours of order() that have the same name, by a pointer to the first; null: no name occurs twice.
+  [[nodiscard]] const std::uint32_t* duplicate(NameList names) const& {
     for (std::size_t i = 1; i < order_.size(); ++i) {
-      if (names[order_[i - 1]] == names[order_[i]])
-        return std::pair<std::size_t, std::size_t>(order_[i - 1], order_[i]);
+      if (names[order_[i - 1]] == names[order_[i]]) return &order_[i - 1];
     }
-    return std::nullopt;
+    return nullptr;
   }
+  const std::uint32_t* duplicate(NameList names) const&& = delete;
 
  private:
   std::vector<std::uint32_t> order_;
@@ -103,9 +103,8 @@ class Metadata {
         entries_(std::move(entries)),
         index_(entries_.size(), keys()) {
     if (const auto twice = index_.duplicate(keys())) {
-      raise(ErrorCode::file, file_, ": key '", escaped(key(twice->first)),
-            "' appears twice: ", value(twice->first).description(), " and ",
-            value(twice->second).description());
+      raise(ErrorCode::file, file_, ": key '", escaped(key(twice[0])),
+            "' appears twice: ", value(twice[0]).description(), " and ", value(twice[1]).description());
     }
   }
 

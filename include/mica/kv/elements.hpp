@@ -156,11 +156,12 @@ static_assert(static_cast<std::size_t>(Element::kivi4) == format::AllKv::size);
   const bool ages = colon != text.npos;
   const std::size_t old = find(ages ? text.substr(colon + 1) : text);
   const std::size_t recent = ages ? find(text.substr(0, colon)) : 0;
-  const std::span all(detail::element_names);
-  MICA_CHECK(old < all.size() && recent < format::AllKv::size, usage, "KV element '", escaped(text), "' for ",
-             what, ": not known; choose one of ", detail::listed(all.first(format::AllKv::size)),
+  const auto& all = detail::element_names;
+  constexpr std::size_t n_recent = format::AllKv::size;
+  MICA_CHECK(old < all.size() && recent < n_recent, usage, "KV element '", escaped(text), "' for ", what,
+             ": not known; choose one of ", detail::listed({all.data(), n_recent}),
              ", RECENT:OLD with two of them, or for old tokens one of ",
-             detail::listed(all.subspan(format::AllKv::size)));
+             detail::listed({all.data() + n_recent, all.size() - n_recent}));
   const auto old_tokens = static_cast<Element>(old);
   return ages ? ElementChoice(static_cast<Element>(recent), old_tokens) : ElementChoice(old_tokens);
 }

@@ -287,7 +287,7 @@ class Streamed {
     std::vector<Extent> extents;
     for (const std::size_t tensor : tensors) extents.push_back(table_.tensors[tensor]);
     Table part{table_};
-    part.tensors = extents;
+    part.tensors = {extents.data(), extents.size()};
     const Block& block = blocks_[set].emplace(part, allocator_, log_);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       data_[tensors[i]] = block.data(i);
@@ -361,7 +361,8 @@ class Streamed {
     for (std::size_t i = 0; i < table_.tensors.size(); ++i) {
       if (!read[i] && !resident_[i]) others.push_back(i);
     }
-    check_extents(table_, others, allocator_.book_as(budget::Account::io_buffers), log_);
+    check_extents(table_, {others.data(), others.size()}, allocator_.book_as(budget::Account::io_buffers),
+                  log_);
   }
   /// Where tensors are that are not kept, and not read as a whole.
   void map() {

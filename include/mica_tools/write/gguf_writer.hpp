@@ -234,8 +234,9 @@ class Writer {
     const detail::NameList names{&tensors_, [](const void* list, std::size_t i) -> std::string_view {
                                    return (*static_cast<const decltype(tensors_)*>(list))[i].info.name;
                                  }};
-    const auto twice = detail::NameIndex(tensors_.size(), names).duplicate(names);
-    MICA_CHECK(!twice, usage, "tensor '", escaped(names[twice->first]), "' was added twice");
+    const detail::NameIndex index(tensors_.size(), names);
+    const std::uint32_t* const twice = index.duplicate(names);
+    MICA_CHECK(twice == nullptr, usage, "tensor '", escaped(names[twice[0]]), "' was added twice");
   }
   void emit(const Sink& sink) const {
     refuse_duplicates();

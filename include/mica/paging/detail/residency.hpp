@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace mica::paging {
@@ -43,7 +42,7 @@ namespace detail {
 }
 
 /// Room for any unit that is read beside the one that is read after it.
-[[nodiscard]] inline std::uint64_t ring_for(std::span<const std::uint64_t> bytes,
+[[nodiscard]] inline std::uint64_t ring_for(const std::vector<std::uint64_t>& bytes,
                                             const std::vector<bool>& stays) {
   std::vector<std::uint64_t> streamed;
   for (std::size_t g = 0; g < bytes.size(); ++g) {
@@ -56,7 +55,8 @@ namespace detail {
   return max;
 }
 
-[[nodiscard]] inline Residency residency_of(std::span<const std::uint64_t> bytes, std::vector<bool> stays) {
+[[nodiscard]] inline Residency residency_of(const std::vector<std::uint64_t>& bytes,
+                                            std::vector<bool> stays) {
   Residency out{.stays = std::move(stays)};
   for (std::size_t g = 0; g < bytes.size(); ++g) {
     (out.stays[g] ? out.staying_bytes : out.streamed_bytes) += bytes[g];
@@ -70,7 +70,8 @@ namespace detail {
 /// The choice that reads the least and takes no more than `budget`. bytes: of each unit, in the order of a
 /// step. Where not even a ring of two units fits, one of the largest unit alone: its reads cannot overlap
 /// with anything, and it may take more than the budget.
-[[nodiscard]] inline Residency choose_residency(std::span<const std::uint64_t> bytes, std::uint64_t budget) {
+[[nodiscard]] inline Residency choose_residency(const std::vector<std::uint64_t>& bytes,
+                                                std::uint64_t budget) {
   const std::vector<bool> none(bytes.size(), false);
   Residency best = detail::residency_of(bytes, none);
   if (best.bytes() > budget && !bytes.empty())
