@@ -43,15 +43,17 @@ class Document {
     MICA_ASSERT(!sources_.empty());
     if (const auto twice = index_.duplicate(names())) {
       const TensorInfo& second = header_.tensors[twice[1]];
-      raise(ErrorCode::file, source(second).path(), ": tensor '", escaped(second.name), "' appears twice",
-            sources_.size() > 1 ? join(", the first time in ", source(header_.tensors[twice[0]]).path())
-                                : "");
+      raise(
+          ErrorCode::file, source(second).path(), ": tensor '", escaped(second.name), "' appears twice",
+          sources_.size() > 1 ? join(", the first time in ", source(header_.tensors[twice[0]]).path()) : "");
     }
   }
 
   [[nodiscard]] const Metadata& metadata() const noexcept { return header_.metadata; }
   /// All tensors: of shards in their order, of a packed directory in that of the manifest.
-  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept { return {header_.tensors.data(), header_.tensors.size()}; }
+  [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept {
+    return {header_.tensors.data(), header_.tensors.size()};
+  }
   /// The numbers of the tensors in the order of their names.
   [[nodiscard]] std::span<const std::uint32_t> order() const noexcept { return index_.order(); }
 
@@ -92,7 +94,9 @@ class Document {
   [[nodiscard]] bool packed() const noexcept { return !folder_.empty(); }
   /// The files of the model: one, its shards in order, or those of the manifest. TensorInfo::source is the
   /// index.
-  [[nodiscard]] std::span<const Source> sources() const noexcept { return {sources_.data(), sources_.size()}; }
+  [[nodiscard]] std::span<const Source> sources() const noexcept {
+    return {sources_.data(), sources_.size()};
+  }
   [[nodiscard]] const Source& source(const TensorInfo& tensor) const noexcept {
     return sources_[tensor.source];
   }

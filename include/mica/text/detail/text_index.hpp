@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -38,7 +39,7 @@ class TextArena {
     bytes_.reserve(total);
     offsets_.reserve(texts.size() + 1);
     for (const std::string_view text : texts) {
-      bytes_.insert(bytes_.end(), text.begin(), text.end());
+      bytes_ += text;
       offsets_.push_back(static_cast<std::uint32_t>(bytes_.size()));
       longest_ = text.size() > longest_ ? text.size() : longest_;
     }
@@ -46,14 +47,14 @@ class TextArena {
 
   [[nodiscard]] std::size_t size() const noexcept { return offsets_.size() - 1; }
   [[nodiscard]] std::size_t longest_bytes() const noexcept { return longest_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.capacity() + offsets_.capacity() * 4; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size() + offsets_.capacity() * 4; }
 
   [[nodiscard]] std::string_view operator[](std::size_t i) const noexcept {
     return {bytes_.data() + offsets_[i], offsets_[i + 1] - offsets_[i]};
   }
 
  private:
-  std::vector<char> bytes_;
+  std::string bytes_;
   std::vector<std::uint32_t> offsets_ = {0};
   std::size_t longest_ = 0;
 };
@@ -123,7 +124,7 @@ class SpecialIndex {
     std::stable_sort(ids_.begin(), ids_.end(), [&](TokenId a, TokenId b) { return texts[a] < texts[b]; });
     const auto same = [&](TokenId a, TokenId b) { return texts[a] == texts[b]; };
     ids_.erase(std::unique(ids_.begin(), ids_.end(), same), ids_.end());
-    ids_.shrink_to_fit();
+    ids_ = std::vector<TokenId>(ids_);  // without room for those that were left out
     for (const TokenId id : ids_) starts_.set(static_cast<unsigned char>(texts[id][0]));
   }
 
