@@ -47,11 +47,12 @@ namespace detail {
 inline void check_own_checksum(const Source& source) {
   MICA_CHECK(source.size() <= max_header_bytes, limit, source.path(), ": ", source.size(),
              " bytes; allowed: ", max_header_bytes);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(source.size()));
+  std::vector<std::byte> manifest(static_cast<std::size_t>(source.size()));
+  const std::span bytes(manifest.data(), manifest.size());
   source.read_at(0, bytes);
   std::uint64_t stored = 0;
   const bool whole = bytes.size() > sizeof stored;
-  const auto before = std::span(bytes).first(whole ? bytes.size() - sizeof stored : 0);
+  const auto before = bytes.first(whole ? bytes.size() - sizeof stored : 0);
   if (whole) std::memcpy(&stored, before.data() + before.size(), sizeof stored);
   MICA_CHECK(whole && io::checksum(before) == stored, file, source.path(),
              ": damaged: its last 8 bytes are not the checksum of all before them; pack the model again");

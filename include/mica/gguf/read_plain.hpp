@@ -31,8 +31,9 @@ void read_unpacked(const TensorInfo& tensor, std::uint64_t begin, std::uint64_t 
   std::vector<std::byte> packed(static_cast<std::size_t>(std::min(step, last))), plain(packed.size());
   for (std::uint64_t done = at / panel * panel; done < last; done += step) {
     const auto n = static_cast<std::size_t>(std::min(step, last - done));
-    read(begin + done, std::span(packed).first(n));
-    packing.unpack(std::span(packed).first(n), static_cast<std::size_t>(tensor.width()), plain.data());
+    const std::span<std::byte> panels(packed.data(), n);
+    read(begin + done, panels);
+    packing.unpack(panels, static_cast<std::size_t>(tensor.width()), plain.data());
     const std::uint64_t from = std::max(at, done), end = std::min(at + to.size(), done + n);
     std::memcpy(to.data() + (from - at), plain.data() + (from - done), static_cast<std::size_t>(end - from));
   }

@@ -128,7 +128,8 @@ class SnapshotReader {
   void read_description(const detail::SnapshotPrelude& prelude) {
     MICA_CHECK(prelude.description_bytes <= file_.size() - sizeof prelude, file, path(),
                ": a description of ", prelude.description_bytes, " bytes does not fit into ", file_.size());
-    std::vector<std::byte> bytes(static_cast<std::size_t>(prelude.description_bytes));
+    std::vector<std::byte> description(static_cast<std::size_t>(prelude.description_bytes));
+    const std::span bytes(description.data(), description.size());
     file_.read_at(sizeof prelude, bytes);
     MICA_CHECK(prelude.description == io::checksum(bytes), file, path(),
                ": the description (model, tokens) is damaged; delete the file");

@@ -52,13 +52,13 @@ class SnapshotWriter {
     const std::vector<std::byte> description = detail::describe(info);
     detail::SnapshotPrelude prelude;
     prelude.description_bytes = description.size();
-    prelude.description = io::checksum(description);
+    prelude.description = io::checksum(bytes_of(description.data(), description.size()));
     prelude.file_bytes = sizeof prelude + description.size() + layout_.bytes() +
                          (layout_.blocks() + 1) * sizeof(std::uint64_t);
     const auto bytes = bytes_of(&prelude, 1);
     prelude.prelude = io::checksum(bytes.first(sizeof prelude - sizeof prelude.prelude));
     file_.write(bytes);
-    file_.write(description);
+    file_.write(bytes_of(description.data(), description.size()));
     sums_.reserve(layout_.blocks() + 1);
     end_ = prelude.file_bytes;
   }

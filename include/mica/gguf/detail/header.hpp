@@ -4,6 +4,7 @@
 // a place of its own in the data. Models of several files are put together in reader.hpp.
 #pragma once
 
+#include "mica/base/bytes.hpp"
 #include "mica/gguf/detail/parser.hpp"
 #include "mica/gguf/document.hpp"
 
@@ -56,8 +57,8 @@ inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, std::span<co
     const std::size_t had = owned.size();
     const std::uint64_t wanted = std::max(count, had + source.next_bytes(had));
     owned.resize(static_cast<std::size_t>(std::min({wanted, source.size(), max_header_bytes})));
-    source.read_at(had, std::span(owned).subspan(had));
-    return owned;
+    source.read_at(had, {owned.data() + had, owned.size() - had});
+    return {owned.data(), owned.size()};
   };
   SpanReader reader = source.in_memory() ? SpanReader(source.path(), source.memory())
                                          : SpanReader(source.path(), source.size(), load);
@@ -69,7 +70,7 @@ inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, std::span<co
   header.bytes = reader.offset();
   if (!source.in_memory()) owned.resize(static_cast<std::size_t>(header.bytes));
   owned.shrink_to_fit();
-  const std::span<const std::byte> bytes = source.in_memory() ? source.memory() : owned;
+  const auto bytes = source.in_memory() ? source.memory() : bytes_of(owned.data(), owned.size());
   header.metadata = Metadata(source.path(), bytes, std::move(owned), std::move(parsed.entries));
   header.alignment = read_alignment(header.metadata);
   header.data_offset = round_up(header.bytes, std::uint64_t{header.alignment});
