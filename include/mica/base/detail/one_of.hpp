@@ -8,31 +8,38 @@
 #include <cstddef>
 #include <memory>
 #include <type_traits>
-#include <variant>
 
 namespace mica::detail {
 
 template <class List>
 class OneOf;
 
-/// Move-only; the object keeps its address. A call costs a jump.
-template <class... Ts>
-class OneOf<TypeList<Ts...>> {
+/// Move-only; the object keeps its address. A call costs a comparison for each type before the right one.
+template <class First, class... Others>
+class OneOf<TypeList<First, Others...>> {
+  using List = TypeList<First, Others...>;
+
  public:
   /// Of the type at this place of the list: make(Type<T>) returns a std::unique_ptr<T>.
   template <class Make>
-  OneOf(std::size_t place, Make&& make) {
-    visit_at(TypeList<Ts...>{}, place, [&]<class T>(Type<T> type) {
-      T* const object = make(type).release();
-      object_ = object;
-      owner_ = {object, [](void* owned) { delete static_cast<T*>(owned); }};
+  OneOf(std::size_t place, Make&& make) : place_(place) {
+    visit_at(List{}, place, [&]<class T>(Type<T> type) {
+      object_ = {make(type).release(), [](void* object) { delete static_cast<T*>(object); }};
     });
   }
 
-  /// f(object)
+  /// f(object); of all types the same result, which can be made without arguments.
   template <class F>
-  decltype(auto) visit(F&& f) const {
-    return std::visit([&](auto* object) -> decltype(auto) { return f(*object); }, object_);
+  auto visit(F&& f) const {
+    using Result = std::invoke_result_t<F&, First&>;
+    const auto call = [&]<class T>(Type<T>) { return f(*static_cast<T*>(object_.get())); };
+    if constexpr (std::is_void_v<Result>) {
+      visit_at(List{}, place_, call);
+    } else {
+      Result result{};
+      visit_at(List{}, place_, [&](auto type) { result = call(type); });
+      return result;
+    }
   }
   /// f(object), and `otherwise` where f does not take such an object.
   template <class F, class R>
@@ -45,13 +52,16 @@ class OneOf<TypeList<Ts...>> {
   /// Null where it is another type.
   template <class T>
   [[nodiscard]] const T* get() const noexcept {
-    T* const* const object = std::get_if<T*>(&object_);
-    return object == nullptr ? nullptr : *object;
+    const T* found = nullptr;
+    visit_at(List{}, place_, [&]<class U>(Type<U>) {
+      if constexpr (std::is_same_v<T, U>) found = static_cast<const T*>(object_.get());
+    });
+    return found;
   }
 
  private:
-  std::variant<Ts*...> object_;
-  std::unique_ptr<void, void (*)(void*)> owner_{nullptr, nullptr};
+  std::size_t place_;
+  std::unique_ptr<void, void (*)(void*)> object_{nullptr, nullptr};
 };
 
 }  // namespace mica::detail
