@@ -46,10 +46,10 @@ struct Info {
   }
 };
 
-/// The formats that a file may have: a view of constants. table<List>() makes one.
+/// The formats that a file may have: a view of n constants. table<List>() makes one.
 class Table {
  public:
-  constexpr explicit Table(std::span<const Info> infos) noexcept : infos_(infos) {}
+  constexpr Table(const Info* infos, std::size_t n) noexcept : infos_(infos, n) {}
 
   /// The entry with that number, or whose name equals `text` in upper or lower case; null when there is none.
   [[nodiscard]] constexpr const Info* find(Id id) const noexcept {
@@ -109,7 +109,7 @@ template <class List>
 inline constexpr bool are_distinct = [] {
   const auto& infos = detail::Infos<List>::value;
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    const Table before(std::span<const Info>(infos.data(), i));
+    const Table before(infos.data(), i);
     if (before.find(infos[i].id) != nullptr || before.find(infos[i].name) != nullptr) return false;
   }
   return true;
@@ -121,7 +121,8 @@ template <class List>
   static_assert(are_distinct<List>,
                 "mica::format::table: two formats of the list have the same id or the same name; each format "
                 "needs its own (docs/policies/weights.md)");
-  return Table(detail::Infos<List>::value);
+  const auto& infos = detail::Infos<List>::value;
+  return {infos.data(), infos.size()};
 }
 
 }  // namespace mica::format

@@ -30,7 +30,7 @@ class ExpertCache {
     resize(places);
   }
   ~ExpertCache() {
-    for (std::size_t i = 0; i < reads_.size(); ++i) reader_.settle(reads_, i);
+    for (std::size_t i = 0; i < reads_.size(); ++i) reader_.settle(unit_reads(), i);
   }
   ExpertCache(ExpertCache&&) = default;
   ExpertCache& operator=(ExpertCache&&) = default;
@@ -47,7 +47,7 @@ class ExpertCache {
     places_[at] = {static_cast<std::uint32_t>(expert), 0, ++now_, true, true};
     place_of_[expert] = at;
     reads_[at] = {byte_ranges, memory_.data() + at * place_bytes_};
-    reader_.begin(reads_, at);
+    reader_.begin(unit_reads(), at);
   }
   /// Where it lies, range after range, and keeps its place until release(); null where it could not be
   /// read, or all places are used.
@@ -56,7 +56,7 @@ class ExpertCache {
     begin(expert, byte_ranges);
     const std::uint32_t at = place_of_[expert];
     if (at == none) return nullptr;
-    if (!reader_.finish(reads_, at)) {
+    if (!reader_.finish(unit_reads(), at)) {
       forget(at);
       return nullptr;
     }
@@ -72,7 +72,7 @@ class ExpertCache {
   /// Drops all experts, none of which is used, and sets the number of places; the old memory is freed first.
   /// Raises ErrorCode::budget, and has none then.
   void resize(std::size_t places) {
-    for (std::size_t i = 0; i < reads_.size(); ++i) reader_.settle(reads_, i);
+    for (std::size_t i = 0; i < reads_.size(); ++i) reader_.settle(unit_reads(), i);
     std::fill(place_of_.begin(), place_of_.end(), none);
     places_.clear();
     reads_.clear();
@@ -101,6 +101,7 @@ class ExpertCache {
     bool fresh = false;      // read on request
   };
 
+  [[nodiscard]] std::span<UnitRead> unit_reads() noexcept { return {reads_.data(), reads_.size()}; }
   /// A batch that was given up does not read its requested experts.
   [[nodiscard]] std::uint32_t free_place() noexcept {
     const std::uint32_t place = least_recently_used();
@@ -120,7 +121,7 @@ class ExpertCache {
     return best;
   }
   void forget(std::uint32_t place) noexcept {
-    reader_.settle(reads_, place);
+    reader_.settle(unit_reads(), place);
     place_of_[places_[place].expert] = none;
     places_[place] = {};
   }

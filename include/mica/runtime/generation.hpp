@@ -107,7 +107,7 @@ class Generation {
       next_.insert(next_.end(), drafts.begin(), drafts.end());
       rows_ = next_.size();
     }
-    return next_;
+    return {next_.data(), next_.size()};
   }
   /// The number of these tokens, from the end, whose logits take() needs.
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }

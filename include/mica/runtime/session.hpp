@@ -117,7 +117,9 @@ class Session {
   }
 
   /// The tokens so far.
-  [[nodiscard]] std::span<const text::TokenId> tokens() const noexcept { return tokens_; }
+  [[nodiscard]] std::span<const text::TokenId> tokens() const noexcept {
+    return {tokens_.data(), tokens_.size()};
+  }
   /// Remaining tokens of the context.
   [[nodiscard]] std::size_t remaining() const noexcept { return model_->n_ctx() - tokens_.size(); }
   [[nodiscard]] Model& model() noexcept { return *model_; }

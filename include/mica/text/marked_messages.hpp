@@ -55,7 +55,9 @@ class MarkedMessages {
   }
 
   /// The messages to be rendered.
-  [[nodiscard]] std::span<const Message> messages() const& noexcept { return {messages_.data(), messages_.size()}; }
+  [[nodiscard]] std::span<const Message> messages() const& noexcept {
+    return {messages_.data(), messages_.size()};
+  }
   void messages() const&& = delete;
 
   /// The conversation that a chat format made of messages(), without the marks.

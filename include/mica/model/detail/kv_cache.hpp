@@ -170,8 +170,9 @@ struct KvCache {
       }
       if (full == tiles.end) continue;
       const std::byte* const last = storage.run(layer, head, full).data;
-      std::vector<std::byte> tile(last, last + shape.tile_bytes);
-      clear(layer, std::span(tile), tokens % format::tile_tokens);
+      std::vector<std::byte> copy(last, last + shape.tile_bytes);
+      const std::span tile(copy.data(), copy.size());
+      clear(layer, tile, tokens % format::tile_tokens);
       out.write(tile);
     }
     out.end_block();
