@@ -2,9 +2,11 @@
 #
 # Two libraries that a user's project makes of units which are installed with the headers, with its own flags:
 #
-#   mica_add_kernels(NAME)   the Highway kernels, one unit per family of formats, compiled once per instruction
-#                            set. Link it into a program that uses mica/kernel/highway.hpp.
-#   mica_add_runtime(NAME KERNELS)
+#   mica_add_kernels(NAME [NATIVE])
+#                            the Highway kernels, one unit per family of formats, compiled once per instruction
+#                            set. Link it into a program that uses mica/kernel/highway.hpp. NATIVE: for the
+#                            processor of this machine alone, in a third of the time.
+#   mica_add_runtime(NAME [KERNELS])
 #                            what mica::open() and plan::make_plan() compile for all families and formats, so
 #                            that no unit of the program does. It links KERNELS, a library of the first kind.
 #
@@ -13,12 +15,38 @@
 # step through kernels: target_compile_options(NAME PRIVATE -O0).
 
 function(mica_add_kernels target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NATIVE" "" "")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "mica_add_kernels(${target}): '${arg_UNPARSED_ARGUMENTS}' is not known; known: NATIVE")
+  endif()
   mica_add_units(mica_add_kernels ${target} kernel/highway)
+  if(arg_NATIVE)
+    mica_native_options(options)
+    target_compile_options(${target} PRIVATE ${options})
+    target_compile_definitions(${target} PRIVATE HWY_COMPILE_ONLY_STATIC=1)
+  endif()
 endfunction()
 
-function(mica_add_runtime target kernels)
+# The compiler's option for the processor that it runs on.
+function(mica_native_options out)
+  if(CMAKE_CROSSCOMPILING)
+    message(FATAL_ERROR "NATIVE kernels are for the machine that compiles them, and this build is for another one.")
+  endif()
+  include(CheckCXXCompilerFlag)
+  foreach(option -march=native -mcpu=native)
+    string(MAKE_C_IDENTIFIER "MICA_HAS${option}" known)
+    check_cxx_compiler_flag(${option} ${known})
+    if(${known})
+      set(${out} ${option} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  message(FATAL_ERROR "This compiler has no option for the processor that it runs on (-march=native).")
+endfunction()
+
+function(mica_add_runtime target)
   mica_add_units(mica_add_runtime ${target} runtime)
-  target_link_libraries(${target} PUBLIC ${kernels})
+  target_link_libraries(${target} PUBLIC ${ARGN})
   target_compile_definitions(${target} PUBLIC MICA_COMPILED_RUNTIME=1)
 endfunction()
 

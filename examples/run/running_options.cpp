@@ -81,6 +81,7 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
 }
 
 void RunningVerb::prepare() {
+  check_machine();
   if (!targets.empty()) limit_targets(targets);
 }
 

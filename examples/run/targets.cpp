@@ -26,7 +26,18 @@ std::vector<std::string> target_names(std::int64_t bits, kernel::highway::Beside
 }
 
 std::string chosen_target() {
-  return target_names(hwy::SupportedTargets() & HWY_TARGETS, kernel::highway::Beside::used).front();
+  const std::int64_t bits = hwy::SupportedTargets() & kernel::highway::compiled_targets();
+  const std::vector<std::string> names = target_names(bits, kernel::highway::Beside::used);
+  return names.empty() ? "none" : names.front();
+}
+
+void check_machine() {
+  using namespace kernel::highway;
+  if (!instruction_sets().empty()) return;
+  const auto names = [](std::int64_t bits) { return instruction_sets(bits, Beside::all).front().name; };
+  raise(ErrorCode::unsupported, "this program was compiled for ", names(compiled_targets()),
+        "; this machine has ", names(hwy::SupportedTargets()),
+        ". Build it on this machine, or for all machines with -DMICA_NATIVE=OFF");
 }
 
 void limit_targets(const std::string& best) {

@@ -27,7 +27,7 @@ TEST_CASE("one of the compiled targets leaves dots of bytes open, unless the fla
   CHECK(open == open_targets);
 }
 
-TEST_CASE("kernels use the dots of bytes that the machine has until somebody says otherwise") {
+TEST_CASE("kernels use the dots of bytes that the machine has until told otherwise") {
   CHECK(ByteDots::used() == ByteDots::here());
   ByteDots::use(false);
   CHECK_FALSE(ByteDots::used());

@@ -29,7 +29,7 @@ TEST_CASE("a target has one name, or two where something stands beside it, the b
   }
 }
 
-TEST_CASE("kernels use the matrix unit that the machine has until somebody says otherwise") {
+TEST_CASE("kernels use the matrix unit that the machine has until told otherwise") {
   CHECK(MatrixUnit::used() == MatrixUnit::here());
   CHECK(knows(instruction_sets(), MatrixUnit::name) == MatrixUnit::here());
   MatrixUnit::use(false);

@@ -179,6 +179,12 @@ elseif(WAY STREQUAL find_package)
     "\\1 -DHWY_COMPILE_ONLY_STATIC -fsyntax-only \\2" command "${command}")
   separate_arguments(command UNIX_COMMAND "${command}")
   run(${command})
+  command_of(native "${SCRATCH}/build" consumer_native_kernels elementwise)
+  if(NOT native MATCHES " -DHWY_COMPILE_ONLY_STATIC=1 .* -m(arch|cpu)=native ")
+    message(FATAL_ERROR "kernels for this machine are compiled by\n${native}")
+  endif()
+  expect_refusal("${SCRATCH}/word" "mica_add_kernels\\(other_kernels\\): 'NATVE' is not known; known: NATIVE"
+    -DKERNELS_WORD=NATVE)
   # vcpkg moves the CMake files up by one folder; the units are found from there, and missed by a sentence.
   file(COPY "${SCRATCH}/moved/share/cmake/mica/mica-kernels.cmake" DESTINATION "${SCRATCH}/moved/share/mica")
   configure_consumer("${SCRATCH}/up" "-DKERNELS_FILE=${SCRATCH}/moved/share/mica/mica-kernels.cmake")

@@ -124,7 +124,7 @@ std::vector<Fact> facts() {
   return {text_fact("version", MICA_PROGRAM_VERSION),
           text_fact("cpu", cpu_name()),
           list_fact("targets", target_names(hwy::SupportedTargets(), Beside::used)),
-          list_fact("compiled", target_names(HWY_TARGETS, Beside::all)),
+          list_fact("compiled", target_names(kernel::highway::compiled_targets(), Beside::all)),
           text_fact("chosen", chosen_target()),
           {"cores", join(std::thread::hardware_concurrency()), join(std::thread::hardware_concurrency())},
           {"affinity", join(cpu.cpus), join(cpu.cpus)},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The vector kernels as a kernels policy: declarations only, no Highway header. Link the units in
-// kernel/highway/units (CMake: mica::kernels), which are compiled once per instruction set and chosen at run
-// time.
+// kernel/highway/units (CMake: mica_add_kernels), which are compiled once per instruction set and chosen at run
+// time, or for one instruction set.
 //
 // A format with a vector codec that is not one of mica's own needs a unit of its own
 // (kernel/highway/dispatch.hpp). One without needs nothing: its blocks are decoded or unpacked here and
@@ -13,6 +13,8 @@
 #include "mica/kernel/concept.hpp"
 #include "mica/kernel/highway/generic.hpp"
 #include "mica/kernel/scalar/attention.hpp"
+
+#include <cstdint>
 
 namespace mica::kernel {
 
@@ -39,6 +41,9 @@ void delta_rule(const DeltaRuleArgs& a) noexcept;
 void attention_softmax(const AttentionArgs& a) noexcept;
 void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept;
 void attention_finish(const AttentionState& state) noexcept;
+
+/// The instruction sets that the units are compiled for, as Highway's bits.
+[[nodiscard]] std::int64_t compiled_targets() noexcept;
 
 }  // namespace highway
 

@@ -4,6 +4,7 @@
 // machines have with and without something that Highway has no name for (machine_options.hpp).
 #pragma once
 
+#include "mica/kernel/highway.hpp"
 #include "mica/kernel/highway/machine_options.hpp"
 
 #include <hwy/detect_targets.h>
@@ -50,9 +51,10 @@ enum class Beside {
   return sets;
 }
 
-/// What kernels of this program can use on this machine, the best first.
+/// What kernels of this program can use on this machine, the best first. Empty where they are compiled for
+/// other machines: then they must not be called.
 [[nodiscard]] inline std::vector<InstructionSet> instruction_sets() {
-  return instruction_sets(hwy::SupportedTargets() & HWY_TARGETS, Beside::here);
+  return instruction_sets(hwy::SupportedTargets() & compiled_targets(), Beside::here);
 }
 
 /// Takes what is better than this away from all kernels, for the rest of the process. Call before the first

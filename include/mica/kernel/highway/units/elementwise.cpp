@@ -29,4 +29,6 @@ void attention_merge(const AttentionArgs& a, const AttentionState& state) noexce
   HWY_DYNAMIC_DISPATCH(attention_merge)(a, state);
 }
 
+std::int64_t compiled_targets() noexcept { return HWY_TARGETS; }
+
 }  // namespace mica::kernel::highway
