@@ -23,11 +23,11 @@ namespace mica::io {
 class ReadQueue {
  public:
   /// The tag of a result without a read.
-  static constexpr auto nobody = static_cast<std::uint64_t>(-1);
+  static constexpr auto no_tag = static_cast<std::uint64_t>(-1);
 
   /// How a read ended.
   struct Done {
-    std::uint64_t tag = nobody;
+    std::uint64_t tag = no_tag;
     std::int64_t bytes = -1;  // that were read; negative: an error
   };
 
