@@ -49,17 +49,19 @@ Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
   generate_.min_drafts = verb.draft_min;
 }
 
-/// A prompt must fit, and if the context may shift, it must fit beside the first tokens that stay. The first
-/// prompt determines these.
+std::size_t Answerer::keep_first() const noexcept {
+  if (generate_.on_full != OnFull::shift) return 0;
+  const std::size_t bos = model_.tokenizer().vocabulary().add_bos() ? 1 : 0;
+  return std::max(verb_.keep < 0 ? first_prompt_ : static_cast<std::size_t>(verb_.keep), bos);
+}
+
+/// A prompt must fit, and if the context may shift, it must fit beside the first tokens that stay.
 void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) {
   const std::size_t n_ctx = session.model().n_ctx();
   std::size_t remaining = session.remaining();
+  if (session.tokens().empty()) first_prompt_ = prompt;
   if (generate_.on_full == OnFull::shift) {
-    if (session.tokens().empty()) {
-      const std::size_t bos = model_.tokenizer().vocabulary().add_bos() ? 1 : 0;
-      const std::size_t wanted = verb_.keep < 0 ? prompt : static_cast<std::size_t>(verb_.keep);
-      generate_.keep_first = std::max(wanted, bos);
-    }
+    generate_.keep_first = keep_first();
     remaining = n_ctx - std::min(n_ctx, generate_.keep_first);
     if (session.tokens().empty()) remaining = n_ctx;
     MICA_CHECK(generate_.keep_first + 2 <= n_ctx, limit, "--keep: ", generate_.keep_first,
@@ -241,6 +243,7 @@ int complete_text(const AnswerVerb& verb, Model& model, const std::string& promp
   Answerer answerer(verb, model);
   answerer.show_reading_line(!after_text);
   std::vector<TokenId> text;
+  if (saved.resumed()) answerer.set_first_prompt(saved.note().first_prompt);
   if (saved.resumed() && prompt.empty()) {
     const auto held = saved.session().tokens();
     const SessionNote& note = saved.note();

@@ -57,8 +57,11 @@ class Answerer {
   void set_max_tokens(std::size_t tokens) noexcept { generate_.max_tokens = tokens; }
 
   [[nodiscard]] std::string timings_line() const;
-  /// Tokens that stay when the context shifts; 0 if it does not, and before the first prompt.
-  [[nodiscard]] std::size_t keep_first() const noexcept { return generate_.keep_first; }
+  /// Tokens that stay when the context shifts: BOS, and those of --keep; 0 if it does not shift.
+  [[nodiscard]] std::size_t keep_first() const noexcept;
+  /// Tokens of the first prompt of the session; 0 before it. Set it for a session from a file.
+  [[nodiscard]] std::size_t first_prompt() const noexcept { return first_prompt_; }
+  void set_first_prompt(std::uint64_t tokens) noexcept { first_prompt_ = static_cast<std::size_t>(tokens); }
   /// The text of the last answer.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const GenerateResult& result() const noexcept { return result_; }
@@ -97,6 +100,7 @@ class Answerer {
   std::optional<ReadingLine> reading_line_;  // while a prompt is read
   std::exception_ptr undelivered_;           // what print() raised
   std::vector<TokenId> unfed_;
+  std::size_t first_prompt_ = 0;
   std::optional<Meter> meter_;  // with --stats
   Costs lap_, prompt_costs_, answer_costs_;
   bool reading_ = true;  // the prompt

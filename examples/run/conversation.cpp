@@ -66,6 +66,7 @@ void Conversation::leave_out(std::vector<TokenId>& wanted, std::size_t first) {
 int Conversation::answer(Answerer& answerer) {
   const std::vector<TokenId> all = ids();
   std::vector<TokenId> wanted = all;
+  if (answerer.first_prompt() == 0 && saved_.resumed()) answerer.set_first_prompt(saved_.note().first_prompt);
   leave_out(wanted, std::min(answerer.keep_first(), wanted.size()));
   const int code = answerer.answer(saved_.session(), saved_.bring_in_line(wanted));
   messages_.push_back({"assistant", answerer.text()});

@@ -33,7 +33,7 @@ Session<AnyModel> SavedSession::take_up(Model& model) {
 
 void SavedSession::save(const Answerer& answerer, std::string text) {
   if (verb_.session.empty()) return;
-  SessionNote note{answerer.sampler_state(), {}, std::move(text)};
+  SessionNote note{answerer.sampler_state(), {}, std::move(text), answerer.first_prompt()};
   note.next.assign(answerer.unfed().begin(), answerer.unfed().end());
   // They will be accepted when they are fed.
   auto& history = note.sampler->history;

@@ -54,6 +54,26 @@ TEST_CASE("an answer goes on over a full context, and says how much it has left 
             .out);
 }
 
+TEST_CASE("two runs that shift give the text of one, with the first tokens that --keep names") {
+  const auto content = [](const Ran& ran) {  // with the escapes of JSON
+    const std::size_t at = ran.out.find("\"content\":\"") + 11;
+    return ran.out.substr(at, ran.out.find("\",\"stop\":") - at);
+  };
+  for (const char* const keep : {"0", "3", "-1"}) {
+    CAPTURE(keep);
+    const TemporaryFolder folder;
+    const Words shifting = {"-c", "64", "--on-full", "shift", "--keep", keep, "--json"};
+    const Ran whole = complete(shifting + Words{"-n", "150"});
+    const Words session = {"--session", folder.path("session")};
+    const Ran first = complete(shifting + session + Words{"-n", "80"});
+    const Ran second = mica(Words{"complete", fairy, "--temp", "0", "--ignore-eos", "-t", "1", "-n", "70"} +
+                            shifting + session);
+    CHECK(second.code == 0);
+    CHECK_FALSE(has(second.out, "\"tokens_shifted\":0,"));
+    CHECK(content(first) + content(second) == content(whole));
+  }
+}
+
 TEST_CASE("what cannot be kept is refused") {
   const Ran all = complete({"-c", "64", "--on-full", "shift", "--keep", "63"});
   CHECK(all.code == 6);

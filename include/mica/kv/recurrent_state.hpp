@@ -54,7 +54,7 @@ class RecurrentState {
   /// fewest tokens is dropped.
   void save(std::size_t tokens) noexcept {
     const std::span<float> place = make_copy(tokens);
-    if (!place.empty()) std::copy_n(state_.data(), place.size(), place.data());
+    if (!place.empty()) std::copy_n(state_.data(), state_.span().size(), place.data());
   }
   /// The same for a copy that the caller fills; empty where there are no places.
   [[nodiscard]] std::span<float> make_copy(std::size_t tokens) noexcept {

@@ -268,7 +268,10 @@ struct PolicyErrors : CheckEach<Family, typename ChangedPolicies<Base, With...>:
 };
 template <class Family, class Base, class... With>
 requires(!(Policy<With> && ...)) struct PolicyErrors<Family, Base, With...> {
-  static_assert((Policy<With> && ...),
+  static_assert(
+      Arch<Family>,
+      "mica::Transformer: the first argument must be a family such as mica::arch::Llama (arch/concept.hpp)");
+  static_assert(!Arch<Family> || (Policy<With> && ...),
                 "mica::Transformer: after the family only mica::With... policies may follow: WithWeights, "
                 "WithKvElement, WithKv, WithEviction, WithBlocks, WithAllocator, WithPager, WithKernels, "
                 "WithExecutor, WithObserver (model/policies.hpp)");
@@ -299,8 +302,12 @@ class BasicTransformer;
 
 namespace detail {
 
-/// What a wrong policy leaves behind, so that the sentence about it is the only one.
-struct NoTransformer {};
+/// What a wrong policy leaves behind. It is made like a model, so that the sentence about the policy is the only
+/// error of a file that makes one.
+struct NoTransformer {
+  template <class Document, class Executor, class... Rest>
+  NoTransformer(const Document&, Executor&, const Rest&...) {}
+};
 
 template <class Family, class Base, class... With>
 struct TransformerOf : PolicyErrors<Family, Base, With...> {

@@ -34,6 +34,7 @@ struct SessionNote {
   std::optional<sample::SamplerState> sampler = {};
   std::vector<TokenId> next = {};  // tokens that were sampled and not fed
   std::string text = {};           // of the program
+  std::uint64_t first_prompt = 0;  // tokens of the first prompt; 0: not known
 };
 
 namespace detail {
@@ -48,6 +49,7 @@ namespace detail {
   }
   gguf::append_list(out, note.next);
   gguf::append_text(out, note.text);
+  gguf::append_number(out, note.first_prompt);
   return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
 
@@ -64,6 +66,7 @@ namespace detail {
   }
   note.next = reader.list<TokenId>("tokens");
   note.text = reader.text("the text");
+  if (reader.remaining() != 0) note.first_prompt = reader.read<std::uint64_t>("the first prompt");
   return note;
 }
 
