@@ -30,12 +30,14 @@ std::string streamed_way_out(const gguf::Document& document, plan::Question ques
 std::string ways_out(const gguf::Document& document, const plan::Question& question, std::size_t n_ctx,
                      std::uint64_t budget) {
   std::string text;
-  if (const std::size_t n = plan::longest_context(document, question, n_ctx, budget)) text = join("-c ", n);
+  const std::size_t longest = plan::longest_context(document, question, n_ctx, budget);
+  if (longest != 0) text = join("-c ", longest);
   plan::Question smaller = question;
   smaller.choice.cache_type_k = smaller.choice.cache_type_v = kv::Element::q8_0;
   if (question.choice.cache_type_k != kv::Element::q8_0 ||
       question.choice.cache_type_v != kv::Element::q8_0) {
-    if (const std::size_t n = plan::longest_context(document, smaller, n_ctx + format::tile_tokens, budget)) {
+    const std::size_t n = plan::longest_context(document, smaller, n_ctx + format::tile_tokens, budget);
+    if (n > longest) {  // elements of four bits are smaller
       text += join(text.empty() ? "" : ", or with ", "--cache-type-k q8_0 --cache-type-v q8_0 -c ", n);
     }
   }

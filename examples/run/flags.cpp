@@ -66,15 +66,18 @@ void Flag::take(const std::string& value, Source from, const std::string& where)
   if (from != source) drop();
   source = from;
   bool fits = !value.empty() || is_switch() || type == "TEXT";
+  const auto likely = [&] {  // none where the first word of sinks:0 is known
+    const std::string_view first = std::string_view(value).substr(0, value.find(':'));
+    const bool is_known = std::find(known.begin(), known.end(), first) != known.end();
+    return is_known ? std::string() : suggestion(value, known);
+  };
   try {
     fits = fits && store(value, where);
   } catch (const Error& error) {
     const bool named = error.message().starts_with(where);
-    raise(ErrorCode::usage, named ? "" : join(where, ": "), error.message(), ".", suggestion(value, known));
+    raise(ErrorCode::usage, named ? "" : join(where, ": "), error.message(), ".", likely());
   }
-  if (!fits)
-    raise(ErrorCode::usage, where, " needs ", needs, ", found '", escaped(value), "'.",
-          suggestion(value, known));
+  if (!fits) raise(ErrorCode::usage, where, " needs ", needs, ", found '", escaped(value), "'.", likely());
   if (!collects) values.clear();
   values.push_back(value);
   if (given != nullptr) *given = true;

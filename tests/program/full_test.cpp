@@ -5,6 +5,7 @@
 #include "program/program.hpp"
 
 #include <string>
+#include <utility>
 
 #if defined(MICA_PROGRAM)
 namespace mica::test::full_test {
@@ -84,6 +85,14 @@ TEST_CASE("what cannot be kept is refused") {
     const Ran ran = complete({"--evict", words});
     CHECK(ran.code == 2);
     CHECK_MESSAGE(has(ran.err, ": --evict: eviction"), ran.err);
+  }
+  for (const auto& [words, least] :
+       {std::pair("sinks:0", "192"), std::pair("sinks:0,64", "192"), std::pair("heavy:0", "256"),
+        std::pair("heavy:0,64", "192"), std::pair("heavy:256,1000", "1152")}) {
+    CAPTURE(words);
+    const Ran ran = complete({"--evict", words});
+    CHECK_MESSAGE(has(ran.err, std::string("the least is ") + least), ran.err);
+    CHECK_FALSE(has(ran.err, "Did you mean"));
   }
   CHECK(complete({"--on-full", "explode"}).code == 2);
   CHECK(complete({"-c", "1024", "--evict", "sinks:256", "-ctk", "kivi2", "-ctv", "kivi2"}).code == 5);

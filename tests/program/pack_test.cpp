@@ -139,6 +139,28 @@ TEST_CASE("verbs take a packed folder where they take a file") {
   CHECK(mica({"quantize", dir, work.path("c.gguf"), "COPY", "--keep-split"}).code == 2);
 }
 
+TEST_CASE("damage of a packed folder is not copied") {
+  const TemporaryFolder work;
+  const std::string dir = work.path("packed"), part = dir + "/layer-001.bin";
+  REQUIRE(mica({"pack", std::string(MICA_SOURCE) + "/examples/models/fairy.gguf", dir, "-q"}).code == 0);
+  {
+    std::fstream file(part, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(5000).put('X');
+    REQUIRE(file.flush());
+  }
+  for (const Words& words :
+       {Words{"pack", dir, work.path("copy")}, Words{"quantize", dir, work.path("copy.gguf"), "COPY"},
+        Words{"quantize", dir, work.path("copy.gguf"), "Q8_0", "--allow-requantize"}}) {
+    CAPTURE(words);
+    const Ran ran = mica(words);
+    CHECK(ran.code == 3);
+    CHECK(has(ran.err, "layer-001.bin: tensor 'blk.1."));
+  }
+  CHECK_FALSE(std::filesystem::exists(work.path("copy.gguf")));
+  std::filesystem::remove(part);
+  CHECK(has(mica({"run", dir, "x"}).err, "layer-001.bin: is missing; pack the model again"));
+}
+
 TEST_CASE("pack says what it would write, and refuses what it cannot") {
   const auto folder = shared_dir("pack's refusals", "conformance/models");
   if (!folder) return;

@@ -6,12 +6,11 @@
 #include "columns.hpp"
 #include "console.hpp"
 #include "json_text.hpp"
-#include "mica/alloc/aligned.hpp"
-#include "mica/alloc/budgeted.hpp"
 #include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/runtime/stats.hpp"
+#include "packed_input.hpp"
 #include "progress.hpp"
 #include "verb.hpp"
 #include "verbs.hpp"
@@ -43,8 +42,6 @@ class Pack final : public Verb {
   }
 };
 
-using BufferAllocator = alloc::Budgeted<alloc::Aligned>;
-
 std::string files_json(const pack::Plan& plan) {
   std::string files;
   for (const auto& file : plan.manifest.files)
@@ -71,12 +68,8 @@ int verify_folder(const Pack& verb, BufferAllocator allocator) {
              "pack --verify: needed: DIR, a packed directory");
   const Stopwatch watch;
   const gguf::Document document = gguf::open(verb.model_path);
-  std::uint64_t bytes = 0;
-  for (const gguf::Source& source : document.sources()) bytes += source.size();
-  {
-    Progress progress(verb);
-    pack::verify(document, allocator, progress.counter("verifying", bytes), log_to_stderr(verb));
-  }
+  const std::uint64_t bytes = file_bytes(document);
+  verify_packed(verb, document, allocator);
   const std::size_t files = document.sources().size();
   if (verb.json)
     print(join("{\"files\":", files, ",\"bytes\":", bytes, ",\"intact\":true,\"seconds\":",
@@ -97,6 +90,7 @@ int Pack::run() {
   const gguf::Document document = gguf::open(model_path);
   pack::Plan plan = pack::make_plan(document);
   if (dry_run) return show_plan(*this, plan, folder), 0;
+  if (document.packed()) verify_packed(*this, document, allocator);  // damage is not copied
   Progress progress(*this);
   const pack::Outcome outcome = pack::pack(document, plan, folder, allocator,
                                            progress.counter("packing", plan.bytes()), log_to_stderr(*this));

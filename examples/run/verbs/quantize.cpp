@@ -8,11 +8,13 @@
 #include "console.hpp"
 #include "json_text.hpp"
 #include "mica/base/assert.hpp"
+#include "mica/budget/ledger.hpp"
 #include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica_tools/encode/encode.hpp"
 #include "mica_tools/quantize/importance.hpp"
+#include "packed_input.hpp"
 #include "progress.hpp"
 #include "running_options.hpp"
 #include "suggestion.hpp"
@@ -254,6 +256,9 @@ int Quantize::run() {
     return 0;
   }
   const Stopwatch watch;
+  budget::Ledger ledger(budget::memory_limits().usable());
+  if (document.packed())  // damage is not copied
+    verify_packed(*this, document, BufferAllocator(ledger, budget::Account::io_buffers));
   write_outcome(*this, job, out);
   if (json) {
     print(join("{", plan_json(job), ",\"seconds\":", fixed(watch.seconds(), 3),

@@ -11,11 +11,13 @@
 // with a window and recurrent states are not changed.
 #pragma once
 
+#include "mica/base/bits.hpp"
 #include "mica/format/concept.hpp"
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -25,6 +27,12 @@ namespace kv {
 
 /// Tokens between two decisions.
 inline constexpr std::size_t eviction_step = 64;
+
+/// The minimum of resident tokens where `kept` always stay: these, rounded up, and two steps.
+[[nodiscard]] constexpr std::size_t least_capacity(std::size_t kept) noexcept {
+  constexpr std::size_t largest = std::numeric_limits<std::size_t>::max() - 3 * eviction_step;
+  return kept > largest ? kept : round_up(kept, eviction_step) + 2 * eviction_step;
+}
 
 /// The resident tiles, in the order of their positions.
 struct EvictionView {

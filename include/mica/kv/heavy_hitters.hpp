@@ -48,10 +48,9 @@ class HeavyHitters {
         recent_(round_up(options.recent == 0 ? capacity_ / 2 : std::min(options.recent, capacity),
                          format::tile_tokens)),
         decay_(options.decay) {
-    MICA_CHECK(
-        capacity_ >= recent_ + 2 * eviction_step, usage, "eviction: ", capacity,
-        " tokens do not hold the last ", recent_, " and others; the least is ",
-        options.recent == 0 ? 4 * eviction_step : round_up(recent_, eviction_step) + 2 * eviction_step);
+    MICA_CHECK(capacity_ >= recent_ + 2 * eviction_step, usage, "eviction: ", capacity,
+               " tokens do not hold the last ", recent_, " and others; the least is ",
+               options.recent == 0 ? 4 * eviction_step : least_capacity(options.recent));
     MICA_CHECK(decay_ >= 0 && decay_ <= 1, usage, "eviction: a decay of ", decay_, " is not between 0 and 1");
   }
 

@@ -31,7 +31,7 @@ class SinksAndWindow : public Scoreless {
       : capacity_(capacity / eviction_step * eviction_step), sinks_(round_up(sinks, format::tile_tokens)) {
     MICA_CHECK(sinks <= capacity && capacity_ >= sinks_ + 2 * eviction_step, usage, "eviction: ", capacity,
                " tokens do not hold ", sinks, " first ones and a window; the least is ",
-               sinks > capacity ? sinks : round_up(sinks_, eviction_step) + 2 * eviction_step);
+               least_capacity(sinks));
   }
 
  private:

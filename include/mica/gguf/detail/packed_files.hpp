@@ -57,7 +57,9 @@ struct PackedFiles {
   MICA_CHECK(!files.empty() && files[0].name == names::manifest, file, path,
              ": key 'mica.packed.files': the first name must be ", names::manifest, "; pack the model again");
   for (const Manifest::File& file : files) {
-    const Source& source = out.sources.emplace_back(io::File::open(io::folder_file(folder, file.name)));
+    const std::string name = io::folder_file(folder, file.name);
+    MICA_CHECK(io::exists(name), file, name, ": is missing; pack the model again");
+    const Source& source = out.sources.emplace_back(io::File::open(name));
     MICA_CHECK(source.size() == file.bytes, file, source.path(), ": ", source.size(),
                " bytes; the manifest has ", file.bytes,
                "; the file was cut or replaced: pack the model again");
