@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +52,15 @@ void print_data(const OutputOptions& options, std::string_view text);
 /// Writes a message to stderr at once, unless the program is quiet: through message_text(), dim on a
 /// terminal.
 void note(const OutputOptions& options, std::string_view text);
+/// The same of text(), after a file was written: where memory is refused for it, the work is done all the same, and
+/// nothing is said.
+template <class Text>
+void last_note(const OutputOptions& options, const Text& text) {
+  try {
+    note(options, text());
+  } catch (const std::bad_alloc&) {  // the exit code stays that of the file
+  }
+}
 
 /// Writes `before`, the message in one line, and its end to stderr, through message_text().
 void write_error_line(std::string_view message, std::string_view before = "mica: ") noexcept;

@@ -317,7 +317,7 @@ TEST_CASE("what only the files can tell is compared with the manifest") {
       fs::resize_file(path, 8191);
       said(f, "layer-000.bin: 8191 bytes; the manifest has 8192");
       fs::remove(path);
-      said(f, "layer-000.bin", "no such file");
+      said(f, "layer-000.bin", "is missing; pack the model again");
     }
     fs::remove(path);
     fs::create_directory(path);

@@ -115,7 +115,8 @@ TEST_CASE("a model that is cut costs no session, whether its weights are in memo
     const Words words = endless(model, weights) + Words{"--session", session};
     const Ran ran = ProgramRun(MICA_PROGRAM, words)
                         .after_output([&](::pid_t child) {
-                          fs::resize_file(model, 4096);
+                          // Streamed layers cannot be read; the rows of the embedding, which is mapped, can.
+                          fs::resize_file(model, resident ? 4096 : fs::file_size(model) / 2);
                           if (resident) ::kill(child, SIGINT);
                         })
                         .run();

@@ -136,11 +136,13 @@ int Convert::run() {
   }
   if (dry_run) return 0;
   const std::size_t left_out = conversion.skipped().size();
-  note(*this,
-       join(cell_text(out.out), ": ", conversion.arch(), ", ", conversion.tensors().size(), " tensors, ",
-            conversion.tensor_bytes(), " bytes",
-            left_out == 0 ? std::string() : join("; ", left_out, " tensors left out (--dry-run lists them)"),
-            ", ", fixed(watch.seconds(), 1), " s"));
+  last_note(*this, [&] {
+    return join(
+        cell_text(out.out), ": ", conversion.arch(), ", ", conversion.tensors().size(), " tensors, ",
+        conversion.tensor_bytes(), " bytes",
+        left_out == 0 ? std::string() : join("; ", left_out, " tensors left out (--dry-run lists them)"),
+        ", ", fixed(watch.seconds(), 1), " s");
+  });
   return 0;
 }
 

@@ -98,9 +98,11 @@ int Pack::run() {
   if (json)
     print(join("{", files_json(plan), ",\"kept\":", outcome.kept, ",\"seconds\":", fixed(watch.seconds(), 3),
                ",\"peak_bytes\":", peak_bytes(), "}\n"));
-  note(*this, join(folder, ": ", outcome.files, " files, ", outcome.bytes, " bytes",
-                   outcome.kept == 0 ? std::string() : join(", ", outcome.kept, " of them there already"),
-                   ", ", fixed(watch.seconds(), 1), " s"));
+  last_note(*this, [&] {
+    return join(folder, ": ", outcome.files, " files, ", outcome.bytes, " bytes",
+                outcome.kept == 0 ? std::string() : join(", ", outcome.kept, " of them there already"), ", ",
+                fixed(watch.seconds(), 1), " s");
+  });
   return 0;
 }
 

@@ -264,9 +264,11 @@ int Quantize::run() {
     print(join("{", plan_json(job), ",\"seconds\":", fixed(watch.seconds(), 3),
                ",\"peak_bytes\":", peak_bytes(), "}\n"));
   }
-  note(*this, join(cell_text(out.out), ": ", job.bytes(), " bytes of tensors, ",
-                   fixed(bits_per_weight(job.bytes(), job.elements()), 2), " bits per weight, ",
-                   fixed(watch.seconds(), 1), " s"));
+  last_note(*this, [&] {
+    return join(cell_text(out.out), ": ", job.bytes(), " bytes of tensors, ",
+                fixed(bits_per_weight(job.bytes(), job.elements()), 2), " bits per weight, ",
+                fixed(watch.seconds(), 1), " s");
+  });
   return 0;
 }
 
