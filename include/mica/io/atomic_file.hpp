@@ -152,12 +152,12 @@ inline void AtomicFile::commit() {
   take_over_access();
   MICA_CHECK(::fsync(fd_.get()) == 0, failed, path_, ": bringing ", size_,
              " bytes to the disk failed: ", detail::errno_text(errno));
+  const std::string folder(detail::folder_part(path_));  // nothing throws after the name is given
   MICA_CHECK(std::rename(temporary_.c_str(), path_.c_str()) == 0, failed, path_, ": renaming ", temporary_,
              " failed: ", detail::errno_text(errno));
   temporary_.clear();
   fd_.close();  // and the lock goes
   // The name is durable once the folder is. A file system that cannot sync folders promises no more.
-  const std::string folder(detail::folder_part(path_));
   const detail::Descriptor parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (parent) ::fsync(parent.get());
 }
