@@ -162,7 +162,7 @@ void make_it_fit(const AnswerVerb& verb, const gguf::Document& document, OpenOpt
     requested.tokens = plan::min_tokens;
     plan::Question roughly = requested;
     roughly.tokenizer_bytes = estimated_tokenizer_bytes(document);
-    if (file_bytes(document) < budget / 4 * 3 && plan_run(document, roughly).peak_bytes < budget)
+    if (document.file_bytes() < budget / 4 * 3 && plan_run(document, roughly).peak_bytes < budget)
       return let_weights_leave(verb, document, std::move(roughly), open);
   }
   const plan::Adjustable free = freedom_of(verb);

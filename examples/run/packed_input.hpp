@@ -10,23 +10,15 @@
 #include "progress.hpp"
 #include "verb.hpp"
 
-#include <cstdint>
-
 namespace mica::program {
 
 using BufferAllocator = alloc::Budgeted<alloc::Aligned>;
 
-/// The bytes of all its files.
-[[nodiscard]] inline std::uint64_t file_bytes(const gguf::Document& document) {
-  std::uint64_t bytes = 0;
-  for (const gguf::Source& source : document.sources()) bytes += source.size();
-  return bytes;
-}
-
 /// Compares every checksum of a packed directory, with a line of progress. Raises as pack::verify().
 inline void verify_packed(const Verb& verb, const gguf::Document& document, BufferAllocator allocator) {
   Progress progress(verb);
-  pack::verify(document, allocator, progress.counter("verifying", file_bytes(document)), log_to_stderr(verb));
+  pack::verify(document, allocator, progress.counter("verifying", document.file_bytes()),
+               log_to_stderr(verb));
 }
 
 }  // namespace mica::program

@@ -141,12 +141,15 @@ void change_text(const gguf::Document& document, kv::Choice storage = kv::Choice
   }
 }
 
-/// A dense model and a file of a session of its.
+/// A dense model and the file of a session of it.
 struct Saved {
   Saved() {
     Session<AnyModel> session(model);
     REQUIRE(session.feed(random_ids(90, 67)) == StepStatus::ok);
-    session.save(path, {.sampler = sample::SamplerState{5, 17, {3, 1, 4}}, .next = {6}, .text = "a note"});
+    session.save(path, {.sampler = sample::SamplerState{5, 17, {3, 1, 4}},
+                        .next = {6},
+                        .text = "a note",
+                        .first_prompt = 83});
   }
   [[nodiscard]] Session<AnyModel> open() { return Session<AnyModel>::open(model, path); }
   /// The text of the error that opening the file and taking a token ends with.
@@ -240,6 +243,7 @@ TEST_CASE("saving what was opened gives the same bytes, and so does a text that 
   CHECK(note.sampler == sample::SamplerState{5, 17, {3, 1, 4}});
   CHECK(note.next == Ids{6});
   CHECK(note.text == "a note");
+  CHECK(note.first_prompt == 83);
   opened.save(again, note);
   CHECK(contents(again) == first);
 
@@ -251,6 +255,16 @@ TEST_CASE("saving what was opened gives the same bytes, and so does a text that 
   REQUIRE(detour.feed(std::span(ids).subspan(83)) == StepStatus::ok);
   detour.save(again, note);
   CHECK(contents(again) == first);
+}
+
+TEST_CASE("a note of an older file has no length of the first prompt") {
+  const SessionNote note{{}, {6}, "a note", 83};
+  const std::string bytes = mica::detail::to_bytes(note);
+  CHECK(mica::detail::note_of("new", bytes).first_prompt == 83);
+  const std::string older = bytes.substr(0, bytes.size() - sizeof(note.first_prompt));
+  CHECK(mica::detail::note_of("older", older).first_prompt == 0);
+  CHECK(mica::detail::note_of("older", older).text == "a note");
+  CHECK_THROWS_AS(static_cast<void>(mica::detail::note_of("cut", bytes.substr(0, bytes.size() - 1))), Error);
 }
 
 TEST_CASE("a byte that changed anywhere is refused by name") {

@@ -60,7 +60,7 @@ TEST_CASE("two runs that shift give the text of one, with the first tokens that 
     const std::size_t at = ran.out.find("\"content\":\"") + 11;
     return ran.out.substr(at, ran.out.find("\",\"stop\":") - at);
   };
-  for (const char* const keep : {"0", "3", "-1"}) {
+  for (const std::string keep : {"0", "3", "-1"}) {
     CAPTURE(keep);
     const TemporaryFolder folder;
     const Words shifting = {"-c", "64", "--on-full", "shift", "--keep", keep, "--json"};
@@ -79,19 +79,22 @@ TEST_CASE("what cannot be kept is refused") {
   const Ran all = complete({"-c", "64", "--on-full", "shift", "--keep", "63"});
   CHECK(all.code == 6);
   CHECK_MESSAGE(has(all.err, "leave no capacity in a context of 64"), all.err);
-  for (const char* const words :
+  for (const std::string words :
        {"sinks", "sinks:100", "heavy:200", "sinks:256,200", "window:256", "sinks:256,16,2"}) {
     CAPTURE(words);
     const Ran ran = complete({"--evict", words});
     CHECK(ran.code == 2);
     CHECK_MESSAGE(has(ran.err, ": --evict: eviction"), ran.err);
   }
-  for (const auto& [words, least] :
-       {std::pair("sinks:0", "192"), std::pair("sinks:0,64", "192"), std::pair("heavy:0", "256"),
-        std::pair("heavy:0,64", "192"), std::pair("heavy:256,1000", "1152")}) {
+  const std::pair<std::string, std::string> too_small[] = {{"sinks:0", "192"},
+                                                           {"sinks:0,64", "192"},
+                                                           {"heavy:0", "256"},
+                                                           {"heavy:0,64", "192"},
+                                                           {"heavy:256,1000", "1152"}};
+  for (const auto& [words, least] : too_small) {
     CAPTURE(words);
     const Ran ran = complete({"--evict", words});
-    CHECK_MESSAGE(has(ran.err, std::string("the least is ") + least), ran.err);
+    CHECK_MESSAGE(has(ran.err, "the least is " + least), ran.err);
     CHECK_FALSE(has(ran.err, "Did you mean"));
   }
   CHECK(complete({"--on-full", "explode"}).code == 2);

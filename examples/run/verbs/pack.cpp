@@ -68,7 +68,7 @@ int verify_folder(const Pack& verb, BufferAllocator allocator) {
              "pack --verify: needed: DIR, a packed directory");
   const Stopwatch watch;
   const gguf::Document document = gguf::open(verb.model_path);
-  const std::uint64_t bytes = file_bytes(document);
+  const std::uint64_t bytes = document.file_bytes();
   verify_packed(verb, document, allocator);
   const std::size_t files = document.sources().size();
   if (verb.json)

@@ -101,6 +101,13 @@ class Document {
     return sources_[tensor.source];
   }
 
+  /// Bytes of its files; 0 for a model in memory.
+  [[nodiscard]] std::uint64_t file_bytes() const noexcept {
+    std::uint64_t bytes = 0;
+    for (const Source& source : sources()) bytes += source.file() == nullptr ? 0 : source.size();
+    return bytes;
+  }
+
   /// The formats that its tensors may have.
   [[nodiscard]] format::Table formats() const noexcept { return header_.formats; }
   /// Of the first file.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The Transformer of programs: elements, storage, eviction and pager are chosen at run time, at the cost of a
-// jump for each call; kernels, formats and family stay types. Plans and runs are made from the same choices
-// here.
+// few comparisons for each call; kernels, formats and family stay types. Plans and runs are made from the same
+// choices here.
 #pragma once
 
 #include "mica/kv/any_eviction.hpp"

@@ -93,19 +93,12 @@ template <class Families = arch::All, class Formats = format::All>
   return {gguf::parse(bytes, name, format::table_with<Formats>()), options};
 }
 
-/// Bytes of the files of a document.
-[[nodiscard]] inline std::uint64_t file_bytes(const gguf::Document& document) {
-  std::uint64_t bytes = 0;
-  for (const gguf::Source& source : document.sources()) bytes += source.file() == nullptr ? 0 : source.size();
-  return bytes;
-}
-
 /// The budget of a model. With streamed weights the files are mapped as a whole, for rows of the embedding:
 /// that takes address space, which may have a limit, and no memory.
 [[nodiscard]] inline budget::Ceiling ceiling_of(const gguf::Document& document, const OpenOptions& options) {
   budget::MemoryLimits limits = options.limits ? *options.limits : budget::memory_limits();
   if (options.choice.weights == paging::Choice::streamed && limits.address_space != limits.unlimited)
-    limits.address_space -= std::min(limits.address_space, file_bytes(document));
+    limits.address_space -= std::min(limits.address_space, document.file_bytes());
   return budget::ceiling_of(options.memory_bytes, limits);
 }
 
