@@ -110,11 +110,12 @@ class Interpreter final : public Evaluator {
     const InnerScope inner(*this);
     bool finished_a_turn = false;
     const auto state = std::make_shared<const Loop>(row);
+    const Value name("loop"), value(state);
     for (std::size_t i = 0; i < items.size(); ++i) {
       meter().step();
       scope_->clear();  // what a turn sets is gone in the next one
       state->index0 = i;
-      scope_->set("loop", Value(state));
+      scope_->set(name, value);
       line_ = loop.line;
       assign(loop.target, items[i]);
       const Flow flow = execute(loop.body);
