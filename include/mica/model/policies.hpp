@@ -299,14 +299,17 @@ requires(Pager::packs) inline constexpr tensor::FindPacking find_packing<List, P
 
 template <class Family, class Policies>
 class BasicTransformer;
+struct ModelOptions;
 
 namespace detail {
 
 /// What a wrong policy leaves behind. It is made like a model, so that the sentence about the policy is the only
 /// error of a file that makes one.
 struct NoTransformer {
-  template <class Document, class Executor, class... Rest>
-  NoTransformer(const Document&, Executor&, const Rest&...) {}
+  template <class Document, class Executor>
+  NoTransformer(const Document&, Executor&) {}
+  template <class Document, class Executor, class... Parts>
+  NoTransformer(const Document&, Executor&, const ModelOptions&, const Parts&...) {}
 };
 
 template <class Family, class Base, class... With>
