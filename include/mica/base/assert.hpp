@@ -9,11 +9,11 @@
 #include <cassert>
 
 /// Raises mica::Error(mica::ErrorCode::code, joined parts) unless the condition holds.
-#define MICA_CHECK(condition, code, ...)                   \
-  do {                                                     \
-    if (!(condition)) [[unlikely]] {                       \
-      ::mica::raise(::mica::ErrorCode::code, __VA_ARGS__); \
-    }                                                      \
+#define MICA_CHECK(condition, code, ...)                     \
+  do {                                                       \
+    if (!(condition)) [[unlikely]] {                         \
+      ::mica::raise(::mica::ErrorCode::code, {__VA_ARGS__}); \
+    }                                                        \
   } while (false)
 
 /// Documents and, in debug builds, verifies a precondition.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,23 +40,55 @@ class Error : public std::exception {
 
 namespace detail {
 
-inline void append(std::string& out, std::string_view text) { out.append(text); }
-inline void append(std::string& out, const char* text) { out.append(text); }
-inline void append(std::string& out, const std::string& text) { out.append(text); }
-inline void append(std::string& out, char c) { out.push_back(c); }
-inline void append(std::string& out, bool b) { out.append(b ? "true" : "false"); }
-template <class T>
-requires requires(T v) { std::to_string(v); }
-void append(std::string& out, T value) { out.append(std::to_string(value)); }
+/// A text or a number to be joined, as one type: a call of join() compiles no function of its own. It refers to
+/// the text that it was made from.
+class TextPart {
+ public:
+  TextPart(std::string_view text) noexcept : text_(text) {}
+  TextPart(const std::string& text) noexcept : text_(text) {}
+  TextPart(const char* text) noexcept : text_(text) {}
+  TextPart(bool value) noexcept : text_(value ? "true" : "false") {}
+  TextPart(char value) noexcept : kind_(Kind::character), character_(value) {}
+  TextPart(int value) noexcept : TextPart(static_cast<long long>(value)) {}
+  TextPart(long value) noexcept : TextPart(static_cast<long long>(value)) {}
+  TextPart(long long value) noexcept : kind_(Kind::integer), integer_(value) {}
+  TextPart(unsigned value) noexcept : TextPart(static_cast<unsigned long long>(value)) {}
+  TextPart(unsigned long value) noexcept : TextPart(static_cast<unsigned long long>(value)) {}
+  TextPart(unsigned long long value) noexcept : kind_(Kind::count), count_(value) {}
+  TextPart(double value) noexcept : kind_(Kind::real), real_(value) {}
+
+  void append_to(std::string& out) const {
+    if (kind_ == Kind::text) out.append(text_);
+    if (kind_ == Kind::character) out.push_back(character_);
+    if (kind_ == Kind::integer) out.append(std::to_string(integer_));
+    if (kind_ == Kind::count) out.append(std::to_string(count_));
+    if (kind_ == Kind::real) out.append(std::to_string(real_));
+  }
+
+ private:
+  enum class Kind : std::uint8_t { text, character, integer, count, real };
+
+  Kind kind_ = Kind::text;
+  union {
+    std::string_view text_;
+    char character_;
+    long long integer_;
+    unsigned long long count_;
+    double real_;
+  };
+};
 
 }  // namespace detail
 
-/// Joins texts and numbers into one string.
+/// Joins texts and numbers into one string: join("a ", 1) or join({"a ", 1}).
+[[nodiscard]] inline std::string join(std::initializer_list<detail::TextPart> parts) {
+  std::string out;
+  for (const detail::TextPart& part : parts) part.append_to(out);
+  return out;
+}
 template <class... Parts>
 [[nodiscard]] std::string join(const Parts&... parts) {
-  std::string out;
-  (detail::append(out, parts), ...);
-  return out;
+  return join(std::initializer_list<detail::TextPart>{parts...});
 }
 
 /// Text of unknown origin made safe for a terminal and a log: control bytes, quotes and bytes above 0x7E
@@ -75,10 +108,13 @@ template <class... Parts>
   return out;
 }
 
-/// Throws an Error whose message is the joined parts.
+/// Throws an Error whose message is the joined texts and numbers.
+[[noreturn]] inline void raise(ErrorCode code, std::initializer_list<detail::TextPart> parts) {
+  throw Error(code, join(parts));
+}
 template <class... Parts>
 [[noreturn]] void raise(ErrorCode code, const Parts&... parts) {
-  throw Error(code, join(parts...));
+  raise(code, std::initializer_list<detail::TextPart>{parts...});
 }
 
 }  // namespace mica
