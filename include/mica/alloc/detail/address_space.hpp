@@ -8,8 +8,8 @@
 #include "mica/base/bits.hpp"
 
 #include <cstddef>
-#include <memory>
 #include <optional>
+#include <utility>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -41,10 +41,20 @@ class AddressSpace {
     return AddressSpace(static_cast<std::byte*>(data), length);
   }
 
-  AddressSpace() noexcept : AddressSpace(nullptr, 0) {}
+  AddressSpace() = default;
+  AddressSpace(AddressSpace&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  AddressSpace& operator=(AddressSpace&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~AddressSpace() {
+    if (data_ != nullptr) ::munmap(data_, bytes_);
+  }
 
-  [[nodiscard]] std::byte* data() const noexcept { return data_.get(); }
-  [[nodiscard]] std::size_t size() const noexcept { return data_ ? data_.get_deleter().bytes : 0; }
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
 
   /// Makes a part readable and writable, zeros at first; false when the system has no more.
   [[nodiscard]] bool commit(std::size_t offset, std::size_t bytes) noexcept {
@@ -58,14 +68,10 @@ class AddressSpace {
   }
 
  private:
-  struct Unmap {
-    std::size_t bytes;
-    void operator()(std::byte* data) const noexcept { ::munmap(data, bytes); }
-  };
+  AddressSpace(std::byte* data, std::size_t bytes) noexcept : data_(data), bytes_(bytes) {}
 
-  AddressSpace(std::byte* data, std::size_t bytes) noexcept : data_(data, Unmap{bytes}) {}
-
-  std::unique_ptr<std::byte, Unmap> data_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace mica::alloc
