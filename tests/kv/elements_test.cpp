@@ -3,6 +3,7 @@
 #include "mica/kv/elements.hpp"
 
 #include "archetype/kv_element.hpp"
+#include "base/enumerators.hpp"
 #include "io/temporary_folder.hpp"
 #include "kv/element_promises.hpp"
 #include "mica/kv/aging.hpp"
@@ -16,6 +17,8 @@
 
 namespace mica::test::elements_test {
 namespace {
+
+static_assert(enumerators_are<kv::Element>(kv::detail::element_names));
 
 /// The names that a choice visits.
 template <class E>

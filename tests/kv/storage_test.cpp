@@ -3,6 +3,7 @@
 // What every KV storage promises, contiguous, segmented or chosen by name.
 
 #include "archetype/kv_storage.hpp"
+#include "base/enumerators.hpp"
 #include "io/temporary_folder.hpp"
 #include "kv/storage_promises.hpp"
 #include "mica/alloc/aligned.hpp"
@@ -21,6 +22,8 @@ namespace mica::test::storage_test {
 namespace {
 
 using A = alloc::Aligned;
+
+static_assert(enumerators_are<kv::Choice>(kv::choice_names));
 
 constexpr auto layers = promised_layers;
 

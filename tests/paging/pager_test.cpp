@@ -2,6 +2,7 @@
 //
 // What every pager promises, mapped, resident or chosen by name: the bytes of the file, wherever they lie.
 
+#include "base/enumerators.hpp"
 #include "io/temporary_folder.hpp"
 #include "mica/alloc/aligned.hpp"
 #include "mica/alloc/budgeted.hpp"
@@ -25,6 +26,8 @@ namespace {
 
 using A = alloc::Budgeted<alloc::Aligned>;
 using budget::Account;
+
+static_assert(enumerators_are<paging::Choice>(paging::choice_names));
 
 /// A file of tensors whose sizes fit no page and no cache line, the last of which passes a block of direct I/O.
 gguf::Writer odd_tensors() {

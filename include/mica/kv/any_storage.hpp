@@ -4,7 +4,6 @@
 // programs; a user of the library names the type of the storage instead.
 #pragma once
 
-#include "mica/base/detail/enumerators.hpp"
 #include "mica/base/detail/one_of.hpp"
 #include "mica/kv/choice.hpp"
 #include "mica/kv/contiguous.hpp"
@@ -26,7 +25,6 @@ using Storages = TypeList<Segmented<A>, Contiguous<A>, Reserved<A>, Paged<A>, Sp
 
 /// Names by Choice.
 inline constexpr auto choice_names = names_of(Storages<alloc::Huge>{});
-static_assert(mica::detail::enumerators_are<Choice>(choice_names));
 [[nodiscard]] constexpr std::string_view name(Choice choice) noexcept {
   return choice_names[static_cast<std::size_t>(choice)];
 }

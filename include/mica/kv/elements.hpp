@@ -10,7 +10,6 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
-#include "mica/base/detail/enumerators.hpp"
 #include "mica/base/visit.hpp"
 #include "mica/format/concept.hpp"
 #include "mica/format/lists.hpp"
@@ -118,7 +117,6 @@ using AllElements = Concat<format::AllKv, format::TileKv>;
 namespace detail {
 
 inline constexpr auto element_names = short_names(AllElements{});
-static_assert(mica::detail::enumerators_are<Element>(element_names));
 static_assert(static_cast<std::size_t>(Element::kivi4) == format::AllKv::size);
 
 }  // namespace detail

@@ -4,7 +4,6 @@
 // the type.
 #pragma once
 
-#include "mica/base/detail/enumerators.hpp"
 #include "mica/base/detail/one_of.hpp"
 #include "mica/paging/choice.hpp"
 #include "mica/paging/mapped.hpp"
@@ -27,7 +26,6 @@ using Pagers = TypeList<Mapped<A, io::MapAdvice::lazy, Layout::packed>,
 
 /// Names by Choice.
 inline constexpr auto choice_names = names_of(Pagers<alloc::Huge>{});
-static_assert(mica::detail::enumerators_are<Choice>(choice_names));
 [[nodiscard]] constexpr std::string_view name(Choice choice) noexcept {
   return choice_names[static_cast<std::size_t>(choice)];
 }

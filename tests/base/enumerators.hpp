@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mica::detail {
+namespace mica::test {
 
 /// "paged" for Choice::paged; for a number without an enumerator, a text with a parenthesis.
 template <auto value>
@@ -39,4 +39,4 @@ template <class Enum, std::size_t n>
   (std::make_index_sequence<n>{});
 }
 
-}  // namespace mica::detail
+}  // namespace mica::test
