@@ -155,11 +155,11 @@ class Spm {
     }
   }
 
-  [[nodiscard]] std::optional<detail::Candidate> joined(std::string_view text) const {
-    if (text.size() > vocabulary_.longest_text_bytes()) return std::nullopt;
+  [[nodiscard]] detail::Candidate joined(std::string_view text) const {
+    if (text.size() > vocabulary_.longest_text_bytes()) return {};
     const TokenId id = vocabulary_.find(text);
-    if (id == no_token) return std::nullopt;
-    return detail::Candidate{detail::descending_order(vocabulary_.score(id)), id};
+    if (id == no_token) return {};
+    return {detail::descending_order(vocabulary_.score(id)), id};
   }
   [[nodiscard]] bool trims_after(TokenId id) const {
     if (!trims_) return false;

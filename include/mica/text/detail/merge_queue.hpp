@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -32,17 +31,17 @@ struct Symbol {
   TokenId id = no_token;
 };
 
-/// What two neighbours would become; smaller orders join first.
+/// What two neighbours would become, `no_token` where they stay apart; smaller orders join first.
 struct Candidate {
-  std::uint32_t order;
-  TokenId id;
+  std::uint32_t order = 0;
+  TokenId id = no_token;
 };
 
 class MergeQueue {
  public:
   static constexpr std::uint32_t none = 0xFFFF'FFFFU;
 
-  /// Links the symbols and joins them; `candidate(left, right)` answers with an optional Candidate.
+  /// Links the symbols and joins them; `candidate(left, right)` answers with a Candidate.
   /// The survivors are those of size above 0. Symbols must be neighbours in the text, fewer than 2^32 - 1.
   template <class F>
   void run(std::vector<Symbol>& symbols, F&& candidate) {
@@ -53,7 +52,7 @@ class MergeQueue {
       symbols[i].next = i + 1 == n ? none : i + 1;
     }
     for (std::uint32_t i = 0; i + 1 < n; ++i) consider(symbols, i, candidate);
-    while (const std::optional<Pair> best = pop()) join(symbols, *best, candidate);
+    for (Pair best; pop(best);) join(symbols, best, candidate);
   }
 
  private:
@@ -73,21 +72,25 @@ class MergeQueue {
   void consider(const std::vector<Symbol>& symbols, std::uint32_t left, F& candidate) {
     const Symbol& a = symbols[left];
     const Symbol& b = symbols[a.next];
-    const std::optional<Candidate> found = candidate(a, b);
-    if (!found) return;
-    const Pair pair = {std::uint64_t{found->order} << 32 | left, a.size + b.size, found->id};
-    if (found->order > current_) return later_[found->order].push_back(pair);
+    const Candidate found = candidate(a, b);
+    if (found.id == no_token) return;
+    const Pair pair = {std::uint64_t{found.order} << 32 | left, a.size + b.size, found.id};
+    if (found.order > current_) return later_[found.order].push_back(pair);
     heap_.push_back(pair);
     std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
 
-  std::optional<Pair> pop() {
-    if (heap_.empty() && at_ == sweep_.size() && !next_sweep()) return std::nullopt;
-    if (at_ < sweep_.size() && (heap_.empty() || sweep_[at_] < heap_.front())) return sweep_[at_++];
+  /// Takes the best pair; false when none is left.
+  bool pop(Pair& best) {
+    if (heap_.empty() && at_ == sweep_.size() && !next_sweep()) return false;
+    if (at_ < sweep_.size() && (heap_.empty() || sweep_[at_] < heap_.front())) {
+      best = sweep_[at_++];
+      return true;
+    }
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-    const Pair best = heap_.back();
+    best = heap_.back();
     heap_.pop_back();
-    return best;
+    return true;
   }
 
   bool next_sweep() {
@@ -135,15 +138,15 @@ class PairIndex {
       add(merges[rank], static_cast<std::uint32_t>(rank));
   }
 
-  /// The merge of two tokens, in the order of its rank; empty when they have none.
-  [[nodiscard]] std::optional<Candidate> find(TokenId left, TokenId right) const noexcept {
+  /// The merge of two tokens, in the order of its rank; `no_token` when they have none.
+  [[nodiscard]] Candidate find(TokenId left, TokenId right) const noexcept {
     std::size_t at = start(left, right);
     for (std::size_t probe = 0; probe < max_probes; ++probe, ++at) {
       const Slot& slot = slots_[at & (slots_.size() - 1)];
       if (slot.merge.id == no_token) break;
       if (slot.left == left && slot.right == right) return slot.merge;
     }
-    return std::nullopt;
+    return {};
   }
 
   [[nodiscard]] std::size_t bytes() const noexcept { return slots_.capacity() * sizeof(Slot); }
@@ -151,7 +154,7 @@ class PairIndex {
  private:
   struct Slot {
     TokenId left = no_token, right = no_token;
-    Candidate merge = {0, no_token};
+    Candidate merge;
   };
   static constexpr std::size_t max_probes = 512;
 
