@@ -106,14 +106,15 @@ class Scratch {
   }
   /// (n, width) that outlive the block. All blocks that name the key have the same numbers.
   [[nodiscard]] MatrixView<float> kept(const void* key, std::size_t width) {
-    const auto same = [key](const ScratchNeeds::Kept& k) { return k.key == key; };
-    auto found = std::find_if(needs_.kept.begin(), needs_.kept.end(), same);
+    const std::vector<ScratchNeeds::Kept>& all = needs_.kept;
+    std::size_t i = 0;
+    while (i < all.size() && all[i].key != key) ++i;
     if (counted_ != nullptr) {
-      if (found == needs_.kept.end()) counted_->kept.push_back({key, width, counted_->kept_width()});
+      if (i == all.size()) counted_->kept.push_back({key, width, counted_->kept_width()});
       return {};
     }
-    MICA_ASSERT(found != needs_.kept.end() && found->width == width);
-    return {kept_ + sizes_.chunk * found->first, n_, width};
+    MICA_ASSERT(i < all.size() && all[i].width == width);
+    return {kept_ + sizes_.chunk * all[i].first, n_, width};
   }
 
  private:

@@ -160,7 +160,11 @@ class Metadata {
 
   /// Removes the pairs whose keys begin with the prefix.
   void remove(std::string_view prefix) {
-    std::erase_if(entries_, [&](const MetadataEntry& entry) { return key(entry).starts_with(prefix); });
+    std::size_t n = 0;
+    for (const MetadataEntry& entry : entries_) {
+      if (!key(entry).starts_with(prefix)) entries_[n++] = entry;
+    }
+    entries_.resize(n);
     index_ = detail::NameIndex(entries_.size(), keys());
   }
 

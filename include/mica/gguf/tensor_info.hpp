@@ -77,7 +77,7 @@ struct PlacedTensor {
     for (std::uint32_t i = 0; i < tensor.parts && !tensor.empty(); ++i)
       parts.push_back({tensor.offset + i * tensor.stride, &tensor, i});
   }
-  std::sort(parts.begin(), parts.end(), [](const PlacedTensor& a, const PlacedTensor& b) {
+  std::sort(parts.data(), parts.data() + parts.size(), [](const PlacedTensor& a, const PlacedTensor& b) {
     if (a.tensor->source != b.tensor->source) return a.tensor->source < b.tensor->source;
     return a.offset != b.offset ? a.offset < b.offset : a.tensor < b.tensor;
   });

@@ -35,10 +35,9 @@ class SlabLayout {
   explicit SlabLayout(std::span<const LayerShape> layers) {
     for (const LayerShape& layer : layers) {
       const std::size_t ring = layer.max_resident_tiles() == 0 ? unbounded : layer.max_resident_tiles();
-      const auto same = [ring](const Group& group) { return group.ring == ring; };
-      const auto at = std::find_if(groups_.begin(), groups_.end(), same);
-      const auto group = static_cast<std::size_t>(at - groups_.begin());
-      if (at == groups_.end()) groups_.push_back({ring, 0});
+      std::size_t group = 0;
+      while (group < groups_.size() && groups_[group].ring != ring) ++group;
+      if (group == groups_.size()) groups_.push_back({ring, 0});
       layers_.push_back({group, groups_[group].tile_bytes, layer.tile_bytes, ring, layer.window != 0});
       groups_[group].tile_bytes += layer.kv_heads * layer.tile_bytes;
     }

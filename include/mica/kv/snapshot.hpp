@@ -70,6 +70,7 @@ class SnapshotLayout {
     [[nodiscard]] bool empty() const noexcept { return first >= end; }
   };
 
+  SnapshotLayout() = default;  // of no blocks
   explicit SnapshotLayout(const SnapshotInfo& info)
       : state_bytes_(info.state_floats * sizeof(float)),
         states_(info.state_floats == 0 ? 0 : 1 + info.copies.size()),
@@ -144,11 +145,11 @@ class SnapshotLayout {
     std::uint64_t offset;
   };
 
-  std::size_t state_bytes_;
-  std::size_t states_;
-  std::size_t tiles_;  // of a layer that has all
-  std::size_t blocks_;
-  std::uint64_t bytes_;
+  std::size_t state_bytes_ = 0;
+  std::size_t states_ = 0;
+  std::size_t tiles_ = 0;  // of a layer that has all
+  std::size_t blocks_ = 0;
+  std::uint64_t bytes_ = 0;
   std::vector<Layer> layers_;
 };
 

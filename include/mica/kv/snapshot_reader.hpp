@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,14 +60,14 @@ class SnapshotReader {
 
   [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
   [[nodiscard]] const SnapshotInfo& info() const noexcept { return info_; }
-  [[nodiscard]] const SnapshotLayout& layout() const noexcept { return *layout_; }
+  [[nodiscard]] const SnapshotLayout& layout() const noexcept { return layout_; }
 
   /// Reads a state: copy 0 is the state itself, copy i that of info().copies[i - 1]. to.size() ==
   /// info().state_floats. Raises ErrorCode::file when it is damaged.
   void read_state(std::size_t copy, std::span<float> to) const {
     auto bytes = std::as_writable_bytes(to);
-    for (std::size_t part = 0; part < layout_->parts(); ++part) {
-      const SnapshotLayout::Block at = layout_->state(copy, part);
+    for (std::size_t part = 0; part < layout_.parts(); ++part) {
+      const SnapshotLayout::Block at = layout_.state(copy, part);
       Block block(*this, at);
       block.read(bytes.first(at.bytes));
       block.check();
@@ -104,7 +103,7 @@ class SnapshotReader {
   };
   /// The tiles of a page of a layer, head by head.
   [[nodiscard]] Block page(std::size_t layer, std::size_t page) const {
-    return {*this, layout_->page(layer, page)};
+    return {*this, layout_.page(layer, page)};
   }
 
  private:
@@ -140,25 +139,25 @@ class SnapshotReader {
     MICA_CHECK(info_.cached <= info_.tokens.size() && SnapshotLayout::bytes_of(info_) <= file_.size(), file,
                path(), ": ", info_.cached, " cached tokens of ", info_.tokens.size(),
                " and their bytes do not fit into ", file_.size());
-    layout_.emplace(info_);
+    layout_ = SnapshotLayout(info_);
     first_block_ = sizeof prelude + prelude.description_bytes;
   }
   void read_sums() {
     constexpr std::size_t each = sizeof(std::uint64_t);
     const std::uint64_t after = file_.size() - first_block_;
-    MICA_CHECK(layout_->blocks() < after / each && layout_->bytes() == after - (layout_->blocks() + 1) * each,
-               file, path(), ": ", after, " bytes after the description; ", layout_->blocks(),
-               " blocks take ", layout_->bytes(), " and their checksums");
-    sums_.resize(layout_->blocks() + 1);
+    MICA_CHECK(layout_.blocks() < after / each && layout_.bytes() == after - (layout_.blocks() + 1) * each,
+               file, path(), ": ", after, " bytes after the description; ", layout_.blocks(),
+               " blocks take ", layout_.bytes(), " and their checksums");
+    sums_.resize(layout_.blocks() + 1);
     const auto bytes = writable_bytes_of(sums_.data(), sums_.size());
-    file_.read_at(first_block_ + layout_->bytes(), bytes);
+    file_.read_at(first_block_ + layout_.bytes(), bytes);
     MICA_CHECK(sums_.back() == io::checksum(bytes.first(bytes.size() - each)), file, path(),
                ": the list of checksums is damaged; delete the file");
   }
 
   io::File file_;
   SnapshotInfo info_;
-  std::optional<SnapshotLayout> layout_;
+  SnapshotLayout layout_;
   std::uint64_t first_block_ = 0;    // where in the file
   std::vector<std::uint64_t> sums_;  // by block
 };

@@ -47,15 +47,15 @@ class Mapped {
     MICA_CHECK(booking, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
                "; use a larger budget or a smaller quantisation");
     booking_ = std::move(*booking);
-    std::vector<std::span<const std::byte>> sources;
+    std::vector<const std::byte*> sources;
     for (const gguf::Source& source : readable<A>(table.document)) {
       if (source.file() != nullptr) mappings_.emplace_back(*source.file(), Advice, log);
-      sources.push_back(source.file() != nullptr ? mappings_.back().bytes() : source.memory());
+      sources.push_back(source.file() != nullptr ? mappings_.back().bytes().data() : source.memory().data());
     }
     for (const Extent& tensor : table.tensors) packed_.push_back(tensor.packed);
     data_.reserve(table.tensors.size());
     for (const Extent& tensor : table.tensors) {
-      data_.push_back(sources.empty() ? nullptr : sources[tensor.source].data() + tensor.offset);
+      data_.push_back(sources.empty() ? nullptr : sources[tensor.source] + tensor.offset);
     }
   }
   [[nodiscard]] bool acquire(std::size_t /*unit*/) noexcept { return true; }

@@ -81,10 +81,9 @@ class Candidates {
   void sort_best(std::size_t n) noexcept {
     MICA_ASSERT(n <= size_);
     if (n <= sorted_) return;
-    const auto first =
-        storage_.begin() + static_cast<std::ptrdiff_t>(sorted_);  // what is sorted stays the best
-    const auto middle = storage_.begin() + static_cast<std::ptrdiff_t>(n);
-    const auto last = storage_.begin() + static_cast<std::ptrdiff_t>(size_);
+    Candidate* const first = storage_.data() + sorted_;  // what is sorted stays the best
+    Candidate* const middle = storage_.data() + n;
+    Candidate* const last = storage_.data() + size_;
     if (n < size_ &&
         (n - sorted_) * 8 > size_ - sorted_) {  // a heap of many costs more than a split and a sort
       std::nth_element(first, middle, last, better);
@@ -178,24 +177,24 @@ inline bool Candidates::fill_best(std::span<const float> logits, std::size_t k) 
   size_ = k;
   sorted_ = k;
   by_id_ = false;
-  const auto kept = storage_.first(k);
+  Candidate* const kept = storage_.data();
   for (std::size_t i = 0; i < k; ++i) {
     kept[i] = {static_cast<TokenId>(i), logits[i], 0.0f};
     if (!usable(logits[i])) return false;
   }
   if (k == 0) return false;
-  std::make_heap(kept.begin(), kept.end(), better);  // the worst of the kept on top
+  std::make_heap(kept, kept + k, better);  // the worst of the kept on top
   for (std::size_t i = k; i < logits.size();) {
     i = skip_below(logits, i, kept[0].logit);
     for (const std::size_t end = std::min(i + finite_run, logits.size()); i < end; ++i) {
       if (logits[i] <= kept[0].logit) continue;  // an equal one has the higher id: worse
       if (!usable(logits[i])) return false;      // NaN among them
-      std::pop_heap(kept.begin(), kept.end(), better);
+      std::pop_heap(kept, kept + k, better);
       kept[k - 1] = {static_cast<TokenId>(i), logits[i], 0.0f};
-      std::push_heap(kept.begin(), kept.end(), better);
+      std::push_heap(kept, kept + k, better);
     }
   }
-  std::sort_heap(kept.begin(), kept.end(), better);
+  std::sort_heap(kept, kept + k, better);
   return kept[0].logit > -std::numeric_limits<float>::infinity();
 }
 

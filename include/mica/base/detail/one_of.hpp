@@ -6,8 +6,8 @@
 #include "mica/base/visit.hpp"
 
 #include <cstddef>
-#include <memory>
 #include <type_traits>
+#include <utility>
 
 namespace mica::detail {
 
@@ -24,15 +24,27 @@ class OneOf<TypeList<First, Others...>> {
   template <class Make>
   OneOf(std::size_t place, Make&& make) : place_(place) {
     visit_at(List{}, place, [&]<class T>(Type<T> type) {
-      object_ = {make(type).release(), [](void* object) { delete static_cast<T*>(object); }};
+      object_ = make(type).release();
+      destroy_ = [](void* object) { delete static_cast<T*>(object); };
     });
+  }
+  OneOf(OneOf&& other) noexcept
+      : place_(other.place_), object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
+  OneOf& operator=(OneOf&& other) noexcept {
+    std::swap(place_, other.place_);
+    std::swap(object_, other.object_);
+    std::swap(destroy_, other.destroy_);
+    return *this;
+  }
+  ~OneOf() {
+    if (object_ != nullptr) destroy_(object_);
   }
 
   /// f(object); of all types the same result, which can be made without arguments.
   template <class F>
   auto visit(F&& f) const {
     using Result = std::invoke_result_t<F&, First&>;
-    const auto call = [&]<class T>(Type<T>) { return f(*static_cast<T*>(object_.get())); };
+    const auto call = [&]<class T>(Type<T>) { return f(*static_cast<T*>(object_)); };
     if constexpr (std::is_void_v<Result>) {
       visit_at(List{}, place_, call);
     } else {
@@ -54,14 +66,15 @@ class OneOf<TypeList<First, Others...>> {
   [[nodiscard]] const T* get() const noexcept {
     const T* found = nullptr;
     visit_at(List{}, place_, [&]<class U>(Type<U>) {
-      if constexpr (std::is_same_v<T, U>) found = static_cast<const T*>(object_.get());
+      if constexpr (std::is_same_v<T, U>) found = static_cast<const T*>(object_);
     });
     return found;
   }
 
  private:
   std::size_t place_;
-  std::unique_ptr<void, void (*)(void*)> object_{nullptr, nullptr};
+  void* object_ = nullptr;
+  void (*destroy_)(void* object) = nullptr;
 };
 
 }  // namespace mica::detail

@@ -69,7 +69,7 @@ inline void refuse_overlaps(const std::vector<TensorInfo>& tensors, std::span<co
   header.version = parsed.version;
   header.bytes = reader.offset();
   if (!source.in_memory()) owned.resize(static_cast<std::size_t>(header.bytes));
-  owned.shrink_to_fit();
+  owned = std::vector<std::byte>(owned);  // without room for more
   const auto bytes = source.in_memory() ? source.memory() : bytes_of(owned.data(), owned.size());
   header.metadata = Metadata(source.path(), bytes, std::move(owned), std::move(parsed.entries));
   header.alignment = read_alignment(header.metadata);

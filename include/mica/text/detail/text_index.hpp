@@ -117,15 +117,22 @@ class SpecialIndex {
  public:
   SpecialIndex() = default;
 
-  /// Takes ids in rising order; of equal texts the first stays, empty and very long texts are left out.
+  /// Of equal texts the lowest id stays, empty and very long texts are left out.
   /// Limit: a token longer than 512 bytes is never found in a text, so that the search stays linear.
-  SpecialIndex(const TextArena& texts, std::vector<TokenId> ids) : ids_(std::move(ids)) {
-    std::erase_if(ids_, [&](TokenId id) { return texts[id].empty() || texts[id].size() > longest_bytes; });
-    std::stable_sort(ids_.begin(), ids_.end(), [&](TokenId a, TokenId b) { return texts[a] < texts[b]; });
-    const auto same = [&](TokenId a, TokenId b) { return texts[a] == texts[b]; };
-    ids_.erase(std::unique(ids_.begin(), ids_.end(), same), ids_.end());
-    ids_ = std::vector<TokenId>(ids_);  // without room for those that were left out
-    for (const TokenId id : ids_) starts_.set(static_cast<unsigned char>(texts[id][0]));
+  SpecialIndex(const TextArena& texts, std::vector<TokenId> ids) {
+    std::sort(ids.begin(), ids.end(), [&](TokenId a, TokenId b) {
+      const int order = texts[a].compare(texts[b]);
+      return order != 0 ? order < 0 : a < b;
+    });
+    std::size_t n = 0;
+    for (const TokenId id : ids) {
+      const std::string_view text = texts[id];
+      if (text.empty() || text.size() > longest_bytes || (n != 0 && texts[ids[n - 1]] == text)) continue;
+      starts_.set(static_cast<unsigned char>(text[0]));
+      ids[n++] = id;
+    }
+    ids.resize(n);
+    ids_ = ids;  // without room for those that were left out
   }
 
   [[nodiscard]] const std::vector<TokenId>& ids() const noexcept { return ids_; }
