@@ -25,8 +25,9 @@ namespace mica::arch {
 /// The layers with a window: by the file, or all but every `interval`-th.
 [[nodiscard]] inline std::vector<bool> read_windows(const KeyReader& keys, std::size_t layers,
                                                     std::size_t interval) {
-  if (const auto found = keys.pattern("attention.sliding_window_pattern", layers)) return *found;
-  std::vector<bool> windows(layers);
+  std::vector<bool> windows = keys.pattern("attention.sliding_window_pattern", layers);
+  if (!windows.empty()) return windows;
+  windows.assign(layers, false);
   for (std::size_t i = 0; i < layers; ++i) windows[i] = (i + 1) % interval != 0;
   return windows;
 }

@@ -78,8 +78,8 @@ struct Gemma3n {
   static void read_sparsity(const KeyReader& keys, Config& config) {
     const std::string key = keys.key("activation_sparsity_scale");
     const auto found = keys.document().metadata().get_each<float>(key, config.layers.size());
-    for (std::size_t i = 0; found && i < config.layers.size(); ++i) {
-      const float deviations = (*found)[i];
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const float deviations = found[i];
       const bool keeps_all = std::isinf(deviations) && deviations < 0;
       MICA_CHECK(keeps_all || std::isfinite(deviations), file, keys.file(), ": key '", key, "' has ",
                  deviations, "; allowed: finite numbers, and -infinity");

@@ -35,9 +35,10 @@ namespace mica::arch {
 /// The layers with a recurrent state: by an array of the file, or all but every full_attention_interval-th.
 [[nodiscard]] inline std::vector<bool> read_recurrent_layers(const KeyReader& keys, std::size_t layers) {
   const std::size_t all = keys.count("block_count", 1, max_layers);
-  if (const auto found = keys.pattern("attention.recurrent_layers", all)) return *found;
+  std::vector<bool> recurrent = keys.pattern("attention.recurrent_layers", all);
+  if (!recurrent.empty()) return recurrent;
   const std::size_t interval = keys.count_or("full_attention_interval", 1, max_layers, 4);
-  std::vector<bool> recurrent(layers);
+  recurrent.assign(layers, false);
   for (std::size_t i = 0; i < layers; ++i) recurrent[i] = (i + 1) % interval != 0;
   return recurrent;
 }

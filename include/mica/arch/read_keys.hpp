@@ -15,7 +15,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +58,7 @@ class KeyReader {
                                                    std::size_t otherwise) const {
     const auto found = document_.metadata().get_each<std::uint64_t>(key(name), layers);
     std::vector<std::size_t> out(layers, otherwise);
-    for (std::size_t i = 0; found && i < layers; ++i) out[i] = in_range(name, (*found)[i], min, max);
+    for (std::size_t i = 0; i < found.size(); ++i) out[i] = in_range(name, found[i], min, max);
     return out;
   }
   /// A finite positive number; `otherwise` when the file has no such key.
@@ -76,14 +75,14 @@ class KeyReader {
   }
   /// One flag per layer, given as an array, as one flag, or as a number p: every p-th layer is false. Empty
   /// without a key.
-  [[nodiscard]] std::optional<std::vector<bool>> pattern(std::string_view name, std::size_t layers) const {
+  [[nodiscard]] std::vector<bool> pattern(std::string_view name, std::size_t layers) const {
     const auto found = document_.metadata().find(key(name));
-    if (!found) return std::nullopt;
+    if (!found) return {};
     if (found->is_array() || found->type() == gguf::ValueType::boolean) {
       return document_.metadata().get_each<bool>(key(name), layers);
     }
     const std::size_t every = count(name, 1, max_layers);
-    std::vector<bool> flags(layers);
+    std::vector<bool> flags(layers, false);
     for (std::size_t i = 0; i < layers; ++i) flags[i] = every > 1 && (i + 1) % every != 0;
     return flags;
   }

@@ -148,14 +148,16 @@ class Metadata {
   /// One number for each of n layers: an array of n, or a single number repeated. Empty without such a key.
   /// Raises as get(), and when the array has not n elements.
   template <Number T>
-  [[nodiscard]] std::optional<std::vector<T>> get_each(std::string_view key, std::size_t n) const {
+  [[nodiscard]] std::vector<T> get_each(std::string_view key, std::size_t n) const {
     const auto found = find(key);
-    if (!found) return std::nullopt;
+    if (!found) return {};
     if (!found->is_array()) return std::vector<T>(n, read<T>(key, *found));
     const auto array = read<Array<T>>(key, *found);
     MICA_CHECK(array.size() == n, file, file_, ": key '", key, "' is ", found->description(),
                "; needed: one number or ", n);
-    return std::vector<T>(array.begin(), array.end());
+    std::vector<T> each(n, T{});
+    for (std::size_t i = 0; i < n; ++i) each[i] = array[i];
+    return each;
   }
 
   /// Removes the pairs whose keys begin with the prefix.

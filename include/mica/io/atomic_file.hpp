@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -85,10 +84,10 @@ class AtomicFile {
   }
   /// Gives the new file the mode, owner and group of the former.
   void take_over_access() const noexcept {
-    if (!former_) return;
-    ::mode_t mode = former_->st_mode & 0777;
-    const bool group = ::fchown(fd_.get(), former_->st_uid, former_->st_gid) == 0 ||
-                       ::fchown(fd_.get(), static_cast<::uid_t>(-1), former_->st_gid) == 0;
+    if (!replaces_) return;
+    ::mode_t mode = former_.st_mode & 0777;
+    const bool group = ::fchown(fd_.get(), former_.st_uid, former_.st_gid) == 0 ||
+                       ::fchown(fd_.get(), static_cast<::uid_t>(-1), former_.st_gid) == 0;
     if (!group) mode = (mode & 0707) | (mode & 0007) << 3;
     static_cast<void>(::fchmod(fd_.get(), mode));  // refused: it stays its owner's
   }
@@ -99,8 +98,9 @@ class AtomicFile {
   }
 
   std::string path_;
-  std::string temporary_;                // empty: path_ itself is open
-  std::optional<struct ::stat> former_;  // of the file that is replaced
+  std::string temporary_;  // empty: path_ itself is open
+  bool replaces_ = false;  // a file that exists:
+  struct ::stat former_ = {};
   detail::Descriptor fd_;
   std::uint64_t size_ = 0;
 };
@@ -125,22 +125,21 @@ namespace detail {
 
 inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move(path)) {
   const bool descriptor = detail::names_descriptor(path_);
-  struct ::stat former {};
-  if (!descriptor && ::lstat(path_.c_str(), &former) == 0 &&
-      S_ISLNK(former.st_mode)) {  // write what the link points to, keep the link
+  if (!descriptor && ::lstat(path_.c_str(), &former_) == 0 &&
+      S_ISLNK(former_.st_mode)) {  // write what the link points to, keep the link
     std::string target = detail::real_path(path_);
     MICA_CHECK(!target.empty(), file, path_, ": is a link that leads nowhere: ", detail::errno_text(errno));
     path_ = std::move(target);
   }
-  if (::stat(path_.c_str(), &former) == 0) former_ = former;
-  MICA_CHECK(!former_ || !S_ISDIR(former.st_mode), file, path_, ": is a folder, cannot be written as a file");
-  if (former_ && (descriptor || !S_ISREG(former.st_mode))) {
+  replaces_ = ::stat(path_.c_str(), &former_) == 0;
+  MICA_CHECK(!replaces_ || !S_ISDIR(former_.st_mode), file, path_, ": is a folder, cannot be written as a file");
+  if (replaces_ && (descriptor || !S_ISREG(former_.st_mode))) {
     fd_ = detail::Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     MICA_CHECK(fd_, file, path_, ": cannot be written: ", detail::errno_text(errno));
     return;
   }
   detail::remove_dead_parts(path_);
-  create_temporary(former_ ? Access::owner : access);
+  create_temporary(replaces_ ? Access::owner : access);
 }
 
 inline void AtomicFile::commit() {

@@ -171,7 +171,7 @@ class Chooser {
   const std::size_t layers = std::max<std::size_t>(facts.layers, 1);
   const auto first = [&](std::string_view key) -> std::size_t {
     const auto each = metadata.get_each<std::uint32_t>(join(family, ".", key), layers);
-    return each ? each->front() : 0;
+    return each.empty() ? 0 : each.front();
   };
   const std::size_t heads = first("attention.head_count");
   const std::size_t kv_heads =

@@ -25,7 +25,6 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <type_traits>
 
 namespace mica {
@@ -38,11 +37,11 @@ concept Packable12Format = WeightFormat<F> &&(F::block_size == 1) && !tensor::is
 
 namespace tensor {
 
-/// The same number as BF16; empty when there is none, and for what is not finite.
-[[nodiscard]] constexpr std::optional<Bfloat> exact_bfloat(Half value) noexcept {
+/// The bits of the same number as BF16; false when there is none, and for what is not finite.
+[[nodiscard]] constexpr bool exact_bfloat(Half value, std::uint16_t& same) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(to_float(value));
-  if ((bits & 0xFFFF) != 0 || (value.bits & 0x7C00) == 0x7C00) return std::nullopt;
-  return Bfloat{static_cast<std::uint16_t>(bits >> 16)};
+  same = static_cast<std::uint16_t>(bits >> 16);
+  return (bits & 0xFFFF) == 0 && (value.bits & 0x7C00) != 0x7C00;
 }
 
 namespace detail {
@@ -223,9 +222,7 @@ struct Packed12Panel {
     for (std::size_t i = 0; normal == 0 && i < step; ++i) {
       const int exponent = from[i].bits >> 10 & 31;
       if (exponent != 0 && exponent != 31) continue;
-      const std::optional<Bfloat> same = exact_bfloat(from[i]);
-      if (!same) return false;
-      to[i] = same->bits;
+      if (!exact_bfloat(from[i], to[i])) return false;
     }
     return lost == 0;
   }
