@@ -50,13 +50,14 @@ struct RopeConfig {
 class RopeFrequencies {
  public:
   /// n_ctx: tokens that a cache may hold; it chooses between the factors of a config that has long ones.
-  explicit RopeFrequencies(const RopeConfig& config, std::size_t n_ctx = 0) : magnitude_(config.magnitude) {
+  explicit RopeFrequencies(const RopeConfig& config, std::size_t n_ctx = 0)
+      : frequencies_(config.dims / 2), magnitude_(config.magnitude) {
     const bool far = !config.long_factors.empty() && n_ctx > config.original_context;
     const std::vector<float>& factors = far ? config.long_factors : config.factors;
-    for (std::size_t i = 0; i < config.dims / 2; ++i) {
+    for (std::size_t i = 0; i < pairs(); ++i) {
       const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config.dims);
       const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[i]);
-      frequencies_.push_back(std::pow(config.base, exponent) / (factor * config.scale));
+      frequencies_[i] = std::pow(config.base, exponent) / (factor * config.scale);
     }
     if (config.yarn.factor != 1) bend(config);
   }

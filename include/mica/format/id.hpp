@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <limits>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -49,18 +48,18 @@ struct Info {
 /// The formats that a file may have: a view of n constants. table<List>() makes one.
 class Table {
  public:
-  constexpr Table(const Info* infos, std::size_t n) noexcept : infos_(infos, n) {}
+  constexpr Table(const Info* infos, std::size_t n) noexcept : infos_(infos), size_(n) {}
 
   /// The entry with that number, or whose name equals `text` in upper or lower case; null when there is none.
   [[nodiscard]] constexpr const Info* find(Id id) const noexcept {
-    for (const Info& info : infos_) {
+    for (const Info& info : *this) {
       if (info.id == id) return &info;
     }
     return nullptr;
   }
   [[nodiscard]] constexpr const Info* find(std::string_view text) const noexcept {
     const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
-    for (const Info& info : infos_) {
+    for (const Info& info : *this) {
       bool equal = info.name.size() == text.size();
       for (std::size_t k = 0; equal && k < text.size(); ++k) equal = upper(text[k]) == upper(info.name[k]);
       if (equal) return &info;
@@ -74,16 +73,17 @@ class Table {
   }
   [[nodiscard]] std::string names() const {
     std::string out;
-    for (const Info& info : infos_) out.append(out.empty() ? "" : " ").append(info.name);
+    for (const Info& info : *this) out.append(out.empty() ? "" : " ").append(info.name);
     return out;
   }
 
-  [[nodiscard]] constexpr auto begin() const noexcept { return infos_.begin(); }
-  [[nodiscard]] constexpr auto end() const noexcept { return infos_.end(); }
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return infos_.size(); }
+  [[nodiscard]] constexpr const Info* begin() const noexcept { return infos_; }
+  [[nodiscard]] constexpr const Info* end() const noexcept { return infos_ + size_; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
 
  private:
-  std::span<const Info> infos_;
+  const Info* infos_;
+  std::size_t size_;
 };
 
 namespace detail {

@@ -9,17 +9,18 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace mica::detail {
 
 /// Holds back what may be the beginning of a stop text.
 class StopTexts {
  public:
-  explicit StopTexts(std::span<const std::string> stops) noexcept : stops_(stops) {}
+  /// The texts outlive it.
+  explicit StopTexts(const std::vector<std::string>& stops) noexcept : stops_(stops) {}
 
   /// Adds text and returns the text that cannot be part of a stop text; sets found() when one is complete.
   [[nodiscard]] std::string take(std::string_view more) {
@@ -52,7 +53,7 @@ class StopTexts {
     return max;
   }
 
-  std::span<const std::string> stops_;
+  const std::vector<std::string>& stops_;
   std::string held_;
   bool found_ = false;
 };
