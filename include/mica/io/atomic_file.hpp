@@ -132,7 +132,8 @@ inline AtomicFile::AtomicFile(std::string path, Access access) : path_(std::move
     path_ = std::move(target);
   }
   replaces_ = ::stat(path_.c_str(), &former_) == 0;
-  MICA_CHECK(!replaces_ || !S_ISDIR(former_.st_mode), file, path_, ": is a folder, cannot be written as a file");
+  MICA_CHECK(!replaces_ || !S_ISDIR(former_.st_mode), file, path_,
+             ": is a folder, cannot be written as a file");
   if (replaces_ && (descriptor || !S_ISREG(former_.st_mode))) {
     fd_ = detail::Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     MICA_CHECK(fd_, file, path_, ": cannot be written: ", detail::errno_text(errno));

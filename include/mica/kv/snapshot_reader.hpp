@@ -146,8 +146,8 @@ class SnapshotReader {
     constexpr std::size_t each = sizeof(std::uint64_t);
     const std::uint64_t after = file_.size() - first_block_;
     MICA_CHECK(layout_.blocks() < after / each && layout_.bytes() == after - (layout_.blocks() + 1) * each,
-               file, path(), ": ", after, " bytes after the description; ", layout_.blocks(),
-               " blocks take ", layout_.bytes(), " and their checksums");
+               file, path(), ": ", after, " bytes after the description; ", layout_.blocks(), " blocks take ",
+               layout_.bytes(), " and their checksums");
     sums_.resize(layout_.blocks() + 1);
     const auto bytes = writable_bytes_of(sums_.data(), sums_.size());
     file_.read_at(first_block_ + layout_.bytes(), bytes);

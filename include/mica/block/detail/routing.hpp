@@ -82,7 +82,8 @@ inline void choose_experts(const ExpertsConfig& experts, std::span<float> logits
     if (experts.normalized) choice.weight = static_cast<float>(static_cast<double>(choice.weight) / sum);
     if (scale != nullptr) choice.weight *= scale[choice.expert];
   }
-  std::sort(choices.data(), choices.data() + choices.size(), [](Choice a, Choice b) { return a.expert < b.expert; });
+  std::sort(choices.data(), choices.data() + choices.size(),
+            [](Choice a, Choice b) { return a.expert < b.expert; });
 }
 
 /// One row for each choice of each token, sorted by expert, then by token. Arrays of the caller.
