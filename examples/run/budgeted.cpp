@@ -78,9 +78,9 @@ std::uint64_t estimated_tokenizer_bytes(const gguf::Document& document) {
   return document.resident_bytes() + estimated_piece_bytes * (pieces ? pieces->size() : 0);
 }
 
-/// With a governor, weights may have to leave memory later. So resident weights are opened as streamed
-/// weights that are all resident, if that fits. Experts would not be packed then, so a model with experts
-/// keeps its choice. question: of the run, with the bytes of its tokenizer.
+/// Not a fallback: all weights fit. With a governor they may have to leave memory later, so resident weights
+/// are opened as streamed weights that are all resident, if that fits. Experts would not be packed then, so a
+/// model with experts keeps its choice. question: of the run, with the bytes of its tokenizer.
 void let_weights_leave(const AnswerVerb& verb, const gguf::Document& document, plan::Question question,
                        OpenOptions& open) {
   if (!verb.governor || verb.weights_given || open.choice.weights != paging::Choice::resident ||

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program mica runs one verb; errors become one sentence on stderr and an exit code.
+// The program mica runs one verb; errors become one sentence on stderr and an exit code (exit_code() of
+// console.cpp maps them):
 //
 //   0 done   1 failed while running   2 usage   3 file missing, unreadable or damaged   4 over the budget
 //   5 not supported   6 a limit was reached   129 hung up   130 interrupted

@@ -37,7 +37,8 @@ concept Block = requires {
 
 namespace block {
 
-/// Stands for the blocks of a model's family, which are the default (model/policies.hpp).
+/// Stands for the blocks of a model's family, which are the default. Never defined: the family's own list
+/// takes its place (FamilyPolicies of model/policies.hpp).
 struct OfFamily;
 
 /// For blocks without a state of a sequence.

@@ -62,7 +62,8 @@ class ResidentTiles {
     const std::size_t free = max_tiles_ * format::tile_tokens - (pos - evicted());
     return needs_scores() || free == 0 ? eviction_step - pos % eviction_step : free;
   }
-  /// Evicts tiles until `count` tokens fit at `pos`, at most capacity(pos); the policy chooses the tiles.
+  /// Takes places for `count` tokens at `pos`, at most capacity(pos). When no place is free, 64 tokens are
+  /// evicted first; the policy chooses their tiles. Memory is not freed: the next tiles overwrite these places.
   template <Eviction E>
   void evict_for(const E& policy, std::size_t pos, std::size_t count) noexcept {
     if (!bounded()) return;
@@ -72,7 +73,7 @@ class ResidentTiles {
       for (std::size_t i = 0; i < eviction_step / format::tile_tokens; ++i) {
         EvictionView resident{tiles()};
         if (needs_scores()) resident.scores = sums(pos).first(size_);
-        forget(std::min(policy.choose(resident), size_ - 1), pos);
+        evict(std::min(policy.choose(resident), size_ - 1), pos);
       }
     }
     for (const std::size_t end = ceil_div(pos + count, format::tile_tokens) - evicted_; size_ < end;
@@ -147,7 +148,8 @@ class ResidentTiles {
     }
     summed_ = pos;
   }
-  void forget(std::size_t index, std::size_t pos) noexcept {
+  /// Evicts the tile at `index`: its place becomes the last of the free ones.
+  void evict(std::size_t index, std::size_t pos) noexcept {
     const auto close = [index](auto span) {
       std::rotate(span.begin() + static_cast<std::ptrdiff_t>(index),
                   span.begin() + static_cast<std::ptrdiff_t>(index) + 1, span.end());

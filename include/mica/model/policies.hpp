@@ -41,7 +41,7 @@ struct DefaultPolicies {
   using KvElement = format::F16;       // how keys and values are encoded
   using KvStorage = kv::Segmented<>;   // where they lie
   using Eviction = kv::KeepAll;        // which of them a full cache evicts
-  using Blocks = block::OfFamily;      // what layers are made of
+  using Blocks = block::OfFamily;      // what layers are made of; Family::Blocks, see FamilyPolicies
   using Allocator = alloc::Huge;       // where bytes come from
   using Pager = paging::Mapped<>;      // how weights come into memory
   using Kernels = kernel::Highway;     // what computes
@@ -323,7 +323,7 @@ requires(
   using type = BasicTransformer<Family, typename ChangedPolicies<Base, With...>::type>;
 };
 
-/// The defaults of a family.
+/// The defaults of a family: where no WithBlocks<...> is named, its blocks are Family::Blocks.
 template <class Family>
 struct FamilyPolicies : DefaultPolicies {
   using Blocks = TypeList<>;

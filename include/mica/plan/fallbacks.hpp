@@ -4,7 +4,8 @@
 //
 //   as requested -> a shorter context -> keys and values in Q8_0 -> streamed weights -> smaller steps
 //
-// Only choices that were not requested change.
+// Only choices that were not requested change. Streamed weights are tried with the requested elements again,
+// and at each size of a step. Thresholds between the fallbacks are comfortable_tokens and min_tokens.
 #pragma once
 
 #include "mica/budget/size.hpp"

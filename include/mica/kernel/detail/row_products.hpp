@@ -66,8 +66,8 @@ void fast8_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, std::
   }
 }
 
-/// Calls of_row(row, token, tokens) for every row of a slice and up to shared_tokens tokens at a time. The rows
-/// of a product that follows kernel/fast8.hpp are written here.
+/// Calls of_row(row, token, tokens) for every row of a slice and up to shared_tokens tokens at a time. Rows
+/// of a product that follows kernel/fast8.hpp, which has an order of additions of its own, are written here.
 template <WeightFormat F, class OfRow>
 void for_rows(const MatmulArgs<F>& a, const OfRow& of_row) noexcept {
   for (std::size_t t = 0; t < a.y.rows(); t += shared_tokens) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of memory with several owners. The address of its bytes identifies a page; the number of owners
-// follows them:
+// Pages of memory with several owners; the last owner's release() frees a page. The address of its bytes
+// identifies a page; the number of owners follows them:
 //
 //   | bytes of the page, in a plan an address alone | owners, in a plan of the heap |
 #pragma once

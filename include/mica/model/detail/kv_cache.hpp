@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cache of one sequence: keys and values, the state of recurrent layers, and the number of tokens in
-// them. Growth, rewind, eviction and snapshots of a sequence are here, so that these three always change
-// together.
+// The cache of one sequence: keys and values, the state of recurrent layers, and the number of tokens. These
+// three always change together, so growth, rewind, eviction and snapshots of a sequence are all here.
 #pragma once
 
 #include "mica/base/assert.hpp"
