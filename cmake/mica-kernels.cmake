@@ -2,10 +2,14 @@
 #
 # Two libraries that a user's project makes of units which are installed with the headers, with its own flags:
 #
-#   mica_add_kernels(NAME [NATIVE])
+#   mica_add_kernels(NAME [NATIVE | TARGETS SET...] [FORMATS NAME...] [KV NAME...])
 #                            the Highway kernels, one unit per family of formats, compiled once per instruction
 #                            set. Link it into a program that uses mica/kernel/highway.hpp. NATIVE: for the
-#                            processor of this machine alone, in a third of the time.
+#                            processor of this machine alone, in a third of the time. TARGETS: for these
+#                            instruction sets of Highway's and for the one that the compiler's flags allow, such
+#                            as AVX2 AVX3_DL. FORMATS, KV: only the units with these weight formats, such as
+#                            Q4_K Q6_K, and with these elements of keys and values, such as F16; a program that
+#                            names others does not link.
 #   mica_add_runtime(NAME [KERNELS])
 #                            what mica::open() and plan::make_plan() compile for all families and formats, so
 #                            that no unit of the program does. It links KERNELS, a library of the first kind.
@@ -15,16 +19,99 @@
 # step through kernels: target_compile_options(NAME PRIVATE -O0).
 
 function(mica_add_kernels target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NATIVE" "" "")
-  if(arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "mica_add_kernels(${target}): '${arg_UNPARSED_ARGUMENTS}' is not known; known: NATIVE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NATIVE" "" "TARGETS;FORMATS;KV")
+  if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
+    message(FATAL_ERROR "mica_add_kernels(${target}): '${arg_UNPARSED_ARGUMENTS}${arg_KEYWORDS_MISSING_VALUES}' is "
+      "not known or has no value; known: NATIVE, TARGETS SET..., FORMATS NAME..., KV NAME...")
+  endif()
+  if(arg_NATIVE AND arg_TARGETS)
+    message(FATAL_ERROR "mica_add_kernels(${target}): NATIVE and TARGETS exclude each other.")
   endif()
   mica_add_units(mica_add_kernels ${target} kernel/highway)
+  mica_keep_units(${target} MATMUL "FORMATS" "${arg_FORMATS}")
+  mica_keep_units(${target} ATTENTION "KV" "${arg_KV}")
+  if(arg_TARGETS)
+    mica_disabled_targets(disabled ${target} ${arg_TARGETS})
+    target_compile_definitions(${target} PRIVATE HWY_WANT_SSSE3=1 HWY_WANT_SSE4=1 HWY_WANT_AVX3_DL=1
+      "HWY_DISABLED_TARGETS=${disabled}")
+  endif()
   if(arg_NATIVE)
     mica_native_options(options)
     target_compile_options(${target} PRIVATE ${options})
     target_compile_definitions(${target} PRIVATE HWY_COMPILE_ONLY_STATIC=1)
   endif()
+endfunction()
+
+# Of the units of one kind, MATMUL or ATTENTION, a library keeps those that instantiate a kernel for one of the
+# names. Units of no format, and those of real formats, whose kernels other formats use, stay.
+function(mica_keep_units target kind keyword names)
+  if(NOT names)
+    return()
+  endif()
+  get_target_property(units ${target} SOURCES)
+  set(kept "")
+  set(known "")
+  foreach(unit IN LISTS units)
+    file(STRINGS "${unit}" lines REGEX "^MICA_INSTANTIATE_(MATMUL|PACKED|PACKED12|ATTENTION)\\(")
+    if(kind STREQUAL "MATMUL")
+      list(FILTER lines EXCLUDE REGEX "^MICA_INSTANTIATE_ATTENTION")
+    else()
+      list(FILTER lines INCLUDE REGEX "^MICA_INSTANTIATE_ATTENTION")
+    endif()
+    list(TRANSFORM lines REPLACE "^.*::([A-Za-z0-9_]+)>?\\)$" "\\1")
+    list(APPEND known ${lines})
+    set(keep FALSE)
+    if(NOT lines OR unit MATCHES "/matmul_real\\.cpp$")
+      set(keep TRUE)
+    endif()
+    foreach(name IN LISTS names)
+      if(name IN_LIST lines)
+        set(keep TRUE)
+      endif()
+    endforeach()
+    if(keep)
+      list(APPEND kept "${unit}")
+    endif()
+  endforeach()
+  foreach(name IN LISTS names)
+    if(NOT name IN_LIST known)
+      list(REMOVE_DUPLICATES known)
+      list(SORT known COMPARE NATURAL)
+      list(JOIN known " " known)
+      message(FATAL_ERROR "mica_add_kernels(${target} ${keyword} ${name}): no unit has kernels for '${name}'; those "
+        "that have are ${known}. A format of your own is compiled in a unit of your own.")
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES SOURCES "${kept}")
+endfunction()
+
+# The sum of Highway's instruction sets that are not named. Of a kind of machine of which none is named: of those
+# that kernel/highway/dispatch.hpp disables.
+function(mica_disabled_targets out target)
+  set(x86 SSE2 SSSE3 SSE4 AVX2 AVX3 AVX3_DL AVX3_ZEN4 AVX3_SPR)
+  set(x86_disabled SSSE3 SSE4 AVX3_ZEN4)
+  set(arm NEON_WITHOUT_AES NEON NEON_BF16)
+  set(arm_disabled NEON NEON_BF16)
+  foreach(name IN LISTS ARGN)
+    if(NOT name IN_LIST x86 AND NOT name IN_LIST arm)
+      list(JOIN x86 " " x86)
+      list(JOIN arm " " arm)
+      message(FATAL_ERROR "mica_add_kernels(${target} TARGETS ${name}): '${name}' is not known; known: ${x86} ${arm}.")
+    endif()
+  endforeach()
+  set(disabled HWY_ALL_SVE)
+  foreach(kind x86 arm)
+    set(off ${${kind}})
+    list(REMOVE_ITEM off ${ARGN})
+    if("${off}" STREQUAL "${${kind}}")
+      set(off ${${kind}_disabled})
+    endif()
+    list(REMOVE_ITEM off SSE2)
+    list(TRANSFORM off PREPEND HWY_)
+    list(APPEND disabled ${off})
+  endforeach()
+  list(JOIN disabled "+" disabled)
+  set(${out} "${disabled}" PARENT_SCOPE)
 endfunction()
 
 # The compiler's option for the processor that it runs on.

@@ -31,8 +31,7 @@ UNITS = [  # name, source, limit in seconds
     ("scalar model", "bench/compile/scalar_model.cpp", 3.5),
     ("kernels of K-formats", "include/mica/kernel/highway/units/matmul_k.cpp", 25.0),
 ]
-FLAGS = ["-std=c++20", "-O2", "-ffp-contract=off", "-DHWY_WANT_AVX3_DL=1",
-         "-DHWY_DISABLED_TARGETS=HWY_SSSE3+HWY_SSE4+HWY_AVX3_ZEN4+HWY_ALL_SVE+HWY_NEON+HWY_NEON_BF16"]
+FLAGS = ["-std=c++20", "-O2", "-ffp-contract=off"]
 
 
 def compile_once(compiler, flags, root, source, target):

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What makes it small, in the order of what it saves. The kernels are compiled here, for fewer instruction
-# sets than in the library: the one left out is AVX-512 with a little more, and its code is the same. Without
-# the second form of AVX2 for machines with AVX-VNNI these run what all machines with AVX2 run. What is no
-# kernel is compiled for size. Every function has a section of its own, so that the linker leaves out what
-# nobody calls. There are no names of symbols.
+# What makes it small, in the order of what it saves. The kernels are compiled here, for its formats and for
+# fewer instruction sets than in the library: the one left out is AVX-512 with a little more, and its code is the
+# same. Without the second form of AVX2 for machines with AVX-VNNI these run what all machines with AVX2 run.
+# What is no kernel is compiled for size. Every function has a section of its own, so that the linker leaves out
+# what nothing calls. There are no names of symbols.
 
-file(GLOB units CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/mica/kernel/highway/units/*.cpp")
-list(FILTER units INCLUDE REGEX "/(matmul_k|matmul_real|attention_real|elementwise)[a-z_]*\\.cpp$")
-target_sources(example_05_small PRIVATE ${units})
-target_compile_options(example_05_small PRIVATE -UHWY_DISABLED_TARGETS
-  -DHWY_DISABLED_TARGETS=HWY_SSSE3+HWY_SSE4+HWY_AVX3_ZEN4+HWY_ALL_SVE+HWY_NEON+HWY_NEON_BF16+HWY_AVX3_SPR)
+mica_add_kernels(example_05_small_kernels TARGETS AVX2 AVX3 AVX3_DL NEON_WITHOUT_AES FORMATS Q4_K Q6_K KV F16)
+set(lesson_libraries example_05_small_kernels mica)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  target_compile_definitions(example_05_small PRIVATE MICA_NO_BYTE_DOTS)
+  target_compile_definitions(example_05_small_kernels PUBLIC MICA_NO_BYTE_DOTS)
 endif()
 set_source_files_properties(${folder}/main.cpp PROPERTIES COMPILE_OPTIONS -Os)
 # The blocks that it names are in it, and no others.
@@ -22,6 +19,8 @@ if(MICA_BUILD_TESTS AND CMAKE_NM AND NOT MSVC)
     FAIL_REGULAR_EXPRESSION "DeltaNet|delta_net|ExpertBatch|ExpertsBesideDense|LayerInputs|PerLayer|AltUp|Laurel|OutputScale")
 endif()
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  target_compile_options(example_05_small PRIVATE -ffunction-sections -fdata-sections)
+  foreach(target example_05_small example_05_small_kernels)
+    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+  endforeach()
   target_link_options(example_05_small PRIVATE -Wl,--gc-sections -s)
 endif()
