@@ -133,8 +133,20 @@ endfunction()
 
 function(mica_add_runtime target)
   mica_add_units(mica_add_runtime ${target} runtime)
+  foreach(library IN LISTS ARGN)
+    if(library MATCHES "^[A-Za-z_][A-Za-z0-9_.+]*$") # the name of a target, which may be made later in this folder
+      cmake_language(EVAL CODE "cmake_language(DEFER CALL mica_check_library ${target} ${library})")
+    endif()
+  endforeach()
   target_link_libraries(${target} PUBLIC ${ARGN})
   target_compile_definitions(${target} PUBLIC MICA_COMPILED_RUNTIME=1)
+endfunction()
+
+function(mica_check_library target library)
+  if(NOT TARGET ${library})
+    message(FATAL_ERROR "mica_add_runtime(${target} ${library}): there is no target '${library}'; name a library of "
+      "mica_add_kernels().")
+  endif()
 endfunction()
 
 # A static library of the units of a folder of the library.

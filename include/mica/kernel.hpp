@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The room kernel: what computes; a program with the vector backend links mica::kernels.
+// The room kernel: what computes; a program with the vector backend links the
+// library of mica_add_kernels().
 #pragma once
 
 #include "mica/kernel/activation.hpp"

@@ -22,7 +22,7 @@
 #include "mica/tensor.hpp"   // matrices whose format is known when the file is
 #include "mica/gguf.hpp"     // the file format, read
 
-#include "mica/kernel.hpp"   // what computes; a program with the vector backend links mica::kernels
+#include "mica/kernel.hpp"   // what computes; the vector backend needs the library of mica_add_kernels()
 
 #include "mica/paging.hpp"   // how weights come into memory
 #include "mica/kv.hpp"       // where keys, values and recurrent states lie

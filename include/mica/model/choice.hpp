@@ -14,11 +14,11 @@ namespace mica::model {
 
 struct Choice {
   kv::Choice kv = kv::Choice::segmented;
-  kv::AnyEviction evict;
+  kv::AnyEviction evict = {};
   paging::Choice weights = paging::Choice::resident;
   std::uint64_t weights_bytes = 0;  // for streamed: resident weights and the ring; 0: the minimum
-  kv::ElementChoice cache_type_k;
-  kv::ElementChoice cache_type_v;
+  kv::ElementChoice cache_type_k = {};
+  kv::ElementChoice cache_type_v = {};
   std::size_t cache_recent = 128;  // tokens that are not old, of elements that age
   bool fast8 = false;              // products of many tokens follow kernel/fast8.hpp
 };

@@ -205,13 +205,25 @@ concept Blocks = AreBlocks<List>::value;
 
 // One sentence for each axis whose policy does not satisfy its concept; the compiler adds the member that is
 // missing.
-template <class List>
-struct CheckWeights {
+template <class F>
+struct CheckFormat {
   static_assert(
-      Formats<List>,
+      WeightFormat<F>,
       "mica::Transformer: WithWeights<...> needs formats: one mica::WeightFormat or a mica::TypeList of "
       "them; those with integer arithmetic must be a mica::IntegerFormat (format/concept.hpp)");
 };
+template <WeightFormat F>
+requires(F::arithmetic == format::Arithmetic::integer) struct CheckFormat<F> {
+  static_assert(
+      IntegerFormat<F>,
+      "mica::Transformer: WithWeights<...> needs formats: one mica::WeightFormat or a mica::TypeList of "
+      "them; those with integer arithmetic must be a mica::IntegerFormat (format/concept.hpp)");
+};
+template <class List>
+struct CheckWeights : CheckFormat<List> {};
+template <class... F>
+struct CheckWeights<TypeList<F...>>
+    : std::integral_constant<std::size_t, (sizeof(CheckFormat<F>) + ... + 0)> {};
 template <Formats List>
 struct CheckWeights<List> {
   static_assert(format::are_distinct<List>,
@@ -302,6 +314,16 @@ class BasicTransformer;
 struct ModelOptions;
 
 namespace detail {
+
+/// Never returns: it does not compile.
+template <class Executor, class Other>
+[[noreturn]] Executor& executor_of_the_policy(Other&) noexcept {
+  static_assert(std::is_base_of_v<Executor, Other>,
+                "mica::Transformer: the executor is of another type than the policy; name its type: "
+                "WithExecutor<...>, as in WithExecutor<mica::exec::Team> (docs/policies/executor.md)");
+  for (;;) {
+  }
+}
 
 /// What a wrong policy leaves behind. It is made like a model, so that the sentence about the policy is the only
 /// error of a file that makes one.

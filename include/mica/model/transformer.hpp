@@ -46,8 +46,8 @@ inline constexpr std::size_t max_context = std::size_t{1} << 24;
 /// Numbers that a model is made with.
 struct ModelOptions {
   std::size_t n_ctx = 0;        // tokens that a cache may hold; 0: what the model was trained for
-  std::size_t chunk = 512;      // tokens of one step at most
-  std::size_t logits_rows = 1;  // rows of logits that are computed at a time
+  std::size_t chunk = 512;      // tokens of one step at most; 0 counts as 1
+  std::size_t logits_rows = 1;  // rows of logits that are computed at a time; 0 counts as 1
   std::size_t checkpoints = 1;  // copies of a recurrent state that a cache keeps; other families have none
   bool fast8 = false;  // products of many tokens follow kernel/fast8.hpp: quicker prompts, not bit for bit
   LogSink log = {};
@@ -97,6 +97,12 @@ class BasicTransformer {
   /// Raises mica::Error when the file lacks something, or the budget refuses.
   BasicTransformer(gguf::DocumentRef document, Executor& executor, ModelOptions options = {},
                    Parts parts = {});
+  /// Does not compile: the executor is of another type than the policy names.
+  template <class Other>
+  requires(!std::is_base_of_v<Executor, Other>) BasicTransformer(gguf::DocumentRef document, Other& executor,
+                                                                 ModelOptions options = {}, Parts parts = {})
+      : BasicTransformer(document, detail::executor_of_the_policy<Executor>(executor), std::move(options),
+                         std::move(parts)) {}
 
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }

@@ -45,7 +45,7 @@ class Mapped {
     for (const Extent& tensor : table.tensors) bytes += tensor.bytes;
     auto booking = alloc::Booking::make(allocator, budget::Account::weights, bytes);
     MICA_CHECK(booking, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
-               "; use a larger budget or a smaller quantisation");
+               "; use a larger budget, a smaller quantisation, or streamed weights");
     booking_ = std::move(*booking);
     std::vector<const std::byte*> sources;
     for (const gguf::Source& source : readable<A>(table.document)) {

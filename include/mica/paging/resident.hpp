@@ -45,7 +45,7 @@ class Resident {
     const std::uint64_t bytes = lay_out(table);
     auto weights = alloc::Buffer<std::byte, A>::make(weights_.allocator(), bytes);
     MICA_CHECK(weights, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
-               "; use a larger budget or a smaller quantisation");
+               "; use a larger budget, a smaller quantisation, or streamed weights");
     weights_ = std::move(*weights);
     for (const Extent& tensor : table.tensors)
       packed_.push_back(packs && (tensor.packed || can_pack(table, tensor)));

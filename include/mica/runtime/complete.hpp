@@ -49,15 +49,19 @@ GenerateResult complete(BasicModel<Families, Formats>& model, std::string_view p
   return complete(model, prompt, sampler, {.max_tokens = options.max_tokens}, on_text);
 }
 
-/// The same; returns the text that follows the prompt.
+/// The same; returns the text that follows the prompt. Raises ErrorCode::usage for a prompt that is longer than
+/// the context.
 template <class Families, class Formats>
 [[nodiscard]] std::string complete(BasicModel<Families, Formats>& model, std::string_view prompt,
                                    const CompleteOptions& options = {}) {
   std::string text;
-  complete(model, prompt, options, [&](std::string_view piece) {
+  const GenerateResult result = complete(model, prompt, options, [&](std::string_view piece) {
     text += piece;
     return true;
   });
+  MICA_CHECK(result.reason != StopReason::context_full || !result.tokens.empty(), usage,
+             "the prompt is longer than the context of ", model.transformer().n_ctx(),
+             " tokens; OpenOptions::n_ctx makes it longer, up to what the model was trained for");
   return text;
 }
 

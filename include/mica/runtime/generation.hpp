@@ -162,8 +162,8 @@ class Generation {
   void raise_if_failed() {
     const std::size_t last = session_.tokens().size() - 1;
     if (failure_ == Failure::not_finite) session_.raise_non_finite(last);
-    MICA_CHECK(failure_ == Failure::none, failed, "no token can be sampled after token ", last,
-               ": every logit is -infinity");
+    MICA_CHECK(failure_ == Failure::none, failed, "no token was chosen after token ", last,
+               ": the sampler returned none, as sample::Standard does where every logit is -infinity");
   }
   /// The answer, when it is over.
   [[nodiscard]] GenerateResult& result() noexcept { return result_; }

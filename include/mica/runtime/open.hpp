@@ -131,11 +131,12 @@ template <class Families, class Formats>
 }
 
 /// Books what is there already, or raises.
-[[nodiscard]] inline alloc::Booking book_or_raise(budget::Ledger& ledger, budget::Account account,
-                                                  std::uint64_t bytes) {
+[[nodiscard]] inline alloc::Booking book_or_raise(const gguf::Document& document, budget::Ledger& ledger,
+                                                  budget::Account account, std::uint64_t bytes) {
   auto booking = alloc::Booking::make(ProgramAllocator(ledger, account), account, bytes);
-  MICA_CHECK(booking, budget, budget::name(account), ": ", bytes, " bytes do not fit the memory budget of ",
-             ledger.limit());
+  MICA_CHECK(booking, budget, document.path(), ": ", budget::name(account), ": ", bytes,
+             " bytes do not fit the memory budget of ", ledger.limit(),
+             " bytes; use a larger budget (OpenOptions::memory_bytes)");
   return *std::move(booking);
 }
 
@@ -145,10 +146,11 @@ template <class Families, class Formats>
 BasicModel<Families, Formats>::Parts::Parts(gguf::Document file, const OpenOptions& options)
     : document(std::move(file)),
       ledger(detail::budget_of(document, options)),
-      process(detail::book_or_raise(ledger, budget::Account::process, plan::process_bytes(document))),
-      header(detail::book_or_raise(ledger, budget::Account::tokenizer, document.resident_bytes())),
+      process(
+          detail::book_or_raise(document, ledger, budget::Account::process, plan::process_bytes(document))),
+      header(detail::book_or_raise(document, ledger, budget::Account::tokenizer, document.resident_bytes())),
       tokenizer(text::make_tokenizer(text::vocabulary_from(document.metadata(), options.log))),
-      vocabulary(detail::book_or_raise(ledger, budget::Account::tokenizer, tokenizer.bytes())),
+      vocabulary(detail::book_or_raise(document, ledger, budget::Account::tokenizer, tokenizer.bytes())),
       team(options.threads == 0 ? budget::cpu_limits().threads() : options.threads, options.log),
       runs(options.runs),
       executor(team, runs.get()),
