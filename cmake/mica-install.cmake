@@ -7,12 +7,16 @@ include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME devel)
 set(mica_cmake_dir "${CMAKE_INSTALL_DATADIR}/cmake/mica")
 
-install(TARGETS ${mica_targets} EXPORT micaTargets FILE_SET HEADERS)
+install(TARGETS mica mica_jinja mica_tools EXPORT micaTargets FILE_SET HEADERS)
 # The per-target headers and the units of kernels and runtime do not stand alone, so they are no part of the file
 # set.
 install(DIRECTORY include/mica DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILES_MATCHING PATTERN "*-inl.hpp" PATTERN "*.cpp")
 install(EXPORT micaTargets NAMESPACE mica:: DESTINATION "${mica_cmake_dir}")
+foreach(part IN LISTS mica_parts)
+  install(TARGETS mica_${part} EXPORT mica_${part}Targets)
+  install(EXPORT mica_${part}Targets NAMESPACE mica:: DESTINATION "${mica_cmake_dir}")
+endforeach()
 
 configure_package_config_file(cmake/micaConfig.cmake.in micaConfig.cmake INSTALL_DESTINATION "${mica_cmake_dir}"
   NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
@@ -20,11 +24,19 @@ write_basic_package_version_file(micaConfigVersion.cmake COMPATIBILITY SameMinor
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/micaConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/micaConfigVersion.cmake"
   cmake/mica-deps.cmake cmake/mica-kernels.cmake DESTINATION "${mica_cmake_dir}")
 
+# The same in the Common Package Specification, which other build systems read too.
+if(CMAKE_VERSION VERSION_GREATER_EQUAL 4.3)
+  include(mica-cps)
+endif()
+
 configure_file(mica.pc.in mica.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/mica.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/mica")
 if(TARGET mica_program)
   install(TARGETS mica_program COMPONENT program)
+  # Manual pages and completions, where the build has made them: man/man1/, bash-completion/completions/, ...
+  install(DIRECTORY "${PROJECT_BINARY_DIR}/examples/share/" DESTINATION "${CMAKE_INSTALL_DATADIR}" COMPONENT program
+    OPTIONAL)
   if(TARGET mica_urls)
     install(TARGETS mica_urls COMPONENT program DESTINATION "${CMAKE_INSTALL_LIBDIR}/mica")
   endif()
