@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Takes the consumer through one WAY of getting mica, in SCRATCH: add_subdirectory, subproject, find_package,
-# components or pkg_config.
+# Takes the consumer through one WAY of getting mica, in SCRATCH: add_subdirectory, subproject, fetch_content, cpm,
+# find_package, components, vcpkg, cps or pkg_config.
 
 cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE "${SCRATCH}")
@@ -139,6 +139,29 @@ function(install_and_move)
   endforeach()
 endfunction()
 
+# The tree as a release has it, in an archive whose sum the consumer names.
+function(make_archive)
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E tar czf "${SCRATCH}/mica.tar.gz" CMakeLists.txt LICENSE cmake include
+    mica.pc.in WORKING_DIRECTORY "${SOURCE}" COMMAND_ERROR_IS_FATAL ANY)
+  file(SHA256 "${SCRATCH}/mica.tar.gz" sum)
+  set(from_archive "-DMICA_ARCHIVE=${SCRATCH}/mica.tar.gz" -DMICA_SHA256=${sum} -DFETCHCONTENT_FULLY_DISCONNECTED=OFF
+    PARENT_SCOPE)
+  # A download of anything else would fail.
+  foreach(protocol http https)
+    set(ENV{${protocol}_proxy} "http://127.0.0.1:9")
+  endforeach()
+  set(ENV{CCACHE_BASEDIR} "${SCRATCH}")
+endfunction()
+
+# The consumer's unit is compiled with the headers of this folder.
+function(expect_headers folder headers)
+  command_of(command "${folder}" consumer main)
+  string(FIND "${command}" "${headers} " found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "the consumer is not compiled with ${headers}:\n${command}")
+  endif()
+endfunction()
+
 if(WAY STREQUAL add_subdirectory)
   build_consumer("${SCRATCH}/build" "-DMICA_FOLDER=${SOURCE}")
   # Where no optimisation is asked for, kernels have it all the same, and the consumer's unit has none.
@@ -166,6 +189,75 @@ elseif(WAY STREQUAL subproject)
       message(FATAL_ERROR "compiled with another Highway than the consumer's:\n${command}")
     endif()
   endforeach()
+elseif(WAY STREQUAL fetch_content)
+  make_archive()
+  build_consumer("${SCRATCH}/build" ${from_archive} "-DLINK=tools jinja")
+  expect_headers("${SCRATCH}/build" "${SCRATCH}/build/_deps/mica-src/include")
+  expect_level(-O2 "${SCRATCH}/build" consumer_kernels elementwise)
+elseif(WAY STREQUAL cpm)
+  # CPM itself, if MICA_CPM names its file; first a stand-in with the documented meaning of the words used here.
+  make_archive()
+  foreach(cpm IN ITEMS "${CMAKE_CURRENT_LIST_DIR}/cpm/CPM.cmake" "${CPM}")
+    if(cpm)
+      file(REMOVE_RECURSE "${SCRATCH}/build")
+      build_consumer("${SCRATCH}/build" ${from_archive} "-DCPM=${cpm}" "-DLINK=tools jinja")
+      expect_headers("${SCRATCH}/build" "${SCRATCH}/build/_deps/mica-src/include")
+      expect_level(-O2 "${SCRATCH}/build" consumer_kernels elementwise)
+    endif()
+  endforeach()
+elseif(WAY STREQUAL vcpkg)
+  # By the port's own rules, then by its package alone.
+  run("${CMAKE_COMMAND}" "-DSCRATCH=${SCRATCH}/vcpkg" "-DCOMPILER=${COMPILER}" -P
+    "${CMAKE_CURRENT_LIST_DIR}/vcpkg.cmake")
+  file(RENAME "${SCRATCH}/vcpkg/installed" "${SCRATCH}/moved")
+  set(ENV{CMAKE_PREFIX_PATH} "${SCRATCH}/moved:$ENV{CMAKE_PREFIX_PATH}")
+  build_consumer("${SCRATCH}/build" "-DMICA_COMPONENTS=text checksum" "-DLINK=text checksum tools jinja")
+  expect_headers("${SCRATCH}/build" "${SCRATCH}/moved/include")
+  expect_level(-O2 "${SCRATCH}/build" consumer_kernels elementwise)
+  # A feature that was not asked for is not there, though its library is.
+  expect_refusal("${SCRATCH}/refused" "mica::server: this installation was built without it"
+    -DMICA_COMPONENTS=server)
+elseif(WAY STREQUAL cps)
+  execute_process(COMMAND "${NEWER_CMAKE}" --version OUTPUT_VARIABLE said ERROR_QUIET)
+  if(NOT said MATCHES "cmake version ([0-9.]+)" OR CMAKE_MATCH_1 VERSION_LESS 4.3)
+    message("skipped: packaging_cps (no CMake 4.3 or newer; MICA_NEWER_CMAKE names one)")
+    return()
+  endif()
+  set(alone -DMICA_BUILD_PROGRAM=OFF -DMICA_BUILD_TESTS=OFF -DMICA_BUILD_EXAMPLES=OFF -DMICA_BUILD_BENCH=OFF)
+  run("${NEWER_CMAKE}" -S "${SOURCE}" -B "${SCRATCH}/mica" -G Ninja "-DCMAKE_CXX_COMPILER=${COMPILER}" ${alone})
+  run("${NEWER_CMAKE}" --install "${SCRATCH}/mica" --prefix "${SCRATCH}/first")
+  file(RENAME "${SCRATCH}/first" "${SCRATCH}/moved")
+  file(READ "${SCRATCH}/moved/share/mica/cps/mica.cps" text)
+  foreach(word IN ITEMS "\"-ffp-contract=off\"" "\"HWY_DISABLED_TARGETS\"" "\"hwy:hwy\"" "\"Apache-2.0\"")
+    string(FIND "${text}" "${word}" found)
+    if(found EQUAL -1)
+      message(FATAL_ERROR "mica.cps has no ${word}:\n${text}")
+    endif()
+  endforeach()
+  # By the prefix alone CMake finds its own files, which have mica_add_kernels(); by share/ the others.
+  list(TRANSFORM configure REPLACE "^${CMAKE_COMMAND}$" "${NEWER_CMAKE}")
+  set(prefixes "$ENV{CMAKE_PREFIX_PATH}")
+  set(ENV{CMAKE_PREFIX_PATH} "${SCRATCH}/moved:${prefixes}")
+  configure_consumer("${SCRATCH}/config")
+  file(STRINGS "${SCRATCH}/config/CMakeCache.txt" found REGEX "^mica_DIR:.*/share/cmake/mica$")
+  if(NOT found)
+    message(FATAL_ERROR "CMake prefers the CPS files to its own")
+  endif()
+  set(ENV{CMAKE_PREFIX_PATH} "${SCRATCH}/moved/share:${prefixes}")
+  set(parts "")
+  if(EXISTS "${SCRATCH}/moved/share/mica/cps/mica-eigen.cps")
+    set(parts eigen)
+  endif()
+  build_consumer("${SCRATCH}/build" "-DMICA_COMPONENTS=${parts}" "-DLINK=${parts} tools jinja"
+    "-DKERNELS_FILE=${SCRATCH}/moved/share/cmake/mica/mica-kernels.cmake")
+  file(STRINGS "${SCRATCH}/build/CMakeCache.txt" found REGEX "^mica_DIR:.*/share/mica/cps$")
+  if(NOT found)
+    message(FATAL_ERROR "the consumer did not take the CPS files")
+  endif()
+  command_of(command "${SCRATCH}/build" consumer main)
+  if(NOT command MATCHES " -ffp-contract=off " OR NOT command MATCHES " -DHWY_DISABLED_TARGETS=")
+    message(FATAL_ERROR "flags are missing:\n${command}")
+  endif()
 elseif(WAY STREQUAL find_package)
   install_and_move()
   build_consumer("${SCRATCH}/build" "-DMICA_COMPONENTS=${parts}" "-DLINK=${parts}")
