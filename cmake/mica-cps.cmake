@@ -5,7 +5,8 @@
 # mica_add_kernels() would be missing. So by default they are where find_package() looks only if share/ is among its
 # prefixes.
 #
-# Limit: a CPS file names packages. Libraries that were found by pkg-config, by a header or in this build have none
+# Limit: CMake 4.4 writes compile_flags and does not read them, so a CMake project adds -ffp-contract=off itself.
+# And a CPS file names packages. Libraries that were found by pkg-config, by a header or in this build have none
 # (MICA_WRAPPED), so the parts that need such a library are left out, and without a package of Highway all is.
 
 set(MICA_CPS_DIR "${CMAKE_INSTALL_DATADIR}/mica/cps" CACHE STRING "Folder of the .cps files")

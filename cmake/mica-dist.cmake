@@ -12,6 +12,8 @@ set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
 set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /)
+set(CPACK_PROJECT_CONFIG_FILE "${CMAKE_CURRENT_LIST_DIR}/mica-cpack.cmake")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_PACKAGE_VENDOR "the mica authors")
@@ -23,11 +25,11 @@ file(STRINGS packaging/debian/control maintainer REGEX "^Maintainer: ")
 string(REPLACE "Maintainer: " "" CPACK_DEBIAN_PACKAGE_MAINTAINER "${maintainer}")
 set(CPACK_DEBIAN_PACKAGE_NAME mica)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "run language models on CPUs within a memory budget
- mica runs GGUF models on the processors of small machines. Memory is planned
- before anything is loaded, and the budget is never exceeded; weights that do
- not fit are read from the disk while the model runs. A small model for a
- first try is part of the program.")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "run language models on CPUs within a memory budget")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "mica runs GGUF models on the processors of small machines. Memory is planned
+before anything is loaded, and the budget is never exceeded; weights that do
+not fit are read from the disk while the model runs. A small model for a
+first try is part of the program.")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(architecture_x86_64 amd64)
 set(architecture_aarch64 arm64)
