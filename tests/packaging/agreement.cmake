@@ -33,6 +33,7 @@ expect(packaging/vcpkg/ports/mica/vcpkg.json "\"version\": \"${pattern}\"" "the 
 expect(packaging/vcpkg/ports/mica/vcpkg.json "\"description\": \"${description}\"" "the description is '${description}'")
 expect(conanfile.py "description = \"${description}\"" "the description is '${description}'")
 expect(CHANGELOG.md "\n## ${pattern}, " "there is no section of ${version}")
+expect(docs/project.md "mica-${pattern}\\.tar\\.gz.*mica/${pattern}\n" "the examples have another version than ${version}")
 expect(docs/release.md "\\| ${pattern} \\|" "the table has no ${version}")
 foreach(file conanfile.py packaging/debian/control packaging/debian/rules packaging/debian/prepare packaging/Containerfile
   mica.pc.in cmake/mica-dist.cmake packaging/vcpkg/ports/mica/portfile.cmake packaging/conan/test_package/conanfile.py)
