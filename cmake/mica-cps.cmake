@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The installed libraries in the Common Package Specification (CPS): mica.cps, and an appendix for each part. CMake 4.3
-# and newer prefers these files to micaConfig.cmake where it finds both, and they have no functions:
+# and newer prefers these files to those of install(EXPORT) where it finds both, and they have no functions:
 # mica_add_kernels() would be missing. So by default they are where find_package() looks only if share/ is among its
 # prefixes.
 #

@@ -2,13 +2,14 @@
 #
 # Release tarballs for a machine whose packages lack something, each with its hash. Only a build with
 # MICA_FETCH_DEPS=ON downloads, and only what was not found: Highway, and what the parts in MICA_FETCH_PARTS
-# need. By default those are all for mica's own build, and none for a project that adds this folder.
+# need. By default those are the parts in MICA_WITH; where it is empty, all for mica's own build, and none for a
+# project that adds this folder.
 
 if(NOT MICA_FETCH_DEPS)
   return()
 endif()
-set(mica_fetch_parts "")
-if(PROJECT_IS_TOP_LEVEL)
+string(REPLACE "," ";" mica_fetch_parts "${MICA_WITH}")
+if(PROJECT_IS_TOP_LEVEL AND NOT MICA_WITH)
   set(mica_fetch_parts ${MICA_PARTS})
 endif()
 set(MICA_FETCH_PARTS "${mica_fetch_parts}" CACHE STRING "Parts for which MICA_FETCH_DEPS downloads libraries")
