@@ -24,7 +24,13 @@ if [ "${2:-}" = --system-libraries ]; then
     [ $port != cpp-httplib ] || features=', "features": { "openssl": { "description": "TLS" } }'
     echo "{ \"name\": \"$port\", \"version\": \"0\"$features }" > "$scratch/ports/$port/vcpkg.json"
   done
-  overlay="$overlay --overlay-ports=$scratch/ports"
+  # Nor can it download what corrects the paths of shared libraries, of which a package of headers has none.
+  mkdir "$scratch/triplets"
+  for triplet in x64-linux arm64-linux; do
+    [ -f "$root/triplets/$triplet.cmake" ] || continue
+    (cat "$root/triplets/$triplet.cmake" && echo 'set(VCPKG_FIXUP_ELF_RPATH OFF)') > "$scratch/triplets/$triplet.cmake"
+  done
+  overlay="$overlay --overlay-ports=$scratch/ports --overlay-triplets=$scratch/triplets"
 fi
 vcpkg() {
   # shellcheck disable=SC2086  # options are words

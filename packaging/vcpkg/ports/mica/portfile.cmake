@@ -30,13 +30,17 @@ vcpkg_cmake_configure(
 )
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH share/cmake/mica)
+# In share/ vcpkg wants pkg-config files without libraries alone.
+file(MAKE_DIRECTORY "${CURRENT_PACKAGES_DIR}/lib/pkgconfig")
+file(RENAME "${CURRENT_PACKAGES_DIR}/share/pkgconfig/mica.pc" "${CURRENT_PACKAGES_DIR}/lib/pkgconfig/mica.pc")
+file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/share/pkgconfig")
 vcpkg_fixup_pkgconfig()
 
 if("program" IN_LIST FEATURES)
   vcpkg_copy_tools(TOOL_NAMES mica AUTO_CLEAN)
   if("server" IN_LIST FEATURES) # the module for URLs is looked for beside the program
     file(RENAME "${CURRENT_PACKAGES_DIR}/lib/mica/mica-urls.so" "${CURRENT_PACKAGES_DIR}/tools/${PORT}/mica-urls.so")
-    file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/lib")
+    file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/lib/mica")
   endif()
 endif()
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/share/doc")
