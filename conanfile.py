@@ -104,8 +104,6 @@ class MicaConan(ConanFile):
         core = self._component("core", "mica", ["highway::hwy"])
         core.set_property("pkg_config_name", "mica")
         core.cxxflags = ["-ffp-contract=off"]
-        core.defines = ["HWY_WANT_AVX3_DL=1", "HWY_DISABLED_TARGETS=HWY_SSSE3+HWY_SSE4+HWY_AVX3_ZEN4+HWY_ALL_SVE"
-                        "+HWY_NEON+HWY_NEON_BF16"]
         if self.settings.os in ("Linux", "FreeBSD"):
             core.system_libs = ["pthread"]
         self._component("jinja", "jinja", [])
