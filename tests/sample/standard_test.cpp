@@ -61,6 +61,36 @@ SamplerOptions with_penalties() {
   return options;
 }
 
+// Each option on, with an effect on rows of smooth_logits().
+SamplerOptions with_everything() {
+  SamplerOptions o = with_penalties();
+  o.seed = 21;
+  o.dry = {.multiplier = 0.7f, .allowed_length = 1, .last_n = 30, .breakers = {{7}, {3, 4}}};
+  o.top_n_sigma = 1.2f;
+  o.top_k = 60;
+  o.typical = 0.9f;
+  o.top_p = 0.93f;
+  o.min_p = 0.02f;
+  o.xtc_probability = 0.5f;
+  o.xtc_threshold = 0.05f;
+  o.dynatemp_range = 0.5f;
+  o.logit_bias = {{5, 4.0f}, {6, -INFINITY}};
+  return o;
+}
+
+// Whether both choose the same tokens, each accepted, for rows of which some come again.
+template <class A, class B>
+bool same_story(A& a, B& b, std::uint64_t n) {
+  for (std::uint64_t row = 0; row < n; ++row) {
+    const auto logits = mica::test::smooth_logits(vocab, row % 10);
+    const auto token = a.sample(logits);
+    if (!token || token != b.sample(logits)) return false;
+    a.accept(*token);
+    b.accept(*token);
+  }
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("temperature zero and below is greedy, ties to the lowest id") {
@@ -115,6 +145,119 @@ TEST_CASE("the sampler is the chain of its stages in the documented order") {
       sampler.accept(*token);
       chain.accept(*token);
     }
+  }
+}
+
+TEST_CASE("with every stage the sampler is the chain of them, in the order of llama.cpp") {
+  const SamplerOptions o = with_everything();
+  Standard<> sampler(o, vocab);
+  sample::Chain chain(
+      sample::LogitBias(o.logit_bias),
+      sample::Penalties<>({o.repeat_last_n, o.repeat_penalty, o.frequency_penalty, o.presence_penalty}),
+      sample::Dry<>(o.dry), sample::TopNSigma(o.top_n_sigma), sample::TopK(o.top_k),
+      sample::Typical(o.typical), sample::TopP(o.top_p), sample::MinP(o.min_p),
+      sample::Xtc(o.xtc_probability, o.xtc_threshold, mica::CounterRng(~o.seed)),
+      sample::Temperature(o.temperature, o.dynatemp_range, o.dynatemp_exponent), sample::Dist(o.seed));
+  CHECK(same_story(sampler, chain, 300));
+}
+
+TEST_CASE("mirostat takes the place of the stages that narrow") {
+  for (const int version : {1, 2}) {
+    SamplerOptions o = with_everything();
+    o.mirostat = version;
+    o.mirostat_tau = 3.0f;
+    Standard<> sampler(o, vocab);
+    sample::Chain chain(
+        sample::LogitBias(o.logit_bias),
+        sample::Penalties<>({o.repeat_last_n, o.repeat_penalty, o.frequency_penalty, o.presence_penalty}),
+        sample::Dry<>(o.dry), sample::Temperature(o.temperature, o.dynatemp_range, o.dynatemp_exponent),
+        sample::Mirostat(version, o.mirostat_tau, o.mirostat_eta, mica::CounterRng(o.seed)));
+    CHECK(same_story(sampler, chain, 300));
+  }
+}
+
+TEST_CASE("an order of stages is followed, and stages that are not in it are off") {
+  SamplerOptions o = with_everything();
+  o.order = {sample::Stage::temperature, sample::Stage::min_p, sample::Stage::top_k};
+  Standard<> sampler(o, vocab);
+  sample::Chain chain(sample::LogitBias(o.logit_bias),
+                      sample::Temperature(o.temperature, o.dynatemp_range, o.dynatemp_exponent),
+                      sample::MinP(o.min_p), sample::TopK(o.top_k), sample::Dist(o.seed));
+  CHECK(same_story(sampler, chain, 200));
+  o.order = {sample::Stage::top_k, sample::Stage::top_p, sample::Stage::top_k};
+  CHECK(complaint(o).starts_with("samplers: stage 3 of 9 is there twice"));
+  o.order = {static_cast<sample::Stage>(200)};
+  CHECK(complaint(o).starts_with("samplers: stage 200 of 9"));
+}
+
+TEST_CASE("stages whose options are off cost no memory and change no bit") {
+  SamplerOptions off;
+  off.dry.base = 3.0f;
+  off.dry.breakers = {{1}, {2, 3}};
+  off.dry.last_n = 1000;
+  off.top_n_sigma = 0.0f;
+  off.xtc_threshold = 0.0f;
+  off.dynatemp_exponent = 2.0f;
+  off.mirostat_tau = 1.0f;
+  for (const SamplerOptions& plain : {SamplerOptions{}, with_penalties()}) {
+    SamplerOptions o = plain;
+    o.dry = off.dry, o.top_n_sigma = off.top_n_sigma, o.xtc_threshold = off.xtc_threshold;
+    o.dynatemp_exponent = off.dynatemp_exponent, o.mirostat_tau = off.mirostat_tau;
+    Standard<> a(plain, vocab), b(o, vocab);
+    CHECK(same_story(a, b, 200));
+    CHECK(a.save() == b.save());
+    mica::budget::Ledger ledger;
+    const mica::alloc::Counting counting(ledger, Account::weights);
+    { const Standard<mica::alloc::Counting> sampler(plain, 5000, counting); }
+    const auto before = ledger.peak();
+    { const Standard<mica::alloc::Counting> sampler(o, 5000, counting); }
+    CHECK(ledger.peak() == before);
+  }
+}
+
+TEST_CASE("greedy hears of biases and of dry, and of no stage that could drop the best") {
+  SamplerOptions o = with_everything();
+  o.temperature = 0.0f;
+  o.xtc_probability = 1.0f, o.xtc_threshold = 0.0f, o.typical = 0.1f, o.mirostat = 2;
+  o.repeat_penalty = 1.0f, o.frequency_penalty = 0.0f;
+  Standard<> sampler(o, vocab);
+  sample::Chain chain(sample::LogitBias(o.logit_bias), sample::Dry<>(o.dry), sample::Greedy());
+  CHECK(same_story(sampler, chain, 200));
+  Standard<> biased({.temperature = 0, .logit_bias = {{2, 9.0f}}}, 4);
+  CHECK(biased.sample(std::vector<float>{1.0f, 7.0f, 0.0f, 2.0f}) == 2u);
+}
+
+TEST_CASE("where every possible token is forbidden there is an empty answer, and the next row is answered") {
+  for (const float temperature : {0.0f, 0.8f}) {
+    for (const int mirostat : {0, 1, 2}) {
+      SamplerOptions o = with_everything();
+      o.temperature = temperature;
+      o.mirostat = mirostat;
+      o.logit_bias = {{1, -INFINITY}, {2, -INFINITY}};
+      Standard<> sampler(o, 4);
+      CHECK_FALSE(sampler.sample(std::vector<float>{-INFINITY, 1.0f, 2.0f, -INFINITY}));
+      CHECK(sampler.sample(std::vector<float>{-INFINITY, 1.0f, 2.0f, 0.5f}) == 3u);
+      sample::Chain chain(sample::LogitBias(o.logit_bias), sample::Typical(0.5f), sample::Dist(1));
+      CHECK_FALSE(chain.sample(std::vector<float>{-INFINITY, 1.0f, 2.0f, -INFINITY}));
+    }
+  }
+}
+
+TEST_CASE("a sampler with every stage, restored from its state, goes on as if nothing had happened") {
+  for (const int mirostat : {0, 1, 2}) {
+    SamplerOptions o = with_everything();
+    o.mirostat = mirostat;
+    Standard<> sampler(o, vocab);
+    story(sampler, 0, 40);
+    const sample::SamplerState state = sampler.save();
+    CHECK(state.history.size() == 30);  // the longer one of both
+    CHECK((state.mu != 0.0f) == (mirostat != 0));
+    const auto rest = story(sampler, 40, 40);
+    Standard<> other(o, vocab);
+    story(other, 100, 7);
+    other.restore(state);
+    CHECK(other.save() == state);
+    CHECK(story(other, 40, 40) == rest);
   }
 }
 
@@ -232,6 +375,14 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(with(&SamplerOptions::frequency_penalty, INFINITY).starts_with("frequency-penalty: found inf"));
   CHECK(with(&SamplerOptions::presence_penalty, -INFINITY).starts_with("presence-penalty: found -inf"));
   CHECK(with(&SamplerOptions::top_k, std::int64_t{0}) == "accepted");
+  CHECK(with(&SamplerOptions::typical, 2.0f) == "typical: found 2, allowed 0 to 1");
+  CHECK(with(&SamplerOptions::top_n_sigma, -5.0f) == "top-n-sigma: found -5, allowed -1 to 1000");
+  CHECK(with(&SamplerOptions::xtc_probability, 2.0f) == "xtc-probability: found 2, allowed 0 to 1");
+  CHECK(with(&SamplerOptions::mirostat, 3) == "mirostat: found 3, allowed 0 to 2");
+  CHECK(with(&SamplerOptions::dynatemp_range, -1.0f) == "dynatemp-range: found -1, allowed 0 to 1e+06");
+  CHECK(with(&SamplerOptions::dry, sample::DryOptions{.last_n = -1}) == "accepted");  // it is off
+  CHECK(with(&SamplerOptions::dry, sample::DryOptions{.multiplier = 1.0f, .last_n = -1})
+            .starts_with("dry-penalty-last-n: found -1"));
 }
 
 }  // namespace standard_test

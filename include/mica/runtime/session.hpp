@@ -50,6 +50,7 @@ namespace detail {
   gguf::append_list(out, note.next);
   gguf::append_text(out, note.text);
   gguf::append_number(out, note.first_prompt);
+  if (note.sampler) gguf::append_number(out, note.sampler->mu);
   return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
 
@@ -67,6 +68,7 @@ namespace detail {
   note.next = reader.list<TokenId>("tokens");
   note.text = reader.text("the text");
   if (reader.remaining() != 0) note.first_prompt = reader.read<std::uint64_t>("the first prompt");
+  if (note.sampler && reader.remaining() != 0) note.sampler->mu = reader.read<float>("mu");
   return note;
 }
 

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -76,6 +77,13 @@ class Candidates {
   /// Whether candidate i is token i, as after fill().
   [[nodiscard]] bool by_id() const noexcept { return by_id_; }
 
+  /// The candidate of a token, or null; a search where by_id() is false.
+  [[nodiscard]] Candidate* find(TokenId id) noexcept {
+    if (by_id_) return id < size_ ? &storage_[id] : nullptr;
+    const auto found = std::find_if(span().begin(), span().end(), [id](auto& each) { return each.id == id; });
+    return found == span().end() ? nullptr : &*found;
+  }
+
   /// Brings the best n to the front, in order; n <= size(). Costs a pass over the rest, and only n are ever
   /// sorted.
   void sort_best(std::size_t n) noexcept {
@@ -132,6 +140,12 @@ class Candidates {
     size_ = 1;
     sorted_ = 1;
     by_id_ = false;
+  }
+
+  /// The first candidate, or none where it is forbidden, as when all are.
+  [[nodiscard]] std::optional<TokenId> chosen() const noexcept {
+    return storage_[0].logit > -std::numeric_limits<float>::infinity() ? std::optional(storage_[0].id)
+                                                                       : std::nullopt;
   }
 
   /// Records that a change of logits may have changed their order.

@@ -33,7 +33,7 @@ class Chain {
   }
 
   // Required by Sampler
-  /// The token that the last stage leaves; empty when a logit is NaN or +infinity or all are -infinity.
+  /// The token that the last stage leaves; empty when a logit is NaN or +infinity, or all are -infinity.
   /// Allocates 12 bytes for each logit at the first call, in no ledger: sample::Standard takes an allocator.
   [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) {
     if (memory_.size() < logits.size()) memory_.resize(logits.size());
@@ -41,7 +41,7 @@ class Chain {
     if (!candidates.fill(logits)) return std::nullopt;
     apply(candidates);
     MICA_ASSERT(candidates.size() == 1);
-    return candidates[0].id;
+    return candidates.chosen();
   }
 
   // Specific to Chain

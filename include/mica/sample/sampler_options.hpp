@@ -11,9 +11,37 @@
 
 namespace mica::sample {
 
+/// A number that is added to the logit of a token; -infinity forbids it.
+struct TokenBias {
+  TokenId id;
+  float bias;
+};
+
+/// The penalty for repetitions of sequences (dry.hpp).
+struct DryOptions {
+  float multiplier = 0.0f;                          ///< 0: none
+  float base = 1.75f;                               ///< the growth for each token of a repetition
+  std::int64_t allowed_length = 2;                  ///< repetitions that are shorter cost nothing
+  std::int64_t last_n = 64;                         ///< tokens that are searched; 0: none
+  std::vector<std::vector<TokenId>> breakers = {};  ///< sequences that no repetition extends over
+};
+
+/// The stages of the standard sampler, in their standard order.
+enum class Stage : std::uint8_t {
+  penalties,
+  dry,
+  top_n_sigma,
+  top_k,
+  typical,
+  top_p,
+  min_p,
+  xtc,
+  temperature
+};
+
 /// Options of the standard sampler, which checks the ranges when it is made.
 struct SamplerOptions {
-  float temperature = 0.8f;         ///< 0 and below: greedy, and nothing below but the penalties counts
+  float temperature = 0.8f;         ///< 0 and below: greedy, and only biases and penalties count besides
   std::int64_t top_k = 40;          ///< 0: all
   float top_p = 0.95f;              ///< 1: all
   float min_p = 0.05f;              ///< 0: all
@@ -22,6 +50,18 @@ struct SamplerOptions {
   float frequency_penalty = 0.0f;   ///< 0: none
   float presence_penalty = 0.0f;    ///< 0: none
   std::uint64_t seed = 0;
+  DryOptions dry = {};
+  float top_n_sigma = -1.0f;     ///< 0 and below: all
+  float typical = 1.0f;          ///< 1: all
+  float xtc_probability = 0.0f;  ///< 0: never
+  float xtc_threshold = 0.1f;    ///< above 0.5: never
+  float dynatemp_range = 0.0f;   ///< around the temperature; 0: none
+  float dynatemp_exponent = 1.0f;
+  int mirostat = 0;           ///< 1, 2: that version in place of the stages that narrow; 0: off
+  float mirostat_tau = 5.0f;  ///< target surprise in bits
+  float mirostat_eta = 0.1f;  ///< learning rate
+  std::vector<TokenBias> logit_bias = {};
+  std::vector<Stage> order = {};  ///< stages that are not in it are off; empty: all, in standard order
 };
 
 /// The state of sample::Standard, as values.
@@ -29,6 +69,7 @@ struct SamplerState {
   std::uint64_t seed = 0;
   std::uint64_t counter = 0;     ///< numbers drawn so far
   std::vector<TokenId> history;  ///< the last tokens accepted, the oldest first
+  float mu = 0.0f;               ///< of Mirostat
 
   friend bool operator==(const SamplerState&, const SamplerState&) = default;
 };

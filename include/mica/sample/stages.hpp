@@ -1,20 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stages of a chain: those that narrow the candidates, the temperature, and those that choose one.
-// Penalties, which depend on the text, are in penalties.hpp.
+// The stages of a chain: logit bias, those that narrow the candidates, the temperature, and those that choose
+// one. Stages that depend on the text are in penalties.hpp and dry.hpp, one that steers surprise in mirostat.hpp.
 #pragma once
 
 #include "mica/base/error.hpp"
 #include "mica/base/rng.hpp"
 #include "mica/sample/concept.hpp"
 #include "mica/sample/detail/range.hpp"
+#include "mica/sample/sampler_options.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
 
 namespace mica::sample {
+
+namespace detail {
+
+/// Keeps the best candidates, in order, until their probabilities add up to p; at least one.
+template <class Probability>
+void keep_until(Candidates& candidates, float p, Probability&& probability) noexcept {
+  double sum = 0.0;
+  // Sorted in growing stretches: the nucleus of a large vocabulary is usually small.
+  for (std::size_t n = 0, stretch = 64; n < candidates.size(); stretch *= 4) {
+    const std::size_t end = std::min(stretch, candidates.size());
+    candidates.sort_best(end);
+    while (n < end) {
+      sum += probability(candidates[n++]);
+      if (sum >= static_cast<double>(p)) return candidates.keep_front(n);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Adds numbers to the logits of tokens. -infinity forbids a token; a sampler that can choose only forbidden
+/// tokens chooses none.
+class LogitBias : public Memoryless {
+ public:
+  /// Raises for a bias that is NaN or above 1e9; biases of one token add up.
+  explicit LogitBias(std::vector<TokenBias> biases) : biases_(std::move(biases)) {
+    for (const TokenBias& each : biases_) {
+      if (each.bias == -std::numeric_limits<float>::infinity()) continue;
+      static_cast<void>(detail::in_range("logit-bias", each.bias, -1e9f, 1e9f, ", or -inf: never the token"));
+    }
+  }
+
+  // Required by SamplerStage
+  void apply(Candidates& candidates) noexcept {
+    for (const auto [id, bias] : biases_)
+      if (Candidate* const candidate = candidates.find(id)) candidate->logit += bias;
+    candidates.forget_order();
+  }
+
+ private:
+  std::vector<TokenBias> biases_;
+};
+static_assert(SamplerStage<LogitBias>);
 
 /// Keeps the k best candidates, in order; 0 keeps all.
 class TopK : public Memoryless {
@@ -47,18 +94,7 @@ class TopP : public Memoryless {
   void apply(Candidates& candidates) noexcept {
     if (p_ >= 1.0f) return;
     candidates.softmax();
-    double sum = 0.0;
-    std::size_t n = 0;
-    // Sorted in growing stretches: the nucleus of a large vocabulary is usually small.
-    for (std::size_t stretch = 64; n < candidates.size(); stretch *= 4) {
-      const std::size_t end = std::min(stretch, candidates.size());
-      candidates.sort_best(end);
-      while (n < end) {
-        sum += static_cast<double>(candidates[n].p);
-        ++n;
-        if (sum >= static_cast<double>(p_)) return candidates.keep_front(n);
-      }
-    }
+    detail::keep_until(candidates, p_, [](const Candidate& each) { return static_cast<double>(each.p); });
   }
 
  private:
@@ -88,29 +124,141 @@ class MinP : public Memoryless {
 };
 static_assert(SamplerStage<MinP>);
 
+/// Locally typical sampling (Meister et al., arXiv 2202.00666): keeps the candidates whose surprise is nearest
+/// to the entropy, until their probabilities add up to p; at least one. 1 keeps all.
+class Typical : public Memoryless {
+ public:
+  /// 0 <= p <= 1, else raises.
+  explicit Typical(float p) : p_(detail::in_range("typical", p, 0.0f, 1.0f)) {}
+
+  // Required by SamplerStage
+  void apply(Candidates& candidates) noexcept {
+    if (p_ >= 1.0f) return;
+    candidates.softmax();
+    // Surprise less entropy is the mean of the logits, weighted by probability, less the logit.
+    const Candidate best = candidates[candidates.best()];
+    const auto below = [&](float logit) {
+      return static_cast<double>(logit) - static_cast<double>(best.logit);
+    };
+    double mean = 0.0;
+    for (const Candidate& each : candidates.span())
+      if (each.p > 0.0f) mean += static_cast<double>(each.p) * below(each.logit);
+    for (Candidate& each : candidates.span())  // p keeps the logit while distances are sorted
+      each.p = std::exchange(each.logit, -static_cast<float>(std::abs(below(each.logit) - mean)));
+    candidates.forget_order();
+    detail::keep_until(candidates, p_, [&](const Candidate& each) {
+      return std::exp(below(each.p)) * static_cast<double>(best.p);
+    });
+    for (Candidate& each : candidates.span()) each.logit = each.p;
+    candidates.forget_order();
+  }
+
+ private:
+  float p_;
+};
+static_assert(SamplerStage<Typical>);
+
+/// Top-n-sigma (Tang et al., arXiv 2411.07641): keeps candidates with a logit at most n standard deviations of
+/// the possible logits below the best, whatever the temperature. 0 and below keeps all.
+class TopNSigma : public Memoryless {
+ public:
+  /// -1 <= n <= 1000, else raises.
+  explicit TopNSigma(float n) : n_(detail::in_range("top-n-sigma", n, -1.0f, 1e3f)) {}
+
+  // Required by SamplerStage
+  void apply(Candidates& candidates) noexcept {
+    if (n_ <= 0.0f) return;
+    const auto best = static_cast<double>(candidates[candidates.best()].logit);
+    double count = 0.0, sum = 0.0, squares = 0.0;
+    for (const Candidate& each : candidates.span()) {
+      if (std::isinf(each.logit)) continue;
+      const double below = static_cast<double>(each.logit) - best;
+      count += 1.0, sum += below, squares += below * below;
+    }
+    const double variance = squares / count - (sum / count) * (sum / count);
+    const double floor = best - static_cast<double>(n_) * std::sqrt(std::max(variance, 0.0));
+    candidates.keep_if([&](const Candidate& each) { return !(static_cast<double>(each.logit) < floor); });
+  }
+
+ private:
+  float n_;
+};
+static_assert(SamplerStage<TopNSigma>);
+
+/// Exclude top choices (p-e-w, pull request 6335 of text-generation-webui): of the candidates that are at
+/// least `threshold` probable, drops all but the least probable one; at random, with `probability`. One
+/// number is drawn per token, needed or not. Above a threshold of 0.5 it drops nothing.
+class Xtc : public Memoryless {
+ public:
+  /// 0 <= probability, threshold <= 1, else raises.
+  Xtc(float probability, float threshold, CounterRng rng)
+      : probability_(detail::in_range("xtc-probability", probability, 0.0f, 1.0f)),
+        threshold_(detail::in_range("xtc-threshold", threshold, 0.0f, 1.0f)),
+        rng_(rng) {}
+
+  // Required by SamplerStage
+  void apply(Candidates& candidates) noexcept {
+    if (!(rng_.uniform() < static_cast<double>(probability_)) || threshold_ > 0.5f) return;
+    candidates.softmax();
+    std::size_t n = 0;
+    for (const Candidate& each : candidates.span()) n += each.p > 0.0f && each.p >= threshold_ ? 1 : 0;
+    if (n < 2) return;
+    candidates.sort_best(n);
+    const Candidate last = candidates[n - 1];
+    candidates.keep_if([&](const Candidate& each) { return !better(each, last); });
+  }
+
+  // Specific to Xtc
+  void set_rng(CounterRng rng) noexcept { rng_ = rng; }
+
+ private:
+  float probability_;
+  float threshold_;
+  CounterRng rng_;
+};
+static_assert(SamplerStage<Xtc>);
+
 /// Divides every logit by the temperature, after moving the best one to zero so that nothing overflows. Below
-/// 1 likely tokens become likelier, above 1 probabilities become more equal.
+/// 1 likely tokens become likelier, above 1 probabilities become more equal. With a range, it is dynamic
+/// (kalomaze, pull request 4972 of llama.cpp): from temperature - range to temperature + range, as the entropy
+/// of the candidates goes from none to its maximum, to the power of `exponent`.
 class Temperature : public Memoryless {
  public:
   static constexpr float min = 1e-6f;
   static constexpr float max = 1e6f;
 
-  /// min <= temperature <= max, else raises. Zero has no quotient: it is the stage Greedy.
-  explicit Temperature(float temperature)
+  /// min <= temperature <= max, 0 <= range <= max, 0 <= exponent <= 1000, else raises. Zero has no quotient:
+  /// it is the stage Greedy.
+  explicit Temperature(float temperature, float range = 0.0f, float exponent = 1.0f)
       : temperature_(
-            detail::in_range("temperature", temperature, min, max, ", or 0 for always the best token")) {}
+            detail::in_range("temperature", temperature, min, max, ", or 0 for always the best token")),
+        range_(detail::in_range("dynatemp-range", range, 0.0f, max)),
+        exponent_(detail::in_range("dynatemp-exp", exponent, 0.0f, 1e3f)) {}
 
   // Required by SamplerStage
   void apply(Candidates& candidates) noexcept {
-    if (temperature_ == 1.0f) return;
+    const float temperature = range_ > 0.0f && candidates.size() > 1 ? dynamic(candidates) : temperature_;
+    if (temperature == 1.0f) return;
     const float top = candidates[candidates.best()].logit;
-    for (Candidate& candidate : candidates.span()) candidate.logit = (candidate.logit - top) / temperature_;
+    for (Candidate& candidate : candidates.span()) candidate.logit = (candidate.logit - top) / temperature;
     // Logits that differed may have become equal, and equal ones stand by id.
     candidates.forget_order();
   }
 
  private:
+  [[nodiscard]] float dynamic(Candidates& candidates) const noexcept {
+    candidates.softmax();
+    double entropy = 0.0;
+    for (const Candidate& each : candidates.span())
+      if (each.p > 0.0f) entropy -= static_cast<double>(each.p) * std::log(static_cast<double>(each.p));
+    const double part = std::clamp(entropy / std::log(static_cast<double>(candidates.size())), 0.0, 1.0);
+    const float low = std::max(temperature_ - range_, min), high = std::min(temperature_ + range_, max);
+    return low + (high - low) * static_cast<float>(std::pow(part, static_cast<double>(exponent_)));
+  }
+
   float temperature_;
+  float range_;
+  float exponent_;
 };
 static_assert(SamplerStage<Temperature>);
 
@@ -130,6 +278,7 @@ class Dist : public Memoryless {
   explicit Dist(std::uint64_t seed) noexcept : Dist(CounterRng(seed)) {}
 
   [[nodiscard]] const CounterRng& rng() const noexcept { return rng_; }
+  void set_rng(CounterRng rng) noexcept { rng_ = rng; }
 
   // Required by SamplerStage
   void apply(Candidates& candidates) noexcept {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The standard sampler: the common stages in the common order, set by options at run time.
+// The standard sampler: the common stages in the common order, set by options at run time. A stage whose option
+// is off is not run.
 //
-//   penalties -> top-k -> top-p -> min-p -> temperature -> draw        temperature <= 0: penalties -> greedy
+//   logit bias -> penalties -> dry -> top-n-sigma -> top-k -> typical -> top-p -> min-p -> xtc -> temperature -> draw
+//   logit bias -> penalties -> dry -> temperature -> mirostat
+//   logit bias -> penalties -> dry -> greedy                                                     temperature <= 0
 #pragma once
 
 #include "mica/alloc/aligned.hpp"
@@ -10,84 +13,126 @@
 #include "mica/alloc/concept.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/budget/account.hpp"
+#include "mica/sample/dry.hpp"
+#include "mica/sample/mirostat.hpp"
 #include "mica/sample/penalties.hpp"
 #include "mica/sample/sampler_options.hpp"
 #include "mica/sample/stages.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 namespace mica::sample {
 
 /// Chooses tokens as SamplerOptions say. Takes its memory from A once, booked under logits: 12 bytes for each
-/// token of the vocabulary, or only for the best k when there are no penalties. Same options, logits and
+/// token of the vocabulary, or only for the best k where top-k is the first stage. Same options, logits and
 /// state: same token.
 template <Allocator A = alloc::Aligned>
 class Standard {
  public:
   /// vocab > 0. Raises for options out of range (usage) and when A refuses (budget).
   explicit Standard(const SamplerOptions& options, std::size_t vocab, A allocator = A{})
-      : options_(options),
-        penalties_({options.repeat_last_n, options.repeat_penalty, options.frequency_penalty,
-                    options.presence_penalty},
-                   allocator.book_as(budget::Account::logits)),
-        top_k_(options.top_k),
-        top_p_(options.top_p),
-        min_p_(options.min_p),
-        temperature_(options.temperature <= 0.0f ? 1.0f : options.temperature),
-        dist_(options.seed),
-        storage_(take(allocator.book_as(budget::Account::logits), vocab)) {}
+      : greedy_(!(options.temperature > 0.0f)),
+        bias_(options.logit_bias),
+        biased_(!options.logit_bias.empty()),
+        stages_(Penalties<A>({options.repeat_last_n, options.repeat_penalty, options.frequency_penalty,
+                              options.presence_penalty},
+                             allocator.book_as(budget::Account::logits)),
+                Dry<A>(options.dry, allocator.book_as(budget::Account::logits)),
+                TopNSigma(options.top_n_sigma), TopK(options.top_k), Typical(options.typical),
+                TopP(options.top_p), MinP(options.min_p),
+                Xtc(options.xtc_probability, options.xtc_threshold, xtc_rng(options.seed, 0)),
+                Temperature(options.temperature <= 0.0f ? 1.0f : options.temperature, options.dynatemp_range,
+                            options.dynatemp_exponent)),
+        draw_(options.mirostat, options.mirostat_tau, options.mirostat_eta, CounterRng(options.seed)),
+        storage_(allocator) {
+    put_in_order(options);
+    storage_ = take(allocator.book_as(budget::Account::logits), vocab);
+  }
 
   // Required by Sampler
   /// The next token; the caller accepts it if it becomes part of the text.
-  /// Empty when a logit is NaN or +infinity or all are -infinity. logits.size() <= vocab; allocates nothing.
+  /// Empty when a logit is NaN or +infinity, or all are -infinity, also where biases make them so.
+  /// logits.size() <= vocab; allocates nothing.
   [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) noexcept {
     MICA_ASSERT(storage_.span().size() == storage_.size());
     Candidates candidates(storage_.span());
     if (!fill(candidates, logits)) return std::nullopt;
-    penalties_.apply(candidates);
-    if (greedy()) {
-      best_.apply(candidates);
-    } else {
-      top_k_.apply(candidates);
-      top_p_.apply(candidates);
-      min_p_.apply(candidates);
-      temperature_.apply(candidates);
-      dist_.apply(candidates);
-    }
-    return candidates[0].id;
+    if (biased_) bias_.apply(candidates);
+    for (const Stage stage : std::span(order_).first(n_stages_))
+      run(static_cast<std::size_t>(stage), candidates, std::make_index_sequence<std::tuple_size_v<Stages>>());
+    greedy_ ? Greedy().apply(candidates) : draw_.apply(candidates);
+    return candidates.chosen();
   }
 
   /// Records a token of the text for the penalties.
-  void accept(TokenId token) noexcept { penalties_.accept(token); }
+  void accept(TokenId token) noexcept {
+    std::get<Penalties<A>>(stages_).accept(token);
+    std::get<Dry<A>>(stages_).accept(token);
+  }
 
   // Specific to Standard
-  [[nodiscard]] const SamplerOptions& options() const noexcept { return options_; }
-
   [[nodiscard]] SamplerState save() const {
-    SamplerState state{dist_.rng().seed(), dist_.rng().counter(), {}};
-    const auto [older, newer] = penalties_.history();
-    state.history.assign(older.begin(), older.end());
-    state.history.insert(state.history.end(), newer.begin(), newer.end());
+    const auto& penalised = std::get<Penalties<A>>(stages_).recent();
+    const auto& searched = std::get<Dry<A>>(stages_).recent();
+    const auto& recent = searched.size() > penalised.size() ? searched : penalised;
+    SamplerState state{draw_.rng().seed(), draw_.rng().counter(), {}, draw_.active() ? draw_.mu() : 0.0f};
+    for (std::size_t i = recent.size(); i > 0; --i) state.history.push_back(recent[i - 1]);
     return state;
   }
-  /// Continues from a state; of a history longer than repeat_last_n the newest tokens count.
+  /// Continues from a state; of a history longer than a stage counts, the newest tokens count.
   void restore(const SamplerState& state) noexcept {
-    dist_ = Dist(CounterRng(state.seed, state.counter));
-    penalties_.forget();
-    for (const TokenId token : state.history) penalties_.accept(token);
+    draw_.restore(CounterRng(state.seed, state.counter), state.mu);
+    std::get<Xtc>(stages_).set_rng(xtc_rng(state.seed, state.counter));
+    std::get<Penalties<A>>(stages_).forget();
+    std::get<Dry<A>>(stages_).forget();
+    for (const TokenId token : state.history) accept(token);
   }
 
  private:
-  [[nodiscard]] bool greedy() const noexcept { return !(options_.temperature > 0.0f); }
-  /// Without penalties the best of the raw logits are the best, and the others need no candidate.
+  using Stages = std::tuple<Penalties<A>, Dry<A>, TopNSigma, TopK, Typical, TopP, MinP, Xtc, Temperature>;
+  static constexpr std::size_t n_all = std::tuple_size_v<Stages>;
+
+  /// Numbers of its own, one for each that is drawn.
+  [[nodiscard]] static CounterRng xtc_rng(std::uint64_t seed, std::uint64_t counter) noexcept {
+    return CounterRng(~seed, counter);
+  }
+  /// The stages that do something, in their order.
+  void put_in_order(const SamplerOptions& o) {
+    const bool narrows = !greedy_ && o.mirostat == 0;
+    const bool on[n_all] = {std::get<Penalties<A>>(stages_).active(),
+                            std::get<Dry<A>>(stages_).active(),
+                            narrows && o.top_n_sigma > 0.0f,
+                            narrows && o.top_k > 0,
+                            narrows && o.typical < 1.0f,
+                            narrows && o.top_p < 1.0f,
+                            narrows && o.min_p > 0.0f,
+                            narrows && o.xtc_probability > 0.0f,
+                            !greedy_};
+    bool seen[n_all] = {};
+    for (std::size_t i = 0; i < (o.order.empty() ? n_all : o.order.size()); ++i) {
+      const Stage stage = o.order.empty() ? static_cast<Stage>(i) : o.order[i];
+      const auto at = static_cast<std::size_t>(stage);
+      MICA_CHECK(at < n_all && !std::exchange(seen[at], true), usage, "samplers: stage ", at, " of ", n_all,
+                 " is there twice, or is none; name each once");
+      if (on[at]) order_[n_stages_++] = stage;
+    }
+  }
+  template <std::size_t... I>
+  void run(std::size_t stage, Candidates& candidates, std::index_sequence<I...>) noexcept {
+    ((I == stage ? std::get<I>(stages_).apply(candidates) : void()), ...);
+  }
+  /// Where top-k, or greedy, is first, the best of the raw logits are the best, and the others need no
+  /// candidate.
   [[nodiscard]] std::size_t wanted(std::size_t vocab) const noexcept {
-    if (penalties_.active()) return vocab;
-    if (greedy()) return 1;
-    return top_k_.k() == 0 ? vocab : std::min(top_k_.k(), vocab);
+    if (biased_) return vocab;
+    if (n_stages_ == 0) return greedy_ ? 1 : vocab;
+    return order_[0] == Stage::top_k ? std::min(std::get<TopK>(stages_).k(), vocab) : vocab;
   }
   [[nodiscard]] alloc::Buffer<Candidate, A> take(A allocator, std::size_t vocab) const {
     const std::size_t n = wanted(vocab);
@@ -101,14 +146,13 @@ class Standard {
     return n < logits.size() ? candidates.fill_best(logits, n) : candidates.fill(logits);
   }
 
-  SamplerOptions options_;
-  Penalties<A> penalties_;
-  TopK top_k_;
-  TopP top_p_;
-  MinP min_p_;
-  Temperature temperature_;
-  Greedy best_;
-  Dist dist_;
+  bool greedy_;
+  LogitBias bias_;
+  bool biased_;
+  Stages stages_;
+  Mirostat draw_;
+  std::array<Stage, n_all> order_;
+  std::size_t n_stages_ = 0;
   alloc::Buffer<Candidate, A> storage_;  // (wanted(vocab))
 };
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How options are refused: what was found and what is allowed, with the option's name as the command line
-// spells it.
+// spells it. The range of logits that stages change.
 #pragma once
 
 #include "mica/base/error.hpp"
 
+#include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -25,6 +27,12 @@ namespace mica::sample::detail {
   if (value >= min && value <= max) return value;
   raise(ErrorCode::usage, name, ": found ", plain(static_cast<double>(value)), ", allowed ",
         plain(static_cast<double>(min)), " to ", plain(static_cast<double>(max)), otherwise);
+}
+
+/// A penalty makes a token unlikely, never impossible, and no candidate infinite.
+[[nodiscard]] inline float clamp_finite(double logit) noexcept {
+  constexpr double max = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(logit, -max, max));
 }
 
 }  // namespace mica::sample::detail
