@@ -30,11 +30,7 @@ struct ClearsLine {
 }  // namespace
 
 Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
-    : verb_(verb),
-      model_(model),
-      sampler_(verb.sampler, model.config().n_vocab),
-      drafter_(verb.drafts),
-      output_(verb) {
+    : verb_(verb), model_(model), sampler_(make_sampler(verb, model)), drafter_(verb.drafts), output_(verb) {
   if (!verb.draft.empty()) draft_.emplace(verb, model);
   generate_.max_tokens = verb.limit();
   generate_.stop_at_end = !verb.ignore_eos;
@@ -47,6 +43,12 @@ Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
   }
   generate_.on_full = verb.on_full;
   generate_.min_drafts = verb.draft_min;
+}
+
+sample::Standard<> Answerer::make_sampler(const AnswerOptions& options, Model& model) {
+  return sample::Standard<>(
+      with_tokens(options.sampler, options.sampler_texts, model.tokenizer(), model.transformer().n_ctx()),
+      model.config().n_vocab);
 }
 
 std::size_t Answerer::keep_first() const noexcept {

@@ -50,9 +50,7 @@ class Answerer {
   /// line.
   void show_reading_line(bool shown) noexcept { reading_shown_ = shown; }
   /// Options of the sampler from the next answer on. Raises ErrorCode::usage for what is out of range.
-  void set_sampler(const sample::SamplerOptions& options) {
-    sampler_ = sample::Standard<>(options, model_.config().n_vocab);
-  }
+  void set_sampler(const AnswerOptions& options) { sampler_ = make_sampler(options, model_); }
   /// Tokens of an answer from the next one on; 0: no limit.
   void set_max_tokens(std::size_t tokens) noexcept { generate_.max_tokens = tokens; }
 
@@ -71,6 +69,7 @@ class Answerer {
   void restore_sampler(const sample::SamplerState& state) noexcept { sampler_.restore(state); }
 
  private:
+  [[nodiscard]] static sample::Standard<> make_sampler(const AnswerOptions& options, Model& model);
   int read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
   void check_room(const Session<AnyModel>& session, std::size_t prompt);
   /// False if stdout cannot be written to.

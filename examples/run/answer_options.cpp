@@ -52,10 +52,9 @@ void ChatOptions::add_to(Flags& flags) {
   flags.text("--chat-template-file", chat_template_file, "FILE", "a template instead of the model's");
 }
 
-void AnswerOptions::add_to(Flags& flags) {
+void AnswerOptions::add_sampling(Flags& flags) {
   sample::SamplerOptions& s = sampler;
-  flags.group("Answer");
-  flags.number("-n,--predict,--n-predict,--max-tokens", n_predict, {-2}, "maximum of tokens; -1: no maximum");
+  flags.group("Sampling");
   flags.number("-s,--seed", seed, {-1}, "seed of the sampler; -1: from the clock");
   flags.number("--temp,--temperature", s.temperature, {0.0f, 1e4f}, "0: always the most likely token");
   flags.number("--top-k", s.top_k, {0}, "the k most likely; 0: all");
@@ -66,6 +65,56 @@ void AnswerOptions::add_to(Flags& flags) {
   flags.number("--repeat-last-n", s.repeat_last_n, {0, 1 << 20}, "tokens that penalties count");
   flags.number("--frequency-penalty", s.frequency_penalty, {-1e3f, 1e3f}, "per occurrence");
   flags.number("--presence-penalty", s.presence_penalty, {-1e3f, 1e3f}, "once");
+  flags.number("--dry-multiplier", s.dry.multiplier, {0.0f, 1e3f},
+               "DRY: a penalty for tokens that would extend a repetition of the text; 0: off");
+  flags.number("--dry-base", s.dry.base, {1.0f, 1e3f}, "DRY: its growth with each token of the repetition");
+  flags.number("--dry-allowed-length", s.dry.allowed_length, {1, 1 << 20},
+               "DRY: shorter repetitions have no penalty");
+  flags.number("--dry-penalty-last-n", s.dry.last_n, {-1, 1 << 20},
+               "DRY: tokens that are searched; -1: the context");
+  flags.texts(
+      "--dry-sequence-breaker", sampler_texts.breakers, "TEXT",
+      "DRY: a text that no repetition extends over, in place of \\n : \" *; none: no such text; may be "
+      "repeated");
+  flags.number("--top-n-sigma,--top-nsigma", s.top_n_sigma, {-1.0f, 1e3f},
+               "those within n standard deviations of the best logit; 0 and below: all");
+  flags.number("--typical,--typical-p", s.typical, {0.0f, 1.0f},
+               "the most typical whose probabilities sum to p; 1: all");
+  flags.number("--xtc-probability", s.xtc_probability, {0.0f, 1.0f},
+               "how often XTC drops the most likely but one; 0: never");
+  flags.number("--xtc-threshold", s.xtc_threshold, {0.0f, 1.0f},
+               "XTC: the probability from which a token is one of those; above 0.5: never");
+  flags.number("--dynatemp-range", s.dynatemp_range, {0.0f, 1e4f},
+               "the temperature follows the entropy within this distance; 0: fixed");
+  flags.number("--dynatemp-exp", s.dynatemp_exponent, {0.0f, 1e3f}, "the power of the entropy there");
+  flags.number(
+      "--mirostat", s.mirostat, {0, 2},
+      "1, 2: keeps the surprise of tokens near a target, in place of the stages that narrow; 0: off");
+  flags.number("--mirostat-lr", s.mirostat_eta, {0.0f, 10.0f}, "its learning rate, eta");
+  flags.number("--mirostat-ent", s.mirostat_tau, {0.0f, 100.0f}, "its target in bits, tau");
+  flags
+      .texts(
+          "-l,--logit-bias", sampler_texts.biases, "TOKEN+N",
+          "a number that is added to the logit of a token, an id or its text; TOKEN-inf: never that token; "
+          "may be repeated")
+      .store = [this](const std::string& value, const std::string&) {
+    static_cast<void>(bias_of(value));
+    return sampler_texts.biases.push_back(value), true;
+  };
+  const auto order = [this](auto read) {
+    return [this, read](const std::string& value, const std::string&) { sampler.order = read(value); };
+  };
+  flags.checked("--samplers", stages, "ORDER", join("the stages that run, in order: ", standard_order),
+                order(stages_of));
+  flags.checked("--sampler-seq,--sampling-seq", stage_letters, "LETTERS", "the same as letters: edskypmxt",
+                order(stages_of_letters));
+}
+
+void AnswerOptions::add_to(Flags& flags) {
+  flags.group("Answer");
+  flags.number("-n,--predict,--n-predict,--max-tokens", n_predict, {-2}, "maximum of tokens; -1: no maximum");
+  add_sampling(flags);
+  flags.group("Answer");
   flags.choice("--on-full", on_full, {{"stop", OnFull::stop}, {"shift", OnFull::shift}}, "stop", "WHAT",
                "when the context is full: stop, or shift: drop half of the other tokens and continue");
   flags.number("--keep", keep, {-1, 1 << 30}, "first tokens that a shift keeps; -1: all of the first prompt");

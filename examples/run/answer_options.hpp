@@ -9,6 +9,7 @@
 #include "mica/runtime/ngram.hpp"
 #include "mica/sample/sampler_options.hpp"
 #include "running_options.hpp"
+#include "sampler_texts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -32,7 +33,9 @@ struct ChatOptions {
 struct AnswerOptions {
   std::optional<std::int64_t> n_predict;  // negative: no limit
   std::int64_t seed = -1;                 // negative: from the clock
-  sample::SamplerOptions sampler;
+  sample::SamplerOptions sampler;         // without what is text
+  SamplerTexts sampler_texts;
+  std::string stages, stage_letters;  // the order of stages; empty: the standard one
   OnFull on_full = OnFull::stop;
   std::int64_t keep = 0;             // first tokens that a shift keeps; negative: the whole prompt
   std::string speculate;             // "ngram:3,4", empty
@@ -55,6 +58,9 @@ struct AnswerOptions {
   }
   /// The seed of the sampler: the number given, or one from the clock.
   [[nodiscard]] std::uint64_t chosen_seed() const;
+
+ private:
+  void add_sampling(Flags& flags);
 };
 
 /// A verb that answers.

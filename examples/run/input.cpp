@@ -18,9 +18,7 @@
 #include <unistd.h>
 
 namespace mica::program {
-namespace {
 
-/// \n, \t, \r, \\, \", \' and \xHH, as they are typed.
 std::string unescaped(std::string_view text) {
   constexpr std::string_view letters = "ntr\\\"'", bytes = "\n\t\r\\\"'";
   std::string out;
@@ -44,6 +42,8 @@ std::string unescaped(std::string_view text) {
   }
   return out;
 }
+
+namespace {
 
 /// Waits for stdin, and says so after a second; false if nothing comes.
 bool stdin_begins(const OutputOptions& output) {

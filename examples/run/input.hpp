@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mica::program {
@@ -41,6 +42,9 @@ struct IdsOptions {
 /// The header of the file or URL that was named; of the bundled model when none was. Raises ErrorCode::usage
 /// when there is none.
 [[nodiscard]] gguf::Document open_document(const Verb& verb);
+
+/// A text with \n, \t, \r, \\, \", \' and \xHH as they are typed, as bytes.
+[[nodiscard]] std::string unescaped(std::string_view text);
 
 /// Words with blanks between them; empty when there are none.
 [[nodiscard]] std::optional<std::string> joined(const std::vector<std::string>& words);

@@ -34,8 +34,8 @@ TEST_CASE("the table of other engines' flags names each once, and says why") {
     CAPTURE(std::string(verb.name));
     CHECK(seen.insert(verb.name).second);
   }
-  for (const char* name : {"-ngl", "-fa", "--mlock", "--mmap", "--typical", "--mirostat", "--samplers",
-                           "--grammar", "--lora", "--json-schema", "-hf", "pull", "serve"})
+  for (const char* name : {"-ngl", "-fa", "--mlock", "--mmap", "--tfs", "--adaptive-target", "--grammar",
+                           "--lora", "--json-schema", "-hf", "pull", "serve"})
     CHECK(seen.contains(name));
 }
 

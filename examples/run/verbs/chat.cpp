@@ -30,12 +30,17 @@ constexpr std::string_view help_text =
     "/show WHAT          stats plan template     /read FILE    send the text of a file\n"
     "/save FILE          write the conversation  \"\"\"           begins and ends text of several lines\n"
     "/set NAME VALUE     temp top_k top_p min_p repeat_penalty repeat_last_n frequency_penalty\n"
-    "                    presence_penalty seed n\n"
+    "                    presence_penalty dry_multiplier dry_base dry_allowed_length dry_penalty_last_n\n"
+    "                    top_n_sigma typical xtc_probability xtc_threshold dynatemp_range dynatemp_exp\n"
+    "                    mirostat mirostat_lr mirostat_ent samplers seed n\n"
     "Pasted lines are one message. Tab completes commands and file names. Ctrl-C stops an answer.";
 
 /// Names of /set: flags of the sampler, and the limit of an answer.
 constexpr std::string_view settings =
-    "temp top_k top_p min_p repeat_penalty repeat_last_n frequency_penalty presence_penalty seed n";
+    "temp top_k top_p min_p repeat_penalty repeat_last_n frequency_penalty presence_penalty dry_multiplier "
+    "dry_base "
+    "dry_allowed_length dry_penalty_last_n top_n_sigma typical xtc_probability xtc_threshold dynatemp_range "
+    "dynatemp_exp mirostat mirostat_lr mirostat_ent samplers seed n";
 
 /// The flag behind a name of /set: top_k is --top-k. Raises ErrorCode::usage for any other name.
 Flag& flag_of(Flags& flags, std::string_view name) {
@@ -268,7 +273,7 @@ void Talk::set(const std::string& setting) {
     answerer_.set_max_tokens(changed.limit());
   } else {
     if (name == "seed") changed.sampler.seed = changed.chosen_seed();
-    answerer_.set_sampler(changed.sampler);
+    answerer_.set_sampler(changed);
     sampler_ = changed.sampler;
   }
   const bool no_limit = name == "n" && changed.limit() == 0;
