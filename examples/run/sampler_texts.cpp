@@ -80,7 +80,8 @@ TokenId token_of(const std::string& name, const text::AnyTokenizer& tokenizer) {
   for (TokenId id = 0; id < vocabulary.size(); ++id)
     if (tokenizer.piece(id) == name) return id;
   std::string ids;
-  for (const TokenId id : tokenizer.encode(name)) ids += join(ids.empty() ? "" : " ", id);
+  for (const TokenId id : tokenizer.encode(name, {.add_special = false}))
+    ids += join(ids.empty() ? "" : " ", id);
   raise(ErrorCode::usage, "--logit-bias: no token has the text '", escaped(name), "'; its tokens are ", ids,
         ", and each can have a bias");
 }

@@ -22,6 +22,9 @@ std::string right_value(const HelpFlag& flag) {
   if (!standard.empty()) return standard;
   if (flag.key() == "chat-template") return "chatml";
   if (flag.key() == "speculate") return "ngram";
+  if (flag.key() == "logit-bias") return "1+1";
+  if (flag.key() == "samplers") return "top_k";
+  if (flag.key() == "sampler-seq") return "k";
   if (flag.type == "SIZE") return "1GiB";
   if (flag.type == "LIMIT") return "50%";
   return "1";
