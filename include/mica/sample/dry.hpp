@@ -7,6 +7,7 @@
 #pragma once
 
 #include "mica/alloc/aligned.hpp"
+#include "mica/base/assert.hpp"
 #include "mica/sample/concept.hpp"
 #include "mica/sample/detail/range.hpp"
 #include "mica/sample/detail/recent_tokens.hpp"
@@ -16,6 +17,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
 
 namespace mica::sample {
 

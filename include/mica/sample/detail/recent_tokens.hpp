@@ -5,7 +5,7 @@
 
 #include "mica/alloc/buffer.hpp"
 #include "mica/alloc/concept.hpp"
-#include "mica/base/error.hpp"
+#include "mica/base/assert.hpp"
 #include "mica/base/token_id.hpp"
 
 #include <algorithm>
