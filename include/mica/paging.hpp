@@ -8,6 +8,7 @@
 #include "mica/paging/choice.hpp"
 #include "mica/paging/concept.hpp"
 #include "mica/paging/expert_cache.hpp"
+#include "mica/paging/load_progress.hpp"
 #include "mica/paging/mapped.hpp"
 #include "mica/paging/resident.hpp"
 #include "mica/paging/streamed.hpp"

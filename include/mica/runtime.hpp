@@ -22,3 +22,4 @@
 #include "mica/runtime/session.hpp"
 #include "mica/runtime/shared_step.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica/runtime/token_scores.hpp"

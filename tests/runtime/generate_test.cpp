@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cmath>
 
 namespace mica::test::generate_test {
 namespace {
@@ -126,6 +127,50 @@ TEST_CASE("weights that cannot be read any more end the answer with what there i
     const Given given = give(model, {});
     CHECK(given.text() == "Hel");
     CHECK(given.result.reason == StopReason::read_failed);
+  }
+}
+
+TEST_CASE("each token comes with its probability and the most likely ones, before its text") {
+  ScriptedModel model(3, "Hi");
+  const text::Spm tokenizer = byte_tokenizer();
+  Session session(model);
+  sample::Standard sampler({.temperature = 0, .repeat_penalty = 2.0f}, model.config().n_vocab);
+  const std::vector<TokenId> prompt = {scripted_bos, first_byte + 'x', first_byte + 'y'};
+  // One logit is 1 and 257 are 0, so the sum is e + 257. Penalties do not count.
+  const double sum = std::exp(1.0) + 257;
+  std::vector<TokenId> seen;
+  std::size_t pieces = 0;
+  const ScoredToken* storage = nullptr;
+  GenerateOptions options{.top_tokens = 3};
+  options.on_token = [&](const TokenScores& scores) {
+    CHECK(pieces == seen.size());
+    seen.push_back(scores.token.id);
+    CHECK(scores.token.log_probability == doctest::Approx(1 - std::log(sum)));
+    REQUIRE(scores.top.size() == 3);
+    CHECK(scores.top[0].id == scores.token.id);
+    CHECK(scores.top[0].log_probability == scores.token.log_probability);
+    CHECK(scores.top[1].id == (scores.token.id == 0 ? 1 : 0));  // of equal ones the lower id is better
+    CHECK(scores.top[1].log_probability == doctest::Approx(-std::log(sum)));
+    CHECK(scores.top[2].log_probability == scores.top[1].log_probability);
+    if (storage == nullptr) storage = scores.top.data();
+    CHECK(scores.top.data() == storage);  // allocated once
+  };
+  const GenerateResult result = generate(session, tokenizer, sampler, prompt, options, [&](std::string_view) {
+    ++pieces;
+    return true;
+  });
+  CHECK(seen == result.tokens);
+  CHECK(seen.back() == scripted_eos);
+}
+
+TEST_CASE(
+    "probabilities come without alternatives where none are wanted, and never more than there are tokens") {
+  for (const std::size_t top : {0u, 1000u}) {
+    ScriptedModel model(3, "H");
+    std::size_t found = 1;
+    give(model,
+         {.on_token = [&](const TokenScores& scores) { found = scores.top.size(); }, .top_tokens = top});
+    CHECK(found == (top == 0 ? 0 : 258));
   }
 }
 

@@ -20,7 +20,8 @@ struct AnyTask {
 /// Runs tasks. workers() >= 1 and never changes.
 /// run(tasks, f): calls f(task, worker) once for each task in [0, tasks), worker < workers(), no two calls
 /// with the same worker at a time; returns when all are done, their writes visible to the caller. f does not
-/// throw and does not call run. Denormals count as zero inside f, on every worker. Allocates nothing.
+/// throw and does not call run. Denormals count as zero inside f, on every worker. Allocates nothing. One run
+/// at a time.
 // clang-format off
 template <class E>
 concept Executor = requires(E& executor, const E& constant, std::size_t tasks, const detail::AnyTask& f) {

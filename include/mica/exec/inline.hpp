@@ -10,7 +10,7 @@
 
 namespace mica::exec {
 
-/// Runs every task on the caller, in order.
+/// Runs every task on the caller, in order. Stateless: for any number of threads.
 class Inline {
  public:
   // Required by Executor

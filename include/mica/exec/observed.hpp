@@ -12,7 +12,7 @@
 
 namespace mica::exec {
 
-/// Observes the runs of an executor.
+/// Observes the runs of an executor. Called by one thread at a time.
 class RunObserver {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,6 +24,7 @@ class RunObserver {
 };
 
 /// Runs on E. Without an observer it costs a comparison for each run; with one, two readings of a clock.
+/// Threads: as E.
 template <Executor E>
 class Observed {
  public:

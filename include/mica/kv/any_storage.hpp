@@ -29,6 +29,7 @@ inline constexpr auto choice_names = names_of(Storages<alloc::Huge>{});
   return choice_names[static_cast<std::size_t>(choice)];
 }
 
+/// Threads: as kv/concept.hpp says.
 template <mica::Allocator A = alloc::Huge>
 class AnyStorage {
  public:

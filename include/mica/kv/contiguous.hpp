@@ -9,6 +9,7 @@
 
 namespace mica::kv {
 
+/// Threads: as kv/concept.hpp says.
 template <mica::Allocator A = alloc::Huge>
 class Contiguous {
  public:

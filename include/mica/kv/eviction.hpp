@@ -49,7 +49,7 @@ struct Scoreless {
 }  // namespace kv
 
 /// Chooses the tokens that a cache evicts. It decides from its arguments alone, so that answers do not depend
-/// on steps.
+/// on steps. Const members may be called from several threads.
 // clang-format off
 template <class E>
 concept Eviction = std::copyable<E> && requires(const E policy, const kv::EvictionView& resident) {

@@ -14,7 +14,8 @@
 
 namespace mica::kv {
 
-/// Storages that give each other pages have the same allocator, layers and max_tokens.
+/// Storages that give each other pages have the same allocator, layers and max_tokens. These are used by one
+/// thread at a time.
 template <mica::Allocator A = alloc::Huge>
 class Paged : public PageTables<Pages<A>> {
  public:

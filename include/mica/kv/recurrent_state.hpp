@@ -17,7 +17,7 @@
 
 namespace mica::kv {
 
-/// All layers' state of one sequence. The model defines its layout.
+/// All layers' state of one sequence. The model defines its layout. One thread at a time.
 template <Allocator A>
 class RecurrentState {
  public:

@@ -20,7 +20,8 @@
 
 namespace mica::kv {
 
-/// Memory is booked through the allocator, in whole pages; addresses cost nothing.
+/// Memory is booked through the allocator, in whole pages; addresses cost nothing. Threads: as kv/concept.hpp
+/// says.
 template <mica::Allocator A = alloc::Huge>
 class Reserved {
  public:

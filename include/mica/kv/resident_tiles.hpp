@@ -28,7 +28,7 @@
 
 namespace mica::kv {
 
-/// Of one sequence. All memory is taken when it is made.
+/// Of one sequence. All memory is taken when it is made. One thread at a time.
 template <Allocator A>
 class ResidentTiles {
  public:

@@ -18,6 +18,7 @@
 
 namespace mica::kv {
 
+/// Threads: as kv/concept.hpp says.
 template <mica::Allocator A = alloc::Huge>
 class Segmented {
  public:

@@ -43,7 +43,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// Blocks are written in the order of SnapshotLayout. Not thread-safe.
+/// Blocks are written in the order of SnapshotLayout. One thread at a time.
 class SnapshotWriter {
  public:
   /// Begins the file. Raises as io::AtomicFile, and ErrorCode::unsupported without xxHash.

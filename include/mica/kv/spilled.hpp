@@ -24,7 +24,7 @@
 namespace mica::kv {
 
 /// Booked as kv: recent pages; as io_buffers: two layers' old pages. Of kv::Paged instead of an allocator it
-/// is another storage, for sequences that share pages: kv/spilled_paged.hpp.
+/// is another storage, for sequences that share pages: kv/spilled_paged.hpp. Threads: as kv/concept.hpp says.
 template <class A = alloc::Huge>
 class Spilled {
   static_assert(mica::Allocator<A>, "mica::kv::Spilled: needs a mica::Allocator, or mica::kv::Paged<...>");

@@ -22,7 +22,7 @@
 namespace mica::kv {
 
 /// Storages that give each other pages have the same allocator, layers and max_tokens, and one file together
-/// from then on.
+/// from then on. These are used by one thread at a time.
 template <mica::Allocator A>
 class Spilled<Paged<A>> : public PageTables<FiledPages<A>> {
   using Base = PageTables<FiledPages<A>>;

@@ -51,9 +51,11 @@ struct ModelOptions {
   std::size_t checkpoints = 1;  // copies of a recurrent state that a cache keeps; other families have none
   bool fast8 = false;  // products of many tokens follow kernel/fast8.hpp: quicker prompts, not bit for bit
   LogSink log = {};
+  LoadProgress progress = {};
 };
 
-/// A model over a set of policies. Users write Transformer<Family, With...> (model/policies.hpp).
+/// A model over a set of policies. Users write Transformer<Family, With...> (model/policies.hpp). With its
+/// caches for one thread at a time; config() and the sizes may be read from any.
 template <class Family, class Policies>
 class BasicTransformer {
  public:
@@ -216,8 +218,12 @@ class BasicTransformer {
   [[nodiscard]] const float* vector(const block::TensorRef& ref) const noexcept {
     return reinterpret_cast<const float*>(pager_.data(ref.index));
   }
-  [[nodiscard]] static Pager make_pager(const Parts& parts, const paging::Table& table, LogSink log) {
-    return parts.pager ? parts.pager(table, parts.allocator, log) : Pager(table, parts.allocator, log);
+  [[nodiscard]] static Pager make_pager(const Parts& parts, paging::Table table,
+                                        const ModelOptions& options) {
+    paging::LoadCounter counter{options.progress};
+    table.loading = &counter;
+    return parts.pager ? parts.pager(table, parts.allocator, options.log)
+                       : Pager(table, parts.allocator, options.log);
   }
   [[nodiscard]] static std::vector<block::RopeFrequencies> rope_frequencies(const arch::Config& config,
                                                                             std::size_t n_ctx) {
@@ -391,7 +397,7 @@ BasicTransformer<F, P>::BasicTransformer(gguf::DocumentRef document, Executor& e
       pager_(make_pager(parts,
                         {document, weights_.extents(), weights_.units(), config_.layers.size() + 1,
                          weights_.largest_mixture(), detail::find_packing<typename P::Weights, Pager>},
-                        options.log)),
+                        options)),
       frequencies_(rope_frequencies(config_, n_ctx_)),
       max_chunk_(std::clamp<std::size_t>(options.chunk, 1, n_ctx_)),
       fast8_(options.fast8 || kernel::rounds_weights<Kernels>),

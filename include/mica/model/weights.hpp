@@ -62,6 +62,7 @@ template <class... B>
 }  // namespace detail
 
 /// All tensors of a model. List: the formats it can compute with. Blocks: those that its layers may have.
+/// Const members may be called from several threads.
 template <class List, class Blocks>
 class Weights {
  public:

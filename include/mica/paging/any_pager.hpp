@@ -30,6 +30,7 @@ inline constexpr auto choice_names = names_of(Pagers<alloc::Huge>{});
   return choice_names[static_cast<std::size_t>(choice)];
 }
 
+/// Threads: as paging/concept.hpp says.
 template <mica::Allocator A = alloc::Huge>
 class AnyPager {
  public:

@@ -9,6 +9,7 @@
 #include "mica/alloc/concept.hpp"
 #include "mica/base/log.hpp"
 #include "mica/gguf/document.hpp"
+#include "mica/paging/load_progress.hpp"
 #include "mica/tensor/packing.hpp"
 
 #include <concepts>
@@ -48,12 +49,20 @@ struct Table {
   std::size_t experts = 0;  // of a layer at most
   /// For pagers that pack: of the model's formats; null: rows stay as they are.
   tensor::FindPacking packing = nullptr;
+  LoadCounter* loading = nullptr;  // counts what the constructor of the pager reads; null: it need not
 
   [[nodiscard]] tensor::Packing packing_of(format::Id format) const noexcept {
     return packing == nullptr ? tensor::Packing{} : packing(format);
   }
   [[nodiscard]] std::size_t output_unit() const noexcept { return output == 0 ? units - 1 : output; }
 };
+
+/// The bytes of all tensors of a table.
+[[nodiscard]] inline std::uint64_t bytes_of(const Table& table) noexcept {
+  std::uint64_t bytes = 0;
+  for (const Extent& tensor : table.tensors) bytes += tensor.bytes;
+  return bytes;
+}
 
 /// The files that a pager with this allocator reads: none in a plan.
 template <mica::Allocator A>

@@ -28,7 +28,7 @@ namespace detail {
 }  // namespace detail
 
 /// Layout::file knows no packed rows and costs no code for them; Layout::packed serves packed directories
-/// too.
+/// too. Threads: as paging/concept.hpp says.
 template <mica::Allocator A = alloc::Huge, io::MapAdvice Advice = io::MapAdvice::lazy,
           Layout layout = Layout::file>
 class Mapped {
@@ -41,8 +41,7 @@ class Mapped {
   static constexpr bool packs = layout == Layout::packed;
 
   Mapped(const Table& table, A allocator, LogSink log) {
-    std::uint64_t bytes = 0;
-    for (const Extent& tensor : table.tensors) bytes += tensor.bytes;
+    const std::uint64_t bytes = bytes_of(table);
     auto booking = alloc::Booking::make(allocator, budget::Account::weights, bytes);
     MICA_CHECK(booking, budget, "weights: ", bytes, " bytes ", alloc::refused(allocator, bytes),
                "; use a larger budget, a smaller quantisation, or streamed weights");

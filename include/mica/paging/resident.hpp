@@ -24,7 +24,8 @@
 
 namespace mica::paging {
 
-/// Layout::packed packs what can be packed, Layout::file leaves every row as it is.
+/// Layout::packed packs what can be packed, Layout::file leaves every row as it is. Threads: as
+/// paging/concept.hpp says.
 template <mica::Allocator A = alloc::Huge, Layout layout = Layout::packed>
 class Resident {
  public:
@@ -91,6 +92,7 @@ class Resident {
     MICA_CHECK(bounce && panels, budget, "reading weights: ", through + panels_at_once, " bytes of buffers ",
                alloc::refused(allocator, bounce ? panels_at_once : through));
     const std::span<const gguf::Source> sources = readable<A>(table.document);
+    if (table.loading != nullptr) table.loading->begin(bytes_of(table));
     for (std::size_t s = 0; s < sources.size(); ++s) {
       const gguf::Source& source = sources[s];
       source.require_weights();
@@ -98,6 +100,7 @@ class Resident {
       if (source.file() != nullptr) reader.emplace(*source.file(), log);
       const Source read_at = [&](std::uint64_t offset, std::span<std::byte> to) {
         reader ? reader->read(offset, to, bounce->span()) : source.read_at(offset, to);
+        if (table.loading != nullptr) table.loading->add(to.size());
       };
       for (std::size_t i = 0; i < table.tensors.size(); ++i) {
         const Extent& tensor = table.tensors[i];

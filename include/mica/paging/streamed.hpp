@@ -31,6 +31,7 @@
 
 namespace mica::paging {
 
+/// Threads: as paging/concept.hpp says.
 template <mica::Allocator A = alloc::Huge, Layout layout = Layout::packed>
 class Streamed {
   using Block = Resident<A, layout>;
@@ -164,11 +165,13 @@ class Streamed {
     find_units();
     residency_ = choose(make_experts(bytes));
     map();
+    if (table_.loading != nullptr) table_.loading->begin(kept_bytes());
     keep(always_set());
     for (std::size_t place = 0; place < order_.size(); ++place) {
       if (residency_.stays[place]) keep(place);
     }
     if (residency_.rows_stay) keep(rows_set());
+    table_.loading = nullptr;  // gone after construction
     check_mapped();
     if (residency_.streamed_bytes > 0) make_ring(residency_.ring_bytes);
   }
@@ -294,6 +297,16 @@ class Streamed {
       packed_[tensors[i]] = block.packed(i);
       resident_[tensors[i]] = true;
     }
+  }
+  /// Of the tensors that the constructor reads.
+  [[nodiscard]] std::uint64_t kept_bytes() const noexcept {
+    std::uint64_t bytes = 0;
+    for (std::size_t set = 0; set < sets_.size(); ++set) {
+      const bool kept =
+          set < order_.size() ? residency_.stays[set] : set == always_set() || residency_.rows_stay;
+      for (const std::size_t tensor : sets_[set]) bytes += kept ? table_.tensors[tensor].bytes : 0;
+    }
+    return bytes;
   }
   void drop(std::size_t set) noexcept {
     if (!blocks_[set]) return;

@@ -17,7 +17,7 @@
 
 namespace mica {
 
-/// Made by of(); BasicTransformer documents the functions.
+/// Made by of(); BasicTransformer documents the functions. Threads: as BasicTransformer.
 class AnyModel {
   struct CacheBase {
     virtual ~CacheBase() = default;

@@ -43,7 +43,7 @@ concept SequenceStore = requires(const M& model, typename M::Cache& cache, const
 };
 
 /// A model that runs tokens of one sequence, or of several in one step, and computes logits after them.
-/// step_count(): grows when the hidden states of the last step are lost.
+/// step_count(): grows when the hidden states of the last step are lost. One thread at a time.
 template <class M>
 concept StepModel = SequenceStore<M> &&
     requires(M& model, const M& constant, typename M::Cache& cache, TokenId token,

@@ -22,7 +22,7 @@ inline constexpr std::size_t draft_limit = 64;
 /// Predicts the continuation of a text. max_drafts(): the maximum of drafts, the same at every call,
 /// at most draft_limit.
 /// draft(before, last, drafts): writes tokens that may follow `before` and then `last`, and returns their
-/// number; drafts.size() <= max_drafts(). Ids are below n_vocab. Allocates nothing.
+/// number; drafts.size() <= max_drafts(). Ids are below n_vocab. Allocates nothing. One thread at a time.
 // clang-format off
 template <class D>
 concept Drafter = requires(D& drafter, const D& constant, std::span<const TokenId> before, TokenId last,

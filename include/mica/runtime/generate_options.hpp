@@ -5,6 +5,7 @@
 
 #include "mica/model/sequence_step.hpp"
 #include "mica/runtime/stats.hpp"
+#include "mica/runtime/token_scores.hpp"
 #include "mica/text/token_id.hpp"
 
 #include <atomic>
@@ -34,6 +35,9 @@ struct GenerateOptions {
   std::size_t min_drafts = 0;                 // the minimum in each step; 0: chosen by DraftPace
   const std::atomic<bool>* cancel = nullptr;  // read before each token
   std::function<void()> between_steps = {};   // called before each step: a place for runtime/governed.hpp
+  /// Called with each sampled token, before its text is given; the ending one included.
+  std::function<void(const TokenScores&)> on_token = {};
+  std::size_t top_tokens = 0;  // the number of most likely tokens that on_token gets
 };
 
 /// The reason of the end.

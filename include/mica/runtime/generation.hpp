@@ -41,7 +41,7 @@ template <class Tokenizer>
 
 /// A running answer. Session, tokenizer, sampler, drafter and the flag in the options outlive it; until it is
 /// over no other code may use the session. OnText: bool(std::string_view), gets whole UTF-8 sequences; false
-/// stops.
+/// stops. One thread at a time.
 template <StepModel Model, text::Tokenizer Tokenizer, Sampler S, Drafter D, class OnText>
 class Generation {
  public:
@@ -59,7 +59,8 @@ class Generation {
                 detail::only_control(tokenizer, session.tokens()) && detail::only_control(tokenizer, prompt),
                 on_text_),
         prompt_(prompt.begin(), prompt.end()),
-        drafts_(drafter.max_drafts()) {
+        drafts_(drafter.max_drafts()),
+        scorer_(options_.on_token ? std::min(options_.top_tokens, tokenizer.vocabulary().size()) : 0) {
     const Model& model = session.model();
     session.check_ids(prompt);
     MICA_CHECK(drafts_.empty() || !model.config().recurrent(), unsupported,
@@ -216,6 +217,7 @@ class Generation {
     if (!id) return fail(Failure::no_token), false;
     sampler_.accept(*id);
     result_.tokens.push_back(*id);
+    if (options_.on_token) options_.on_token(scorer_.of(logits.first(vocabulary.size()), *id));
     if (options_.stop_at_end && vocabulary.is_end(*id)) {
       stop(StopReason::end_of_text);
     } else if (!writer_.write(*id)) {
@@ -244,6 +246,7 @@ class Generation {
   std::vector<TokenId> next_;    // what next() answered
   std::size_t rows_ = 0;         // of its tokens
   std::vector<TokenId> drafts_;  // (drafter.max_drafts())
+  detail::TokenScorer scorer_;   // for on_token
   bool draft_ = true;            // whether the next step may have drafts
   DraftPace pace_;
   Stopwatch step_;  // since next()

@@ -11,7 +11,8 @@
 
 namespace mica {
 
-/// Refers to sessions and owns none: remove a session before it is fed, moved or destroyed.
+/// Refers to sessions and owns none: remove a session before it is fed, moved or destroyed. One thread at a
+/// time.
 template <StepModel Model>
 class IdleSessions {
  public:

@@ -17,7 +17,7 @@
 namespace mica {
 
 /// Has a session on the drafting model, which outlives it. A draft is a step of that model;
-/// the text is read once.
+/// the text is read once. One thread at a time.
 template <StepModel Model>
 class ModelDrafter {
  public:

@@ -23,7 +23,7 @@ struct NgramOptions {
 };
 
 /// Drafts by matching the last tokens in the text before them. The longest match counts, of several the
-/// latest.
+/// latest. One thread at a time.
 class Ngram {
  public:
   static constexpr std::size_t max_n = 64;

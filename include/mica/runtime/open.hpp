@@ -34,6 +34,7 @@
 namespace mica {
 
 /// An open model with everything that belongs to it. Movable; sessions refer to what it holds and stay valid.
+/// One thread at a time with all of its sessions; config(), tokenizer() and document() from any thread.
 /// Families: the list of those that can be opened; Formats: those that weights may have. Shorter lists are a
 /// smaller program, and a format of the program's own joins by Append<format::All, Mine>.
 template <class Families, class Formats = format::All>
@@ -110,8 +111,11 @@ template <class Families, class Formats>
 [[nodiscard]] std::unique_ptr<AnyModel> make_any_model(const gguf::Document& document,
                                                        exec::Observed<exec::Team>& team,
                                                        budget::Ledger& ledger, const OpenOptions& options) {
-  const ModelOptions numbers{
-      .n_ctx = options.n_ctx, .chunk = options.chunk, .logits_rows = options.logits_rows, .log = options.log};
+  const ModelOptions numbers{.n_ctx = options.n_ctx,
+                             .chunk = options.chunk,
+                             .logits_rows = options.logits_rows,
+                             .log = options.log,
+                             .progress = options.progress};
   plan::Question question{numbers, options.choice, team.workers(), 0, 0, options.sequences};
   const std::uint64_t left = ledger.left();
   const std::uint64_t process = plan::process_bytes(document);  // booked already, and part of every plan

@@ -7,6 +7,7 @@
 #include "mica/budget/limits.hpp"
 #include "mica/exec/observed.hpp"
 #include "mica/model/choice.hpp"
+#include "mica/paging/load_progress.hpp"
 #include "mica/plan/detail/sequences.hpp"
 
 #include <cstddef>
@@ -29,6 +30,7 @@ struct OpenOptions {
   model::Choice choice = {};       // KV storage and elements, eviction, weights
   std::shared_ptr<exec::RunObserver> runs = {};  // observes the runs of the threads, as pace::Pacer does
   LogSink log = {};
+  LoadProgress progress = {};  // called while weights are read
 };
 
 }  // namespace mica

@@ -77,8 +77,9 @@ namespace detail {
 template <StepModel Model>
 class SharedStep;
 
-/// A sequence of tokens and its keys and values. One thread at a time; one session of a model steps at a
-/// time, and has the model's logits until any session of it steps again.
+/// A sequence of tokens and its keys and values. One thread at a time uses the sessions of a model: each may
+/// have its thread, if a lock of the program is held from feed() until the logits are used. A session has the
+/// model's logits until any session of it steps again.
 template <StepModel Model>
 class Session {
  public:

@@ -38,7 +38,7 @@ struct Candidate {
 }
 
 /// A set of candidates in the caller's storage. After a fill no logit is NaN or +infinity and at least one is
-/// finite.
+/// finite. One thread at a time.
 class Candidates {
  public:
   /// storage: as many elements as the vocabulary has tokens; outlives this object.

@@ -18,7 +18,7 @@
 namespace mica::sample {
 
 /// Stages one after the other; itself a stage, and a sampler where the last stage leaves one candidate, as
-/// Greedy and Dist do.
+/// Greedy and Dist do. One thread at a time.
 template <SamplerStage... Stages>
 class Chain {
  public:

@@ -24,7 +24,7 @@ concept Sampler = requires(S sampler, std::span<const float> logits, sample::Tok
 // clang-format on
 
 /// One stage. apply() shapes or narrows the candidates and leaves at least one; accept() is called with
-/// every token of the prompt and of the answer. Neither allocates.
+/// every token of the prompt and of the answer. Neither allocates. One thread at a time.
 // clang-format off
 template <class S>
 concept SamplerStage = requires(S stage, sample::Candidates& candidates, sample::TokenId token) {

@@ -27,7 +27,8 @@ struct PenaltyOptions {
   float presence = 0.0f;     ///< off the logit, once
 };
 
-/// Penalises candidates that are among the last n tokens accepted. Holds 8 n bytes of A, taken once.
+/// Penalises candidates that are among the last n tokens accepted. Holds 8 n bytes of A, taken once. One
+/// thread at a time.
 template <Allocator A = alloc::Aligned>
 class Penalties {
  public:

@@ -31,7 +31,7 @@ namespace mica::sample {
 
 /// Chooses tokens as SamplerOptions say. Takes its memory from A once, booked under logits: 12 bytes for each
 /// token of the vocabulary, or only for the best k where top-k is the first stage. Same options, logits and
-/// state: same token.
+/// state: same token. One thread at a time.
 template <Allocator A = alloc::Aligned>
 class Standard {
  public:

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How much of the weights is read while a model is opened.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace mica {
+
+/// A function that is called while weights are read into memory, from the thread that opens the model, after
+/// each part of at most a tensor; `done` grows up to `total`. Weights that are mapped, or streamed in each
+/// step, are read later and are no part of `total`.
+struct LoadProgress {
+  void (*report)(void* context, std::uint64_t done, std::uint64_t total) noexcept = nullptr;  // bytes
+  void* context = nullptr;
+};
+
+namespace paging {
+
+/// The bytes that a pager has read so far. Alive while the pager is constructed.
+struct LoadCounter {
+  LoadProgress progress;
+  std::uint64_t done = 0, total = 0;
+
+  /// The first call counts: a pager may be made of others.
+  void begin(std::uint64_t bytes) noexcept { total = total == 0 ? bytes : total; }
+  void add(std::uint64_t bytes) noexcept {
+    done = std::min(done + bytes, total);  // a tensor may be read twice (Resident::read_packed12)
+    if (progress.report != nullptr) progress.report(progress.context, done, total);
+  }
+};
+
+}  // namespace paging
+}  // namespace mica
