@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of contents of what makes and measures models: everything that needs mica and Highway alone. Not
+// The table of contents of what makes, measures and talks with models: all that needs mica and Highway alone. Not
 // here: the conversion of folders, which needs a JSON library and belongs in one unit
 // (convert/conversion.hpp), and servers, which need one for HTTP (remote/open.hpp).
 #pragma once
@@ -66,3 +66,8 @@
 #include "mica_tools/fit/rank.hpp"
 #include "mica_tools/fit/rules.hpp"
 #include "mica_tools/fit/select.hpp"
+
+// chat: conversations; chat_template.hpp, which makes their format of a file, belongs in one unit
+#include "mica_tools/chat/chat.hpp"
+#include "mica_tools/chat/chat_renderer.hpp"
+#include "mica_tools/chat/thought_splitter.hpp"

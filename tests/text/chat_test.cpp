@@ -5,7 +5,7 @@
 
 #include "mica/text/chat.hpp"
 
-#include "mica/text/json_value.hpp"
+#include "mica_tools/chat/json_value.hpp"
 #include "shared.hpp"
 
 #include <doctest/doctest.h>

@@ -6,7 +6,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/io/json.hpp"
 #include "mica/text/chat.hpp"
-#include "mica/text/json_value.hpp"
+#include "mica_tools/chat/json_value.hpp"
 #include "verbs.hpp"
 
 #include <nlohmann/json.hpp>

@@ -77,6 +77,7 @@ inline void append_unspelled(std::string_view spelled, std::string& out) {
   }
 }
 
+/// Immutable: for any number of threads.
 class Bpe {
  public:
   /// Precondition: `vocabulary.kind() == TokenizerKind::bpe`.

@@ -144,7 +144,11 @@ class ChatFormat {
     if (style_ != nullptr) return style_->render(messages, add_generation_prompt, bos_, eos_);
     std::vector<jinja::Value> list;
     for (const Message& message : messages) {
-      list.push_back(jinja::Value::mapping({{"role", message.role}, {"content", message.content}}));
+      jinja::Value::Entries entries = {{"role", message.role}, {"content", message.content}};
+      if (!message.thoughts.empty())  // each is the name that some templates use
+        for (const char* const name : {"reasoning_content", "thinking"})
+          entries.emplace_back(name, message.thoughts);
+      list.push_back(jinja::Value::mapping(std::move(entries)));
     }
     return render_template(jinja::Value::list(std::move(list)), add_generation_prompt, variables);
   }

@@ -43,15 +43,17 @@ inline constexpr std::size_t noncharacters = 32;
 
 }  // namespace detail
 
-/// Messages whose spelled control tokens are marked. Messages without any are the same as before.
+/// Messages whose spelled control tokens are marked. Messages without any are the same as before. Immutable:
+/// for any number of threads.
 class MarkedMessages {
  public:
   /// Copies the messages, in time linear in their length. Bytes that are not UTF-8 become U+FFFD.
   MarkedMessages(std::span<const Message> messages, const Vocabulary& vocabulary)
       : messages_(messages.begin(), messages.end()) {
-    for (Message& message : messages_) message.content = repaired_utf8(message.content);
+    for_each_text([](const Message&, std::string& text) { text = repaired_utf8(text); });
     choose_mark();
-    for (Message& message : messages_) message.content = marked(message, vocabulary);
+    for_each_text(
+        [&](const Message& message, std::string& text) { text = marked(message, text, vocabulary); });
   }
 
   /// The messages to be rendered.
@@ -74,8 +76,12 @@ class MarkedMessages {
   }
 
  private:
-  [[nodiscard]] std::string marked(const Message& message, const Vocabulary& vocabulary) const {
-    const std::string_view content = message.content;
+  template <class F>
+  void for_each_text(F&& f) {
+    for (Message& message : messages_) f(message, message.content), f(message, message.thoughts);
+  }
+  [[nodiscard]] std::string marked(const Message& message, std::string_view content,
+                                   const Vocabulary& vocabulary) const {
     std::string out;
     out.reserve(content.size());
     for (std::size_t at = 0; at < content.size(); ++at) {
@@ -94,18 +100,17 @@ class MarkedMessages {
   void choose_mark() {
     const auto is_used = [this](const std::string& mark) {
       return std::any_of(messages_.begin(), messages_.end(), [&](const Message& message) {
-        return message.content.find(mark) != std::string::npos;
+        return (message.content + message.thoughts).find(mark) != std::string::npos;
       });
     };
     for (std::size_t i = 0; i < detail::noncharacters; ++i) {
       mark_ = detail::noncharacter(i);
       if (!is_used(mark_)) return;
     }
-    for (Message& message : messages_) {
-      std::string& content = message.content;
-      for (std::size_t at = content.find(mark_); at != std::string::npos; at = content.find(mark_, at))
-        content.replace(at, mark_.size(), replacement_character);  // both have three bytes
-    }
+    for_each_text([this](const Message&, std::string& text) {
+      for (std::size_t at = text.find(mark_); at != std::string::npos; at = text.find(mark_, at))
+        text.replace(at, mark_.size(), replacement_character);  // both have three bytes
+    });
   }
 
   std::vector<Message> messages_;

@@ -11,6 +11,7 @@ struct Message {
   std::string
       role;  ///< system, user or assistant; also developer (a system message) and tool (a user message)
   std::string content;
+  std::string thoughts = {};  ///< of an assistant, before the answer; a template may leave them out
 };
 
 }  // namespace mica::text

@@ -55,6 +55,7 @@ inline bool is_phi3(std::string_view name) {
 
 }  // namespace detail
 
+/// Immutable: for any number of threads.
 class Spm {
  public:
   /// Precondition: `vocabulary.kind() == TokenizerKind::spm`.

@@ -61,7 +61,7 @@ inline std::string with_tidy_spaces(std::string_view text) {
 
 }  // namespace detail
 
-/// Spm or Bpe, as the vocabulary asks.
+/// Spm or Bpe, as the vocabulary asks. Immutable: for any number of threads.
 class AnyTokenizer {
   // f(the tokenizer); std::visit costs the compiler many times as much.
   template <class F>

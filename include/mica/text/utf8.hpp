@@ -71,7 +71,8 @@ constexpr std::size_t utf8_unfinished_bytes(std::string_view text) noexcept {
   return 0;
 }
 
-/// Passes on the bytes of a text that arrives in pieces, but never the first half of a character.
+/// Passes on the bytes of a text that arrives in pieces, but never the first half of a character. One thread
+/// at a time.
 class Utf8Stream {
  public:
   /// Adds a piece; appends to `out` all that is complete. Bytes that can become no character pass unchanged.

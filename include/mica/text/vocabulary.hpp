@@ -51,7 +51,7 @@ struct SpecialIds {
   std::optional<TokenId> bos, eos, eot, eom, unknown, padding;
 };
 
-/// An immutable vocabulary. Texts that occur twice: the first id encodes, every id decodes.
+/// Immutable: for any number of threads. Texts that occur twice: the first id encodes, every id decodes.
 class Vocabulary {
  public:
   /// Checks and copies. Raises `unsupported` for a tokenizer model that is not here, `file` for arrays of

@@ -36,10 +36,11 @@ inline constexpr std::string_view infill_marks[] = {
 
 // clang-format on
 
-/// Tokens by which gpt-oss separates its channels; readers of an answer need to see them, so they are
-/// no control tokens here, whatever the file says.
-inline constexpr std::string_view channel_marks[] = {"<|channel|>", "<|message|>", "<|start|>",
-                                                     "<|constrain|>"};
+/// Tokens by which gpt-oss, Mistral and Gemma 4 separate thoughts from the answer; readers of an answer need to
+/// see them, so they are no control tokens here, whatever the file says.
+inline constexpr std::string_view channel_marks[] = {"<|channel|>",   "<|message|>", "<|start|>",
+                                                     "<|constrain|>", "[THINK]",     "[/THINK]",
+                                                     "<|channel>",    "<channel|>"};
 
 constexpr bool is_channel_mark(std::string_view text) noexcept {
   for (const std::string_view mark : channel_marks) {
