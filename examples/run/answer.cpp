@@ -27,10 +27,20 @@ struct ClearsLine {
   ~ClearsLine() { line.reset(); }
 };
 
+/// Thoughts are no part of the answer, and need not be seen.
+bool shows_thoughts(const AnswerVerb& verb) {
+  return verb.think == Think::automatic || verb.think == Think::on;
+}
+
 }  // namespace
 
 Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
-    : verb_(verb), model_(model), sampler_(make_sampler(verb, model)), drafter_(verb.drafts), output_(verb) {
+    : verb_(verb),
+      model_(model),
+      sampler_(make_sampler(verb, model)),
+      drafter_(verb.drafts),
+      output_(verb),
+      thoughts_shown_(shows_thoughts(verb)) {
   if (!verb.draft.empty()) draft_.emplace(verb, model);
   generate_.max_tokens = verb.limit();
   generate_.stop_at_end = !verb.ignore_eos;
@@ -75,8 +85,9 @@ void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) 
              larger_context(verb_, model_, n_ctx - remaining + prompt + 1));
 }
 
-int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt) {
+void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> prompt, const OnText& on_text) {
   text_.clear();
+  thoughts_.clear();
   output_ = DataOutput(verb_);
   result_ = {};
   prompt_costs_ = answer_costs_ = {};
@@ -94,16 +105,18 @@ int Answerer::answer(Session<AnyModel>& session, std::span<const TokenId> prompt
     show_reading(std::max(session.tokens().size(), before) - before);
   };
   const auto write = [&](auto& drafter) {
-    return generate(session, model_.tokenizer(), sampler_, drafter, prompt, generate_,
-                    [&](std::string_view piece) { return show(piece); });
+    return mica::generate(session, model_.tokenizer(), sampler_, drafter, prompt, generate_, on_text);
   };
-  result_ = draft_ ? write(draft_->drafter()) : write(drafter_);
+  try {
+    result_ = draft_ ? write(draft_->drafter()) : write(drafter_);
+  } catch (...) {
+    end_thoughts();
+    throw;
+  }
   const std::size_t fed = session.tokens().size() + result_.shifted - before;
   const std::size_t read = std::min(prompt.size(), fed);
   const auto& tokens = result_.tokens;
   unfed_.assign(tokens.begin() + static_cast<std::ptrdiff_t>(fed - read), tokens.end());
-  show_end();
-  return exit_code(result_.reason);
 }
 
 void Answerer::rest(Session<AnyModel>& session) {
@@ -114,7 +127,7 @@ void Answerer::rest(Session<AnyModel>& session) {
 
 /// -n 0: the prompt is read, to measure its time or to save a session. A saved session continues with its
 /// last token, whose logits are in no file.
-int Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> prompt) {
+void Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> prompt) {
   const std::size_t before = session.tokens().size();
   const std::size_t now = prompt.size() - (verb_.session.empty() ? 0 : 1);
   const Stopwatch reading;
@@ -129,8 +142,6 @@ int Answerer::read_only(Session<AnyModel>& session, std::span<const TokenId> pro
   unfed_.assign(rest.begin(), rest.end());
   if (status == model::StepStatus::no_memory) result_.reason = StopReason::no_memory;
   if (interrupted()) result_.reason = StopReason::cancelled;
-  show_end();
-  return exit_code(result_.reason);
 }
 
 const Costs& Answerer::count() {
@@ -161,12 +172,16 @@ void Answerer::raise_undelivered() const {
   if (undelivered_ && !terminated()) std::rethrow_exception(undelivered_);
 }
 
-bool Answerer::show(std::string_view piece) {
+bool Answerer::show(ChatPart part, std::string_view piece) {
   reading_line_.reset();
-  text_ += piece;
+  const bool thinks = part == ChatPart::thoughts;
+  (thinks ? thoughts_ : text_) += piece;
+  if (!thinks) end_thoughts();
   if (verb_.jsonl) {
     const std::string stats = meter_ ? join(",\"stats\":", json_of(count())) : std::string();
-    deliver(join("{\"content\":", json_string(piece), stats, "}\n"));
+    deliver(join("{\"", thinks ? "reasoning_content" : "content", "\":", json_string(piece), stats, "}\n"));
+  } else if (thinks) {
+    show_thought(piece);
   } else if (!verb_.json) {
     attempt([&] { output_.write(piece); });
   }
@@ -174,8 +189,25 @@ bool Answerer::show(std::string_view piece) {
   return !undelivered();
 }
 
-void Answerer::show_end() {
+void Answerer::show_thought(std::string_view piece) {
+  if (verb_.json || verb_.quiet) return;
+  if (thoughts_shown_) {
+    if (!thought_output_) thought_output_.emplace(verb_);
+    thought_output_->write(piece);
+  } else if (!thinking_line_) {
+    thinking_line_.emplace(verb_, "thinking");
+  }
+}
+
+void Answerer::end_thoughts() {
+  thinking_line_.reset();
+  if (thought_output_) thought_output_->finish();
+  thought_output_.reset();
+}
+
+int Answerer::finish() {
   reading_line_.reset();
+  end_thoughts();
   if (meter_) count();
   attempt([&] { output_.finish(); });
   if (verb_.json || verb_.jsonl) {
@@ -200,6 +232,7 @@ void Answerer::show_end() {
     note(verb_, join("prompt: ", text_of(prompt_costs_), "\nanswer: ",
                      text_of(answer_costs_, std::max<std::size_t>(result_.tokens.size(), 2) - 1)));
   }
+  return exit_code(result_.reason);
 }
 
 std::string Answerer::timings_line() const {
@@ -228,8 +261,10 @@ std::string Answerer::json_object() const {
   const std::string stats = !meter_ ? ""
                                     : join("\"stats\":{\"prompt\":", json_of(prompt_costs_),
                                            ",\"answer\":", json_of(answer_costs_), "},");
+  const std::string thoughts =
+      thoughts_.empty() || verb_.jsonl ? "" : join(",\"reasoning_content\":", json_string(thoughts_));
   return join("{\"content\":", json_string(verb_.jsonl ? std::string_view() : std::string_view(text_)),
-              ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
+              thoughts, ",\"stop\":true,\"stop_reason\":\"", name(result_.reason),
               "\",\"tokens_predicted\":", result_.tokens.size(), shifted, ",\"timings\":{",
               phase("prompt", result_.timings.prompt), ",", phase("predicted", result_.timings.predicted),
               drafts, "},", error, stats, "\"peak_bytes\":", peak_bytes(), "}");
@@ -254,7 +289,9 @@ int complete_text(const AnswerVerb& verb, Model& model, const std::string& promp
     if (note.sampler) answerer.restore_sampler(*note.sampler);
   }
   if (text.empty()) text = prompt_ids(model.tokenizer(), prompt);
-  const int code = answerer.answer(saved.session(), saved.bring_in_line(text));
+  const auto show = [&](std::string_view piece) { return answerer.show(ChatPart::answer, piece); };
+  answerer.generate(saved.session(), saved.bring_in_line(text), show);
+  const int code = answerer.finish();
   saved.save(answerer);
   answerer.raise_undelivered();
   return code;

@@ -13,9 +13,11 @@
 #include "mica/runtime/ngram.hpp"
 #include "mica/runtime/open.hpp"
 #include "mica/sample/standard.hpp"
+#include "mica_tools/chat/thought_splitter.hpp"
 #include "progress.hpp"
 
 #include <exception>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,9 +33,15 @@ class Answerer {
   Answerer(const Answerer&) = delete;  // its callbacks refer to it
   Answerer& operator=(const Answerer&) = delete;
 
-  /// Feeds the prompt, prints the answer, and returns the exit code. An answer ends when stdout
-  /// cannot be written to.
-  int answer(Session<AnyModel>& session, std::span<const TokenId> prompt);
+  /// Gets the text of an answer in pieces; false ends it.
+  using OnText = std::function<bool(std::string_view)>;
+
+  /// Feeds the prompt and samples an answer. Its text goes to on_text, which calls show().
+  void generate(Session<AnyModel>& session, std::span<const TokenId> prompt, const OnText& on_text);
+  /// Prints a piece of it: thoughts to stderr. False if stdout cannot be written to, which ends the answer.
+  [[nodiscard]] bool show(ChatPart part, std::string_view piece);
+  /// Call it behind the last piece: prints timings or JSON. Returns the exit code.
+  int finish();
   /// Whether a write to stdout failed.
   [[nodiscard]] bool undelivered() const noexcept { return undelivered_ != nullptr; }
   /// Raises the error of print() again; call it after a session is saved. Raises nothing after SIGHUP and
@@ -54,14 +62,15 @@ class Answerer {
   /// Tokens of an answer from the next one on; 0: no limit.
   void set_max_tokens(std::size_t tokens) noexcept { generate_.max_tokens = tokens; }
 
+  /// Whether thoughts are shown, from the next answer on.
+  void show_thoughts(bool shown) noexcept { thoughts_shown_ = shown; }
+
   [[nodiscard]] std::string timings_line() const;
   /// Tokens that stay when the context shifts: BOS, and those of --keep; 0 if it does not shift.
   [[nodiscard]] std::size_t keep_first() const noexcept;
   /// Tokens of the first prompt of the session; 0 before it. Set it for a session from a file.
   [[nodiscard]] std::size_t first_prompt() const noexcept { return first_prompt_; }
   void set_first_prompt(std::uint64_t tokens) noexcept { first_prompt_ = static_cast<std::size_t>(tokens); }
-  /// The text of the last answer.
-  [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const GenerateResult& result() const noexcept { return result_; }
   /// Tokens that were not fed to the session: usually the last one of the answer.
   [[nodiscard]] std::span<const TokenId> unfed() const noexcept { return unfed_; }
@@ -70,11 +79,10 @@ class Answerer {
 
  private:
   [[nodiscard]] static sample::Standard<> make_sampler(const AnswerOptions& options, Model& model);
-  int read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
+  void read_only(Session<AnyModel>& session, std::span<const TokenId> prompt);
   void check_room(const Session<AnyModel>& session, std::size_t prompt);
-  /// False if stdout cannot be written to.
-  [[nodiscard]] bool show(std::string_view piece);
-  void show_end();
+  void show_thought(std::string_view piece);
+  void end_thoughts();
   /// Says on the terminal how much of the prompt is read; takes the line away with the last token of it.
   void show_reading(std::size_t tokens);
   /// Writes to stdout; once that fails, no more is written, and the answer ends.
@@ -94,16 +102,19 @@ class Answerer {
   std::optional<Governed<AnyModel>> governed_;
   GenerateOptions generate_;
   GenerateResult result_;
-  std::string text_;
+  std::string text_, thoughts_;
   DataOutput output_;
-  std::optional<ReadingLine> reading_line_;  // while a prompt is read
-  std::exception_ptr undelivered_;           // what print() raised
+  std::optional<ThoughtOutput> thought_output_;  // while thoughts are printed
+  std::optional<Waiting> thinking_line_;         // while thoughts are not shown
+  std::optional<ReadingLine> reading_line_;      // while a prompt is read
+  std::exception_ptr undelivered_;               // what print() raised
   std::vector<TokenId> unfed_;
   std::size_t first_prompt_ = 0;
   std::optional<Meter> meter_;  // with --stats
   Costs lap_, prompt_costs_, answer_costs_;
   bool reading_ = true;  // the prompt
   bool timings_shown_ = true;
+  bool thoughts_shown_;
   bool reading_shown_ = true;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer_options.hpp"
 
+#include "chat_format.hpp"
 #include "console.hpp"
 #include "mica/text/chat_style.hpp"
 #include "mica_tools/pace/pacer.hpp"
@@ -50,6 +51,14 @@ void ChatOptions::add_to(Flags& flags) {
   flags.choice("--chat-template", chat_template, styles, "NAME",
                join("a built-in format instead of the model's template: ", detail::listed(styles)));
   flags.text("--chat-template-file", chat_template_file, "FILE", "a template instead of the model's");
+  flags.checked("--chat-template-kwargs", chat_template_kwargs, "JSON",
+                "variables of the template, such as {\"reasoning_effort\":\"high\"}",
+                check_template_variables);
+  flags.choice("--think,--reasoning", think,
+               {{"auto", Think::automatic}, {"on", Think::on}, {"off", Think::off}, {"hide", Think::hide}},
+               "auto", "WHAT",
+               "on, off: the model thinks before it answers, or not, if its template has a switch; auto: the "
+               "template decides; hide: as auto, and thoughts are not shown");
 }
 
 void AnswerOptions::add_sampling(Flags& flags) {

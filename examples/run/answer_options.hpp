@@ -18,6 +18,9 @@
 
 namespace mica::program {
 
+/// Thoughts of a model. hide: as automatic, and they are not shown.
+enum class Think : std::uint8_t { automatic, on, off, hide };
+
 struct ChatOptions {
   std::string system_prompt;
   std::string system_prompt_file;
@@ -26,6 +29,8 @@ struct ChatOptions {
   bool no_history = false;    // no file with typed lines
   std::string chat_template;  // name of a built-in format
   std::string chat_template_file;
+  std::string chat_template_kwargs;  // variables of the template, a JSON object; empty
+  Think think = Think::automatic;
 
   void add_to(Flags& flags);
 };

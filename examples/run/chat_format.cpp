@@ -2,74 +2,79 @@
 #include "chat_format.hpp"
 
 #include "console.hpp"
-#include "mica/text/chat.hpp"
+#include "mica/io/json.hpp"
+#include "mica_tools/chat/chat_template.hpp"
+#include "mica_tools/chat/json_value.hpp"
 
-#include <vector>
+#include <nlohmann/json.hpp>
+
+#include <string_view>
+#include <utility>
 
 namespace mica::program {
 namespace {
 
-std::string text_of(const text::Vocabulary& vocabulary, std::optional<TokenId> id) {
-  return id ? std::string(vocabulary.text(*id)) : std::string();
-}
+using Json = nlohmann::ordered_json;  // templates show the order of keys
 
-text::ChatHints hints_of(const gguf::Metadata& metadata, const text::Vocabulary& vocabulary) {
-  text::ChatHints hints;
-  hints.chat_template = metadata.get<std::string_view>("tokenizer.chat_template");
-  hints.architecture = metadata.get<std::string_view>("general.architecture").value_or("");
-  hints.bos = text_of(vocabulary, vocabulary.special().bos);
-  hints.eos = text_of(vocabulary, vocabulary.special().eos);
-  return hints;
-}
-
-std::vector<std::string_view> special_texts(const text::Vocabulary& vocabulary) {
-  std::vector<std::string_view> texts;
-  for (TokenId id = 0; id < vocabulary.size(); ++id) {
-    const text::TokenType type = vocabulary.type(id);
-    if (type == text::TokenType::control || type == text::TokenType::user_defined)
-      texts.push_back(vocabulary.text(id));
+/// The variables of a JSON object; none for an empty text.
+text::ChatVariables variables_of(const std::string& json, const std::string& where) {
+  text::ChatVariables variables;
+  if (json.empty()) return variables;
+  const Json all = io::parse_json<Json>(json, where, ErrorCode::usage);
+  MICA_CHECK(all.is_object(), usage, where,
+             ": needed: a JSON object such as {\"enable_thinking\":false}, found ",
+             std::string_view(all.type_name()));
+  for (const auto& [name, value] : all.items()) {
+    MICA_CHECK(name != "messages" && name != "add_generation_prompt", usage, where, ": '", name,
+               "' comes from the conversation and cannot be set");
+    variables.others.emplace_back(name, text::value_of_json(value));
   }
-  return texts;
+  return variables;
+}
+
+std::optional<bool> thinking_of(Think think) {
+  if (think == Think::on || think == Think::off) return think == Think::on;
+  return std::nullopt;
 }
 
 }  // namespace
 
 ChatFormat::ChatFormat(const ChatOptions& options, const gguf::Metadata& metadata,
                        const text::Vocabulary& vocabulary) {
-  const auto keep = [this](text::ChatFormat format, std::string source) {
-    format_ = std::make_shared<const text::ChatFormat>(std::move(format));
-    source_ = std::move(source);
-  };
-  text::ChatHints hints = hints_of(metadata, vocabulary);
+  ChatTemplateOptions chosen;
   if (!options.chat_template_file.empty()) {
-    std::string source = read_text(options.chat_template_file);
-    try {
-      keep(text::ChatFormat::from_template(source, hints.bos, hints.eos), source);
-    } catch (const Error& error) {
-      raise(error.code(), options.chat_template_file, ": ", error.message());
-    }
-    return;
+    chosen.source = read_text(options.chat_template_file);
+  } else {
+    chosen.built_in = options.chat_template;
   }
-  if (!options.chat_template.empty()) {
-    keep(text::ChatFormat::built_in(options.chat_template, hints.bos, hints.eos), options.chat_template);
-    return;
+  chosen.thinking = thinking_of(options.think);
+  chosen.variables = variables_of(options.chat_template_kwargs, "--chat-template-kwargs");
+  try {
+    template_ = std::make_shared<const ChatTemplate>(metadata, vocabulary, std::move(chosen));
+  } catch (const Error& error) {
+    if (options.chat_template_file.empty()) throw;
+    raise(error.code(), options.chat_template_file, ": ", error.message());
   }
-  const std::vector<std::string_view> texts = special_texts(vocabulary);
-  hints.tokens = texts;
-  text::ChatFormat found = text::ChatFormat::detect(hints);
-  sure_ = hints.chat_template && found.name() != "plain";
-  std::string source(found.has_template() ? *hints.chat_template : found.name());
-  keep(std::move(found), std::move(source));
 }
 
-text::ChatText ChatFormat::render(std::span<const text::Message> messages,
-                                  const text::Vocabulary& vocabulary) const {
-  const text::MarkedMessages marked(messages, vocabulary);
-  return marked.unmarked(format_->render(marked.messages()));
+ChatRenderer ChatFormat::renderer() const { return template_->renderer(); }
+
+void ChatFormat::set_thinking(std::optional<bool> thinking) {
+  template_ = std::make_shared<const ChatTemplate>(template_->with_thinking(thinking));
 }
 
-const std::string& ChatFormat::note() const noexcept { return format_->note(); }
+bool ChatFormat::is_sure() const noexcept { return template_->is_sure(); }
 
-std::string ChatFormat::stop() const { return format_->stop(); }
+const std::string& ChatFormat::note() const noexcept { return template_->note(); }
+
+const std::string& ChatFormat::source() const noexcept { return template_->source(); }
+
+bool ChatFormat::has_template() const noexcept { return template_->has_template(); }
+
+bool ChatFormat::has_thinking_switch() const noexcept { return template_->has_thinking_switch(); }
+
+void check_template_variables(const std::string& json, const std::string& where) {
+  static_cast<void>(variables_of(json, where));
+}
 
 }  // namespace mica::program

@@ -6,45 +6,46 @@
 
 #include "answer_options.hpp"
 #include "mica/gguf/metadata.hpp"
-#include "mica/text/marked_messages.hpp"
-#include "mica/text/message.hpp"
 #include "mica/text/vocabulary.hpp"
+#include "mica_tools/chat/chat_renderer.hpp"
 
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 
-namespace mica::text {
-class ChatFormat;
+namespace mica {
+class ChatTemplate;
 }
 
 namespace mica::program {
 
 class ChatFormat {
  public:
-  /// --chat-template, --chat-template-file, the file's own template, or the built-in format that fits best.
-  /// Raises if an option names a template that cannot be used; never because of the file.
+  /// --chat-template, --chat-template-file, the file's own template, or the built-in format that fits best; with
+  /// the variables of --think and --chat-template-kwargs. Raises if an option names a template that cannot be
+  /// used; never because of the file.
   ChatFormat(const ChatOptions& options, const gguf::Metadata& metadata, const text::Vocabulary& vocabulary);
 
-  /// The conversation, with the beginning of the assistant's next turn. Control tokens in texts of messages
-  /// stay text.
-  /// Raises ErrorCode::failed if the template raises an error, limit if it takes too long.
-  [[nodiscard]] text::ChatText render(std::span<const text::Message> messages,
-                                      const text::Vocabulary& vocabulary) const;
+  /// The format as a function. Raises ErrorCode::failed if the template raises an error, limit if it takes too
+  /// long.
+  [[nodiscard]] ChatRenderer renderer() const;
+  /// Whether the model thinks, if its template has a variable for that; empty: the template decides.
+  void set_thinking(std::optional<bool> thinking);
 
   /// Whether an option or a known template of the file names the format.
-  [[nodiscard]] bool is_sure() const noexcept { return sure_; }
+  [[nodiscard]] bool is_sure() const noexcept;
   /// Why the file's own template is not used; empty when it is.
   [[nodiscard]] const std::string& note() const noexcept;
-  /// Text that ends a turn of the model, if no token does.
-  [[nodiscard]] std::string stop() const;
   /// The template, or the name of the built-in format.
-  [[nodiscard]] const std::string& source() const noexcept { return source_; }
+  [[nodiscard]] const std::string& source() const noexcept;
+  [[nodiscard]] bool has_template() const noexcept;
+  [[nodiscard]] bool has_thinking_switch() const noexcept;
 
  private:
-  std::shared_ptr<const text::ChatFormat> format_;
-  std::string source_;
-  bool sure_ = true;
+  std::shared_ptr<const ChatTemplate> template_;
 };
+
+/// Raises ErrorCode::usage, beginning with `where`, if a text is no JSON object with variables of a template.
+void check_template_variables(const std::string& json, const std::string& where);
 
 }  // namespace mica::program

@@ -121,6 +121,21 @@ void DataOutput::finish() {
   if (filter_) deliver(filter_->finish());
 }
 
+ThoughtOutput::ThoughtOutput(const OutputOptions& options) : dim_(colored(options, STDERR_FILENO)) {
+  if (::isatty(STDERR_FILENO) == 1 && !options.raw_output) filter_.emplace(false);
+  clear_status();
+  write_sequence(dim_ ? "\x1b[2m" : "<think>\n");
+}
+
+void ThoughtOutput::write(std::string_view piece) {
+  write_sequence(filter_ ? filter_->filter(piece) : piece);
+}
+
+void ThoughtOutput::finish() {
+  if (filter_) write_sequence(filter_->finish());
+  write_sequence(dim_ ? "\x1b[0m\n\n" : "\n</think>\n");
+}
+
 void print_data(const OutputOptions& options, std::string_view text) {
   DataOutput output(options);
   output.write(text);

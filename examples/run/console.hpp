@@ -46,6 +46,20 @@ class DataOutput {
   std::optional<TerminalFilter> filter_;
 };
 
+/// Thoughts of a model on their way to stderr: dim where it has colours, between lines with <think> and </think>
+/// where not. A terminal gets them through a TerminalFilter, without --raw-output.
+class ThoughtOutput {
+ public:
+  explicit ThoughtOutput(const OutputOptions& options);
+  void write(std::string_view piece);
+  /// The end of the thoughts: the cursor is at the beginning of a line.
+  void finish();
+
+ private:
+  std::optional<TerminalFilter> filter_;
+  bool dim_;
+};
+
 /// Writes a whole text like a DataOutput.
 void print_data(const OutputOptions& options, std::string_view text);
 

@@ -5,11 +5,15 @@
 #include "mica/gguf/detail/append.hpp"
 #include "mica/gguf/span_reader.hpp"
 
-#include <algorithm>
+#include <span>
+#include <string_view>
 #include <utility>
 
 namespace mica::program {
 namespace {
+
+/// The role under which thoughts stand, behind the message of their answer.
+constexpr std::string_view thoughts_role = "thoughts";
 
 /// Messages as the note of a saved session: role and content, one after the other.
 std::string text_of(const std::vector<text::Message>& messages) {
@@ -17,6 +21,9 @@ std::string text_of(const std::vector<text::Message>& messages) {
   for (const text::Message& message : messages) {
     gguf::append_text(bytes, message.role);
     gguf::append_text(bytes, message.content);
+    if (message.thoughts.empty()) continue;
+    gguf::append_text(bytes, thoughts_role);
+    gguf::append_text(bytes, message.thoughts);
   }
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -27,7 +34,12 @@ std::vector<text::Message> messages_of(const std::string& path, std::string_view
   std::vector<text::Message> messages;
   while (reader.remaining() > 0) {
     const auto role = reader.text("a role");
-    messages.push_back({std::string(role), std::string(reader.text("a message"))});
+    std::string content(reader.text("a message"));
+    if (role == thoughts_role && !messages.empty()) {
+      messages.back().thoughts = std::move(content);
+    } else {
+      messages.push_back({std::string(role), std::move(content)});
+    }
   }
   return messages;
 }
@@ -35,77 +47,48 @@ std::vector<text::Message> messages_of(const std::string& path, std::string_view
 }  // namespace
 
 Conversation::Conversation(const AnswerVerb& verb, Model& model, ChatFormat format)
-    : model_(model), format_(std::move(format)), saved_(verb, model), shifts_(verb.on_full == OnFull::shift) {
-  if (saved_.resumed()) messages_ = messages_of(verb.session, saved_.note().text);
+    : format_(std::move(format)),
+      saved_(verb, model),
+      chat_(saved_.session(), model.tokenizer(), format_.renderer()),
+      shifts_(verb.on_full == OnFull::shift) {
+  if (saved_.resumed()) chat_.messages() = messages_of(verb.session, saved_.note().text);
   MICA_CHECK(
-      !saved_.resumed() || !messages_.empty() || session().tokens().empty(), usage, verb.session,
+      !saved_.resumed() || !messages().empty() || session().tokens().empty(), usage, verb.session,
       ": this session file holds plain text and no conversation; continue it with mica complete, or give "
       "another file with --session");
-  if (!messages_.empty())
-    note(verb, join("mica: ", escaped(verb.session), ": messages so far: ", messages_.size()));
+  if (!messages().empty())
+    note(verb, join("mica: ", escaped(verb.session), ": messages so far: ", messages().size()));
   const std::string system = system_prompt_of(verb);
   if (!system.empty() || !saved_.resumed()) set_system(system);
 }
 
-void Conversation::save(const Answerer& answerer) { saved_.save(answerer, text_of(messages_)); }
+void Conversation::set_thinking(std::optional<bool> thinking) {
+  format_.set_thinking(thinking);
+  chat_.set_renderer(format_.renderer());
+}
 
-/// Shortens a conversation that has become too long: removes the tokens after the first ones that the context
-/// has shifted over. If these are not known or not enough, removes so many that half of the context remains.
-void Conversation::leave_out(std::vector<TokenId>& wanted, std::size_t first) {
-  const std::size_t n_ctx = session().model().n_ctx();
-  const auto differs = std::mismatch(wanted.begin(), wanted.end(), said_.begin(), said_.end()).first;
-  if (static_cast<std::size_t>(differs - wanted.begin()) < first + evicted_) evicted_ = 0;
-  const bool can_continue = messages_.size() > 2;  // a first question is not shortened; it fits or is refused
-  if (shifts_ && can_continue && wanted.size() - evicted_ >= n_ctx) {
-    evicted_ = wanted.size() - first - (n_ctx - first) / 2;
-  }
-  const auto begin = wanted.begin() + static_cast<std::ptrdiff_t>(first);
-  wanted.erase(begin, begin + static_cast<std::ptrdiff_t>(evicted_));
+void Conversation::save(const Answerer& answerer) { saved_.save(answerer, text_of(messages())); }
+
+int Conversation::say(std::string text, Answerer& answerer) {
+  return chat_.with_message({"user", std::move(text)}, [&] { return answer(answerer); });
+}
+
+int Conversation::regenerate(Answerer& answerer) {
+  return chat_.instead_of_answer([&] { return answer(answerer); });
 }
 
 int Conversation::answer(Answerer& answerer) {
-  const std::vector<TokenId> all = ids();
-  std::vector<TokenId> wanted = all;
   if (answerer.first_prompt() == 0 && saved_.resumed()) answerer.set_first_prompt(saved_.note().first_prompt);
-  leave_out(wanted, std::min(answerer.keep_first(), wanted.size()));
-  const int code = answerer.answer(saved_.session(), saved_.bring_in_line(wanted));
-  messages_.push_back({"assistant", answerer.text()});
-  said_ = all;
-  said_.insert(said_.end(), answerer.result().tokens.begin(), answerer.result().tokens.end());
-  evicted_ += answerer.result().shifted;
-  return code;
+  const std::size_t before = session().tokens().size();
+  const auto write = [&](Session<AnyModel>& session, std::span<const TokenId> tokens, const auto& on_text) {
+    saved_.note_kept(session.tokens().size(), before);
+    answerer.generate(session, tokens, on_text);
+    return answerer.result();
+  };
+  chat_.answer_with(write, {shifts_, answerer.keep_first()},
+                    [&](ChatPart part, std::string_view piece) { return answerer.show(part, piece); });
+  return answerer.finish();
 }
-
-std::vector<TokenId> Conversation::ids() const {
-  const text::AnyTokenizer& tokenizer = model_.tokenizer();
-  const text::Vocabulary& vocabulary = tokenizer.vocabulary();
-  const text::ChatText chat = format_.render(messages_, vocabulary);
-  auto ids =
-      tokenizer.encode(chat.text, {.add_special = false, .parse_special = true, .literal = chat.literal});
-  const bool lacks_bos = vocabulary.add_bos() && (ids.empty() || ids.front() != *vocabulary.special().bos);
-  if (lacks_bos) ids.insert(ids.begin(), *vocabulary.special().bos);  // most templates write it
-  MICA_CHECK(!ids.empty(), failed, "the chat format renders nothing");
-  return ids;
-}
-
-void Conversation::set_system(std::string text) {
-  if (has_system()) messages_.erase(messages_.begin());
-  if (!text.empty()) messages_.insert(messages_.begin(), {"system", std::move(text)});
-}
-
-bool Conversation::undo_answer() {
-  if (messages_.empty() || messages_.back().role != "assistant") return false;
-  messages_.pop_back();
-  return true;
-}
-
-bool Conversation::undo() {
-  if (!undo_answer()) return false;
-  if (!messages_.empty() && messages_.back().role == "user") messages_.pop_back();
-  return true;
-}
-
-void Conversation::clear() { messages_.resize(has_system() ? 1 : 0); }
 
 std::string system_prompt_of(const AnswerVerb& verb) {
   return verb.system_prompt_file.empty() ? verb.system_prompt : read_text(verb.system_prompt_file);

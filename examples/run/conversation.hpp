@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A conversation with a model: its messages, and a session with their text. The common beginning of the new
-// text and the old one stays in the cache.
+// The conversation of the program: a mica::Chat over the session of --session, whose answers an Answerer prints.
 #pragma once
 
 #include "answer.hpp"
 #include "chat_format.hpp"
+#include "mica_tools/chat/chat.hpp"
 #include "saved_session.hpp"
 
 #include <string>
@@ -18,13 +18,19 @@ class Conversation {
   /// Verb and model outlive the conversation. The system prompt of the options is its first message; with a
   /// saved session the messages are those of its conversation.
   Conversation(const AnswerVerb& verb, Model& model, ChatFormat format);
+  Conversation(const Conversation&) = delete;  // the chat refers to the session
+  Conversation& operator=(const Conversation&) = delete;
 
-  [[nodiscard]] std::vector<text::Message>& messages() noexcept { return messages_; }
+  [[nodiscard]] const std::vector<text::Message>& messages() const noexcept { return chat_.messages(); }
   [[nodiscard]] const Session<AnyModel>& session() const noexcept { return saved_.session(); }
   [[nodiscard]] const ChatFormat& format() const noexcept { return format_; }
+  /// From the next answer on.
+  void set_thinking(std::optional<bool> thinking);
 
-  /// Generates the answer of the model and appends it to the messages. Returns the exit code of the answer.
-  int answer(Answerer& answerer);
+  /// Answers a message. Returns the exit code of the answer; after an error there is no message.
+  int say(std::string text, Answerer& answerer);
+  /// Answers the last message once more; after an error the former answer is there.
+  int regenerate(Answerer& answerer);
 
   /// Call it while a line is typed: Answerer::rest().
   void rest(Answerer& answerer) { answerer.rest(saved_.session()); }
@@ -33,28 +39,19 @@ class Conversation {
   void save(const Answerer& answerer);
 
   /// Sets the system prompt; an empty text removes it.
-  void set_system(std::string text);
+  void set_system(std::string text) { chat_.set_system(std::move(text)); }
   /// Removes the last answer and the question before it; false if there is none.
-  bool undo();
-  /// Removes the last answer alone; false if there is none.
-  bool undo_answer();
+  bool undo() { return chat_.undo(); }
   /// Removes all messages but the system prompt.
-  void clear();
+  void clear() { chat_.clear(); }
 
  private:
-  [[nodiscard]] bool has_system() const noexcept {
-    return !messages_.empty() && messages_.front().role == "system";
-  }
-  [[nodiscard]] std::vector<TokenId> ids() const;
-  void leave_out(std::vector<TokenId>& wanted, std::size_t first);
+  int answer(Answerer& answerer);
 
-  Model& model_;
   ChatFormat format_;
   SavedSession saved_;
-  std::vector<text::Message> messages_;
-  bool shifts_;                // whether the context does, when it is full
-  std::vector<TokenId> said_;  // the last text, and its answer
-  std::size_t evicted_ = 0;    // tokens of it, after the first ones, that a shift removed
+  Chat<AnyModel, text::AnyTokenizer> chat_;
+  bool shifts_;  // whether the context does, when it is full
 };
 
 /// The system prompt of the options, from a flag or a file.

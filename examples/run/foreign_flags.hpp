@@ -53,7 +53,7 @@ inline constexpr std::string_view
     draft = "of a draft, --draft FILE, --draft-max and --draft-min can be chosen",
     session = "--session FILE saves the session and continues there",
     many_lines = "in a chat, three quotes begin and end text of many lines",
-    thoughts = "the model's template decides; --chat-template-file takes another",
+    thoughts = "thoughts go to stderr, and with --json to reasoning_content",
     server = "there is no server; mica run, mica chat and mica complete answer here";
 
 // clang-format off
@@ -107,10 +107,8 @@ inline constexpr ForeignRow rows[] = {
     {"-mli --multiline-input", switched, many_lines},
     {"--in-prefix --in-suffix --in-prefix-bos", refused, "use --chat-template-file"},
     {"--prompt-cache --prompt-cache-all --prompt-cache-ro", refused, session},
-    {"--reasoning", refused, thoughts},
-    {"--reasoning-budget", refused, "-n bounds the whole answer"},
-    {"--reasoning-format", refused, "what a model writes is shown as it is"},
-    {"--chat-template-kwargs", refused, "mica template --set NAME=JSON shows what one does"},
+    {"--reasoning-budget", refused, "-n bounds thoughts and answer together; --think off ends thinking"},
+    {"--reasoning-format", refused, thoughts},
     {"-bf --binary-file", refused, "use -f"},
     {"--no-escape", switched, "text is taken as it is, unless -e is given"},
     {"--no-display-prompt", switched, "the prompt is never shown"},
@@ -133,8 +131,7 @@ inline constexpr ForeignRow rows[] = {
     {"--keepalive", valued, "a model stays in memory until the program ends"},
     {"--nowordwrap", switched, "lines are not wrapped"},
     {"--insecure", switched, no_fetch},
-    {"--think", refused, thoughts},
-    {"--hidethinking", refused, "what a model writes is shown as it is"},
+    {"--hidethinking", refused, "use --think hide"},
     // gemma.cpp
     {"--tokenizer", refused, "the tokenizer is in the model's file"},
     {"--seq_len", refused, "use -c"},

@@ -9,6 +9,8 @@
 #include "pacing.hpp"
 #include "progress.hpp"
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -24,8 +26,26 @@ void leave_for_draft(const AnswerVerb& verb, const gguf::Document& document, Ope
   open.limits = verb.limits.without(bytes);
 }
 
-Model load(const Verb& verb, gguf::Document document, const OpenOptions& open) {
-  const Waiting waiting(verb, join("loading ", escaped(document.path())));
+/// Bytes of weights that are read, for the line of another thread.
+struct Loading {
+  std::atomic<std::uint64_t> done{0}, total{0};
+
+  static void report(void* self, std::uint64_t done, std::uint64_t total) noexcept {
+    auto& loading = *static_cast<Loading*>(self);
+    loading.total = total;
+    loading.done = done;
+  }
+};
+
+Model load(const Verb& verb, gguf::Document document, OpenOptions open) {
+  Loading loading;
+  const auto text = [&loading, what = join("loading ", escaped(document.path()))](double seconds) {
+    const std::uint64_t total = loading.total;
+    return total == 0 ? join(what, " ... ", static_cast<std::uint64_t>(seconds), " s")
+                      : bar_text(what, loading.done, total, seconds);
+  };
+  const Waiting waiting(verb, text);
+  open.progress = {Loading::report, &loading};
   return {std::move(document), open};
 }
 

@@ -45,15 +45,18 @@ std::span<const TokenId> SavedSession::bring_in_line(std::span<const TokenId> te
   const std::size_t held = session_.tokens().size();
   // Logits come from a token that is fed.
   const std::size_t stay = session_.rewind_to_common(text.first(text.size() - 1));
-  if (resumed_ && !std::exchange(noted_, true)) {
-    const bool all = stay + 1 >= held;  // a last token may be fed again
-    program::note(verb_, join("mica: ", escaped(verb_.session), ": continues after ", stay,
-                              all ? " tokens"
-                                  : join(" of its ", held,
-                                         " tokens, which the new text begins with; the "
-                                         "others are dropped")));
-  }
+  note_kept(stay, held);
   return text.subspan(stay);
+}
+
+void SavedSession::note_kept(std::size_t stay, std::size_t before) {
+  if (!resumed_ || std::exchange(noted_, true)) return;
+  const bool all = stay + 1 >= before;  // a last token may be fed again
+  program::note(verb_, join("mica: ", escaped(verb_.session), ": continues after ", stay,
+                            all ? " tokens"
+                                : join(" of its ", before,
+                                       " tokens, which the new text begins with; the "
+                                       "others are dropped")));
 }
 
 }  // namespace mica::program

@@ -29,6 +29,9 @@ class SavedSession {
   /// at least its last token. The first time, for a session from a file, stderr says how many tokens stay.
   [[nodiscard]] std::span<const TokenId> bring_in_line(std::span<const TokenId> text);
 
+  /// The first time, for a session from a file: stderr says that of `before` tokens `stay` remain.
+  void note_kept(std::size_t stay, std::size_t before);
+
   /// Writes it; text: the text of its note.
   void save(const Answerer& answerer, std::string text = {});
 

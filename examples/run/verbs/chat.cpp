@@ -32,15 +32,14 @@ constexpr std::string_view help_text =
     "/set NAME VALUE     temp top_k top_p min_p repeat_penalty repeat_last_n frequency_penalty\n"
     "                    presence_penalty dry_multiplier dry_base dry_allowed_length dry_penalty_last_n\n"
     "                    top_n_sigma typical xtc_probability xtc_threshold dynatemp_range dynatemp_exp\n"
-    "                    mirostat mirostat_lr mirostat_ent samplers seed n\n"
+    "                    mirostat mirostat_lr mirostat_ent samplers seed n; think on|off|auto|hide, nothink\n"
     "Pasted lines are one message. Tab completes commands and file names. Ctrl-C stops an answer.";
 
 /// Names of /set: flags of the sampler, and the limit of an answer.
 constexpr std::string_view settings =
     "temp top_k top_p min_p repeat_penalty repeat_last_n frequency_penalty presence_penalty dry_multiplier "
-    "dry_base "
-    "dry_allowed_length dry_penalty_last_n top_n_sigma typical xtc_probability xtc_threshold dynatemp_range "
-    "dynatemp_exp mirostat mirostat_lr mirostat_ent samplers seed n";
+    "dry_base dry_allowed_length dry_penalty_last_n top_n_sigma typical xtc_probability xtc_threshold "
+    "dynatemp_range dynatemp_exp mirostat mirostat_lr mirostat_ent samplers seed n think nothink";
 
 /// The flag behind a name of /set: top_k is --top-k. Raises ErrorCode::usage for any other name.
 Flag& flag_of(Flags& flags, std::string_view name) {
@@ -77,7 +76,7 @@ class Talk {
       : verb_(verb),
         model_(model),
         conversation_(verb, model, std::move(format)),
-        answerer_(verb, model, conversation_.format().stop()),
+        answerer_(verb, model, conversation_.format().renderer().stop),
         sampler_(verb.sampler),
         lines_(verb, known_words()) {
     answerer_.show_timings(verb.verbose);
@@ -137,12 +136,12 @@ class Talk {
   }
   /// After an error the conversation continues without this exchange.
   void say(const std::string& text) {
-    conversation_.messages().push_back({"user", text});
-    answer();
+    answer([&] { return conversation_.say(text, answerer_); });
   }
-  void answer() {
+  template <class Generate>
+  void answer(Generate&& generate) {
     try {
-      code_ = conversation_.answer(answerer_);
+      code_ = generate();
       over_ = answerer_.undelivered() || terminated();
       if (answerer_.result().reason == StopReason::length) {
         note(verb_, join("mica: cut after ", answerer_.result().tokens.size(),
@@ -151,7 +150,6 @@ class Talk {
       if (code_ == 130) code_ = 0;  // only the answer ends
       forget_interrupt();
     } catch (const Error& error) {
-      conversation_.messages().pop_back();
       write_error_line(error.message());
       code_ = exit_code(error.code());
     }
@@ -178,8 +176,7 @@ class Talk {
     confirm(join("the last exchange is taken back; messages left: ", conversation_.messages().size()));
   }
   void regenerate(const std::string&) {
-    MICA_CHECK(conversation_.undo_answer(), usage, "nothing to answer again");
-    answer();
+    answer([&] { return conversation_.regenerate(answerer_); });
   }
   void system(const std::string& text) {
     conversation_.set_system(text);
@@ -191,6 +188,7 @@ class Talk {
     say(read_text(path));
   }
   void set(const std::string& setting);
+  void set_thinking(std::string_view what);
   void show(const std::string& what);
   void save(const std::string& path);
   [[nodiscard]] std::string stats();
@@ -256,19 +254,36 @@ void Talk::command(const std::string& line) {
   }
 }
 
+void Talk::set_thinking(std::string_view what) {
+  if (what == "on" || what == "off") {
+    conversation_.set_thinking(what == "on");
+  } else {
+    conversation_.set_thinking(std::nullopt);
+  }
+  answerer_.show_thoughts(what == "on" || what == "auto");
+  const bool has_effect = conversation_.format().has_thinking_switch() || what == "auto" || what == "hide";
+  confirm(join("think is ", what, ", from the next answer on",
+               has_effect ? "" : "; the model's template has no switch for it"));
+}
+
 void Talk::set(const std::string& setting) {
   const std::size_t gap = setting.find(' ');
   const std::string name = in_lower_case(setting.substr(0, gap));
   const std::size_t begin = setting.find_first_not_of(' ', std::min(gap, setting.size()));
+  if (name == "nothink") return set_thinking("off");
   MICA_CHECK(!name.empty(), usage, "/set NAME VALUE: the name is one of ", settings);
   AnswerOptions changed = verb_;
+  ChatOptions chat = verb_;
   changed.sampler = sampler_;
   Flags flags;
   changed.add_to(flags);
+  chat.add_to(flags);
   Flag& flag = flag_of(flags, name);
-  MICA_CHECK(begin != std::string::npos, usage, "/set ", name, " needs ", flag.needs);
-  const std::string value = setting.substr(begin);
+  const bool is_think = name == "think";
+  MICA_CHECK(is_think || begin != std::string::npos, usage, "/set ", name, " needs ", flag.needs);
+  const std::string value = begin == std::string::npos ? "on" : setting.substr(begin);
   flag.take(value, Source::flag, join("/set ", name));
+  if (is_think) return set_thinking(in_lower_case(value));
   if (name == "n") {
     answerer_.set_max_tokens(changed.limit());
   } else {
@@ -323,14 +338,21 @@ class Chat final : public AnswerVerb {
 ChatFormat format_of(const AnswerVerb& verb, const Model& model) {
   ChatFormat format(verb, model.document().metadata(), model.tokenizer().vocabulary());
   if (!format.note().empty()) note(verb, join("mica: ", format.note()));
+  const bool is_set = verb.think == Think::on || verb.think == Think::off;
+  if (is_set && !format.has_thinking_switch()) {
+    note(verb,
+         join("mica: --think: ", format.has_template() ? "the model's template" : "a built-in chat format",
+              " has no switch for it"));
+  }
+  if (!verb.chat_template_kwargs.empty() && !format.has_template())
+    note(verb, "mica: --chat-template-kwargs: a built-in chat format has no variables");
   return format;
 }
 
 int answer_once(const AnswerVerb& verb, Model& model, ChatFormat format, const std::string& prompt) {
   Conversation conversation(verb, model, std::move(format));
-  Answerer answerer(verb, model, conversation.format().stop());
-  conversation.messages().push_back({"user", prompt});
-  const int code = conversation.answer(answerer);
+  Answerer answerer(verb, model, conversation.format().renderer().stop);
+  const int code = conversation.say(prompt, answerer);
   conversation.save(answerer);
   answerer.raise_undelivered();
   return code;
