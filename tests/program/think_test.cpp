@@ -104,7 +104,7 @@ TEST_CASE("a chat changes its mind about thoughts, and saves them with its sessi
   CHECK(has(ran.err, "think is off"));
   CHECK(has(ran.err, "think is on"));
   CHECK(has(ran.err, "think is hide"));
-  CHECK(has(ran.err, "/set think needs one of auto, on, off, hide, found 'maybe'"));
+  CHECK(has(ran.err, "/set think needs one of auto on off hide, found 'maybe'"));
   CHECK(ran.err.find("<think>") > ran.err.find("think is on"));
   CHECK(has(contents(session), "thoughts"));
   CHECK(has(mica(words, "/show stats\n").err, "messages so far: 2"));

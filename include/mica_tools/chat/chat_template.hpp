@@ -45,10 +45,9 @@ class ChatTemplate {
     hints.bos = of_token(vocabulary.special().bos);
     hints.eos = of_token(vocabulary.special().eos);
     if (options.source) {
-      keep(text::ChatFormat::from_template(*options.source, hints.bos, hints.eos),
-           *std::move(options.source));
+      keep(text::ChatFormat::from_template(*options.source, hints.bos, hints.eos), *options.source);
     } else if (!options.built_in.empty()) {
-      keep(text::ChatFormat::built_in(options.built_in, hints.bos, hints.eos), std::move(options.built_in));
+      keep(text::ChatFormat::built_in(options.built_in, hints.bos, hints.eos), options.built_in);
     } else {
       const std::vector<std::string_view> texts = special_texts(vocabulary);
       hints.tokens = texts;
