@@ -15,7 +15,7 @@ TEST_CASE("two units that include everything link and share what they name") {
   CHECK(version_seen_by_other_unit() == mica::version.data());
 }
 
-namespace program_that_opens_mica {
+namespace every_header_test {
 
 using namespace std;
 using namespace mica;
@@ -40,7 +40,7 @@ inline int use(const Settings& settings) {
   const string status(model::text(model::StepStatus::ok));
   const kv::Choice storage = kv::Choice::paged;
   const sample::SamplerOptions sampler;
-  const program_that_opens_mica::format own{3};
+  const every_header_test::format own{3};
   const bool same = storage == options.choice.kv;
   return text + io + plan + model + own.n + static_cast<int>(id) + static_cast<int>(sampler.top_k) +
          static_cast<int>(status.size()) + static_cast<int>(same);
@@ -53,4 +53,4 @@ TEST_CASE("a program may open mica and std, and give the names of rooms to its o
   CHECK(is_same_v<Model, BasicModel<arch::All>>);
 }
 
-}  // namespace program_that_opens_mica
+}  // namespace every_header_test
