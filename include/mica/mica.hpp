@@ -2,9 +2,9 @@
 //
 // The table of contents: a header for each room, floor by floor. A room uses itself, lower floors, and rooms to
 // its left. Include this for everything that needs Highway alone, or a room, or the headers you use. Not here:
-// backends, which need another library, chat templates, which cost seconds and belong
-// in one unit (text/chat.hpp), and the headers by which a unit of kernels is made (kernel/highway/dispatch.hpp
-// and -inl.hpp). What makes and measures models is mica_tools/tools.hpp.
+// backends, which need another library, and the headers by which a unit of kernels is made
+// (kernel/highway/dispatch.hpp and -inl.hpp). What makes and measures models, and conversations, are in
+// mica_tools/tools.hpp.
 #pragma once
 
 #include "mica/fwd.hpp"

@@ -3,8 +3,7 @@
 // Whole conversations: the templates of real models against their reference renderings, the built-in formats, and the
 // choice between the two.
 
-#include "mica/text/chat.hpp"
-
+#include "mica_tools/chat/chat_format.hpp"
 #include "mica_tools/chat/json_value.hpp"
 #include "shared.hpp"
 

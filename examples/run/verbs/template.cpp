@@ -5,7 +5,7 @@
 #include "input.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/io/json.hpp"
-#include "mica/text/chat.hpp"
+#include "mica_tools/chat/chat_format.hpp"
 #include "mica_tools/chat/json_value.hpp"
 #include "verbs.hpp"
 

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "mica/gguf/metadata.hpp"
-#include "mica/text/chat.hpp"
 #include "mica/text/vocabulary.hpp"
+#include "mica_tools/chat/chat_format.hpp"
 #include "mica_tools/chat/chat_renderer.hpp"
 
 #include <memory>
