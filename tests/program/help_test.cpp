@@ -27,6 +27,7 @@ std::string right_value(const HelpFlag& flag) {
   if (flag.key() == "sampler-seq") return "k";
   if (flag.type == "SIZE") return "1GiB";
   if (flag.type == "LIMIT") return "50%";
+  if (flag.type == "JSON") return "{\"a\":1}";
   return "1";
 }
 
