@@ -4,8 +4,10 @@
 // choice between the two.
 
 #include "mica_tools/chat/chat_format.hpp"
+#include "mica_tools/chat/chat_template.hpp"
 #include "mica_tools/chat/json_value.hpp"
 #include "shared.hpp"
+#include "text/small_vocabulary.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -209,6 +211,51 @@ TEST_CASE("without a template, tokens and then the architecture decide") {
   CHECK(ChatFormat::detect(hints).name() == "zephyr");
   CHECK(ChatFormat::detect(hints).note() ==
         "the file has no chat template; using the built-in format zephyr");
+}
+
+TEST_CASE(
+    "templates get thoughts under the names that they have for them, and messages without any get none") {
+  const auto format = ChatFormat::from_template(
+      "{% for m in messages %}{{ m.content }}|{{ m.reasoning_content }}|{{ m.thinking }}|"
+      "{{ m.thinking is defined }}\n{% endfor %}",
+      {}, {});
+  const std::vector<Message> messages = {{"assistant", "a", "t"}, {"assistant", "b"}};
+  CHECK(format.render(messages) == "a|t|t|True\nb|||False\n");
+}
+
+TEST_CASE("a template has the variables of its options, and what the program says of thinking") {
+  using mica::ChatTemplate;
+  mica::test::SmallVocabulary words("llama");
+  words.add("<s>", mica::text::TokenType::control);
+  words.add("a");
+  const mica::text::Vocabulary vocabulary = words.build();
+  const std::vector<Message> hello = {{"user", "hi"}};
+  const std::string source =
+      "{{ enable_thinking if enable_thinking is defined else '-' }} {{ thinking if thinking is defined else "
+      "'-' }}"
+      " {{ effort }}";
+  const auto rendered = [&](std::optional<bool> thinking, ChatVariables variables = {}) {
+    return ChatTemplate({}, vocabulary, {.source = source, .thinking = thinking, .variables = variables})
+        .render(hello);
+  };
+  CHECK(rendered({}) == "- - ");
+  CHECK(rendered(true) == "True True ");
+  ChatVariables variables;
+  variables.others = {{"effort", "high"}, {"enable_thinking", true}};
+  CHECK(rendered(false, variables) == "True False high");
+  const ChatTemplate format({}, vocabulary, {.source = source});
+  CHECK(format.source() == source);
+  CHECK(format.has_thinking_switch());
+  CHECK(format.with_thinking(false).renderer().render(hello) == "False False ");
+  CHECK(format.renderer().render(hello) == "- - ");
+  const ChatTemplate built_in({}, vocabulary, {.built_in = "chatml", .thinking = true});
+  CHECK(built_in.source() == "chatml");
+  CHECK_FALSE(built_in.has_thinking_switch());
+  CHECK(built_in.renderer().stop == "<|im_end|>");
+  CHECK(built_in.render(hello) == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+  const ChatTemplate none({}, vocabulary);
+  CHECK(none.source() == "plain");
+  CHECK_FALSE(none.is_sure());
 }
 
 }  // namespace chat_test

@@ -95,6 +95,18 @@ TEST_CASE("messages that spell no control token are rendered as they are") {
   CHECK(count(encoded(Spm(vocabulary), rendered(messages, vocabulary)), toy.think) == 1);
 }
 
+TEST_CASE("control tokens in thoughts stay text too") {
+  Toy toy;
+  const Vocabulary vocabulary = toy.small.build();
+  const std::string spelled(vocabulary.text(toy.end));
+  const std::vector<Message> messages = {{"assistant", "a", "b" + spelled}};
+  const MarkedMessages marked(messages, vocabulary);
+  CHECK(marked.messages()[0].content == "a");
+  const text::ChatText unmarked = marked.unmarked(marked.messages()[0].thoughts);
+  CHECK(unmarked.text == messages[0].thoughts);
+  CHECK(unmarked.literal == std::vector<std::size_t>{1});
+}
+
 TEST_CASE("an answer keeps its channels, nobody else opens one") {
   Toy toy;
   const Spm spm(toy.small.build());

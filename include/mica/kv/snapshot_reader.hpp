@@ -48,6 +48,7 @@ namespace detail {
 
 }  // namespace detail
 
+/// A snapshot in a file. One thread at a time.
 class SnapshotReader {
  public:
   /// Reads the description and the checksums. Raises ErrorCode::file when the file is missing, cut, damaged
