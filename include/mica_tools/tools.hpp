@@ -2,7 +2,7 @@
 //
 // The table of contents of what makes, measures and talks with models: all that needs mica and Highway alone. Not
 // here: the conversion of folders, which needs a JSON library and belongs in one unit
-// (convert/conversion.hpp), and servers, which need one for HTTP (remote/open.hpp).
+// (convert/conversion.hpp), and servers, which need one for HTTP (remote/open.hpp, hub/download.hpp).
 #pragma once
 
 // write: GGUF files, locks and free space of disks
@@ -42,6 +42,7 @@
 
 // remote: models on servers, as far as it needs no HTTP library
 #include "mica_tools/remote/options.hpp"
+#include "mica_tools/remote/token.hpp"
 #include "mica_tools/remote/url.hpp"
 
 // measure: how well a model predicts a text, how fast a disk is
@@ -71,3 +72,14 @@
 #include "mica_tools/chat/chat.hpp"
 #include "mica_tools/chat/chat_renderer.hpp"
 #include "mica_tools/chat/thought_splitter.hpp"
+
+// hub: models by name, as far as it needs neither an HTTP library nor one for JSON
+#include "mica_tools/hub/cache.hpp"
+#include "mica_tools/hub/choice.hpp"
+#include "mica_tools/hub/fetch.hpp"
+#include "mica_tools/hub/listing.hpp"
+#include "mica_tools/hub/name.hpp"
+#include "mica_tools/hub/partial_file.hpp"
+#include "mica_tools/hub/published.hpp"
+#include "mica_tools/hub/resolve_url.hpp"
+#include "mica_tools/hub/variant.hpp"

@@ -3,7 +3,7 @@
 #include "mica_tools/remote/url.hpp"
 
 #include "io/temporary_folder.hpp"
-#include "mica_tools/remote/options.hpp"
+#include "mica_tools/remote/token.hpp"
 #include "remote/variable.hpp"
 
 #include <doctest/doctest.h>
@@ -87,6 +87,7 @@ TEST_CASE("a redirect may name a whole URL, another host, or a part of a path") 
 }
 
 TEST_CASE("the token of the environment is for one site and one scheme") {
+  const Variable home("HF_HOME", "/nowhere"), path("HF_TOKEN_PATH", nullptr);
   const Variable token("HF_TOKEN", "hf_secret");
   {
     const Variable endpoint("HF_ENDPOINT", nullptr);
@@ -107,6 +108,23 @@ TEST_CASE("the token of the environment is for one site and one scheme") {
   const Error error = refusal([] { return remote::token_for(Url::parse("http://127.0.0.1:99/m")); });
   CHECK(mentions(error, "HF_TOKEN"));
   CHECK(error.message().find("secret") == std::string::npos);
+}
+
+TEST_CASE("the token is that of the environment, else that of the login of Hugging Face's tools") {
+  const TemporaryFolder folder;
+  folder.file("token", "hf_home\n");
+  const std::string other = folder.file("other", "hf_path");
+  const Url site = Url::parse("https://huggingface.co/m");
+  const Variable endpoint("HF_ENDPOINT", nullptr), token("HF_TOKEN", nullptr), path("HF_TOKEN_PATH", nullptr),
+      implicit("HF_HUB_DISABLE_IMPLICIT_TOKEN", nullptr), home("HF_HOME", folder.path("").c_str());
+  CHECK(remote::token_for(site) == "hf_home");
+  CHECK(remote::token_for(Url::parse("https://evil/m")).empty());
+  const Variable at("HF_TOKEN_PATH", other.c_str());
+  CHECK(remote::token_for(site) == "hf_path");
+  const Variable off("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1");
+  CHECK(remote::token_for(site).empty());
+  const Variable said("HF_TOKEN", "hf_said");
+  CHECK(remote::token_for(site) == "hf_said");
 }
 
 }  // namespace

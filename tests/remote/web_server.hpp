@@ -86,10 +86,13 @@ class Peer {
 
 using Answer = std::function<void(const Asked&, Peer&)>;
 
-/// Answers one connection after the other until it goes.
+/// Answers one connection after the other until it goes, or each on a thread of its own.
 class WebServer {
  public:
-  explicit WebServer(Answer answer) : answer_(std::move(answer)) {
+  enum class Connections : std::uint8_t { one, many };
+
+  explicit WebServer(Answer answer, Connections connections = Connections::one)
+      : answer_(std::move(answer)), connections_(connections) {
     listener_ = ::socket(AF_INET, SOCK_STREAM, 0);
     ::sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -115,6 +118,7 @@ class WebServer {
     if (!thread_.joinable()) return;
     static_cast<void>(::write(stop_[1], "x", 1));
     thread_.join();
+    for (std::thread& each : threads_) each.join();
     ::close(listener_);
   }
   [[nodiscard]] std::string origin() const { return join("http://127.0.0.1:", port_); }
@@ -132,18 +136,25 @@ class WebServer {
       if (::poll(both, 2, -1) < 0 || both[1].revents != 0) return;
       const int socket = ::accept(listener_, nullptr, nullptr);
       if (socket < 0) continue;
-      Peer peer(socket, stop_[0], sent_);
-      for (std::string text; peer.is_open() && read_request(socket, text);) {
-        const Asked asked = parse(text);
-        {
-          const std::lock_guard lock(mutex_);
-          requested_.push_back(asked);
-        }
-        answer_(asked, peer);
-        text.clear();
+      if (connections_ == Connections::one) {
+        serve_one(socket);
+      } else {
+        threads_.emplace_back([this, socket] { serve_one(socket); });
       }
-      ::close(socket);
     }
+  }
+  void serve_one(int socket) {
+    Peer peer(socket, stop_[0], sent_);
+    for (std::string text; peer.is_open() && read_request(socket, text);) {
+      const Asked asked = parse(text);
+      {
+        const std::lock_guard lock(mutex_);
+        requested_.push_back(asked);
+      }
+      answer_(asked, peer);
+      text.clear();
+    }
+    ::close(socket);
   }
   /// Until an empty line; false when the client has gone.
   bool read_request(int socket, std::string& text) {
@@ -173,12 +184,14 @@ class WebServer {
   }
 
   Answer answer_;
+  Connections connections_;
   int listener_ = -1;
   int stop_[2] = {-1, -1};
   std::uint16_t port_ = 0;
   std::atomic<std::uint64_t> sent_ = 0;
   mutable std::mutex mutex_;
   std::vector<Asked> requested_;
+  std::vector<std::thread> threads_;  // of connections
   std::thread thread_;
 };
 

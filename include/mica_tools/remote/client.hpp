@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks servers for ranges of files: follows redirects, repeats requests that may succeed later, and accepts
-// only ranges. Any other answer raises an error, and its body is not read.
+// Asks servers for ranges of files, or for whole texts: follows redirects, repeats requests that may succeed
+// later, and accepts only what was asked for. Any other answer raises an error, and its body is not read.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -34,6 +34,9 @@ struct Range {
   std::string_view missing;  // the meaning of a missing file; may be empty
   /// Called with the header of an answer before its bytes; may raise an error to refuse it.
   std::function<void(const detail::Head&)> observe;
+  /// The whole text behind the URL, which has no more bytes than `to`; not a range.
+  bool whole = false;
+  std::string_view restricted = {};  // what a refused access may also mean; may be empty
 };
 
 namespace detail {
@@ -101,8 +104,10 @@ class Client {
  private:
   [[nodiscard]] detail::Reply try_often(const Url& url, const Range& range) {
     for (std::size_t tries = 1;; ++tries) {
-      detail::Reply reply = hop_to(url).get(url.target(), fields_for(url, range), range.to, range.observe);
-      if (!detail::is_transient(reply) || tries >= options_.tries) return reply;
+      detail::Reply reply = hop_to(url).get(url.target(), fields_for(url, range), range.to, range.observe,
+                                            range.whole ? 200 : 206);
+      const bool stopped = options_.stop != nullptr && *options_.stop;
+      if (!detail::is_transient(reply) || tries >= options_.tries || stopped) return reply;
       const auto pause = pause_after(reply, tries);
       if (pause > options_.longest_pause) return reply;
       std::this_thread::sleep_for(pause);
@@ -113,8 +118,9 @@ class Client {
         {"Host", url.authority()},
         {"User-Agent", join("mica/", version)},
         {"Accept-Encoding", "identity"},
-        {"Range", join("bytes=", range.first, "-", range.first + range.to.size() - 1)},
     };
+    if (!range.whole)
+      fields.emplace("Range", join("bytes=", range.first, "-", range.first + range.to.size() - 1));
     if (!range.condition.empty()) fields.emplace("If-Range", range.condition);
     if (url.origin() != home_.origin()) return fields;
     if (!home_.credentials.empty()) {
@@ -176,6 +182,8 @@ class Client {
       case End::long_:
         raise(ErrorCode::failed, where, "the server sends more than the ", range.to.size(),
               " bytes that were asked for, from byte ", range.first, "; download the file and name that");
+      case End::stopped:
+        raise(ErrorCode::failed, where, "stopped after ", got);
       default:
         raise(ErrorCode::failed, where, "the connection broke after ", got, " in ", options_.tries,
               " tries, or the answer is no HTTP; try again later");
@@ -185,11 +193,12 @@ class Client {
   [[noreturn]] void refuse_status(const Url& url, const detail::Head& head, const Range& range) const {
     const int status = head.status;
     const std::string where = join(name(url, range), ": the server answers ", status);
-    if (status == 200) detail::refuse_whole_file(where, head, range);
+    if (status == 200 && !range.whole) detail::refuse_whole_file(where, head, range);
     if (status == 401 || status == 403) {
       raise(ErrorCode::file, where,
             ": access to the file is restricted; the token in HF_TOKEN is sent only to the site of ",
-            "HF_ENDPOINT, which is https://huggingface.co unless set");
+            "HF_ENDPOINT, which is https://huggingface.co unless set", range.restricted.empty() ? "" : "; ",
+            range.restricted);
     }
     if (status == 404 || status == 410) {
       raise(ErrorCode::file, where, ": there is no such file", range.missing.empty() ? "" : "; ",
@@ -197,7 +206,8 @@ class Client {
     }
     if (status == 416)
       raise(ErrorCode::file, where, ": the file has no byte ", range.first, "; it is empty or cut");
-    MICA_CHECK(status == 429 || status >= 500, file, where, "; 206, a part of the file, is needed");
+    MICA_CHECK(status == 429 || status >= 500, file, where,
+               range.whole ? "; 200, the whole text, is needed" : "; 206, a part of the file, is needed");
     MICA_CHECK(head.retry_after.empty(), failed, where, " and asks to be left alone for ",
                escaped(head.retry_after), " seconds; try again then");
     raise(ErrorCode::failed, where, ", ", options_.tries, " times; try again later");

@@ -31,6 +31,7 @@ struct Head {
   std::string modified;  // Last-Modified
   std::string location;
   std::string retry_after;
+  std::string link;  // of a list, to its next page
 };
 
 /// "bytes 0-262143/42000000000": the position of an answer's bytes in the file.

@@ -124,7 +124,7 @@ class NoPipeSignal {
 /// How an exchange ended.
 enum class End : std::uint8_t {
   whole,        ///< with all bytes of the answer
-  head,         ///< after the head: its status is not 206, and no body was asked for
+  head,         ///< after the head: its status is not the wanted one, and no body was asked for
   unreachable,  ///< no connection
   late,         ///< none in time
   unsafe,       ///< no encrypted connection, or a wrong certificate
@@ -132,6 +132,7 @@ enum class End : std::uint8_t {
   silent,       ///< no bytes for too long
   slow,         ///< the answer took too long
   long_,        ///< more bytes than requested
+  stopped,      ///< Options::stop
 };
 
 struct Reply {
@@ -175,11 +176,12 @@ class Hop {
     client_.reset();
   }
 
-  /// Asks for `target` and fills `to` from the front. A head with status 206 is handed to observe(head), which
-  /// may refuse it by an error; the body of any other answer is not read, and the connection ends.
+  /// Asks for `target` and fills `to` from the front. A head with the wanted status, 206 or 200, is handed to
+  /// observe(head), which may refuse it by an error; the body of any other answer is not read, and the
+  /// connection ends.
   template <class Observe>
   [[nodiscard]] Reply get(const std::string& target, const Fields& fields, std::span<std::byte> to,
-                          const Observe& observe) {
+                          const Observe& observe, int wanted = 206) {
     Reply reply;
     std::exception_ptr refusal;
     Clock::time_point heard = Clock::now();
@@ -188,15 +190,15 @@ class Hop {
       head_.end();
       try {
         reply.head = head_of(response);
-        if (reply.head.status == 206) observe(std::as_const(reply.head));
+        if (reply.head.status == wanted && observe) observe(std::as_const(reply.head));
       } catch (...) {  // not through the library, which would take the connection for open
         refusal = std::current_exception();
       }
-      return reply.head.status == 206 && !refusal;
+      return reply.head.status == wanted && !refusal;
     };
     const auto on_bytes = [&](const char* bytes, std::size_t n) {
       heard = Clock::now();
-      if (n > to.size() - reply.bytes) return false;
+      if (is_stopped() || n > to.size() - reply.bytes) return false;
       std::memcpy(to.data() + reply.bytes, bytes, n);
       reply.bytes += n;
       return true;
@@ -208,7 +210,7 @@ class Hop {
         client_->Get(target, httplib::Headers(fields.begin(), fields.end()), on_head, on_bytes);
     if (refusal) std::rethrow_exception(refusal);
     if (result && reply.head.status == 0) reply.head = head_of(*result);  // of an answer that has no body
-    reply.end = end_of(result, reply, heard);
+    reply.end = end_of(result, reply, heard, wanted);
     if (!result) reply.reason = httplib::to_string(result.error());
     return reply;
   }
@@ -241,15 +243,18 @@ class Hop {
             field("Content-Encoding"), field("Content-Length"),
             field("Content-Range"),    field("ETag"),
             field("Last-Modified"),    location.empty() ? field("Location") : location,
-            field("Retry-After")};
+            field("Retry-After"),      field("Link")};
   }
+  [[nodiscard]] bool is_stopped() const noexcept { return options_.stop != nullptr && *options_.stop; }
   /// The library does not distinguish lost, silent and closed connections.
-  [[nodiscard]] End end_of(const httplib::Result& result, const Reply& reply, Clock::time_point heard) const {
-    if (result) return reply.head.status == 206 ? End::whole : End::head;
+  [[nodiscard]] End end_of(const httplib::Result& result, const Reply& reply, Clock::time_point heard,
+                           int wanted) const {
+    if (result) return reply.head.status == wanted ? End::whole : End::head;
+    if (is_stopped()) return End::stopped;
     if (line_.was_cut()) return End::slow;
     const httplib::Error error = result.error();
     const bool waited = Clock::now() - heard >= options_.silence;
-    if (error == httplib::Error::Canceled) return reply.head.status == 206 ? End::long_ : End::head;
+    if (error == httplib::Error::Canceled) return reply.head.status == wanted ? End::long_ : End::head;
     if (error == httplib::Error::Connection) return End::unreachable;
     if (httplib::to_string(error).starts_with("SSL")) return End::unsafe;
     if (error == httplib::Error::ConnectionTimeout) return End::late;

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The folder of downloaded models, in the layout that Hugging Face's own tools share, so that a file is
+// downloaded once for all of them:
+//
+//   models--ORG--REPO/blobs/SHA256                     the bytes
+//   models--ORG--REPO/refs/main                        a commit
+//   models--ORG--REPO/snapshots/COMMIT/FILE.gguf  ->   ../../blobs/SHA256
+//   .locks/models--ORG--REPO/SHA256.lock               of a download, by flock()
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/io/atomic_file.hpp"
+#include "mica_tools/hub/listing.hpp"
+#include "mica_tools/hub/name.hpp"
+#include "mica_tools/hub/partial_file.hpp"
+#include "mica_tools/remote/token.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace mica::hub {
+
+/// A snapshot of a repository: its files at one commit, as far as they are here.
+struct Snapshot {
+  std::string commit;
+  std::vector<File> files;  ///< GGUF files, by path
+};
+
+/// Other processes may change the folder at any time; what is returned was so a moment ago.
+class Cache {
+ public:
+  explicit Cache(std::string folder) : folder_(std::move(folder)) {}
+
+  /// HF_HUB_CACHE, else `hub` in the folder of Hugging Face's tools. Raises ErrorCode::usage when the
+  /// environment names neither.
+  [[nodiscard]] static Cache of_environment() {
+    if (std::string chosen = remote::detail::path_variable("HF_HUB_CACHE"); !chosen.empty())
+      return Cache(std::move(chosen));
+    const std::string home = remote::hugging_face_home();
+    MICA_CHECK(!home.empty(), usage,
+               "no folder for models: neither HF_HUB_CACHE nor HF_HOME nor HOME is set; set the first");
+    return Cache(home + "/hub");
+  }
+
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+  [[nodiscard]] std::string repo_folder(std::string_view repo) const {
+    return join(folder_, "/", folder_name(repo));
+  }
+  [[nodiscard]] std::string blob(std::string_view repo, std::string_view sha256) const {
+    return join(repo_folder(repo), "/blobs/", sha256);
+  }
+  [[nodiscard]] std::string lock(std::string_view repo, std::string_view sha256) const {
+    return join(folder_, "/.locks/", folder_name(repo), "/", sha256, ".lock");
+  }
+  /// The path of a file of a snapshot.
+  [[nodiscard]] std::string path(std::string_view repo, std::string_view commit,
+                                 std::string_view file) const {
+    return join(repo_folder(repo), "/snapshots/", commit, "/", file);
+  }
+
+  /// "ORG/REPO" of each repository, sorted.
+  [[nodiscard]] std::vector<std::string> repositories() const;
+  /// The spelling of a repository that is here, which may differ in case; else the given one.
+  [[nodiscard]] std::string spelled(const std::string& repo) const {
+    for (const std::string& each : repositories()) {
+      if (remote::detail::lower(each) == remote::detail::lower(repo)) return each;
+    }
+    return repo;
+  }
+  /// The snapshots of a repository that have a file; that of the revision first, then the last ones.
+  [[nodiscard]] std::vector<Snapshot> snapshots(std::string_view repo, std::string_view revision) const;
+  /// The commit of a revision; empty when it is not known here.
+  [[nodiscard]] std::string commit_of(std::string_view repo, std::string_view revision) const {
+    if (is_commit(revision)) return std::string(revision);
+    const std::string commit = remote::detail::small_file(join(repo_folder(repo), "/refs/", revision));
+    return is_commit(commit) ? commit : std::string();
+  }
+  /// Whether the whole blob of a file is here.
+  [[nodiscard]] bool has(std::string_view repo, const File& file) const {
+    std::error_code error;
+    return std::filesystem::file_size(blob(repo, file.sha256), error) == file.bytes && !error;
+  }
+
+  /// Gives the blob of a file its name in a snapshot. On a file system without links the blob itself moves
+  /// there. Raises ErrorCode::failed when the system does not let it.
+  void add(std::string_view repo, std::string_view commit, const File& file) const;
+  /// Stores the commit of a revision. Raises as io::AtomicFile.
+  void set_commit(std::string_view repo, std::string_view revision, std::string_view commit) const;
+  /// Removes files of all snapshots, blobs that no snapshot has any more, and folders that become empty.
+  /// Returns the bytes of removed files. Raises ErrorCode::failed when one cannot be removed.
+  std::uint64_t remove(std::string_view repo,
+                       const std::function<bool(const std::string& path)>& chosen) const;
+  /// Bytes on the disk of downloads that did not end, whether or not a process continues them now.
+  [[nodiscard]] std::uint64_t unfinished_bytes(std::string_view repo) const;
+  /// Removes those that no process continues, and returns their bytes.
+  std::uint64_t remove_unfinished(std::string_view repo) const;
+
+ private:
+  [[nodiscard]] static std::string folder_name(std::string_view repo) {
+    const std::size_t slash = repo.find('/');
+    return join("models--", repo.substr(0, slash), "--", repo.substr(slash + 1));
+  }
+  void remove_traces(std::string_view repo) const;
+
+  std::string folder_;
+};
+
+namespace detail {
+
+namespace fs = std::filesystem;
+
+/// Calls f(entry, path below the folder) for all files below a folder, links included; eight folders deep.
+template <class F>
+void for_each_file(const fs::path& folder, F&& f) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
+  for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
+    if (entry.depth() > 8) entry.disable_recursion_pending();
+    std::error_code ignored;
+    if (!fs::is_directory(entry->symlink_status(ignored)))
+      f(*entry, entry->path().lexically_relative(folder).generic_string());
+  }
+}
+
+/// The names in a folder, sorted.
+[[nodiscard]] inline std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (const fs::directory_iterator end; !error && entry != end; entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Bytes of a file on the disk: of one with holes, less than its size.
+[[nodiscard]] inline std::uint64_t allocated_bytes(const std::string& path) {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
+}
+
+/// Creates a folder and those above it. Raises ErrorCode::failed with the reason.
+inline void make_folders(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  MICA_CHECK(!error, failed, folder.string(), ": the folder cannot be made: ", error.message(),
+             "; HF_HUB_CACHE names another place for models");
+}
+
+}  // namespace detail
+
+inline std::vector<std::string> Cache::repositories() const {
+  std::vector<std::string> repos;
+  for (const std::string& name : detail::names_in(folder_)) {
+    constexpr std::string_view prefix = "models--";
+    if (!name.starts_with(prefix)) continue;
+    std::string repo = name.substr(prefix.size());
+    const std::size_t middle = repo.find("--");
+    if (middle == repo.npos) continue;  // of the first years of the hub, without an owner
+    repo.replace(middle, 2, "/");
+    repos.push_back(std::move(repo));
+  }
+  return repos;
+}
+
+inline std::vector<Snapshot> Cache::snapshots(std::string_view repo, std::string_view revision) const {
+  namespace fs = std::filesystem;
+  std::vector<std::pair<fs::file_time_type, Snapshot>> found;
+  const std::string folder = repo_folder(repo) + "/snapshots";
+  for (const std::string& commit : detail::names_in(folder)) {
+    Snapshot snapshot{commit, {}};
+    detail::for_each_file(fs::path(folder) / commit, [&](const fs::directory_entry& entry, std::string path) {
+      std::error_code error;
+      const std::uint64_t bytes = entry.file_size(error);
+      if (error || !remote::detail::lower(path).ends_with(".gguf")) return;  // a link to a removed blob
+      const fs::path target = fs::read_symlink(entry.path(), error);
+      snapshot.files.push_back({std::move(path), bytes, error ? "" : target.filename().string()});
+    });
+    std::sort(snapshot.files.begin(), snapshot.files.end(),
+              [](const File& a, const File& b) { return a.path < b.path; });
+    std::error_code error;
+    const auto time = fs::last_write_time(fs::path(folder) / commit, error);
+    if (!snapshot.files.empty()) found.emplace_back(time, std::move(snapshot));
+  }
+  const std::string first = commit_of(repo, revision);
+  std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+    const bool a_is_first = a.second.commit == first, b_is_first = b.second.commit == first;
+    return a_is_first != b_is_first ? a_is_first : a.first > b.first;
+  });
+  std::vector<Snapshot> snapshots;
+  for (auto& [time, snapshot] : found) snapshots.push_back(std::move(snapshot));
+  return snapshots;
+}
+
+inline void Cache::add(std::string_view repo, std::string_view commit, const File& file) const {
+  namespace fs = std::filesystem;
+  const fs::path link = path(repo, commit, file.path);
+  detail::make_folders(link.parent_path());
+  std::string up = "../..";  // from snapshots/COMMIT; one more for each folder of the file
+  for (const char c : file.path) {
+    if (c == '/') up += "/..";
+  }
+  const fs::path target = join(up, "/blobs/", file.sha256);
+  std::error_code error;
+  if (fs::read_symlink(link, error) == target && !error) return;
+  // Under another name first, so that there is always the old file or the new one.
+  const fs::path other = join(link.string(), ".", ::getpid(), ".new");
+  fs::remove(other, error);
+  fs::create_symlink(target, other, error);
+  if (error) {
+    fs::rename(blob(repo, file.sha256), link, error);
+  } else {
+    fs::rename(other, link, error);
+  }
+  MICA_CHECK(!error, failed, link.string(), ": cannot be written: ", error.message());
+}
+
+inline void Cache::set_commit(std::string_view repo, std::string_view revision,
+                              std::string_view commit) const {
+  if (is_commit(revision) || commit_of(repo, revision) == commit) return;
+  const std::string path = join(repo_folder(repo), "/refs/", revision);
+  detail::make_folders(std::filesystem::path(path).parent_path());
+  io::write_atomically(path, [&](io::AtomicFile& out) { out.write(std::as_bytes(std::span(commit))); });
+}
+
+inline std::uint64_t Cache::remove(std::string_view repo,
+                                   const std::function<bool(const std::string& path)>& chosen) const {
+  namespace fs = std::filesystem;
+  const std::string snapshots = repo_folder(repo) + "/snapshots";
+  std::vector<fs::path> files, blobs, kept;
+  for (const std::string& commit : detail::names_in(snapshots)) {
+    detail::for_each_file(fs::path(snapshots) / commit,
+                          [&](const fs::directory_entry& entry, const std::string& path) {
+                            std::error_code error;
+                            const fs::path target = fs::read_symlink(entry.path(), error);
+                            const bool is_link = !error, is_chosen = chosen(path);
+                            if (is_chosen) files.push_back(entry.path());
+                            if (is_link) (is_chosen ? blobs : kept).push_back(target.filename());
+                          });
+  }
+  std::uint64_t bytes = 0;
+  const auto remove_file = [&](const fs::path& path) {
+    std::error_code error;
+    const bool is_link = fs::is_symlink(fs::symlink_status(path, error));
+    const std::uint64_t size = is_link ? 0 : fs::file_size(path, error);
+    if (error) return;
+    fs::remove(path, error);
+    MICA_CHECK(!error, failed, path.string(), ": cannot be removed: ", error.message());
+    bytes += size;
+  };
+  for (const fs::path& file : files) remove_file(file);
+  for (const fs::path& name : blobs) {
+    if (std::find(kept.begin(), kept.end(), name) == kept.end()) remove_file(blob(repo, name.string()));
+  }
+  remove_traces(repo);
+  return bytes;
+}
+
+/// Removes snapshots without files, references to them, and a repository without snapshots.
+inline void Cache::remove_traces(std::string_view repo) const {
+  namespace fs = std::filesystem;
+  const fs::path folder = repo_folder(repo);
+  std::error_code error;
+  bool has_any = false;
+  for (const std::string& commit : detail::names_in((folder / "snapshots").string())) {
+    bool has_file = false;
+    detail::for_each_file(folder / "snapshots" / commit, [&](const auto&, const auto&) { has_file = true; });
+    has_any = has_any || has_file;
+    if (!has_file) fs::remove_all(folder / "snapshots" / commit, error);
+  }
+  if (!has_any && detail::names_in((folder / "blobs").string()).empty()) {
+    fs::remove_all(folder, error);
+    fs::remove_all(join(folder_, "/.locks/", folder_name(repo)), error);
+    return;
+  }
+  std::vector<fs::path> dead;
+  detail::for_each_file(folder / "refs", [&](const fs::directory_entry& entry, const std::string&) {
+    const std::string commit = remote::detail::small_file(entry.path().string());
+    std::error_code ignored;
+    if (!fs::exists(folder / "snapshots" / commit, ignored)) dead.push_back(entry.path());
+  });
+  for (const fs::path& ref : dead) fs::remove(ref, error);
+}
+
+inline std::uint64_t Cache::unfinished_bytes(std::string_view repo) const {
+  std::uint64_t bytes = 0;
+  for (const std::string& name : detail::names_in(repo_folder(repo) + "/blobs")) {
+    if (name.ends_with(incomplete_suffix)) bytes += detail::allocated_bytes(blob(repo, name));
+  }
+  return bytes;
+}
+
+inline std::uint64_t Cache::remove_unfinished(std::string_view repo) const {
+  std::uint64_t bytes = 0;
+  for (const std::string& name : detail::names_in(repo_folder(repo) + "/blobs")) {
+    if (!name.ends_with(incomplete_suffix)) continue;
+    const std::string sum = name.substr(0, name.size() - incomplete_suffix.size());
+    const io::detail::Descriptor fd(::open(lock(repo, sum).c_str(), O_RDWR | O_CLOEXEC));
+    if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
+    bytes += detail::allocated_bytes(blob(repo, name));
+    std::remove(blob(repo, name).c_str());
+    std::remove(join(blob(repo, sum), pieces_suffix).c_str());
+  }
+  return bytes;
+}
+
+}  // namespace mica::hub

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A download as a request: what, where to, and who is notified. No network here: the program states it, and
+// the module with the network does it (download.hpp).
+#pragma once
+
+#include "mica_tools/hub/listing.hpp"
+#include "mica_tools/hub/name.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace mica::hub {
+
+struct Fetch {
+  Name name;
+  std::string commit;
+  std::vector<File> files;
+  std::string cache;            ///< the folder
+  std::size_t connections = 4;  ///< at the same time
+};
+
+/// Functions that a download calls, on the thread that began it.
+struct Watch {
+  /// Bytes so far of all files, those of earlier runs included.
+  std::function<void(std::uint64_t done)> progress;
+  /// Whether to end; called several times a second.
+  std::function<bool()> stop;
+  /// A sentence for the user.
+  std::function<void(const std::string& text)> note;
+};
+
+}  // namespace mica::hub

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file that is downloaded in pieces, in any order, over several runs:
+//
+//   blobs/SHA256.mica.incomplete   as large as the file, with holes
+//   blobs/SHA256.mica.pieces       "mica pieces 1 BYTES PIECE_BYTES", then the number of each finished piece
+//
+// A piece is on the disk before its number is noted, so that a power failure costs the pieces in flight alone.
+// Other tools have files of their own names (SHA256.incomplete), which are not touched.
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/io/detail/descriptor.hpp"
+#include "mica_tools/remote/detail/head.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace mica::hub {
+
+inline constexpr std::string_view incomplete_suffix = ".mica.incomplete", pieces_suffix = ".mica.pieces";
+
+/// Requires that one process at a time has it (Cache::lock). Different threads may write different pieces.
+class PartialFile {
+ public:
+  /// Opens what an earlier run left, or begins. Raises ErrorCode::failed when the system does not let it.
+  PartialFile(std::string blob, std::uint64_t bytes, std::uint64_t piece_bytes)
+      : blob_(std::move(blob)), bytes_(bytes), piece_bytes_(piece_bytes) {
+    finished_.resize(static_cast<std::size_t>((bytes + piece_bytes - 1) / piece_bytes));
+    data_ = opened(incomplete_path());
+    notes_ = opened(pieces_path());
+    if (!read_notes()) begin();
+  }
+
+  [[nodiscard]] std::string incomplete_path() const { return join(blob_, incomplete_suffix); }
+  [[nodiscard]] std::string pieces_path() const { return join(blob_, pieces_suffix); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::size_t pieces() const noexcept { return finished_.size(); }
+  [[nodiscard]] bool is_finished(std::size_t piece) const { return finished_[piece]; }
+  [[nodiscard]] std::uint64_t first_byte(std::size_t piece) const noexcept { return piece * piece_bytes_; }
+  [[nodiscard]] std::size_t piece_size(std::size_t piece) const noexcept {
+    return static_cast<std::size_t>(std::min(piece_bytes_, bytes_ - first_byte(piece)));
+  }
+
+  /// Brings a piece to the disk. Thread-safe for different pieces. Raises ErrorCode::failed when the disk does
+  /// not take it.
+  void write(std::size_t piece, std::span<const std::byte> from) {
+    write_at(data_, incomplete_path(), first_byte(piece), from);
+#ifdef __linux__
+    const int synced = ::fdatasync(data_.get());
+#else
+    const int synced = ::fsync(data_.get());
+#endif
+    MICA_CHECK(synced == 0, failed, incomplete_path(),
+               ": bringing bytes to the disk failed: ", io::detail::errno_text(errno));
+  }
+  /// Notes a written piece. Not thread-safe.
+  void note(std::size_t piece) {
+    const std::string line = join(piece, "\n");
+    const ::ssize_t written = ::write(notes_.get(), line.data(), line.size());
+    MICA_CHECK(written == static_cast<::ssize_t>(line.size()), failed, pieces_path(),
+               ": writing failed: ", io::detail::errno_text(errno));
+    finished_[piece] = true;
+  }
+  void read_at(std::uint64_t offset, std::span<std::byte> to) const {
+    while (!to.empty()) {
+      const ::ssize_t got = ::pread(data_.get(), to.data(), to.size(), static_cast<::off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      MICA_CHECK(got > 0, failed, incomplete_path(), ": reading failed at byte ", offset, ": ",
+                 io::detail::errno_text(got == 0 ? EIO : errno));
+      offset += static_cast<std::uint64_t>(got);
+      to = to.subspan(static_cast<std::size_t>(got));
+    }
+  }
+  /// Gives the file its name. Raises ErrorCode::failed when the system does not let it.
+  void commit() {
+    MICA_CHECK(::fsync(data_.get()) == 0, failed, incomplete_path(),
+               ": bringing bytes to the disk failed: ", io::detail::errno_text(errno));
+    MICA_CHECK(std::rename(incomplete_path().c_str(), blob_.c_str()) == 0, failed, incomplete_path(),
+               ": renaming failed: ", io::detail::errno_text(errno));
+    std::remove(pieces_path().c_str());
+  }
+  /// Removes it.
+  void discard() noexcept {
+    std::remove(incomplete_path().c_str());
+    std::remove(pieces_path().c_str());
+  }
+
+ private:
+  [[nodiscard]] static io::detail::Descriptor opened(const std::string& path) {
+    io::detail::Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+    MICA_CHECK(fd, failed, path, ": cannot be written: ", io::detail::errno_text(errno));
+    return fd;
+  }
+  static void write_at(const io::detail::Descriptor& fd, const std::string& path, std::uint64_t offset,
+                       std::span<const std::byte> from) {
+    while (!from.empty()) {
+      const ::ssize_t put = ::pwrite(fd.get(), from.data(), from.size(), static_cast<::off_t>(offset));
+      if (put < 0 && errno == EINTR) continue;
+      MICA_CHECK(put > 0, failed, path, ": writing failed at byte ", offset, ": ",
+                 io::detail::errno_text(put == 0 ? ENOSPC : errno));
+      offset += static_cast<std::uint64_t>(put);
+      from = from.subspan(static_cast<std::size_t>(put));
+    }
+  }
+  [[nodiscard]] std::string header() const { return join("mica pieces 1 ", bytes_, " ", piece_bytes_, "\n"); }
+
+  /// False when the notes are not of this file. A last line without its end is one that was not written whole.
+  [[nodiscard]] bool read_notes() {
+    struct ::stat data {
+    }, notes{};
+    const bool known = ::fstat(data_.get(), &data) == 0 && ::fstat(notes_.get(), &notes) == 0;
+    const std::uint64_t max_notes = header().size() + 22 * std::uint64_t{finished_.size()};
+    if (!known || static_cast<std::uint64_t>(data.st_size) != bytes_ ||
+        static_cast<std::uint64_t>(notes.st_size) > max_notes)
+      return false;
+    std::string text(static_cast<std::size_t>(notes.st_size), '\0');
+    const ::ssize_t got = ::pread(notes_.get(), text.data(), text.size(), 0);
+    if (got != static_cast<::ssize_t>(text.size()) || !text.starts_with(header())) return false;
+    std::size_t at = header().size();
+    for (std::size_t end = text.find('\n', at); end != text.npos; end = text.find('\n', at)) {
+      const auto piece = remote::detail::whole_number(std::string_view(text).substr(at, end - at));
+      if (!piece || *piece >= finished_.size()) break;
+      finished_[static_cast<std::size_t>(*piece)] = true;
+      at = end + 1;
+    }
+    return ::ftruncate(notes_.get(), static_cast<::off_t>(at)) == 0 &&
+           ::lseek(notes_.get(), 0, SEEK_END) >= 0;
+  }
+  void begin() {
+    std::fill(finished_.begin(), finished_.end(), false);
+    const auto size = static_cast<::off_t>(bytes_);
+    MICA_CHECK(::ftruncate(notes_.get(), 0) == 0 && ::ftruncate(data_.get(), 0) == 0 &&
+                   ::ftruncate(data_.get(), size) == 0,
+               failed, incomplete_path(), ": a file of ", bytes_,
+               " bytes cannot be made here: ", io::detail::errno_text(errno));
+    const std::string text = header();
+    write_at(notes_, pieces_path(), 0, std::as_bytes(std::span(text)));
+    MICA_CHECK(::lseek(notes_.get(), 0, SEEK_END) >= 0, failed, pieces_path(),
+               ": cannot be written: ", io::detail::errno_text(errno));
+  }
+
+  std::string blob_;
+  std::uint64_t bytes_;
+  std::uint64_t piece_bytes_;
+  std::vector<bool> finished_;
+  io::detail::Descriptor data_;
+  io::detail::Descriptor notes_;
+};
+
+}  // namespace mica::hub

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The variants of a model in a repository: a file, or all shards of one, for each quantisation. The
+// quantisation is read from file names, as their makers write it:
+//
+//   Qwen3-8B-Q4_K_M.gguf   qwen2.5-7b-instruct-q4_k_m-00001-of-00002.gguf   Q8_0/model-Q8_0.gguf
+#pragma once
+
+#include "mica/base/assert.hpp"
+#include "mica/budget/size.hpp"
+#include "mica/gguf/detail/shard_name.hpp"
+#include "mica_tools/hub/listing.hpp"
+#include "mica_tools/hub/name.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mica::hub {
+
+struct Variant {
+  std::string quant;        ///< in upper case; of a file whose name has none, the name
+  std::vector<File> files;  ///< of a sharded model the shards in order
+  std::uint64_t bytes = 0;
+
+  /// The path that opens it.
+  [[nodiscard]] const std::string& path() const noexcept { return files.front().path; }
+};
+
+namespace detail {
+
+[[nodiscard]] inline std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return out;
+}
+
+/// Whether a word in upper case is a quantisation: Q4_K_M, IQ2_XXS, TQ1_0, BF16, MXFP4.
+[[nodiscard]] inline bool is_quant(std::string_view word) noexcept {
+  for (const std::string_view plain : {"F16", "BF16", "F32", "FP16", "FP32", "MXFP4", "MXFP4_MOE"}) {
+    if (word == plain) return true;
+  }
+  const std::size_t q = word.find('Q');
+  if (q > 1 || q + 1 >= word.size() || word[q + 1] < '0' || word[q + 1] > '9') return false;
+  if (q == 1 && word[0] != 'I' && word[0] != 'T') return false;
+  return std::all_of(word.begin(), word.end(),
+                     [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+/// The last word of a file name that is a quantisation; with "UD-", as some makers write it, before it.
+[[nodiscard]] inline std::string quant_in(std::string_view stem) {
+  const std::string name = upper(stem);
+  for (std::size_t end = name.size(); end > 0;) {
+    const std::size_t before = name.find_last_of("-.", end - 1);
+    const std::size_t begin = before == name.npos ? 0 : before + 1;
+    const std::string word = name.substr(begin, end - begin);
+    if (is_quant(word)) {
+      const bool dynamic = begin >= 4 && name.compare(begin - 4, 4, "-UD-") == 0;
+      return dynamic ? "UD-" + word : word;
+    }
+    end = before == name.npos ? 0 : before;
+  }
+  return {};
+}
+
+/// Whether a GGUF file is no model: a vision tower, an importance matrix.
+[[nodiscard]] inline bool is_companion(std::string_view path) {
+  const std::string name = remote::detail::lower(path.substr(path.rfind('/') + 1));
+  return name.find("mmproj") != name.npos || name.find("imatrix") != name.npos;
+}
+
+/// "Q4_K_M (4.4 GiB), Q8_0 (8.1 GiB)": at most 40.
+[[nodiscard]] inline std::string listed(std::span<const Variant> variants) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(variants.size(), 40); ++i) {
+    text += join(text.empty() ? "" : ", ", escaped(variants[i].quant, 80), " (",
+                 budget::size_text(variants[i].bytes), ")");
+  }
+  return variants.size() > 40 ? join(text, " and ", variants.size() - 40, " more") : text;
+}
+
+}  // namespace detail
+
+/// The variants of the files, the largest first. Companions such as mmproj files are left out, and shards of
+/// which some are missing; a whole file comes before shards of the same name.
+[[nodiscard]] inline std::vector<Variant> variants_of(std::span<const File> files) {
+  std::map<std::pair<std::string, std::uint32_t>, std::vector<File>>
+      groups;  // by prefix and number of shards
+  for (const File& file : files) {
+    if (!remote::detail::lower(file.path).ends_with(".gguf") || detail::is_companion(file.path)) continue;
+    const auto shard = gguf::ShardName::parse(file.path);
+    const std::string prefix = shard ? shard->prefix : file.path.substr(0, file.path.size() - 5);
+    groups[{prefix, shard ? shard->count : 1}].push_back(file);
+  }
+  std::vector<Variant> variants;
+  std::string last;
+  for (auto& [key, group] : groups) {
+    const auto& [prefix, count] = key;
+    if (group.size() != count || prefix == last) continue;
+    last = prefix;
+    std::sort(group.begin(), group.end(), [](const File& a, const File& b) { return a.path < b.path; });
+    const std::size_t slash = prefix.rfind('/');
+    const std::string_view stem = std::string_view(prefix).substr(slash + 1);  // npos + 1 is 0
+    Variant variant{detail::quant_in(stem), std::move(group)};
+    if (variant.quant.empty() && slash != prefix.npos)
+      variant.quant = detail::quant_in(std::string_view(prefix).substr(0, slash));
+    if (variant.quant.empty()) variant.quant = stem;
+    for (const File& file : variant.files) variant.bytes += file.bytes;
+    variants.push_back(std::move(variant));
+  }
+  std::sort(variants.begin(), variants.end(), [](const Variant& a, const Variant& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.path() < b.path();
+  });
+  return variants;
+}
+
+/// The variant that a name with a file or a quantisation means; null when there is none, or the name has
+/// neither. Names compare without case. Raises ErrorCode::usage for a quantisation that several files have.
+[[nodiscard]] inline const Variant* find_variant(std::span<const Variant> variants, const Name& name) {
+  const Variant* found = nullptr;
+  const std::string quant = detail::upper(name.quant);
+  for (const Variant& each : variants) {
+    if (!name.file.empty()) {
+      const auto is_it = [&](const File& file) { return file.path == name.file; };
+      if (std::any_of(each.files.begin(), each.files.end(), is_it)) return &each;
+    } else if (!quant.empty() && detail::upper(each.quant) == quant) {
+      MICA_CHECK(found == nullptr, usage, name.text(),
+                 ": several files have this quantisation: ", escaped(found->path(), 200), ", ",
+                 escaped(each.path(), 200), "; choose one with --hf-file FILE");
+      found = &each;
+    }
+  }
+  return found;
+}
+
+/// Raises ErrorCode::file for a name that no variant has, with a list of those that are there.
+[[noreturn]] inline void refuse_unknown(std::span<const Variant> variants, const Name& name) {
+  MICA_CHECK(!variants.empty(), file, name.text(),
+             ": the repository has no GGUF model; one that has is often called ", escaped(name.repo, 200),
+             "-GGUF, and mica convert makes a file of a folder of safetensors");
+  raise(ErrorCode::file, name.text(), ": there is no ",
+        name.file.empty() ? join("quantisation ", escaped(name.quant, 60)) : std::string("file of that name"),
+        "; there are: ", detail::listed(variants));
+}
+
+}  // namespace mica::hub
