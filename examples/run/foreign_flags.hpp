@@ -48,8 +48,8 @@ inline constexpr std::string_view
     merge = "adapters are not applied; merge them into the model first, then use mica convert",
     eyes = "only text goes in; images and audio do not",
     get =
-        "models come as files for now: download the GGUF from huggingface.co and name it, as in "
-        "mica run FILE; of a folder of safetensors, mica convert makes one",
+        "name the model as hf.co/ORG/REPO, with -hf ORG/REPO or by a short name (mica list --known); mica pull "
+        "downloads it",
     draft = "of a draft, --draft FILE, --draft-max and --draft-min can be chosen",
     session = "--session FILE saves the session and continues there",
     many_lines = "in a chat, three quotes begin and end text of many lines",
@@ -81,9 +81,10 @@ inline constexpr ForeignRow rows[] = {
     {"--check-tensors", switched, "mica pack MODEL DIR checks every tensor"},
     {"--no-warmup --warmup", switched, "there is no warm-up"},
     // llama.cpp: the model
-    {"-hf -hfr --hf-repo -hff --hf-file -hfd --hf-repo-draft -hft --hf-token -mu --model-url -dr "
-     "--docker-repo", refused, get},
-    {"--offline", switched, no_fetch},
+    {"-hfd --hf-repo-draft", refused, "use --draft hf.co/ORG/REPO"},
+    {"-hft --hf-token", refused, "set the variable HF_TOKEN, which other processes do not see"},
+    {"-mu --model-url", refused, get},
+    {"-dr --docker-repo", refused, get},
     {"--lora --lora-scaled --control-vector --control-vector-scaled", refused, merge},
     {"-mm --mmproj --image --audio", refused, eyes},
     {"--no-mmproj", switched, eyes},
@@ -165,14 +166,11 @@ inline constexpr std::array<ForeignFlag, n_flags> flags = [] {
 }();
 
 inline constexpr ForeignVerb verbs[] = {
-    {"pull", get},
     {"push", "models are files, and other tools move them"},
-    {"list", "models are files; mica fit FOLDER ranks those of a folder"},
-    {"ls", "models are files; mica fit FOLDER ranks those of a folder"},
-    {"show", "use mica inspect FILE"},
+    {"ls", "use mica list"},
+    {"download", "use mica pull"},
     {"ps", "a model is in memory while the program runs"},
     {"stop", "a model is in memory while the program runs"},
-    {"rm", "models are files, and rm removes them"},
     {"cp", "models are files, and cp copies them"},
     {"create", "use mica convert DIR OUT.gguf, then mica quantize"},
     {"serve", server},

@@ -6,6 +6,7 @@
 #include "embedded.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/gguf/detail/packed_files.hpp"
+#include "mica_tools/hub/published.hpp"
 #include "mica_tools/remote/url.hpp"
 #include "remote.hpp"
 #include "stdin_text.hpp"
@@ -70,9 +71,8 @@ gguf::Document open_file(const std::string& path) {
     const bool is_name = path.find('/') == std::string::npos && !path.ends_with(".gguf");
     if (!is_name || std::filesystem::exists(path, error)) throw;
     raise(failure.code(), failure.message(),
-          ".  A model is a file: download its GGUF from huggingface.co, or make one of a folder of "
-          "safetensors with "
-          "mica convert");
+          ".  A model is a GGUF file, hf.co/ORG/REPO, or a short name (mica list --known)",
+          hub::near_published(path), ".  Of a folder of safetensors mica convert makes a file");
   }
 }
 

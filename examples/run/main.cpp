@@ -8,6 +8,7 @@
 #include "command_line.hpp"
 #include "console.hpp"
 #include "mica/base/error.hpp"
+#include "model_name.hpp"
 #include "parse.hpp"
 #include "remote.hpp"
 #include "report.hpp"
@@ -59,6 +60,7 @@ int run_program(int argc, char** argv, ErrorForm& form) {
   form = verb.error_form();
   for (const std::string& line : request.notes) note(verb, join("mica: ", line));
   if (!request.config.empty()) return print(request.config), 0;
+  find_named_model(verb);
   refuse_url(verb);
   verb.prepare();
   return verb.run();

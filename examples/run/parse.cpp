@@ -10,6 +10,7 @@
 #include "mica/base/error.hpp"
 #include "mica/io/detail/near_name.hpp"
 #include "mica_tools/remote/url.hpp"
+#include "model_name.hpp"
 #include "suggestion.hpp"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ bool is_parser_key(std::string_view key) {
 bool names_model(const std::string& word) {
   std::error_code error;
   return word.find('/') != std::string::npos || word.ends_with(".gguf") || remote::is_url(word) ||
-         std::filesystem::exists(word, error);
+         std::filesystem::exists(word, error) || is_model_name(word);
 }
 
 /// The words of a command line: a verb and its arguments. The other verbs say what a name may mean.
@@ -191,7 +192,10 @@ void check_environment(const std::vector<AnyVerb>& verbs, const Flags& flags,
 /// The first word is the model, unless a flag names it; the others are the verb's.
 void place_words(Flags& flags, std::vector<std::string> words, std::string_view verb) {
   Flag* const model = flags.model_flag();
-  if (model != nullptr && model->source != Source::flag && !words.empty()) {
+  const Flag* const repo = flags.find("--hf-repo");
+  const bool is_named =
+      model != nullptr && (model->source == Source::flag || (repo && repo->source == Source::flag));
+  if (model != nullptr && !is_named && !words.empty()) {
     model->take(words.front(), Source::flag, "MODEL");
     words.erase(words.begin());
   }

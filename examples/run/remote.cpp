@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The code for URLs is in a module, which is loaded when a URL is named: from the program's folder in a build
+// The code for URLs is in a module, which is loaded when a URL or a model of a hub is named: from the program's folder in a build
 // folder, from lib/mica in an installation. On systems other than Linux it is part of the program.
 #include "remote.hpp"
 
@@ -19,49 +19,78 @@
 #endif
 
 namespace mica::program {
-#ifdef MICA_URL_MODULE
 namespace {
 
-using OpenRemote = decltype(mica_open_remote);
+#if defined(MICA_URL_MODULE)
 
-/// The function of the module. It is never unloaded, since documents use its code. Raises if there is none.
-OpenRemote* open_of_module(const std::string& url) {
+/// A function of the module, which is never unloaded, since documents use its code. `what` stands for the
+/// request in errors. Raises if there is no module.
+template <class Function>
+Function* module_function(Function*, const char* name, const std::string& what) {
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   for (const char* place : {MICA_URL_MODULE, MICA_URL_MODULE_INSTALLED}) {
     void* const module = ::dlopen((folder / place).c_str(), RTLD_NOW);
-    void* const open = module ? ::dlsym(module, "mica_open_remote") : nullptr;
-    if (open) return reinterpret_cast<OpenRemote*>(open);
+    void* const function = module ? ::dlsym(module, name) : nullptr;
+    if (function) return reinterpret_cast<Function*>(function);
   }
-  raise(ErrorCode::failed, remote::shown(url),
-        ": the module for URLs cannot be loaded: ", escaped(::dlerror(), 300),
+  raise(ErrorCode::failed, what, ": the module for URLs cannot be loaded: ", escaped(::dlerror(), 300),
         "; install it with the program, or download the file first");
 }
+#define MICA_CALL(function, what) module_function(static_cast<decltype(&function)>(nullptr), #function, what)
+
+#elif defined(MICA_HAS_SERVER)
+#define MICA_CALL(function, what) (static_cast<void>(what), function)
+#endif
+
+#if !defined(MICA_URL_MODULE) && !defined(MICA_HAS_SERVER)
+[[noreturn]] void refuse_network(const std::string& what) {
+  raise(ErrorCode::unsupported, what,
+        ": this program was built without cpp-httplib, which URLs and models by name need; install "
+        "libcpp-httplib-dev and build it again, or download the file first");
+}
+#endif
 
 }  // namespace
-#endif
 
 gguf::Document open_remote(const std::string& url) {
-#if defined(MICA_URL_MODULE) || defined(MICA_HAS_SERVER)
+#ifdef MICA_CALL
   std::optional<gguf::Document> document;
-#ifdef MICA_URL_MODULE
-  open_of_module(url)(url, document);
-#else
-  mica_open_remote(url, document);
-#endif
+  MICA_CALL(mica_open_remote, remote::shown(url))(url, document);
   return *std::move(document);
 #else
-  raise(ErrorCode::unsupported, remote::shown(url),
-        ": this program was built without cpp-httplib, which URLs need; install libcpp-httplib-dev and build "
-        "it again, or download the file first");
+  refuse_network(remote::shown(url));
+#endif
+}
+
+hub::Listing list_repository(const hub::Name& name) {
+#ifdef MICA_CALL
+  hub::Listing listing;
+  MICA_CALL(mica_list_repository, name.text())(name, listing);
+  return listing;
+#else
+  refuse_network(name.text());
+#endif
+}
+
+bool fetch_files(const hub::Fetch& request, const hub::Watch& watch) {
+#ifdef MICA_CALL
+  bool done = false;
+  MICA_CALL(mica_fetch, request.name.text())(request, watch, done);
+  return done;
+#else
+  static_cast<void>(watch);
+  refuse_network(request.name.text());
 #endif
 }
 
 void refuse_url(const Verb& verb) {
   MICA_CHECK(
-      !remote::is_url(verb.model_path) || verb.needs == Verb::Needs::header, unsupported,
-      remote::shown(verb.model_path), ": mica ", verb.about.name,
-      " needs the whole file; download it first (mica plan and mica inspect read its header where it is)");
+      !remote::is_url(verb.model_path) || verb.needs == Verb::Needs::header ||
+          verb.needs == Verb::Needs::name,
+      unsupported, remote::shown(verb.model_path), ": mica ", verb.about.name,
+      " needs the whole file; download it first (mica plan and mica inspect read its header where it is, and "
+      "mica pull downloads models of a hub by name)");
 }
 
 }  // namespace mica::program

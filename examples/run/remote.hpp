@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models that are named by a URL: opened by their headers, or refused where weights are needed.
+// Models on servers: those that are named by a URL are opened by their headers, or refused where weights are
+// needed; those of a hub are listed and downloaded.
 #pragma once
 
 #include "mica/gguf/reader.hpp"
+#include "mica_tools/hub/fetch.hpp"
+#include "mica_tools/hub/listing.hpp"
+#include "mica_tools/hub/name.hpp"
 #include "verb.hpp"
 
 #include <string>
@@ -13,6 +17,12 @@ namespace mica::program {
 /// The model behind a URL. Raises as remote::open(), and ErrorCode::unsupported when the program was built
 /// without an HTTP library.
 [[nodiscard]] gguf::Document open_remote(const std::string& url);
+
+/// The GGUF files of a repository of the hub. Raises as hub::Repository::listing(), and as open_remote().
+[[nodiscard]] hub::Listing list_repository(const hub::Name& name);
+
+/// Downloads files; false when `watch` stopped it. Raises as hub::fetch(), and as open_remote().
+[[nodiscard]] bool fetch_files(const hub::Fetch& request, const hub::Watch& watch);
 
 /// Raises ErrorCode::unsupported where the model is named by a URL and the verb needs more than a
 /// header. Sends no request.

@@ -26,8 +26,14 @@ class Verb : public OutputOptions {
     std::string_view example;
   };
 
-  /// The part of a model that it needs. A header may be on a server.
-  enum class Needs : std::uint8_t { file, header };
+  /// The part of a model that it needs. A header may be on a server. Files and headers may be named by a
+  /// model of a hub (model_name.hpp).
+  enum class Needs : std::uint8_t {
+    file,
+    header,
+    local,  ///< a file or a folder of this machine
+    name,   ///< the name alone
+  };
 
   explicit Verb(const About& its, Needs wanted = Needs::file) : about(its), needs(wanted) {}
   Verb(const Verb&) = delete;  // flags refer to its members
@@ -48,6 +54,9 @@ class Verb : public OutputOptions {
   const About about;
   const Needs needs;
   std::string model_path;  // empty: the bundled one, where a verb allows that
+  std::string hf_repo;     // a model of a hub in place of a path: ORG/REPO:QUANT
+  std::string hf_file;     // a file of that repository
+  bool offline = false;    // no hub is asked
 
   // For the parser alone
   bool help = false;
@@ -57,7 +66,7 @@ class Verb : public OutputOptions {
  protected:
   /// Declares the flags that not every verb has.
   virtual void declare(Flags& flags) = 0;
-  /// Declares the model: the first word, or -m.
+  /// Declares the model: the first word, -m, or -hf.
   void add_model(Flags& flags);
   /// Raises ErrorCode::usage where `output`, a file that the verb will write, is one that it reads, also
   /// behind a link: its model, a file of a folder that is its model, or one of `inputs`. Empty names are no

@@ -12,9 +12,10 @@ namespace mica::program {
 std::vector<AnyVerb> make_verbs() {
   std::vector<AnyVerb> verbs;
   for (const auto make :
-       {make_run, make_chat, make_complete, make_inspect, make_tokenize, make_detokenize, make_template,
-        make_logits, make_bench, make_perplexity, make_imatrix, make_quantize, make_convert, make_pack,
-        make_synth, make_plan, make_fit, make_doctor})
+       {make_run,      make_chat,   make_complete, make_inspect,    make_tokenize, make_detokenize,
+        make_template, make_logits, make_bench,    make_perplexity, make_imatrix,  make_quantize,
+        make_convert,  make_pack,   make_synth,    make_plan,       make_fit,      make_doctor,
+        make_pull,     make_list,   make_show,     make_rm})
     verbs.push_back(make());
   return verbs;
 }
@@ -39,8 +40,13 @@ Flags Verb::flags() {
 void Verb::add_model(Flags& flags) {
   flags.group("Model");
   flags.model("-m,--model", model_path, "FILE",
-              "GGUF file, of a sharded model any shard; or a packed directory; for inspect, plan, "
-              "tokenize, detokenize and template also a URL");
+              "GGUF file, of a sharded model any shard; or a packed directory; or a model by name, as "
+              "hf.co/ORG/REPO:QUANT or qwen2.5-0.5b, which is downloaded where it is not here; for inspect, "
+              "plan, tokenize, detokenize and template also a URL");
+  if (needs == Needs::local) return;
+  flags.text("-hf,-hfr,--hf-repo", hf_repo, "REPO", "a model of huggingface.co: ORG/REPO or ORG/REPO:QUANT");
+  flags.text("-hff,--hf-file", hf_file, "FILE", "with --hf-repo or hf.co/ORG/REPO: this file of it");
+  flags.toggle("--offline", offline, "ask no hub; models by name are those that are here (HF_HUB_OFFLINE)");
 }
 
 void Verb::refuse_own_input(const std::string& output, std::vector<std::string> inputs) const {

@@ -35,7 +35,7 @@ TEST_CASE("the table of other engines' flags names each once, and says why") {
     CHECK(seen.insert(verb.name).second);
   }
   for (const char* name : {"-ngl", "-fa", "--mlock", "--mmap", "--tfs", "--adaptive-target", "--grammar",
-                           "--lora", "--json-schema", "-hf", "pull", "serve"})
+                           "--lora", "--json-schema", "-mu", "push", "serve"})
     CHECK(seen.contains(name));
 }
 
@@ -104,11 +104,11 @@ TEST_CASE("verbs of other engines are answered with what is there instead") {
 }
 
 TEST_CASE("-hf is a repository, not the letters h and f") {
-  const Ran ran = mica({"run", "-hf", "org/model", "hi"});
+  const Ran ran = mica({"run", "-hf", "model", "hi"});
   CHECK(ran.code == 2);
   CHECK(ran.out.empty());
-  CHECK(has(ran.err, "download the GGUF"));
-  CHECK(mica({"-hf", "org/model"}).code == 2);
+  CHECK(has(ran.err, "--hf-repo: 'model' is no repository"));
+  CHECK(mica({"-hf", "model"}).code == 2);
 }
 
 }  // namespace

@@ -281,7 +281,7 @@ TEST_CASE("a model or flags without a verb run the model") {
 TEST_CASE("a model that is no file is answered with how to get one") {
   const Ran named = mica({"run", "llama3.2", "hi"});
   CHECK(named.code == 3);
-  CHECK(has(named.err, "download its GGUF"));
+  CHECK(has(named.err, "hf.co/ORG/REPO"));
   CHECK(has(named.err, "mica convert"));
   const TemporaryFolder folder;
   folder.file("config.json", "{}");

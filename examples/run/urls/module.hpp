@@ -4,9 +4,18 @@
 #pragma once
 
 #include "mica/gguf/reader.hpp"
+#include "mica_tools/hub/fetch.hpp"
+#include "mica_tools/hub/listing.hpp"
+#include "mica_tools/hub/name.hpp"
 
 #include <optional>
 #include <string>
 
 /// The model behind a URL. Raises as remote::open().
 extern "C" void mica_open_remote(const std::string& url, std::optional<mica::gguf::Document>& document);
+
+/// The GGUF files of a repository. Raises as hub::Repository::listing().
+extern "C" void mica_list_repository(const mica::hub::Name& name, mica::hub::Listing& listing);
+
+/// Downloads files; sets `done`, which is false when `watch` stopped it. Raises as hub::fetch().
+extern "C" void mica_fetch(const mica::hub::Fetch& request, const mica::hub::Watch& watch, bool& done);

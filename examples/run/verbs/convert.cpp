@@ -26,7 +26,8 @@ class Convert final : public Verb {
  public:
   Convert()
       : Verb({"convert", "a Hugging Face folder as one file: DIR OUT TYPE",
-              "mica convert Qwen3-0.6B qwen3.gguf --dry-run"}) {}
+              "mica convert Qwen3-0.6B qwen3.gguf --dry-run"},
+             Needs::local) {}
   int run() override;
 
   std::vector<std::string> words;

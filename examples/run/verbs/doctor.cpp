@@ -32,7 +32,8 @@ class Doctor final : public Verb {
  public:
   Doctor()
       : Verb({"doctor", "this machine: instruction sets, cores, limits, memory; with a file, its disk",
-              "mica doctor --measure"}) {}
+              "mica doctor --measure"},
+             Needs::local) {}
   int run() override;
 
  private:

@@ -23,10 +23,7 @@ namespace {
 
 class Inspect final : public Verb {
  public:
-  Inspect()
-      : Verb({"inspect", "what is in a file, or behind a URL: metadata, tensors, bytes",
-              "mica inspect model.gguf --tensors"},
-             Needs::header) {}
+  explicit Inspect(const About& its) : Verb(its, Needs::header) {}
   int run() override;
 
  private:
@@ -241,6 +238,15 @@ int Inspect::run() {
 
 }  // namespace
 
-AnyVerb make_inspect() { return std::make_unique<Inspect>(); }
+AnyVerb make_inspect() {
+  return std::make_unique<Inspect>(Verb::About{"inspect",
+                                               "what is in a file, or behind a URL: metadata, tensors, bytes",
+                                               "mica inspect model.gguf --tensors"});
+}
+
+AnyVerb make_show() {
+  return std::make_unique<Inspect>(
+      Verb::About{"show", "the same as inspect", "mica show hf.co/Qwen/Qwen2.5-0.5B-Instruct-GGUF:Q4_K_M"});
+}
 
 }  // namespace mica::program

@@ -265,7 +265,11 @@ inline std::uint64_t Cache::remove(std::string_view repo,
     MICA_CHECK(!error, failed, path.string(), ": cannot be removed: ", error.message());
     bytes += size;
   };
-  for (const fs::path& file : files) remove_file(file);
+  for (const fs::path& file : files) {
+    remove_file(file);
+    std::error_code not_empty;
+    fs::remove(file.parent_path(), not_empty);
+  }
   for (const fs::path& name : blobs) {
     if (std::find(kept.begin(), kept.end(), name) == kept.end()) remove_file(blob(repo, name.string()));
   }

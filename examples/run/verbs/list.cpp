@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// list: the models of the cache, and those that have a short name.
+#include "columns.hpp"
+#include "console.hpp"
+#include "json_text.hpp"
+#include "mica/budget/size.hpp"
+#include "mica_tools/hub/cache.hpp"
+#include "mica_tools/hub/published.hpp"
+#include "mica_tools/hub/variant.hpp"
+#include "safe_text.hpp"
+#include "verbs.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace mica::program {
+namespace {
+
+class ListVerb final : public Verb {
+ public:
+  ListVerb()
+      : Verb({"list", "the models that are here, or those with a short name", "mica list"}, Needs::name) {}
+  int run() override;
+
+ private:
+  void declare(Flags& flags) override {
+    flags.group("List");
+    flags.toggle("--known", known_, "the short names, and the repository of each");
+  }
+
+  bool known_ = false;
+};
+
+/// A model of the cache.
+struct Here {
+  std::string name;
+  std::string path;
+  std::uint64_t bytes = 0;
+};
+
+std::vector<Here> models_of(const hub::Cache& cache, const std::string& repo) {
+  std::vector<Here> models;
+  std::set<std::string> seen;
+  for (const hub::Snapshot& snapshot : cache.snapshots(repo, "main")) {
+    for (const hub::Variant& variant : hub::variants_of(snapshot.files)) {
+      const hub::File& first = variant.files.front();
+      if (!first.sha256.empty() && !seen.insert(first.sha256).second) continue;  // of another commit too
+      models.push_back({join("hf.co/", repo, ":", variant.quant),
+                        cache.path(repo, snapshot.commit, first.path), variant.bytes});
+    }
+  }
+  return models;
+}
+
+std::string known_text(bool json) {
+  std::string text;
+  for (const hub::Published& each : hub::published) {
+    text += json ? join(text.empty() ? "{\"known\":[" : ",", "{\"name\":", json_string(each.name),
+                        ",\"repo\":", json_string(each.repo), "}")
+                 : join(at_left(std::string(each.name), 32), "hf.co/", each.repo, "\n");
+  }
+  return json ? text + "]}\n" : text;
+}
+
+int ListVerb::run() {
+  if (known_) return print(known_text(json || jsonl)), 0;
+  const hub::Cache cache = hub::Cache::of_environment();
+  std::vector<Here> models;
+  std::string unfinished;
+  for (const std::string& repo : cache.repositories()) {
+    for (Here& model : models_of(cache, repo)) models.push_back(std::move(model));
+    if (const std::uint64_t bytes = cache.unfinished_bytes(repo)) {
+      unfinished += json || jsonl ? join(unfinished.empty() ? "" : ",", "{\"repo\":", json_string(repo),
+                                         ",\"bytes\":", bytes, "}")
+                                  : join("unfinished: ", budget::size_text(bytes), " of hf.co/",
+                                         cell_text(repo), "; mica pull continues, mica rm removes it\n");
+    }
+  }
+  std::string text;
+  std::size_t width = 0;
+  for (const Here& model : models) width = std::max(width, cell_text(model.name).size());
+  for (const Here& model : models) {
+    text += json || jsonl ? join(text.empty() ? "" : ",", "{\"name\":", json_string(model.name),
+                                 ",\"bytes\":", model.bytes, ",\"path\":", json_string(model.path), "}")
+                          : join(at_left(cell_text(model.name), width),
+                                 at_right(budget::size_text(model.bytes), 12), "\n");
+  }
+  if (json || jsonl) {
+    print(join("{\"cache\":", json_string(cache.folder()), ",\"models\":[", text, "],\"unfinished\":[",
+               unfinished, "]}\n"));
+    return 0;
+  }
+  print(text + unfinished);
+  if (models.empty())
+    note(*this, join("mica: no models in ", cache.folder(),
+                     "; mica pull downloads one, mica list --known has names"));
+  return 0;
+}
+
+}  // namespace
+
+AnyVerb make_list() { return std::make_unique<ListVerb>(); }
+
+}  // namespace mica::program
