@@ -34,7 +34,11 @@ class PullVerb final : public Verb {
     flags.group("Pull");
     flags.number("--streams", pull_.connections, {1, 32}, "connections at the same time");
     flags.toggle("--force", pull_.force, "also a model that does not fit in memory");
-    flags.text("--memory", memory_, "SIZE", "the memory that it must fit in: 6GiB; else what is free");
+    flags.checked("--memory", memory_, "SIZE", "the memory that it must fit in: 6GiB; else what is free",
+                  [](const std::string& text, const std::string& where) {
+                    if (budget::parse_size(text, std::uint64_t{1} << 40, where) == 0)
+                      raise(ErrorCode::usage, where, " needs a size above 0, found '", escaped(text), "'");
+                  });
     flags.number("-c,--ctx-size,--ctx", n_ctx_, {0, std::numeric_limits<std::uint32_t>::max()},
                  "tokens of context that must fit; 0: 8192, or what the model was trained for");
   }
