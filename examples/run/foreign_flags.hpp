@@ -47,8 +47,7 @@ inline constexpr std::string_view
     rope = "RoPE is scaled as the model's file says; mica inspect shows how",
     merge = "adapters are not applied; merge them into the model first, then use mica convert",
     eyes = "only text goes in; images and audio do not",
-    get =
-        "name the model as hf.co/ORG/REPO, or with -hf; mica pull downloads it",
+    get = "name the model as hf.co/ORG/REPO, or with -hf; mica pull downloads it",
     draft = "of a draft, --draft FILE, --draft-max and --draft-min can be chosen",
     session = "--session FILE saves the session and continues there",
     many_lines = "in a chat, three quotes begin and end text of many lines",

@@ -69,7 +69,12 @@ int PullVerb::run() {
   } else {
     found = find_there(*this, *name, wish);
     const plan::Adjustable free{n_ctx_ == 0, true, true, true};
-    if (!found->here) plan_download(*this, *found, open, free, pull_.force);
+    try {
+      if (!found->here) plan_download(*this, *found, open, free, pull_.force);
+    } catch (const Error& error) {
+      if (!pull_.force || error.code() != ErrorCode::unsupported) throw;
+      note(*this, join("mica: ", error.message()));
+    }
   }
   const bool was_here = found->here;
   pull_.events = json || jsonl;

@@ -63,7 +63,7 @@ namespace detail {
                                    std::uint64_t available, std::size_t n_ctx = 0) {
   const std::size_t reference = reference_variant(variants);
   const std::vector<std::size_t> eligible = detail::eligible(variants);
-  const std::string of = join(variants[reference].quant.empty() ? "" : " of ", variants.size());
+  const std::string of = join(" of ", variants.size());
   const fit::Pools pools{0, available};
   const auto need = [&](std::size_t variant, const fit::Setting& setting) {
     const std::uint64_t peak = candidate.plan(setting).peak_bytes, bytes = variants[reference].bytes;
