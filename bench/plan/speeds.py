@@ -40,7 +40,7 @@ def bench(environment, model, budget):
     for row in run(environment, "bench", model, *words, "-o", "json"):
         name = f"{'read' if row['n_prompt'] else 'write'} at {row['n_depth']}" + (f", streamed in {budget}"
                                                                                   if budget else "")
-        yield name, row["foretold_ts"], row["avg_ts"]
+        yield name, row["predicted_ts"], row["avg_ts"]
 
 
 def main():

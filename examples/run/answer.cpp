@@ -42,7 +42,7 @@ Answerer::Answerer(const AnswerVerb& verb, Model& model, std::string stop)
       output_(verb),
       thoughts_shown_(shows_thoughts(verb)) {
   if (!verb.draft.empty()) draft_.emplace(verb, model);
-  generate_.max_tokens = verb.limit();
+  set_max_tokens(verb);
   generate_.stop_at_end = !verb.ignore_eos;
   generate_.show_special = verb.show_special;
   generate_.stop = verb.reverse_prompts;
@@ -80,8 +80,8 @@ void Answerer::check_room(const Session<AnyModel>& session, std::size_t prompt) 
                " tokens leave no capacity in a context of ", n_ctx, "; keep fewer, or use ",
                larger_context(verb_, model_, generate_.keep_first + 2));
   }
-  MICA_CHECK(prompt <= remaining, limit, "the prompt has ", prompt, " tokens; the context of ", n_ctx,
-             " has capacity for ", remaining, "; use ",
+  MICA_CHECK(prompt <= remaining, limit, "the prompt has ", prompt, prompt == 1 ? " token" : " tokens",
+             "; the context of ", n_ctx, " has capacity for ", remaining, "; use ",
              larger_context(verb_, model_, n_ctx - remaining + prompt + 1));
 }
 
@@ -99,7 +99,7 @@ void Answerer::generate(Session<AnyModel>& session, std::span<const TokenId> pro
   const std::size_t before = session.tokens().size();
   if (reading_shown_) reading_line_.emplace(verb_, prompt.size());
   const ClearsLine clears{reading_line_};
-  if (verb_.n_predict == 0) return read_only(session, prompt);
+  if (reads_only_) return read_only(session, prompt);
   generate_.between_steps = [&] {
     if (governed_) (*governed_)();
     show_reading(std::max(session.tokens().size(), before) - before);
@@ -270,6 +270,18 @@ std::string Answerer::json_object() const {
               drafts, "},", error, stats, "\"peak_bytes\":", peak_bytes(), "}");
 }
 
+namespace {
+
+/// A saved text that is continued must leave room for a token, unless the context shifts.
+void check_continues(const AnswerVerb& verb, Model& model, std::size_t tokens) {
+  const std::size_t n_ctx = model.transformer().n_ctx();
+  MICA_CHECK(tokens <= n_ctx || verb.on_full == OnFull::shift, limit, verb.session,
+             ": the saved text fills the context of ", n_ctx, " tokens; to continue it use ",
+             larger_context(verb, model, 2 * n_ctx), ", or --on-full shift");
+}
+
+}  // namespace
+
 int complete_text(const AnswerVerb& verb, Model& model, const std::string& prompt, bool after_text) {
   SavedSession saved(verb, model);
   // Saving the completed text would overwrite the file, and its messages would be lost.
@@ -287,6 +299,7 @@ int complete_text(const AnswerVerb& verb, Model& model, const std::string& promp
     text.assign(held.begin(), held.end());
     text.insert(text.end(), note.next.begin(), note.next.end());
     if (note.sampler) answerer.restore_sampler(*note.sampler);
+    check_continues(verb, model, text.size());
   }
   if (text.empty()) text = prompt_ids(model.tokenizer(), prompt);
   const auto show = [&](std::string_view piece) { return answerer.show(ChatPart::answer, piece); };

@@ -59,8 +59,11 @@ class Answerer {
   void show_reading_line(bool shown) noexcept { reading_shown_ = shown; }
   /// Options of the sampler from the next answer on. Raises ErrorCode::usage for what is out of range.
   void set_sampler(const AnswerOptions& options) { sampler_ = make_sampler(options, model_); }
-  /// Tokens of an answer from the next one on; 0: no limit.
-  void set_max_tokens(std::size_t tokens) noexcept { generate_.max_tokens = tokens; }
+  /// Tokens of an answer from the next one on, as -n has them: 0: the prompt is read and not answered.
+  void set_max_tokens(const AnswerOptions& options) noexcept {
+    reads_only_ = options.n_predict == 0;
+    generate_.max_tokens = options.limit();
+  }
 
   /// Whether thoughts are shown, from the next answer on.
   void show_thoughts(bool shown) noexcept { thoughts_shown_ = shown; }
@@ -112,7 +115,8 @@ class Answerer {
   std::size_t first_prompt_ = 0;
   std::optional<Meter> meter_;  // with --stats
   Costs lap_, prompt_costs_, answer_costs_;
-  bool reading_ = true;  // the prompt
+  bool reading_ = true;      // the prompt
+  bool reads_only_ = false;  // prompts are read and not answered
   bool timings_shown_ = true;
   bool thoughts_shown_;
   bool reading_shown_ = true;

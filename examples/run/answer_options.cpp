@@ -121,7 +121,10 @@ void AnswerOptions::add_sampling(Flags& flags) {
 
 void AnswerOptions::add_to(Flags& flags) {
   flags.group("Answer");
-  flags.number("-n,--predict,--n-predict,--max-tokens", n_predict, {-2}, "maximum of tokens; -1: no maximum");
+  flags
+      .number("-n,--predict,--n-predict,--max-tokens", n_predict, {-2},
+              "maximum of tokens; -1, the default: no maximum; 0: the prompt is read and not answered")
+      .needs = "a whole number from 0 on, or -1 for no maximum";
   add_sampling(flags);
   flags.group("Answer");
   flags.choice("--on-full", on_full, {{"stop", OnFull::stop}, {"shift", OnFull::shift}}, "stop", "WHAT",

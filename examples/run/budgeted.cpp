@@ -195,6 +195,11 @@ void note_long_context(const OutputOptions& output, std::size_t n_ctx, const arc
                     " that the model was trained for: answers get worse beyond that"));
 }
 
+std::size_t default_window(const gguf::Document& document) {
+  constexpr std::size_t usual = 512;
+  return std::min(usual, arch::AnyOf<arch::All>::config(document).n_ctx_train);
+}
+
 std::string larger_context(const AnswerVerb& verb, const Model& model, std::size_t tokens) {
   plan::Question question = question_of(open_options(verb));
   question.model.n_ctx = std::min(round_up(tokens, format::tile_tokens), model::max_context);

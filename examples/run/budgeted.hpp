@@ -55,6 +55,9 @@ void refuse_what_does_not_fit(const gguf::Document& document, const OpenOptions&
 /// A note if a context is longer than that of the training.
 void note_long_context(const OutputOptions& output, std::size_t n_ctx, const arch::Config& config);
 
+/// The tokens of a window if no flag sets them: 512, or the trained context if that is shorter.
+[[nodiscard]] std::size_t default_window(const gguf::Document& document);
+
 /// "-c 512, which takes 1.5 MiB of keys and values": for a context of `tokens` or more, in whole tiles.
 [[nodiscard]] std::string larger_context(const AnswerVerb& verb, const Model& model, std::size_t tokens);
 

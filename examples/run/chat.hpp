@@ -7,6 +7,7 @@
 #include "chat_format.hpp"
 #include "mica/runtime/open.hpp"
 
+#include <optional>
 #include <string>
 
 namespace mica::program {
@@ -14,6 +15,8 @@ namespace mica::program {
 /// Answers messages until the input ends or the user leaves; with --single-turn and a prompt once. Returns
 /// the exit code.
 int chat(const AnswerVerb& verb);
+/// The same with a model that is open.
+int chat(const AnswerVerb& verb, Model& model, const std::optional<std::string>& prompt);
 
 /// The format of the conversation; a note says why it is not the model's own.
 [[nodiscard]] ChatFormat format_of(const AnswerVerb& verb, const Model& model);

@@ -46,7 +46,8 @@ std::string explained(const Flag& flag) {
 
 std::string usage_line(std::string_view verb, Flags& flags) {
   std::string line = join("  mica ", verb);
-  if (flags.model_flag() != nullptr) line += " [MODEL]";
+  if (const Flag* const model = flags.model_flag())
+    line += join(" [", model->type == "FILE" ? std::string("MODEL") : model->type, "]");
   if (flags.words_to() != nullptr) line += join(" [", flags.words_type(), " ...]");
   return line + " [FLAG ...]\n";
 }

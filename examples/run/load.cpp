@@ -58,7 +58,9 @@ Model open_model(const RunningVerb& verb, std::size_t logits_rows, plan::Sequenc
   open.log = log_to_stderr(verb);
   open.sequences = sequences;
   if (open.memory_bytes) refuse_what_does_not_fit(document, open);
-  return load(verb, std::move(document), open);
+  Model model = load(verb, std::move(document), open);
+  note_long_context(verb, model.transformer().n_ctx(), model.config());
+  return model;
 }
 
 Model open_model(const AnswerVerb& verb) {

@@ -6,6 +6,7 @@
 #include "mica/budget/limits.hpp"
 #include "mica/exec/team.hpp"
 #include "mica/io/atomic_file.hpp"
+#include "mica/runtime/stats.hpp"
 #include "mica_tools/fit/machine_probe.hpp"
 #include "progress.hpp"
 #include "targets.hpp"
@@ -18,6 +19,7 @@
 #include <fstream>
 #include <string>
 #include <vector>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace mica::program {
@@ -27,6 +29,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t runs_kept = 9;
 constexpr double strangest_ratio = 4;
+constexpr double long_seconds = 20;  // a measurement repeats nothing after that
 
 /// Empty if there is no folder for it.
 std::filesystem::path kept_file() {
@@ -125,6 +128,54 @@ Json json_of(const plan::MachineSpeed& speed) {
   return kept;
 }
 
+/// Seconds of all cores of this process so far.
+double processor_seconds() {
+  ::rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const ::timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// The fraction of the time of `threads` cores that other processes, or a quota, took since it was made.
+class LostTime {
+ public:
+  [[nodiscard]] double fraction(std::size_t threads) const {
+    const double all = watch_.seconds() * static_cast<double>(threads);
+    return all > 0 ? std::max(0.0, 1 - (processor_seconds() - before_) / all) : 0;
+  }
+
+ private:
+  Stopwatch watch_;
+  double before_ = processor_seconds();
+};
+
+/// Above this fraction of lost time the figures are too low; an idle machine has some hundredths.
+constexpr double max_lost = 0.25;
+
+/// Says how much of the work is done: a bar on a terminal; elsewhere a line at the beginning, and a line for
+/// each quarter if that takes long.
+class Report {
+ public:
+  Report(const OutputOptions& options, std::size_t all) : options_(options), progress_(options), all_(all) {
+    if (!shows_progress(options)) note(options, "mica: measuring this machine, which takes some ten seconds");
+  }
+  void add(std::size_t done) {
+    progress_.update("measuring this machine", done, all_);
+    const bool quarter = done * 4 / all_ != (done - 1) * 4 / all_;
+    if (quarter && done < all_ && !shows_progress(options_) && watch_.seconds() > 5)
+      note(options_, join("mica: measured ", done, " of ", all_, " figures"));
+  }
+  void clear() { progress_.clear(); }
+
+ private:
+  const OutputOptions& options_;
+  Progress progress_;
+  Stopwatch watch_;
+  std::size_t all_;
+};
+
 /// Four times the last cache, but at most a quarter of the memory.
 std::size_t probe_bytes() {
   constexpr std::size_t max = std::size_t{1} << 29, step = std::size_t{2} << 20;
@@ -150,8 +201,8 @@ void add_measure(Flags& flags, bool& measure) {
   flags.group("Speed");
   flags.toggle(
       "--measure", measure,
-      "measure for some seconds what kernels do here with each format, and keep it for mica plan and "
-      "mica fit");
+      "measure for about ten seconds what kernels do here with each format, and keep it for mica plan and "
+      "mica fit; a measurement replaces the one before");
 }
 
 plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threads, const io::File* file) {
@@ -159,10 +210,20 @@ plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threa
   if (const Json before = read_kept(threads); before.is_object())
     disks = before.value("disks", Json::object());
   const auto measure = [&] {
-    const Waiting waiting(options, "measuring this machine");
+    using Probe = fit::MachineProbe<exec::Team>;
+    Report report(options, Probe::pieces);
     exec::Team team(threads, log_to_stderr(options));
-    Json kept = json_of(fit::MachineProbe<exec::Team>(team, probe_bytes()).measure(3, &interrupted()));
+    Probe probe(team, probe_bytes());
+    const LostTime lost;
+    Json kept =
+        json_of(probe.measure(3, &interrupted(), long_seconds, [&](std::size_t done) { report.add(done); }));
+    report.clear();
     if (interrupted()) throw Stop{130, {}};
+    if (const double fraction = lost.fraction(threads); fraction > max_lost)
+      note(options,
+           join("mica: other processes took ", fixed(100 * fraction, 0),
+                " % of the time of the cores while this machine was measured, so the figures are low; "
+                "mica doctor --measure on an idle machine replaces them"));
     if (file != nullptr) disks[disk_of(*file)] = disk_speed(*file).in_order;
     return kept;
   };

@@ -5,10 +5,10 @@
 #include "mica/budget/limits.hpp"
 #include "mica/budget/size.hpp"
 #include "mica/kv/elements.hpp"
+#include "mica/model/transformer.hpp"
 #include "targets.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace mica::program {
@@ -27,10 +27,8 @@ Flag& element(Flags& flags, std::string_view names, std::string& to, std::string
 
 void RunningOptions::add_to(Flags& flags, std::string context, std::string standard) {
   flags.group("Model");
-  flags
-      .number("-c,--ctx-size,--ctx", n_ctx, {0, std::numeric_limits<std::uint32_t>::max()},
-              std::move(context))
-      .standard = std::move(standard);
+  flags.number("-c,--ctx-size,--ctx", n_ctx, {0, model::max_context}, std::move(context)).standard =
+      std::move(standard);
   add_threads(flags, threads, "Model");
   flags.text("--targets", targets, "NAME",
              "best instruction set to use, such as AVX2; doctor names them. For measurements: numbers do not "
@@ -39,12 +37,15 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
       .number("-b,-ub,--batch-size,--ubatch-size,--chunk", chunk, {1, 1 << 16},
               "maximum of tokens of a step when a prompt is read")
       .marks(chunk_given);
-  flags.checked("--memory", memory, "SIZE", "budget: 6GiB, 800M, 75% of what is available",
-                [](const std::string& text, const std::string& where) {
-                  if (budget::parse_size(text, std::uint64_t{1} << 40, where) == 0)
-                    raise(ErrorCode::usage, where, " needs a size above 0, found '", escaped(text),
-                          "'; leave it out to use what the limits of the process and the machine allow");
-                });
+  flags.checked(
+      "--memory", memory, "SIZE",
+      "budget: 6GiB, 800M, 75% of what is available; by default what the limits of the process and the "
+      "machine leave",
+      [](const std::string& text, const std::string& where) {
+        if (budget::parse_size(text, std::uint64_t{1} << 40, where) == 0)
+          raise(ErrorCode::usage, where, " needs a size above 0, found '", escaped(text),
+                "'; leave it out to use what the limits of the process and the machine allow");
+      });
   element(flags, "-ctk,--cache-type-k", choice.cache_type_k,
           "keys: f16 q8_0 f32 bf16 q5_1 q5_0 q4_1 q4_0 q4_s iq4_nl, the last six with _rotated or "
           "_plain behind them too; by age: kivi4 kivi2 RECENT:OLD",

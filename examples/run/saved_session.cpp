@@ -16,6 +16,12 @@ bool session_waits(const AnswerVerb& verb) {
   return !verb.session.empty() && std::filesystem::exists(verb.session, error);
 }
 
+bool holds_plain_text(const AnswerVerb& verb, Model& model) {
+  SessionNote note;
+  const auto session = model.open_session(verb.session, &note);
+  return note.text.empty() && !session.tokens().empty();
+}
+
 void check_session_file(const AnswerVerb& verb) {
   if (verb.session.empty()) return;
   if (session_waits(verb)) static_cast<void>(io::File::open(verb.session));  // no pipe, no device

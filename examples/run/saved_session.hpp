@@ -48,6 +48,10 @@ class SavedSession {
 /// Whether --session names an existing file.
 [[nodiscard]] bool session_waits(const AnswerVerb& verb);
 
+/// Whether the file of --session has tokens and no conversation. The file exists. Raises as
+/// Session::open().
+[[nodiscard]] bool holds_plain_text(const AnswerVerb& verb, Model& model);
+
 /// Raises ErrorCode::file if the file of --session cannot be written or is not regular: before the answer,
 /// not after it.
 void check_session_file(const AnswerVerb& verb);

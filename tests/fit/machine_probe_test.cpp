@@ -44,6 +44,28 @@ TEST_CASE("a machine is measured in every format that can be written and in ever
   CHECK(speed.dot_macs == max);
 }
 
+TEST_CASE("a measurement that takes long runs each piece once, reports each, and ends when it is cancelled") {
+  exec::Team team(2);
+  Probe probe(team, Probe::min_bytes);
+  std::size_t reports = 0, last = 0;
+  const plan::MachineSpeed speed = probe.measure(1000, nullptr, 0, [&](std::size_t done) {
+    ++reports;
+    last = done;
+  });
+  CHECK(speed.formats.size() == format::Encodable::size);
+  CHECK(reports == Probe::pieces);
+  CHECK(last == Probe::pieces);
+  std::atomic<bool> cancel = false;
+  reports = 0;
+  const plan::MachineSpeed part = probe.measure(1000, &cancel, 0, [&](std::size_t) {
+    ++reports;
+    cancel = true;
+  });
+  CHECK(reports == 2);  // the two pieces of a format
+  CHECK(part.formats.size() == 1);
+  CHECK(part.elements.empty());
+}
+
 TEST_CASE("products that are wrong are found before they are timed") {
   exec::Team team(1);
   using Measured = fit::MachineProbe<exec::Team, Wrong>;

@@ -315,9 +315,21 @@ TEST_CASE("which models of nine billion weights fit in 6 GB") {
     table += "\n";
   }
   publish_table("fit.md", "six", table);
-  // Llama's 4.9 GB of weights are 4.6 GiB: the page adds GB and MiB. Gemma lacks 30 MiB, and at 2,048 tokens
+  // Llama's 4.9 GB of weights are 4.6 GiB: the page adds GB and MiB. Gemma lacks 15 MiB, and at 2,048 tokens
   // Q8_0 takes 8.5 bits.
   CHECK(corrected == "llama-8b 8192 F16; gemma2-9b 1024 F16; gemma2-9b 2048 Q8_0; ");
+}
+
+TEST_CASE("the memory of a process counts the vocabulary that the header of a shape does not have") {
+  for (const bool streamed : {false, true}) {
+    CAPTURE(streamed);
+    fit::Candidate one = candidate("llama-8b");
+    const plan::Plan plan = one.plan({one.reference(), 1024, kv::Element::f16, streamed, 3 * GiB});
+    const std::uint64_t bytes = plan.accounts[budget::Account::process];
+    CHECK(bytes == plan::process_bytes(one.document(one.reference())) + 128256 * 32);
+    CHECK(plan.peak_bytes >= bytes + plan.accounts[budget::Account::weights]);
+    if (streamed) CHECK(plan.peak_bytes <= 3 * GiB);
+  }
 }
 
 }  // namespace mica::test::select_test

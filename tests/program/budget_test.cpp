@@ -236,7 +236,7 @@ TEST_CASE("a context beyond all bounds is refused at once, one beyond the traini
     const Ran ran = mica({verb, model(), "-c", "20000000", "--memory", "100MiB"});
     CAPTURE(verb);
     CHECK(ran.code == 2);
-    CHECK(has(ran.err, "context: found 20000000 tokens, allowed 1 to 16777216"));
+    CHECK(has(ran.err, "-c needs a whole number from 0 to 16777216, found '20000000'"));
   }
   CHECK(mica({"plan", model(), "-c", "16000000", "--memory", "100MiB"}).code == 4);
   const Ran longer = mica(Words{"complete", model(), "-c", "4096"} + brief);

@@ -172,6 +172,10 @@ TEST_CASE("what does not fit the budget ends with 4 and says what would fit") {
   const Ran gave_way = complete({});  // what nobody asked for gives way
   CHECK(gave_way.code == 0);
   CHECK(has(gave_way.err, "mica: to fit 9.6 MiB: "));
+  const Ran shorter = complete({"--memory", "14MiB", "-c", "0"});
+  CHECK(shorter.code == 0);
+  CHECK_MESSAGE(has(shorter.err, "mica: to fit 14.0 MiB: weights streamed"),
+                shorter.err);  // the context stays
   CHECK(mica({"plan", model, "--memory", "9000K"}).code == 4);
   CHECK(mica({"plan", model, "--memory", "1G"}).code == 0);
   CHECK(has(mica({"plan", model, "--memory", "1M"}).err, "Runs from --memory "));

@@ -94,7 +94,7 @@ TEST_CASE("what cannot be kept is refused") {
   for (const auto& [words, least] : too_small) {
     CAPTURE(words);
     const Ran ran = complete({"--evict", words});
-    CHECK_MESSAGE(has(ran.err, "the least is " + least), ran.err);
+    CHECK_MESSAGE(has(ran.err, "the minimum is " + least), ran.err);
     CHECK_FALSE(has(ran.err, "Did you mean"));
   }
   CHECK(complete({"--on-full", "explode"}).code == 2);

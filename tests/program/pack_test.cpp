@@ -189,6 +189,8 @@ TEST_CASE("pack says what it would write, and refuses what it cannot") {
   const Ran rest = mica({"pack", file, dir});
   CHECK(rest.code == 0);
   CHECK(has(rest.err, "of them there already"));
+  CHECK(rest.err.find("all of them") == std::string::npos);
+  CHECK(has(mica({"pack", file, dir}).err, ", all of them there already"));
   std::fstream(work.path("packed/layer-001.bin"), std::ios::in | std::ios::out | std::ios::binary)
       .put('\xAA');
   const Ran damaged = mica({"pack", dir, "--verify"});

@@ -71,6 +71,20 @@ TEST_CASE("a text shorter than a window is refused with both numbers") {
   CHECK(mica({"perplexity", "-f", folder.path("text.txt"), "-c", "3"}).code == 2);
 }
 
+TEST_CASE("a window is no longer than the training, and a longer one is used with a line") {
+  if (!bundled()) return skipped("windows", "this program carries no model");
+  const TemporaryFolder folder;
+  const std::string text = folder.file("text.txt", some_text() + some_text() + some_text());
+  const Ran usual = mica({"perplexity", "-f", text, "--chunks", "1", "--json"});
+  REQUIRE_MESSAGE(usual.code == 0, usual.err);
+  CHECK(has(usual.out, "\"n_ctx\":256,"));
+  CHECK(usual.err.find("trained for") == std::string::npos);
+  const Ran longer = mica({"perplexity", "-f", text, "--chunks", "1", "-c", "320"});
+  REQUIRE_MESSAGE(longer.code == 0, longer.err);
+  CHECK(has(longer.err, "a context of 320 tokens is more than the 256 that the model was trained for"));
+  CHECK(has(mica({"bench", "-p", "320", "-n", "0", "-r", "1"}).err, "a context of 320 tokens is more than"));
+}
+
 }  // namespace
 }  // namespace mica::test::perplexity_test
 

@@ -98,6 +98,21 @@ TEST_CASE("what makes no sense is refused with its way out") {
   CHECK(again.code == 2);
   CHECK(has(again.err, "--allow-requantize"));
   CHECK(mica({"quantize", "--allow-requantize", out, folder.path("again.gguf"), "Q4_0"}).code == 0);
+  for (const char* type : {"F32", "F16", "BF16"})
+    CHECK(mica({"quantize", out, folder.path(type), type}).code == 0);
+}
+
+TEST_CASE("the types that are offered can be written, and those of a dry run are named apart") {
+  const TemporaryFolder folder;
+  const std::string in = small_file(folder);
+  const Ran unknown = mica({"quantize", in, folder.path("q.gguf"), "Q9"});
+  CHECK(unknown.code == 2);
+  CHECK(has(unknown.err, "Known: F32 BF16 F16 Q8_0 "));
+  CHECK(unknown.err.find("IQ1_S") == std::string::npos);
+  CHECK(mica({"synth", "stories-15m", "Q9", folder.path("s.gguf")}).err.find("IQ1_S") == std::string::npos);
+  CHECK(has(mica({"quantize", "--help"}).out, "--dry-run also"));
+  CHECK(mica({"quantize", in, "IQ3_S", "--dry-run"}).code == 0);
+  CHECK(mica({"quantize", in, folder.path("q.gguf"), "IQ3_S"}).code == 5);
 }
 
 TEST_CASE("a model goes on as before in eight bits") {

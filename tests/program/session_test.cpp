@@ -122,6 +122,19 @@ TEST_CASE(
   CHECK(contents(text) == story);
 }
 
+TEST_CASE("a text that fills its context says how it can be continued") {
+  const TemporaryFolder folder;
+  const Words full = {"complete", "-c", "64",        "--ignore-eos",
+                      "--temp",   "0",  "--session", folder.path("text")};
+  REQUIRE(mica(full + Words{"-p", "Once upon a time"}).code == 0);
+  const Ran refused = mica(full);
+  CHECK(refused.code == 6);
+  CHECK_MESSAGE(has(refused.err, "the saved text fills the context of 64 tokens; to continue it use -c 128,"),
+                refused.err);
+  CHECK(has(refused.err, ", or --on-full shift"));
+  CHECK(mica(full + Words{"--on-full", "shift", "-n", "4"}).code == 0);
+}
+
 TEST_CASE("a session that cannot be taken up or written is refused before anything is said") {
   const TemporaryFolder folder;
   const Ran damaged = mica({"run", "-n", "3", "--session",

@@ -38,7 +38,10 @@ TEST_CASE("nothing is foretold of a machine that was not measured, and the plan 
 TEST_CASE("a machine is measured once; plans foretell from it, and runs correct them") {
   if (sanitized) return;  // measures the sanitizer
   const TemporaryFolder cache;
-  const Json doctor = json_with(cache, {"doctor", "--measure", "--json", "-t", "2"});
+  const Ran measured = with_cache(cache, {"doctor", "--measure", "--json", "-t", "2"});
+  REQUIRE_MESSAGE(measured.code == 0, measured.err);
+  CHECK(measured.err.starts_with("mica: measuring this machine"));
+  const Json doctor = Json::parse(measured.out);
   CHECK(doctor["read_bytes"] > 1e8);
   CHECK(doctor["Q4_K"]["prefill_macs"] > 1e8);
   CHECK(doctor["kv_Q8_0"]["decode_bytes"] > 1e7);
@@ -51,8 +54,11 @@ TEST_CASE("a machine is measured once; plans foretell from it, and runs correct 
   CHECK_FALSE(json_with(cache, {"plan", "-c", "256", "--json", "-t", "1"})
                   .contains("speed"));  // another machine, so to speak
   const Json runs = json_with(cache, {"bench", "-p", "128", "-n", "32", "-r", "2", "-t", "2", "-o", "json"});
-  CHECK(runs[0]["foretold_ts"] > 0);
-  CHECK(runs[1]["foretold_ts"] > 0);
+  CHECK(runs[0]["predicted_ts"] > 0);
+  CHECK(runs[1]["predicted_ts"] > 0);
+  const Ran table = with_cache(cache, {"bench", "-p", "16", "-n", "8", "-r", "1", "-t", "2"});
+  CHECK_MESSAGE(has(table.err, "GB/s; predicted "), table.err);
+  CHECK_MESSAGE(has(table.err, " M multiply-adds a token, "), table.err);
   CHECK(json_with(cache, plan)["speed"] == first);  // a model that a cache holds teaches nothing about others
 
   Json kept = Json::parse(std::ifstream(cache.path("mica/machine.json")));

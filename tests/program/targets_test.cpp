@@ -54,6 +54,14 @@ TEST_CASE("an instruction set that is not there is refused with those that are")
   const Ran ran = mica({"bench", "--targets", "avx9"});
   CHECK(ran.code == 2);
   CHECK(has(ran.err, "--targets avx9: not an instruction set of this machine and program; known: "));
+  const std::vector<std::string> compiled = doctor_list("compiled");
+  for (const std::string& target : doctor_list("targets")) {
+    if (std::find(compiled.begin(), compiled.end(), target) != compiled.end()) continue;
+    CAPTURE(target);
+    const Ran left_out = mica({"bench", "--targets", target});
+    CHECK(left_out.code == 2);
+    CHECK(has(left_out.err, "this machine has it, but this program was compiled without it; known: "));
+  }
 }
 
 }  // namespace

@@ -224,15 +224,17 @@ TEST_CASE("pasted lines are one message, with libedit and without") {
 TEST_CASE("commands confirm what they did, know their names in any case, and suggest a near one") {
   const Words words = {"chat", fairy, "--chat-template", "plain", "-n", "4", "--temp", "0"};
   const TemporaryFolder folder;
-  const Ran ran =
-      mica(words, "/System Be brief.\nhello\n/UNDO\n/set top_k 5\n/Set n 0\n/set n 4\n/clear\n/save " +
-                      folder.path("s") + "\n/hepl\n/sav x\n/set  \n/Exit\nnever said\n");
+  const Ran ran = mica(
+      words, "/System Be brief.\nhello\n/UNDO\n/set top_k 5\n/Set n -1\n/set n 0\nhello\n/clear\n/save " +
+                 folder.path("s") + "\n/hepl\n/sav x\n/set  \n/Exit\nnever said\n");
   CHECK(ran.code == 0);
   CHECK(has(ran.err, "system's words are set"));
-  CHECK(has(ran.err, "cut after 4 tokens"));
+  CHECK(has(ran.err, "cut after 4 tokens, the limit of -n; /set n -1 removes it"));
   CHECK(has(ran.err, "last exchange is taken back; messages left: 1"));
   CHECK(has(ran.err, "top_k is 5"));
-  CHECK(has(ran.err, "n is 0: no limit"));
+  CHECK(has(ran.err, "n is -1: no maximum"));
+  CHECK(has(ran.err, "n is 0, from"));
+  CHECK(has(ran.err, "cut after 0 tokens"));
   CHECK(has(ran.err, "conversation is cleared, the system prompt stays"));
   CHECK(has(ran.err, "written to"));
   CHECK(has(ran.err, "unknown command /hepl; did you mean /help?"));
@@ -269,6 +271,21 @@ bool has_editor() {
   run.start().expect("> ").type("/bye\r");
   CHECK(run.finish() == 0);
   return std::filesystem::exists(run.folder().path("state/mica/history"));
+}
+
+TEST_CASE("run without a prompt continues a saved text on a terminal, and chats where it is a conversation") {
+  const TemporaryFolder folder;
+  const std::string story = folder.path("story"), chat = folder.path("chat");
+  const Words run = {"run", fairy, "-n", "4", "--temp", "0", "--session"};
+  REQUIRE(mica(run + Words{story, "-p", "Once upon a time"}).code == 0);
+  TerminalRun text(run + Words{story});
+  text.start().expect("story: continues after ").expect("answer 4 tokens");
+  CHECK(text.finish() == 0);
+  REQUIRE(mica({"chat", fairy, "-n", "4", "--chat-template", "plain", "--session", chat}, "Hello\n").code ==
+          0);
+  TerminalRun talks(run + Words{chat, "--chat-template", "plain"});
+  talks.start().expect("chat: messages so far: 2").expect("> ").type("/bye\r");
+  CHECK(talks.finish() == 0);
 }
 
 TEST_CASE("Tab completes commands and the names of files") {

@@ -88,7 +88,8 @@ TEST_CASE("values out of range name what is allowed") {
   const std::pair<Words, const char*> cases[] = {
       {{"run", "--temp", "abc"}, "mica run: --temp needs a number from 0 to 10000, found 'abc'."},
       {{"run", "--temp", "-1"}, "--temp needs a number from 0 to 10000, found '-1'."},
-      {{"run", "-c", "-5"}, "-c needs a whole number from 0 to 4294967295, found '-5'."},
+      {{"run", "-c", "-5"}, "-c needs a whole number from 0 to 16777216, found '-5'."},
+      {{"run", "-n", "abc"}, "-n needs a whole number from 0 on, or -1 for no maximum, found 'abc'."},
       {{"run", "-t", "-2"}, "-t needs a whole number from 1 to 1024, or 0 or -1 for the machine's own"},
       {{"run", "--top-p", "1.5"}, "--top-p needs a number from 0 to 1, found '1.5'."},
       {{"run", "--top-k", "-1"}, "--top-k needs a whole number from 0 on, found '-1'."},

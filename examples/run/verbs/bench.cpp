@@ -349,7 +349,7 @@ Fields fields_of(const BenchVerb& verb, const Subject& subject, const Result& re
                    {"wait_ns", fixed(reads.waited * 1e9 / static_cast<double>(runs), 0)},
                    {"token_bytes", join(result.token_bytes)},
                    {"token_macs", join(result.token_macs)},
-                   {"foretold_ts", fixed(result.predicted, 6)}};
+                   {"predicted_ts", fixed(result.predicted, 6)}};
   if (with_samples) {
     fields.emplace_back("samples_ns", join("[", numbers(nanoseconds(result), 0), "]"));
     fields.emplace_back("samples_ts", join("[", numbers(rates(result), 6), "]"));
@@ -375,15 +375,23 @@ std::string billions(std::uint64_t parameters) {
   return count >= 1e9 ? join(fixed(count / 1e9, 2), " B") : join(fixed(count / 1e6, 2), " M");
 }
 
+/// "4.79 M", "1.24 G"
+std::string count_text(std::uint64_t macs) {
+  const double count = static_cast<double>(macs);
+  return count >= 1e9 ? join(fixed(count / 1e9, 2), " G") : join(fixed(count / 1e6, 2), " M");
+}
+
 /// The traffic of a test: bytes in decode; multiply-adds in prefill, or if several sequences share the reads.
+/// Then the predicted speed, if this machine was measured.
 std::string traffic_text(const Result& result) {
   const double rate = spread_of(rates(result)).mean;
+  const std::string predicted =
+      result.predicted == 0 ? std::string() : join("; predicted ", fixed(result.predicted, 2), " t/s");
   if (result.test.n_gen > 0 && result.test.parallel == 1)
     return join(test_name(result.test), ": ", budget::size_text(result.token_bytes), " a token, ",
-                fixed(rate * static_cast<double>(result.token_bytes) / 1e9, 1), " GB/s");
-  return join(test_name(result.test), ": ", fixed(static_cast<double>(result.token_macs) / 1e9, 2),
-              " G multiply-adds a token, ", fixed(rate * static_cast<double>(result.token_macs) / 1e9, 0),
-              " GMAC/s");
+                fixed(rate * static_cast<double>(result.token_bytes) / 1e9, 1), " GB/s", predicted);
+  return join(test_name(result.test), ": ", count_text(result.token_macs), " multiply-adds a token, ",
+              fixed(rate * static_cast<double>(result.token_macs) / 1e9, 0), " GMAC/s", predicted);
 }
 
 /// Smaller models fit in a cache and are faster than predicted, which says nothing about others.

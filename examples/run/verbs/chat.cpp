@@ -145,7 +145,7 @@ class Talk {
       over_ = answerer_.undelivered() || terminated();
       if (answerer_.result().reason == StopReason::length) {
         note(verb_, join("mica: cut after ", answerer_.result().tokens.size(),
-                         " tokens, the limit of -n; /set n 0 removes it"));
+                         " tokens, the limit of -n; /set n -1 removes it"));
       }
       if (code_ == 130) code_ = 0;  // only the answer ends
       forget_interrupt();
@@ -285,14 +285,14 @@ void Talk::set(const std::string& setting) {
   flag.take(value, Source::flag, join("/set ", name));
   if (is_think) return set_thinking(in_lower_case(value));
   if (name == "n") {
-    answerer_.set_max_tokens(changed.limit());
+    answerer_.set_max_tokens(changed);
   } else {
     if (name == "seed") changed.sampler.seed = changed.chosen_seed();
     answerer_.set_sampler(changed);
     sampler_ = changed.sampler;
   }
-  const bool no_limit = name == "n" && changed.limit() == 0;
-  confirm(join(name, " is ", value, no_limit ? ": no limit" : "", ", from the next answer on"));
+  const bool no_limit = name == "n" && changed.n_predict.value_or(-1) < 0;
+  confirm(join(name, " is ", value, no_limit ? ": no maximum" : "", ", from the next answer on"));
 }
 
 void Talk::show(const std::string& what) {
@@ -363,6 +363,10 @@ int chat(const AnswerVerb& verb) {
   // Without --single-turn, lines of stdin are messages.
   const auto prompt = verb.single_turn ? prompt_with_stdin(verb) : verb.full_prompt();
   Model model = open_model(verb);
+  return chat(verb, model, prompt);
+}
+
+int chat(const AnswerVerb& verb, Model& model, const std::optional<std::string>& prompt) {
   ChatFormat format = format_of(verb, model);
   if (verb.single_turn && prompt) return answer_once(verb, model, std::move(format), *prompt);
   return Talk(verb, model, std::move(format)).talk(prompt);

@@ -36,7 +36,9 @@ class Convert final : public Verb {
 
  private:
   void declare(Flags& flags) override {
-    add_model(flags);
+    flags.group("Model");
+    flags.model("-m,--model", model_path, "DIR",
+                "folder of a model as published: config.json, a tokenizer, safetensors files");
     flags.group("Convert");
     flags.words(words, "OUT TYPE", "the file to write, then the type of matrices, if not that of the folder");
     flags.toggle("--dry-run", dry_run, "show every tensor with its type and size, write nothing");

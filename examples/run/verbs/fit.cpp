@@ -9,6 +9,7 @@
 #include "mica/base/assert.hpp"
 #include "mica/gguf/detail/packed_files.hpp"
 #include "mica/gguf/detail/shard_name.hpp"
+#include "recipe_words.hpp"
 #include "verb.hpp"
 #include "verbs.hpp"
 
@@ -158,7 +159,7 @@ int FitVerb::run() {
   MICA_CHECK(!all.empty() || !quant.empty(), file,
              "fit: no GGUF file of the named folders can be opened; the lines above say why");
   MICA_CHECK(!all.empty(), usage, "fit: --quant ", escaped(quant),
-             ": no model has that quantisation; known: ", quantize::recipe_names(),
+             ": no model has that quantisation; known: ", recipe_words(),
              machine.mlx ? " mlx-8bit mlx-4bit" : "");
   const auto wanted = [&](const Ranked& row) { return row.fit.level <= min; };
   const bool some = std::any_of(all.begin(), all.end(), wanted);

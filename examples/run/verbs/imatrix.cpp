@@ -48,7 +48,8 @@ class Imatrix final : public RunningVerb, public PromptOptions {
   void declare(Flags& flags) override {
     add_model(flags);
     PromptOptions::add_to(flags);
-    RunningOptions::add_to(flags, "tokens of a window", "512");
+    RunningOptions::add_to(flags, "tokens of a window; 0: 512, or the trained context if that is shorter",
+                           "0");
     flags.group("Importance");
     flags.text("-o,--output,--output-file", output, "FILE",
                "the importance matrix; imatrix.gguf if not given");
@@ -56,8 +57,6 @@ class Imatrix final : public RunningVerb, public PromptOptions {
     flags.toggle("--process-output", process_output, "also the output matrix, from one row of each step");
   }
 };
-
-constexpr std::size_t default_window = 512;
 
 using Memory = alloc::Budgeted<alloc::Huge>;
 using Observed = model::Chosen<arch::AnyOf<arch::All>, Memory,
@@ -127,7 +126,7 @@ int Imatrix::run() {
   MICA_CHECK(text, usage, "imatrix: no text; give -f FILE");
   const gguf::Document document = open_document(*this);
   OpenOptions open = open_options(*this);
-  if (open.n_ctx == 0) open.n_ctx = default_window;
+  if (open.n_ctx == 0) open.n_ctx = default_window(document);
   open.log = log_to_stderr(*this);
   if (open.memory_bytes) refuse_what_does_not_fit(document, open);
   const Windows windows = windows_of(document, *text, open.n_ctx, open.log);

@@ -79,6 +79,13 @@ int verify_folder(const Pack& verb, BufferAllocator allocator) {
   return 0;
 }
 
+/// ", 3 of them there already"; the manifest is always written.
+std::string kept_text(const pack::Outcome& outcome) {
+  if (outcome.kept == 0) return {};
+  return outcome.kept + 1 >= outcome.files ? std::string(", all of them there already")
+                                           : join(", ", outcome.kept, " of them there already");
+}
+
 int Pack::run() {
   budget::Ledger ledger(budget::memory_limits().usable());
   const BufferAllocator allocator(ledger, budget::Account::io_buffers);
@@ -99,8 +106,7 @@ int Pack::run() {
     print(join("{", files_json(plan), ",\"kept\":", outcome.kept, ",\"seconds\":", fixed(watch.seconds(), 3),
                ",\"peak_bytes\":", peak_bytes(), "}\n"));
   last_note(*this, [&] {
-    return join(folder, ": ", outcome.files, " files, ", outcome.bytes, " bytes",
-                outcome.kept == 0 ? std::string() : join(", ", outcome.kept, " of them there already"), ", ",
+    return join(folder, ": ", outcome.files, " files, ", outcome.bytes, " bytes", kept_text(outcome), ", ",
                 fixed(watch.seconds(), 1), " s");
   });
   return 0;

@@ -2,6 +2,7 @@
 //
 // The perplexity of a model on a text, and with --kl-divergence its divergence from the base logits of
 // --kl-divergence-base. Windows, figures and file are those of llama-perplexity, so numbers can be compared.
+#include "budgeted.hpp"
 #include "columns.hpp"
 #include "console.hpp"
 #include "input.hpp"
@@ -38,7 +39,10 @@ class Perplexity final : public RunningVerb, public PromptOptions {
   void declare(Flags& flags) override {
     add_model(flags);
     PromptOptions::add_to(flags);
-    RunningOptions::add_to(flags, "tokens of a window; with --kl-divergence the base file sets them", "512");
+    RunningOptions::add_to(flags,
+                           "tokens of a window; 0: 512, or the trained context if that is shorter; with "
+                           "--kl-divergence the base file sets them",
+                           "0");
     flags.group("Perplexity");
     flags.number("--chunks", chunks, {}, "maximum of windows; 0: all");
     flags.text("--kl-divergence-base,--save-all-logits", kl_base, "FILE",
@@ -47,7 +51,6 @@ class Perplexity final : public RunningVerb, public PromptOptions {
   }
 };
 
-constexpr std::size_t default_window = 512;
 constexpr std::size_t rows_at_once = 16;
 
 std::optional<TokenId> bos_of(const text::Vocabulary& vocabulary) {
@@ -227,7 +230,7 @@ int Perplexity::run() {
   if (kl_divergence) return measure_divergence(*this);
   const auto text = full_prompt();
   MICA_CHECK(text, usage, "perplexity: no text; give -f FILE");
-  if (n_ctx == 0) n_ctx = default_window;
+  if (n_ctx == 0) n_ctx = default_window(open_document(*this));
   MICA_CHECK(n_ctx >= Windows::min_width, usage, "perplexity: a window of ", n_ctx,
              " tokens has no second half; use a larger -c");
   Model model = open_model(*this, rows_at_once);

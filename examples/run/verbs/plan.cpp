@@ -97,7 +97,7 @@ std::optional<PredictedSpeed> predicted_speed(const PlanVerb& verb, const gguf::
 }
 
 std::string speed_text(const std::optional<PredictedSpeed>& predicted, const plan::Plan& plan) {
-  if (!predicted) return "speed        not known here; mica doctor --measure takes some seconds, once\n";
+  if (!predicted) return "speed        not known here; mica doctor --measure takes about ten seconds, once\n";
   const auto& [machine, first, last] = *predicted;
   return join("speed        ", at_right(fixed(first.decode, first.decode < 10 ? 2 : 1), 11),
               "  tokens a second, ", fixed(last.decode, 2), " at ", plan.n_ctx, "; prompts ",
@@ -243,7 +243,8 @@ int PlanVerb::run() {
     const std::string_view who = parallel > 1 ? "it fits with:  " : "run             makes it fit: ";
     if (fallback) print(join(who, plan::differences(question, *fallback), "\n"));
     if (probe)
-      print(join("disk         ", at_right(fixed(steps, 2), 11), "  steps a second at most, measured now\n"));
+      print(join("disk         ", at_right(fixed(steps, 2), 11),
+                 "  steps a second at the speed that the disk has now; reads from a cache are faster\n"));
   }
   if (fits) return 0;
   raise(ErrorCode::budget, document.path(), ": ", refusal(document, question, plan, budget, free));

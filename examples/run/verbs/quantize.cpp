@@ -16,6 +16,7 @@
 #include "mica_tools/quantize/importance.hpp"
 #include "packed_input.hpp"
 #include "progress.hpp"
+#include "recipe_words.hpp"
 #include "running_options.hpp"
 #include "suggestion.hpp"
 #include "verb.hpp"
@@ -58,7 +59,8 @@ class Quantize final : public Verb {
     add_model(flags);
     flags.group("Quantize");
     flags.words(words, "OUT TYPE",
-                join("the output file, then the type: ", quantize::recipe_names(), " COPY"));
+                join("the output file, then the type: ", recipe_words(), " COPY; with --dry-run also ",
+                     recipe_words(false), ", which cannot be written"));
     flags.toggle("--dry-run", dry_run, "show every tensor with its format and size, write nothing");
     flags.text("--imatrix", imatrix, "FILE", "importance matrix: errors in important columns count more");
     flags.text("--output-tensor-type", output_tensor_type, "TYPE",
@@ -69,7 +71,8 @@ class Quantize final : public Verb {
     flags.toggle("--pure", pure, "the main format of TYPE for all matrices");
     flags.toggle("--leave-output-tensor", leave_output_tensor, "output.weight stays as it is");
     flags.toggle("--keep-split", keep_split, "as many shards as the input has");
-    flags.toggle("--allow-requantize", allow_requantize, "also tensors that are quantised already");
+    flags.toggle("--allow-requantize", allow_requantize,
+                 "also tensors that are quantised already; to F32, F16 and BF16 they need no flag");
     add_threads(flags, threads, "Quantize");
   }
 };
@@ -111,7 +114,7 @@ std::optional<quantize::Recipe> recipe_of(const std::string& type) {
   if (type == "COPY" || type == "copy") return std::nullopt;
   const auto recipe = quantize::find_recipe(type);
   if (recipe) return recipe;
-  refuse_unknown("quantize: unknown type", type, quantize::recipes, quantize::recipe_names() + " COPY");
+  refuse_unknown("quantize: unknown type", type, quantize::recipes, recipe_words() + " COPY");
 }
 
 /// "  Did you mean ...?", or nothing.

@@ -31,6 +31,7 @@ class Run final : public AnswerVerb {
 
  private:
   int answer_to(const std::string& text);
+  int resume();
   int tell_story();
 };
 
@@ -50,6 +51,13 @@ int Run::answer_to(const std::string& text) {
   return complete_text(*this, model, text);
 }
 
+/// Without a prompt on a terminal, and with a saved session: continues plain text, or the conversation.
+int Run::resume() {
+  Model model = open_model(*this);
+  if (holds_plain_text(*this, model)) return complete_text(*this, model, {});
+  return chat(*this, model, std::nullopt);
+}
+
 int Run::tell_story() {
   Model model = open_model(*this);
   const bool can_continue = session_waits(*this);
@@ -65,7 +73,8 @@ int Run::run() {
   check_session_file(*this);
   if (const auto text = prompt_with_stdin(*this)) return answer_to(*text);
   if (model_path.empty()) return tell_story();
-  return ::isatty(STDIN_FILENO) == 1 ? chat(*this) : answer_to(read_text("-"));
+  if (::isatty(STDIN_FILENO) == 0) return answer_to(read_text("-"));
+  return session_waits(*this) && !single_turn ? resume() : chat(*this);
 }
 
 }  // namespace

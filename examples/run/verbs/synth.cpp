@@ -11,6 +11,7 @@
 #include "mica_tools/synth/shapes.hpp"
 #include "mica_tools/synth/synthetic_model.hpp"
 #include "progress.hpp"
+#include "recipe_words.hpp"
 #include "running_options.hpp"
 #include "suggestion.hpp"
 #include "verb.hpp"
@@ -37,9 +38,10 @@ class Synth final : public Verb {
  private:
   void declare(Flags& flags) override {
     flags.group("Synth");
-    flags.words(words, "SHAPE TYPE OUT",
-                join("the shape, the type of its weights (a type of quantize), the output file. Shapes: ",
-                     arch::shape_names()));
+    flags.words(
+        words, "SHAPE TYPE OUT",
+        join("the shape, the type of its weights (a type that quantize writes), the output file. Shapes: ",
+             arch::shape_names()));
     flags.toggle("--dry-run", dry_run, "show its size, write nothing");
     add_threads(flags, threads, "Synth");
   }
@@ -52,7 +54,7 @@ arch::Shape shape_of(const std::string& word) {
 
 quantize::Recipe recipe_of(const std::string& word) {
   if (const auto recipe = quantize::find_recipe(word)) return *recipe;
-  refuse_unknown("synth: unknown type", word, quantize::recipes, quantize::recipe_names());
+  refuse_unknown("synth: unknown type", word, quantize::recipes, recipe_words());
 }
 
 /// Sizes of the file, as fields of JSON.

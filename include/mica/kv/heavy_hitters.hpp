@@ -49,7 +49,7 @@ class HeavyHitters {
                          format::tile_tokens)),
         decay_(options.decay) {
     MICA_CHECK(capacity_ >= recent_ + 2 * eviction_step, usage, "eviction: ", capacity,
-               " tokens do not hold the last ", recent_, " and others; the least is ",
+               " tokens do not hold the last ", recent_, " and others; the minimum is ",
                options.recent == 0 ? 4 * eviction_step : least_capacity(options.recent));
     MICA_CHECK(decay_ >= 0 && decay_ <= 1, usage, "eviction: a decay of ", decay_, " is not between 0 and 1");
   }

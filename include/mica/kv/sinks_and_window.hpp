@@ -30,7 +30,7 @@ class SinksAndWindow : public Scoreless {
   explicit SinksAndWindow(std::size_t capacity, std::size_t sinks = 16)
       : capacity_(capacity / eviction_step * eviction_step), sinks_(round_up(sinks, format::tile_tokens)) {
     MICA_CHECK(sinks <= capacity && capacity_ >= sinks_ + 2 * eviction_step, usage, "eviction: ", capacity,
-               " tokens do not hold ", sinks, " first ones and a window; the least is ",
+               " tokens do not hold ", sinks, " first ones and a window; the minimum is ",
                least_capacity(sinks));
   }
 

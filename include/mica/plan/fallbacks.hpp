@@ -131,12 +131,15 @@ class Fallbacks {
 };
 
 /// The differences between a question and a fallback: "4,096 tokens of context, keys and values in Q8_0,
-/// weights streamed (3.8 GiB read for each step)"; empty where they are equal.
+/// weights streamed (3.8 GiB read for each step)"; empty where they are equal. A context that is not given is
+/// the trained one.
 [[nodiscard]] inline std::string differences(const Question& requested, const Fallback& fallback) {
   std::string text;
   const auto add = [&](std::string part) { text += join(text.empty() ? "" : ", ", part); };
   const model::Choice &before = requested.choice, &now = fallback.question.choice;
-  if (requested.model.n_ctx != fallback.question.model.n_ctx)
+  const std::size_t trained = std::min(fallback.plan.config.n_ctx_train, model::max_context);
+  const std::size_t context = requested.model.n_ctx == 0 ? trained : requested.model.n_ctx;
+  if (requested.model.n_ctx != fallback.question.model.n_ctx && context != fallback.plan.n_ctx)
     add(join(fallback.plan.n_ctx, " tokens of context"));
   if (before.cache_type_k != now.cache_type_k || before.cache_type_v != now.cache_type_v) {
     add(join("keys and values in ", kv::name(now.cache_type_k)));

@@ -22,13 +22,16 @@
 
 namespace mica::plan {
 
+/// The part of process_bytes() that grows with a vocabulary, for each of its entries.
+inline constexpr std::uint64_t process_bytes_per_piece = 32;
+
 /// Bytes of a process that no allocator sees: code, stacks, the C and C++ libraries, and temporary memory
 /// while a file is opened, which grows with the vocabulary. bench/plan/measure.py found 7.6 to 8.9 MiB for
 /// small vocabularies and 12 to 16 for 128,000 to 262,000 pieces, on x86-64 Linux with glibc.
 [[nodiscard]] inline std::uint64_t process_bytes(const gguf::Document& document) {
-  constexpr std::uint64_t always = std::uint64_t{33} << 18, of_a_piece = 32;  // 8.25 MiB
+  constexpr std::uint64_t always = std::uint64_t{33} << 18;  // 8.25 MiB
   const auto pieces = document.metadata().get<gguf::Array<std::string_view>>("tokenizer.ggml.tokens");
-  return always + of_a_piece * (pieces ? pieces->size() : 0);
+  return always + process_bytes_per_piece * (pieces ? pieces->size() : 0);
 }
 
 /// The run that is planned.

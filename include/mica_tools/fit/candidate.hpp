@@ -12,6 +12,7 @@
 #include "mica_tools/fit/quantisation.hpp"
 #include "mica_tools/synth/synthetic_model.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -168,7 +169,12 @@ class Candidate {
     question.tokenizer_bytes = tokenizer_bytes_;
     const gguf::Document& header = document(setting.quantisation);
     if (shape_) question.tokenizer_bytes = shape_->n_vocab * tokenizer_bytes_per_token;
-    plan::Plan plan = planner_(header, question, setting.budget_bytes);
+    // The header of a shape has no vocabulary, with which the memory of a process grows.
+    const std::uint64_t process = shape_ ? shape_->n_vocab * plan::process_bytes_per_piece : 0;
+    plan::Plan plan =
+        planner_(header, question, setting.budget_bytes - std::min(setting.budget_bytes, process));
+    plan.accounts[budget::Account::process] += process;
+    plan.peak_bytes += process;
     tokenizer_bytes_ = plan.accounts[budget::Account::tokenizer];
     return plans_.emplace(setting.key(), std::move(plan)).first->second;
   }

@@ -2,7 +2,8 @@
 //
 // The rates of a machine with the kernels that will run: products with weights of each format, attention over
 // keys and values of each element. It takes some seconds; the numbers are valid for this machine and these
-// kernels (plan/speed.hpp).
+// kernels (plan/speed.hpp). On a machine that is slow or busy there are fewer repetitions, so that the time
+// stays bounded.
 //
 // All memory has one byte, 0x11. In every format, packed or not, that is the same small finite number in all
 // places, so one block of memory serves all formats, and results can be checked: all rows of a product are
@@ -28,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -59,20 +61,26 @@ class MachineProbe {
     });
   }
 
-  /// All of it; each piece is run `rounds` times and the median counts. cancel: read between pieces; later
-  /// figures are then missing. Raises ErrorCode::failed when a product differs from the specification.
-  [[nodiscard]] plan::MachineSpeed measure(std::size_t rounds = 3,
-                                           const std::atomic<bool>* cancel = nullptr) {
+  static constexpr std::size_t pieces = 2 * (Formats::size + Elements::size);  // of measure()
+
+  /// All of it; each piece is run `rounds` times after one that warms up, and the median counts. Once
+  /// `long_seconds` have passed, each piece is run once. cancel: read between runs; later figures are then
+  /// missing. on_piece(done): called after each of `pieces`. Raises ErrorCode::failed when a product differs
+  /// from the specification.
+  [[nodiscard]] plan::MachineSpeed measure(std::size_t rounds = 3, const std::atomic<bool>* cancel = nullptr,
+                                           double long_seconds = 20,
+                                           const std::function<void(std::size_t done)>& on_piece = {}) {
+    run_ = {cancel, &on_piece, Clock::now(), long_seconds};
     plan::MachineSpeed speed;
     speed.basis = "measured";
     Formats::for_each([&](auto type) {
       using F = typename decltype(type)::type;
-      if (!keeps_running(cancel)) return;
+      if (!run_.continues()) return;
       speed.formats[F::id] = measure_format<F>(rounds);
     });
     Elements::for_each([&](auto type) {
       using Element = typename decltype(type)::type;
-      if (!keeps_running(cancel)) return;
+      if (!run_.continues()) return;
       speed.elements[std::string(Element::name)] = measure_element<Element>(rounds);
     });
     for (const auto& [id, found] : speed.formats) {
@@ -83,24 +91,38 @@ class MachineProbe {
   }
 
  private:
-  [[nodiscard]] static bool keeps_running(const std::atomic<bool>* cancel) noexcept {
-    return cancel == nullptr || !cancel->load(std::memory_order_relaxed);
-  }
   using Clock = std::chrono::steady_clock;
+  [[nodiscard]] static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  /// One call of measure().
+  struct Run {
+    const std::atomic<bool>* cancel = nullptr;
+    const std::function<void(std::size_t)>* on_piece = nullptr;
+    Clock::time_point start = {};
+    double long_seconds = 0;
+    std::size_t done = 0;  // pieces
+
+    [[nodiscard]] bool continues() const noexcept {
+      return cancel == nullptr || !cancel->load(std::memory_order_relaxed);
+    }
+  };
   using List = tensor::AndPacked<Formats>;
   static constexpr std::size_t rows_at_once = 8192;  // of one product, as in a layer
 
-  /// Seconds of work(), the median of some runs after one that warms up.
+  /// Seconds of work(): the median of some runs after one that warms up, or of one run if it is late.
   template <class F>
-  [[nodiscard]] static double time(std::size_t rounds, F&& work) {
-    work();
-    std::vector<double> seconds(std::max<std::size_t>(rounds, 1));
-    for (double& each : seconds) {
+  [[nodiscard]] double time(std::size_t rounds, F&& work) {
+    const auto is_late = [&] { return seconds_since(run_.start) > run_.long_seconds || !run_.continues(); };
+    if (!is_late()) work();
+    std::vector<double> seconds;
+    do {
       const auto start = Clock::now();
       work();
-      each = std::chrono::duration<double>(Clock::now() - start).count();
-    }
+      seconds.push_back(seconds_since(start));
+    } while (seconds.size() < rounds && !is_late());
     std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
+    if (run_.on_piece != nullptr && *run_.on_piece) (*run_.on_piece)(++run_.done);
     return seconds[seconds.size() / 2];
   }
 
@@ -225,6 +247,7 @@ class MachineProbe {
   };
 
   E& executor_;
+  Run run_;
   alloc::Buffer<std::byte, alloc::Huge> memory_;
   std::vector<float> x_ = std::vector<float>(many * cols, 0.5f);
   std::vector<std::int8_t> codes_ = std::vector<std::int8_t>(many * cols);

@@ -24,7 +24,7 @@ struct JobOptions {
   MixOptions mix = {};                     // `importance` and `formats` are set from the members below
   const Importance* importance = nullptr;  // null: none
   std::string importance_file = {};        // its name, for the keys of the output
-  bool allow_requantize = false;           // also tensors that are quantised already
+  bool allow_requantize = false;           // quantised tensors to other quantised formats
   format::RowCodecs codecs = format::known_codecs;  // of the formats that may be read and written
 };
 
@@ -107,8 +107,9 @@ class Job {
     const gguf::TensorInfo& tensor = document_->tensors()[i];
     const std::string& path = document_->source(tensor).path();
     const format::Info& to = formats_[i];
-    MICA_CHECK(!is_quantized(tensor.format.id) || options_.allow_requantize, usage, path, ": tensor '",
-               escaped(tensor.name), "' is ", tensor.format.name,
+    const bool requantizes = is_quantized(tensor.format.id) && is_quantized(to.id);  // not to floats
+    MICA_CHECK(!requantizes || options_.allow_requantize, usage, path, ": tensor '", escaped(tensor.name),
+               "' is ", tensor.format.name,
                " already; quantising it again loses more than once: begin with an unquantised file, or give "
                "--allow-requantize");
     MICA_CHECK(options_.codecs.find(tensor.format.id).decode != nullptr, unsupported, path, ": tensor '",
