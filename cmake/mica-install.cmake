@@ -34,9 +34,18 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/mica.pc" DESTINATION "${CMAKE_INSTALL
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/mica")
 if(TARGET mica_program)
   install(TARGETS mica_program COMPONENT program)
-  # Manual pages and completions, where the build has made them: man/man1/, bash-completion/completions/, ...
-  install(DIRECTORY "${PROJECT_BINARY_DIR}/examples/share/" DESTINATION "${CMAKE_INSTALL_DATADIR}" COMPONENT program
-    OPTIONAL)
+  # Which the program has written (examples/CMakeLists.txt); none where it cannot run here.
+  install(DIRECTORY "${PROJECT_BINARY_DIR}/man/" COMPONENT program DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" OPTIONAL
+    FILES_MATCHING PATTERN "*.1")
+  foreach(script "mica.bash|bash-completion/completions|mica" "_mica|zsh/site-functions|_mica"
+          "mica.fish|fish/vendor_completions.d|mica.fish")
+    string(REPLACE "|" ";" script "${script}")
+    list(GET script 0 file)
+    list(GET script 1 folder)
+    list(GET script 2 name)
+    install(FILES "${PROJECT_BINARY_DIR}/completions/${file}" COMPONENT program
+      DESTINATION "${CMAKE_INSTALL_DATADIR}/${folder}" RENAME "${name}" OPTIONAL)
+  endforeach()
   if(TARGET mica_urls)
     install(TARGETS mica_urls COMPONENT program DESTINATION "${CMAKE_INSTALL_LIBDIR}/mica")
   endif()

@@ -130,12 +130,16 @@ void AnswerOptions::add_to(Flags& flags) {
   flags.choice("--on-full", on_full, {{"stop", OnFull::stop}, {"shift", OnFull::shift}}, "stop", "WHAT",
                "when the context is full: stop, or shift: drop half of the other tokens and continue");
   flags.number("--keep", keep, {-1, 1 << 30}, "first tokens that a shift keeps; -1: all of the first prompt");
-  flags.checked("--speculate", speculate, "HOW",
-                "draft tokens and check them in one step: ngram[:N,K]; the answer stays the same",
-                [this](const std::string& how, const std::string&) { drafts = drafts_of(how); });
-  flags.text("-md,--draft,--model-draft", draft, "FILE",
-             "a smaller model with the same vocabulary drafts tokens, and one step checks them; the answer "
-             "stays the same");
+  flags
+      .checked("--speculate", speculate, "HOW",
+               "draft tokens and check them in one step: ngram[:N,K]; the answer stays the same",
+               [this](const std::string& how, const std::string&) { drafts = drafts_of(how); })
+      .likens({"ngram"});
+  flags
+      .text("-md,--draft,--model-draft", draft, "FILE",
+            "a smaller model with the same vocabulary drafts tokens, and one step checks them; the answer "
+            "stays the same")
+      .names_model();
   flags.number("--draft-max", draft_max, {1, 64}, "maximum of drafts per step");
   flags.number("--draft-min", draft_min, {0, 64}, "minimum of drafts per step; 0: chosen by measured time");
   flags.toggle("--stats", stats,

@@ -53,6 +53,16 @@ std::string_view name(Source source) noexcept {
   return names[static_cast<std::size_t>(source)];
 }
 
+std::vector<std::string> names_in(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) names.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return names;
+}
+
 std::string Flag::key() const {
   for (const std::string& name : names) {
     if (name.starts_with("--")) return name.substr(2);
@@ -166,10 +176,18 @@ void Flags::words(std::vector<std::string>& to, std::string type, std::string ab
   words_ = &to;
   words_type_ = std::move(type);
   words_about_ = std::move(about);
+  each_word_.clear();
+  for (std::string& name : names_in(words_type_)) each_word_.push_back({std::move(name), {}});
+}
+
+void Flags::word_likens(std::string_view name, std::vector<std::string> known) {
+  for (Word& word : each_word_) {
+    if (word.name == name) word.known = known;
+  }
 }
 
 void Flags::model(std::string_view names, std::string& to, std::string type, std::string about) {
-  model_ = &text(names, to, std::move(type), std::move(about));
+  model_ = &text(names, to, std::move(type), std::move(about)).names_model();
 }
 
 Flag* Flags::find(std::string_view name) noexcept {

@@ -48,6 +48,9 @@ struct Range {
   T max = std::numeric_limits<T>::max();
 };
 
+/// The names of a text with single blanks between them.
+[[nodiscard]] std::vector<std::string> names_in(std::string_view text);
+
 /// Stores a value; false if the flag does not take it. May also raise ErrorCode::usage; `where` is for its
 /// text.
 using Store = std::function<bool(const std::string& value, const std::string& where)>;
@@ -61,7 +64,8 @@ struct Flag {
   std::string group;
 
   std::string needs;                    // what a value must be: "a whole number from 0 on"
-  std::vector<std::string> known;       // names for suggestions
+  std::vector<std::string> known;       // names for suggestions and completion
+  bool is_model = false;                // the value names a model, also with the type FILE
   std::optional<std::string> standard;  // the default as text; empty: none
   bool collects = false;                // every value counts, not the last one alone
   Store store;                          // where a value goes
@@ -83,8 +87,15 @@ struct Flag {
   void drop();
 
   Flag& marks(bool& to) { return given = &to, *this; }
-  /// Names that a wrong value is compared with.
+  /// Names that a wrong value is compared with, and that a shell completes.
   Flag& likens(std::vector<std::string> these) { return known = std::move(these), *this; }
+  Flag& names_model() { return is_model = true, *this; }
+};
+
+/// A word of a verb: its name in help, and the names that it may be, if there are such.
+struct Word {
+  std::string name;
+  std::vector<std::string> known;
 };
 
 /// The flags of one verb and its words. Declaring one takes the variable that its value goes to.
@@ -126,6 +137,8 @@ class Flags {
                std::optional<std::string> standard, Store store);
   /// The words that are no flags, after the model.
   void words(std::vector<std::string>& to, std::string type, std::string about);
+  /// The names that a word of this name in `type` of words() may be: a shell completes them.
+  void word_likens(std::string_view name, std::vector<std::string> known);
   /// The model: the first word, or a flag.
   void model(std::string_view names, std::string& to, std::string type, std::string about);
   /// Called by settle(): checks values against each other, completes them, and notes what makes little sense.
@@ -148,6 +161,8 @@ class Flags {
   [[nodiscard]] Flag* model_flag() noexcept { return model_; }
   [[nodiscard]] std::vector<std::string>* words_to() const noexcept { return words_; }
   [[nodiscard]] const std::string& words_type() const noexcept { return words_type_; }
+  /// The words of words_type(), one by one; the last one may be repeated where the verb allows it.
+  [[nodiscard]] const std::vector<Word>& each_word() const noexcept { return each_word_; }
   [[nodiscard]] const std::string& words_about() const noexcept { return words_about_; }
 
  private:
@@ -159,6 +174,7 @@ class Flags {
   Flag* model_ = nullptr;
   std::vector<std::string>* words_ = nullptr;
   std::string words_type_, words_about_;
+  std::vector<Word> each_word_;
 };
 
 /// Reads the whole of a text as a number; false when it is none or out of range.

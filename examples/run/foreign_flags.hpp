@@ -122,7 +122,7 @@ inline constexpr ForeignRow rows[] = {
     {"--show-timings --perf", switched, "timings are always shown, unless -q is given"},
     {"--no-perf", switched, "timings cost nothing; -q hides them"},
     {"-pg", refused, "use -d for tokens that come before, with -n"},
-    {"--completion-bash", refused, "there are no shell completions"},
+    {"--completion-bash", refused, "use mica completion bash"},
     // llama.cpp: the server
     {"--host --port --api-key -a --alias", refused, server},
     // Ollama
@@ -173,7 +173,6 @@ inline constexpr ForeignVerb verbs[] = {
     {"create", "use mica convert DIR OUT.gguf, then mica quantize"},
     {"serve", server},
     {"cli", "use mica run or mica chat"},
-    {"completion", "there are no shell completions"},
 };
 
 }  // namespace foreign

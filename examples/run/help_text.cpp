@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "help_text.hpp"
 
+#include "columns.hpp"
+#include "topics.hpp"
+
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -52,6 +55,13 @@ std::string usage_line(std::string_view verb, Flags& flags) {
   return line + " [FLAG ...]\n";
 }
 
+std::string topics_text() {
+  std::string text;
+  for (const Topic& topic : topics())
+    text += join("  ", at_left(std::string(topic.name), 13), topic.summary, "\n");
+  return text;
+}
+
 }  // namespace
 
 std::string help_text(const std::vector<AnyVerb>& verbs) {
@@ -68,7 +78,8 @@ std::string help_text(const std::vector<AnyVerb>& verbs) {
          "  mica run                             a story by the bundled model\n"
          "  mica run model.gguf \"Hello\"          an answer; mica model.gguf \"Hello\" is the same\n"
          "  mica plan model.gguf --memory 6GiB   does it fit?\n\n"
-         "mica help VERB shows the flags of a verb.\n";
+         "mica help VERB shows the flags of a verb. Topics of mica help TOPIC:\n" +
+         topics_text();
 }
 
 std::string help_text(Verb& verb) {

@@ -6,12 +6,14 @@
 #include "console.hpp"
 #include "foreign_flags.hpp"
 #include "help_text.hpp"
+#include "man_page.hpp"
 #include "mica/base/assert.hpp"
 #include "mica/base/error.hpp"
 #include "mica/io/detail/near_name.hpp"
 #include "mica_tools/remote/url.hpp"
 #include "model_name.hpp"
 #include "suggestion.hpp"
+#include "topics.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -57,6 +59,32 @@ Verb& verb_named(const std::vector<AnyVerb>& verbs, const std::string& name) {
         near_verb(verbs, name), "  See mica help.");
 }
 
+/// The text of `mica help NAME`.
+std::string text_about(const std::vector<AnyVerb>& verbs, const std::string& name) {
+  if (Verb* const verb = find_verb(verbs, name)) return help_text(*verb);
+  if (const Topic* const topic = find_topic(name)) return std::string(topic->text);
+  if (const ForeignVerb* const verb = find_foreign(foreign::verbs, name))
+    raise(ErrorCode::usage, "there is no verb ", name, ": ", verb->why, ".  See mica help.");
+  std::vector<std::string_view> names;
+  for (const AnyVerb& verb : verbs) names.push_back(verb->about.name);
+  for (const Topic& topic : topics()) names.push_back(topic.name);
+  raise(ErrorCode::usage, "help: no verb and no topic '", escaped(name), "'.", suggestion(name, names),
+        "  See mica help.");
+}
+
+/// `mica help` with the words after it.
+[[noreturn]] void help(const std::vector<AnyVerb>& verbs, const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "help") throw Stop{0, help_text(verbs)};
+  if (words[0] == "--man")
+    throw Stop{0, words.size() < 2 ? man_page(verbs) : man_page(verb_named(verbs, words[1]))};
+  if (words[0] == "--files") {
+    MICA_CHECK(words.size() == 2, usage, "help --files: needed: one folder");
+    write_pages(verbs, words[1]);
+    throw Stop{0, {}};
+  }
+  throw Stop{0, text_about(verbs, words[0])};
+}
+
 /// Flags without a verb, and a model without a verb, are for run.
 Call call_of(std::vector<std::string> words) {
   Call call;
@@ -64,8 +92,8 @@ Call call_of(std::vector<std::string> words) {
   const std::string first = words.empty() ? "help" : words.front();
   if (first == "--version" || first == "-V" || first == "version") throw Stop{0, version_text()};
   if (first == "help" || first == "--help" || first == "-h") {
-    if (words.size() < 2 || words[1] == "help") throw Stop{0, help_text(call.verbs)};
-    throw Stop{0, help_text(verb_named(call.verbs, words[1]))};
+    words.erase(words.begin(), words.begin() + (words.empty() ? 0 : 1));
+    help(call.verbs, words);
   }
   const bool is_verb = find_verb(call.verbs, first) != nullptr;
   if (!is_verb && (first.starts_with('-') || names_model(first))) {

@@ -30,9 +30,11 @@ void RunningOptions::add_to(Flags& flags, std::string context, std::string stand
   flags.number("-c,--ctx-size,--ctx", n_ctx, {0, model::max_context}, std::move(context)).standard =
       std::move(standard);
   add_threads(flags, threads, "Model");
-  flags.text("--targets", targets, "NAME",
-             "best instruction set to use, such as AVX2; doctor names them. For measurements: numbers do not "
-             "change");
+  flags
+      .text("--targets", targets, "NAME",
+            "best instruction set to use, such as AVX2; doctor names them. For measurements: numbers do not "
+            "change")
+      .likens(target_names(kernel::highway::compiled_targets(), kernel::highway::Beside::all));
   flags
       .number("-b,-ub,--batch-size,--ubatch-size,--chunk", chunk, {1, 1 << 16},
               "maximum of tokens of a step when a prompt is read")

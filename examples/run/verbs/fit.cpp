@@ -46,9 +46,11 @@ class FitVerb final : public Verb, public MachineOptions {
     flags.group("Fit");
     flags.words(models, "MODEL",
                 "names of the catalogue, GGUF files, folders of them; none: the whole catalogue");
+    flags.word_likens("MODEL", names_in(arch::shape_names()));
     flags.number("-c,--max-context,--ctx-size", n_ctx, {0, std::numeric_limits<std::uint32_t>::max()},
                  "requested context in tokens; 0: 8192, or what the model was trained for");
-    flags.text("--quant", quant, "TYPE", "this quantisation alone, with the longest context that fits");
+    flags.text("--quant", quant, "TYPE", "this quantisation alone, with the longest context that fits")
+        .likens(names_in(quantize::recipe_names()));
     flags.choice("--use", use, {"general", "coding", "chat", "reasoning"}, "NAME",
                  "the use of the model: general coding chat reasoning");
     flags.number("-n,--rows", rows, {}, "maximum of rows; 0: all");

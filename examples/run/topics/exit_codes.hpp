@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "../topics.hpp"
+
+namespace mica::program::topic {
+
+inline constexpr Topic exit_codes{"exit-codes", "the numbers with which mica ends", R"(  0     done
+  1     failed while running: a disk is full, a file became shorter
+  2     wrong use: an unknown flag, a value that is not allowed
+  3     a file is missing, unreadable, damaged or no model
+  4     the budget or the memory is too small
+  5     not supported: a family, a format, a template
+  6     a limit was reached: a prompt longer than the context
+  129   the terminal was closed (SIGHUP)
+  130   interrupted (SIGINT, SIGTERM); what was printed stays, a session is
+        saved
+
+With each code above 0 there is one sentence on stderr: what was found, what
+is allowed, and a way out. With --json and --jsonl there is also an object on
+stdout:
+
+  {"error":{"code":2,"type":"usage","message":"..."}}
+
+The answer goes to stdout and everything else to stderr. A second Ctrl-C ends
+the program at once. If the reader of stdout closes it, as head does, the
+exit code is 0.
+)"};
+
+}  // namespace mica::program::topic

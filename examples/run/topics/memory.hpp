@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "../topics.hpp"
+
+namespace mica::program::topic {
+
+inline constexpr Topic memory{"memory", "budgets, and what happens when a model does not fit",
+                              R"(mica plans every byte before it loads a model: weights, keys and values,
+scratch. It never uses more than the budget. The budget is the smallest of
+
+  --memory SIZE      6GiB, 800M, or 75% of what is available
+  limits             control groups, ulimit -v, available memory
+
+  mica plan model.gguf -c 8192 --memory 6GiB           the plan alone
+  mica plan model.gguf --memory 6GiB --solve           what would fit
+
+If a plan does not fit, run, chat and complete change what no flag sets, until
+it fits: a shorter context, then Q8_0 keys and values, then weights that are
+read from the disk in each step (mica help streaming). One line on stderr says
+what was changed. If nothing helps, the run is refused with exit code 4, and
+the message names the smallest budget that works.
+
+Where memory goes:
+
+  weights            the size of the file
+  keys and values    grows with -c; mica help kv makes it smaller
+  scratch            grows with -b, the tokens of one step
+
+While run, chat and complete generate, a governor releases memory that other
+processes need; --governor off leaves it out.
+)"};
+
+}  // namespace mica::program::topic

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "../topics.hpp"
+
+namespace mica::program::topic {
+
+inline constexpr Topic sampling{"sampling", "how the next token is chosen",
+                                R"(The model gives each token of its vocabulary a probability. Samplers choose
+one. mica run --help lists them all with their defaults, in the group Answer.
+
+  --temp 0            always the most likely token: the same answer each time
+  --temp 0.7          below 1: likely tokens become more likely
+  --top-k 40          only the 40 most likely tokens
+  --top-p 0.95        only the most likely ones that sum to 0.95
+  --min-p 0.05        only those above 5 % of the most likely one
+  --repeat-penalty 1.1    recent tokens become less likely
+  --seed 42           the same answer each time, also with --temp 0.7
+
+Penalties come first, then the filters, then the temperature, then the draw.
+
+The end of an answer:
+
+  -n 100              at most 100 tokens
+  -r TEXT             ends where the answer contains TEXT; may be repeated
+  --ignore-eos        does not end by itself
+
+The same seed gives the same answer on any number of threads, with any storage
+and pager, with and without drafts, and after a restart. In a chat,
+/set temp 0.5 changes an option from the next answer on.
+)"};
+
+}  // namespace mica::program::topic
