@@ -65,7 +65,9 @@ void clear_status() {
 void on_interrupt(int number) {
   if (number != SIGINT) last_termination = number;
   stop_wanted = true;
-  if (last_interrupt.exchange(number) == number && number != SIGHUP) ::_exit(130);
+  if (last_interrupt.exchange(number) != number || number == SIGHUP) return;
+  clear_status();
+  ::_exit(130);
 }
 
 /// Several threads may fault; the first one writes the sentence.

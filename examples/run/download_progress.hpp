@@ -22,7 +22,7 @@ class DownloadProgress {
  public:
   /// events: JSON, a line of stdout for each percent.
   DownloadProgress(const OutputOptions& options, std::uint64_t all, bool events)
-      : options_(options), all_(std::max<std::uint64_t>(all, 1)), events_(events), line_(options) {}
+      : options_(options), all_(std::max<std::uint64_t>(all, 1)), events_(events), line_(options, Progress::Elsewhere::nothing) {}
 
   /// done: bytes, those of earlier runs included, which the first call has.
   void update(std::uint64_t done) {
@@ -39,8 +39,9 @@ class DownloadProgress {
     if (events_) return event(done, rate);
     if (shows_progress(options_)) {
       // The remaining time is that of this run's rate.
-      return line_.update(join(bar_text("downloading", done, all_, static_cast<double>(done) / rate), ", ",
-                               budget::size_text(static_cast<std::uint64_t>(rate)), "/s"));
+      const double seconds = static_cast<double>(done) / rate;
+      return line_.show(
+          {.what = "downloading", .done = done, .all = all_, .at = seconds, .unit = WorkUnit::bytes}, seconds);
     }
     if (percent(done) / 10 == last_percent_ / 10 || options_.json || options_.jsonl) return;
     last_percent_ = percent(done);

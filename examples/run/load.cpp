@@ -5,12 +5,10 @@
 #include "console.hpp"
 #include "draft.hpp"
 #include "input.hpp"
+#include "loading_line.hpp"
 #include "mica/budget/size.hpp"
 #include "pacing.hpp"
-#include "progress.hpp"
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -26,26 +24,9 @@ void leave_for_draft(const AnswerVerb& verb, const gguf::Document& document, Ope
   open.limits = verb.limits.without(bytes);
 }
 
-/// Bytes of weights that are read, for the line of another thread.
-struct Loading {
-  std::atomic<std::uint64_t> done{0}, total{0};
-
-  static void report(void* self, std::uint64_t done, std::uint64_t total) noexcept {
-    auto& loading = *static_cast<Loading*>(self);
-    loading.total = total;
-    loading.done = done;
-  }
-};
-
 Model load(const Verb& verb, gguf::Document document, OpenOptions open) {
-  Loading loading;
-  const auto text = [&loading, what = join("loading ", escaped(document.path()))](double seconds) {
-    const std::uint64_t total = loading.total;
-    return total == 0 ? join(what, " ... ", static_cast<std::uint64_t>(seconds), " s")
-                      : bar_text(what, loading.done, total, seconds);
-  };
-  const Waiting waiting(verb, text);
-  open.progress = {Loading::report, &loading};
+  LoadingLine line(verb, document);
+  open.progress = line.report();
   return {std::move(document), open};
 }
 

@@ -154,28 +154,6 @@ class LostTime {
 /// Above this fraction of lost time the figures are too low; an idle machine has some hundredths.
 constexpr double max_lost = 0.25;
 
-/// Says how much of the work is done: a bar on a terminal; elsewhere a line at the beginning, and a line for
-/// each quarter if that takes long.
-class Report {
- public:
-  Report(const OutputOptions& options, std::size_t all) : options_(options), progress_(options), all_(all) {
-    if (!shows_progress(options)) note(options, "mica: measuring this machine, which takes some ten seconds");
-  }
-  void add(std::size_t done) {
-    progress_.update("measuring this machine", done, all_);
-    const bool quarter = done * 4 / all_ != (done - 1) * 4 / all_;
-    if (quarter && done < all_ && !shows_progress(options_) && watch_.seconds() > 5)
-      note(options_, join("mica: measured ", done, " of ", all_, " figures"));
-  }
-  void clear() { progress_.clear(); }
-
- private:
-  const OutputOptions& options_;
-  Progress progress_;
-  Stopwatch watch_;
-  std::size_t all_;
-};
-
 /// Four times the last cache, but at most a quarter of the memory.
 std::size_t probe_bytes() {
   constexpr std::size_t max = std::size_t{1} << 29, step = std::size_t{2} << 20;
@@ -211,13 +189,15 @@ plan::MachineSpeed measure_speed(const OutputOptions& options, std::size_t threa
     disks = before.value("disks", Json::object());
   const auto measure = [&] {
     using Probe = fit::MachineProbe<exec::Team>;
-    Report report(options, Probe::pieces);
+    note(options, "mica: measuring this machine, which takes some ten seconds");
+    Progress progress(options);
     exec::Team team(threads, log_to_stderr(options));
     Probe probe(team, probe_bytes());
     const LostTime lost;
-    Json kept =
-        json_of(probe.measure(3, &interrupted(), long_seconds, [&](std::size_t done) { report.add(done); }));
-    report.clear();
+    Json kept = json_of(probe.measure(3, &interrupted(), long_seconds, [&](std::size_t done) {
+      progress.update({.what = "measuring this machine", .done = done, .all = Probe::pieces});
+    }));
+    progress.clear();
     if (interrupted()) throw Stop{130, {}};
     if (const double fraction = lost.fraction(threads); fraction > max_lost)
       note(options,

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <new>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -16,14 +17,12 @@
 namespace mica::program {
 namespace {
 
-/// The text without characters that would be in a second row of the terminal, which "\r" does not reach.
-std::string within_width(std::string text) {
+/// Columns of a line that "\r" reaches whole: without the last one, behind which some terminals begin a row.
+std::size_t columns() {
+  constexpr std::size_t unknown = 79;
   struct ::winsize size {};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return text;
-  std::size_t end = std::min<std::size_t>(text.size(), size.ws_col - 1U);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text;
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return unknown;
+  return size.ws_col - 1U;
 }
 
 }  // namespace
@@ -34,23 +33,35 @@ bool shows_progress(const OutputOptions& options) {
   return ::isatty(STDERR_FILENO) == 1 && !dumb && !options.quiet && !options.json && !options.jsonl;
 }
 
-void Progress::update(std::string_view text) {
+Progress::Progress(const OutputOptions& options, Elsewhere elsewhere)
+    : options_(options),
+      shown_(shows_progress(options)),
+      writes_tenths_(elsewhere == Elsewhere::tenths && !shown_ && !options.quiet && !options.json &&
+                     !options.jsonl) {}
+
+void Progress::update(WorkState work) {
+  if (!shown_ && !writes_tenths_) return;
+  work.at = watch_.seconds();
+  show(work, work.at);
+}
+
+void Progress::show(const WorkState& work, double now) {
+  if (writes_tenths_ && tenths_.due(work)) note(options_, join("mica: ", tenth_text(work)));
   if (!is_due()) return;
   next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   dirty_ = true;
-  show_status(within_width(cell_text(text)));
+  WorkState safe = work;
+  safe.what = cell_text(work.what);
+  safe.more = cell_text(work.more);
+  show_status(progress_line(safe, now, columns()));
 }
 
-void Progress::update(std::string_view what, std::uint64_t done, std::uint64_t all, std::string_view more) {
-  if (is_due()) update(join(bar_text(what, done, all, watch_.seconds()), more));
-}
-
-std::function<void(std::uint64_t)> Progress::counter(std::string what, std::uint64_t all) {
-  return [this, what = std::move(what), all = std::max<std::uint64_t>(all, 1),
+std::function<void(std::uint64_t)> Progress::counter(std::string what, std::uint64_t all, WorkUnit unit) {
+  return [this, what = std::move(what), unit, all = std::max<std::uint64_t>(all, 1),
           done = std::uint64_t{0}](std::uint64_t more) mutable {
     if (interrupted()) throw Stop{130, {}};
     done += more;
-    update(what, done, all);
+    update({.what = what, .done = done, .all = all, .unit = unit});
   };
 }
 
@@ -58,9 +69,13 @@ void Progress::clear() {
   if (std::exchange(dirty_, false)) show_status({});
 }
 
-Waiting::Waiting(const OutputOptions& options, std::function<std::string(double)> text)
-    : progress_(options), text_(std::move(text)) {
-  if (shows_progress(options)) thread_ = std::thread([this] { watch(); });
+Waiting::Waiting(const OutputOptions& options, std::function<WorkState(double)> state)
+    : progress_(options, Progress::Elsewhere::nothing), state_(std::move(state)) {
+  if (!shows_progress(options)) return;
+  try {
+    thread_ = std::thread([this] { watch(); });
+  } catch (const std::system_error&) {  // the work goes on without a line
+  }
 }
 
 Waiting::~Waiting() {
@@ -78,10 +93,21 @@ void Waiting::watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; })) {
     try {
-      progress_.update(text_(watch.seconds()));
+      const double now = watch.seconds();
+      progress_.show(state_(now), now);
     } catch (const std::bad_alloc&) {  // the line stays as it is
     }
   }
+}
+
+bool ReadingLine::read(std::size_t tokens) {
+  const std::lock_guard lock(mutex_);
+  if (tokens > reading_.done) {
+    reading_.done = tokens;
+    reading_.at = watch_.seconds();
+    if (!shows_progress(options_)) elsewhere_.show(reading_, reading_.at);
+  }
+  return tokens < reading_.all;
 }
 
 }  // namespace mica::program

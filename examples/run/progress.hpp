@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Progress of work that takes longer than 300 ms: one line of stderr on a terminal, which is removed at the
-// end.
+// Progress of work that takes longer than 300 ms: on a terminal one line of stderr, which is rewritten and
+// removed at the end; elsewhere a line for each tenth of work that takes longer than three seconds. Neither
+// with --quiet, --json or --jsonl.
 #pragma once
 
 #include "mica/runtime/stats.hpp"
@@ -19,46 +20,51 @@
 
 namespace mica::program {
 
-/// Whether progress is shown at all: stderr is a terminal, and there is neither --quiet nor JSON.
+/// Whether there is a line that is rewritten: stderr is a terminal, and there is neither --quiet nor JSON.
 [[nodiscard]] bool shows_progress(const OutputOptions& options);
 
-/// A line that is rewritten while a loop runs; nothing in the first 300 ms, and at most ten times a second
-/// after. Text that is wider than the terminal is cut.
+/// Progress of a loop. Nothing in the first 300 ms, and at most ten times a second after. The width of the
+/// terminal is read each time.
 class Progress {
  public:
-  explicit Progress(const OutputOptions& options) : shown_(shows_progress(options)) {}
+  /// Lines that are not on a terminal: one for each tenth, or none because the verb writes its own.
+  enum class Elsewhere : std::uint8_t { tenths, nothing };
+
+  explicit Progress(const OutputOptions& options, Elsewhere elsewhere = Elsewhere::tenths);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() { clear(); }
 
-  void update(std::string_view text);
-  /// A bar, and the remaining time; `more` follows it.
-  void update(std::string_view what, std::uint64_t done, std::uint64_t all, std::string_view more = {});
+  /// The state of the work, whose `at` is set here.
+  void update(WorkState work);
+  /// The same, `at` as given; now: seconds from the beginning.
+  void show(const WorkState& work, double now);
   /// A function that adds finished work and shows it; it throws a Stop after an interrupt.
-  [[nodiscard]] std::function<void(std::uint64_t)> counter(std::string what, std::uint64_t all);
+  [[nodiscard]] std::function<void(std::uint64_t)> counter(std::string what, std::uint64_t all,
+                                                           WorkUnit unit = WorkUnit::bytes);
   void clear();
 
  private:
   [[nodiscard]] bool is_due() const { return shown_ && std::chrono::steady_clock::now() >= next_; }
 
+  const OutputOptions& options_;
   std::chrono::steady_clock::time_point next_ =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   Stopwatch watch_;
+  TenthLines tenths_;
   bool shown_;
+  bool writes_tenths_;
   bool dirty_ = false;
 };
 
-/// A line that appears when a piece of work that does not report by itself takes longer than 300 ms, drawn by
-/// a thread.
+/// The line of a piece of work that does not report by itself, drawn by a thread, on a terminal alone.
 class Waiting {
  public:
-  /// text(seconds) is called by that thread. The options outlive the line.
-  Waiting(const OutputOptions& options, std::function<std::string(double)> text);
+  /// state(seconds) is called by that thread. The options outlive the line.
+  Waiting(const OutputOptions& options, std::function<WorkState(double)> state);
   /// The text and the seconds so far.
   Waiting(const OutputOptions& options, std::string text)
-      : Waiting(options, [text = std::move(text)](double seconds) {
-          return join(text, " ... ", static_cast<std::uint64_t>(seconds), " s");
-        }) {}
+      : Waiting(options, [text = std::move(text)](double) { return WorkState{.what = text}; }) {}
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
   ~Waiting();
@@ -67,7 +73,7 @@ class Waiting {
   void watch();
 
   Progress progress_;
-  std::function<std::string(double)> text_;
+  std::function<WorkState(double)> state_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
@@ -78,25 +84,24 @@ class Waiting {
 class ReadingLine {
  public:
   ReadingLine(const OutputOptions& options, std::size_t tokens)
-      : reading_{tokens, 0, 0}, line_(options, [this](double seconds) { return text(seconds); }) {}
+      : options_(options),
+        reading_{.what = "reading the prompt", .all = tokens, .unit = WorkUnit::tokens},
+        elsewhere_(options),
+        line_(options, [this](double) {
+          const std::lock_guard lock(mutex_);
+          return reading_;
+        }) {}
 
   /// `tokens` of the prompt are read; returns whether some are left.
-  bool read(std::size_t tokens) {
-    const std::lock_guard lock(mutex_);
-    if (tokens > reading_.done) reading_ = {reading_.all, tokens, watch_.seconds()};
-    return tokens < reading_.all;
-  }
+  bool read(std::size_t tokens);
 
  private:
-  [[nodiscard]] std::string text(double seconds) {
-    const std::lock_guard lock(mutex_);
-    return reading_text(reading_, seconds);
-  }
-
-  Reading reading_;
+  const OutputOptions& options_;
+  WorkState reading_;
   std::mutex mutex_;
   Stopwatch watch_;
-  Waiting line_;  // last: it uses the others
+  Progress elsewhere_;  // where there is no thread
+  Waiting line_;        // last: it uses the others
 };
 
 }  // namespace mica::program

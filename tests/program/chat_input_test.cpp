@@ -5,7 +5,6 @@
 
 #include "../examples/run/chat_words.hpp"
 #include "../examples/run/paste.hpp"
-#include "../examples/run/progress_text.hpp"
 #include "../examples/run/stdin_text.hpp"
 #include "io/temporary_folder.hpp"
 
@@ -115,22 +114,6 @@ TEST_CASE("pipes and files are read; sockets, devices and closed descriptors are
   ::close(pipe_ends[1]);
   CHECK(program::has_input_within(pipe_ends[0], 0ms));  // its end
   for (const int fd : {pipe_ends[0], sockets[0], sockets[1], file, null}) ::close(fd);
-}
-
-TEST_CASE("progress says how far, how fast and how long it will still take") {
-  using program::bar_text, program::duration_text, program::reading_text;
-  CHECK(duration_text(-1) == "0 s");
-  CHECK(duration_text(12.4) == "12 s");
-  CHECK(duration_text(600) == "10 min");
-  CHECK(duration_text(3 * 3600 + 300) == "3 h 05 min");
-  CHECK(bar_text("packing", 0, 10, 3) == "packing: [....................]   0 %");
-  CHECK(bar_text("packing", 5, 10, 3) == "packing: [##########..........]  50 %, 3 s left");
-  CHECK(bar_text("packing", 12, 10, 3) == "packing: [####################] 100 %, 0 s left");
-  CHECK(bar_text("packing", 0, 0, 3) == "packing: [####################] 100 %");
-  CHECK(reading_text({900, 0, 0}, 2) == "reading the prompt: 900 tokens, 2 s");
-  CHECK(reading_text({900, 300, 3}, 3) == "reading the prompt: 300 of 900 tokens, 100 t/s, 6 s left");
-  CHECK(reading_text({900, 300, 3}, 5) == "reading the prompt: 300 of 900 tokens, 100 t/s, 4 s left");
-  CHECK(reading_text({900, 300, 3}, 50) == "reading the prompt: 300 of 900 tokens, 100 t/s, 0 s left");
 }
 
 }  // namespace

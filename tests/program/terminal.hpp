@@ -55,6 +55,12 @@ class TerminalRun {
   TerminalRun& expect(std::string_view text);
   /// Presses keys. Enter is "\r".
   TerminalRun& type(std::string_view keys);
+  /// The terminal has this number of columns from now on.
+  TerminalRun& resize(unsigned short columns) {
+    const struct ::winsize size { 40, columns, 0, 0 };
+    REQUIRE(::ioctl(terminal_, TIOCSWINSZ, &size) == 0);
+    return *this;
+  }
   /// Waits for the end, and answers the exit code.
   int finish();
   /// Everything that came, control sequences too.

@@ -17,6 +17,7 @@
 #include "mica/runtime/shared_step.hpp"
 #include "mica/runtime/stats.hpp"
 #include "mica_tools/quantize/recipe.hpp"
+#include "progress.hpp"
 #include "verbs.hpp"
 
 #include <algorithm>
@@ -173,12 +174,14 @@ std::vector<TokenId> random_ids(std::size_t n, std::size_t n_vocab) {
 
 class Bench {
  public:
-  Bench(const BenchVerb& verb, Model& model)
+  Bench(const BenchVerb& verb, Model& model, std::size_t tests)
       : verb_(verb),
         model_(model),
         elements_(elements_of(choice_of(verb.choice))),
         together_(model.transformer()),
-        known_(known_speed(model.threads(), largest_file(model.document()))) {
+        known_(known_speed(model.threads(), largest_file(model.document()))),
+        runs_(tests * (verb.repetitions + 1)),
+        progress_(verb) {
     for (std::size_t i = 0; i < verb.parallel; ++i) sessions_.push_back(model.session());
     rows_.resize(verb.parallel);
     std::iota(rows_.begin(), rows_.end(), std::size_t{0});
@@ -203,6 +206,7 @@ class Bench {
     Meter meter(model_.transformer());
     for (std::size_t i = 0; i < verb_.repetitions && !interrupted(); ++i)
       result.seconds.push_back(once(test));
+    progress_.clear();
     if (interrupted()) result.seconds.clear();
     result.costs = meter.lap();
     result.peak_bytes = peak_bytes();
@@ -242,7 +246,9 @@ class Bench {
       check(together_.step(feeds_).status);
       static_cast<void>(model_.transformer().logits(std::span(rows_).first(test.parallel)));
     }
-    return watch.seconds();
+    const double seconds = watch.seconds();
+    progress_.update({.what = "bench", .done = ++done_, .all = runs_});
+    return seconds;
   }
   static void check(model::StepStatus status) {
     MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));
@@ -258,6 +264,8 @@ class Bench {
   std::vector<SharedStep<AnyModel>::Feed> feeds_;
   std::vector<std::size_t> rows_;
   std::vector<TokenId> ids_;
+  std::size_t runs_, done_ = 0;  // with those that warm up
+  Progress progress_;
 };
 
 /// Values that are the same for all tests.
@@ -484,7 +492,7 @@ int BenchVerb::run() {
              " tokens; use a larger --chunk");
   Model model = open_model(*this, parallel, sequences_of(tests));
   const Subject subject = subject_of(model);
-  Bench bench(*this, model);
+  Bench bench(*this, model, tests.size());
   Printer printer(*this, subject);
   printer.begin();
   try {

@@ -41,6 +41,7 @@ class Convert final : public Verb {
                 "folder of a model as published: config.json, a tokenizer, safetensors files");
     flags.group("Convert");
     flags.words(words, "OUT TYPE", "the file to write, then the type of matrices, if not that of the folder");
+    flags.word_likens("TYPE", names_in(format::known_codecs.written()));
     flags.toggle("--dry-run", dry_run, "show every tensor with its type and size, write nothing");
     flags.text("--name", name, "NAME", "general.name of the model; else the name of the folder");
   }
@@ -118,7 +119,8 @@ void write_outcome(const Convert& verb, const convert::Conversion& conversion, c
   conversion.write(path, [&](std::size_t i) {
     if (interrupted()) throw Stop{130, {}};
     const convert::TensorPlan& tensor = conversion.tensors()[i];
-    progress.update("converting", done, all, join(", ", tensor.name));
+    progress.update(
+        {.what = "converting", .done = done, .all = all, .unit = WorkUnit::bytes, .more = tensor.name});
     done += tensor.bytes();
   });
 }

@@ -89,7 +89,10 @@ class Collection {
           });
       MICA_CHECK(status != model::StepStatus::no_memory, budget, model::text(status));
       MICA_CHECK(status == model::StepStatus::ok, failed, model::text(status));
-      progress.update(join("window ", i + 1, " of ", count), i + 1, count);
+      progress.update({.what = join("window ", i + 1, " of ", count),
+                       .done = (i + 1) * windows.width(),
+                       .all = count * windows.width(),
+                       .unit = WorkUnit::tokens});
     }
     return !interrupted();
   }

@@ -62,7 +62,11 @@ std::optional<TokenId> bos_of(const text::Vocabulary& vocabulary) {
 class Measure {
  public:
   Measure(const Perplexity& verb, Model& model, const Windows& windows, std::size_t count)
-      : verb_(verb), model_(model), windows_(windows), count_(count), progress_(verb) {}
+      : verb_(verb),
+        model_(model),
+        windows_(windows),
+        count_(count),
+        progress_(verb, Progress::Elsewhere::nothing) {}
 
   /// Calls on_row(probabilities, next) for each prediction that counts; running() gives the perplexity so
   /// far. False after an interrupt.
@@ -97,7 +101,11 @@ class Measure {
  private:
   void show(std::size_t done, const Estimate& ppl) {
     const std::string value = join(fixed(ppl.value, 4), " +/- ", fixed(ppl.error, 4));
-    progress_.update(join("window ", done, " of ", count_), done, count_, join(", ", value));
+    progress_.update({.what = join("window ", done, " of ", count_),
+                      .done = done * windows_.width(),
+                      .all = count_ * windows_.width(),
+                      .unit = WorkUnit::tokens,
+                      .more = value});
     const bool tenth = done * 10 / count_ != (done - 1) * 10 / count_;
     if (verb_.verbose || (tenth && !verb_.json && !shows_progress(verb_)))
       note(verb_, join("[", done, "] ", value));

@@ -61,11 +61,16 @@ class Quantize final : public Verb {
     flags.words(words, "OUT TYPE",
                 join("the output file, then the type: ", recipe_words(), " COPY; with --dry-run also ",
                      recipe_words(false), ", which cannot be written"));
+    flags.word_likens("TYPE", names_in(recipe_words() + " COPY"));
+    const std::vector<std::string> formats = names_in(format::known_codecs.written());
     flags.toggle("--dry-run", dry_run, "show every tensor with its format and size, write nothing");
     flags.text("--imatrix", imatrix, "FILE", "importance matrix: errors in important columns count more");
-    flags.text("--output-tensor-type", output_tensor_type, "TYPE",
-               "of output.weight, or of the embedding if it is tied");
-    flags.text("--token-embedding-type", token_embedding_type, "TYPE", "of the token embedding");
+    flags
+        .text("--output-tensor-type", output_tensor_type, "TYPE",
+              "of output.weight, or of the embedding if it is tied")
+        .likens(formats);
+    flags.text("--token-embedding-type", token_embedding_type, "TYPE", "of the token embedding")
+        .likens(formats);
     flags.texts("--tensor-type", tensor_types, "REGEX=TYPE",
                 "of tensors whose name matches a regular expression; may be repeated");
     flags.toggle("--pure", pure, "the main format of TYPE for all matrices");
@@ -233,7 +238,7 @@ std::string shard_prefix(const std::string& out) {
 void write_outcome(const Quantize& verb, const quantize::Job& job, const Words& words) {
   exec::Team team(words.threads == 0 ? budget::cpu_limits().threads() : words.threads, log_to_stderr(verb));
   Progress progress(verb);
-  const auto on_values = progress.counter("quantizing", job.elements());
+  const auto on_values = progress.counter("quantizing", job.elements(), WorkUnit::weights);
   if (verb.keep_split && job.document().sources().size() > 1) {
     quantize::quantize_shards(job, shard_prefix(words.out), team, on_values);
   } else {

@@ -42,6 +42,8 @@ class Synth final : public Verb {
         words, "SHAPE TYPE OUT",
         join("the shape, the type of its weights (a type that quantize writes), the output file. Shapes: ",
              arch::shape_names()));
+    flags.word_likens("SHAPE", names_in(arch::shape_names()));
+    flags.word_likens("TYPE", names_in(recipe_words()));
     flags.toggle("--dry-run", dry_run, "show its size, write nothing");
     add_threads(flags, threads, "Synth");
   }
