@@ -102,6 +102,7 @@ struct Qwen35 {
   }
 };
 
+/// Qwen 3.5 with experts.
 struct Qwen35Moe {
   // Required by Arch
   static constexpr std::string_view name = "qwen35moe";

@@ -77,6 +77,7 @@ struct LayerInputs : Stateless {
 };
 static_assert(Block<LayerInputs>);
 
+/// The branch of a layer that adds its per-layer embedding.
 struct PerLayerEmbedding : Stateless {
   // Required by Block
   static constexpr std::string_view name = "per-layer embedding";

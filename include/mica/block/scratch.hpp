@@ -45,6 +45,7 @@ struct CodeBuffer {
 
 /// The requirements of a model's blocks in a step.
 struct ScratchNeeds {
+  /// A buffer that keeps its numbers from one layer to the next, known by the address `key`.
   struct Kept {
     const void* key = nullptr;
     std::size_t width = 0;  // per token

@@ -37,21 +37,25 @@ struct F64 : detail::ElementFormat<double> {
   static constexpr std::string_view name = "F64";
 };
 
+/// Integers of 8 bits, for tables of a file.
 struct I8 : detail::ElementFormat<std::int8_t> {
   static constexpr Id id{24};
   static constexpr std::string_view name = "I8";
 };
 
+/// Integers of 16 bits, for tables of a file.
 struct I16 : detail::ElementFormat<std::int16_t> {
   static constexpr Id id{25};
   static constexpr std::string_view name = "I16";
 };
 
+/// Integers of 32 bits, for tables of a file.
 struct I32 : detail::ElementFormat<std::int32_t> {
   static constexpr Id id{26};
   static constexpr std::string_view name = "I32";
 };
 
+/// Integers of 64 bits, for tables of a file.
 struct I64 : detail::ElementFormat<std::int64_t> {
   static constexpr Id id{27};
   static constexpr std::string_view name = "I64";

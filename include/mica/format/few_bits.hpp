@@ -21,6 +21,7 @@
 
 namespace mica::format {
 
+/// 128 signs and a scale.
 struct Q1_0 : detail::IntegerBlocks<Q1_0, 128, 32> {
   static constexpr Id id{41};
   static constexpr std::string_view name = "Q1_0";
@@ -40,6 +41,7 @@ struct Q1_0 : detail::IntegerBlocks<Q1_0, 128, 32> {
   }
 };
 
+/// 64 two-bit codes and a scale.
 struct Q2_0 : detail::IntegerBlocks<Q2_0, 64, 32> {
   static constexpr Id id{42};
   static constexpr std::string_view name = "Q2_0";
@@ -59,6 +61,7 @@ struct Q2_0 : detail::IntegerBlocks<Q2_0, 64, 32> {
   }
 };
 
+/// 256 ternary values, five to a byte, and a scale.
 struct TQ1_0 : detail::IntegerBlocks<TQ1_0, 256, 32> {
   static constexpr Id id{34};
   static constexpr std::string_view name = "TQ1_0";
@@ -92,6 +95,7 @@ struct TQ1_0 : detail::IntegerBlocks<TQ1_0, 256, 32> {
   }
 };
 
+/// 256 ternary values, four to a byte, and a scale.
 struct TQ2_0 : detail::IntegerBlocks<TQ2_0, 256, 32> {
   static constexpr Id id{35};
   static constexpr std::string_view name = "TQ2_0";

@@ -58,11 +58,13 @@ struct F32 : detail::FloatFormat<float> {
   static constexpr std::string_view name = "F32";
 };
 
+/// Half precision of IEEE 754.
 struct F16 : detail::FloatFormat<Half> {
   static constexpr Id id{1};
   static constexpr std::string_view name = "F16";
 };
 
+/// The upper half of single precision.
 struct BF16 : detail::FloatFormat<Bfloat> {
   static constexpr Id id{30};
   static constexpr std::string_view name = "BF16";

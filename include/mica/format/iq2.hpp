@@ -19,6 +19,7 @@ struct IQ2_XXS : detail::IntegerBlocks<IQ2_XXS, 256, 32> {
   static constexpr Id id{16};
   static constexpr std::string_view name = "IQ2_XXS";
 
+  /// The eight bytes of 32 values.
   struct Group {
     std::uint8_t entries[4];
     std::uint16_t low, high;  // signs and scale

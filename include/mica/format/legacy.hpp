@@ -19,6 +19,7 @@
 
 namespace mica::format {
 
+/// 32 four-bit codes and a scale.
 struct Q4_0 : detail::IntegerBlocks<Q4_0, 32, 32> {
   static constexpr Id id{2};
   static constexpr std::string_view name = "Q4_0";
@@ -57,6 +58,7 @@ struct Q4_0 : detail::IntegerBlocks<Q4_0, 32, 32> {
   static constexpr std::size_t code_bytes = 16;
 };
 
+/// 32 four-bit codes, a scale and an offset.
 struct Q4_1 : detail::IntegerBlocks<Q4_1, 32, 32> {
   static constexpr Id id{3};
   static constexpr std::string_view name = "Q4_1";
@@ -144,6 +146,7 @@ struct Q5_0 : detail::IntegerBlocks<Q5_0, 32, 32>, detail::FiveBits {
   }
 };
 
+/// 32 five-bit codes, a scale and an offset.
 struct Q5_1 : detail::IntegerBlocks<Q5_1, 32, 32>, detail::FiveBits {
   static constexpr Id id{7};
   static constexpr std::string_view name = "Q5_1";

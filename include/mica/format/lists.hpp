@@ -40,6 +40,7 @@ struct Q8_1 {
   static constexpr std::size_t block_size = 32;
   using Block = std::array<std::byte, 36>;
 };
+/// Known by name and size alone: other programs have it for products, and no file for weights.
 struct Q8_K {
   static constexpr Id id{15};
   static constexpr std::string_view name = "Q8_K";

@@ -31,6 +31,7 @@ struct Manifest : Header {
   static constexpr std::size_t max_files = 1 << 12, max_parts = 1 << 20;
   static constexpr std::uint64_t tensor_alignment = 64;  // bytes, in its file
 
+  /// A file of the directory.
   struct File {
     std::string name;
     std::uint64_t bytes = 0;

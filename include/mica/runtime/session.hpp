@@ -30,6 +30,7 @@
 
 namespace mica {
 
+/// What a saved session has beside its tokens, keys and values.
 struct SessionNote {
   std::optional<sample::SamplerState> sampler = {};
   std::vector<TokenId> next = {};  // tokens that were sampled and not fed

@@ -18,6 +18,7 @@ namespace mica::text {
 
 /// One format: a row of the table below. `$bos` and `$eos` stand for the model's own tokens.
 struct ChatStyle {
+  /// The text around a message of one role.
   struct Turn {
     std::string_view before;
     std::string_view after;

@@ -80,6 +80,7 @@ class Checkpoint {
     return out;
   }
 
+  /// A tensor and the file that has it.
   struct Entry {
     const Safetensors* file;
     const Safetensor* tensor;

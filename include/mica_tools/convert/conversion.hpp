@@ -27,6 +27,7 @@
 
 namespace mica::convert {
 
+/// What a conversion may choose.
 struct ConversionOptions {
   std::optional<format::Id> format = {};  ///< of matrices; empty: that of the checkpoint
   std::string name = {};                  ///< general.name; empty: that of the folder

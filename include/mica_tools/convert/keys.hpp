@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes `<arch>.<key>` pairs in the types that GGUF readers expect: counts as u32, reals as f32.
+// Writes `ARCH.KEY` pairs in the types that GGUF readers expect: counts as u32, reals as f32.
 #pragma once
 
 #include "mica_tools/write/gguf_writer.hpp"

@@ -65,6 +65,7 @@ struct Encoder<Q2_K> {
   }
 };
 
+/// Encodes Q3_K.
 template <>
 struct Encoder<Q3_K> {
   static void encode(const float* values, const float* weights, Q3_K::Block& block) noexcept {
@@ -88,6 +89,7 @@ struct Encoder<Q3_K> {
   }
 };
 
+/// Encodes Q4_K.
 template <>
 struct Encoder<Q4_K> {
   static void encode(const float* values, const float* weights, Q4_K::Block& block) noexcept {
@@ -108,6 +110,7 @@ struct Encoder<Q4_K> {
   }
 };
 
+/// Encodes Q5_K.
 template <>
 struct Encoder<Q5_K> {
   static void encode(const float* values, const float* weights, Q5_K::Block& block) noexcept {
@@ -118,6 +121,7 @@ struct Encoder<Q5_K> {
   }
 };
 
+/// Encodes Q6_K.
 template <>
 struct Encoder<Q6_K> {
   static void encode(const float* values, const float* weights, Q6_K::Block& block) noexcept {

@@ -65,6 +65,7 @@ struct Fit {
   [[nodiscard]] bool estimated() const noexcept { return mode != Mode::cpu && mode != Mode::streamed; }
 };
 
+/// Chooses the configuration of each candidate for one machine and one request.
 class Selector {
  public:
   Selector(const Machine& machine, Request requested) : machine_(machine), requested_(requested) {}

@@ -64,6 +64,7 @@ struct Encoder<Q4_0> {
   }
 };
 
+/// Encodes Q5_0.
 template <>
 struct Encoder<Q5_0> {
   template <search::Effort effort = search::Effort::thorough>
@@ -72,6 +73,7 @@ struct Encoder<Q5_0> {
   }
 };
 
+/// Encodes Q4_1.
 template <>
 struct Encoder<Q4_1> {
   template <search::Effort effort = search::Effort::thorough>
@@ -80,6 +82,7 @@ struct Encoder<Q4_1> {
   }
 };
 
+/// Encodes Q5_1.
 template <>
 struct Encoder<Q5_1> {
   template <search::Effort effort = search::Effort::thorough>
@@ -88,6 +91,7 @@ struct Encoder<Q5_1> {
   }
 };
 
+/// Encodes IQ4_NL.
 template <>
 struct Encoder<IQ4_NL> {
   template <search::Effort effort = search::Effort::thorough>

@@ -16,6 +16,7 @@
 
 namespace mica::kernel::highway {
 
+/// One of them, as machines have it.
 struct InstructionSet {
   std::string_view name;
   std::int64_t target = 0;  // Highway's bit

@@ -19,6 +19,7 @@
 
 namespace mica::convert {
 
+/// A row of a vocabulary.
 struct VocabularyToken {
   std::string text;
   text::TokenType type = text::TokenType::unused;

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# check_site.py FOLDER: what Doxygen warned of, and dead links of a built site. Every warning is an error, but
+# for members without a comment: of those there may be as many as the file undocumented.txt says, and when there
+# are fewer, the number in it must become smaller. Every link leads to a file of the site, and to an anchor of
+# that file where it names one; links to other sites are counted and not followed. Exit code 1 after an error.
+import html.parser
+import pathlib
+import sys
+import urllib.parse
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.links, self.anchors = [], set()
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            if name in ("id", "name") and value:
+                self.anchors.add(value)
+            if (tag, name) in (("a", "href"), ("link", "href"), ("img", "src"), ("script", "src")) and value:
+                self.links.append(value)
+
+
+def read(file):
+    page = Page()
+    page.feed(file.read_text(encoding="utf-8"))
+    return page
+
+
+def check_warnings(root):
+    """The number of errors among the warnings of Doxygen."""
+    lines = [line for line in (root / "warnings.txt").read_text(encoding="utf-8").split("\n") if "warning:" in line]
+    members = [line for line in lines if "Member " in line and line.endswith("is not documented.")]
+    errors = sorted(set(lines) - set(members))
+    for each in errors:
+        print(each)
+    limit = int((pathlib.Path(__file__).parent / "undocumented.txt").read_text(encoding="utf-8").split()[0])
+    print("%d warnings; %d members without a comment of their own, allowed %d" % (len(errors), len(members), limit))
+    if len(members) != limit:
+        print("docs/site/undocumented.txt must say %d" % len(members) if len(members) < limit else "too many")
+        return len(errors) + 1
+    return len(errors)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    errors = check_warnings(root)
+    pages = {file.resolve(): read(file) for file in root.rglob("*.html")}
+    links = outside = 0
+    dead = set()
+    for file, page in pages.items():
+        for link in page.links:
+            to = urllib.parse.urlsplit(link)
+            if to.scheme or to.netloc:
+                outside += 1
+                continue
+            links += 1
+            there = (file.parent / urllib.parse.unquote(to.path)).resolve() if to.path else file
+            anchor = urllib.parse.unquote(to.fragment)
+            if not there.exists() or (anchor and there in pages and anchor not in pages[there].anchors):
+                dead.add("%s: %s" % (file.name, link))
+    for each in sorted(dead):
+        print(each)
+    print("%d pages, %d links, %d of them dead; %d to other sites" % (len(pages), links, len(dead), outside))
+    return 1 if errors or dead or not links else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
