@@ -57,6 +57,8 @@ def main():
             if to.scheme or to.netloc:
                 outside += 1
                 continue
+            if to.fragment == "nested-classes" and not to.path:
+                continue  # Doxygen writes it at the head of a class also where all nested classes are private
             links += 1
             there = (file.parent / urllib.parse.unquote(to.path)).resolve() if to.path else file
             anchor = urllib.parse.unquote(to.fragment)

@@ -205,7 +205,7 @@ def page(path, text):
     here = path.parent
 
     def link(found):
-        label, to = found.group(1), found.group(2)
+        label, to = found.group(1).replace("\n", " "), found.group(2)
         if ":" in to:
             return found.group(0)
         if to.startswith("#"):
@@ -220,21 +220,33 @@ def page(path, text):
             return label
         return "[%s](%s/%s)" % (label, REPOSITORY, there.relative_to(ROOT).as_posix())
 
-    out, code, anchors = [], False, {}
+    out, code, anchors, prose = [], False, set(), []
+
+    def end_of_prose():
+        """Links may be divided at the end of a line, so they are replaced in all lines between blocks of code."""
+        out.extend(re.sub(r"\[([^\]`]*(?:`[^`]*`[^\]`]*)*)\]\(([^)\s]*)\)", link, "\n".join(prose)).split("\n"))
+        prose.clear()
+
     for line in text.split("\n"):
         if line.startswith("```"):
+            end_of_prose()
             code = not code
-        heading = None if code else re.match(r"^(#+) (.*)$", line)
+            language = line[3:].strip()
+            out.append("~~~~" + ("{.%s}" % language if language else ""))
+            continue
+        if code:
+            out.append(line)
+            continue
+        heading = re.match(r"^(#+) (.*)$", line)
         if heading:
             name = anchor_of(heading.group(2))
-            mark = page_id(path) if not anchors else page_id(path, name)
-            anchors[name] = True
-            line = "%s %s {#%s}" % (heading.group(1), heading.group(2), mark)
-        elif not code:
-            line = re.sub(r"\[([^\]]*)\]\(([^)\s]*)\)", link, line)
-        out.append(line)
+            mark = page_id(path, name) if anchors else page_id(path)
+            line = "%s %s {#%s}" % (heading.group(1), heading.group(2).replace("`", ""), mark)
+            anchors.add(name)
+        prose.append(line)
         if heading and heading.group(1) == "#":
-            out += ["", "[TOC]", ""]
+            prose.extend(["", "[TOC]", ""])
+    end_of_prose()
     return "\n".join(out)
 
 

@@ -32,6 +32,7 @@ struct ElementFormat {
 
 }  // namespace detail
 
+/// Double precision of IEEE 754, for tables of a file.
 struct F64 : detail::ElementFormat<double> {
   static constexpr Id id{28};
   static constexpr std::string_view name = "F64";

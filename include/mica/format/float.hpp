@@ -53,6 +53,7 @@ struct FloatFormat : KvParts<FloatFormat<T>> {
 
 }  // namespace detail
 
+/// Single precision of IEEE 754.
 struct F32 : detail::FloatFormat<float> {
   static constexpr Id id{0};
   static constexpr std::string_view name = "F32";

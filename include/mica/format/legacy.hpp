@@ -128,6 +128,7 @@ struct FiveBits {
 
 }  // namespace detail
 
+/// 32 five-bit codes and a scale.
 struct Q5_0 : detail::IntegerBlocks<Q5_0, 32, 32>, detail::FiveBits {
   static constexpr Id id{6};
   static constexpr std::string_view name = "Q5_0";

@@ -137,6 +137,7 @@ concept ResizablePager = Pager<P> && requires(P pager, const P constant, std::ui
 };
 // clang-format on
 
+/// A pager that can be over the allocator A.
 template <class P, class A>
 concept PagerFor = Allocator<A> && Pager<typename P::template Rebind<A>>;
 

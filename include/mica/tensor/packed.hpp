@@ -58,6 +58,7 @@ class PanelMatrix {
 
 }  // namespace detail
 
+/// A matrix whose rows are packed sixteen at a time.
 template <PackableFormat F>
 class Matrix<Packed<F>> : public detail::PanelMatrix<F, Rows16::panel_bytes<F>> {
  public:

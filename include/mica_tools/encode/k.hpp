@@ -53,6 +53,7 @@ inline void pack_bits(const std::uint8_t* codes, unsigned shift, std::uint8_t* b
 
 }  // namespace search
 
+/// Encodes Q2_K.
 template <>
 struct Encoder<Q2_K> {
   static void encode(const float* values, const float* weights, Q2_K::Block& block) noexcept {

@@ -56,6 +56,7 @@ void encode_lined(const float* values, const float* weights, Block& block) noexc
 
 }  // namespace search
 
+/// Encodes Q4_0.
 template <>
 struct Encoder<Q4_0> {
   template <search::Effort effort = search::Effort::thorough>

@@ -36,6 +36,7 @@ struct ShiftedLevels {
 
 }  // namespace search
 
+/// Encodes Q4_S.
 template <>
 struct Encoder<Q4_S> {
   template <search::Effort effort = search::Effort::thorough>
