@@ -186,11 +186,14 @@ def header(text, stem=""):
             if char == "{":
                 blocks.append(bool(TYPE.match(without_templates(statement))))
                 fields = declared(statement.strip()) == "Block"
-                statement, doc = "", ["/// A field of the block; the comment above draws it."] if fields else []
+                statement = ""
+                if fields:
+                    doc = ["/// A field of the block; the comment above draws it."]
+                elif blocks[-1]:
+                    doc = []  # a type begins
             elif char == "}":
-                if blocks:
-                    blocks.pop()
-                doc = doc if blocks and not all(blocks) else []
+                if blocks and blocks.pop():
+                    doc = []  # a type has ended
                 statement = ""
             elif char == ";":
                 statement = ""

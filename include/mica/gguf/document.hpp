@@ -49,6 +49,7 @@ class Document {
     }
   }
 
+  /// The keys and values of the header.
   [[nodiscard]] const Metadata& metadata() const noexcept { return header_.metadata; }
   /// All tensors: of shards in their order, of a packed directory in that of the manifest.
   [[nodiscard]] std::span<const TensorInfo> tensors() const noexcept {
@@ -66,6 +67,7 @@ class Document {
                "' has no values: its shape is ", found.shape());
     return &found;
   }
+  /// Whether there is a tensor of that name.
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
     return index_.find(name, names()).has_value();
   }
@@ -97,6 +99,7 @@ class Document {
   [[nodiscard]] std::span<const Source> sources() const noexcept {
     return {sources_.data(), sources_.size()};
   }
+  /// The file that has the data of a tensor of this document.
   [[nodiscard]] const Source& source(const TensorInfo& tensor) const noexcept {
     return sources_[tensor.source];
   }
@@ -140,6 +143,7 @@ class Document {
 ///   mica::Transformer<...> model(gguf::open(path), executor);  // refused: name the document first
 class DocumentRef {
  public:
+  /// Refers to the document, which outlives it.
   DocumentRef(const Document& document) noexcept : document_(&document) {}
   DocumentRef(const Document&& temporary) = delete;  // name the document: it must outlive its user
 

@@ -24,7 +24,7 @@ namespace kv {
 /// The shape of one layer's cache. A layer with a window may keep only the tokens that its queries can still
 /// see.
 struct LayerShape {
-  std::size_t kv_heads = 0;
+  std::size_t kv_heads = 0;      // of the layer
   std::size_t tile_bytes = 0;    // key part and value part of one tile; a multiple of 64
   std::size_t window = 0;        // the last tokens that a query sees, its own among them; 0: all
   std::size_t step = 0;          // max tokens that are written at a time; needed where there is a window
@@ -48,16 +48,17 @@ struct LayerShape {
 
 /// Tiles that are adjacent in memory. Valid until the storage grows, shrinks or is destroyed.
 struct Run {
-  std::byte* data = nullptr;
-  std::size_t tiles = 0;
+  std::byte* data = nullptr;  // the first tile
+  std::size_t tiles = 0;      // their number; 0: none
 };
 
 /// Why keys and values could not be written to a file, such as a full disk. A refusal for this reason is no
 /// lack of memory.
 struct SpillFailure {
-  std::string folder;
-  int error = 0;  // errno
+  std::string folder;  // that names the file system
+  int error = 0;       // errno
 
+  /// Whether there was one.
   [[nodiscard]] explicit operator bool() const noexcept { return error != 0; }
 };
 

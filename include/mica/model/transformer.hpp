@@ -59,6 +59,7 @@ struct ModelOptions {
 template <class Family, class Policies>
 class BasicTransformer {
  public:
+  /// The policies, and the types that follow from them.
   using Arch = Family;
   using Formats = detail::FormatsInMemory<typename Policies::Weights, typename Policies::Pager>;
   using Allocator = typename Policies::Allocator;
@@ -106,6 +107,8 @@ class BasicTransformer {
       : BasicTransformer(document, detail::executor_of_the_policy<Executor>(executor), std::move(options),
                          std::move(parts)) {}
 
+  /// The numbers of the model, and those of the options: tokens of a context and, until set_chunk(), of a
+  /// step.
   [[nodiscard]] const arch::Config& config() const noexcept { return config_; }
   [[nodiscard]] std::size_t n_ctx() const noexcept { return n_ctx_; }
   [[nodiscard]] std::size_t chunk() const noexcept { return activations_->chunk(); }
@@ -116,6 +119,7 @@ class BasicTransformer {
   /// where scratch for larger ones is refused.
   bool set_chunk(std::size_t tokens);
   [[nodiscard]] std::size_t logits_rows() const noexcept { return logits_rows_; }
+  /// Bytes of all weights, resident or not.
   [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return weights_.bytes(); }
   /// Bytes of weights that a step with logits reads from files.
   [[nodiscard]] std::uint64_t streamed_bytes() const noexcept {

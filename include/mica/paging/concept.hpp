@@ -29,12 +29,12 @@ enum class Layout : std::uint8_t { file, packed };
 /// (tensor/detail/rows16.hpp) says what it is: a matrix that only products read, in slices of whole panels.
 struct Extent {
   std::uint32_t source = 0;  // which file of the document
-  std::uint32_t unit = 0;
+  std::uint32_t unit = 0;    // with which it is acquired
   std::uint64_t offset = 0;  // bytes from the beginning of that file
   std::uint64_t bytes = 0;
-  format::Id format = {};
-  std::uint64_t rows = 0;  // 0: to be left as it is
-  std::uint64_t cols = 0;
+  format::Id format = {};      // of its blocks
+  std::uint64_t rows = 0;      // 0: to be left as it is
+  std::uint64_t cols = 0;      // of a row
   bool packed = false;         // its rows lie packed already; packed() must then be true
   bool checked = false;        // whether there is a checksum of its bytes
   std::uint64_t checksum = 0;  // as io::Checksum gives it
@@ -42,18 +42,20 @@ struct Extent {
 
 /// Everything a pager must know. The document and the tensors outlive the pager.
 struct Table {
-  const gguf::Document& document;
-  std::span<const Extent> tensors;
-  std::size_t units = 0;
-  std::size_t output = 0;   // the unit of the head; 0: the last one, there are no experts
-  std::size_t experts = 0;  // of a layer at most
+  const gguf::Document& document;   // the files
+  std::span<const Extent> tensors;  // by the numbers that data() takes
+  std::size_t units = 0;            // all, with those of experts
+  std::size_t output = 0;           // the unit of the head; 0: the last one, there are no experts
+  std::size_t experts = 0;          // of a layer at most
   /// For pagers that pack: of the model's formats; null: rows stay as they are.
   tensor::FindPacking packing = nullptr;
   LoadCounter* loading = nullptr;  // counts what the constructor of the pager reads; null: it need not
 
+  /// How rows of a format are packed; empty where they stay as they are.
   [[nodiscard]] tensor::Packing packing_of(format::Id format) const noexcept {
     return packing == nullptr ? tensor::Packing{} : packing(format);
   }
+  /// The unit of the output matrix.
   [[nodiscard]] std::size_t output_unit() const noexcept { return output == 0 ? units - 1 : output; }
 };
 
@@ -73,10 +75,10 @@ template <mica::Allocator A>
 /// The capacity of a pager in bytes: with less than the minimum it does not work, with more than the maximum
 /// it holds no more. All 0: it cannot be resized.
 struct WeightCapacity {
-  std::uint64_t min = 0;
+  std::uint64_t min = 0;        // of any request
   std::uint64_t resident = 0;   // now
   std::uint64_t requested = 0;  // the last time
-  std::uint64_t max = 0;
+  std::uint64_t max = 0;        // when everything is resident
 
   friend bool operator==(const WeightCapacity&, const WeightCapacity&) = default;
 };
@@ -84,10 +86,10 @@ struct WeightCapacity {
 /// The bytes that a pager read since it was made, and the time that steps waited for them: whether a run has
 /// the speed of the disk or of the cores. Take the difference of two.
 struct Reads {
-  std::uint64_t bytes = 0;  // of layers, output matrix and experts, without resident ones
-  double waited = 0;        // seconds in which nothing was computed because bytes were missing
-  std::uint64_t expert_hits = 0;
-  std::uint64_t expert_misses = 0;
+  std::uint64_t bytes = 0;          // of layers, output matrix and experts, without resident ones
+  double waited = 0;                // seconds in which nothing was computed because bytes were missing
+  std::uint64_t expert_hits = 0;    // uses of experts that were in memory
+  std::uint64_t expert_misses = 0;  // and of those that were not
 
   [[nodiscard]] friend Reads operator+(const Reads& a, const Reads& b) noexcept {
     return {a.bytes + b.bytes, a.waited + b.waited, a.expert_hits + b.expert_hits,

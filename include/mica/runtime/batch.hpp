@@ -44,6 +44,7 @@ struct BatchOptions {
 template <StepModel Model, text::Tokenizer Tokenizer, Sampler S = sample::Standard<>, Drafter D = NoDrafter>
 class Batch {
  public:
+  /// The number of a member, and the function that gets its text and returns false to end it.
   using Id = std::size_t;
   using OnText = std::function<bool(std::string_view)>;
 
@@ -92,6 +93,7 @@ class Batch {
                        [](const auto& member) { return !member->generation.over(); });
   }
 
+  /// Whether a sequence has ended. Raises ErrorCode::usage for an unknown one.
   [[nodiscard]] bool over(Id id) const { return (*find(id))->generation.over(); }
   /// A sequence leaves; one that was not over ends as cancelled. Raises ErrorCode::usage for an unknown one.
   GenerateResult remove(Id id) {

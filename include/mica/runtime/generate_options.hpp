@@ -26,11 +26,11 @@ enum class OnFull : std::uint8_t {
 
 /// The end and the form of an answer.
 struct GenerateOptions {
-  std::size_t max_tokens = 0;          // 0: no maximum
-  bool stop_at_end = true;             // at a token that ends a text or a turn
-  bool show_special = false;           // control tokens appear as text
-  std::vector<std::string> stop = {};  // texts that end the answer and do not appear in it
-  OnFull on_full = OnFull::stop;
+  std::size_t max_tokens = 0;                 // 0: no maximum
+  bool stop_at_end = true;                    // at a token that ends a text or a turn
+  bool show_special = false;                  // control tokens appear as text
+  std::vector<std::string> stop = {};         // texts that end the answer and do not appear in it
+  OnFull on_full = OnFull::stop;              // what happens when the context is full
   std::size_t keep_first = 0;                 // first tokens of the sequence that a shift keeps
   std::size_t min_drafts = 0;                 // the minimum in each step; 0: chosen by DraftPace
   const std::atomic<bool>* cancel = nullptr;  // read before each token
@@ -60,11 +60,11 @@ enum class StopReason : std::uint8_t {
 
 /// An answer.
 struct GenerateResult {
-  StopReason reason = StopReason::length;
-  std::vector<text::TokenId> tokens;  // sampled, the ending one included
-  Timings timings;
-  DraftCounts drafts;
-  std::size_t shifted = 0;  // tokens that context shifts removed from the session
+  StopReason reason = StopReason::length;  // why it ended
+  std::vector<text::TokenId> tokens;       // sampled, the ending one included
+  Timings timings;                         // of prompt and answer, in seconds
+  DraftCounts drafts;                      // how many were made and accepted
+  std::size_t shifted = 0;                 // tokens that context shifts removed from the session
 };
 
 namespace detail {

@@ -75,6 +75,7 @@ class Generation {
   Generation(const Generation&) = delete;  // the writer refers to other members
   Generation& operator=(const Generation&) = delete;
 
+  /// The objects that it was made with, and whether the answer has ended.
   [[nodiscard]] Session<Model>& session() noexcept { return session_; }
   [[nodiscard]] const Session<Model>& session() const noexcept { return session_; }
   [[nodiscard]] bool over() const noexcept { return over_; }

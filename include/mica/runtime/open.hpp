@@ -44,6 +44,8 @@ class BasicModel {
   BasicModel(gguf::Document document, const OpenOptions& options)
       : parts_(std::make_unique<Parts>(std::move(document), options)) {}
 
+  /// The parts that open() chose and made. They live as long as the model and keep their addresses when it is
+  /// moved.
   [[nodiscard]] AnyModel& transformer() noexcept { return *parts_->transformer; }
   [[nodiscard]] const arch::Config& config() const noexcept { return parts_->transformer->config(); }
   [[nodiscard]] const text::AnyTokenizer& tokenizer() const noexcept { return parts_->tokenizer; }
