@@ -22,7 +22,10 @@ class DownloadProgress {
  public:
   /// events: JSON, a line of stdout for each percent.
   DownloadProgress(const OutputOptions& options, std::uint64_t all, bool events)
-      : options_(options), all_(std::max<std::uint64_t>(all, 1)), events_(events), line_(options, Progress::Elsewhere::nothing) {}
+      : options_(options),
+        all_(std::max<std::uint64_t>(all, 1)),
+        events_(events),
+        line_(options, Progress::Elsewhere::nothing) {}
 
   /// done: bytes, those of earlier runs included, which the first call has.
   void update(std::uint64_t done) {
@@ -41,7 +44,8 @@ class DownloadProgress {
       // The remaining time is that of this run's rate.
       const double seconds = static_cast<double>(done) / rate;
       return line_.show(
-          {.what = "downloading", .done = done, .all = all_, .at = seconds, .unit = WorkUnit::bytes}, seconds);
+          {.what = "downloading", .done = done, .all = all_, .at = seconds, .unit = WorkUnit::bytes},
+          seconds);
     }
     if (percent(done) / 10 == last_percent_ / 10 || options_.json || options_.jsonl) return;
     last_percent_ = percent(done);

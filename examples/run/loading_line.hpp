@@ -19,14 +19,15 @@ class LoadingLine {
  public:
   /// The options outlive the line, and the line outlives the loading.
   LoadingLine(const OutputOptions& options, const gguf::Document& document)
-      : line_(options, [this, what = join("loading ", std::filesystem::path(document.path()).filename().string())](
-                           double seconds) {
-          return WorkState{
-              .what = what, .done = done_, .all = total_, .at = seconds, .unit = WorkUnit::bytes};
-        }) {}
+      : line_(options,
+              [this, what = join("loading ", std::filesystem::path(document.path()).filename().string())](
+                  double seconds) {
+                return WorkState{
+                    .what = what, .done = done_, .all = total_, .at = seconds, .unit = WorkUnit::bytes};
+              }) {}
 
   /// What reports to this line; called by the thread that loads.
-  [[nodiscard]] paging::LoadProgress report() noexcept {
+  [[nodiscard]] LoadProgress report() noexcept {
     return {[](void* self, std::uint64_t done, std::uint64_t total) noexcept {
               auto& line = *static_cast<LoadingLine*>(self);
               line.total_ = total;

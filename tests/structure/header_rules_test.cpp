@@ -95,6 +95,8 @@ TEST_CASE("what headers choose by macros is one choice for all units of a progra
       "PCRE2_CODE_UNIT_WIDTH", "XXH_INLINE_ALL",
       // in the name of the namespace (kernel/highway/abi.hpp)
       "HWY_COMPILE_ONLY_STATIC",
+      // in the type of every choice between instruction sets (kernel/highway/dispatch.hpp)
+      "HWY_DISABLED_TARGETS", "HWY_WANT_AVX3_DL",
       // documented as settings of a whole program
       "MICA_EVEX_DOTS", "MICA_NO_BYTE_DOTS", "MICA_NO_MATRIX_UNIT",
       // declares what another unit compiles, and no definition changes
