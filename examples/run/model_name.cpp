@@ -15,11 +15,19 @@
 #include "remote.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <span>
 #include <system_error>
 #include <utility>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 namespace mica::program {
 namespace {
@@ -71,21 +79,62 @@ std::string where_missing(const Verb& verb, const hub::Name& name) {
               " forbids to ask the hub; mica list shows what is there");
 }
 
+/// The path that work() gives, in a child process: the memory of a download, with the libraries for networks, is
+/// free before the model is loaded, so it is no part of the budget of a run. If the child fails it has said why,
+/// and this process ends with its code.
+std::string in_child(const std::function<std::string()>& work) {
+  int ends[2];
+  if (::pipe(ends) != 0) return work();
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+#ifdef __linux__
+    ::prctl(PR_SET_PDEATHSIG, SIGINT);  // no download without the program that wants the model
+#endif
+    const std::string path = work();
+    const bool written = ::write(ends[1], path.data(), path.size()) == static_cast<::ssize_t>(path.size());
+    ::_exit(written ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string path;
+  char piece[4096];
+  for (::ssize_t n = child < 0 ? 0 : 1; n != 0;) {
+    n = ::read(ends[0], piece, sizeof(piece));
+    if (n < 0 && errno != EINTR) break;
+    if (n < 0 && interrupted()) ::kill(child, SIGINT);
+    path.append(piece, n > 0 ? static_cast<std::size_t>(n) : 0);
+  }
+  ::close(ends[0]);
+  if (child < 0) return work();
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return path;
+  MICA_CHECK(WIFEXITED(status), failed, "the download was ended by signal ", WTERMSIG(status),
+             "; what was read stays, and the same command continues");
+  ::_exit(code_after_signals(WEXITSTATUS(status)));
+}
+
 /// The path or URL of a model, downloaded where the verb needs its weights.
 std::string place_of(const Verb& verb, const hub::Name& name) {
   const Wish wish = wish_of(verb);
   if (const auto found = find_here(verb, name, wish)) return found->place;
   MICA_CHECK(!is_offline(verb), file, where_missing(verb, name));
-  const FoundModel found = find_there(verb, name, wish);
-  if (verb.needs == Verb::Needs::header && !found.here) return found.place;
-  if (!found.here) {
-    if (const auto* const answer = dynamic_cast<const AnswerVerb*>(&verb)) {
-      plan_download(verb, found, open_options(*answer), freedom_of(*answer), false);
-    } else if (const auto* const running = dynamic_cast<const RunningVerb*>(&verb)) {
-      plan_download(verb, found, open_options(*running), {}, false);
-    }
+  if (verb.needs == Verb::Needs::header) {
+    const FoundModel found = find_there(verb, name, wish);
+    return found.here ? download(verb, found, {}) : found.place;
   }
-  return download(verb, found, {});
+  return in_child([&] {
+    const FoundModel found = find_there(verb, name, wish);
+    if (!found.here) {
+      if (const auto* const answer = dynamic_cast<const AnswerVerb*>(&verb)) {
+        plan_download(verb, found, open_options(*answer), freedom_of(*answer), false);
+      } else if (const auto* const running = dynamic_cast<const RunningVerb*>(&verb)) {
+        plan_download(verb, found, open_options(*running), {}, false);
+      }
+    }
+    return download(verb, found, {});
+  });
 }
 
 }  // namespace

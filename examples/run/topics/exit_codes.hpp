@@ -6,7 +6,7 @@
 namespace mica::program::topic {
 
 inline constexpr Topic exit_codes{"exit-codes", "the numbers with which mica ends", R"(  0     done
-  1     failed while running: a disk is full, a file became shorter
+  1     failed while running: the disk is full, a file was cut meanwhile
   2     wrong use: an unknown flag, a value that is not allowed
   3     a file is missing, unreadable, damaged or no model
   4     the budget or the memory is too small
@@ -17,7 +17,7 @@ inline constexpr Topic exit_codes{"exit-codes", "the numbers with which mica end
         saved
 
 With each code above 0 there is one sentence on stderr: what was found, what
-is allowed, and a way out. With --json and --jsonl there is also an object on
+is allowed, and what to do. With --json and --jsonl there is also an object on
 stdout:
 
   {"error":{"code":2,"type":"usage","message":"..."}}

@@ -18,20 +18,20 @@ less exact.
   Q3_K_M        4.0 bits     the difference shows in small models
   Q2_K          3.2 bits     for large models that fit in no other way
 
-At the same number of bytes a larger model with fewer bits is most often
-better than a smaller one with more, down to about four bits.
+Of two files of the same size, a larger model with fewer bits is most often
+better than a smaller model with more bits, down to about four bits.
 
   mica quantize model-f16.gguf model-q4.gguf Q4_K_M
   mica quantize model-f16.gguf x Q4_K_M --dry-run      every tensor, no file
 
-An importance matrix makes small formats better. It is collected on a text
-like those that the model will read:
+An importance matrix improves formats of few bits. It is collected while the
+model reads a text like those that it will be used for:
 
   mica imatrix model-f16.gguf -f text.txt -o imatrix.gguf
   mica quantize model-f16.gguf model-q3.gguf Q3_K_M --imatrix imatrix.gguf
 
 mica perplexity model.gguf -f text.txt measures the difference. A file that is
-quantised already should not be quantised again; take one in F16 or BF16.
+quantised already should not be quantised again; use one in F16 or BF16.
 )"};
 
 }  // namespace mica::program::topic

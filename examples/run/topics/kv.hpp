@@ -7,9 +7,9 @@ namespace mica::program::topic {
 
 inline constexpr Topic kv{"kv", "keys and values: what a context costs, and how to make it smaller",
                           R"(Each token of a context leaves keys and values in memory, which later tokens
-read. Their size is proportional to the context (-c) and the layers.
+read. Their size grows with the context (-c) and with the number of layers.
 
-  mica plan model.gguf -c 32768     shows it as "kv"
+  mica plan model.gguf -c 32768     shows their size as "kv"
 
 Fewer bits for each number (the answer changes a little):
 

@@ -9,17 +9,17 @@ inline constexpr Topic memory{"memory", "budgets, and what happens when a model 
                               R"(mica plans every byte before it loads a model: weights, keys and values,
 scratch. It never uses more than the budget. The budget is the smallest of
 
-  --memory SIZE      6GiB, 800M, or 75% of what is available
+  --memory SIZE      6GiB, 800M, or 75% of the available memory
   limits             control groups, ulimit -v, available memory
 
-  mica plan model.gguf -c 8192 --memory 6GiB           the plan alone
+  mica plan model.gguf -c 8192 --memory 6GiB           only the plan
   mica plan model.gguf --memory 6GiB --solve           what would fit
 
-If a plan does not fit, run, chat and complete change what no flag sets, until
-it fits: a shorter context, then Q8_0 keys and values, then weights that are
-read from the disk in each step (mica help streaming). One line on stderr says
-what was changed. If nothing helps, the run is refused with exit code 4, and
-the message names the smallest budget that works.
+If a plan does not fit, run, chat and complete change options that no flag set,
+until it fits: a shorter context, then Q8_0 keys and values, then weights that
+are read from the disk in each step (mica help streaming). One line on stderr
+says what was changed. If nothing helps, the run is refused with exit code 4,
+and the message names the smallest budget that works.
 
 Where memory goes:
 
@@ -28,7 +28,7 @@ Where memory goes:
   scratch            grows with -b, the tokens of one step
 
 While run, chat and complete generate, a governor releases memory that other
-processes need; --governor off leaves it out.
+processes need; --governor off turns it off.
 )"};
 
 }  // namespace mica::program::topic

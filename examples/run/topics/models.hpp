@@ -13,12 +13,14 @@ inline constexpr Topic models{"models", "where models come from, and how they ar
   model.packed                 a folder that mica pack wrote
   https://HOST/model.gguf      a file on a server, for plan, inspect, tokenize,
                                detokenize and template: only its header is read
+  hf.co/ORG/REPO               a model of Hugging Face, downloaded when needed;
+                               :Q4_K_M behind it chooses the quantisation
+  qwen2.5-0.5b                 a short name for one; mica list --known
 
 It is the first word after the verb, or the value of -m. Without a model,
 mica run tells a story with a small model that is part of the program.
 
-The Hugging Face hub has GGUF files of most published models. A folder with
-safetensors files becomes one GGUF file:
+A folder with safetensors files becomes one GGUF file:
 
   mica convert Qwen3-0.6B qwen3.gguf             as published
   mica quantize qwen3.gguf qwen3-q4.gguf Q4_K_M  in about a third of the bytes

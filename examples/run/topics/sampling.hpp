@@ -6,14 +6,14 @@
 namespace mica::program::topic {
 
 inline constexpr Topic sampling{"sampling", "how the next token is chosen",
-                                R"(The model gives each token of its vocabulary a probability. Samplers choose
-one. mica run --help lists them all with their defaults, in the group Answer.
+                                R"(The model gives each token of its vocabulary a probability. A sampler
+chooses one of them. mica run --help lists all flags, in the group Answer.
 
   --temp 0            always the most likely token: the same answer each time
   --temp 0.7          below 1: likely tokens become more likely
   --top-k 40          only the 40 most likely tokens
-  --top-p 0.95        only the most likely ones that sum to 0.95
-  --min-p 0.05        only those above 5 % of the most likely one
+  --top-p 0.95        only the most likely, which together have 95 %
+  --min-p 0.05        only those at least 5 % as likely as the most likely one
   --repeat-penalty 1.1    recent tokens become less likely
   --seed 42           the same answer each time, also with --temp 0.7
 
@@ -22,8 +22,8 @@ Penalties come first, then the filters, then the temperature, then the draw.
 The end of an answer:
 
   -n 100              at most 100 tokens
-  -r TEXT             ends where the answer contains TEXT; may be repeated
-  --ignore-eos        does not end by itself
+  -r TEXT             ends when the answer contains TEXT; may be repeated
+  --ignore-eos        the model does not end its answer by itself
 
 The same seed gives the same answer on any number of threads, with any storage
 and pager, with and without drafts, and after a restart. In a chat,

@@ -14,8 +14,8 @@ file. --session is for run, chat and complete. If the file does not exist, it
 is made. It is written at the end of the run, completely or not at all, also
 after Ctrl-C and SIGTERM.
 
-What continues bit for bit: the text, the sampler with its seed, and tokens
-that were not read yet. In a chat: the messages.
+A file has the text, the state of the sampler, tokens that were not read yet,
+and in a chat the messages: the next run continues bit for bit.
 
 A session belongs to one model and one encoding of keys and values. With
 another model the run is refused with exit code 2, and the file stays as it
@@ -23,8 +23,8 @@ is. A damaged file is refused with exit code 3. A prompt that begins as the
 saved text does is read from the first difference on.
 
 The file can be read by its owner only. Its size is that of the keys and values
-of its tokens; -ctk q8_0 -ctv q8_0 halves it. Before it is used, checksums are
-compared.
+of its tokens; -ctk q8_0 -ctv q8_0 halves it. Before a file is used, its
+checksums are compared.
 
 In a chat, /save FILE writes the conversation as text.
 )"};

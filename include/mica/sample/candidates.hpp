@@ -32,7 +32,7 @@ struct Candidate {
   float p;  ///< set by softmax(), stale afterwards if a logit or the set changes
 };
 
-/// Whether a comes before b.
+/// Whether a is better than b, and so comes before it.
 [[nodiscard]] constexpr bool better(const Candidate& a, const Candidate& b) noexcept {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
@@ -44,8 +44,8 @@ class Candidates {
   /// storage: as many elements as the vocabulary has tokens; outlives this object.
   explicit Candidates(std::span<Candidate> storage) noexcept : storage_(storage) {}
 
-  /// Takes every token in, in the order of ids; false when a logit is NaN or +infinity or all are -infinity.
-  /// logits.size() <= the storage's.
+  /// Makes every token a candidate, in the order of ids; false when a logit is NaN or +infinity or all are
+  /// -infinity. logits.size() <= the storage's.
   [[nodiscard]] bool fill(std::span<const float> logits) noexcept {
     MICA_ASSERT(logits.size() <= storage_.size());
     bool all_usable = true;
@@ -84,12 +84,12 @@ class Candidates {
     return found == span().end() ? nullptr : &*found;
   }
 
-  /// Brings the best n to the front, in order; n <= size(). Costs a pass over the rest, and only n are ever
-  /// sorted.
+  /// Moves the best n to the front, in order; n <= size(). Costs a pass over the rest; never sorts more than
+  /// n.
   void sort_best(std::size_t n) noexcept {
     MICA_ASSERT(n <= size_);
     if (n <= sorted_) return;
-    Candidate* const first = storage_.data() + sorted_;  // what is sorted stays the best
+    Candidate* const first = storage_.data() + sorted_;  // the sorted ones are the best already
     Candidate* const middle = storage_.data() + n;
     Candidate* const last = storage_.data() + size_;
     if (n < size_ &&
@@ -142,7 +142,7 @@ class Candidates {
     by_id_ = false;
   }
 
-  /// The first candidate, or none where it is forbidden, as when all are.
+  /// The token of the first candidate; empty if it is forbidden, as when all are.
   [[nodiscard]] std::optional<TokenId> chosen() const noexcept {
     return storage_[0].logit > -std::numeric_limits<float>::infinity() ? std::optional(storage_[0].id)
                                                                        : std::nullopt;
@@ -161,7 +161,7 @@ class Candidates {
     return found;
   }
 
-  /// Sets every p to its probability among the candidates left. In double, in the order in which they stand.
+  /// Sets every p to its probability among the remaining candidates. Computed in double, in their order.
   void softmax() noexcept {
     const auto max = static_cast<double>(storage_[best()].logit);
     double sum = 0.0;

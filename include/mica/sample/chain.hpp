@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sampler put together at compile time: stages in the order in which they are written.
+// A sampler that is composed at compile time: stages in the order in which they are written.
 //
 //   sample::Chain chain(sample::TopK(40), sample::Temperature(0.8f), sample::Dist(seed));
 //   generate(session, tokenizer, chain, prompt, options, on_text);
@@ -34,7 +34,8 @@ class Chain {
 
   // Required by Sampler
   /// The token that the last stage leaves; empty when a logit is NaN or +infinity, or all are -infinity.
-  /// Allocates 12 bytes for each logit at the first call, in no ledger: sample::Standard takes an allocator.
+  /// Allocates 12 bytes for each logit at the first call, which no ledger counts. Where bytes must be
+  /// counted, use sample::Standard, which takes an allocator.
   [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) {
     if (memory_.size() < logits.size()) memory_.resize(logits.size());
     Candidates candidates(memory_);

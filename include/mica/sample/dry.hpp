@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DRY, "don't repeat yourself" (p-e-w, pull request 5677 of text-generation-webui): a token that would extend a
-// repetition of the text becomes less likely, exponentially in the length of the repetition.
+// DRY, "don't repeat yourself" (p-e-w, pull request 5677 of text-generation-webui): a token that would extend
+// a repetition of the text becomes less likely, exponentially in the length of the repetition.
 //
 //   ... a b c X ... a b c |      X extends a repetition of 3: logit - multiplier * base^(3 - allowed_length)
 #pragma once
@@ -23,9 +23,10 @@
 
 namespace mica::sample {
 
-/// Penalises candidates that extend a repetition among the last n tokens accepted. Breakers of one token are
-/// never penalised. Holds 12 n bytes of A, 12 for each breaker and 4 for each further token of one, taken once.
-/// Time of a token: O(n log n) and, per token of the text, the breakers that begin with it.
+/// Penalises candidates that would extend a repetition among the last n accepted tokens. Breakers of one
+/// token are never penalised. Allocates once from A: 12 n bytes, 12 for each breaker, and 4 for each token of
+/// a breaker after its first. Time of a token: O(n log n), and for each token of the text the time to compare
+/// the breakers that begin with it.
 template <Allocator A = alloc::Aligned>
 class Dry {
  public:
@@ -63,14 +64,14 @@ class Dry {
   void accept(TokenId token) noexcept { recent_.accept(token); }
 
   // Specific to Dry
-  /// Whether it can change a logit at all.
+  /// Whether these options can change a logit at all.
   [[nodiscard]] bool active() const noexcept { return !matches_.empty(); }
-  /// The tokens it remembers.
+  /// The accepted tokens that it remembers.
   [[nodiscard]] const detail::RecentTokens<A>& recent() const noexcept { return recent_; }
   void forget() noexcept { recent_.forget(); }
 
  private:
-  /// The text before a token ends as the whole text does, over `length` tokens.
+  /// A repetition: the last `length` tokens of the text also stand before an earlier `token`.
   struct Match {
     TokenId token;
     std::uint32_t length;
@@ -123,8 +124,8 @@ class Dry {
     }
     return after;
   }
-  /// matches_[i].length becomes the number of tokens over which the text without its last i tokens ends as the
-  /// whole text does: the Z algorithm (Gusfield, 1997), backwards.
+  /// Sets matches_[i].length to the length of the common ending of two texts: the whole text, and the text
+  /// without its last i tokens. The Z algorithm (Gusfield, 1997), backwards.
   void measure() noexcept {
     for (std::size_t i = 1, left = 0, right = 0; i < recent_.size(); ++i) {
       std::size_t n = i < right ? std::min<std::size_t>(right - i, matches_[i - left].length) : 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mirostat (Basu et al., arXiv 2007.14966): draws so that the surprise of tokens, -log2 p, stays near a target.
+// Mirostat (Basu et al., arXiv 2007.14966): draws so that the surprise of tokens, -log2 p, stays near a
+// target.
 //
-//   v2 keeps candidates with a surprise up to mu, v1 as many of the best as Zipf's law gives for mu; then
-//   mu = mu - eta * (surprise of the drawn token among those - tau), which begins at 2 tau.
+//   v2 keeps candidates with a surprise up to mu, v1 as many of the best as Zipf's law gives for mu. Then
+//   mu = mu - eta * (surprise of the drawn token among the kept candidates - tau). Mu begins at 2 tau.
 #pragma once
 
 #include "mica/sample/stages.hpp"
@@ -14,10 +15,10 @@
 
 namespace mica::sample {
 
-/// Draws like Dist, from fewer candidates. It replaces the stages that narrow them.
+/// Draws like Dist, from fewer candidates. It replaces the stages that narrow the candidates.
 class Mirostat : public Dist {
  public:
-  /// version: 1, 2, or 0 for a Dist; 0 <= tau <= 100, 0 <= eta <= 10. Raises for others.
+  /// version: 1, 2, or 0 for a Dist; 0 <= tau <= 100, 0 <= eta <= 10; raises for other values.
   Mirostat(int version, float tau, float eta, CounterRng rng)
       : Dist(rng),
         version_(version),
@@ -45,14 +46,14 @@ class Mirostat : public Dist {
   // Specific to Mirostat
   [[nodiscard]] bool active() const noexcept { return version_ != 0; }
   [[nodiscard]] float mu() const noexcept { return mu_; }
-  /// Continues after numbers that were drawn, with a mu; 0: with the first one.
+  /// Continues with the generator and the mu of a saved state; a mu of 0 stands for the first one, 2 tau.
   void restore(CounterRng rng, float mu) noexcept {
     set_rng(rng);
     mu_ = mu != 0.0f ? mu : 2.0f * tau_;
   }
 
  private:
-  /// The number of candidates for mu; the exponent of the law is estimated from the best 100.
+  /// The number of candidates to keep for mu; the exponent of Zipf's law is estimated from the best 100.
   [[nodiscard]] std::size_t zipf(Candidates& candidates) const noexcept {
     const std::size_t m = std::min<std::size_t>(candidates.size(), 100);
     candidates.sort_best(m);
@@ -66,7 +67,7 @@ class Mirostat : public Dist {
     const auto n = static_cast<double>(candidates.size());
     const double s = products / squares, e = s - 1.0;
     const double k = std::pow(e * std::exp2(static_cast<double>(mu_)) / (1.0 - std::pow(n, -e)), 1.0 / s);
-    return k >= 1.0 ? static_cast<std::size_t>(std::min(k, n)) : 1;  // also where it is not a number
+    return k >= 1.0 ? static_cast<std::size_t>(std::min(k, n)) : 1;  // also if k is NaN
   }
 
   int version_;

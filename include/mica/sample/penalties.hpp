@@ -22,12 +22,12 @@ namespace mica::sample {
 /// The penalties; these values change nothing.
 struct PenaltyOptions {
   std::int64_t last_n = 64;  ///< tokens that count; 0: none
-  float repeat = 1.0f;       ///< a factor on the logit
-  float frequency = 0.0f;    ///< off the logit, per occurrence
-  float presence = 0.0f;     ///< off the logit, once
+  float repeat = 1.0f;       ///< divides a positive logit, multiplies others
+  float frequency = 0.0f;    ///< subtracted from the logit for each occurrence
+  float presence = 0.0f;     ///< subtracted from the logit once
 };
 
-/// Penalises candidates that are among the last n tokens accepted. Holds 8 n bytes of A, taken once. One
+/// Penalises candidates that are among the last n accepted tokens. Allocates 8 n bytes from A once. One
 /// thread at a time.
 template <Allocator A = alloc::Aligned>
 class Penalties {
@@ -55,17 +55,17 @@ class Penalties {
   void accept(TokenId token) noexcept { recent_.accept(token); }
 
   // Specific to Penalties
-  /// Whether it can change a logit at all.
+  /// Whether these options can change a logit at all.
   [[nodiscard]] bool active() const noexcept {
     return !ordered_.empty() && (repeat_ != 1.0f || frequency_ != 0.0f || presence_ != 0.0f);
   }
-  /// The tokens it remembers.
+  /// The accepted tokens that it remembers.
   [[nodiscard]] const detail::RecentTokens<A>& recent() const noexcept { return recent_; }
   void forget() noexcept { recent_.forget(); }
 
  private:
   void penalise(Candidate& candidate, std::size_t occurrences) const noexcept {
-    if (std::isinf(candidate.logit)) return;  // ruled out already
+    if (std::isinf(candidate.logit)) return;  // forbidden already
     float logit = candidate.logit;
     logit = logit > 0.0f ? logit / repeat_ : logit * repeat_;
     logit -= static_cast<float>(occurrences) * frequency_ + presence_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options of sampling; names and defaults are the usual ones of other engines. The state of a sampler
-// besides them: enough to continue elsewhere with the same tokens.
+// The options of sampling; names and defaults are the usual ones of other engines. And the state of a
+// sampler, which together with the options is enough to continue in another process with the same tokens.
 #pragma once
 
 #include "mica/sample/candidates.hpp"
@@ -20,8 +20,8 @@ struct TokenBias {
 /// The penalty for repetitions of sequences (dry.hpp).
 struct DryOptions {
   float multiplier = 0.0f;                          ///< 0: none
-  float base = 1.75f;                               ///< the growth for each token of a repetition
-  std::int64_t allowed_length = 2;                  ///< repetitions that are shorter cost nothing
+  float base = 1.75f;                               ///< the factor for each further token of a repetition
+  std::int64_t allowed_length = 2;                  ///< shorter repetitions are not penalised
   std::int64_t last_n = 64;                         ///< tokens that are searched; 0: none
   std::vector<std::vector<TokenId>> breakers = {};  ///< sequences that no repetition extends over
 };
@@ -41,7 +41,7 @@ enum class Stage : std::uint8_t {
 
 /// Options of the standard sampler, which checks the ranges when it is made.
 struct SamplerOptions {
-  float temperature = 0.8f;         ///< 0 and below: greedy, and only biases and penalties count besides
+  float temperature = 0.8f;         ///< 0 and below: greedy, after biases, penalties and DRY
   std::int64_t top_k = 40;          ///< 0: all
   float top_p = 0.95f;              ///< 1: all
   float min_p = 0.05f;              ///< 0: all
@@ -57,7 +57,7 @@ struct SamplerOptions {
   float xtc_threshold = 0.1f;    ///< above 0.5: never
   float dynatemp_range = 0.0f;   ///< around the temperature; 0: none
   float dynatemp_exponent = 1.0f;
-  int mirostat = 0;           ///< 1, 2: that version in place of the stages that narrow; 0: off
+  int mirostat = 0;           ///< 1, 2: the version, which replaces the stages that narrow; 0: off
   float mirostat_tau = 5.0f;  ///< target surprise in bits
   float mirostat_eta = 0.1f;  ///< learning rate
   std::vector<TokenBias> logit_bias = {};
@@ -69,7 +69,7 @@ struct SamplerState {
   std::uint64_t seed = 0;
   std::uint64_t counter = 0;     ///< numbers drawn so far
   std::vector<TokenId> history;  ///< the last tokens accepted, the oldest first
-  float mu = 0.0f;               ///< of Mirostat
+  float mu = 0.0f;               ///< the mu of Mirostat; 0: no Mirostat
 
   friend bool operator==(const SamplerState&, const SamplerState&) = default;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The stages of a chain: logit bias, those that narrow the candidates, the temperature, and those that choose
-// one. Stages that depend on the text are in penalties.hpp and dry.hpp, one that steers surprise in mirostat.hpp.
+// one. Stages that depend on the text are in penalties.hpp and dry.hpp, one that steers surprise in
+// mirostat.hpp.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -26,7 +27,7 @@ namespace detail {
 template <class Probability>
 void keep_until(Candidates& candidates, float p, Probability&& probability) noexcept {
   double sum = 0.0;
-  // Sorted in growing stretches: the nucleus of a large vocabulary is usually small.
+  // Sorts a few at first, then more: the nucleus of a large vocabulary is usually small.
   for (std::size_t n = 0, stretch = 64; n < candidates.size(); stretch *= 4) {
     const std::size_t end = std::min(stretch, candidates.size());
     candidates.sort_best(end);
@@ -43,7 +44,7 @@ void keep_until(Candidates& candidates, float p, Probability&& probability) noex
 /// tokens chooses none.
 class LogitBias : public Memoryless {
  public:
-  /// Raises for a bias that is NaN or above 1e9; biases of one token add up.
+  /// Raises for a bias that is NaN or above 1e9; several biases of one token are added.
   explicit LogitBias(std::vector<TokenBias> biases) : biases_(std::move(biases)) {
     for (const TokenBias& each : biases_) {
       if (each.bias == -std::numeric_limits<float>::infinity()) continue;
@@ -124,8 +125,8 @@ class MinP : public Memoryless {
 };
 static_assert(SamplerStage<MinP>);
 
-/// Locally typical sampling (Meister et al., arXiv 2202.00666): keeps the candidates whose surprise is nearest
-/// to the entropy, until their probabilities add up to p; at least one. 1 keeps all.
+/// Locally typical sampling (Meister et al., arXiv 2202.00666): keeps the candidates whose surprise is
+/// nearest to the entropy, until their probabilities add up to p; at least one. 1 keeps all.
 class Typical : public Memoryless {
  public:
   /// 0 <= p <= 1, else raises.
@@ -135,7 +136,7 @@ class Typical : public Memoryless {
   void apply(Candidates& candidates) noexcept {
     if (p_ >= 1.0f) return;
     candidates.softmax();
-    // Surprise less entropy is the mean of the logits, weighted by probability, less the logit.
+    // Surprise minus entropy is the mean of the logits, weighted by probability, minus the logit.
     const Candidate best = candidates[candidates.best()];
     const auto below = [&](float logit) {
       return static_cast<double>(logit) - static_cast<double>(best.logit);
@@ -143,7 +144,7 @@ class Typical : public Memoryless {
     double mean = 0.0;
     for (const Candidate& each : candidates.span())
       if (each.p > 0.0f) mean += static_cast<double>(each.p) * below(each.logit);
-    for (Candidate& each : candidates.span())  // p keeps the logit while distances are sorted
+    for (Candidate& each : candidates.span())  // p stores the logit while distances are sorted
       each.p = std::exchange(each.logit, -static_cast<float>(std::abs(below(each.logit) - mean)));
     candidates.forget_order();
     detail::keep_until(candidates, p_, [&](const Candidate& each) {
@@ -158,8 +159,8 @@ class Typical : public Memoryless {
 };
 static_assert(SamplerStage<Typical>);
 
-/// Top-n-sigma (Tang et al., arXiv 2411.07641): keeps candidates with a logit at most n standard deviations of
-/// the possible logits below the best, whatever the temperature. 0 and below keeps all.
+/// Top-n-sigma (Tang et al., arXiv 2411.07641): keeps candidates with a logit at most n standard deviations
+/// of the possible logits below the best, whatever the temperature. 0 and below keeps all.
 class TopNSigma : public Memoryless {
  public:
   /// -1 <= n <= 1000, else raises.
@@ -185,9 +186,9 @@ class TopNSigma : public Memoryless {
 };
 static_assert(SamplerStage<TopNSigma>);
 
-/// Exclude top choices (p-e-w, pull request 6335 of text-generation-webui): of the candidates that are at
-/// least `threshold` probable, drops all but the least probable one; at random, with `probability`. One
-/// number is drawn per token, needed or not. Above a threshold of 0.5 it drops nothing.
+/// Exclude top choices (p-e-w, pull request 6335 of text-generation-webui): with `probability`, drops all
+/// candidates whose probability is at least `threshold`, but the least probable one of them. One number is
+/// drawn per token, needed or not. Above a threshold of 0.5 it drops nothing.
 class Xtc : public Memoryless {
  public:
   /// 0 <= probability, threshold <= 1, else raises.
@@ -218,17 +219,17 @@ class Xtc : public Memoryless {
 };
 static_assert(SamplerStage<Xtc>);
 
-/// Divides every logit by the temperature, after moving the best one to zero so that nothing overflows. Below
-/// 1 likely tokens become likelier, above 1 probabilities become more equal. With a range, it is dynamic
-/// (kalomaze, pull request 4972 of llama.cpp): from temperature - range to temperature + range, as the entropy
-/// of the candidates goes from none to its maximum, to the power of `exponent`.
+/// Divides every logit by the temperature, after the best one is moved to zero so that nothing overflows.
+/// Below 1 likely tokens become likelier, above 1 probabilities become more equal. With a range it is dynamic
+/// (kalomaze, pull request 4972 of llama.cpp): it grows from temperature - range to temperature + range with
+/// (entropy / maximum of the entropy)^exponent of the candidates.
 class Temperature : public Memoryless {
  public:
   static constexpr float min = 1e-6f;
   static constexpr float max = 1e6f;
 
-  /// min <= temperature <= max, 0 <= range <= max, 0 <= exponent <= 1000, else raises. Zero has no quotient:
-  /// it is the stage Greedy.
+  /// min <= temperature <= max, 0 <= range <= max, 0 <= exponent <= 1000, else raises. For a temperature of
+  /// 0, which cannot divide, use Greedy.
   explicit Temperature(float temperature, float range = 0.0f, float exponent = 1.0f)
       : temperature_(
             detail::in_range("temperature", temperature, min, max, ", or 0 for always the best token")),
@@ -241,7 +242,7 @@ class Temperature : public Memoryless {
     if (temperature == 1.0f) return;
     const float top = candidates[candidates.best()].logit;
     for (Candidate& candidate : candidates.span()) candidate.logit = (candidate.logit - top) / temperature;
-    // Logits that differed may have become equal, and equal ones stand by id.
+    // Logits that differed may be equal now, and equal ones are ordered by id.
     candidates.forget_order();
   }
 
@@ -262,7 +263,7 @@ class Temperature : public Memoryless {
 };
 static_assert(SamplerStage<Temperature>);
 
-/// Chooses the candidate with the largest logit, of equal ones the lowest id.
+/// Chooses the candidate with the largest logit; among equal ones, that with the lowest id.
 class Greedy : public Memoryless {
  public:
   // Required by SamplerStage
@@ -270,8 +271,8 @@ class Greedy : public Memoryless {
 };
 static_assert(SamplerStage<Greedy>);
 
-/// Chooses a candidate with its probability. One random number is drawn per token, needed or not, so that the
-/// n-th token of a seed has the n-th number for any candidates.
+/// Chooses a candidate at random, by the probabilities. One random number is drawn per token, needed or not,
+/// so the n-th token always has the n-th number of the seed.
 class Dist : public Memoryless {
  public:
   explicit Dist(CounterRng rng) noexcept : rng_(rng) {}
@@ -286,8 +287,7 @@ class Dist : public Memoryless {
     candidates.softmax();
     double all = 0.0;
     for (const Candidate& candidate : candidates.span()) all += static_cast<double>(candidate.p);
-    // p is rounded to float, so the sum is only about one; the last that is possible takes what rounding
-    // leaves over.
+    // p is rounded to float, so the sum is only about one; the last possible candidate takes the small rest.
     double sum = 0.0;
     std::size_t chosen = 0;
     for (std::size_t i = 0; i < candidates.size(); ++i) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The standard sampler: the common stages in the common order, set by options at run time. A stage whose option
-// is off is not run.
+// The standard sampler: the common stages in the common order, set by options at run time. A stage whose
+// option is off is not run.
 //
-//   logit bias -> penalties -> dry -> top-n-sigma -> top-k -> typical -> top-p -> min-p -> xtc -> temperature -> draw
-//   logit bias -> penalties -> dry -> temperature -> mirostat
-//   logit bias -> penalties -> dry -> greedy                                                     temperature <= 0
+//   logit bias -> penalties -> dry -> top-n-sigma -> top-k -> typical -> top-p -> min-p -> xtc
+//     -> temperature -> draw
+//   logit bias -> penalties -> dry -> temperature -> mirostat                         if mirostat is 1 or 2
+//   logit bias -> penalties -> dry -> greedy                                          if temperature <= 0
 #pragma once
 
 #include "mica/alloc/aligned.hpp"
@@ -29,9 +30,9 @@
 
 namespace mica::sample {
 
-/// Chooses tokens as SamplerOptions say. Takes its memory from A once, booked under logits: 12 bytes for each
-/// token of the vocabulary, or only for the best k where top-k is the first stage. Same options, logits and
-/// state: same token. One thread at a time.
+/// Chooses tokens by SamplerOptions. Allocates from A once, booked under logits: 12 bytes for each token of
+/// the vocabulary, or only for the best k where top-k is the first stage. The same options, logits and state
+/// give the same token. One thread at a time.
 template <Allocator A = alloc::Aligned>
 class Standard {
  public:
@@ -57,7 +58,7 @@ class Standard {
 
   // Required by Sampler
   /// The next token; the caller accepts it if it becomes part of the text.
-  /// Empty when a logit is NaN or +infinity, or all are -infinity, also where biases make them so.
+  /// Empty when a logit is NaN or +infinity, or when all are -infinity, before or after biases.
   /// logits.size() <= vocab; allocates nothing.
   [[nodiscard]] std::optional<TokenId> sample(std::span<const float> logits) noexcept {
     MICA_ASSERT(storage_.span().size() == storage_.size());
@@ -70,7 +71,7 @@ class Standard {
     return candidates.chosen();
   }
 
-  /// Records a token of the text for the penalties.
+  /// Records a token of the text for penalties and DRY.
   void accept(TokenId token) noexcept {
     std::get<Penalties<A>>(stages_).accept(token);
     std::get<Dry<A>>(stages_).accept(token);
@@ -85,7 +86,7 @@ class Standard {
     for (std::size_t i = recent.size(); i > 0; --i) state.history.push_back(recent[i - 1]);
     return state;
   }
-  /// Continues from a state; of a history longer than a stage counts, the newest tokens count.
+  /// Continues from a state. If its history is longer than a stage needs, the newest tokens count.
   void restore(const SamplerState& state) noexcept {
     draw_.restore(CounterRng(state.seed, state.counter), state.mu);
     std::get<Xtc>(stages_).set_rng(xtc_rng(state.seed, state.counter));
@@ -98,11 +99,11 @@ class Standard {
   using Stages = std::tuple<Penalties<A>, Dry<A>, TopNSigma, TopK, Typical, TopP, MinP, Xtc, Temperature>;
   static constexpr std::size_t n_all = std::tuple_size_v<Stages>;
 
-  /// Numbers of its own, one for each that is drawn.
+  /// The random numbers of Xtc: a second stream of the seed, with one number for each of the first.
   [[nodiscard]] static CounterRng xtc_rng(std::uint64_t seed, std::uint64_t counter) noexcept {
     return CounterRng(~seed, counter);
   }
-  /// The stages that do something, in their order.
+  /// Stores the stages that do something, in their order.
   void put_in_order(const SamplerOptions& o) {
     const bool narrows = !greedy_ && o.mirostat == 0;
     const bool on[n_all] = {std::get<Penalties<A>>(stages_).active(),
@@ -127,8 +128,8 @@ class Standard {
   void run(std::size_t stage, Candidates& candidates, std::index_sequence<I...>) noexcept {
     ((I == stage ? std::get<I>(stages_).apply(candidates) : void()), ...);
   }
-  /// Where top-k, or greedy, is first, the best of the raw logits are the best, and the others need no
-  /// candidate.
+  /// How many candidates are needed. If top-k or greedy comes first, only the best of the raw logits can be
+  /// chosen, and the other tokens need no candidate.
   [[nodiscard]] std::size_t wanted(std::size_t vocab) const noexcept {
     if (biased_) return vocab;
     if (n_stages_ == 0) return greedy_ ? 1 : vocab;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A conversation: its messages, and a session with their text. Only tokens behind the common beginning of the
-// new text and the tokens of the session are fed, also where a template writes earlier messages differently
-// (many leave out the thoughts of earlier answers).
+// A conversation: its messages, and a session with their text. The tokens at the beginning that the session
+// already has are kept, and only the others are fed, also where a template writes earlier messages in another
+// way (many leave out the thoughts of earlier answers).
 //
 //   messages -> template -> tokens -> session.rewind_to_common() -> generate() -> thoughts | answer
 #pragma once
@@ -22,15 +22,15 @@
 
 namespace mica {
 
-/// What a conversation does that has become longer than the context.
+/// What is done with a conversation that has become longer than the context.
 struct ChatShift {
-  bool shifts = false;         // removes tokens behind the first ones, so that half of the context remains
+  bool shifts = false;         // removes tokens after the first ones, until half of the context is free
   std::size_t keep_first = 0;  // first tokens that stay
 };
 
-/// The messages of one conversation over a session. Session and tokenizer outlive it; other uses of the session
-/// cost time and change no answer. One thread at a time; GenerateOptions::cancel may be set from any thread,
-/// and ends the answer before the next step.
+/// The messages of one conversation over a session. Session and tokenizer must outlive it. Other uses of the
+/// session cost time and change no answer. One thread at a time; GenerateOptions::cancel may be set from any
+/// thread, and ends the answer before the next step.
 /// A function that raises leaves the messages as they were.
 template <StepModel Model, text::Tokenizer Tokenizer>
 class Chat {
@@ -45,13 +45,13 @@ class Chat {
   /// May be changed between two answers.
   [[nodiscard]] std::vector<text::Message>& messages() noexcept { return messages_; }
   [[nodiscard]] const std::vector<text::Message>& messages() const noexcept { return messages_; }
-  /// The format from the next answer on.
+  /// Sets the format from the next answer on.
   void set_renderer(ChatRenderer renderer) { renderer_ = std::move(renderer); }
   [[nodiscard]] const Session<Model>& session() const noexcept { return session_; }
 
-  /// Adds a message of the user and answers it. on_part(ChatPart, std::string_view) gets whole UTF-8 sequences
-  /// of thoughts, then of the answer; false stops (cancelled). The answer, also one that is stopped, becomes a
-  /// message.
+  /// Adds a message of the user and answers it. on_part(ChatPart, std::string_view) gets whole UTF-8
+  /// sequences of thoughts, then of the answer; if it returns false, the answer ends as cancelled. The answer
+  /// becomes a message, also one that was stopped.
   /// Raises what generate() and the renderer raise; ErrorCode::limit if the conversation does not fit the
   /// context (with OnFull::shift: if its first question does not).
   template <Sampler S, class OnPart>
@@ -69,15 +69,16 @@ class Chat {
     };
     return answer_with(write, shift, on_part);
   }
-  /// Answers the last question once more, in place of the last answer. Raises ErrorCode::usage if there is none.
+  /// Answers the last question once more, in place of the last answer. Raises ErrorCode::usage if there is
+  /// none.
   template <Sampler S, class OnPart>
   GenerateResult regenerate(S& sampler, const GenerateOptions& options, OnPart&& on_part) {
     return instead_of_answer([&] { return answer(sampler, options, on_part); });
   }
 
-  /// Answers by a generation of the caller: generate(session, tokens, on_text) feeds the tokens, [1, n], passes
-  /// all text to bool on_text(std::string_view), and returns the GenerateResult. For drafts, batches, and
-  /// programs with a loop of their own. The renderer's stop text is up to it.
+  /// Answers with a generation of the caller: generate(session, tokens, on_text) feeds the tokens, [1, n],
+  /// passes all text to bool on_text(std::string_view), and returns the GenerateResult. For drafts, batches,
+  /// and programs with a loop of their own. It must also stop at the renderer's stop text.
   template <class Generate, class OnPart>
   GenerateResult answer_with(Generate&& generate, const ChatShift& shift, OnPart&& on_part) {
     text::Message message{"assistant", {}, {}};
@@ -101,7 +102,7 @@ class Chat {
     left_out_ += result.shifted;
     return result;
   }
-  /// Adds a message and calls answer(), which answers; without the message again if that raises.
+  /// Adds a message and calls answer(). If that raises, the message is removed again.
   template <class Answer>
   auto with_message(text::Message message, Answer&& answer) {
     const std::size_t before = messages_.size();
@@ -113,7 +114,7 @@ class Chat {
       throw;
     }
   }
-  /// Removes the last answer and calls answer(); with the former answer again if that raises.
+  /// Removes the last answer and calls answer(). If that raises, the former answer is put back.
   template <class Answer>
   auto instead_of_answer(Answer&& answer) {
     MICA_CHECK(has_answer(), usage, "nothing to answer again");
@@ -166,8 +167,9 @@ class Chat {
     MICA_CHECK(!ids.empty(), failed, "the chat format renders nothing");
     return ids;
   }
-  /// Shortens a conversation that has become too long: removes the tokens after the first ones that the context
-  /// has shifted over. If these are not known or not enough, removes so many that half of the context remains.
+  /// Shortens a conversation that has become too long: after the first tokens, leaves out those that earlier
+  /// shifts removed. If these are not known or not enough, leaves out so many that half of the context is
+  /// free.
   void leave_out(std::vector<TokenId>& wanted, const ChatShift& shift) {
     const std::size_t n_ctx = session_.model().n_ctx(), first = std::min(shift.keep_first, wanted.size());
     const auto differs = std::mismatch(wanted.begin(), wanted.end(), said_.begin(), said_.end()).first;
@@ -179,7 +181,7 @@ class Chat {
     const auto begin = wanted.begin() + static_cast<std::ptrdiff_t>(first);
     wanted.erase(begin, begin + static_cast<std::ptrdiff_t>(left_out_));
   }
-  /// Some tokens of it are in the session.
+  /// tokens: those to feed; the other tokens of the conversation are in the session.
   void check_fits(std::size_t tokens) const {
     const std::size_t all = session_.tokens().size() + tokens, n_ctx = session_.model().n_ctx();
     MICA_CHECK(all <= n_ctx, limit, "the conversation has ", all, " tokens; the capacity of the context is ",
@@ -190,8 +192,8 @@ class Chat {
   const Tokenizer& tokenizer_;
   ChatRenderer renderer_;
   std::vector<text::Message> messages_;
-  std::vector<TokenId> said_;  // the last text, and its answer
-  std::size_t left_out_ = 0;   // tokens of it, after the first ones, that a shift removed
+  std::vector<TokenId> said_;  // the tokens of the last text and of its answer
+  std::size_t left_out_ = 0;   // number of its tokens, after the first ones, that shifts removed
 };
 
 }  // namespace mica

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversations to the text that a chat model was trained on: by the model's own template, or by a built-in
-// format where there is none that can be used. It does not tokenize; special tokens are in the text as they
-// are written. Costs seconds to compile: include it in one .cpp of a program.
+// Writes conversations as the text that a chat model was trained on: with the model's own template, or with a
+// built-in format if there is none that can be used. It does not tokenize; special tokens are in the text as
+// they are written. Costs seconds to compile: include it in one .cpp of a program.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -32,7 +32,7 @@ struct ChatHints {
   std::span<const std::string_view> tokens = {};  ///< texts of the control and user-defined tokens
 };
 
-/// The inputs of one rendering besides its messages. The built-in formats take none of it.
+/// The inputs of one rendering besides its messages. The built-in formats use none of them.
 struct ChatVariables {
   jinja::Value tools = nullptr;              ///< list of tools as the API of OpenAI describes them, or none
   jinja::Value::Entries others;              ///< more variables, such as enable_thinking
@@ -101,7 +101,7 @@ inline std::vector<Message> plain_messages(const jinja::Value& messages) {
 /// A way to write conversations. Immutable: any number of threads may render with one object.
 class ChatFormat {
  public:
-  /// The model's own template. Throws ChatTemplateError when it cannot be parsed.
+  /// The model's own template. Raises ChatTemplateError when it cannot be parsed.
   static ChatFormat from_template(std::string_view source, std::string bos, std::string eos,
                                   const jinja::Limits& limits = {}) {
     ChatFormat format(std::move(bos), std::move(eos));
@@ -113,16 +113,15 @@ class ChatFormat {
     return format;
   }
 
-  /// One of chatml, llama-3, gemma, phi-3, zephyr, llama-2, mistral, plain. Throws Error for any other name.
+  /// One of chatml, llama-3, gemma, phi-3, zephyr, llama-2, mistral, plain. Raises Error for any other name.
   static ChatFormat built_in(std::string_view name, std::string bos = {}, std::string eos = {}) {
     ChatFormat format(std::move(bos), std::move(eos));
     format.style_ = &ChatStyle::named(name);
     return format;
   }
 
-  /// The template if it can be parsed, else the built-in format that fits the file best, `plain` if none
-  /// does.
-  /// Never throws because of the file; note() describes the choice and its reason.
+  /// The template if it can be parsed, else the built-in format that fits the file best; `plain` if none
+  /// fits. Never raises because of the file; note() describes the choice and its reason.
   static ChatFormat detect(const ChatHints& hints) {
     std::string why = "the file has no chat template";
     if (hints.chat_template && !hints.chat_template->empty()) {
@@ -138,14 +137,14 @@ class ChatFormat {
     return format;
   }
 
-  /// The conversation as text. Throws ChatTemplateError when the template refuses it or reaches a limit.
+  /// The conversation as text. Raises ChatTemplateError when the template refuses it or reaches a limit.
   [[nodiscard]] std::string render(std::span<const Message> messages, bool add_generation_prompt = true,
                                    const ChatVariables& variables = {}) const {
     if (style_ != nullptr) return style_->render(messages, add_generation_prompt, bos_, eos_);
     std::vector<jinja::Value> list;
     for (const Message& message : messages) {
       jinja::Value::Entries entries = {{"role", message.role}, {"content", message.content}};
-      if (!message.thoughts.empty())  // each is the name that some templates use
+      if (!message.thoughts.empty())  // a template may use either name
         for (const char* const name : {"reasoning_content", "thinking"})
           entries.emplace_back(name, message.thoughts);
       list.push_back(jinja::Value::mapping(std::move(entries)));
@@ -168,7 +167,7 @@ class ChatFormat {
   [[nodiscard]] bool has_template() const noexcept { return style_ == nullptr; }
   /// Why this format was chosen, when it is not the model's own; else empty.
   [[nodiscard]] const std::string& note() const noexcept { return note_; }
-  /// Text with which the model ends its turn; empty for a template, where the vocabulary knows.
+  /// Text with which the model ends its turn; empty for a template: there a token of the vocabulary ends it.
   [[nodiscard]] std::string stop() const {
     std::string out;
     if (style_ != nullptr) detail::append_marked(out, style_->stop, bos_, eos_);

@@ -16,7 +16,7 @@ namespace mica {
 struct ChatRenderer {
   /// The conversation as text, and the beginning of the next answer. What it raises, a Chat raises.
   std::function<std::string(std::span<const text::Message>)> render;
-  /// Text that ends an answer; empty if a token does.
+  /// Text that ends an answer; empty if a token ends it.
   std::string stop = {};
 };
 

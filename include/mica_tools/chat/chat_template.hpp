@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chat template of a model's file, or another one, ready for a Chat. Includes the template engine, which
-// costs seconds to compile: include it in one .cpp of a program.
+// The chat template of a model's file, or another one, for use in a Chat. Includes the template engine, which
+// takes seconds to compile: include it in one .cpp of a program.
 #pragma once
 
 #include "mica/gguf/metadata.hpp"
@@ -25,7 +25,7 @@ struct ChatTemplateOptions {
   /// Whether the model thinks before it answers, where its template has a variable for that; empty: the
   /// template decides.
   std::optional<bool> thinking = {};
-  text::ChatVariables variables = {};  // more variables of the template; they take precedence
+  text::ChatVariables variables = {};  // more variables of the template; they take precedence over thinking
 };
 
 /// A chat format with its variables. Immutable: any number of threads may render with one object.
@@ -58,11 +58,11 @@ class ChatTemplate {
     }
   }
 
-  /// The conversation, with the beginning of the assistant's next turn. Raises ErrorCode::failed if the template
-  /// raises an error, limit if it takes too long.
+  /// The conversation, with the beginning of the assistant's next turn. Raises ErrorCode::failed if the
+  /// template raises an error, limit if it takes too long.
   [[nodiscard]] std::string render(std::span<const text::Message> messages) const {
     if (!thinking_) return format_->render(messages, true, variables_);
-    text::ChatVariables all = variables_;  // of two values of a name the last one counts
+    text::ChatVariables all = variables_;  // if a name has two values, the last one counts
     all.others.insert(all.others.begin(), {{"enable_thinking", *thinking_},  // Qwen, Gemma, SmolLM, GLM
                                            {"thinking", *thinking_}});       // DeepSeek, Granite
     return format_->render(messages, true, all);
@@ -73,7 +73,7 @@ class ChatTemplate {
     changed.thinking_ = thinking;
     return changed;
   }
-  /// For a Chat, which may outlive this.
+  /// A renderer for a Chat, which may outlive this object.
   [[nodiscard]] ChatRenderer renderer() const {
     return {[self = *this](std::span<const text::Message> messages) { return self.render(messages); },
             format_->stop()};
@@ -81,11 +81,11 @@ class ChatTemplate {
 
   /// Whether an option or a known template of the file names the format.
   [[nodiscard]] bool is_sure() const noexcept { return sure_; }
-  /// Why the file's own template is not used; empty when it is.
+  /// Why the file's own template is not used; empty when it is used.
   [[nodiscard]] const std::string& note() const noexcept { return format_->note(); }
   /// The template, or the name of the built-in format.
   [[nodiscard]] const std::string& source() const noexcept { return source_; }
-  /// Whether there is a template, which has variables; a built-in format has none.
+  /// Whether there is a template. Only templates have variables, built-in formats have none.
   [[nodiscard]] bool has_template() const noexcept { return format_->has_template(); }
   /// Whether the template reads one of the variables that ChatTemplateOptions::thinking sets.
   [[nodiscard]] bool has_thinking_switch() const noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // JSON documents as values for chat templates. The only header of the room that needs nlohmann/json; include
-// it in one .cpp of a program. Take nlohmann::ordered_json: templates show the order of keys.
+// it in one .cpp of a program. Use nlohmann::ordered_json: the order of keys shows in what templates write.
 #pragma once
 
 #include "mica/base/error.hpp"
@@ -59,7 +59,7 @@ jinja::Value value_of_json(const Json& json, std::size_t depth) {
 
 }  // namespace detail
 
-/// The document as a value for a template. Throws Error when it nests deeper than values may.
+/// The document as a value for a template. Raises Error when it nests deeper than values may.
 /// Limit: integers above the 63rd bit become floats.
 template <class Json>
 [[nodiscard]] jinja::Value value_of_json(const Json& json) {

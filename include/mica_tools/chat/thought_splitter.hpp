@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Separates the thoughts of a model from its answer, while the text arrives in pieces. Marks are left out, and
-// so is the white space around thoughts:
+// Separates the thoughts of a model from its answer, while the text arrives in pieces. Marks are left out,
+// and so is the white space around thoughts:
 //
-//   <think>\n2 and 2 ...\n</think>\n\nFour.       Qwen, DeepSeek, SmolLM, Granite; the prompt may have opened it
+//   <think>\n2 and 2 ...\n</think>\n\nFour.       Qwen, DeepSeek, SmolLM, Granite; the prompt may open it
 //   [THINK]...[/THINK]Four.                       Mistral
 //   <|channel>thought\n...<channel|>Four.         Gemma 4
 //   <|channel|>analysis<|message|>...<|start|>assistant<|channel|>final<|message|>Four.      gpt-oss
 //
-// Text without marks passes unchanged. A mark counts at the beginning of an answer only, so an answer may be
-// about marks; gpt-oss separates all of its text by channels.
+// Text without marks passes unchanged. Marks count only at the beginning of an answer, so an answer may
+// contain them later, as in a text about marks; only gpt-oss separates all of its text by channels.
 #pragma once
 
 #include <algorithm>
@@ -24,10 +24,11 @@ namespace mica {
 /// Thoughts are text that a model writes before its answer, for itself.
 enum class ChatPart : std::uint8_t { thoughts, answer };
 
-/// The parts of one answer. Not thread-safe.
+/// Splits the text of one answer into its parts. Not thread-safe.
 class ThoughtSplitter {
  public:
-  /// prompt: the text that the model continues. At its end, a mark that opens thoughts counts.
+  /// prompt: the text that the model continues. If it ends with a mark that opens thoughts, thoughts come
+  /// first.
   explicit ThoughtSplitter(std::string_view prompt = {}) {
     const std::string_view text = without_space_at_end(prompt);
     for (const Marks& marks : all_marks) {
@@ -35,8 +36,8 @@ class ThoughtSplitter {
     }
   }
 
-  /// Takes a piece of text; calls give(ChatPart, std::string_view) with what is certain, and answers false as
-  /// soon as give() does.
+  /// Takes a piece of text; calls give(ChatPart, std::string_view) with text whose part is certain, and
+  /// returns false as soon as give() does.
   template <class Give>
   [[nodiscard]] bool take(std::string_view piece, Give&& give) {
     held_ += piece;
@@ -44,7 +45,7 @@ class ThoughtSplitter {
     }
     return !stopped_;
   }
-  /// The end of the text: gives the rest. False if give() answers that.
+  /// Call at the end of the text: gives the rest. Returns false if give() does.
   template <class Give>
   bool finish(Give&& give) {
     if (state_ == State::thoughts) {
@@ -57,8 +58,8 @@ class ThoughtSplitter {
   }
 
  private:
-  /// before: at the beginning of the text. gap: between thoughts and answer. header, author: of gpt-oss, up to
-  /// <|message|>, and between <|start|> and the next mark.
+  /// before: at the beginning of the text. gap: between thoughts and answer. header, author: of gpt-oss, up
+  /// to <|message|>, and between <|start|> and the next mark.
   enum class State : std::uint8_t { begin, thoughts, gap, answer, header, author };
   struct Marks {
     std::string_view open, close;

@@ -37,13 +37,13 @@
 
 namespace mica::hub {
 
-/// A snapshot of a repository: its files at one commit, as far as they are here.
+/// A snapshot of a repository: those of its files at one commit that are on this machine.
 struct Snapshot {
   std::string commit;
   std::vector<File> files;  ///< GGUF files, by path
 };
 
-/// Other processes may change the folder at any time; what is returned was so a moment ago.
+/// Other processes may change the folder at any time, so a result may be outdated as soon as it is returned.
 class Cache {
  public:
   explicit Cache(std::string folder) : folder_(std::move(folder)) {}
@@ -77,14 +77,16 @@ class Cache {
 
   /// "ORG/REPO" of each repository, sorted.
   [[nodiscard]] std::vector<std::string> repositories() const;
-  /// The spelling of a repository that is here, which may differ in case; else the given one.
+  /// The name of a repository as the folder spells it, which may differ in case; the given name if it is not
+  /// there.
   [[nodiscard]] std::string spelled(const std::string& repo) const {
     for (const std::string& each : repositories()) {
       if (remote::detail::lower(each) == remote::detail::lower(repo)) return each;
     }
     return repo;
   }
-  /// The snapshots of a repository that have a file; that of the revision first, then the last ones.
+  /// The snapshots of a repository that have a file; that of the revision first, then the others, the
+  /// newest first.
   [[nodiscard]] std::vector<Snapshot> snapshots(std::string_view repo, std::string_view revision) const;
   /// The commit of a revision; empty when it is not known here.
   [[nodiscard]] std::string commit_of(std::string_view repo, std::string_view revision) const {
@@ -109,7 +111,7 @@ class Cache {
                        const std::function<bool(const std::string& path)>& chosen) const;
   /// Bytes on the disk of downloads that did not end, whether or not a process continues them now.
   [[nodiscard]] std::uint64_t unfinished_bytes(std::string_view repo) const;
-  /// Removes those that no process continues, and returns their bytes.
+  /// Removes the unfinished downloads that no process continues, and returns their bytes.
   std::uint64_t remove_unfinished(std::string_view repo) const;
 
  private:
@@ -173,7 +175,7 @@ inline std::vector<std::string> Cache::repositories() const {
     if (!name.starts_with(prefix)) continue;
     std::string repo = name.substr(prefix.size());
     const std::size_t middle = repo.find("--");
-    if (middle == repo.npos) continue;  // of the first years of the hub, without an owner
+    if (middle == repo.npos) continue;  // a repository without an owner, from the first years of the hub
     repo.replace(middle, 2, "/");
     repos.push_back(std::move(repo));
   }
@@ -220,7 +222,7 @@ inline void Cache::add(std::string_view repo, std::string_view commit, const Fil
   const fs::path target = join(up, "/blobs/", file.sha256);
   std::error_code error;
   if (fs::read_symlink(link, error) == target && !error) return;
-  // Under another name first, so that there is always the old file or the new one.
+  // Made under another name first, so that at any time the old file or the new one is there.
   const fs::path other = join(link.string(), ".", ::getpid(), ".new");
   fs::remove(other, error);
   fs::create_symlink(target, other, error);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Chooses a variant of a model when none is named, by the rules of `mica fit` (fit/select.hpp): the requested
-// context first with headroom, then without, then its halves down to 1,024 tokens; for each of them the largest
-// variant first, keys and values in F16 before Q8_0. Other variants than the one whose header is known are
-// planned by the difference of their bytes.
+// context first with headroom, then without, then its halves down to 1,024 tokens; for each of them the
+// largest variant first, keys and values in F16 before Q8_0. The header of one variant is read; the memory of
+// the others is computed from the difference of their bytes.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -32,8 +32,8 @@ struct Choice {
 
 namespace detail {
 
-/// Variants among which the rules choose: in formats with a known name, of at most eight bits a weight; all,
-/// when there is no such.
+/// The variants among which the rules choose: those in formats with a known name and at most eight bits a
+/// weight, or all variants if there are none of these.
 [[nodiscard]] inline std::vector<std::size_t> eligible(std::span<const Variant> variants) {
   std::vector<std::size_t> chosen, all;
   for (std::size_t i = 0; i < variants.size(); ++i) {
@@ -57,8 +57,8 @@ namespace detail {
 }
 
 /// The first variant that fits in `available` bytes, or else the reference with streamed weights, or else the
-/// smallest. candidate: the header of reference_variant(). n_ctx: the requested context; 0: that of `mica fit`.
-/// Raises what planning the candidate raises. Cost: some tens of plans at most.
+/// smallest. candidate: the header of reference_variant(). n_ctx: the requested context; 0: that of `mica
+/// fit`. Raises what planning the candidate raises. Cost: some tens of plans at most.
 [[nodiscard]] inline Choice choose(std::span<const Variant> variants, fit::Candidate& candidate,
                                    std::uint64_t available, std::size_t n_ctx = 0) {
   const std::size_t reference = reference_variant(variants);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Downloads files of a repository into the cache: several ranges of a file at a time, each on a connection of
-// its own; after any break the next run continues; a file gets its name when its SHA-256 is that of the hub.
-// The calling thread adds up the sum behind the connections, so that nothing is read twice.
+// its own. After any interruption the next run continues. A file gets its name when its SHA-256 is that of
+// the hub. The calling thread computes the sum while the connections read, so no second pass is needed.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -38,10 +38,10 @@
 namespace mica::hub {
 
 struct DownloadOptions {
-  std::uint64_t piece_bytes = std::uint64_t{4} << 20;  ///< of a request; each connection has a buffer for one
-  std::size_t patience = 6;               ///< failures in a row, of all connections, before the end
-  std::chrono::milliseconds pause{1000};  ///< after the first failure; doubles
-  std::chrono::milliseconds look{100};    ///< between two looks at Watch::stop
+  std::uint64_t piece_bytes = std::uint64_t{4} << 20;  ///< bytes of a request; each connection has one buffer
+  std::size_t patience = 6;               ///< failures in a row, of all connections, that end the download
+  std::chrono::milliseconds pause{1000};  ///< after the first failure; then it doubles
+  std::chrono::milliseconds look{100};    ///< between two calls of Watch::stop
   remote::Options remote = slow_line();
 
   /// A slow line needs minutes for a piece, and a hub may ask for a minute's pause.
@@ -54,7 +54,8 @@ struct DownloadOptions {
   }
 };
 
-/// One file on its way. Requires that this process has its lock (Cache::lock); fetch() takes it.
+/// One file that is being downloaded. Requires that this process has its lock (Cache::lock); fetch() takes
+/// it.
 class Download {
  public:
   Download(const remote::Url& from, std::string blob, const File& file, std::size_t connections,
@@ -75,20 +76,20 @@ class Download {
   /// Bytes that are on the disk.
   [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
   /// False when `watch` stopped it; what was read stays for the next run. Raises as remote::Client::get(),
-  /// failed when the disk does not take it, file when the size or the sum is not that of the listing. A file
+  /// failed when it cannot be written, file when the size or the sum is not that of the listing. A file
   /// with another sum is removed. progress: called with the bytes of this file.
   [[nodiscard]] bool run(const Watch& watch, const std::function<void(std::uint64_t)>& progress);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  /// Of one connection, until there is no piece left.
+  /// The loop of one connection, until there is no piece left.
   void work() noexcept;
   void read_pieces();
   void read_piece(remote::Client& client, remote::Url& url, std::size_t piece, std::span<std::byte> to) const;
   [[nodiscard]] std::optional<std::size_t> take();
   void finish(std::size_t piece, std::span<const std::byte> bytes);
-  /// Returns a piece whose request failed, and waits; raises the error when patience is at its end.
+  /// Returns a piece whose request failed, and waits; raises the error after `patience` failures in a row.
   void put_back(std::size_t piece, const Error& error, bool fresh);
   void end_with(std::exception_ptr error) noexcept;
   /// Adds finished pieces to the sum, in order; false when the next one is not finished.
@@ -116,7 +117,7 @@ class Download {
 };
 
 /// Downloads all files of a request, one after the other, and gives them their names in the cache. Files that
-/// are there are not read again; another process that has the same file on its way is waited for. False when
+/// are there are not read again. If another process downloads the same file, waits for it. False when
 /// `watch` stopped it. Raises as Download::run(), and failed when the disk is too small for all of them.
 [[nodiscard]] bool fetch(const Fetch& request, const Watch& watch, const DownloadOptions& options = {});
 
@@ -226,7 +227,7 @@ inline bool Download::run(const Watch& watch, const std::function<void(std::uint
   working_ = wanted;
   try {
     while (threads.size() < wanted) threads.emplace_back([this] { work(); });
-  } catch (...) {  // no thread, or no memory for one
+  } catch (...) {  // no thread could be started, or no memory was left
     const Lock lock(mutex_);
     working_ -= wanted - threads.size();
     if (threads.empty()) error_ = std::current_exception();
@@ -268,7 +269,7 @@ inline bool Download::run(const Watch& watch, const std::function<void(std::uint
 
 namespace detail {
 
-/// The lock of a download, as Hugging Face's tools take it. Empty when `watch` stopped the wait.
+/// Takes the lock of a download, as Hugging Face's tools do. Empty when `watch` stopped the wait.
 [[nodiscard]] inline std::optional<io::detail::Descriptor> locked(const std::string& path, const Watch& watch,
                                                                   std::chrono::milliseconds look) {
   make_folders(std::filesystem::path(path).parent_path());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A download as a request: what, where to, and who is notified. No network here: the program states it, and
-// the module with the network does it (download.hpp).
+// A download as a request: the files, the folder, and functions to notify. No network is used here: the
+// program makes the request, and the module with the network executes it (download.hpp).
 #pragma once
 
 #include "mica_tools/hub/listing.hpp"
@@ -27,7 +27,7 @@ struct Fetch {
 struct Watch {
   /// Bytes so far of all files, those of earlier runs included.
   std::function<void(std::uint64_t done)> progress;
-  /// Whether to end; called several times a second.
+  /// Whether the download should stop; called several times a second.
   std::function<bool()> stop;
   /// A sentence for the user.
   std::function<void(const std::string& text)> note;

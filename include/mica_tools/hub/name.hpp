@@ -66,7 +66,7 @@ namespace detail {
          !is_edge(text.back()) && text.find("--") == text.npos && text.find("..") == text.npos;
 }
 
-/// The text behind `prefix`, which is in lower case; empty when the text begins otherwise.
+/// The text after `prefix`, which is in lower case; empty when the text does not begin with it.
 [[nodiscard]] inline std::optional<std::string_view> behind(std::string_view text, std::string_view prefix) {
   if (text.size() < prefix.size() || remote::detail::lower(text.substr(0, prefix.size())) != prefix)
     return std::nullopt;
@@ -93,8 +93,8 @@ namespace detail {
   return name;
 }
 
-/// A name of the hub in any of the forms above; empty for other texts. Raises ErrorCode::usage for a text that
-/// begins as one and is none.
+/// A name of the hub in any of the forms above; empty for other texts. Raises ErrorCode::usage for a text
+/// that begins like one of them and is not valid.
 [[nodiscard]] inline std::optional<Name> parse_name(std::string_view text) {
   const std::string where = remote::shown(text);
   for (const std::string_view prefix : {"hf.co/", "huggingface.co/", "hf://", "hf:"}) {

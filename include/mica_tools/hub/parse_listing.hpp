@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads the answers of the hub's API. They are not trusted: names that lead out of a folder, wrong types,
-// endless lists and sums that are none raise an error.
+// endless lists and invalid checksums raise an error.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -29,7 +29,7 @@ namespace detail {
   return !object.is_object() || found == object.end() ? nullptr : found->get_ptr<const std::string*>();
 }
 
-/// A whole number from 0 on; raises ErrorCode::file for any other value.
+/// An integer of at least 0; raises ErrorCode::file for any other value.
 [[nodiscard]] inline std::uint64_t bytes_of(const nlohmann::json& object, const std::string& where) {
   const auto found = object.find("size");
   MICA_CHECK(found != object.end() && found->is_number_unsigned(), file, where,
@@ -53,8 +53,8 @@ namespace detail {
   return {same ? *id : std::string(repo), *commit, {}};
 }
 
-/// Adds the GGUF files of one page of /api/models/REPO/tree/COMMIT to a listing. Raises ErrorCode::file for an
-/// answer that is no list of files, limit for more than max_files.
+/// Adds the GGUF files of one page of /api/models/REPO/tree/COMMIT to a listing. Raises ErrorCode::file for
+/// an answer that is no list of files, limit for more than max_files.
 inline void add_page(std::string_view text, const std::string& name, Listing& to) {
   const nlohmann::json answer = io::parse_json(text, name);
   MICA_CHECK(answer.is_array(), file, name, ": the answer is no list of files; is this the API of a hub?");

@@ -5,8 +5,8 @@
 //   blobs/SHA256.mica.incomplete   as large as the file, with holes
 //   blobs/SHA256.mica.pieces       "mica pieces 1 BYTES PIECE_BYTES", then the number of each finished piece
 //
-// A piece is on the disk before its number is noted, so that a power failure costs the pieces in flight alone.
-// Other tools have files of their own names (SHA256.incomplete), which are not touched.
+// A piece is on the disk before its number is noted, so a power failure costs only the pieces in flight.
+// Unfinished files of other tools have other names (SHA256.incomplete) and are not touched.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -30,10 +30,12 @@ namespace mica::hub {
 
 inline constexpr std::string_view incomplete_suffix = ".mica.incomplete", pieces_suffix = ".mica.pieces";
 
-/// Requires that one process at a time has it (Cache::lock). Different threads may write different pieces.
+/// Requires that only one process at a time opens it (Cache::lock). Different threads may write different
+/// pieces.
 class PartialFile {
  public:
-  /// Opens what an earlier run left, or begins. Raises ErrorCode::failed when the system does not let it.
+  /// Opens the files that an earlier run left, or creates them. Raises ErrorCode::failed when the system does
+  /// not let it.
   PartialFile(std::string blob, std::uint64_t bytes, std::uint64_t piece_bytes)
       : blob_(std::move(blob)), bytes_(bytes), piece_bytes_(piece_bytes) {
     finished_.resize(static_cast<std::size_t>((bytes + piece_bytes - 1) / piece_bytes));
@@ -52,8 +54,8 @@ class PartialFile {
     return static_cast<std::size_t>(std::min(piece_bytes_, bytes_ - first_byte(piece)));
   }
 
-  /// Brings a piece to the disk. Thread-safe for different pieces. Raises ErrorCode::failed when the disk does
-  /// not take it.
+  /// Writes a piece, and returns when it is on the disk. Thread-safe for different pieces. Raises
+  /// ErrorCode::failed when it cannot be written.
   void write(std::size_t piece, std::span<const std::byte> from) {
     write_at(data_, incomplete_path(), first_byte(piece), from);
 #ifdef __linux__
@@ -64,7 +66,7 @@ class PartialFile {
     MICA_CHECK(synced == 0, failed, incomplete_path(),
                ": bringing bytes to the disk failed: ", io::detail::errno_text(errno));
   }
-  /// Notes a written piece. Not thread-safe.
+  /// Notes that a piece is written. Not thread-safe.
   void note(std::size_t piece) {
     const std::string line = join(piece, "\n");
     const ::ssize_t written = ::write(notes_.get(), line.data(), line.size());
@@ -90,7 +92,7 @@ class PartialFile {
                ": renaming failed: ", io::detail::errno_text(errno));
     std::remove(pieces_path().c_str());
   }
-  /// Removes it.
+  /// Removes both files.
   void discard() noexcept {
     std::remove(incomplete_path().c_str());
     std::remove(pieces_path().c_str());
@@ -115,7 +117,8 @@ class PartialFile {
   }
   [[nodiscard]] std::string header() const { return join("mica pieces 1 ", bytes_, " ", piece_bytes_, "\n"); }
 
-  /// False when the notes are not of this file. A last line without its end is one that was not written whole.
+  /// False when the notes are not of this file. A last line without a line feed was not written completely,
+  /// and is not used.
   [[nodiscard]] bool read_notes() {
     struct ::stat data {
     }, notes{};

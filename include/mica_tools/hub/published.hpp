@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Short names of models that are published as GGUF files, each with its repository. A name with a quantisation
-// behind a colon is that quantisation.
+// Short names of models that are published as GGUF files, each with its repository. A name with a
+// quantisation behind a colon is that quantisation.
 #pragma once
 
 #include "mica/base/assert.hpp"
@@ -79,21 +79,21 @@ inline constexpr Published published[] = {
 };
 // clang-format on
 
-/// The model of a short name; of another name of its shape in the catalogue, the first of that shape. Null when
-/// there is none. Requires lower case.
+/// The model of a short name. For a name of the catalogue that is no short name: the first model of that
+/// shape. Null when there is none. Requires lower case.
 [[nodiscard]] constexpr const Published* find_published(std::string_view name) noexcept {
   for (const Published& each : published) {
     if (each.name == name) return &each;
   }
   const fit::Row* const row = fit::find_row(name);
-  if (row == nullptr || row->shape != name) return nullptr;  // an alias is a model of its own
+  if (row == nullptr || row->shape != name) return nullptr;  // an alias names a model of its own
   for (const Published& each : published) {
     if (fit::find_row(each.name) == row) return &each;
   }
   return nullptr;
 }
 
-/// A short name, or one with ":QUANT" behind it, in any case; empty when it is none.
+/// The model of a short name, with or without ":QUANT" behind it, in any case; empty for other texts.
 [[nodiscard]] inline std::optional<Name> parse_short_name(std::string_view text) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const Published* const found = find_published(remote::detail::lower(text.substr(0, colon)));
@@ -101,7 +101,7 @@ inline constexpr Published published[] = {
   return parse_repo(join(found->repo, text.substr(colon)), text);
 }
 
-/// "; did you mean NAME?" for a short name that is near; empty.
+/// "; did you mean NAME?" for the most similar short name; empty if none is similar.
 [[nodiscard]] inline std::string near_published(std::string_view text) {
   io::NearName near(remote::detail::lower(text.substr(0, text.find(':'))));
   for (const Published& each : published) near.offer(std::string(each.name));

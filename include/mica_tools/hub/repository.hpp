@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks a hub for the files of a repository, by the API of Hugging Face: /api/models/REPO/revision/REVISION for
-// the commit, /api/models/REPO/tree/COMMIT?recursive=1 for the list, in pages.
+// Asks a hub for the files of a repository, by the API of Hugging Face: /api/models/REPO/revision/REVISION
+// for the commit, /api/models/REPO/tree/COMMIT?recursive=1 for the list, in pages.
 #pragma once
 
 #include "mica/base/assert.hpp"

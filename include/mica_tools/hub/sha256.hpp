@@ -28,7 +28,7 @@ class Sha256 {
     MICA_CHECK(::EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, failed,
                "OpenSSL's SHA-256 failed");
   }
-  /// 64 hexadecimal digits. Called once.
+  /// The sum as 64 hexadecimal digits. May be called only once.
   [[nodiscard]] std::string digits() {
     unsigned char sum[EVP_MAX_MD_SIZE];
     unsigned size = 0;

@@ -26,7 +26,7 @@
 namespace mica::hub {
 
 struct Variant {
-  std::string quant;        ///< in upper case; of a file whose name has none, the name
+  std::string quant;        ///< in upper case; if the file name has none, the file name
   std::vector<File> files;  ///< of a sharded model the shards in order
   std::uint64_t bytes = 0;
 
@@ -54,7 +54,8 @@ namespace detail {
                      [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
-/// The last word of a file name that is a quantisation; with "UD-", as some makers write it, before it.
+/// The last word of a file name that is a quantisation, together with "UD-" before it, which some makers
+/// write.
 [[nodiscard]] inline std::string quant_in(std::string_view stem) {
   const std::string name = upper(stem);
   for (std::size_t end = name.size(); end > 0;) {
@@ -76,7 +77,7 @@ namespace detail {
   return name.find("mmproj") != name.npos || name.find("imatrix") != name.npos;
 }
 
-/// "Q4_K_M (4.4 GiB), Q8_0 (8.1 GiB)": at most 40.
+/// Variants as a list, "Q4_K_M (4.4 GiB), Q8_0 (8.1 GiB)": at most 40 of them.
 [[nodiscard]] inline std::string listed(std::span<const Variant> variants) {
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(variants.size(), 40); ++i) {
@@ -88,8 +89,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// The variants of the files, the largest first. Companions such as mmproj files are left out, and shards of
-/// which some are missing; a whole file comes before shards of the same name.
+/// The variants of the files, the largest first. Files that are no models, such as mmproj
+/// files, and incomplete sets of shards are left out; a whole file comes before shards of the same name.
 [[nodiscard]] inline std::vector<Variant> variants_of(std::span<const File> files) {
   std::map<std::pair<std::string, std::uint32_t>, std::vector<File>>
       groups;  // by prefix and number of shards
