@@ -41,7 +41,6 @@ inline constexpr std::string_view
     on_cpu = "mica runs on the CPU",
     in_chunks = "attention is always in chunks", one_team = "one team of threads serves prompts and answers",
     plain_log = "notes go to stderr; -v has more", nice = "taskset, nice and numactl place a process",
-    no_fetch = "nothing is fetched",
     samplers = "there is no such sampler; --samplers lists those that there are",
     grammar = "answers cannot be restricted to a grammar or a JSON schema",
     rope = "RoPE is scaled as the model's file says; mica inspect shows how",
@@ -129,7 +128,7 @@ inline constexpr ForeignRow rows[] = {
     {"--format", refused, grammar},
     {"--keepalive", valued, "a model stays in memory until the program ends"},
     {"--nowordwrap", switched, "lines are not wrapped"},
-    {"--insecure", switched, no_fetch},
+    {"--insecure", refused, "certificates are always checked"},
     {"--hidethinking", refused, "use --think hide"},
     // gemma.cpp
     {"--tokenizer", refused, "the tokenizer is in the model's file"},

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -92,8 +93,8 @@ std::string in_child(const std::function<std::string()>& work) {
     ::prctl(PR_SET_PDEATHSIG, SIGINT);  // no download without the program that wants the model
 #endif
     const std::string path = work();
-    const bool written = ::write(ends[1], path.data(), path.size()) == static_cast<::ssize_t>(path.size());
-    ::_exit(written ? 0 : 1);
+    const int written = ::dprintf(ends[1], "%s", path.c_str());
+    ::_exit(written == static_cast<int>(path.size()) ? 0 : 1);
   }
   ::close(ends[1]);
   std::string path;

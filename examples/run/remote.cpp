@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The code for URLs is in a module, which is loaded when a URL or a model of a hub is named: from the program's folder in a build
-// folder, from lib/mica in an installation. On systems other than Linux it is part of the program.
+// The code for URLs is in a module, which is loaded when a URL or a model of a hub is named: from the program's
+// folder in a build folder, from lib/mica in an installation. On systems other than Linux it is part of the
+// program.
 #include "remote.hpp"
 
+#include "console.hpp"
 #include "mica/base/assert.hpp"
 #include "mica_tools/remote/url.hpp"
 
@@ -43,6 +45,19 @@ Function* module_function(Function*, const char* name, const std::string& what) 
 #define MICA_CALL(function, what) (static_cast<void>(what), function)
 #endif
 
+#ifdef MICA_CALL
+/// Requests that an interrupt ends fail; the program then ends as after any interrupt.
+template <class Requests>
+void until_interrupted(const Requests& requests) {
+  try {
+    requests();
+  } catch (const Error&) {
+    if (interrupted()) throw Stop{130, {}};
+    throw;
+  }
+}
+#endif
+
 #if !defined(MICA_URL_MODULE) && !defined(MICA_HAS_SERVER)
 [[noreturn]] void refuse_network(const std::string& what) {
   raise(ErrorCode::unsupported, what,
@@ -56,7 +71,8 @@ Function* module_function(Function*, const char* name, const std::string& what) 
 gguf::Document open_remote(const std::string& url) {
 #ifdef MICA_CALL
   std::optional<gguf::Document> document;
-  MICA_CALL(mica_open_remote, remote::shown(url))(url, document);
+  const auto open = MICA_CALL(mica_open_remote, remote::shown(url));
+  until_interrupted([&] { open(url, &interrupted(), document); });
   return *std::move(document);
 #else
   refuse_network(remote::shown(url));
@@ -66,7 +82,8 @@ gguf::Document open_remote(const std::string& url) {
 hub::Listing list_repository(const hub::Name& name) {
 #ifdef MICA_CALL
   hub::Listing listing;
-  MICA_CALL(mica_list_repository, name.text())(name, listing);
+  const auto list = MICA_CALL(mica_list_repository, name.text());
+  until_interrupted([&] { list(name, &interrupted(), listing); });
   return listing;
 #else
   refuse_network(name.text());

@@ -273,7 +273,7 @@ elseif(WAY STREQUAL find_package)
   if(NOT native MATCHES " -DHWY_COMPILE_ONLY_STATIC=1 .* -m(arch|cpu)=native ")
     message(FATAL_ERROR "kernels for this machine are compiled by\n${native}")
   endif()
-  expect_refusal("${SCRATCH}/word" "mica_add_kernels\\(other_kernels\\): 'NATVE' is not known; known: NATIVE"
+  expect_refusal("${SCRATCH}/word" "mica_add_kernels\\(other_kernels\\): 'NATVE' is not known or has no value; known: NATIVE"
     -DKERNELS_WORD=NATVE)
   # vcpkg moves the CMake files up by one folder; the units are found from there, and missed by a sentence.
   file(COPY "${SCRATCH}/moved/share/cmake/mica/mica-kernels.cmake" DESTINATION "${SCRATCH}/moved/share/mica")

@@ -9,6 +9,7 @@
 #include "mica_tools/hub/published.hpp"
 #include "mica_tools/hub/resolve_url.hpp"
 #include "mica_tools/hub/variant.hpp"
+#include "mica_tools/remote/token.hpp"
 #include "remote/variable.hpp"
 
 #include <doctest/doctest.h>
@@ -17,6 +18,7 @@
 #include <set>
 #include <string>
 #include <vector>
+#include <sys/stat.h>
 
 #if defined(MICA_HAS_TEXT)
 #include "mica_tools/hub/parse_listing.hpp"
@@ -86,7 +88,19 @@ TEST_CASE("the path of a file leads nowhere else") {
     CAPTURE(path);
     CHECK(!hub::is_safe_path(path));
   }
-  CHECK(!hub::is_safe_path(std::string(300, 'a')));
+  CHECK(hub::is_safe_path("mod\xC3\xA8le.gguf"));
+  CHECK(!hub::is_safe_path("m\xC2\x9B.gguf"));         // a control character of C1
+  CHECK(!hub::is_safe_path("m\xE2\x80\xAE.gguf"));     // turns the direction of text
+  CHECK(hub::is_safe_path("1/2/3/4/5/6/7/8/m.gguf"));  // as deep as the cache is searched
+  CHECK(!hub::is_safe_path("1/2/3/4/5/6/7/8/9/m.gguf"));
+  CHECK(!hub::is_safe_path(std::string(201, 'a')));
+}
+
+TEST_CASE("a small file is regular, and a pipe without a writer is not waited for") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path("ref");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(remote::detail::small_file(pipe).empty());
 }
 
 TEST_CASE("every short name has a repository that can be written, and no name is there twice") {
@@ -300,6 +314,8 @@ TEST_CASE("hostile listings are refused") {
                                entry("\"m.gguf\"", "6", lfs),
                                entry("\"m.gguf\"", "0", ",\"lfs\":{\"oid\":\"" + sum_a + "\",\"size\":0}"),
                                entry("\"m.gguf\"", "1e999", lfs),
+                               entry("\"m.gguf\"", "9223372036854775808",
+                                     ",\"lfs\":{\"oid\":\"" + sum_a + "\",\"size\":9223372036854775808}"),
                                entry("\"m.gguf\"", "5", ""),
                                entry("\"m.gguf\"", "5", ",\"lfs\":5"),
                                entry("\"m.gguf\"", "5", ",\"lfs\":{\"oid\":\"../../x\",\"size\":5}"),

@@ -10,13 +10,15 @@
 #include "mica_tools/remote/token.hpp"
 #include "mica_tools/remote/url.hpp"
 
-extern "C" void mica_open_remote(const std::string& url, std::optional<mica::gguf::Document>& document) {
+extern "C" void mica_open_remote(const std::string& url, const std::atomic<bool>* stop,
+                                 std::optional<mica::gguf::Document>& document) {
   using namespace mica;
-  document = remote::open(url, {.token = remote::token_for(remote::Url::parse(url))});
+  document = remote::open(url, {.token = remote::token_for(remote::Url::parse(url)), .stop = stop});
 }
 
-extern "C" void mica_list_repository(const mica::hub::Name& name, mica::hub::Listing& listing) {
-  listing = mica::hub::Repository(name).listing();
+extern "C" void mica_list_repository(const mica::hub::Name& name, const std::atomic<bool>* stop,
+                                     mica::hub::Listing& listing) {
+  listing = mica::hub::Repository(name, {.stop = stop}).listing();
 }
 
 extern "C" void mica_fetch(const mica::hub::Fetch& request, const mica::hub::Watch& watch, bool& done) {

@@ -8,14 +8,17 @@
 #include "mica_tools/hub/listing.hpp"
 #include "mica_tools/hub/name.hpp"
 
+#include <atomic>
 #include <optional>
 #include <string>
 
 /// The model behind a URL. Raises as remote::open().
-extern "C" void mica_open_remote(const std::string& url, std::optional<mica::gguf::Document>& document);
+extern "C" void mica_open_remote(const std::string& url, const std::atomic<bool>* stop,
+                                 std::optional<mica::gguf::Document>& document);
 
 /// The GGUF files of a repository. Raises as hub::Repository::listing().
-extern "C" void mica_list_repository(const mica::hub::Name& name, mica::hub::Listing& listing);
+extern "C" void mica_list_repository(const mica::hub::Name& name, const std::atomic<bool>* stop,
+                                     mica::hub::Listing& listing);
 
 /// Downloads files; sets `done`, which is false when `watch` stopped it. Raises as hub::fetch().
 extern "C" void mica_fetch(const mica::hub::Fetch& request, const mica::hub::Watch& watch, bool& done);

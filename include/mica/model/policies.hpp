@@ -220,10 +220,12 @@ requires(F::arithmetic == format::Arithmetic::integer) struct CheckFormat<F> {
       "them; those with integer arithmetic must be a mica::IntegerFormat (format/concept.hpp)");
 };
 template <class List>
-struct CheckWeights : CheckFormat<List> {};
+struct CheckEachFormat : CheckFormat<List> {};
 template <class... F>
-struct CheckWeights<TypeList<F...>>
+struct CheckEachFormat<TypeList<F...>>
     : std::integral_constant<std::size_t, (sizeof(CheckFormat<F>) + ... + 0)> {};
+template <class List>
+struct CheckWeights : CheckEachFormat<List> {};
 template <Formats List>
 struct CheckWeights<List> {
   static_assert(format::are_distinct<List>,

@@ -226,9 +226,11 @@ inline void Cache::add(std::string_view repo, std::string_view commit, const Fil
   const fs::path other = join(link.string(), ".", ::getpid(), ".new");
   fs::remove(other, error);
   fs::create_symlink(target, other, error);
-  if (error) {
+  const bool lacks_links = error == std::errc::operation_not_permitted || error == std::errc::not_supported ||
+                           error == std::errc::function_not_supported;
+  if (lacks_links) {
     fs::rename(blob(repo, file.sha256), link, error);
-  } else {
+  } else if (!error) {
     fs::rename(other, link, error);
   }
   MICA_CHECK(!error, failed, link.string(), ": cannot be written: ", error.message());

@@ -31,15 +31,16 @@ struct Name {
   }
 };
 
-/// Whether a path of a listing may become the path of a file: relative, without "." and "..", without control
-/// bytes and backslashes.
+/// Whether a path of a listing may become the path of a file: relative, at most eight folders deep, of names of
+/// at most 200 bytes, without "." and "..", backslashes, and characters that a terminal would not show.
 [[nodiscard]] inline bool is_safe_path(std::string_view path) noexcept {
   const auto is_bad = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '\\'; };
   if (path.empty() || path.size() > 1024 || std::any_of(path.begin(), path.end(), is_bad)) return false;
+  if (std::count(path.begin(), path.end(), '/') > 8 || escaped(path, path.size()) != path) return false;
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string_view part = path.substr(at, end - at);
-    if (part.empty() || part == "." || part == ".." || part.size() > 255) return false;
+    if (part.empty() || part == "." || part == ".." || part.size() > 200) return false;
     at = end + 1;
   }
   return true;

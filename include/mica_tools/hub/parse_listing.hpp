@@ -19,7 +19,8 @@
 
 namespace mica::hub {
 
-inline constexpr std::size_t max_files = 100'000;  // of a repository
+inline constexpr std::size_t max_files = 100'000;                        // of a repository
+inline constexpr std::uint64_t max_file_bytes = std::uint64_t{1} << 44;  // 16 TiB; sums of them are exact
 
 namespace detail {
 
@@ -65,7 +66,9 @@ inline void add_page(std::string_view text, const std::string& name, Listing& to
     if (type == nullptr || *type != "file" || !remote::detail::lower(*path).ends_with(".gguf")) continue;
     const std::string where = join(name, ": ", escaped(*path, 200));
     MICA_CHECK(is_safe_path(*path), file, where,
-               ": a path of the list that no file may have (absolute, with '..', or with control bytes)");
+               ": a path of the list that no file may have (absolute, with '..', with control characters, a "
+               "name of more "
+               "than 200 bytes, or more than eight folders)");
     const auto lfs = entry.find("lfs");
     const std::string* const sum = lfs == entry.end() ? nullptr : detail::text_of(*lfs, "oid");
     MICA_CHECK(sum != nullptr && sum->size() == 64 &&
@@ -74,6 +77,7 @@ inline void add_page(std::string_view text, const std::string& name, Listing& to
     const std::uint64_t bytes = detail::bytes_of(entry, where);
     MICA_CHECK(bytes != 0 && detail::bytes_of(*lfs, where) == bytes, file, where,
                ": the list names two sizes of this file, or none");
+    MICA_CHECK(bytes <= max_file_bytes, file, where, ": found ", bytes, " bytes, allowed ", max_file_bytes);
     MICA_CHECK(to.files.size() < max_files, limit, name, ": more than ", max_files, " files");
     to.files.push_back({*path, bytes, *sum});
   }

@@ -10,11 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace mica::remote {
 
@@ -34,12 +35,15 @@ namespace detail {
 
 /// The first bytes of a small file; empty when it cannot be read.
 [[nodiscard]] inline std::string small_file(const std::string& path) {
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
+  const int file =
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe would wait for its writer
+  if (file < 0) return {};
+  struct ::stat found {};
   std::array<char, 4096> text;
-  return file ? std::string(text.data(), std::fread(text.data(), 1, text.size(), file.get())) : std::string();
+  const bool regular = ::fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+  const ::ssize_t n = regular ? ::read(file, text.data(), text.size()) : 0;
+  ::close(file);
+  return {text.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
 }
 
 }  // namespace detail
