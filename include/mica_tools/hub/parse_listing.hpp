@@ -19,8 +19,8 @@
 
 namespace mica::hub {
 
-inline constexpr std::size_t max_files = 100'000;                        // of a repository
-inline constexpr std::uint64_t max_file_bytes = std::uint64_t{1} << 44;  // 16 TiB; sums of them are exact
+inline constexpr std::size_t max_files = 100'000;                   // of a repository
+inline constexpr std::uint64_t max_bytes = std::uint64_t{1} << 62;  // of all of them: sums are exact
 
 namespace detail {
 
@@ -59,6 +59,8 @@ namespace detail {
 inline void add_page(std::string_view text, const std::string& name, Listing& to) {
   const nlohmann::json answer = io::parse_json(text, name);
   MICA_CHECK(answer.is_array(), file, name, ": the answer is no list of files; is this the API of a hub?");
+  std::uint64_t all = 0;
+  for (const File& each : to.files) all += each.bytes;
   for (const nlohmann::json& entry : answer) {
     const std::string* const path = detail::text_of(entry, "path");
     MICA_CHECK(path != nullptr, file, name, ": a file of the list has no path");
@@ -77,7 +79,8 @@ inline void add_page(std::string_view text, const std::string& name, Listing& to
     const std::uint64_t bytes = detail::bytes_of(entry, where);
     MICA_CHECK(bytes != 0 && detail::bytes_of(*lfs, where) == bytes, file, where,
                ": the list names two sizes of this file, or none");
-    MICA_CHECK(bytes <= max_file_bytes, file, where, ": found ", bytes, " bytes, allowed ", max_file_bytes);
+    MICA_CHECK(bytes <= max_bytes - all, file, where, ": found ", bytes, " bytes, allowed ", max_bytes - all);
+    all += bytes;
     MICA_CHECK(to.files.size() < max_files, limit, name, ": more than ", max_files, " files");
     to.files.push_back({*path, bytes, *sum});
   }
