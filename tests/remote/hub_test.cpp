@@ -103,6 +103,18 @@ TEST_CASE("a small file is regular, and a pipe without a writer is not waited fo
   CHECK(remote::detail::small_file(pipe).empty());
 }
 
+TEST_CASE("a pipe in place of a reference is replaced") {
+  const TemporaryFolder folder;
+  const hub::Cache cache(folder.path("hub"));
+  cache.set_commit("o/r", "main", commit);
+  const std::string ref = folder.path("hub/models--o--r/refs/main");
+  REQUIRE(std::filesystem::remove(ref));
+  REQUIRE(::mkfifo(ref.c_str(), 0600) == 0);
+  CHECK(cache.commit_of("o/r", "main").empty());
+  cache.set_commit("o/r", "main", other_commit);
+  CHECK(cache.commit_of("o/r", "main") == other_commit);
+}
+
 TEST_CASE("every short name has a repository that can be written, and no name is there twice") {
   std::set<std::string_view> names;
   for (const hub::Published& each : hub::published) {

@@ -241,6 +241,8 @@ inline void Cache::set_commit(std::string_view repo, std::string_view revision,
   if (is_commit(revision) || commit_of(repo, revision) == commit) return;
   const std::string path = join(repo_folder(repo), "/refs/", revision);
   detail::make_folders(std::filesystem::path(path).parent_path());
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) std::filesystem::remove(path, error);  // such as a pipe
   io::write_atomically(path, [&](io::AtomicFile& out) { out.write(std::as_bytes(std::span(commit))); });
 }
 
