@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <unistd.h>
 
 namespace mica::convert {
 
@@ -41,9 +42,9 @@ inline constexpr std::size_t max_shards = 4096;
 
 /// The safetensors files of a folder without an index.
 [[nodiscard]] inline std::vector<std::string> unindexed_files(const std::string& folder) {
+  // Not by std::filesystem::path: appending to "folder/" crashes libstdc++ where memory is refused.
+  if (::access(join(folder, "/model.safetensors").c_str(), F_OK) == 0) return {"model.safetensors"};
   std::error_code error;
-  if (std::filesystem::exists(std::filesystem::path(folder) / "model.safetensors", error))
-    return {"model.safetensors"};
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     if (entry.path().extension() == ".safetensors") names.push_back(entry.path().filename().string());
