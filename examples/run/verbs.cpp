@@ -54,7 +54,10 @@ void Verb::refuse_own_input(const std::string& output, std::vector<std::string> 
   if (output.empty() || !std::filesystem::is_regular_file(output, error)) return;
   inputs.push_back(model_path);
   // Of a folder too, but for GGUF files, which convert makes and does not read.
-  for (std::filesystem::directory_iterator entry(model_path, error), end; !error && entry != end;
+  // libstdc++ crashes where memory is refused while it appends to "folder/".
+  const std::string bare =
+      model_path.substr(0, std::max<std::size_t>(model_path.find_last_not_of('/') + 1, 1));
+  for (std::filesystem::directory_iterator entry(bare, error), end; !error && entry != end;
        entry.increment(error)) {
     if (entry->path().extension() != ".gguf") inputs.push_back(entry->path().string());
   }

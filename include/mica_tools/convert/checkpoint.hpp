@@ -42,11 +42,12 @@ inline constexpr std::size_t max_shards = 4096;
 
 /// The safetensors files of a folder without an index.
 [[nodiscard]] inline std::vector<std::string> unindexed_files(const std::string& folder) {
-  // Not by std::filesystem::path: appending to "folder/" crashes libstdc++ where memory is refused.
+  // libstdc++ crashes where memory is refused while it appends to "folder/".
+  const std::string bare = folder.substr(0, std::max<std::size_t>(folder.find_last_not_of('/') + 1, 1));
   if (::access(join(folder, "/model.safetensors").c_str(), F_OK) == 0) return {"model.safetensors"};
   std::error_code error;
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(bare, error)) {
     if (entry.path().extension() == ".safetensors") names.push_back(entry.path().filename().string());
     MICA_CHECK(names.size() <= max_shards, limit, folder, ": more than ", max_shards, " safetensors files");
   }
