@@ -8,7 +8,6 @@
 #include "mica/budget/size.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <sys/resource.h>
 
 namespace mica::program {
@@ -63,15 +62,6 @@ io::DiskSpeed disk_speed(const io::File& file) {
   MICA_CHECK(memory, budget, "measuring a disk needs ", budget::size_text(io::DiskProbe::memory_bytes),
              " of memory");
   return io::DiskProbe(file, memory->span()).measure();
-}
-
-std::uint64_t bytes_read() {
-  std::ifstream counts("/proc/self/io");
-  std::uint64_t bytes = 0;
-  for (std::string name; counts >> name >> bytes;) {
-    if (name == "rchar:") return bytes;
-  }
-  return 0;
 }
 
 std::uint64_t major_faults() {

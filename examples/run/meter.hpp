@@ -49,10 +49,6 @@ class Meter {
 /// How fast the disk of a file is; takes a second. Raises as io::DiskProbe.
 [[nodiscard]] io::DiskSpeed disk_speed(const io::File& file);
 
-/// The bytes that this process has read from files so far, not counting mapped ones; 0 where the system does
-/// not say.
-[[nodiscard]] std::uint64_t bytes_read();
-
 /// Major faults of this process so far.
 [[nodiscard]] std::uint64_t major_faults();
 

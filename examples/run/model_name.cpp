@@ -3,6 +3,7 @@
 
 #include "answer_options.hpp"
 #include "budgeted.hpp"
+#include "child.hpp"
 #include "console.hpp"
 #include "download_progress.hpp"
 #include "mica/budget/limits.hpp"
@@ -15,20 +16,11 @@
 #include "remote.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <span>
 #include <system_error>
 #include <utility>
-#include <sys/types.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 namespace mica::program {
 namespace {
@@ -78,42 +70,6 @@ std::string where_missing(const Verb& verb, const hub::Name& name) {
   return join(name.text(), ": is not in ", hub::Cache::of_environment().folder(), ", and ",
               verb.offline ? "--offline" : "HF_HUB_OFFLINE",
               " forbids to ask the hub; mica list shows what is there");
-}
-
-/// The path that work() gives, in a child process: the memory of a download, with the libraries for networks, is
-/// free before the model is loaded, so it is no part of the budget of a run. If the child fails it has said why,
-/// and this process ends with its code.
-std::string in_child(const std::function<std::string()>& work) {
-  int ends[2];
-  if (::pipe(ends) != 0) return work();
-  const ::pid_t child = ::fork();
-  if (child == 0) {
-    ::close(ends[0]);
-#ifdef __linux__
-    ::prctl(PR_SET_PDEATHSIG, SIGINT);  // no download without the program that wants the model
-#endif
-    const std::string path = work();
-    const int written = ::dprintf(ends[1], "%s", path.c_str());
-    ::_exit(written == static_cast<int>(path.size()) ? 0 : 1);
-  }
-  ::close(ends[1]);
-  std::string path;
-  char piece[4096];
-  for (::ssize_t n = child < 0 ? 0 : 1; n != 0;) {
-    n = ::read(ends[0], piece, sizeof(piece));
-    if (n < 0 && errno != EINTR) break;
-    if (n < 0 && interrupted()) ::kill(child, SIGINT);
-    path.append(piece, n > 0 ? static_cast<std::size_t>(n) : 0);
-  }
-  ::close(ends[0]);
-  if (child < 0) return work();
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return path;
-  MICA_CHECK(WIFEXITED(status), failed, "the download was ended by signal ", WTERMSIG(status),
-             "; what was read stays, and the same command continues");
-  ::_exit(code_after_signals(WEXITSTATUS(status)));
 }
 
 /// The path or URL of a model, downloaded where the verb needs its weights.

@@ -2,9 +2,12 @@
 #include "verbs.hpp"
 
 #include "mica/base/assert.hpp"
+#include "mica/io/detail/path.hpp"
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 namespace mica::program {
@@ -54,13 +57,11 @@ void Verb::refuse_own_input(const std::string& output, std::vector<std::string> 
   if (output.empty() || !std::filesystem::is_regular_file(output, error)) return;
   inputs.push_back(model_path);
   // Of a folder too, but for GGUF files, which convert makes and does not read.
-  // libstdc++ crashes where memory is refused while it appends to "folder/".
-  const std::string bare =
-      model_path.substr(0, std::max<std::size_t>(model_path.find_last_not_of('/') + 1, 1));
-  for (std::filesystem::directory_iterator entry(bare, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().extension() != ".gguf") inputs.push_back(entry->path().string());
-  }
+  const auto add = [&](int, std::string_view name) {
+    if (std::filesystem::path(name).extension() != ".gguf") inputs.push_back(join(model_path, "/", name));
+    return true;
+  };
+  if (!model_path.empty()) io::detail::for_each_beside(model_path + "/", add);
   for (const std::string& input : inputs) {
     const bool same = !input.empty() && std::filesystem::equivalent(input, output, error);
     MICA_CHECK(!same, usage, output, ": mica ", about.name,

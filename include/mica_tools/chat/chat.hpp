@@ -167,9 +167,9 @@ class Chat {
     MICA_CHECK(!ids.empty(), failed, "the chat format renders nothing");
     return ids;
   }
-  /// Shortens a conversation that has become too long: after the first tokens, leaves out those that earlier
-  /// shifts removed. If these are not known or not enough, leaves out so many that half of the context is
-  /// free.
+  /// Shortens a conversation that has become too long. The first tokens stay; the tokens after them that
+  /// earlier shifts removed are left out. Where this is not enough, more are left out, until half of the
+  /// context is free.
   void leave_out(std::vector<TokenId>& wanted, const ChatShift& shift) {
     const std::size_t n_ctx = session_.model().n_ctx(), first = std::min(shift.keep_first, wanted.size());
     const auto differs = std::mismatch(wanted.begin(), wanted.end(), said_.begin(), said_.end()).first;

@@ -5,6 +5,7 @@
 // *.safetensors there are.
 #pragma once
 
+#include "mica/io/detail/path.hpp"
 #include "mica/io/folder_file.hpp"
 #include "mica_tools/convert/json.hpp"
 #include "mica_tools/convert/safetensors.hpp"
@@ -42,17 +43,15 @@ inline constexpr std::size_t max_shards = 4096;
 
 /// The safetensors files of a folder without an index.
 [[nodiscard]] inline std::vector<std::string> unindexed_files(const std::string& folder) {
-  // libstdc++ crashes where memory is refused while it appends to "folder/".
-  const std::string bare = folder.substr(0, std::max<std::size_t>(folder.find_last_not_of('/') + 1, 1));
   if (::access(join(folder, "/model.safetensors").c_str(), F_OK) == 0) return {"model.safetensors"};
-  std::error_code error;
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(bare, error)) {
-    if (entry.path().extension() == ".safetensors") names.push_back(entry.path().filename().string());
-    MICA_CHECK(names.size() <= max_shards, limit, folder, ": more than ", max_shards, " safetensors files");
-  }
+  io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
+    if (std::filesystem::path(name).extension() == ".safetensors") names.emplace_back(name);
+    return names.size() <= max_shards;
+  });
+  MICA_CHECK(names.size() <= max_shards, limit, folder, ": more than ", max_shards, " safetensors files");
   MICA_CHECK(
-      !error && !names.empty(), file, folder,
+      !names.empty(), file, folder,
       ": no safetensors file; weights in other containers (.bin, .pth) must be saved as safetensors first");
   std::sort(names.begin(), names.end());
   return names;

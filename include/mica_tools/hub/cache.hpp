@@ -11,6 +11,7 @@
 
 #include "mica/base/assert.hpp"
 #include "mica/io/atomic_file.hpp"
+#include "mica/io/detail/path.hpp"
 #include "mica_tools/hub/listing.hpp"
 #include "mica_tools/hub/name.hpp"
 #include "mica_tools/hub/partial_file.hpp"
@@ -144,10 +145,10 @@ void for_each_file(const fs::path& folder, F&& f) {
 /// The names in a folder, sorted.
 [[nodiscard]] inline std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator entry(folder, error);
-  for (const fs::directory_iterator end; !error && entry != end; entry.increment(error))
-    names.push_back(entry->path().filename().string());
+  io::detail::for_each_beside(folder + "/", [&](int, std::string_view name) {
+    names.emplace_back(name);
+    return true;
+  });
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "mica/base/assert.hpp"
+#include "mica/io/detail/path.hpp"
 #include "mica_tools/remote/url.hpp"
 
 #include <algorithm>
@@ -31,30 +32,13 @@ struct Name {
   }
 };
 
-namespace detail {
-
-/// Whether UTF-8 text has a control character of C1 (U+0080 to U+009F) or one that sets the direction of text
-/// (U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).
-[[nodiscard]] inline bool has_invisible(std::string_view text) noexcept {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (byte(i) == 0xC2 && byte(i + 1) >= 0x80 && byte(i + 1) <= 0x9F) return true;
-    if (byte(i) != 0xE2) continue;
-    const unsigned last = byte(i + 2);
-    if (byte(i + 1) == 0x80 && (last == 0x8E || last == 0x8F || (last >= 0xAA && last <= 0xAE))) return true;
-    if (byte(i + 1) == 0x81 && last >= 0xA6 && last <= 0xA9) return true;
-  }
-  return false;
-}
-
-}  // namespace detail
-
 /// Whether a path of a listing may become the path of a file: relative, at most eight folders deep, of names of
-/// at most 200 bytes, without "." and "..", backslashes, and characters that are not seen.
+/// at most 200 bytes, without "." and "..", backslashes and controls.
 [[nodiscard]] inline bool is_safe_path(std::string_view path) noexcept {
-  const auto is_bad = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '\\'; };
-  if (path.empty() || path.size() > 1024 || std::any_of(path.begin(), path.end(), is_bad)) return false;
-  if (std::count(path.begin(), path.end(), '/') > 8 || detail::has_invisible(path)) return false;
+  if (path.empty() || path.size() > 1024 || std::count(path.begin(), path.end(), '/') > 8) return false;
+  for (std::size_t at = 0; at < path.size(); ++at) {
+    if (path[at] == '\\' || io::detail::control_bytes(path, at) != 0) return false;
+  }
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string_view part = path.substr(at, end - at);

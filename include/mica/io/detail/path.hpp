@@ -50,22 +50,24 @@ void for_each_beside(std::string_view path, F&& f) {
   }
 }
 
+/// The bytes at `at` of UTF-8 text that are one control: of ASCII, of C1, or of text direction. 0: none is there.
+[[nodiscard]] inline std::size_t control_bytes(std::string_view text, std::size_t at) noexcept {
+  const auto byte = [&](std::size_t i) {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
+  };
+  if (at < text.size() && (byte(0) < 0x20 || byte(0) == 0x7F)) return 1;
+  if (byte(0) == 0xC2 && byte(1) >= 0x80 && byte(1) < 0xA0) return 2;
+  if (byte(0) == 0xE2 && byte(1) == 0x80 && (byte(2) == 0x8E || byte(2) == 0x8F)) return 3;
+  if (byte(0) == 0xE2 && byte(1) == 0x80 && byte(2) >= 0xAA && byte(2) <= 0xAE) return 3;
+  if (byte(0) == 0xE2 && byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9) return 3;
+  return 0;
+}
+
 /// The path for an error text, since file names may come from index files, shards and downloads: control
 /// bytes, C1 and the controls of text direction as \xNN; of more than 512 bytes the first 384 and the last 128.
 [[nodiscard]] inline std::string shown(std::string_view path) {
   constexpr char digits[] = "0123456789abcdef";
   constexpr std::size_t first = 384, last = 128;
-  // Bytes at `at` that are one control: 0 for none.
-  const auto control = [path](std::size_t at) -> std::size_t {
-    const auto byte = [&](std::size_t i) {
-      return at + i < path.size() ? static_cast<unsigned char>(path[at + i]) : 0u;
-    };
-    if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
-    if (byte(0) == 0xC2 && byte(1) >= 0x80 && byte(1) < 0xA0) return 2;
-    if (byte(0) == 0xE2 && byte(1) == 0x80 && byte(2) >= 0xAA && byte(2) <= 0xAE) return 3;
-    if (byte(0) == 0xE2 && byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9) return 3;
-    return 0;
-  };
   std::string out;
   for (std::size_t at = 0, escaped = 0; at < path.size(); ++at) {
     if (at == first && path.size() > first + last) {
@@ -73,7 +75,7 @@ void for_each_beside(std::string_view path, F&& f) {
       at = path.size() - last;
       escaped = 0;
     }
-    if (escaped == 0) escaped = control(at);
+    if (escaped == 0) escaped = control_bytes(path, at);
     if (escaped == 0) {
       out += path[at];
     } else {
