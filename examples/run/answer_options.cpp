@@ -3,7 +3,7 @@
 
 #include "chat_format.hpp"
 #include "console.hpp"
-#include "mica/text/chat_style.hpp"
+#include "mica_tools/chat/chat_style.hpp"
 #include "mica_tools/pace/pacer.hpp"
 #include "mica_tools/remote/url.hpp"
 

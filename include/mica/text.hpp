@@ -4,10 +4,7 @@
 #pragma once
 
 #include "mica/text/bpe.hpp"
-#include "mica/text/chat_style.hpp"
 #include "mica/text/concept.hpp"
-#include "mica/text/marked_messages.hpp"
-#include "mica/text/message.hpp"
 #include "mica/text/pretokenize.hpp"
 #include "mica/text/spm.hpp"
 #include "mica/text/token_id.hpp"

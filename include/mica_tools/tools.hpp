@@ -71,6 +71,9 @@
 // chat: conversations; chat_template.hpp, which makes their format of a file, belongs in one unit
 #include "mica_tools/chat/chat.hpp"
 #include "mica_tools/chat/chat_renderer.hpp"
+#include "mica_tools/chat/chat_style.hpp"
+#include "mica_tools/chat/marked_messages.hpp"
+#include "mica_tools/chat/message.hpp"
 #include "mica_tools/chat/thought_splitter.hpp"
 
 // hub: models by name, as far as it needs neither an HTTP library nor one for JSON

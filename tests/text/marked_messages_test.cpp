@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "mica/text/marked_messages.hpp"
+#include "mica_tools/chat/marked_messages.hpp"
 
 #include "mica/gguf/reader.hpp"
 #include "mica/text/bpe.hpp"
-#include "mica/text/chat_style.hpp"
 #include "mica/text/spm.hpp"
 #include "mica/text/vocabulary_gguf.hpp"
+#include "mica_tools/chat/chat_style.hpp"
 #include "shared.hpp"
 #include "text/small_vocabulary.hpp"
 

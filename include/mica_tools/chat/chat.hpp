@@ -8,8 +8,8 @@
 #pragma once
 
 #include "mica/runtime/generate.hpp"
-#include "mica/text/marked_messages.hpp"
 #include "mica_tools/chat/chat_renderer.hpp"
+#include "mica_tools/chat/marked_messages.hpp"
 #include "mica_tools/chat/thought_splitter.hpp"
 
 #include <algorithm>

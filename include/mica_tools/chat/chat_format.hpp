@@ -6,13 +6,13 @@
 #pragma once
 
 #include "mica/base/error.hpp"
-#include "mica/text/chat_style.hpp"
-#include "mica/text/message.hpp"
 #include "mica_jinja/civil_time.hpp"
 #include "mica_jinja/limits.hpp"
 #include "mica_jinja/template.hpp"
 #include "mica_jinja/template_error.hpp"
 #include "mica_jinja/value.hpp"
+#include "mica_tools/chat/chat_style.hpp"
+#include "mica_tools/chat/message.hpp"
 
 #include <optional>
 #include <span>

@@ -4,7 +4,7 @@
 // (chat_template.hpp) or need none.
 #pragma once
 
-#include "mica/text/message.hpp"
+#include "mica_tools/chat/message.hpp"
 
 #include <functional>
 #include <span>

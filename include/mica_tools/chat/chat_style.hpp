@@ -5,7 +5,7 @@
 #pragma once
 
 #include "mica/base/error.hpp"
-#include "mica/text/message.hpp"
+#include "mica_tools/chat/message.hpp"
 
 #include <algorithm>
 #include <cstddef>

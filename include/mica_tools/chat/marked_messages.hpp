@@ -13,10 +13,10 @@
 #pragma once
 
 #include "mica/text/detail/token_names.hpp"
-#include "mica/text/message.hpp"
 #include "mica/text/token_id.hpp"
 #include "mica/text/utf8.hpp"
 #include "mica/text/vocabulary.hpp"
+#include "mica_tools/chat/message.hpp"
 
 #include <algorithm>
 #include <cstddef>
