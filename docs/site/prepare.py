@@ -184,7 +184,7 @@ def header(text, stem=""):
             out.append(line)
         for char in code:
             if char == "{":
-                blocks.append(bool(TYPE.match(without_templates(statement))))
+                blocks.append(all(blocks) and bool(TYPE.match(without_templates(statement))))
                 fields = declared(statement.strip()) == "Block"
                 statement = ""
                 if fields:

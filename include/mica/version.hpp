@@ -8,6 +8,7 @@
 
 namespace mica {
 
+/// `version` joins the three numbers by points.
 inline constexpr int version_major = 0;
 inline constexpr int version_minor = 1;
 inline constexpr int version_patch = 0;

@@ -27,7 +27,7 @@ class Arena {
   /// The allocator of an arena. Freeing a block does nothing: its bytes are freed by reset() or rewind().
   class Handle : public Unbooked<Handle> {
    public:
-    explicit Handle(Arena& arena) noexcept : arena_(&arena) {}
+    explicit Handle(Arena& arena) noexcept : arena_(&arena) {}  // as arena.handle()
 
     // Required by Allocator
     static constexpr bool dry = A::dry;
@@ -61,7 +61,7 @@ class Arena {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return block_.size(); }
-  [[nodiscard]] std::size_t used() const noexcept { return used_; }
+  [[nodiscard]] std::size_t used() const noexcept { return used_; }  // bytes, padding included; for rewind()
   /// The maximum that was in use, padding included: the size that this arena needs.
   [[nodiscard]] std::size_t peak() const noexcept { return peak_; }
 

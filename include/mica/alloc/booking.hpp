@@ -18,6 +18,7 @@ namespace mica::alloc {
 class Booking {
  public:
   Booking() noexcept = default;
+  /// The bytes stay booked, by one of both; assignment swaps the bookings.
   Booking(Booking&& other) noexcept
       : ledger_(std::exchange(other.ledger_, nullptr)), account_(other.account_), bytes_(other.bytes_) {}
   Booking& operator=(Booking&& other) noexcept {

@@ -18,6 +18,7 @@ namespace mica::alloc {
 template <Allocator A>
 class Budgeted {
  public:
+  /// inner: where the bytes come from; by default a new A.
   explicit Budgeted(budget::Ledger& ledger, budget::Account account, A inner) noexcept
       : inner_(inner), ledger_(&ledger), account_(account) {}
   explicit Budgeted(budget::Ledger& ledger,
@@ -45,7 +46,7 @@ class Budgeted {
   }
 
   // Specific to Budgeted
-  [[nodiscard]] budget::Account account() const noexcept { return account_; }
+  [[nodiscard]] budget::Account account() const noexcept { return account_; }  // its blocks are booked there
 
  private:
   A inner_;

@@ -28,7 +28,7 @@ class Buffer {
  public:
   static constexpr std::size_t default_alignment = alignof(T) > alloc::default_alignment
                                                        ? alignof(T)
-                                                       : alloc::default_alignment;
+                                                       : alloc::default_alignment;  // bytes
 
   /// `n` elements; empty when the allocator refuses or n * sizeof(T) overflows. n = 0 allocates nothing.
   /// alignment: a power of two, no less than alignof(T).
@@ -49,6 +49,7 @@ class Buffer {
   explicit Buffer(A allocator) noexcept : allocator_(allocator) {}
   Buffer() noexcept requires std::is_nothrow_default_constructible_v<A> : allocator_() {}
 
+  /// The elements stay where they are; `other` is empty afterwards.
   Buffer(Buffer&& other) noexcept
       : allocator_(other.allocator_),
         data_(std::exchange(other.data_, nullptr)),
@@ -68,12 +69,13 @@ class Buffer {
   [[nodiscard]] const T* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
+  [[nodiscard]] std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }  // also if dry
 
   /// The elements that may be touched.
   [[nodiscard]] std::span<T> span() noexcept { return {data_, touchable<A>(size_)}; }
   [[nodiscard]] std::span<const T> span() const noexcept { return {data_, touchable<A>(size_)}; }
 
+  /// Requires i < span().size(), which debug builds assert.
   [[nodiscard]] T& operator[](std::size_t i) noexcept {
     MICA_ASSERT(i < span().size());
     return data_[i];
@@ -83,7 +85,7 @@ class Buffer {
     return data_[i];
   }
 
-  [[nodiscard]] A allocator() const noexcept { return allocator_; }
+  [[nodiscard]] A allocator() const noexcept { return allocator_; }  // that frees the elements
 
  private:
   Buffer(A allocator, T* data, std::size_t size) noexcept : allocator_(allocator), data_(data), size_(size) {}

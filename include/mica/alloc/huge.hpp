@@ -20,7 +20,7 @@ namespace mica::alloc {
 /// they are plain pages. A block takes whole pages, so up to one page (4 KiB on x86-64) more than was asked.
 class Huge : public Unbooked<Huge> {
  public:
-  static constexpr std::size_t huge_page = std::size_t{2} << 20;
+  static constexpr std::size_t huge_page = std::size_t{2} << 20;  // bytes
 
   // Required by Allocator
   static constexpr bool dry = false;

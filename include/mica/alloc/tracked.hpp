@@ -20,15 +20,13 @@ class Statistics {
   Statistics(const Statistics&) = delete;
   Statistics& operator=(const Statistics&) = delete;
 
-  [[nodiscard]] std::size_t current_bytes() const noexcept { return current_.load(relaxed); }
-  [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_.load(relaxed); }
-  /// Allocated blocks.
-  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(relaxed); }
-  /// All blocks that were allocated.
-  [[nodiscard]] std::size_t allocations() const noexcept { return allocations_.load(relaxed); }
-  /// Refused requests.
-  [[nodiscard]] std::size_t refusals() const noexcept { return refusals_.load(relaxed); }
+  [[nodiscard]] std::size_t current_bytes() const noexcept { return current_.load(relaxed); }  // requested
+  [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_.load(relaxed); }  // at one moment
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_.load(relaxed); }    // not yet freed
+  [[nodiscard]] std::size_t allocations() const noexcept { return allocations_.load(relaxed); }  // ever
+  [[nodiscard]] std::size_t refusals() const noexcept { return refusals_.load(relaxed); }        // requests
 
+  /// Tracked calls these, each once for a block or a refusal.
   void record_allocation(std::size_t bytes) noexcept {
     allocations_.fetch_add(1, relaxed);
     blocks_.fetch_add(1, relaxed);
@@ -57,6 +55,7 @@ class Statistics {
 template <Allocator A>
 class Tracked {
  public:
+  /// inner: where the bytes come from; by default a new A.
   explicit Tracked(Statistics& statistics, A inner) noexcept : inner_(inner), statistics_(&statistics) {}
   explicit Tracked(Statistics& statistics) noexcept requires std::is_nothrow_default_constructible_v<A>
       : Tracked(statistics, A{}) {}

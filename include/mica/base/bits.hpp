@@ -12,12 +12,12 @@ namespace mica {
 
 static_assert(std::endian::native == std::endian::little, "mica reads little-endian files in place");
 
+/// The sum, and the product; empty where it needs more than 64 bits.
 [[nodiscard]] constexpr std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b) noexcept {
   const std::uint64_t sum = a + b;
   if (sum < a) return std::nullopt;
   return sum;
 }
-
 [[nodiscard]] constexpr std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b) noexcept {
   if (a != 0 && b > UINT64_MAX / a) return std::nullopt;
   return a * b;

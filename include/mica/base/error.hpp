@@ -27,8 +27,10 @@ enum class ErrorCode : std::uint8_t {
 /// remedy.
 class Error : public std::exception {
  public:
+  /// The message is shown as it is; raise() joins one, escaped() makes foreign text safe for it.
   Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
 
+  /// what() and message() are the same text, without the code.
   [[nodiscard]] ErrorCode code() const noexcept { return code_; }
   [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
   [[nodiscard]] const std::string& message() const noexcept { return message_; }

@@ -11,12 +11,12 @@ namespace mica {
 
 /// A binary16 number in memory (1 sign, 5 exponent, 10 fraction bits).
 struct Half {
-  std::uint16_t bits;
+  std::uint16_t bits;  // 0x3C00 is 1
 };
 
 /// A bfloat16 number in memory: the upper half of a binary32.
 struct Bfloat {
-  std::uint16_t bits;
+  std::uint16_t bits;  // 0x3F80 is 1
 };
 
 static_assert(sizeof(Half) == 2 && sizeof(Bfloat) == 2);

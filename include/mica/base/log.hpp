@@ -8,13 +8,15 @@
 
 namespace mica {
 
+/// info: another way, the same result; warning: less than was requested; error: the reason of a failure.
 enum class LogLevel : unsigned char { info, warning, error };
 
 /// A function and its argument; copies are free, an empty one drops every message.
 struct LogSink {
-  void (*write)(void* context, LogLevel level, std::string_view message) = nullptr;
-  void* context = nullptr;
+  void (*write)(void* context, LogLevel level, std::string_view message) = nullptr;  // null: all are dropped
+  void* context = nullptr;  // the first argument of write
 
+  /// Calls write at once, on this thread; the text is valid during the call.
   void operator()(LogLevel level, std::string_view message) const {
     if (write != nullptr) write(context, level, message);
   }

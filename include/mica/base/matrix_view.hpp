@@ -16,6 +16,7 @@ template <class T>
 class MatrixView {
  public:
   constexpr MatrixView() noexcept = default;
+  /// stride: elements from a row to the next, at least cols; as many as cols by default.
   constexpr MatrixView(T* data, std::size_t rows, std::size_t cols, std::size_t stride) noexcept
       : data_(data), rows_(rows), cols_(cols), stride_(stride) {}
   constexpr MatrixView(T* data, std::size_t rows, std::size_t cols) noexcept
@@ -26,11 +27,13 @@ class MatrixView {
     return {data_, rows_, cols_, stride_};
   }
 
+  /// In elements: row r begins at data() + r * stride().
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] constexpr std::size_t cols() const noexcept { return cols_; }
   [[nodiscard]] constexpr std::size_t stride() const noexcept { return stride_; }
 
+  /// A row, (cols). Requires row < rows(), which debug builds assert.
   [[nodiscard]] constexpr std::span<T> operator[](std::size_t row) const noexcept {
     MICA_ASSERT(row < rows_);
     return {data_ + row * stride_, cols_};

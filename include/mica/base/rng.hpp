@@ -19,16 +19,18 @@ namespace mica {
 /// Numbers of one seed, drawn in order.
 class CounterRng {
  public:
+  /// With seed() and counter() of another generator it continues as that one.
   explicit constexpr CounterRng(std::uint64_t seed = 0, std::uint64_t counter = 0) noexcept
       : seed_(seed), counter_(counter) {}
 
+  /// 64 uniform bits.
   constexpr std::uint64_t next() noexcept { return mix64(mix64(seed_) + 0x9E3779B97F4A7C15u * ++counter_); }
 
   /// Uniform in [0, 1), 53 bits.
   constexpr double uniform() noexcept { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
-  [[nodiscard]] constexpr std::uint64_t seed() const noexcept { return seed_; }
-  [[nodiscard]] constexpr std::uint64_t counter() const noexcept { return counter_; }
+  [[nodiscard]] constexpr std::uint64_t seed() const noexcept { return seed_; }        // never changes
+  [[nodiscard]] constexpr std::uint64_t counter() const noexcept { return counter_; }  // numbers drawn
 
  private:
   std::uint64_t seed_;

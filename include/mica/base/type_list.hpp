@@ -13,7 +13,7 @@ namespace mica {
 /// A type as a value, so that a visitor can receive it as an argument.
 template <class T>
 struct Type {
-  using type = T;
+  using type = T;  // in a visitor: typename decltype(argument)::type
 };
 
 /// A list of types.
@@ -22,7 +22,7 @@ struct TypeList {
   static constexpr std::size_t size = sizeof...(Ts);
 
   template <class T>
-  static constexpr bool contains = (std::is_same_v<T, Ts> || ...);
+  static constexpr bool contains = (std::is_same_v<T, Ts> || ...);  // T itself; const T is another type
 
   /// Calls `f(Type<T>{})` for each member in order.
   template <class F>

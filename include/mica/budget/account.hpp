@@ -24,8 +24,8 @@ enum class Account : std::uint8_t {
   process,      ///< code, stacks, libc: a documented constant
 };
 
+/// The number of accounts, and their names in the order of Account.
 inline constexpr std::size_t account_count = 9;
-
 inline constexpr std::array<std::string_view, account_count> account_names = {
     "weights", "kv", "state", "checkpoints", "activations", "logits", "tokenizer", "io_buffers", "process",
 };
@@ -39,13 +39,13 @@ inline constexpr std::array<std::string_view, account_count> account_names = {
 struct Accounts {
   std::array<std::uint64_t, account_count> bytes{};
 
+  /// Bytes of one account, and of all.
   [[nodiscard]] constexpr std::uint64_t operator[](Account account) const noexcept {
     return bytes[static_cast<std::size_t>(account)];
   }
   [[nodiscard]] constexpr std::uint64_t& operator[](Account account) noexcept {
     return bytes[static_cast<std::size_t>(account)];
   }
-
   [[nodiscard]] constexpr std::uint64_t total() const noexcept {
     std::uint64_t sum = 0;
     for (const std::uint64_t b : bytes) sum += b;

@@ -19,9 +19,9 @@ namespace mica::budget {
 /// times.
 class Ledger {
  public:
-  static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();  // no budget
 
-  explicit Ledger(std::uint64_t limit = unlimited) noexcept : limit_(limit) {}
+  explicit Ledger(std::uint64_t limit = unlimited) noexcept : limit_(limit) {}  // bytes
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
@@ -46,6 +46,7 @@ class Ledger {
     total_.used.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
+  /// Bytes: of the budget, booked, booked to one account, and not booked.
   [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
   [[nodiscard]] std::uint64_t used() const noexcept { return total_.used.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t used(Account account) const noexcept { return read(account, &Sum::used); }

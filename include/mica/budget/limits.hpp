@@ -25,7 +25,7 @@ namespace mica::budget {
 
 /// Bytes that different authorities leave to this process; `unlimited` where one sets no limit.
 struct MemoryLimits {
-  static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();  // no limit
 
   std::uint64_t installed = unlimited;  ///< the machine's memory
   std::uint64_t available = unlimited;  ///< the kernel's estimate of what is available without swapping

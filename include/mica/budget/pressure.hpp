@@ -28,7 +28,7 @@ namespace mica::budget {
 
 /// One reading. The limit and the remaining bytes are those of the authority with the smallest part left.
 struct Pressure {
-  static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();  // no limit
 
   std::string_view authority = "no limit";  ///< "the control group", "the machine"
   std::uint64_t limit = unlimited;          ///< bytes
@@ -42,7 +42,7 @@ struct Pressure {
 /// Cost: a clock, or a read for each file: some tens of microseconds.
 class PressureReader {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;  // of `every` and `now`
 
   /// root: stands before /proc and /sys, for tests. every: the minimum time between two readings.
   explicit PressureReader(const std::string& root = "",

@@ -15,8 +15,8 @@ namespace mica::exec {
 /// Observes the runs of an executor. Called by one thread at a time.
 class RunObserver {
  public:
-  using Clock = std::chrono::steady_clock;
-  using Time = Clock::time_point;
+  using Clock = std::chrono::steady_clock;  // that is read before and after each run
+  using Time = Clock::time_point;           // of this clock
 
   virtual ~RunObserver() = default;
   /// A run began and ended at these times. The thread that runs calls it; it may sleep, and workers do then.

@@ -39,7 +39,7 @@ namespace mica::exec {
 /// asynchronous signals.
 class Team {
  public:
-  static constexpr std::size_t max_workers = 1024;
+  static constexpr std::size_t max_workers = 1024;  // the caller of run() included
 
   /// Starts workers - 1 threads; fewer, with a warning, when the system refuses. 1 <= workers <= max_workers,
   /// else raises.

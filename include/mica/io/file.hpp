@@ -21,10 +21,10 @@ namespace mica::io {
 
 /// The identity of a file and of its contents: it changes when the file is written.
 struct FileIdentity {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::uint64_t size = 0;
-  std::int64_t modified_ns = 0;
+  std::uint64_t device = 0;      // st_dev and st_ino: the same for all names of a file
+  std::uint64_t inode = 0;       // of the device
+  std::uint64_t size = 0;        // bytes
+  std::int64_t modified_ns = 0;  // the last write, nanoseconds since 1970
 
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
@@ -94,7 +94,7 @@ class File {
   FileIdentity identity_;
 };
 
-/// Whether a path leads to anything, through links too.
+/// Whether a path leads to anything, or to a folder, through links too; false where it may not be examined.
 [[nodiscard]] inline bool exists(const std::string& path) noexcept {
   struct ::stat status {};
   return ::stat(path.c_str(), &status) == 0;

@@ -17,7 +17,7 @@
 
 namespace mica::io {
 
-inline constexpr int max_json_depth = 64;
+inline constexpr int max_json_depth = 64;  // levels of arrays and objects; a deeper text is refused
 
 namespace detail {
 

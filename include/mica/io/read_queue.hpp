@@ -27,8 +27,8 @@ class ReadQueue {
 
   /// How a read ended.
   struct Done {
-    std::uint64_t tag = no_tag;
-    std::int64_t bytes = -1;  // that were read; negative: an error
+    std::uint64_t tag = no_tag;  // of begin(); no_tag where waiting failed
+    std::int64_t bytes = -1;     // that were read; negative: an error
   };
 
   /// A queue for at most this many reads. It is created by the first read, because closing a queue takes tens

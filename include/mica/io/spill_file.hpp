@@ -27,7 +27,7 @@ namespace mica::io {
 /// addresses are multiples of `alignment`. Not thread-safe.
 class SpillFile {
  public:
-  static constexpr std::size_t alignment = 4096;
+  static constexpr std::size_t alignment = 4096;  // bytes; direct reads and writes need it
 
   /// Makes a file in folder_of(folder). Empty when that fails; *error is then errno.
   [[nodiscard]] static std::optional<SpillFile> make(std::string_view folder = {},
@@ -38,6 +38,7 @@ class SpillFile {
     return !folder.empty() ? std::string(folder) : chosen != nullptr ? chosen : "/var/tmp";
   }
 
+  /// A pending read moves too; assignment swaps the files.
   SpillFile(SpillFile&& other) noexcept
       : fd_(std::move(other.fd_)),
         queue_(std::move(other.queue_)),
