@@ -42,11 +42,11 @@ inline constexpr std::size_t tile_tokens = 16;
 ///   divided by the powers of two in it.
 template <std::size_t BlockSize, std::size_t Group>
 struct Codes {
-  std::int8_t code[BlockSize];
-  std::int32_t scale[BlockSize / Group];
-  std::int16_t min[BlockSize / Group];  // all zero for a format without mins
-  float d;
-  float dmin;
+  std::int8_t code[BlockSize];            // with its sign: offsets are subtracted
+  std::int32_t scale[BlockSize / Group];  // of each group
+  std::int16_t min[BlockSize / Group];    // all zero for a format without mins
+  float d;                                // the factor of all scales
+  float dmin;                             // and of all mins; 0 for a format without mins
 };
 
 }  // namespace format
@@ -74,13 +74,13 @@ concept IntegerFormat =
       { F::has_mins } -> std::convertible_to<bool>;            // false: dmin is never read
       { F::code_offset } -> std::convertible_to<int>;          // code + code_offset is never negative
       { F::code_max } -> std::convertible_to<int>;             // the largest code + code_offset
-      { F::unpack(block, codes) } noexcept -> std::same_as<void>;
+      { F::unpack(block, codes) } noexcept -> std::same_as<void>;  // all fields
     };
 // clang-format on
 
-/// An integer format whose codes fill whole words of a block, beside everything else: rows of it can be
-/// packed (tensor/detail/rows16.hpp). Where four adjacent values are not at the same bits of four adjacent bytes, a
-/// word has another form when it is packed; w counts words from codes_at on:
+/// An integer format whose codes fill whole words of a block, code_bytes bytes from byte codes_at on: rows of
+/// it can be packed (tensor/detail/rows16.hpp). Where four adjacent values are not at the same bits of four
+/// adjacent bytes, a word has another form when it is packed; w counts words from codes_at on:
 ///   static std::uint32_t pack_word(std::size_t w, std::uint32_t file), and unpack_word, its inverse
 // clang-format off
 template <class F>
@@ -104,8 +104,8 @@ concept KvReadable = requires(const std::byte* tile, std::size_t slot, std::size
   { E::name } -> std::convertible_to<std::string_view>;
   { E::key_tile_bytes(head_dim) } noexcept -> std::same_as<std::size_t>;    // a multiple of 32
   { E::value_tile_bytes(head_dim) } noexcept -> std::same_as<std::size_t>;  // a multiple of 32
-  { E::load_key(tile, slot, head_dim, out) } noexcept;  // the floats of the kernels; slot < tile_tokens
-  { E::load_value(tile, slot, head_dim, out) } noexcept;
+  { E::load_key(tile, slot, head_dim, out) } noexcept;    // (head_dim), the floats of the kernels
+  { E::load_value(tile, slot, head_dim, out) } noexcept;  // slot < tile_tokens
 };
 // clang-format on
 
@@ -114,8 +114,8 @@ concept KvReadable = requires(const std::byte* tile, std::size_t slot, std::size
 template <class E>
 concept KvElement = KvReadable<E> && requires(std::byte* tile, std::size_t slot, std::size_t head_dim,
                                               const float* head) {
-  { E::store_key(tile, slot, head_dim, head) } noexcept;
-  { E::store_value(tile, slot, head_dim, head) } noexcept;
+  { E::store_key(tile, slot, head_dim, head) } noexcept;    // head: (head_dim)
+  { E::store_value(tile, slot, head_dim, head) } noexcept;  // no other slot of the tile changes
 };
 // clang-format on
 

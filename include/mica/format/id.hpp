@@ -21,7 +21,7 @@ namespace mica::format {
 /// The number of a format in files. ggml counts from 0; a format that is not ggml's takes a number far from
 /// those.
 struct Id {
-  std::uint32_t value = 0;
+  std::uint32_t value = 0;  // 0 is F32
 
   /// As errors say it: "39", and what is far from ggml's numbers as "0x33530001".
   [[nodiscard]] std::string text() const {
@@ -48,7 +48,7 @@ struct Info {
 /// The formats that a file may have: a view of n constants. table<List>() makes one.
 class Table {
  public:
-  constexpr Table(const Info* infos, std::size_t n) noexcept : infos_(infos), size_(n) {}
+  constexpr Table(const Info* infos, std::size_t n) noexcept : infos_(infos), size_(n) {}  // infos outlive it
 
   /// The entry with that number, or whose name equals `text` in upper or lower case; null when there is none.
   [[nodiscard]] constexpr const Info* find(Id id) const noexcept {

@@ -21,9 +21,10 @@ struct IQ2_XXS : detail::IntegerBlocks<IQ2_XXS, 256, 32> {
 
   /// The eight bytes of 32 values.
   struct Group {
-    std::uint8_t entries[4];
-    std::uint16_t low, high;  // signs and scale
+    std::uint8_t entries[4];  // of the codebook, eight values each
+    std::uint16_t low, high;  // halves of bits()
 
+    /// Four times seven signs, then the scale.
     [[nodiscard]] std::uint32_t bits() const noexcept { return low | std::uint32_t{high} << 16; }
   };
   struct Block {

@@ -21,10 +21,10 @@ namespace mica::format {
 
 /// The scale and the zero of a group, as they lie in memory: | scale, one byte | zero, one signed byte |
 struct KiviRange {
-  std::uint8_t scale = 0;
-  std::int8_t zero = 0;
+  std::uint8_t scale = 0;  // the bits of Q4_S::scale_of
+  std::int8_t zero = 0;    // in scales
 
-  [[nodiscard]] float factor() const noexcept { return Q4_S::scale_of(scale); }
+  [[nodiscard]] float factor() const noexcept { return Q4_S::scale_of(scale); }  // the scale as a float
   /// What code 0 stands for. Exact: four bits times eight.
   [[nodiscard]] float minimum() const noexcept { return factor() * static_cast<float>(zero); }
 };
@@ -37,8 +37,8 @@ static_assert(sizeof(KiviRange) == 2);
 template <int bits>
 struct KiviGroup {
   static_assert(bits == 2 || bits == 4);
-  static constexpr int code_max = (1 << bits) - 1;
-  static constexpr int step = bits == 2 ? 4 : 1;  // scales
+  static constexpr int code_max = (1 << bits) - 1;  // codes begin at 0
+  static constexpr int step = bits == 2 ? 4 : 1;    // scales
 
   /// Codes of n numbers, n a multiple of 16 and at most 32, and what they share. The least squared error of
   /// twelve candidates. What F16 could not hold makes the scale no number, so that it cannot hide behind
@@ -72,6 +72,7 @@ struct KiviGroup {
     return best;
   }
 
+  /// The number of a code.
   [[nodiscard]] static float value(KiviRange range, int code) noexcept {
     return range.factor() * static_cast<float>(step * code + range.zero);
   }
@@ -102,12 +103,13 @@ struct KiviGroup {
 
 template <int bits>
 struct Kivi {
-  using Group = KiviGroup<bits>;
+  using Group = KiviGroup<bits>;  // encodes and decodes the numbers of a range
   static constexpr std::string_view name = bits == 2 ? "KIVI2" : "KIVI4";
-  static constexpr std::size_t per_byte = 8 / bits;
+  static constexpr std::size_t per_byte = 8 / bits;         // codes in a byte
   static constexpr std::size_t group_size = 32;             // numbers of a value that share a range
   static constexpr std::size_t block_size = 16 * per_byte;  // numbers of a value in sixteen bytes
-  static constexpr std::size_t groups_per_block = block_size / group_size;
+  static constexpr std::size_t groups_per_block = block_size / group_size;  // ranges
+  /// Where the codes are in a tile of keys, and in one of values.
   using Keys = CodeTiling<Tiling<tile_tokens, Columns<0, per_byte>, Rows<>>, Columns<per_byte>>;
   using Values =
       CodeTiling<Tiling<tile_tokens, Columns<0, block_size>, Rows<>, Columns<16>>, Columns<per_byte, 16>>;
@@ -157,6 +159,7 @@ struct Kivi {
   }
 
   // Specific to Kivi: where what lies
+  /// Planes of a tile of keys, and blocks of sixteen bytes of one token's values.
   [[nodiscard]] static constexpr std::size_t planes(std::size_t head_dim) noexcept {
     return ceil_div(head_dim, per_byte);
   }
@@ -175,9 +178,10 @@ struct Kivi {
   }
 };
 
-using KIVI4 = Kivi<4>;
-using KIVI2 = Kivi<2>;
+using KIVI4 = Kivi<4>;  // 5 bits for a number of keys, 4.5 for one of values, if head_dim is a multiple of 32
+using KIVI2 = Kivi<2>;  // 3 and 2.5 bits, if head_dim is a multiple of 64
 
+/// Whether E is one of them.
 template <class E>
 inline constexpr bool is_kivi = false;
 template <int bits>

@@ -139,6 +139,7 @@ struct Q5_0 : detail::IntegerBlocks<Q5_0, 32, 32>, detail::FiveBits {
     std::uint8_t nibbles[16];
   };
 
+  // Required by IntegerFormat and PackableFormat
   static constexpr int code_offset = 16;
   static constexpr std::size_t codes_at = 2;
   static void unpack(const Block& block, Codes<32, 32>& out) noexcept {
@@ -159,6 +160,7 @@ struct Q5_1 : detail::IntegerBlocks<Q5_1, 32, 32>, detail::FiveBits {
     std::uint8_t nibbles[16];
   };
 
+  // Required by IntegerFormat and PackableFormat
   static constexpr bool has_mins = true;
   static constexpr int code_offset = 0;
   static constexpr std::size_t codes_at = 4;

@@ -18,6 +18,7 @@
 namespace mica::format {
 
 struct NF4 {
+  // Required by EncodableFormat
   static constexpr Id id{0x344E4D};  // bytes "MN4"
   static constexpr std::string_view name = "NF4";
   static constexpr std::size_t block_size = 32;
@@ -55,7 +56,7 @@ struct NF4 {
       -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f,
       -0.28444138169288635f, -0.18477343022823334f, -0.09105003625154495f, 0.0f,
       0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
-      0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f};
+      0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f};  // ascending
   // clang-format on
   /// The code of the level nearest to x; the lower one of two.
   static std::uint8_t nearest(float x) noexcept {

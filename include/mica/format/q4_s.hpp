@@ -24,6 +24,7 @@ namespace mica::format {
 
 struct Q4_S : detail::IntegerBlocks<Q4_S, 32, 32> {
   static constexpr std::string_view name = "Q4_S";
+  // Required by IntegerFormat
   static constexpr int code_offset = 40;
   static constexpr int code_max = 80;
 
@@ -41,13 +42,15 @@ struct Q4_S : detail::IntegerBlocks<Q4_S, 32, 32> {
   }
 
   // Specific to Q4_S
+  /// Ascending: the even places are one grid, the odd ones the other.
   static constexpr std::int8_t levels[32] = {-40, -36, -32, -28, -24, -21, -19, -17, -15, -13, -11,
                                              -9,  -7,  -5,  -3,  -1,  1,   3,   5,   7,   9,   11,
                                              13,  15,  17,  19,  21,  24,  28,  32,  36,  40};
-  static constexpr std::uint8_t no_number = 255;
+  static constexpr std::uint8_t no_number = 255;  // the scale of a block with numbers that are not finite
   /// Added to a scale's eight bits before they become those of a float from bit 20 on.
   static constexpr std::uint32_t scale_bias = (127 - 20) * 8;
 
+  /// The scale of its eight bits; NaN for no_number.
   [[nodiscard]] static constexpr float scale_of(std::uint8_t bits) noexcept {
     if (bits == no_number) return std::numeric_limits<float>::quiet_NaN();
     return bits == 0 ? 0.0f : std::bit_cast<float>((bits + scale_bias) << 20);
@@ -59,6 +62,7 @@ struct Q4_S : detail::IntegerBlocks<Q4_S, 32, 32> {
     if (!(scale > 0) || bits < min_value) return 0;
     return static_cast<std::uint8_t>((bits < max ? bits : max) - scale_bias);
   }
+  /// Both bytes as the field of a block.
   [[nodiscard]] static constexpr Half d(std::uint8_t scale, std::uint8_t shifts) noexcept {
     return Half{static_cast<std::uint16_t>(scale | shifts << 8)};
   }

@@ -18,6 +18,7 @@ namespace mica::format {
 /// The digit index / step % n of a row or column; n = 0 stands for all that step leaves: index / step.
 template <bool of_columns, std::size_t n, std::size_t step>
 struct Digit {
+  /// The values that the digit has in a tile, and its value at one place.
   [[nodiscard]] static constexpr std::size_t count(std::size_t rows, std::size_t columns) noexcept {
     return n != 0 ? n : ceil_div(of_columns ? columns : rows, step);
   }
@@ -26,6 +27,7 @@ struct Digit {
     return n != 0 ? all % n : all;
   }
 };
+/// Digits of the row, and of the column.
 template <std::size_t n = 0, std::size_t step = 1>
 using Rows = Digit<false, n, step>;
 template <std::size_t n = 0, std::size_t step = 1>
@@ -38,6 +40,7 @@ struct Tiling {
   [[nodiscard]] static constexpr std::size_t size(std::size_t columns = 0) noexcept {
     return (Digits::count(rows, columns) * ...);
   }
+  /// Numbers before that of a row and column.
   [[nodiscard]] static constexpr std::size_t place(std::size_t row, std::size_t column,
                                                    std::size_t columns = 0) noexcept {
     std::size_t place = 0;
@@ -49,8 +52,10 @@ struct Tiling {
 /// Codes that share bytes, which lie as Bytes says. InByte counts the codes of a byte from its low bits on.
 template <class Bytes, class InByte>
 struct CodeTiling : Bytes {
-  static constexpr int bits = 8 / static_cast<int>(InByte::count(0, 0)), max = (1 << bits) - 1;
+  static constexpr int bits = 8 / static_cast<int>(InByte::count(0, 0));  // of a code
+  static constexpr int max = (1 << bits) - 1;                             // the largest code
 
+  /// Reads a code of a tile, and replaces one.
   [[nodiscard]] static int get(const std::byte* tile, std::size_t row, std::size_t column) noexcept {
     return std::to_integer<int>(tile[Bytes::place(row, column)]) >> shift(row, column) & max;
   }

@@ -20,12 +20,12 @@ namespace mica::gguf {
 
 /// What stands before the data of a file.
 struct Header {
-  std::uint32_t version = 0;
-  std::uint32_t alignment = 32;   ///< of every tensor's first byte
-  std::uint64_t bytes = 0;        ///< of the header, without the padding after it
-  std::uint64_t data_offset = 0;  ///< where the data begins
-  Metadata metadata;              ///< a view of the source's memory, or owner of the bytes that were read
-  std::vector<TensorInfo> tensors;
+  std::uint32_t version = 0;        ///< of GGUF: 2 or 3
+  std::uint32_t alignment = 32;     ///< of every tensor's first byte
+  std::uint64_t bytes = 0;          ///< of the header, without the padding after it
+  std::uint64_t data_offset = 0;    ///< where the data begins
+  Metadata metadata;                ///< a view of the source's memory, or owner of the bytes that were read
+  std::vector<TensorInfo> tensors;  ///< in the order of the file, which need not be that of their bytes
   format::Table formats = format::known;  ///< that the tensors may have
 };
 
@@ -147,6 +147,7 @@ class DocumentRef {
   DocumentRef(const Document& document) noexcept : document_(&document) {}
   DocumentRef(const Document&& temporary) = delete;  // name the document: it must outlive its user
 
+  /// Valid as long as the document.
   operator const Document&() const noexcept { return *document_; }
   const Document& operator*() const noexcept { return *document_; }
   const Document* operator->() const noexcept { return document_; }

@@ -26,9 +26,10 @@ namespace mica::gguf {
 
 /// A header whose tensors lie in the files of a directory: TensorInfo::source is the number of the file.
 struct Manifest : Header {
-  static constexpr std::uint32_t current_version = 2;
-  static constexpr std::string_view layout = "rows16";  // of packed tensors
-  static constexpr std::size_t max_files = 1 << 12, max_parts = 1 << 20;
+  static constexpr std::uint32_t current_version = 2;    // the one version that is read and written
+  static constexpr std::string_view layout = "rows16";   // of packed tensors
+  static constexpr std::size_t max_files = 1 << 12;      // a manifest with more is refused
+  static constexpr std::size_t max_parts = 1 << 20;      // of all tensors
   static constexpr std::uint64_t tensor_alignment = 64;  // bytes, in its file
 
   /// A file of the directory.

@@ -82,11 +82,11 @@ class NameIndex {
 
 /// Where one pair lies in the header. The value is whole and well formed.
 struct MetadataEntry {
-  std::uint32_t key_at;
-  std::uint32_t value_at;
-  std::uint32_t value_bytes;
-  std::uint16_t key_bytes;
-  ValueType type;
+  std::uint32_t key_at;       // bytes from the first of the header
+  std::uint32_t value_at;     // the same; behind the type of the value
+  std::uint32_t value_bytes;  // with the lengths of its texts and arrays
+  std::uint16_t key_bytes;    // of the text alone
+  ValueType type;             // an array's elements have one of their own
 };
 
 /// All pairs of a file, in its order. Thread-safe after construction; move-only, and views survive a move.

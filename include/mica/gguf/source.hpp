@@ -46,6 +46,7 @@ class RangeReader {
 /// One file of a model. Thread-safe unless a RangeReader reads it; move-only.
 class Source {
  public:
+  /// The whole file.
   explicit Source(io::File file) : name_(file.path()), size_(file.size()), file_(std::move(file)) {}
   /// Requires that the memory outlives the Source.
   Source(std::string name, std::span<const std::byte> memory)
@@ -56,7 +57,8 @@ class Source {
 
   /// The path, or the name that was given.
   [[nodiscard]] const std::string& path() const noexcept { return name_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }  // bytes
+  /// Whether memory() has the bytes.
   [[nodiscard]] bool in_memory() const noexcept { return !file_ && !elsewhere(); }
   /// Whether only a RangeReader has the bytes, which gives headers and no weights.
   [[nodiscard]] bool elsewhere() const noexcept { return ranges_ != nullptr; }

@@ -33,8 +33,8 @@ class SpanReader {
   SpanReader(std::string name, std::uint64_t size, Loader loader)
       : name_(std::move(name)), size_(size), loader_(std::move(loader)) {}
 
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-  [[nodiscard]] std::uint64_t remaining() const noexcept { return size_ - offset_; }
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }             // bytes taken
+  [[nodiscard]] std::uint64_t remaining() const noexcept { return size_ - offset_; }  // bytes, loaded or not
 
   /// Names what is being read from here on, for error texts: "key 'general.name'".
   void enter(std::string subject) { subject_ = std::move(subject); }

@@ -19,7 +19,7 @@ namespace mica::gguf {
 
 /// A tensor's name, shape, type and place, checked: its bytes are in the file, and in no other tensor.
 struct TensorInfo {
-  static constexpr std::size_t max_dims = 4;
+  static constexpr std::size_t max_dims = 4;  // as in ggml
 
   std::string name;
   std::array<std::uint64_t, max_dims> dims = {1, 1, 1,
@@ -40,9 +40,10 @@ struct TensorInfo {
   [[nodiscard]] std::uint64_t width() const noexcept { return dims[0]; }
   /// Rows, all further dimensions multiplied.
   [[nodiscard]] std::uint64_t rows() const noexcept { return dims[1] * dims[2] * dims[3]; }
-  [[nodiscard]] std::uint64_t elements() const noexcept { return width() * rows(); }
+  [[nodiscard]] std::uint64_t elements() const noexcept { return width() * rows(); }  // values
   /// A tensor without values may stand in a file; asking a Document for it is refused.
   [[nodiscard]] bool empty() const noexcept { return bytes == 0; }
+  /// Of one part.
   [[nodiscard]] std::uint64_t part_bytes() const noexcept { return bytes / parts; }
   [[nodiscard]] std::uint64_t part_rows() const noexcept { return rows() / parts; }
 
@@ -56,9 +57,9 @@ struct TensorInfo {
 
 /// A part of a tensor in its file.
 struct PlacedTensor {
-  std::uint64_t offset = 0;
-  const TensorInfo* tensor = nullptr;
-  std::uint32_t part = 0;
+  std::uint64_t offset = 0;            // of its first byte, from the beginning of the file
+  const TensorInfo* tensor = nullptr;  // which outlives this
+  std::uint32_t part = 0;              // below tensor->parts
 
   /// The error text for a part whose bytes have another checksum.
   [[nodiscard]] std::string damage_text(const std::string& path) const {

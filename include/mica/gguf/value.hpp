@@ -28,6 +28,7 @@ class Array {
   /// Goes through the elements in order.
   class Iterator {
    public:
+    // Required by std::input_iterator
     using iterator_category = std::input_iterator_tag;
     using value_type = T;
     using difference_type = std::ptrdiff_t;
@@ -36,7 +37,7 @@ class Array {
 
     Iterator() = default;
     Iterator(ValueType stored, const std::byte* at, std::size_t left) noexcept
-        : at_(at), left_(left), stored_(stored) {}
+        : at_(at), left_(left), stored_(stored) {}  // left: elements from `at` on
 
     T operator*() const noexcept { return element(stored_, at_); }
     Iterator& operator++() noexcept {
@@ -92,6 +93,7 @@ class Value {
   /// Requires that `bytes` hold exactly one whole value of the type.
   Value(ValueType type, std::span<const std::byte> bytes) noexcept : bytes_(bytes), type_(type) {}
 
+  /// As stored; as() converts.
   [[nodiscard]] ValueType type() const noexcept { return type_; }
   [[nodiscard]] bool is_array() const noexcept { return type_ == ValueType::array; }
   /// Requires is_array().

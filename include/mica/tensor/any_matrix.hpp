@@ -54,9 +54,9 @@ class AnyMatrix {
       : id_(id), packed_(packed), data_(data), rows_(rows), cols_(cols) {}
 
   [[nodiscard]] format::Id id() const noexcept { return id_; }
-  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
-  [[nodiscard]] std::size_t cols() const noexcept { return cols_; }
-  [[nodiscard]] bool packed() const noexcept { return packed_; }
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }  // outputs of a product
+  [[nodiscard]] std::size_t cols() const noexcept { return cols_; }  // inputs
+  [[nodiscard]] bool packed() const noexcept { return packed_; }     // in panels of sixteen rows
   [[nodiscard]] bool empty() const noexcept { return rows_ == 0; }
 
   /// Calls `f(Matrix<F>)` with the format of this matrix.

@@ -15,22 +15,24 @@ namespace mica::tensor {
 template <WeightFormat F>
 class Matrix {
  public:
-  using Format = F;
+  using Format = F;  // the tag, as visitors name it
   using Block = typename F::Block;
 
   constexpr Matrix() noexcept = default;
+  /// data: rows * cols / F::block_size blocks, which outlive it.
   constexpr Matrix(const Block* data, std::size_t rows, std::size_t cols) noexcept
       : data_(data), rows_(rows), cols_(cols) {
     MICA_ASSERT(cols % F::block_size == 0);
   }
 
+  /// rows() and cols() count weights; row(r) has blocks_per_row() blocks, block(r, b) is one of them. Requires
+  /// r < rows() and b < blocks_per_row(), which nothing checks.
   [[nodiscard]] constexpr std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] constexpr std::size_t cols() const noexcept { return cols_; }
   [[nodiscard]] constexpr std::size_t blocks_per_row() const noexcept { return cols_ / F::block_size; }
   [[nodiscard]] constexpr const Block* row(std::size_t r) const noexcept {
     return data_ + r * blocks_per_row();
   }
-
   [[nodiscard]] constexpr const Block& block(std::size_t r, std::size_t b) const noexcept {
     return row(r)[b];
   }

@@ -12,9 +12,10 @@ namespace mica::tensor {
 /// Format F in panels of Rows16.
 template <PackableFormat F>
 struct Packed : F {
-  using File = F;
+  using File = F;  // the format in files
 };
 
+/// Whether F is Packed or Packed12.
 template <class F>
 inline constexpr bool is_packed = false;
 template <class F>
@@ -62,10 +63,11 @@ class PanelMatrix {
 template <PackableFormat F>
 class Matrix<Packed<F>> : public detail::PanelMatrix<F, Rows16::panel_bytes<F>> {
  public:
-  using Format = Packed<F>;
+  using Format = Packed<F>;  // the tag, as visitors name it
   using Matrix::PanelMatrix::PanelMatrix;
   using typename Matrix::PanelMatrix::Block;
 
+  /// As in the file: a block is put together from its panel, and copied.
   [[nodiscard]] Block block(std::size_t r, std::size_t b) const noexcept {
     if (r >= this->packed_rows()) return this->tail().block(r - this->packed_rows(), b);
     return Rows16::block<F>(this->panel(r / Rows16::rows), this->blocks_per_row(), r % Rows16::rows, b);

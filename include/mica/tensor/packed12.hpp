@@ -14,8 +14,9 @@ namespace mica::tensor {
 /// Format F, packed in twelve bits: its blocks are those of F, as with Packed<F>.
 template <Packable12Format F>
 struct Packed12 : F {
-  using File = F;
+  using File = F;  // the format in files
 };
+/// Whether F is packed, and whether in twelve bits.
 template <class F>
 inline constexpr bool is_packed<Packed12<F>> = true;
 template <class F>
@@ -29,15 +30,17 @@ static_assert(Packed12Panel::rows == Rows16::rows);  // by which detail::PanelMa
 template <Packable12Format F>
 class Matrix<Packed12<F>> : public detail::PanelMatrix<F, Packed12Panel::bytes> {
  public:
-  using Format = Packed12<F>;
+  using Format = Packed12<F>;  // the tag, as visitors name it
   using typename Matrix::PanelMatrix::Block;
 
   constexpr Matrix() noexcept = default;
+  /// data: packed12_bytes(rows, cols) bytes (tensor/packing.hpp), which outlive it.
   Matrix(const Block* data, std::size_t rows, std::size_t cols) noexcept
       : Matrix::PanelMatrix(data, rows, cols) {
     MICA_ASSERT(Packed12Panel::fits(cols));
   }
 
+  /// As in the file: outliers have all of their bits.
   [[nodiscard]] Block block(std::size_t r, std::size_t b) const noexcept {
     if (r >= this->packed_rows()) return this->tail().block(r - this->packed_rows(), b);
     const Bfloat value =

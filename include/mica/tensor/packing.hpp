@@ -26,6 +26,7 @@ struct Packing {
   /// format cannot be packed so.
   bool (*pack12)(std::span<const std::byte> rows, std::size_t cols, std::byte* to) noexcept = nullptr;
 
+  /// Whether `rows` rows of any width can be packed: a panel has sixteen.
   [[nodiscard]] bool can_pack(std::uint64_t rows) const noexcept {
     return pack != nullptr && rows >= Rows16::rows;
   }

@@ -25,76 +25,65 @@ void pack_codes(const std::uint8_t* codes, Block& block) noexcept {
 }
 
 /// value = d * level, levels from Low to High, which codes count from 0.
-template <int Low, int High, Effort effort, class Block>
-void encode_scaled(const float* values, const float* weights, Block& block) noexcept {
-  using Levels = Integers<Low, High>;
-  const Values<32> all(values, weights);
-  std::uint8_t codes[32];
-  block.d = find_half<Levels, effort>(all);
-  take_nearest<Levels>(all, block.d, Low, codes);
-  pack_codes(codes, block);
-}
+template <class F, int Low, int High>
+struct ScaledEncoder {
+  /// As Encoder; quick searches less, for keys and values.
+  template <Effort effort = Effort::thorough>
+  static void encode(const float* values, const float* weights, typename F::Block& block) noexcept {
+    using Levels = Integers<Low, High>;
+    const Values<32> all(values, weights);
+    std::uint8_t codes[32];
+    block.d = find_half<Levels, effort>(all);
+    take_nearest<Levels>(all, block.d, Low, codes);
+    pack_codes(codes, block);
+  }
+};
 
 /// value = d * code + m, codes from 0 to High. The search runs on deviations from the mean, so that an offset
 /// far larger than the spread costs no digits; once m is rounded, what is left is to choose d.
-template <int High, Effort effort, class Block>
-void encode_lined(const float* values, const float* weights, Block& block) noexcept {
-  Values<32> all(values, weights);
-  float mean = 0;
-  for (const float x : all.x) mean += x / 32.0f;
-  for (float& x : all.x) x -= mean;
-  const Line line = find_line<High, Offset::any, effort>(all.x, all.w, 32);
-  block.m = finite_half((line.offset + mean) * all.unit);
-  const float shift = mean - all.loaded(block.m);
-  for (float& x : all.x) x += shift;
-  block.d =
-      effort == Effort::quick ? all.stored(line.scale) : choose_half<Integers<0, High>>(all, line.scale);
-  std::uint8_t codes[32];
-  take_nearest<Integers<0, High>>(all, block.d, 0, codes);
-  pack_codes(codes, block);
-}
+template <class F, int High>
+struct LinedEncoder {
+  /// As Encoder; quick searches less, for keys and values.
+  template <Effort effort = Effort::thorough>
+  static void encode(const float* values, const float* weights, typename F::Block& block) noexcept {
+    Values<32> all(values, weights);
+    float mean = 0;
+    for (const float x : all.x) mean += x / 32.0f;
+    for (float& x : all.x) x -= mean;
+    const Line line = find_line<High, Offset::any, effort>(all.x, all.w, 32);
+    block.m = finite_half((line.offset + mean) * all.unit);
+    const float shift = mean - all.loaded(block.m);
+    for (float& x : all.x) x += shift;
+    block.d =
+        effort == Effort::quick ? all.stored(line.scale) : choose_half<Integers<0, High>>(all, line.scale);
+    std::uint8_t codes[32];
+    take_nearest<Integers<0, High>>(all, block.d, 0, codes);
+    pack_codes(codes, block);
+  }
+};
 
 }  // namespace search
 
 /// Encodes Q4_0.
 template <>
-struct Encoder<Q4_0> {
-  template <search::Effort effort = search::Effort::thorough>
-  static void encode(const float* values, const float* weights, Q4_0::Block& block) noexcept {
-    search::encode_scaled<-8, 7, effort>(values, weights, block);
-  }
-};
+struct Encoder<Q4_0> : search::ScaledEncoder<Q4_0, -8, 7> {};
 
 /// Encodes Q5_0.
 template <>
-struct Encoder<Q5_0> {
-  template <search::Effort effort = search::Effort::thorough>
-  static void encode(const float* values, const float* weights, Q5_0::Block& block) noexcept {
-    search::encode_scaled<-16, 15, effort>(values, weights, block);
-  }
-};
+struct Encoder<Q5_0> : search::ScaledEncoder<Q5_0, -16, 15> {};
 
 /// Encodes Q4_1.
 template <>
-struct Encoder<Q4_1> {
-  template <search::Effort effort = search::Effort::thorough>
-  static void encode(const float* values, const float* weights, Q4_1::Block& block) noexcept {
-    search::encode_lined<15, effort>(values, weights, block);
-  }
-};
+struct Encoder<Q4_1> : search::LinedEncoder<Q4_1, 15> {};
 
 /// Encodes Q5_1.
 template <>
-struct Encoder<Q5_1> {
-  template <search::Effort effort = search::Effort::thorough>
-  static void encode(const float* values, const float* weights, Q5_1::Block& block) noexcept {
-    search::encode_lined<31, effort>(values, weights, block);
-  }
-};
+struct Encoder<Q5_1> : search::LinedEncoder<Q5_1, 31> {};
 
 /// Encodes IQ4_NL.
 template <>
 struct Encoder<IQ4_NL> {
+  /// As ScaledEncoder.
   template <search::Effort effort = search::Effort::thorough>
   static void encode(const float* values, const float* weights, IQ4_NL::Block& block) noexcept {
     using Levels = search::Codebook<IQ4_NL::levels>;

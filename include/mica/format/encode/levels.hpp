@@ -28,9 +28,10 @@ namespace mica::format::search {
 /// The integers Low to High.
 template <int Low, int High>
 struct Integers {
-  static constexpr float low = Low;
-  static constexpr float high = High;
+  static constexpr float low = Low;    // the first level
+  static constexpr float high = High;  // the last level
 
+  /// The level nearest to t, the even one of two.
   [[nodiscard]] static constexpr float nearest(float t) noexcept { return whole(clamped(t, low, high)); }
 
   /// Every number becomes the nearest level.
@@ -48,8 +49,8 @@ struct Integers {
 template <const auto& numbers>
 struct Codebook {
   static constexpr std::size_t size = sizeof(numbers) / sizeof(numbers[0]);
-  static constexpr float low = numbers[0];
-  static constexpr float high = numbers[size - 1];
+  static constexpr float low = numbers[0];          // the first level
+  static constexpr float high = numbers[size - 1];  // the last level
 
   /// Climbs by every step whose middle lies below t.
   [[nodiscard]] static constexpr float nearest(float t) noexcept {

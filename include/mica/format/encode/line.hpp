@@ -17,8 +17,8 @@ namespace mica::format::search {
 
 /// value = scale * code + offset; scale is not negative.
 struct Line {
-  float scale = 0;
-  float offset = 0;
+  float scale = 0;   // 0: all values are equal
+  float offset = 0;  // the value of code 0
 };
 
 /// What the offset may be; in formats with mins it is not positive.

@@ -39,6 +39,7 @@ struct ShiftedLevels {
 /// Encodes Q4_S.
 template <>
 struct Encoder<Q4_S> {
+  /// As Encoder. The effort changes nothing.
   template <search::Effort effort = search::Effort::thorough>
   static void encode(const float* values, const float* weights, Q4_S::Block& block) noexcept;
 

@@ -21,8 +21,8 @@ namespace mica::format::search {
 /// Where candidates start: the value of the largest magnitude becomes `from` to `to` times the outermost
 /// level.
 struct Reach {
-  float from = 0.75f;
-  float to = 1.3f;
+  float from = 0.75f;  // of the first candidate
+  float to = 1.3f;     // of the last one
 };
 
 /// How long a search takes: weights are written once, keys and values at every step.
@@ -30,8 +30,8 @@ enum class Effort : bool { quick, thorough };
 
 /// A scale, and how fast the error grows with the square of a deviation from it: sum w level^2.
 struct Scale {
-  float value = 0;
-  float stiffness = 0;
+  float value = 0;      // of either sign; 0: all values are 0
+  float stiffness = 0;  // 0 as well then
 };
 
 namespace detail {

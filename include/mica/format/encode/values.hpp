@@ -23,10 +23,11 @@ namespace mica::format::search {
 /// N values in units of `unit`, with their weights. What is not finite is 0.
 template <std::size_t N>
 struct Values {
-  float x[N];
-  float w[N];
+  float x[N];  // values / unit
+  float w[N];  // as they were given
   float unit;  // negative where the block is searched upside down
 
+  /// Both have N numbers.
   Values(const float* values, const float* weights) noexcept {
     std::uint32_t top = 0;  // magnitudes are ordered as their bits are
     for (std::size_t i = 0; i < N; ++i) {
