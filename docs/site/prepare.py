@@ -119,6 +119,13 @@ def declared(bare):
     return (found.group(1) or found.group(2)) if found else ""
 
 
+def declarations(code):
+    """A line that declares several members of one type, as a line for each: a comment is for all of them."""
+    value = r"\w+(?: = [^,;(){}]+)?"
+    found = re.match(r"^(\s*(?:\w+ )*[\w:]+(?:<.*>)?\*? )(%s(?:, %s)+);\s*$" % (value, value), code)
+    return [found.group(1) + each + ";" for each in found.group(2).split(", ")] if found else [code]
+
+
 def header(text, stem=""):
     lines = text.split("\n")
     out, at = head(lines)
@@ -157,15 +164,17 @@ def header(text, stem=""):
         own = bool(bare) and comment.startswith("// ") and in_type and bool(blocks)
         ends = bare.endswith((";", ",", "}")) or bool(re.match(r"^\w+( = [^;{}]+)?$", bare))
         own = own and ends and bare != "}"
-        starts = bool(bare) and in_type and not statement.strip() and not SKIPPED.match(bare)
-        after_doc = bool(out) and out[-1].lstrip().startswith("///") and not out[-1].lstrip().startswith("///<")
+        macro = bare.startswith("#define")
+        starts = bool(bare) and in_type and (macro or (not statement.strip() and not SKIPPED.match(bare)))
+        above = [each for each in out[-20:] if not each.startswith(("#if", "#undef"))]
+        after_doc = bool(above) and above[-1].lstrip().startswith("///") and not above[-1].lstrip().startswith("///<")
         if starts and after_doc:
             doc = []
-            for before in reversed(out):
+            for before in reversed(above):
                 if not before.lstrip().startswith("///") or before.lstrip().startswith("///<"):
                     break
                 doc.insert(0, before.strip())
-        elif starts and not own and (blocks or TYPE.match(whole)):
+        elif starts and not own and (blocks or macro or TYPE.match(whole)):
             common = COMMON.get(declared(whole))
             if TYPE.match(whole) and declared(whole).replace("_", "").lower() == stem:
                 out += about
@@ -178,10 +187,13 @@ def header(text, stem=""):
         if comment.startswith("///") and not bare:
             out.append(code + "///" + escaped(comment[3:]))
         elif own:
-            out.append(code + "///< " + escaped(comment[3:]))
+            out += [each + "  ///< " + escaped(comment[3:]) for each in declarations(code.rstrip())]
             trailing = len(code)
         else:
-            out.append(line)
+            each, *more = declarations(line) if in_type else [line]
+            out.append(each)
+            for each in more:
+                out += [pad + text for text in doc] + [each]
         for char in code:
             if char == "{":
                 blocks.append(all(blocks) and bool(TYPE.match(without_templates(statement))))

@@ -28,13 +28,13 @@ namespace mica::kernel {
 
 /// The constants of exp, shared by the specification and the vector kernels.
 struct ExpConstants {
-  static constexpr float log2_e = 1.44269504088896341f;
-  static constexpr float ln2_high = 0.693359375f;  // 355 / 512: n * ln2_high is exact for |n| < 2^15
+  static constexpr float log2_e = 1.44269504088896341f;  // log2(e)
+  static constexpr float ln2_high = 0.693359375f;        // 355 / 512: n * ln2_high is exact for |n| < 2^15
   static constexpr float ln2_low = -2.12194440054690583e-4f;  // ln(2) - 355 / 512
-  static constexpr float lowest = -87.0f;
-  static constexpr float highest = 88.0f;
+  static constexpr float lowest = -87.0f;                     // below it exp is 0
+  static constexpr float highest = 88.0f;                     // above it exp is that of 88
   static constexpr float taylor[8] = {1.0f,         1.0f,          1.0f / 2.0f,   1.0f / 6.0f,
-                                      1.0f / 24.0f, 1.0f / 120.0f, 1.0f / 720.0f, 1.0f / 5040.0f};
+                                      1.0f / 24.0f, 1.0f / 120.0f, 1.0f / 720.0f, 1.0f / 5040.0f};  // 1 / i!
 };
 
 /// The constants of gelu_tanh.
@@ -58,14 +58,12 @@ struct GeluConstants {
   return p * std::bit_cast<float>(exponent);
 }
 
+/// As specified above; NaN gives NaN.
 [[nodiscard]] inline float sigmoid(float x) noexcept { return 1.0f / (1.0f + exp(-x)); }
-
 [[nodiscard]] inline float silu(float x) noexcept { return x / (1.0f + exp(-x)); }
-
 [[nodiscard]] inline float gelu_tanh(float x) noexcept {
   return x / (1.0f + exp(x * std::fma(x * x, GeluConstants::cubic, GeluConstants::linear)));
 }
-
 [[nodiscard]] inline float tanh(float x) noexcept { return 1.0f - 2.0f / (1.0f + exp(2.0f * x)); }
 
 /// log(1 + e^x).

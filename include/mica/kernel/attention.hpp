@@ -47,7 +47,7 @@
 
 namespace mica::kernel {
 
-inline constexpr std::size_t chunk_tiles = 16;
+inline constexpr std::size_t chunk_tiles = 16;                                  // of an attention chunk
 inline constexpr std::size_t chunk_tokens = chunk_tiles * format::tile_tokens;  // 256
 
 /// The widest head that the kernels take.
@@ -69,17 +69,17 @@ struct Visible {
 /// later.
 struct AttentionArgs {
   const std::byte* const* tiles = nullptr;  // (up to chunk_tiles); those that no row sees may be null
-  std::size_t value_offset = 0;
-  std::size_t head_dim = 0;
-  float scale = 1;
-  MatrixView<const float> q;         // (rows, head_dim)
-  const Visible* visible = nullptr;  // (rows)
-  MatrixView<float> p;               // (rows, 256): scores, then probabilities
-  float* max = nullptr;              // (rows) m of this chunk
-  float* sum = nullptr;              // (rows) l of this chunk
-  MatrixView<float> out;             // (rows, head_dim) o of this chunk
-  float softcap = 0;                 // what visible scores are bent under before the maximum; 0: as they are
-  bool adds = false;                 // values are added to `out`
+  std::size_t value_offset = 0;             // bytes
+  std::size_t head_dim = 0;                 // 1 to max_head_dim
+  float scale = 1;                          // of scores, before the softcap
+  MatrixView<const float> q;                // (rows, head_dim)
+  const Visible* visible = nullptr;         // (rows)
+  MatrixView<float> p;                      // (rows, 256): scores, then probabilities
+  float* max = nullptr;                     // (rows) m of this chunk
+  float* sum = nullptr;                     // (rows) l of this chunk
+  MatrixView<float> out;                    // (rows, head_dim) o of this chunk
+  float softcap = 0;  // what visible scores are bent under before the maximum; 0: as they are
+  bool adds = false;  // values are added to `out`
   const std::byte* const* ahead = nullptr;  // (chunk_tiles) a hint: those read next; may be null
 };
 

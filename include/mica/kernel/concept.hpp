@@ -30,21 +30,21 @@ concept Kernels = requires(const kernel::MatmulArgs<format::F32>& real, const ke
                            const kernel::SoftcapArgs& softcap, const kernel::CausalConvArgs& conv,
                            const kernel::DeltaRuleArgs& delta, const kernel::AttentionArgs& attention,
                            const kernel::AttentionState& state) {
-  { K::name } -> std::convertible_to<std::string_view>;
-  { K::template matmul<format::F32>(real) } noexcept;
-  { K::template matmul<format::Q8_0>(integer) } noexcept;
-  { K::quantize(quantize) } noexcept;
-  { K::rms_norm(norm) } noexcept;
+  { K::name } -> std::convertible_to<std::string_view>;  // of results
+  { K::template matmul<format::F32>(real) } noexcept;      // kernel/matmul.hpp, for each WeightFormat
+  { K::template matmul<format::Q8_0>(integer) } noexcept;  // of a model
+  { K::quantize(quantize) } noexcept;                      // kernel/quantize.hpp
+  { K::rms_norm(norm) } noexcept;                          // these seven: kernel/elementwise.hpp
   { K::l2_norm(length) } noexcept;
   { K::rope(rope) } noexcept;
   { K::gated(gated) } noexcept;
   { K::add(add) } noexcept;
   { K::scale(scale) } noexcept;
   { K::softcap(softcap) } noexcept;
-  { K::causal_conv(conv) } noexcept;
+  { K::causal_conv(conv) } noexcept;                                  // these two: kernel/recurrent.hpp
   { K::delta_rule(delta) } noexcept;
-  { K::template attention_scores<format::F32>(attention) } noexcept;
-  { K::attention_softmax(attention) } noexcept;
+  { K::template attention_scores<format::F32>(attention) } noexcept;  // these five: kernel/attention.hpp,
+  { K::attention_softmax(attention) } noexcept;                       // for each KvReadable of a cache
   { K::template attention_values<format::F32>(attention) } noexcept;
   { K::attention_merge(attention, state) } noexcept;  // takes the chunk in `attention` into `state`
   { K::attention_finish(state) } noexcept;            // O / L
@@ -57,6 +57,7 @@ namespace kernel {
 /// over elements for which A::attends<E> is false: those come from B.
 template <class A, Kernels B>
 struct Fallback : A {
+  // Required by Kernels
   template <WeightFormat F>
   static void matmul(const MatmulArgs<F>& a) noexcept {
     std::conditional_t<A::template computes<F>, A, B>::template matmul<F>(a);

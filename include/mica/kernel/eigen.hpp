@@ -58,6 +58,7 @@ struct Eigen {
   }
 
  public:
+  // Required by Kernels
   template <WeightFormat F>
   static void matmul(const MatmulArgs<F>& a) noexcept {
     if (a.first >= a.last) return;

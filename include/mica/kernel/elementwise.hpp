@@ -41,8 +41,8 @@ namespace mica::kernel {
 struct RmsNormArgs {
   MatrixView<const float> x;      // (n, k)
   const float* weight = nullptr;  // (k), or null: no multiplication by a weight
-  float epsilon = 0;
-  MatrixView<float> y;  // (n, k)
+  float epsilon = 0;              // added to the mean square
+  MatrixView<float> y;            // (n, k)
   std::size_t first = 0;
   std::size_t last = 0;
 };
@@ -51,8 +51,8 @@ struct RmsNormArgs {
 struct L2NormArgs {
   MatrixView<const float> x;  // (n, k)
   float epsilon = 0;          // added to the square of the length; above 0, or rows of zeros become NaN
-  float scale = 1;
-  MatrixView<float> y;  // (n, k)
+  float scale = 1;            // the new length
+  MatrixView<float> y;        // (n, k)
   std::size_t first = 0;
   std::size_t last = 0;
 };
@@ -65,12 +65,12 @@ enum class RopePairs : unsigned char {
 
 /// Rotates rows [first, last) of x in place. Numbers of a head from `dims` on stay as they are.
 struct RopeArgs {
-  MatrixView<float> x;  // (n, heads * head_dim)
-  std::size_t head_dim = 0;
-  std::size_t dims = 0;  // rotated numbers per head, even
-  RopePairs pairs = RopePairs::adjacent;
-  MatrixView<const float> cos;  // (n, dims / 2)
-  MatrixView<const float> sin;  // (n, dims / 2)
+  MatrixView<float> x;                    // (n, heads * head_dim)
+  std::size_t head_dim = 0;               // at least dims
+  std::size_t dims = 0;                   // rotated numbers per head, even
+  RopePairs pairs = RopePairs::adjacent;  // as the weights of the family need them
+  MatrixView<const float> cos;            // (n, dims / 2)
+  MatrixView<const float> sin;            // (n, dims / 2)
   std::size_t first = 0;
   std::size_t last = 0;
 };
@@ -85,13 +85,13 @@ enum class Gate : unsigned char {
 
 /// The numbers of Gate::clamped.
 struct ClampedGate {
-  static constexpr float limit = 7.0f;
-  static constexpr float slope = 1.702f;
+  static constexpr float limit = 7.0f;    // of g from above, of u from both sides
+  static constexpr float slope = 1.702f;  // of the sigmoid
 };
 
 /// Rows [first, last): out = gate(gate) * up; out may be gate or up.
 struct GatedArgs {
-  Gate kind = Gate::silu;
+  Gate kind = Gate::silu;        // the function
   MatrixView<const float> gate;  // (n, k)
   MatrixView<const float> up;    // (n, k)
   MatrixView<float> out;         // (n, k)
@@ -103,7 +103,7 @@ struct GatedArgs {
 struct AddArgs {
   MatrixView<const float> x;  // (n, k)
   MatrixView<float> y;        // (n, k)
-  float scale = 1;
+  float scale = 1;            // of x
   std::size_t first = 0;
   std::size_t last = 0;
 };
@@ -111,7 +111,7 @@ struct AddArgs {
 /// Rows [first, last) of x are multiplied by a number.
 struct ScaleArgs {
   MatrixView<float> x;  // (n, k)
-  float factor = 1;
+  float factor = 1;     // of every number
   std::size_t first = 0;
   std::size_t last = 0;
 };

@@ -139,8 +139,9 @@ requires(F::arithmetic == format::Arithmetic::real) [[nodiscard]] EightBits::Blo
 template <class K>
 struct Fast8 : K {
   static constexpr std::string_view name = "fast8";
-  static constexpr bool rounds_weights = true;
+  static constexpr bool rounds_weights = true;  // for the variable below
 
+  // Required by Kernels
   template <WeightFormat F>
   static void matmul(MatmulArgs<F> a) noexcept {
     a.x.codes.fast8 = true;  // of activations without codes it says nothing

@@ -20,14 +20,14 @@ namespace mica::kernel {
 
 namespace highway {
 
-// Defined in kernel/highway/dispatch.hpp, instantiated by the units.
+/// What the struct below calls, for the best instruction set of the machine. Defined by the units, templates
+/// for the formats and elements that a unit instantiates (kernel/highway/dispatch.hpp).
 template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) noexcept;
 template <KvReadable E>
 void attention_scores(const AttentionArgs& a) noexcept;
 template <KvReadable E>
 void attention_values(const AttentionArgs& a) noexcept;
-
 void quantize(const QuantizeArgs& a) noexcept;
 void rms_norm(const RmsNormArgs& a) noexcept;
 void l2_norm(const L2NormArgs& a) noexcept;
@@ -49,8 +49,8 @@ void attention_finish(const AttentionState& state) noexcept;
 
 /// Bit-equal to kernel::Scalar on every target.
 struct Highway {
+  // Required by Kernels
   static constexpr std::string_view name = "highway";
-
   template <WeightFormat F>
   static void matmul(const MatmulArgs<F>& a) noexcept {
     if constexpr (F::vector_codec) {

@@ -32,15 +32,16 @@ inline constexpr std::size_t fast8_tokens = 17;
 /// Below this a group of activations counts as zero.
 inline constexpr float activation_floor = 1e-30f;
 
-/// Int8 activations, (rows, cols); cols is a multiple of 32. A view; without rows there are no codes.
+/// Int8 activations, (rows, cols). A view.
 struct QuantizedRows {
   std::int8_t* codes = nullptr;  // (rows, cols)
   float* scales = nullptr;       // (rows, cols / 32)
   std::int16_t* sums = nullptr;  // (rows, cols / 16)
-  std::size_t rows = 0;
-  std::size_t cols = 0;
-  bool fast8 = false;  // products that read them may follow kernel/fast8.hpp
+  std::size_t rows = 0;          // 0: no codes
+  std::size_t cols = 0;          // a multiple of 32
+  bool fast8 = false;            // products that read them may follow kernel/fast8.hpp
 
+  /// Those of row r < rows.
   [[nodiscard]] const std::int8_t* row_codes(std::size_t r) const noexcept { return codes + r * cols; }
   [[nodiscard]] const float* row_scales(std::size_t r) const noexcept { return scales + r * (cols / 32); }
   [[nodiscard]] const std::int16_t* row_sums(std::size_t r) const noexcept { return sums + r * (cols / 16); }

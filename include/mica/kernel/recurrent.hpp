@@ -52,9 +52,9 @@ struct DeltaRuleArgs {
   MatrixView<const float> v;     // (n, v_dim)
   const float* decay = nullptr;  // (n) decay_stride apart: what the state is multiplied by, exp(g)
   const float* beta = nullptr;   // (n) decay_stride apart
-  std::size_t decay_stride = 1;
-  MatrixView<float> state;  // (k_dim, v_dim)
-  MatrixView<float> out;    // (n, v_dim); may be v
+  std::size_t decay_stride = 1;  // numbers from a token to the next
+  MatrixView<float> state;       // (k_dim, v_dim)
+  MatrixView<float> out;         // (n, v_dim); may be v
   std::size_t first = 0;
   std::size_t last = 0;
 };

@@ -12,8 +12,8 @@
 namespace mica::kernel {
 
 struct Scalar {
+  // Required by Kernels
   static constexpr std::string_view name = "scalar";
-
   template <WeightFormat F>
   static void matmul(const MatmulArgs<F>& a) noexcept {
     scalar::matmul<F>(a);

@@ -25,12 +25,14 @@ template <class Arch>
 struct XsimdReal : Scalar {
   static constexpr std::string_view name = "xsimd";
 
+  /// Whether products with F, and attention over E, are computed in vectors.
   template <WeightFormat F>
   static constexpr bool computes = F::arithmetic == format::Arithmetic::real;
   template <KvReadable E>
   static constexpr bool attends =
       !std::is_same_v<E, format::Q8_0> && !format::is_block_element<E> && !format::is_kivi<E>;
 
+  // Required by Kernels
   template <WeightFormat F>
   static void matmul(const MatmulArgs<F>& a) noexcept {
     detail::for_rows(a, [&](std::size_t row, std::size_t token, std::size_t tokens) {

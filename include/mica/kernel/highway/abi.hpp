@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MICA_ABI names the namespace of everything that depends on compiler flags, so that units built with
-// different flags have different symbols and may be linked together. It comes from the compiler's macros
-// because it has to be known before the first Highway header. MICA_PER_TARGET is the namespace of what is
-// compiled once per instruction set.
+// The names of namespaces, which come from the compiler's macros because they have to be known before the
+// first Highway header.
 #pragma once
 
+/// The instruction set of the compiler's flags.
 #if defined(__AVX512FP16__)
 #define MICA_ABI_BASELINE avx512fp16
 #elif defined(__AVX512VNNI__)
@@ -22,12 +21,17 @@
 #define MICA_ABI_BASELINE baseline
 #endif
 
+/// a_b: of the words as they are, and after their macros are replaced.
 #define MICA_ABI_JOIN_(a, b) a##_##b
 #define MICA_ABI_JOIN(a, b) MICA_ABI_JOIN_(a, b)
+
+/// The namespace of everything that depends on compiler flags, so that units built with different flags have
+/// different symbols and may be linked together.
 #ifdef HWY_COMPILE_ONLY_STATIC
 #define MICA_ABI MICA_ABI_JOIN(one, MICA_ABI_BASELINE)
 #else
 #define MICA_ABI MICA_ABI_JOIN(many, MICA_ABI_BASELINE)
 #endif
 
+/// The namespace of kernels that are compiled once per instruction set.
 #define MICA_PER_TARGET mica::kernel::highway::inline MICA_ABI::HWY_NAMESPACE

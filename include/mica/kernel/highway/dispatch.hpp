@@ -27,20 +27,19 @@
 #include <cstring>
 #include <limits>
 
-// The instruction sets, if the flags of the unit name no others. On x86: SSE2, AVX2, AVX3, AVX3_DL, AVX3_SPR;
-// kernels for AVX3_ZEN4 were those for AVX3_DL, instruction for instruction. On Arm: NEON once, with and without
-// dots of four bytes; what Highway's other NEONs add is not used here, and SVE could only run the specification.
-// Elsewhere: those that Highway considers attainable.
+/// The instruction sets, if the flags of the unit name no others. On x86: SSE2, AVX2, AVX3, AVX3_DL, AVX3_SPR;
+/// kernels for AVX3_ZEN4 were those for AVX3_DL, instruction for instruction. On Arm: NEON once, with and without
+/// dots of four bytes; what Highway's other NEONs add is not used here, and SVE could only run the specification.
+/// Elsewhere: those that Highway considers attainable.
 #ifndef HWY_WANT_AVX3_DL
 #define HWY_WANT_AVX3_DL 1
 #endif
 #ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_ZEN4 | HWY_ALL_SVE | HWY_NEON | HWY_NEON_BF16)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_ZEN4 | HWY_ALL_SVE | HWY_NEON | HWY_NEON_BF16)
 #endif
 
-// In this order: all other targets, then the one that the compiler's flags name.
 // clang-format off
+/// The file with the kernels, compiled for all other targets and then for the one that the flags name.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mica/kernel/highway/kernels-inl.hpp"
 #include <hwy/foreach_target.h>
@@ -50,9 +49,9 @@
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 
-// One table per instantiation, local to a template: a table at namespace scope named by an inline function
-// would be a different object in every unit. The set of targets is part of the symbol.
-
+/// Calls the kernel of the best target. One table per instantiation, local to a template: a table at namespace
+/// scope named by an inline function would be a different object in every unit. The set of targets is part of
+/// the symbol.
 template <WeightFormat F, long long = (HWY_TARGETS)>
 void choose_matmul(const MatmulArgs<F>& a) noexcept {
   HWY_EXPORT_T(MicaMatmul, matmul<F>);

@@ -20,9 +20,9 @@ struct Unpacked {
   const std::int16_t* min = nullptr;    // (size / group)
   std::size_t size = 0;
   std::size_t group = 0;  // 16 or 32
-  bool has_mins = false;
-  float d = 0;
-  float dmin = 0;
+  bool has_mins = false;  // false: min and dmin count for nothing
+  float d = 0;            // of the block, as in format::Codes
+  float dmin = 0;         // the same
 };
 
 /// y plus the contribution of one block; x, xd and sums point at the block's first activations.
@@ -54,6 +54,7 @@ void unpacked_row(const MatmulArgs<F>& a, std::size_t row, std::size_t token, st
 
 }  // namespace detail
 
+/// A product in any format; each block is decoded or unpacked once for several tokens.
 template <WeightFormat F>
 void matmul_without_codec(const MatmulArgs<F>& a) noexcept {
   kernel::detail::for_rows(a, [&](std::size_t row, std::size_t token, std::size_t tokens) {

@@ -19,9 +19,9 @@ namespace mica::kernel::highway {
 /// One of them, as machines have it.
 struct InstructionSet {
   std::string_view name;
-  std::int64_t target = 0;  // Highway's bit
-  bool byte_dots = false;   // with them, where the target leaves that open
-  bool matrix_unit = false;
+  std::int64_t target = 0;   // Highway's bit
+  bool byte_dots = false;    // with them, where the target leaves that open
+  bool matrix_unit = false;  // with it
 };
 
 /// Which of the things beside a target count.

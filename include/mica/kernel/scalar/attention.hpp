@@ -18,8 +18,8 @@ namespace mica::kernel::scalar {
 
 /// Numbers as integers: x = scale * code.
 struct IntegerRow {
-  std::int16_t code[max_head_dim];
-  float scale;
+  std::int16_t code[max_head_dim];  // 0 where the scale is 0 or NaN
+  float scale;                      // NaN: a number was not finite
 };
 
 /// The largest number becomes `top`.
@@ -52,6 +52,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
   }
 }
 
+/// Keys of eight bits: sums of integers.
 template <>
 inline void attention_scores<format::Q8_0>(const AttentionArgs& a) noexcept {
   using format::Q8_0;
@@ -131,6 +132,7 @@ void attention_scores(const AttentionArgs& a) noexcept {
   }
 }
 
+/// Rows that see nothing keep p, max and sum.
 inline void attention_softmax(const AttentionArgs& a) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     if (a.visible[r].empty()) continue;
@@ -175,6 +177,7 @@ void attention_values(const AttentionArgs& a) noexcept {
   }
 }
 
+/// Values of eight bits: sums of integers.
 template <>
 inline void attention_values<format::Q8_0>(const AttentionArgs& a) noexcept {
   using format::Q8_0;
@@ -260,6 +263,7 @@ void attention_values(const AttentionArgs& a) noexcept {
   }
 }
 
+/// Takes a chunk into the state of its rows, and turns the state of all chunks into results.
 inline void attention_merge(const AttentionArgs& a, const AttentionState& state) noexcept {
   for (std::size_t r = 0; r < a.q.rows(); ++r) {
     if (a.visible[r].empty()) continue;
@@ -280,7 +284,6 @@ inline void attention_merge(const AttentionArgs& a, const AttentionState& state)
     }
   }
 }
-
 inline void attention_finish(const AttentionState& state) noexcept {
   for (std::size_t r = 0; r < state.out.rows(); ++r) {
     const float inverse = 1.0f / state.sum[r];

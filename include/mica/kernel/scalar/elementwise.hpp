@@ -34,6 +34,7 @@ inline void quantize_group(const float* x, std::size_t group, std::int8_t* codes
   }
 }
 
+/// Groups of 32, or of 256 where scale_group(a.out) says so.
 inline void quantize(const QuantizeArgs& a) noexcept {
   const std::size_t cols = a.out.cols, group = scale_group(a.out);
   for (std::size_t r = a.first; r < a.last; ++r) {
@@ -44,6 +45,7 @@ inline void quantize(const QuantizeArgs& a) noexcept {
   }
 }
 
+/// The operations of kernel/elementwise.hpp, one row after the other.
 inline void rms_norm(const RmsNormArgs& a) noexcept {
   const std::size_t cols = a.x.cols();
   for (std::size_t r = a.first; r < a.last; ++r) {
@@ -56,7 +58,6 @@ inline void rms_norm(const RmsNormArgs& a) noexcept {
     }
   }
 }
-
 inline void l2_norm(const L2NormArgs& a) noexcept {
   const std::size_t cols = a.x.cols();
   for (std::size_t r = a.first; r < a.last; ++r) {
@@ -66,7 +67,6 @@ inline void l2_norm(const L2NormArgs& a) noexcept {
     for (std::size_t k = 0; k < cols; ++k) a.y[r][k] = a.x[r][k] * scale;
   }
 }
-
 inline void rope(const RopeArgs& a) noexcept {
   const std::size_t half = a.dims / 2;
   const bool adjacent = a.pairs == RopePairs::adjacent;
@@ -101,24 +101,22 @@ inline void rope(const RopeArgs& a) noexcept {
   return x / (1.0f + exp(-ClampedGate::slope * x)) * (y + 1.0f);
 }
 
+/// The operations of kernel/elementwise.hpp, one row after the other.
 inline void gated(const GatedArgs& a) noexcept {
   for (std::size_t r = a.first; r < a.last; ++r) {
     for (std::size_t k = 0; k < a.gate.cols(); ++k) a.out[r][k] = gated(a.kind, a.gate[r][k], a.up[r][k]);
   }
 }
-
 inline void add(const AddArgs& a) noexcept {
   for (std::size_t r = a.first; r < a.last; ++r) {
     for (std::size_t k = 0; k < a.x.cols(); ++k) a.y[r][k] = std::fma(a.x[r][k], a.scale, a.y[r][k]);
   }
 }
-
 inline void scale(const ScaleArgs& a) noexcept {
   for (std::size_t r = a.first; r < a.last; ++r) {
     for (float& x : a.x[r]) x *= a.factor;
   }
 }
-
 inline void softcap(const SoftcapArgs& a) noexcept {
   const float inverse = 1.0f / a.cap;
   for (std::size_t r = a.first; r < a.last; ++r) {

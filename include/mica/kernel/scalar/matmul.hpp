@@ -31,6 +31,7 @@ void integer_block(const typename F::Block& block, const std::int8_t* x, const f
   if constexpr (F::has_mins) y = std::fma(-w.dmin, mac, y);
 }
 
+/// One output of token t, and all that MatmulArgs names.
 template <IntegerFormat F>
 [[nodiscard]] float dot(const tensor::Matrix<F>& w, std::size_t row, const Input& x, std::size_t t) noexcept {
   float y = 0;
@@ -41,7 +42,6 @@ template <IntegerFormat F>
   }
   return y;
 }
-
 template <WeightFormat F>
 requires(F::arithmetic == format::Arithmetic::real)
     [[nodiscard]] float dot(const tensor::Matrix<F>& w, std::size_t row, const Input& x,
@@ -58,7 +58,6 @@ requires(F::arithmetic == format::Arithmetic::real)
   }
   return sum.tree();
 }
-
 template <WeightFormat F>
 void matmul(const MatmulArgs<F>& a) noexcept {
   detail::for_rows(a, [&](std::size_t row, std::size_t token, std::size_t tokens) {

@@ -11,6 +11,7 @@
 
 namespace mica::kernel::scalar {
 
+/// One channel after the other.
 inline void causal_conv(const CausalConvArgs& a) noexcept {
   const std::size_t n = a.x.rows(), before = a.taps - 1;
   for (std::size_t c = a.first; c < a.last; ++c) {
@@ -32,6 +33,7 @@ inline void causal_conv(const CausalConvArgs& a) noexcept {
   return (c[0] + c[2]) + (c[1] + c[3]);
 }
 
+/// One token after the other, and of each one column after the other.
 inline void delta_rule(const DeltaRuleArgs& a) noexcept {
   for (std::size_t t = 0; t < a.q.rows(); ++t) {
     const float decay = a.decay[t * a.decay_stride], beta = a.beta[t * a.decay_stride];
