@@ -16,6 +16,7 @@
 namespace mica::block {
 
 struct AltUp : Stateless {
+  /// Its place: the begin of a step, before or after the other blocks of a layer, the end of the step.
   enum class Part : std::uint8_t { split, predict, correct, merge };
 
   // Required by Block

@@ -29,12 +29,12 @@ inline constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
 /// One layer. Widths in numbers per token.
 struct AttentionConfig {
-  std::size_t heads = 0;
+  std::size_t heads = 0;     // of queries
   std::size_t kv_heads = 0;  // divides heads
-  std::size_t head_dim = 0;
+  std::size_t head_dim = 0;  // of queries, keys and values
 
-  Reach reach = Reach::all;
-  std::size_t reach_tokens = 0;
+  Reach reach = Reach::all;      // the previous tokens that a token sees
+  std::size_t reach_tokens = 0;  // not read for Reach::all
   std::size_t rope = 0;          // which of the model's RopeConfigs; none: it does not rotate
   float attention_scale = 0;     // of scores; 0: 1 / sqrt(head_dim)
   float attention_softcap = 0;   // 0: none
@@ -42,10 +42,10 @@ struct AttentionConfig {
   bool v_from_k = false;         // values are the keys before norm and rotation
   bool q_gate = false;  // queries come as [query, gate] per head; the output is multiplied by sigmoid(gate)
   bool sinks = false;   // a learnt score per head takes part in the softmax and gives nothing
-  HeadNorm head_norm = HeadNorm::none;
-  bool v_norm = false;  // RMSNorm without weight on every value head
-  bool qkv_bias = false;
-  bool output_bias = false;
+  HeadNorm head_norm = HeadNorm::none;  // of queries and keys
+  bool v_norm = false;                  // RMSNorm without weight on every value head
+  bool qkv_bias = false;                // numbers are added to queries, keys and values
+  bool output_bias = false;             // and to the output
   /// Queries grow by 1 + position_scale * ln(1 + floor((pos + position_offset) / position_step)).
   float position_scale = 0;
   std::size_t position_offset = 1;
@@ -57,6 +57,8 @@ struct AttentionConfig {
     reach = Reach::window;
     reach_tokens = tokens;
   }
+  /// What follows from the fields. Widths are numbers per token, q_stride() those of a head with its gate,
+  /// group() the query heads of a kv_head.
   [[nodiscard]] bool rotates() const noexcept { return rope != none; }
   [[nodiscard]] bool stores_kv() const noexcept { return kv_source == none; }
   [[nodiscard]] std::size_t q_width() const noexcept { return heads * head_dim; }

@@ -19,6 +19,7 @@
 
 namespace mica {
 
+/// A block. run() is a template over steps, so it is not checked here.
 // clang-format off
 template <class B>
 concept Block = requires {
@@ -43,13 +44,13 @@ struct OfFamily;
 
 /// For blocks without a state of a sequence.
 struct Stateless {
-  static void plan(StatePlan&, const auto&) noexcept {}
+  static void plan(StatePlan&, const auto&) noexcept {}  // required by Block: keeps nothing
 };
 
 /// For blocks that need no scratch of their own.
 struct Unbuffered {
   struct Buffers {};
-  [[nodiscard]] static Buffers buffers(Scratch&, const auto&) noexcept { return {}; }
+  [[nodiscard]] static Buffers buffers(Scratch&, const auto&) noexcept { return {}; }  // requests nothing
 };
 
 }  // namespace block

@@ -22,6 +22,7 @@ struct GatedTensors {
 struct GatedBuffers {
   MatrixView<float> gate, up;  // (n, ff_width)
 
+  /// Requests both from a scratch.
   [[nodiscard]] static GatedBuffers of(Scratch& scratch, std::size_t ff_width) noexcept {
     scratch.input(ff_width);
     const auto gate = scratch.rows(ff_width);
@@ -86,6 +87,7 @@ struct DenseFeedForward : Stateless {
   }
 
   // Specific to DenseFeedForward
+  /// The tensors without the norms. A fused one has the gate first.
   [[nodiscard]] static GatedTensors bind_gated(TensorBinder& files, const Config& c) {
     const std::size_t width = files.width(), ff = c.ff_width;
     const gguf::TensorInfo* const up = files.find("ffn_up.weight");

@@ -20,6 +20,7 @@ class Layer {
   /// One block of a layer, whatever its type.
   class Entry {
    public:
+    /// A block B with these numbers.
     template <class B>
     [[nodiscard]] static Entry of(typename B::Config config) {
       Entry entry;

@@ -35,9 +35,9 @@ static_assert(rows_of_task(512, 2048, 3) == 64 && rows_of_task(1, 16384, 1) == 6
 /// One product y = x W^T + bias; with `add`, y += that.
 template <class List>
 struct Product {
-  tensor::AnyMatrix<List> w;  // (rows, k)
-  MatrixView<float> y;        // (n, rows)
-  bool add = false;
+  tensor::AnyMatrix<List> w;    // (rows, k)
+  MatrixView<float> y;          // (n, rows)
+  bool add = false;             // y is added to
   const float* bias = nullptr;  // (rows), or null
   bool in_floats = false;  // activations stay floats in any format: rows are decoded; w is small, not packed
 };
@@ -85,7 +85,6 @@ void project(E& executor, const kernel::Input& x, std::span<const Product<List>>
     project_slice<K>(x, products[i], begin, std::min(begin + step, products[i].w.rows()));
   });
 }
-
 template <Kernels K, Executor E, class List, std::size_t N>
 void project(E& executor, const kernel::Input& x, const std::array<Product<List>, N>& products) noexcept {
   project<K>(executor, x, std::span<const Product<List>>(products));

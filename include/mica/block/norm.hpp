@@ -40,9 +40,10 @@ struct Branch {
   MatrixView<float> residual;   // (n, width)
   MatrixView<float> scratch;    // (n, width)
   const float* norm = nullptr;  // (width): of the output, or null
-  float epsilon = 0;
-  float scale = 1;
+  float epsilon = 0;            // of the norm
+  float scale = 1;              // of the output, after the norm
 
+  /// Whether the output is added as it is.
   [[nodiscard]] bool direct() const noexcept { return norm == nullptr && scale == 1; }
   /// The output of the last product of the block; it adds when the branch is direct.
   [[nodiscard]] MatrixView<float> target() const noexcept { return direct() ? residual : scratch; }

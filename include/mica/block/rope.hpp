@@ -35,13 +35,13 @@ struct RopeConfig {
     double strength = 1;               // 0: every pair is scaled
   };
 
-  kernel::RopePairs pairs = kernel::RopePairs::adjacent;
-  std::size_t dims = 0;  // rotated numbers of a head, even
-  double base = 10000;
-  double scale = 1;                 // linear scaling
-  std::vector<float> factors = {};  // (dims / 2) or empty: all 1
-  double magnitude = 1;
-  Yarn yarn = {};
+  kernel::RopePairs pairs = kernel::RopePairs::adjacent;  // that rotate together
+  std::size_t dims = 0;                                   // rotated numbers of a head, even
+  double base = 10000;                                    // of the frequencies
+  double scale = 1;                                       // linear scaling
+  std::vector<float> factors = {};                        // (dims / 2) or empty: all 1
+  double magnitude = 1;                                   // YaRN multiplies it
+  Yarn yarn = {};                                         // off, unless its factor is changed
   std::vector<float> long_factors = {};  // (dims / 2): in place of factors when n_ctx > original_context
   std::size_t original_context = 0;      // tokens; only read with long_factors
 };

@@ -26,15 +26,15 @@ namespace mica::block {
 
 /// Numbers of a step that sizes of buffers depend on.
 struct StepSizes {
-  std::size_t chunk = 0;  // tokens at most
-  std::size_t width = 0;  // of the model
-  std::size_t workers = 1;
-  bool fast8 = false;  // products may follow kernel/fast8.hpp
+  std::size_t chunk = 0;    // tokens at most
+  std::size_t width = 0;    // of the model
+  std::size_t workers = 1;  // of the executor
+  bool fast8 = false;       // products may follow kernel/fast8.hpp
 };
 
 /// Memory for int8 rows.
 struct CodeBuffer {
-  kernel::QuantizedRows all;
+  kernel::QuantizedRows all;  // as large as the largest rows
 
   /// As (n, width).
   [[nodiscard]] kernel::QuantizedRows rows(std::size_t n, std::size_t width) const noexcept {
@@ -47,15 +47,16 @@ struct CodeBuffer {
 struct ScratchNeeds {
   /// A buffer that keeps its numbers from one layer to the next, known by the address `key`.
   struct Kept {
-    const void* key = nullptr;
-    std::size_t width = 0;  // per token
-    std::size_t first = 0;  // numbers per token before it
+    const void* key = nullptr;  // of an object that lives as long as the program
+    std::size_t width = 0;      // per token
+    std::size_t first = 0;      // numbers per token before it
   };
   std::size_t bytes = 0;        // of the frame
   std::size_t input_width = 0;  // of the widest rows that products read
-  bool branch = false;
-  std::vector<Kept> kept = {};
+  bool branch = false;          // the output of a block is normed before it is added
+  std::vector<Kept> kept = {};  // in the order of their first use
 
+  /// Numbers per token of all kept buffers.
   [[nodiscard]] std::size_t kept_width() const noexcept {
     return kept.empty() ? 0 : kept.back().first + kept.back().width;
   }
@@ -72,7 +73,7 @@ class Scratch {
           float* kept) noexcept
       : sizes_(sizes), n_(n), needs_(needs), frame_(frame), kept_(kept) {}
 
-  [[nodiscard]] const StepSizes& sizes() const noexcept { return sizes_; }
+  [[nodiscard]] const StepSizes& sizes() const noexcept { return sizes_; }  // of the largest step
 
   /// Memory of T; its numbers are not initialised.
   template <class T>
@@ -84,6 +85,7 @@ class Scratch {
   [[nodiscard]] MatrixView<float> rows(std::size_t n, std::size_t width) noexcept {
     return {memory<float>(n * width), n, width};
   }
+  /// For int8 rows, (n, width), of any n.
   [[nodiscard]] CodeBuffer codes(std::size_t n, std::size_t width) noexcept {
     const std::size_t numbers = n * round_up(width, kernel::activation_group);
     kernel::QuantizedRows all{.rows = n, .cols = n == 0 ? 0 : numbers / n, .fast8 = sizes_.fast8};

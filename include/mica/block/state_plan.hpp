@@ -16,12 +16,12 @@ namespace mica::block {
 
 /// Keys and values that one block stores, and that others may read.
 struct KvPlan {
-  std::size_t layer = 0;
-  std::size_t kv_heads = 0;
-  std::size_t head_dim = 0;
-  bool seen_whole = true;  // all blocks that read them see every token
-  bool has_window = true;  // none of them sees every token
-  std::size_t reach = 0;   // the widest of those that do not
+  std::size_t layer = 0;     // of the model, which has the block that stores them
+  std::size_t kv_heads = 0;  // per token
+  std::size_t head_dim = 0;  // numbers of a head
+  bool seen_whole = true;    // all blocks that read them see every token
+  bool has_window = true;    // none of them sees every token
+  std::size_t reach = 0;     // the widest of those that do not
 
   /// Tokens at the end that are read; 0: all.
   [[nodiscard]] std::size_t window() const noexcept { return has_window ? reach : 0; }
@@ -73,7 +73,7 @@ class StatePlan {
   [[nodiscard]] std::span<const std::size_t> readers() const noexcept {
     return {readers_.data(), readers_.size()};
   }
-  [[nodiscard]] std::size_t floats() const noexcept { return floats_; }
+  [[nodiscard]] std::size_t floats() const noexcept { return floats_; }  // of a recurrent state
 
  private:
   std::size_t layer_ = 0;

@@ -23,13 +23,13 @@ namespace mica::block {
 
 /// One tensor of a model, or some rows of one: its number in the pager's table, its format, its shape.
 struct TensorRef {
-  std::uint32_t index = 0;
-  format::Info format = {};
-  std::size_t rows = 0;  // 0: the model does not have it
-  std::size_t cols = 0;
+  std::uint32_t index = 0;    // in the pager's table
+  format::Info format = {};   // in the file
+  std::size_t rows = 0;       // 0: the model does not have it
+  std::size_t cols = 0;       // values of a row
   std::size_t first_row = 0;  // of the tensor in the table
 
-  [[nodiscard]] bool present() const noexcept { return rows != 0; }
+  [[nodiscard]] bool present() const noexcept { return rows != 0; }  // in the model
   /// Where these rows begin in the tensor.
   [[nodiscard]] std::size_t byte_offset() const noexcept { return first_row * format.row_bytes(cols); }
   /// Rows [first, first + count) of these.
@@ -42,6 +42,7 @@ struct TensorRef {
 struct ExpertsRef {
   TensorRef first;  // (rows, cols) of expert 0
 
+  /// The matrix of one expert.
   [[nodiscard]] TensorRef expert(std::size_t e) const noexcept {
     TensorRef ref = first;
     ref.index += static_cast<std::uint32_t>(e);
@@ -51,10 +52,11 @@ struct ExpertsRef {
 
 /// The formats that matrices may have.
 struct KnownFormats {
-  bool (*contain)(format::Id);
-  bool (*can_pack)(format::Id, std::uint64_t rows) noexcept;
-  std::string (*names)();
+  bool (*contain)(format::Id);                                // whether the list has the format
+  bool (*can_pack)(format::Id, std::uint64_t rows) noexcept;  // tensor::can_pack of the list
+  std::string (*names)();                                     // "Q4_K Q6_K ...", for messages
 
+  /// The formats of a list.
   template <class List>
   [[nodiscard]] static KnownFormats of() noexcept {
     return {[](format::Id id) { return visit_id<List>(id, [](auto) {}); }, tensor::can_pack<List>,
@@ -64,9 +66,9 @@ struct KnownFormats {
 
 /// The units of the pager that hold the experts of one layer.
 struct ExpertUnits {
-  std::size_t layer_unit = 0;
-  std::size_t first = 0;
-  std::size_t count = 0;
+  std::size_t layer_unit = 0;  // of the other tensors of the layer
+  std::size_t first = 0;       // of expert 0; the others follow
+  std::size_t count = 0;       // of experts
 };
 
 /// The table of a model's tensors while it grows. Names are parts of a layer, "attn_q.weight", where a layer
@@ -84,7 +86,8 @@ class TensorBinder {
     unit_ = unit;
   }
 
-  [[nodiscard]] std::size_t width() const noexcept { return width_; }
+  [[nodiscard]] std::size_t width() const noexcept { return width_; }  // of the model
+  /// As the file has it; null: it has none of that name.
   [[nodiscard]] const gguf::TensorInfo* find(std::string_view part) const {
     return document_.find(join(prefix_, part));
   }
@@ -162,13 +165,14 @@ class TensorBinder {
     }
   }
 
-  [[nodiscard]] const gguf::Document& document() const noexcept { return document_; }
+  [[nodiscard]] const gguf::Document& document() const noexcept { return document_; }  // of the constructor
+  /// The table so far; TensorRef::index counts in it.
   [[nodiscard]] std::span<const paging::Extent> extents() const noexcept {
     return {extents_.data(), extents_.size()};
   }
   /// The name of a tensor of the table.
   [[nodiscard]] std::string_view name(std::size_t index) const noexcept { return names_[index]; }
-  [[nodiscard]] std::size_t units() const noexcept { return units_; }
+  [[nodiscard]] std::size_t units() const noexcept { return units_; }  // with those of experts
   /// Units of experts, by the unit of their layer.
   [[nodiscard]] const std::vector<ExpertUnits>& expert_units() const noexcept { return experts_; }
 

@@ -34,8 +34,8 @@ struct OldElementsOf<E> {
 template <class Recent, class Old>
 class Aging : public ElementsOf<Recent> {
  public:
-  using RecentElements = ElementsOf<Recent>;
-  using OldElements = typename detail::OldElementsOf<Old>::type;
+  using RecentElements = ElementsOf<Recent>;                      // of recent tokens
+  using OldElements = typename detail::OldElementsOf<Old>::type;  // of old ones
   static_assert(KvElements<RecentElements>,
                 "mica::kv::Aging: Recent needs to be a mica::KvElement (format/concept.hpp)");
   static_assert(

@@ -87,6 +87,7 @@ class AnyStorage {
   }
 
   // Specific to AnyStorage
+  /// Of the type that `choice` names; raises as its constructor.
   AnyStorage(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens, Choice choice)
       : storage_(static_cast<std::size_t>(choice),
                  [&]<class S>(Type<S>) { return std::make_unique<S>(allocator, layers, max_tokens); }) {}

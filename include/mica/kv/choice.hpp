@@ -23,8 +23,8 @@ enum class Element : std::uint8_t {
 
 /// The element of keys, or of values: one for all tokens, or one each for recent and for old ones.
 struct ElementChoice {
-  Element recent = Element::f16;
-  Element old = Element::f16;
+  Element recent = Element::f16;  // of the last tokens
+  Element old = Element::f16;     // of those before them; as recent: one for all
 
   /// Of kivi4 and kivi2, which encode whole tiles, recent tokens are in F16.
   constexpr ElementChoice(Element all = Element::f16) noexcept

@@ -60,6 +60,7 @@ inline constexpr std::size_t default_recent = 128;
 /// Elements of old tokens as types: those of Fixed, and those that encode whole tiles.
 template <KvOldElement K, KvOldElement V = K>
 struct FixedOld {
+  // Required by KvElements
   template <class F>
   void visit_keys(F&& f) const noexcept {
     f(Type<K>{});
@@ -272,7 +273,7 @@ struct ElementsOf<E> {
 template <class E>
 using ElementsOf = typename detail::ElementsOf<E>::type;
 
-/// Bytes of one tile of a head, key part and value part; the value part starts at key_bytes().
+/// Bytes of the key part of one tile of a head; the value part starts there.
 template <KvElements E>
 [[nodiscard]] std::size_t key_bytes(const E& elements, std::size_t head_dim) noexcept {
   std::size_t bytes = 0;
@@ -280,6 +281,7 @@ template <KvElements E>
   return bytes;
 }
 
+/// Bytes of the tile: both parts, and up to a multiple of 64.
 template <KvElements E>
 [[nodiscard]] std::size_t tile_bytes(const E& elements, std::size_t head_dim) noexcept {
   std::size_t bytes = key_bytes(elements, head_dim);

@@ -42,6 +42,7 @@ struct EvictionView {
 
 /// A policy that needs no attention scores.
 struct Scoreless {
+  // Required by Eviction
   [[nodiscard]] static constexpr bool needs_scores() noexcept { return false; }
   [[nodiscard]] static constexpr float decay() noexcept { return 1; }
 };
@@ -66,6 +67,7 @@ namespace kv {
 
 /// Evicts nothing: a full cache refuses.
 struct KeepAll : Scoreless {
+  // Required by Eviction
   static constexpr std::string_view name = "none";
   static constexpr bool evicts = false;
   [[nodiscard]] static constexpr std::size_t capacity() noexcept { return 0; }

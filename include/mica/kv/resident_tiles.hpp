@@ -43,8 +43,8 @@ class ResidentTiles {
     rewind(0);
   }
 
-  [[nodiscard]] bool bounded() const noexcept { return max_tiles_ != 0; }
-  [[nodiscard]] bool needs_scores() const noexcept { return !rows_.empty(); }
+  [[nodiscard]] bool bounded() const noexcept { return max_tiles_ != 0; }      // capacity is not 0
+  [[nodiscard]] bool needs_scores() const noexcept { return !rows_.empty(); }  // of attention
   /// Tokens that were evicted.
   [[nodiscard]] std::size_t evicted() const noexcept { return evicted_ * format::tile_tokens; }
   /// The places of resident tiles, in the order of positions.

@@ -70,7 +70,7 @@ class Segmented {
   }
 
   // Specific to Segmented
-  [[nodiscard]] std::size_t segments() const noexcept { return segments_.size(); }
+  [[nodiscard]] std::size_t segments() const noexcept { return segments_.size(); }  // blocks of memory
 
  private:
   /// The size of the next segment, in tokens.

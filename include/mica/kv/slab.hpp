@@ -26,12 +26,13 @@ namespace mica::kv {
 /// Places [first, first + count).
 struct Places {
   std::size_t first = 0;
-  std::size_t count = 0;
+  std::size_t count = 0;  // 0: none
 };
 
 /// The layers of a cache, their numbers of places, and their offsets in a slab.
 class SlabLayout {
  public:
+  /// Copies the numbers of the layers; `layer` below is an index of them.
   explicit SlabLayout(std::span<const LayerShape> layers) {
     for (const LayerShape& layer : layers) {
       const std::size_t ring = layer.max_resident_tiles() == 0 ? unbounded : layer.max_resident_tiles();
@@ -112,7 +113,7 @@ class Slab {
     return Slab(std::move(*bytes), places);
   }
 
-  [[nodiscard]] Places places() const noexcept { return places_; }
+  [[nodiscard]] Places places() const noexcept { return places_; }  // that it has
 
   /// The tiles of one head from a place on.
   [[nodiscard]] Run run(const SlabLayout& layout, std::size_t layer, std::size_t head,

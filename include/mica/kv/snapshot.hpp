@@ -29,8 +29,8 @@ namespace mica::kv {
 struct SnapshotInfo {
   /// A layer of the storage.
   struct Layer {
-    std::uint64_t kv_heads = 0;
-    std::uint64_t tile_bytes = 0;
+    std::uint64_t kv_heads = 0;    // with a tile each for 16 tokens
+    std::uint64_t tile_bytes = 0;  // of one head
     std::uint64_t window = 0;      // 0: none
     std::uint64_t first_tile = 0;  // the first that is there
 
@@ -38,15 +38,15 @@ struct SnapshotInfo {
   };
 
   // Whose it is
-  std::string arch;
+  std::string arch;             // name of the family
   std::uint64_t model = 0;      // gguf::fingerprint
   std::uint64_t positions = 0;  // checksum of the frequencies that rotate keys
   std::string keys, values;     // elements
   // What it holds
-  std::vector<TokenId> tokens;
-  std::uint64_t cached = 0;  // tokens with keys, values and state; the others must be run
-  std::vector<Layer> layers;
-  std::uint64_t state_floats = 0;
+  std::vector<TokenId> tokens;        // ids, from position 0 on
+  std::uint64_t cached = 0;           // tokens with keys, values and state; the others must be run
+  std::vector<Layer> layers;          // of the storage, in its order
+  std::uint64_t state_floats = 0;     // of one recurrent state; 0: none
   std::vector<std::uint64_t> copies;  // of the state: after how many tokens
   std::string note;                   // of the program that saves
 };
@@ -54,9 +54,9 @@ struct SnapshotInfo {
 /// The blocks of a snapshot. Offsets count from the first block.
 class SnapshotLayout {
  public:
-  static constexpr std::size_t page_tokens = 64;
-  static constexpr std::size_t page_tiles = page_tokens / format::tile_tokens;
-  static constexpr std::size_t state_bytes = std::size_t{1} << 20;  // of a state in one block
+  static constexpr std::size_t page_tokens = 64;                                // in one block
+  static constexpr std::size_t page_tiles = page_tokens / format::tile_tokens;  // of each head
+  static constexpr std::size_t state_bytes = std::size_t{1} << 20;              // of a state in one block
 
   struct Block {
     std::size_t index = 0;
@@ -71,6 +71,7 @@ class SnapshotLayout {
   };
 
   SnapshotLayout() = default;  // of no blocks
+  /// Requires bytes_of(info) < 2^64 - 1.
   explicit SnapshotLayout(const SnapshotInfo& info)
       : state_bytes_(info.state_floats * sizeof(float)),
         states_(info.state_floats == 0 ? 0 : 1 + info.copies.size()),
@@ -99,7 +100,7 @@ class SnapshotLayout {
     return bytes;
   }
 
-  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }  // of states, then of layers
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// Pages of 64 tokens.
   [[nodiscard]] std::size_t pages() const noexcept { return ceil_div(tiles_, page_tiles); }

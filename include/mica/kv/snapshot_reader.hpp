@@ -60,6 +60,7 @@ class SnapshotReader {
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return file_.path(); }
+  /// As the file says; whether it fits a model is not checked here.
   [[nodiscard]] const SnapshotInfo& info() const noexcept { return info_; }
   [[nodiscard]] const SnapshotLayout& layout() const noexcept { return layout_; }
 

@@ -78,12 +78,13 @@ class SnapshotWriter {
     sum_.add(bytes);
     file_.write(bytes);
   }
+  /// Ends a block; its bytes must be those of layout().
   void end_block() {
     sums_.push_back(sum_.value());
     sum_.clear();
   }
 
-  [[nodiscard]] const SnapshotLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const SnapshotLayout& layout() const noexcept { return layout_; }  // the blocks to write
 
   /// Ends the file and gives it its name. All blocks have been written.
   void commit() {

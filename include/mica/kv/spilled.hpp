@@ -30,8 +30,8 @@ class Spilled {
   static_assert(mica::Allocator<A>, "mica::kv::Spilled: needs a mica::Allocator, or mica::kv::Paged<...>");
 
  public:
-  static constexpr std::size_t page_tokens = 64;
-  static constexpr std::size_t page_tiles = page_tokens / format::tile_tokens;
+  static constexpr std::size_t page_tokens = 64;  // of a page, which is spilled at once
+  static constexpr std::size_t page_tiles = page_tokens / format::tile_tokens;  // of each head
 
   // Required by KvStorage
   using Allocator = A;
