@@ -174,13 +174,13 @@ def header(text, stem=""):
                 if not before.lstrip().startswith("///") or before.lstrip().startswith("///<"):
                     break
                 doc.insert(0, before.strip())
-        elif starts and not own and (blocks or macro or TYPE.match(whole)):
+        elif starts and not own and not comment.startswith("///<") and (blocks or macro or TYPE.match(whole)):
             common = COMMON.get(declared(whole))
             if TYPE.match(whole) and declared(whole).replace("_", "").lower() == stem:
                 out += about
             elif section:
                 out.append(pad + "/// " + escaped(section) + ": the concept says what this must do.")
-            elif doc and not TYPE.match(whole):
+            elif doc and not TYPE.match(whole) and not re.match(r"(virtual )?~", bare):
                 out += [pad + each for each in doc]  # a comment is for all declarations up to an empty line
             elif common:
                 out.append(pad + "/// " + common)

@@ -29,7 +29,7 @@ class Layer {
       entry.plan_ = [](const Entry& self, StatePlan& state) { B::plan(state, *self.config<B>()); };
       return entry;
     }
-    [[nodiscard]] std::string_view name() const noexcept { return name_; }
+    [[nodiscard]] std::string_view name() const noexcept { return name_; }  // B::name
     /// Its numbers; null: it is another block.
     template <class B>
     [[nodiscard]] const typename B::Config* config() const noexcept {
@@ -86,7 +86,9 @@ class Layer {
   [[nodiscard]] const typename B::Config& get() const {
     return const_cast<Layer*>(this)->get<B>();
   }
-  [[nodiscard]] const std::vector<Entry>& blocks() const noexcept { return blocks_; }
+  [[nodiscard]] const std::vector<Entry>& blocks() const noexcept {
+    return blocks_;
+  }  // in the order in which they run
 
  private:
   template <class B>

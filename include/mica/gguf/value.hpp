@@ -65,13 +65,13 @@ class Array {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] Iterator begin() const noexcept { return {stored_, first_, size_}; }
+  [[nodiscard]] Iterator end() const noexcept { return {}; }
   /// Requires i < size(). Strings have no index, because the file has none.
   [[nodiscard]] T operator[](std::size_t i) const noexcept requires Number<T> {
     MICA_ASSERT(i < size_);
     return element(stored_, first_ + i * scalar_bytes(stored_));
   }
-  [[nodiscard]] Iterator begin() const noexcept { return {stored_, first_, size_}; }
-  [[nodiscard]] Iterator end() const noexcept { return {}; }
 
  private:
   [[nodiscard]] static T element(ValueType stored, const std::byte* at) noexcept {

@@ -32,9 +32,9 @@ class Checksum {
                "(libxxhash-dev has what it needs)");
     clear();
   }
-  void add(std::span<const std::byte> bytes) noexcept { functions_->add(state_, bytes); }
-  [[nodiscard]] std::uint64_t value() const noexcept { return functions_->value(state_); }
-  void clear() noexcept { functions_->clear(state_); }
+  void add(std::span<const std::byte> bytes) noexcept { functions_->add(state_, bytes); }   // more bytes
+  [[nodiscard]] std::uint64_t value() const noexcept { return functions_->value(state_); }  // of those so far
+  void clear() noexcept { functions_->clear(state_); }  // forgets all bytes
 
  private:
   [[nodiscard]] static const detail::ChecksumFunctions* functions() noexcept {

@@ -55,7 +55,7 @@ class File {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// Bytes in the file when it was opened.
   [[nodiscard]] std::uint64_t size() const noexcept { return identity_.size; }
-  [[nodiscard]] const FileIdentity& identity() const noexcept { return identity_; }
+  [[nodiscard]] const FileIdentity& identity() const noexcept { return identity_; }  // when it was opened
   /// For system calls that this class does not wrap; the object still owns it.
   [[nodiscard]] int descriptor() const noexcept { return fd_.get(); }
 

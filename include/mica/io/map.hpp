@@ -21,7 +21,7 @@ enum class MapAdvice : unsigned char {
   locked,      ///< all of them now, and kept; without the permission, as `populate` with a warning
 };
 
-/// Read-only memory with a file's bytes. Move-only; the spans stay valid when the object moves.
+/// Read-only memory with a file's bytes.
 class Mapping {
  public:
   /// Raises ErrorCode::failed when the system refuses.
@@ -43,6 +43,7 @@ class Mapping {
 #endif
     if (advice == MapAdvice::locked) lock(file.path(), log);
   }
+  /// Spans stay valid; assignment swaps the mappings.
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(bytes_, other.bytes_);

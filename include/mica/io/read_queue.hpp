@@ -34,6 +34,7 @@ class ReadQueue {
   /// A queue for at most this many reads. It is created by the first read, because closing a queue takes tens
   /// of milliseconds and a plan reads nothing. Without a queue of the system every read is refused.
   explicit ReadQueue(unsigned max) noexcept : max_(max) {}
+  /// Pending reads move too; assignment swaps the queues.
   ReadQueue(ReadQueue&& other) noexcept : context_(std::exchange(other.context_, 0)), max_(other.max_) {}
   ReadQueue& operator=(ReadQueue&& other) noexcept {
     std::swap(context_, other.context_);

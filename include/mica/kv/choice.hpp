@@ -29,6 +29,7 @@ struct ElementChoice {
   /// Of kivi4 and kivi2, which encode whole tiles, recent tokens are in F16.
   constexpr ElementChoice(Element all = Element::f16) noexcept
       : recent(all < Element::kivi4 ? all : Element::f16), old(all) {}
+  /// recent_tokens: neither kivi4 nor kivi2.
   constexpr ElementChoice(Element recent_tokens, Element old_tokens) noexcept
       : recent(recent_tokens), old(old_tokens) {}
 

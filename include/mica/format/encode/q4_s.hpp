@@ -28,6 +28,7 @@ struct ShiftedLevels {
   [[nodiscard]] static float code(float place, float shift) noexcept {
     return whole(clamped(0.5f * (place - shift), 0, 15));
   }
+  /// The level of a code.
   [[nodiscard]] static float level(float code, float shift) noexcept {
     const float steps = 2 * code + shift - 15.5f, size = std::fabs(steps), beyond = size - 11;
     return std::copysign(2 * size + beyond + std::fabs(beyond), steps);
