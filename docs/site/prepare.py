@@ -135,6 +135,8 @@ def header(text, stem=""):
     for number, line in enumerate(lines[at:], at):
         code, comment = code_and_comment(line)
         bare = code.strip()
+        if not bare and comment.startswith("// clang-format"):
+            continue
         whole = bare  # with the lines below, up to a body or an end
         for more in lines[number + 1 : number + 6]:
             if "{" in whole or ";" in whole:

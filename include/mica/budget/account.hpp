@@ -37,7 +37,7 @@ inline constexpr std::array<std::string_view, account_count> account_names = {
 
 /// Bytes by account, at one moment or at each account's own peak.
 struct Accounts {
-  std::array<std::uint64_t, account_count> bytes{};
+  std::array<std::uint64_t, account_count> bytes{};  // in the order of Account
 
   /// Bytes of one account, and of all.
   [[nodiscard]] constexpr std::uint64_t operator[](Account account) const noexcept {
