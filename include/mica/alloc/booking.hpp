@@ -13,8 +13,7 @@
 
 namespace mica::alloc {
 
-/// Books bytes in the ledger of an allocator until it is destroyed; with an allocator that keeps no books it
-/// does nothing.
+/// Books bytes in the ledger of an allocator until it is destroyed; without a ledger it does nothing.
 class Booking {
  public:
   Booking() noexcept = default;

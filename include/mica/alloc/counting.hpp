@@ -11,8 +11,7 @@
 
 namespace mica::alloc {
 
-/// Hands out one address, in the upper half of the address space, which belongs to the kernel: a stray access
-/// faults at once.
+/// Hands out one address in the upper half of the address space, the kernel's: a stray access faults at once.
 class Untouchable : public Unbooked<Untouchable> {
  public:
   // Required by Allocator

@@ -23,8 +23,7 @@ enum class ErrorCode : std::uint8_t {
   limit,        ///< a limit on steps, output, depth or time was reached
 };
 
-/// An error whose text names the file, tensor or key, the value that was found, the allowed ones, and a
-/// remedy.
+/// An error whose text names the file, tensor or key, the value found, the allowed ones, and a remedy.
 class Error : public std::exception {
  public:
   /// The message is shown as it is; raise() joins one, escaped() makes foreign text safe for it.

@@ -8,8 +8,7 @@
 
 namespace mica {
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection of 64 bits that passes BigCrush
-/// on counters.
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection; passes BigCrush on counters.
 [[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t z) noexcept {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;

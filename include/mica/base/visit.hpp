@@ -8,8 +8,7 @@
 
 namespace mica {
 
-/// Calls `f(Type<T>{})` for the first T of the list for which `is(Type<T>{})` holds; false when there is
-/// none.
+/// Calls `f(Type<T>{})` for the first T of the list for which `is(Type<T>{})` holds; false: there is none.
 template <class... Ts, class Is, class F>
 constexpr bool visit_if(TypeList<Ts...>, Is&& is, F&& f) {
   bool found = false;

@@ -34,8 +34,7 @@ kernel::Input quantize(E& executor, MatrixView<const float> x, kernel::Quantized
   return {x, kernel::codes_if(quantized, codes)};
 }
 
-/// The destination of a block's output: the residual stream directly, or scratch that is normed and scaled
-/// first.
+/// The destination of a block's output: the residual stream, or scratch that is normed and scaled first.
 struct Branch {
   MatrixView<float> residual;   // (n, width)
   MatrixView<float> scratch;    // (n, width)

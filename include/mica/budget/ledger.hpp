@@ -15,8 +15,7 @@
 
 namespace mica::budget {
 
-/// A ledger of bytes within one budget. All members may be called from any thread; `used() <= limit()` at all
-/// times.
+/// A ledger of bytes within one budget. Any thread may call all members; `used() <= limit()` at all times.
 class Ledger {
  public:
   static constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();  // no budget

@@ -65,8 +65,7 @@ struct CpuLimits {
   double quota =
       std::numeric_limits<double>::infinity();  ///< cores' worth of time granted by the control groups
 
-  /// The default number of threads: all cores of the mask, but no more than the quota rounded up, and at
-  /// least one.
+  /// The default number of threads: the cores of the mask, at most the quota rounded up, at least one.
   [[nodiscard]] std::size_t threads() const noexcept {
     return quota < static_cast<double>(cpus)
                ? std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(quota)))
@@ -141,8 +140,7 @@ inline void apply_groups(MemoryLimits& limits, const std::string& root, const Me
   return bytes;
 }
 
-/// Max bytes of a program that are in memory when it begins: code and libraries. Plans count them in
-/// `process`.
+/// Max bytes of a program in memory when it begins: code and libraries. Plans count them in `process`.
 inline constexpr std::uint64_t program_bytes = std::uint64_t{8} << 20;
 
 /// RLIMIT_AS less what is mapped now; bytes that plans count (program_bytes) are not subtracted.

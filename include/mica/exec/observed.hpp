@@ -23,8 +23,7 @@ class RunObserver {
   virtual void ran(Time begin, Time end) noexcept = 0;
 };
 
-/// Runs on E. Without an observer it costs a comparison for each run; with one, two readings of a clock.
-/// Threads: as E.
+/// Runs on E. A run costs a comparison more; with an observer, two readings of a clock. Threads: as E.
 template <Executor E>
 class Observed {
  public:

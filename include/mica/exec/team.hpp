@@ -41,8 +41,7 @@ class Team {
  public:
   static constexpr std::size_t max_workers = 1024;  // the caller of run() included
 
-  /// Starts workers - 1 threads; fewer, with a warning, when the system refuses. 1 <= workers <= max_workers,
-  /// else raises.
+  /// Starts workers - 1 threads, or fewer with a warning. Raises unless workers is 1 to max_workers.
   explicit Team(std::size_t workers, LogSink log = {}) {
     MICA_CHECK(workers >= 1 && workers <= max_workers, usage, "threads: found ", workers, ", allowed 1 to ",
                max_workers);
@@ -123,8 +122,7 @@ class Team {
     std::uint32_t round = seen;
     const auto arrived = [&] { return (round = round_.load(std::memory_order_acquire)) != seen; };
     if (detail::spin_until(arrived)) return round;
-    // Sequentially consistent on both sides: either announce() sees the sleeper, or the sleeper sees the new
-    // round.
+    // Sequentially consistent on both sides: announce() sees the sleeper, or the sleeper the new round.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     while ((round = round_.load(std::memory_order_seq_cst)) == seen) {
       round_.wait(seen, std::memory_order_seq_cst);

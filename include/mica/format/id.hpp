@@ -18,8 +18,7 @@
 
 namespace mica::format {
 
-/// The number of a format in files. ggml counts from 0; a format that is not ggml's takes a number far from
-/// those.
+/// The number of a format in files. ggml counts from 0; formats that are not ggml's have numbers far from it.
 struct Id {
   std::uint32_t value = 0;  // 0 is F32
 

@@ -48,8 +48,7 @@ struct Q8_K {
   using Block = std::array<std::byte, 292>;
 };
 
-/// Every format that mica knows, and their table: what files may have unless the program names a table of its
-/// own.
+/// Every format that mica knows, and their table: what files may have, unless a program names its own table.
 using Known = Append<All, Q8_1, Q8_K>;
 inline constexpr Table known = table<Known>();
 

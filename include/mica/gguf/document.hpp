@@ -94,8 +94,7 @@ class Document {
   }
   /// Whether this is a packed directory (docs/pack.md).
   [[nodiscard]] bool packed() const noexcept { return !folder_.empty(); }
-  /// The files of the model: one, its shards in order, or those of the manifest. TensorInfo::source is the
-  /// index.
+  /// The files, by TensorInfo::source: one, the shards in order, or those of the manifest.
   [[nodiscard]] std::span<const Source> sources() const noexcept {
     return {sources_.data(), sources_.size()};
   }

@@ -19,8 +19,7 @@ namespace mica::gguf {
 
 namespace detail {
 
-/// Bytes [at, at + to.size()) of a packed part that begins at byte `begin` of its file, some panels at a
-/// time.
+/// Bytes [at, at + to.size()) of a packed part from byte `begin` of its file on, some panels at a time.
 template <class Read>
 void read_unpacked(const TensorInfo& tensor, std::uint64_t begin, std::uint64_t at, std::span<std::byte> to,
                    const Read& read, const tensor::Packing& packing) {

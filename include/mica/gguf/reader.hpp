@@ -25,8 +25,7 @@ namespace mica::gguf {
 /// the file that the user named.
 using OpenSource = std::function<Source(const std::string& name, std::string_view missing)>;
 
-/// The same for files that `open_source` opens by their names, such as those of a server. Raises what it
-/// raises too.
+/// The same for files that `open_source` opens by name, as those of a server. Raises what it raises too.
 [[nodiscard]] Document open(const std::string& name, const OpenSource& open_source,
                             format::Table formats = format::known);
 

@@ -31,8 +31,7 @@ class RangeReader {
   /// changed, and failed for bytes that cannot be read now.
   virtual void read_at(std::uint64_t offset, std::span<std::byte> to) const = 0;
 
-  /// The size of the next request, when `had` bytes were read from the front and more are needed: small,
-  /// where bytes are expensive.
+  /// The size of the next request after `had` bytes from the front: small, where bytes are expensive.
   [[nodiscard]] virtual std::uint64_t next_bytes(std::uint64_t had) const noexcept {
     return next_of_file(had);
   }
@@ -64,8 +63,7 @@ class Source {
   [[nodiscard]] bool elsewhere() const noexcept { return ranges_ != nullptr; }
   /// The open file; null when there is none.
   [[nodiscard]] const io::File* file() const noexcept { return file_ ? &*file_ : nullptr; }
-  /// The bytes in memory; empty when they are in a file. Raises ErrorCode::unsupported when they are
-  /// elsewhere.
+  /// The bytes in memory; empty for a file. Raises ErrorCode::unsupported when they are elsewhere.
   [[nodiscard]] std::span<const std::byte> memory() const {
     require_weights();
     return memory_;

@@ -67,8 +67,7 @@ class SpanReader {
     return {reinterpret_cast<const char*>(taken.data()), taken.size()};
   }
 
-  /// The number of elements that follow, of `bytes` bytes each. Raises ErrorCode::file when they do not fit
-  /// into the rest.
+  /// The number of elements that follow, of `bytes` bytes each. Raises ErrorCode::file if fewer remain.
   [[nodiscard]] std::size_t count(std::size_t bytes, std::string_view what) {
     const auto n = read<std::uint64_t>(what);
     if (n > remaining() / bytes) refuse(ErrorCode::file, n, " ", what, " do not fit into it");

@@ -47,8 +47,7 @@ class ReadQueue {
 #endif
   }
 
-  /// Begins to read; `to` belongs to the queue until wait() returns the tag. False where the system refused
-  /// it.
+  /// Begins to read; `to` belongs to the queue until wait() returns the tag. False: the system refused it.
   [[nodiscard]] bool begin([[maybe_unused]] int fd, [[maybe_unused]] std::uint64_t offset,
                            [[maybe_unused]] std::span<std::byte> to,
                            [[maybe_unused]] std::uint64_t tag) noexcept {

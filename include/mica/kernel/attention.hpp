@@ -65,8 +65,7 @@ struct Visible {
   [[nodiscard]] constexpr bool empty() const noexcept { return first >= last; }
 };
 
-/// One KV head, one chunk, some rows. Tiles hold the key part, then the value part, `value_offset` bytes
-/// later.
+/// One KV head, one chunk, some rows. A tile has the key part, and `value_offset` bytes on the value part.
 struct AttentionArgs {
   const std::byte* const* tiles = nullptr;  // (up to chunk_tiles); those that no row sees may be null
   std::size_t value_offset = 0;             // bytes

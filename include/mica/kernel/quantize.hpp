@@ -24,8 +24,7 @@ namespace mica::kernel {
 /// Values that share an activation scale.
 inline constexpr std::size_t activation_group = 32;
 
-/// Values that do where products of eight bits read them, and tokens from which on such products are
-/// possible.
+/// Values that share one in products of eight bits, and the tokens from which on there are such products.
 inline constexpr std::size_t fast8_group = 256;
 inline constexpr std::size_t fast8_tokens = 17;
 

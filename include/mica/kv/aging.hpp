@@ -105,8 +105,7 @@ void store_old_part(const E& elements, std::size_t head_dim, const std::byte* re
 
 }  // namespace detail
 
-/// Stores a full tile as an old one: reads its tokens from the recent element, so that nothing else is
-/// stored.
+/// Stores a full tile as an old one: its tokens are read from the recent element, the one copy that there is.
 template <AgingElements E>
 void store_old_tile(const E& elements, std::size_t head_dim, const std::byte* recent,
                     std::byte* old) noexcept {

@@ -21,8 +21,7 @@ namespace mica {
 
 namespace kv {
 
-/// The shape of one layer's cache. A layer with a window may keep only the tokens that its queries can still
-/// see.
+/// The shape of one layer's cache. A layer with a window may drop tokens that no query can see any more.
 struct LayerShape {
   std::size_t kv_heads = 0;      // of the layer
   std::size_t tile_bytes = 0;    // key part and value part of one tile; a multiple of 64
@@ -34,8 +33,7 @@ struct LayerShape {
   [[nodiscard]] constexpr std::size_t first_seen(std::size_t pos) const noexcept {
     return window == 0 || pos < window ? 0 : pos + 1 - window;
   }
-  /// Tiles for all tokens that a step can see and write, at any position: window + step - 1 tokens. 0: all
-  /// tiles.
+  /// Tiles for all tokens that a step can see and write anywhere: window + step - 1 tokens. 0: all tiles.
   [[nodiscard]] constexpr std::size_t ring_tiles() const noexcept {
     constexpr std::size_t max_before = format::tile_tokens - 1;  // slots of the first tile, and of the last
     return window == 0 ? 0 : (window + step - 1 + 2 * max_before) / format::tile_tokens;
@@ -52,8 +50,7 @@ struct Run {
   std::size_t tiles = 0;      // their number; 0: none
 };
 
-/// Why keys and values could not be written to a file, such as a full disk. A refusal for this reason is no
-/// lack of memory.
+/// Why keys and values could not be written to a file, such as a full disk: no lack of memory.
 struct SpillFailure {
   std::string folder;  // that names the file system
   int error = 0;       // errno
@@ -62,8 +59,7 @@ struct SpillFailure {
   [[nodiscard]] explicit operator bool() const noexcept { return error != 0; }
 };
 
-/// "/var/tmp: keys and values could not be written to a file there: No space left on device; TMPDIR names
-/// another folder"
+/// "/var/tmp: keys and values could not be written to a file there: No space left on device; TMPDIR ..."
 [[nodiscard]] inline std::string text(const SpillFailure& failure) {
   return join(escaped(failure.folder), ": keys and values could not be written to a file there: ",
               io::detail::errno_text(failure.error), "; TMPDIR names another folder");

@@ -220,8 +220,7 @@ class AnyElements : detail::ElementPair<List> {
 
   /// F16 for both.
   AnyElements() : AnyElements(Element::f16, Element::f16) {}
-  /// recent: the min number of tokens at the end that are not old. Raises ErrorCode::usage for an element
-  /// that is not of the lists.
+  /// recent: min tokens at the end that are not old. Raises ErrorCode::usage for an element of no list.
   AnyElements(ElementChoice keys, ElementChoice values, std::size_t recent = default_recent) {
     const auto pair = [](Element k, Element v) {
       return detail::ElementPair<AllElements>{static_cast<std::size_t>(k), static_cast<std::size_t>(v)};
@@ -313,8 +312,7 @@ template <bool keys, KvElements E>
 
 }  // namespace detail
 
-/// The full names of the elements of keys, as in files of sessions: "F16", or "F16:KIVI2" where old tokens
-/// have another element.
+/// Full names of the elements, as in files of sessions: "F16", or "F16:KIVI2" if old tokens have another one.
 template <KvElements E>
 [[nodiscard]] std::string key_name(const E& elements) {
   return detail::part_name<true>(elements);

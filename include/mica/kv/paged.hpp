@@ -14,8 +14,7 @@
 
 namespace mica::kv {
 
-/// Storages that give each other pages have the same allocator, layers and max_tokens. These are used by one
-/// thread at a time.
+/// Storages that share pages have the same allocator, layers and max_tokens; one thread at a time uses them.
 template <mica::Allocator A = alloc::Huge>
 class Paged : public PageTables<Pages<A>> {
  public:

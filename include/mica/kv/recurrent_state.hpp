@@ -50,8 +50,7 @@ class RecurrentState {
     return {address(*latest(tokens)), size()};
   }
 
-  /// Keeps a copy of the state as that after `tokens` tokens; when all places are used, the copy of the
-  /// fewest tokens is dropped.
+  /// Keeps a copy of the state as that after `tokens` tokens, if need be in place of that after the fewest.
   void save(std::size_t tokens) noexcept {
     const std::span<float> place = make_copy(tokens);
     if (!place.empty()) std::copy_n(state_.data(), state_.span().size(), place.data());
@@ -66,8 +65,7 @@ class RecurrentState {
     return {address(*place), size()};
   }
 
-  /// Restores the latest known state that is not after `tokens`; returns its position. Later copies are
-  /// dropped.
+  /// Restores the latest state that is not after `tokens`; returns its position. Drops later copies.
   std::size_t restore(std::size_t tokens) noexcept {
     for (Copy& copy : copies_) copy.filled = copy.filled && copy.tokens <= tokens;
     const Copy* const best = latest(tokens);

@@ -20,8 +20,7 @@
 
 namespace mica::kv {
 
-/// Memory is booked through the allocator, in whole pages; addresses cost nothing. Threads: as kv/concept.hpp
-/// says.
+/// Books whole pages through the allocator; addresses cost nothing. Threads: as kv/concept.hpp says.
 template <mica::Allocator A = alloc::Huge>
 class Reserved {
  public:
@@ -88,8 +87,7 @@ class Reserved {
     }
     return bytes;
   }
-  /// Calls f(offset, bytes) for the bytes of each head that hold tokens [from, to); false after the first
-  /// that is.
+  /// Calls f(offset, bytes) for each head's bytes of tokens [from, to); false after the first that is.
   template <class F>
   bool for_each_head(std::size_t from, std::size_t to, F f) const noexcept {
     for (const Layer& layer : layers_) {

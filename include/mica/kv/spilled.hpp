@@ -39,8 +39,7 @@ class Spilled {
   using Rebind = Spilled<B>;
   static constexpr std::string_view name = "spilled";
 
-  /// An eighth of the context stays in memory: with both buffers that is about a quarter for a model of 16
-  /// layers.
+  /// An eighth of the context stays in memory: with both buffers, about a quarter for 16 layers.
   Spilled(A allocator, std::span<const LayerShape> layers, std::size_t max_tokens)
       : Spilled(allocator, layers, max_tokens, max_tokens / 8) {}
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
@@ -174,8 +173,7 @@ class Spilled {
     if (!bytes) bytes = Bytes::make(allocator_, page_bytes_, io::SpillFile::alignment);
     return bytes.has_value();
   }
-  /// Calls f(offset in the file, bytes in memory) for a page's part of each layer; false after the first that
-  /// is.
+  /// Calls f(offset in the file, bytes in memory) for a page's layers; false after the first that is.
   template <class F>
   [[nodiscard]] bool for_each_layer(std::size_t page, F&& f) noexcept {
     for (std::size_t l = 0; l < layers_.size() && file_; ++l) {

@@ -40,8 +40,7 @@ struct AndPacked<List, TypeList<First, Rest...>>
 template <class List>
 using AndPacked = typename detail::AndPacked<List, List>::type;
 
-/// (rows, cols) weights in one format of List. An empty one (no rows) stands for a tensor that a model does
-/// not have.
+/// (rows, cols) weights in one format of List; without rows: a tensor that a model does not have.
 template <class List>
 class AnyMatrix {
  public:

@@ -10,8 +10,7 @@
 
 namespace mica::tensor {
 
-/// (rows, cols) weights in format F; cols is a multiple of F::block_size, rows follow each other without
-/// gaps.
+/// (rows, cols) weights in format F; cols is a multiple of F::block_size, rows are adjacent.
 template <WeightFormat F>
 class Matrix {
  public:
@@ -25,8 +24,7 @@ class Matrix {
     MICA_ASSERT(cols % F::block_size == 0);
   }
 
-  /// rows() and cols() count weights; row(r) has blocks_per_row() blocks, block(r, b) is one of them. Requires
-  /// r < rows() and b < blocks_per_row(), which nothing checks.
+  /// In weights, and in blocks. Requires r < rows() and b < blocks_per_row(), which nothing checks.
   [[nodiscard]] constexpr std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] constexpr std::size_t cols() const noexcept { return cols_; }
   [[nodiscard]] constexpr std::size_t blocks_per_row() const noexcept { return cols_ / F::block_size; }

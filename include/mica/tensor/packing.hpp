@@ -14,16 +14,13 @@
 
 namespace mica::tensor {
 
-/// What can be done with rows of one format. Rows are whole, `cols` values each, and `to` does not overlap
-/// them.
+/// What can be done with rows of one format: whole ones of `cols` values, which `to` does not overlap.
 struct Packing {
-  /// Packs whole panels and perhaps the last rows of a matrix; `to` has as many bytes. Null: the format
-  /// cannot be packed.
+  /// Packs whole panels and perhaps the last rows of a matrix into as many bytes. Null: it cannot be packed.
   void (*pack)(std::span<const std::byte> rows, std::size_t cols, std::byte* to) noexcept = nullptr;
   /// Its inverse, of the same bytes.
   void (*unpack)(std::span<const std::byte> packed, std::size_t cols, std::byte* to) noexcept = nullptr;
-  /// Packs rows in twelve bits, to packed12_bytes(); false where their values do not allow it. Null: the
-  /// format cannot be packed so.
+  /// Packs rows in twelve bits, packed12_bytes(); false: their values do not allow it. Null: no F16 or BF16.
   bool (*pack12)(std::span<const std::byte> rows, std::size_t cols, std::byte* to) noexcept = nullptr;
 
   /// Whether `rows` rows of any width can be packed: a panel has sixteen.

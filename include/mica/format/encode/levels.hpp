@@ -35,8 +35,7 @@ struct Integers {
   [[nodiscard]] static constexpr float nearest(float t) noexcept { return whole(clamped(t, low, high)); }
 
   /// Every number becomes the nearest level.
-  /// In two loops: gcc makes branches of comparisons whose outcome goes into a sum, and no vectors of
-  /// branches.
+  /// In two loops: gcc makes branches of comparisons that go into a sum, and no vectors of branches.
   template <std::size_t n>
   static constexpr void settle(float (&t)[n]) noexcept {
     float inside[n] = {};

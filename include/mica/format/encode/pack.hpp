@@ -8,8 +8,7 @@
 
 namespace mica::format::search {
 
-/// Byte j holds code j in its low nibble and code j + n in its high nibble; 2 n codes. Higher bits are left
-/// out.
+/// Byte j holds code j in its low nibble and code j + n in its high one; 2 n codes, without higher bits.
 inline void pack_nibbles(const std::uint8_t* codes, std::size_t n, std::uint8_t* bytes) noexcept {
   for (std::size_t j = 0; j < n; ++j) {
     bytes[j] = static_cast<std::uint8_t>((codes[j] & 15) | (codes[j + n] & 15) << 4);

@@ -45,8 +45,7 @@ struct Encoder<Q4_S> {
   static void encode(const float* values, const float* weights, Q4_S::Block& block) noexcept;
 
  private:
-  /// Candidates: the largest value becomes 0.8 to 1.4 times the outermost level, in steps that scales can
-  /// hold.
+  /// Candidates: the largest value becomes 0.8 to 1.4 times the outermost level, in steps of scales.
   static constexpr std::size_t count = 8;
 
   /// Four values on the better of the two grids, for every candidate; `miss` grows by the weighted error.

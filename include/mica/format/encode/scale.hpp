@@ -18,8 +18,7 @@
 
 namespace mica::format::search {
 
-/// Where candidates start: the value of the largest magnitude becomes `from` to `to` times the outermost
-/// level.
+/// Where candidates start: the largest magnitude becomes `from` to `to` times the outermost level.
 struct Reach {
   float from = 0.75f;  // of the first candidate
   float to = 1.3f;     // of the last one
@@ -95,8 +94,7 @@ struct ScaleLanes {
 
 }  // namespace detail
 
-/// The scale with about the least weighted error. It is negative where the levels are uneven and that is
-/// better.
+/// The scale with about the least weighted error; negative where uneven levels make that better.
 template <class Levels, Effort effort = Effort::thorough>
 [[nodiscard]] Scale find_scale(const float* x, const float* w, std::size_t n, Reach reach = {}) noexcept {
   float peak = 0, squares = 0;

@@ -12,8 +12,7 @@
 
 namespace mica::format::search {
 
-/// Of the half floats around `scale`, 0 among them where it is that small, the one with the least weighted
-/// error.
+/// Of the half floats around `scale`, also 0 where it is that small, the one with the least weighted error.
 template <class Levels, std::size_t N>
 [[nodiscard]] Half choose_half(const Values<N>& values, float scale) noexcept {
   constexpr std::size_t count = 4;

@@ -49,9 +49,8 @@
 namespace mica::kernel::highway {
 inline namespace MICA_ABI {
 
-/// Calls the kernel of the best target. One table per instantiation, local to a template: a table at namespace
-/// scope named by an inline function would be a different object in every unit. The set of targets is part of
-/// the symbol.
+/// Calls the kernel of the best target. One table per instantiation, local to a template: inline functions
+/// would name another table at namespace scope in every unit. The set of targets is part of the symbol.
 template <WeightFormat F, long long = (HWY_TARGETS)>
 void choose_matmul(const MatmulArgs<F>& a) noexcept {
   HWY_EXPORT_T(MicaMatmul, matmul<F>);
@@ -85,8 +84,7 @@ void attention_values(const AttentionArgs& a) noexcept {
 
 }  // namespace mica::kernel::highway
 
-/// Puts the products of a format, of a format and its packed rows, or the attention of a KV element, into
-/// this translation unit.
+/// Compiles the products of a format, also of its packed rows, or the attention of an element, in this unit.
 #define MICA_INSTANTIATE_MATMUL(F) \
   template void mica::kernel::highway::matmul<F>(const mica::kernel::MatmulArgs<F>&) noexcept;
 #define MICA_INSTANTIATE_PACKED(F) \
