@@ -16,7 +16,7 @@
 namespace mica::block {
 
 struct AltUp : Stateless {
-  /// Its place: the begin of a step, before or after the other blocks of a layer, the end of the step.
+  /// Where a model uses it: when a step begins, before and after the other blocks of a layer, at its end.
   enum class Part : std::uint8_t { split, predict, correct, merge };
 
   // Required by Block

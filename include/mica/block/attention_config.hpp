@@ -31,7 +31,7 @@ inline constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 struct AttentionConfig {
   std::size_t heads = 0;     // of queries
   std::size_t kv_heads = 0;  // divides heads
-  std::size_t head_dim = 0;  // of queries, keys and values
+  std::size_t head_dim = 0;  // numbers of a head, of queries, keys and values
 
   Reach reach = Reach::all;      // the previous tokens that a token sees
   std::size_t reach_tokens = 0;  // not read for Reach::all

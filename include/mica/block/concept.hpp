@@ -44,7 +44,7 @@ struct OfFamily;
 
 /// For blocks without a state of a sequence.
 struct Stateless {
-  static void plan(StatePlan&, const auto&) noexcept {}  // required by Block: keeps nothing
+  static void plan(StatePlan&, const auto&) noexcept {}  // keeps nothing of a sequence
 };
 
 /// For blocks that need no scratch of their own.

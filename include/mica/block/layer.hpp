@@ -86,9 +86,7 @@ class Layer {
   [[nodiscard]] const typename B::Config& get() const {
     return const_cast<Layer*>(this)->get<B>();
   }
-  [[nodiscard]] const std::vector<Entry>& blocks() const noexcept {
-    return blocks_;
-  }  // in the order in which they run
+  [[nodiscard]] const std::vector<Entry>& blocks() const noexcept { return blocks_; }  // in order
 
  private:
   template <class B>

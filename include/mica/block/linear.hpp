@@ -37,7 +37,7 @@ template <class List>
 struct Product {
   tensor::AnyMatrix<List> w;    // (rows, k)
   MatrixView<float> y;          // (n, rows)
-  bool add = false;             // y is added to
+  bool add = false;             // y += the product, rather than =
   const float* bias = nullptr;  // (rows), or null
   bool in_floats = false;  // activations stay floats in any format: rows are decoded; w is small, not packed
 };

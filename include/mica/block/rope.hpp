@@ -35,12 +35,12 @@ struct RopeConfig {
     double strength = 1;               // 0: every pair is scaled
   };
 
-  kernel::RopePairs pairs = kernel::RopePairs::adjacent;  // that rotate together
+  kernel::RopePairs pairs = kernel::RopePairs::adjacent;  // which numbers of a head rotate together
   std::size_t dims = 0;                                   // rotated numbers of a head, even
-  double base = 10000;                                    // of the frequencies
+  double base = 10000;                                    // rope_theta of configurations
   double scale = 1;                                       // linear scaling
   std::vector<float> factors = {};                        // (dims / 2) or empty: all 1
-  double magnitude = 1;                                   // YaRN multiplies it
+  double magnitude = 1;                                   // factor of cosines and sines, before that of YaRN
   Yarn yarn = {};                                         // off, unless its factor is changed
   std::vector<float> long_factors = {};  // (dims / 2): in place of factors when n_ctx > original_context
   std::size_t original_context = 0;      // tokens; only read with long_factors

@@ -34,7 +34,7 @@ struct StepSizes {
 
 /// Memory for int8 rows.
 struct CodeBuffer {
-  kernel::QuantizedRows all;  // as large as the largest rows
+  kernel::QuantizedRows all;  // with the sizes that were requested
 
   /// As (n, width).
   [[nodiscard]] kernel::QuantizedRows rows(std::size_t n, std::size_t width) const noexcept {

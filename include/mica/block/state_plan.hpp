@@ -17,7 +17,7 @@ namespace mica::block {
 /// Keys and values that one block stores, and that others may read.
 struct KvPlan {
   std::size_t layer = 0;     // of the model, which has the block that stores them
-  std::size_t kv_heads = 0;  // per token
+  std::size_t kv_heads = 0;  // heads of keys, and of values
   std::size_t head_dim = 0;  // numbers of a head
   bool seen_whole = true;    // all blocks that read them see every token
   bool has_window = true;    // none of them sees every token
@@ -73,7 +73,7 @@ class StatePlan {
   [[nodiscard]] std::span<const std::size_t> readers() const noexcept {
     return {readers_.data(), readers_.size()};
   }
-  [[nodiscard]] std::size_t floats() const noexcept { return floats_; }  // of a recurrent state
+  [[nodiscard]] std::size_t floats() const noexcept { return floats_; }  // of all blocks that keep some
 
  private:
   std::size_t layer_ = 0;

@@ -30,7 +30,7 @@ concept Kernels = requires(const kernel::MatmulArgs<format::F32>& real, const ke
                            const kernel::SoftcapArgs& softcap, const kernel::CausalConvArgs& conv,
                            const kernel::DeltaRuleArgs& delta, const kernel::AttentionArgs& attention,
                            const kernel::AttentionState& state) {
-  { K::name } -> std::convertible_to<std::string_view>;               // of results
+  { K::name } -> std::convertible_to<std::string_view>;               // for tables of results
   { K::template matmul<format::F32>(real) } noexcept;                 // kernel/matmul.hpp, for each WeightFormat
   { K::template matmul<format::Q8_0>(integer) } noexcept;             // of a model
   { K::quantize(quantize) } noexcept;                                 // kernel/quantize.hpp

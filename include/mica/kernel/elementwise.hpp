@@ -68,7 +68,7 @@ struct RopeArgs {
   MatrixView<float> x;                    // (n, heads * head_dim)
   std::size_t head_dim = 0;               // at least dims
   std::size_t dims = 0;                   // rotated numbers per head, even
-  RopePairs pairs = RopePairs::adjacent;  // as the weights of the family need them
+  RopePairs pairs = RopePairs::adjacent;  // as the weights of the family expect
   MatrixView<const float> cos;            // (n, dims / 2)
   MatrixView<const float> sin;            // (n, dims / 2)
   std::size_t first = 0;
@@ -91,7 +91,7 @@ struct ClampedGate {
 
 /// Rows [first, last): out = gate(gate) * up; out may be gate or up.
 struct GatedArgs {
-  Gate kind = Gate::silu;        // the function
+  Gate kind = Gate::silu;        // applied to `gate`
   MatrixView<const float> gate;  // (n, k)
   MatrixView<const float> up;    // (n, k)
   MatrixView<float> out;         // (n, k)
@@ -103,7 +103,7 @@ struct GatedArgs {
 struct AddArgs {
   MatrixView<const float> x;  // (n, k)
   MatrixView<float> y;        // (n, k)
-  float scale = 1;            // of x
+  float scale = 1;            // y += scale * x
   std::size_t first = 0;
   std::size_t last = 0;
 };
@@ -111,7 +111,7 @@ struct AddArgs {
 /// Rows [first, last) of x are multiplied by a number.
 struct ScaleArgs {
   MatrixView<float> x;  // (n, k)
-  float factor = 1;     // of every number
+  float factor = 1;     // x *= factor
   std::size_t first = 0;
   std::size_t last = 0;
 };

@@ -139,7 +139,7 @@ requires(F::arithmetic == format::Arithmetic::real) [[nodiscard]] EightBits::Blo
 template <class K>
 struct Fast8 : K {
   static constexpr std::string_view name = "fast8";
-  static constexpr bool rounds_weights = true;  // for the variable below
+  static constexpr bool rounds_weights = true;  // rounds_weights<K> below looks for it
 
   // Required by Kernels
   template <WeightFormat F>

@@ -49,7 +49,7 @@ struct MatmulArgs {
   MatrixView<float> y;  // (n, rows)
   std::size_t first = 0;
   std::size_t last = 0;
-  bool add = false;  // y is added to
+  bool add = false;  // y += the product, rather than =
 };
 
 }  // namespace mica::kernel

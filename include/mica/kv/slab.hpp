@@ -113,7 +113,7 @@ class Slab {
     return Slab(std::move(*bytes), places);
   }
 
-  [[nodiscard]] Places places() const noexcept { return places_; }  // that it has
+  [[nodiscard]] Places places() const noexcept { return places_; }  // that it was made for
 
   /// The tiles of one head from a place on.
   [[nodiscard]] Run run(const SlabLayout& layout, std::size_t layer, std::size_t head,

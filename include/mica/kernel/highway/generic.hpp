@@ -22,7 +22,7 @@ struct Unpacked {
   std::size_t group = 0;  // 16 or 32
   bool has_mins = false;  // false: min and dmin count for nothing
   float d = 0;            // of the block, as in format::Codes
-  float dmin = 0;         // the same
+  float dmin = 0;         // of the mins
 };
 
 /// y plus the contribution of one block; x, xd and sums point at the block's first activations.

@@ -21,7 +21,7 @@ struct InstructionSet {
   std::string_view name;
   std::int64_t target = 0;   // Highway's bit
   bool byte_dots = false;    // with them, where the target leaves that open
-  bool matrix_unit = false;  // with it
+  bool matrix_unit = false;  // with AMX
 };
 
 /// Which of the things beside a target count.

@@ -11,7 +11,7 @@ namespace mica::kernel::scalar {
 
 /// Sixteen running sums.
 struct Chains {
-  float c[chains] = {};  // the index of a number modulo `chains` is that of its sum
+  float c[chains] = {};  // number k is in c[k % chains]
 
   /// Adds a * b, or a, which is number k.
   void fma(std::size_t k, float a, float b) noexcept { c[k % chains] = std::fma(a, b, c[k % chains]); }
