@@ -31,7 +31,7 @@ concept Kernels = requires(const kernel::MatmulArgs<format::F32>& real, const ke
                            const kernel::DeltaRuleArgs& delta, const kernel::AttentionArgs& attention,
                            const kernel::AttentionState& state) {
   { K::name } -> std::convertible_to<std::string_view>;               // for tables of results
-  { K::template matmul<format::F32>(real) } noexcept;                 // kernel/matmul.hpp, for each WeightFormat
+  { K::template matmul<format::F32>(real) } noexcept;                 // kernel/matmul.hpp, for all formats
   { K::template matmul<format::Q8_0>(integer) } noexcept;             // of a model
   { K::quantize(quantize) } noexcept;                                 // kernel/quantize.hpp
   { K::rms_norm(norm) } noexcept;                                     // these seven: kernel/elementwise.hpp
@@ -46,8 +46,8 @@ concept Kernels = requires(const kernel::MatmulArgs<format::F32>& real, const ke
   { K::template attention_scores<format::F32>(attention) } noexcept;  // these five: kernel/attention.hpp,
   { K::attention_softmax(attention) } noexcept;                       // for each KvReadable of a cache
   { K::template attention_values<format::F32>(attention) } noexcept;
-  { K::attention_merge(attention, state) } noexcept;                  // takes the chunk in `attention` into `state`
-  { K::attention_finish(state) } noexcept;                            // O / L
+  { K::attention_merge(attention, state) } noexcept;  // takes the chunk in `attention` into `state`
+  { K::attention_finish(state) } noexcept;            // O / L
 };
 // clang-format on
 
