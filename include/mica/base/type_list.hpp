@@ -13,7 +13,7 @@ namespace mica {
 /// A type as a value, so that a visitor can receive it as an argument.
 template <class T>
 struct Type {
-  using type = T;  // in a visitor: typename decltype(argument)::type
+  using type = T;  // what the argument of a visitor stands for
 };
 
 /// A list of types.

@@ -33,8 +33,9 @@ struct ExpConstants {
   static constexpr float ln2_low = -2.12194440054690583e-4f;  // ln(2) - 355 / 512
   static constexpr float lowest = -87.0f;                     // below it exp is 0
   static constexpr float highest = 88.0f;                     // above it exp is that of 88
+  /// 1 / i!.
   static constexpr float taylor[8] = {1.0f,         1.0f,          1.0f / 2.0f,   1.0f / 6.0f,
-                                      1.0f / 24.0f, 1.0f / 120.0f, 1.0f / 720.0f, 1.0f / 5040.0f};  // 1 / i!
+                                      1.0f / 24.0f, 1.0f / 120.0f, 1.0f / 720.0f, 1.0f / 5040.0f};
 };
 
 /// The constants of gelu_tanh.
