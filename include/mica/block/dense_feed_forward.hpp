@@ -22,7 +22,7 @@ struct GatedTensors {
 struct GatedBuffers {
   MatrixView<float> gate, up;  // (n, ff_width)
 
-  /// Requests both from a scratch.
+  /// Requests both from a scratch, and announces that a product reads rows of ff_width.
   [[nodiscard]] static GatedBuffers of(Scratch& scratch, std::size_t ff_width) noexcept {
     scratch.input(ff_width);
     const auto gate = scratch.rows(ff_width);

@@ -46,7 +46,7 @@ struct Q4_S : detail::IntegerBlocks<Q4_S, 32, 32> {
   static constexpr std::int8_t levels[32] = {-40, -36, -32, -28, -24, -21, -19, -17, -15, -13, -11,
                                              -9,  -7,  -5,  -3,  -1,  1,   3,   5,   7,   9,   11,
                                              13,  15,  17,  19,  21,  24,  28,  32,  36,  40};
-  static constexpr std::uint8_t no_number = 255;  // the scale of a block with numbers that are not finite
+  static constexpr std::uint8_t no_number = 255;  // the scale of a block with numbers that F16 cannot hold
   /// Added to a scale's eight bits before they become those of a float from bit 20 on.
   static constexpr std::uint32_t scale_bias = (127 - 20) * 8;
 
