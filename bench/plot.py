@@ -19,14 +19,16 @@ STYLE = """
   svg { font: 13px ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
   .ink { fill: #1f2328; } .soft { fill: #59636e; } .grid { stroke: #d1d9e0; stroke-width: 1; }
   .one { stroke: #59636e; stroke-width: 1.5; }
+  .over { paint-order: stroke; stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; }
   .title { font-size: 16px; font-weight: 600; } .small { font-size: 11.5px; } .strong { font-weight: 600; }
   .c0 { fill: #0a7d6c; } .c1 { fill: #8c959f; } .c2 { fill: #c0c8d0; } .c3 { fill: #d8a657; }
   @media (prefers-color-scheme: dark) {
     .ink { fill: #f0f6fc; } .soft { fill: #9198a1; } .grid { stroke: #3d444d; } .one { stroke: #9198a1; }
+    .over { stroke: #0d1117; }
     .c0 { fill: #2dd4b4; } .c1 { fill: #7d8590; } .c2 { fill: #4d5560; } .c3 { fill: #d8a657; }
   }
 """
-WIDTH, LEFT, RIGHT, BAR, GAP = 860, 236, 116, 15, 13
+WIDTH, LEFT, RIGHT, BAR, GAP = 860, 264, 116, 15, 13
 
 
 class Canvas:
@@ -94,21 +96,21 @@ def grouped_bars(path, title, unit, groups, names, mark=None):
     for i in range(int(most / step) + 1):
         canvas.line(LEFT + i * step * scale, top - 4, LEFT + i * step * scale, bottom)
         canvas.text(LEFT + i * step * scale, bottom + 15, f"{i * step:g}", "soft small", "middle")
+    if mark is not None:
+        canvas.line(LEFT + mark * scale, top - 4, LEFT + mark * scale, bottom, "one")
     y = top
     for (label, second, bars), height in zip(groups, heights):
         middle = y + (height - GAP) / 2
         canvas.text(LEFT - 12, middle - (2 if second else -5), label, "ink", "end")
         if second:
             canvas.text(LEFT - 12, middle + 13, second, "soft small", "end")
-        for name, (value, text) in bars.items():
+        for name, (value, text) in sorted(bars.items(), key=lambda bar: names.index(bar[0])):
             canvas.bar(LEFT, y, value * scale, BAR, f"c{names.index(name)}")
             first = name == names[0]
-            canvas.text(LEFT + value * scale + 6, y + BAR - 3.5, text, "ink small strong" if first
-                        else "soft small")
+            canvas.text(LEFT + value * scale + 6, y + BAR - 3.5, text, "ink small strong over" if first
+                        else "soft small over")
             y += BAR + 2
         y += GAP
-    if mark is not None:
-        canvas.line(LEFT + mark * scale, top - 4, LEFT + mark * scale, bottom, "one")
     canvas.write(path, bottom + 26)
 
 
@@ -150,7 +152,7 @@ def draw_peers(files, out):
         found = [r for r in tests(files) if r["kind"] == kind and r["depth"] == 0 and len(r["speeds"]) > 1]
         most_threads = max((r["threads"] for r in found), default=0)
         groups = []
-        for r in (r for r in found if r["threads"] == most_threads):
+        for r in sorted((r for r in found if r["threads"] == most_threads), key=lambda r: r["where"]):
             middle = {name: statistics.median(all_) for name, all_ in r["speeds"].items()}
             faster = max(v for name, v in middle.items() if name != "mica")
             groups.append((model_name(r["model"]), f"{r['tokens']} tokens; {r['where']}",
