@@ -19,7 +19,7 @@ template <class A>
 concept Arch = requires(const gguf::Document& document) {
   typename A::Blocks;                                    // a TypeList of the blocks of its layers
   { A::name } -> std::convertible_to<std::string_view>;  // general.architecture
-  { A::config(document) } -> std::same_as<arch::Config>;
+  { A::config(document) } -> std::same_as<arch::Config>;  // with every number checked
 };
 // clang-format on
 

@@ -20,21 +20,21 @@ using block::RopeConfig;
 
 /// A whole model.
 struct Config {
-  std::string arch;             // general.architecture
-  std::string name;             // general.name, for people
-  std::size_t n_ctx_train = 0;  // tokens
-  std::size_t width = 0;        // embedding_length
-  std::size_t n_vocab = 0;      // rows of the head
-  float norm_epsilon = 0;
+  std::string arch;               // general.architecture
+  std::string name;               // general.name, for people
+  std::size_t n_ctx_train = 0;    // tokens
+  std::size_t width = 0;          // embedding_length
+  std::size_t n_vocab = 0;        // rows of the output matrix
+  float norm_epsilon = 0;         // what norms add to the mean square
   std::vector<RopeConfig> ropes;  // AttentionConfig::rope chooses one
   Layer begin;                    // blocks that run once, before the layers
-  std::vector<Layer> layers;
-  Layer end;  // blocks that run once, after them
+  std::vector<Layer> layers;      // in the order in which they run
+  Layer end;                      // blocks that run once, after them
 
   float embedding_scale = 1;  // of token embeddings
   float residual_scale = 1;   // of what a block adds to the residual stream
-  float logit_scale = 1;
-  float logit_softcap = 0;  // 0: none
+  float logit_scale = 1;      // of logits, before their soft cap
+  float logit_softcap = 0;    // 0: none
 
   /// The maximum of `of` over the layers with block B.
   template <class B, class Of>
@@ -58,6 +58,7 @@ struct Config {
     plan(end, layers.size());
     return state;
   }
+  /// Whether a sequence has a recurrent state, so that a rewind may end at a checkpoint. Makes a StatePlan.
   [[nodiscard]] bool recurrent() const { return state().floats() != 0; }
 };
 

@@ -35,9 +35,9 @@ struct Llama4 {
   static constexpr std::string_view name = "llama4";
   using Blocks = TypeList<block::Attention, block::DenseFeedForward, block::Experts>;
 
-  /// Tokens of a local chunk, and of a step in the growth of queries; files have no keys for them.
+  /// Tokens of a local chunk, and of a step in the growth of queries; files have no keys for both numbers.
   static constexpr std::size_t chunk_tokens = 8192;
-  static constexpr float position_scale = 0.1f;
+  static constexpr float position_scale = 0.1f;  // AttentionConfig::position_scale of layers without a rope
   /// One layer in this number neither rotates nor attends within its local chunk.
   static constexpr std::size_t full_interval = 4;
   /// The model with this number of experts has no norms of queries and keys; files have no key for it.

@@ -21,6 +21,7 @@
 
 namespace mica::arch {
 
+/// The maxima of keys: a file with a larger number is refused.
 inline constexpr std::size_t max_layers = 4096;
 inline constexpr std::size_t max_width = std::size_t{1} << 20;
 inline constexpr std::size_t max_heads = std::size_t{1} << 14;
@@ -30,9 +31,11 @@ inline constexpr std::size_t max_context = std::size_t{1} << 30;
 /// Reads `<arch>.<key>` of one document.
 class KeyReader {
  public:
+  /// arch: the part of keys before the first dot. The document outlives this.
   KeyReader(gguf::DocumentRef document, std::string_view arch)
       : document_(document), prefix_(join(arch, ".")) {}
 
+  /// The whole key of a name: "llama.block_count".
   [[nodiscard]] std::string key(std::string_view name) const { return prefix_ + std::string(name); }
 
   /// A count in [min, max]; required.
@@ -86,6 +89,7 @@ class KeyReader {
     for (std::size_t i = 0; i < layers; ++i) flags[i] = every > 1 && (i + 1) % every != 0;
     return flags;
   }
+  /// A boolean, or a text; `otherwise` when the file has no such key.
   [[nodiscard]] bool flag_or(std::string_view name, bool otherwise) const {
     return document_.metadata().get<bool>(key(name)).value_or(otherwise);
   }
@@ -93,6 +97,7 @@ class KeyReader {
     return std::string(document_.metadata().get<std::string_view>(key(name)).value_or(otherwise));
   }
 
+  /// The document, and its path as error texts name it.
   [[nodiscard]] const gguf::Document& document() const noexcept { return document_; }
   [[nodiscard]] const std::string& file() const noexcept { return document_.metadata().file(); }
 

@@ -13,14 +13,15 @@
 namespace mica::model {
 
 struct Choice {
-  kv::Choice kv = kv::Choice::segmented;
-  kv::AnyEviction evict = {};
-  paging::Choice weights = paging::Choice::resident;
-  std::uint64_t weights_bytes = 0;  // for streamed: resident weights and the ring; 0: the minimum
-  kv::ElementChoice cache_type_k = {};
-  kv::ElementChoice cache_type_v = {};
-  std::size_t cache_recent = 128;  // tokens that are not old, of elements that age
-  bool fast8 = false;              // products of many tokens follow kernel/fast8.hpp
+  kv::Choice kv = kv::Choice::segmented;              // the storage of keys and values
+  kv::AnyEviction evict = {};                         // what a full cache evicts: nothing, by default
+  paging::Choice weights = paging::Choice::resident;  // the pager
+  /// For streamed weights: resident ones, ring, experts. 0: the minimum; with open(), what the budget leaves.
+  std::uint64_t weights_bytes = 0;
+  kv::ElementChoice cache_type_k = {};  // of keys; F16 by default
+  kv::ElementChoice cache_type_v = {};  // of values; F16 by default
+  std::size_t cache_recent = 128;       // tokens that are not old, of elements that age
+  bool fast8 = false;                   // products of many tokens follow kernel/fast8.hpp
 };
 
 }  // namespace mica::model

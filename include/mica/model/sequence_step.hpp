@@ -18,19 +18,20 @@ namespace mica::model {
 /// Tokens that a step appends to one cache.
 template <class Cache>
 struct SequenceStep {
-  Cache* cache = nullptr;
+  Cache* cache = nullptr;           // at most once in a step
   std::span<const TokenId> tokens;  // at least one
 };
 
 /// How a step ended: it is noexcept, and returns shortage of memory as a status.
 enum class [[nodiscard]] StepStatus : std::uint8_t{
-    ok,
+    ok,            ///< the cache has the tokens
     context_full,  ///< the cache has n_ctx tokens; nothing changed
     no_memory,     ///< the cache may not grow within the budget; nothing changed
     write_failed,  ///< older keys and values could not be written, see the log; nothing changed
     read_failed,   ///< weights could not be read; the cache is as before, or at a checkpoint
 };
 
+/// As the end of a sentence, without a full stop.
 [[nodiscard]] constexpr std::string_view text(StepStatus status) noexcept {
   switch (status) {
     case StepStatus::ok:
@@ -49,8 +50,8 @@ enum class [[nodiscard]] StepStatus : std::uint8_t{
 
 /// The same, and for which sequence.
 struct [[nodiscard]] StepResult {
-  StepStatus status = StepStatus::ok;
-  std::size_t part = 0;  // the first one that was refused; 0 for read_failed
+  StepStatus status = StepStatus::ok;  // of the whole step: refused for one sequence, it is for all
+  std::size_t part = 0;                // the first sequence that was refused; 0 for ok and read_failed
 };
 
 }  // namespace mica::model

@@ -50,8 +50,8 @@ struct ModelOptions {
   std::size_t logits_rows = 1;  // rows of logits that are computed at a time; 0 counts as 1
   std::size_t checkpoints = 1;  // copies of a recurrent state that a cache keeps; other families have none
   bool fast8 = false;  // products of many tokens follow kernel/fast8.hpp: quicker prompts, not bit for bit
-  LogSink log = {};
-  LoadProgress progress = {};
+  LogSink log = {};    // its context outlives the model
+  LoadProgress progress = {};  // called while weights are read, by the constructor alone
 };
 
 /// A model over a set of policies. Users write Transformer<Family, With...> (model/policies.hpp). With its
@@ -85,12 +85,12 @@ class BasicTransformer {
 
   /// The objects that a model is made of: its policies with what they refer to and their numbers.
   struct Parts {
-    Allocator allocator = Allocator();
-    Elements elements = Elements();
+    Allocator allocator = Allocator();  // of weights, caches and scratch, each in its account
+    Elements elements = Elements();     // of keys and values
     /// Makes the pager; without one it is Pager(table, allocator, log).
     std::function<Pager(const paging::Table& table, Allocator allocator, LogSink log)> pager = {};
-    Eviction eviction = Eviction();
-    MakeStorage storage = {};
+    Eviction eviction = Eviction();  // with its numbers
+    MakeStorage storage = {};        // of make_cache()
   };
 
   /// Whether this is a plan: everything is booked, nothing is read or computed.
@@ -118,6 +118,7 @@ class BasicTransformer {
   /// two steps. Logits after a last step that had more can no longer be had. False, and nothing has changed,
   /// where scratch for larger ones is refused.
   bool set_chunk(std::size_t tokens);
+  /// Rows of logits() at most, that of the options.
   [[nodiscard]] std::size_t logits_rows() const noexcept { return logits_rows_; }
   /// Bytes of all weights, resident or not.
   [[nodiscard]] std::uint64_t weight_bytes() const noexcept { return weights_.bytes(); }

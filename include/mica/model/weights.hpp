@@ -27,10 +27,10 @@ namespace mica::model {
 /// A block of one layer: its numbers, its tensors, and where a sequence keeps what it needs.
 template <class B>
 struct BoundBlock {
-  using Block = B;
-  typename B::Config config;
-  typename B::Tensors tensors;
-  block::Place place;
+  using Block = B;              // its type, one of the list
+  typename B::Config config;    // its numbers
+  typename B::Tensors tensors;  // its weights, in the pager's table
+  block::Place place;           // of the state of a sequence
 };
 
 namespace detail {
@@ -66,8 +66,8 @@ template <class... B>
 template <class List, class Blocks>
 class Weights {
  public:
-  using AnyBlock = typename detail::AnyBlockOf<Blocks>::type;
-  using Layer = std::vector<AnyBlock>;
+  using AnyBlock = typename detail::AnyBlockOf<Blocks>::type;  // a std::variant of BoundBlock
+  using Layer = std::vector<AnyBlock>;                         // in the order in which they run
 
   /// Raises ErrorCode::file or ErrorCode::unsupported, naming the tensor, what was found and what is needed;
   /// or the block that is not in the list. The document outlives this.
@@ -91,12 +91,15 @@ class Weights {
     binder_.check_layout();
   }
 
+  /// The embedding, (n_vocab, width).
   [[nodiscard]] const block::TensorRef& token_embd() const noexcept { return token_embd_; }
+  /// Blocks that run once before the layers, those of layer i, and those that run once after them.
   [[nodiscard]] const Layer& begin() const noexcept { return begin_; }
   [[nodiscard]] const Layer& layer(std::size_t i) const noexcept { return layers_[i]; }
   [[nodiscard]] const Layer& end() const noexcept { return end_; }
+  /// The weights of the norm before the output matrix, (width).
   [[nodiscard]] const block::TensorRef& output_norm() const noexcept { return output_norm_; }
-  /// The head; the embedding itself when they are tied.
+  /// The output matrix, (n_vocab, width); the embedding itself when they are tied.
   [[nodiscard]] const block::TensorRef& output() const noexcept { return output_; }
   /// The first block of that type in layer i; null: the layer has none.
   template <class B>
@@ -107,9 +110,9 @@ class Weights {
     return nullptr;
   }
 
-  /// What a sequence keeps.
+  /// The state of a sequence for all blocks.
   [[nodiscard]] const block::StatePlan& state() const noexcept { return state_; }
-  /// What the blocks need of a step.
+  /// The scratch that the blocks need in a step.
   [[nodiscard]] block::ScratchNeeds scratch(const block::StepSizes& sizes) const {
     block::ScratchNeeds needs;
     const auto plan = [&](const Layer& layer) {
@@ -127,8 +130,9 @@ class Weights {
     return needs;
   }
 
+  /// The pager's table: by TensorRef::index.
   [[nodiscard]] std::span<const paging::Extent> extents() const noexcept { return binder_.extents(); }
-  /// Embedding, layers, head, experts.
+  /// Units of the pager: embedding, layers, output matrix, experts.
   [[nodiscard]] std::size_t units() const noexcept { return binder_.units(); }
   /// Units of experts, by the unit of their layer.
   [[nodiscard]] const std::vector<block::ExpertUnits>& expert_units() const noexcept {
@@ -146,6 +150,7 @@ class Weights {
     for (const paging::Extent& extent : extents()) sum += extent.bytes;
     return sum;
   }
+  /// The document that it was made of.
   [[nodiscard]] const gguf::Document& document() const noexcept { return binder_.document(); }
   /// Refuses a pager that does not know tensors of a packed directory as packed. served(i): what it says of
   /// tensor i of the table. Raises ErrorCode::unsupported.

@@ -9,12 +9,12 @@
 namespace mica::paging {
 
 enum class Choice : std::uint8_t {
-  mapped,
-  mapped_sequential,
-  mapped_populated,
-  mapped_locked,
-  resident,
-  streamed,
+  mapped,             ///< pages of the file, read at the first access
+  mapped_sequential,  ///< the same with much read-ahead
+  mapped_populated,   ///< the same, all of them read when the model is opened
+  mapped_locked,      ///< the same, and locked; without the permission, as mapped_populated with a warning
+  resident,           ///< read once into memory of the process, and packed
+  streamed,           ///< a part resident, the rest read in each step
 };
 
 }  // namespace mica::paging

@@ -45,7 +45,7 @@ struct Table {
   const gguf::Document& document;   // the files
   std::span<const Extent> tensors;  // by the numbers that data() takes
   std::size_t units = 0;            // all, with those of experts
-  std::size_t output = 0;           // the unit of the head; 0: the last one, there are no experts
+  std::size_t output = 0;           // the unit of the output matrix; 0: the last one, there are no experts
   std::size_t experts = 0;          // of a layer at most
   /// For pagers that pack: of the model's formats; null: rows stay as they are.
   tensor::FindPacking packing = nullptr;
@@ -91,6 +91,7 @@ struct Reads {
   std::uint64_t expert_hits = 0;    // uses of experts that were in memory
   std::uint64_t expert_misses = 0;  // and of those that were not
 
+  /// The sum over two readers, and the difference of two moments.
   [[nodiscard]] friend Reads operator+(const Reads& a, const Reads& b) noexcept {
     return {a.bytes + b.bytes, a.waited + b.waited, a.expert_hits + b.expert_hits,
             a.expert_misses + b.expert_misses};
@@ -110,10 +111,10 @@ struct Reads {
 template <class P>
 concept Pager = requires(P pager, const P constant, const paging::Table& table, typename P::Allocator allocator,
                          LogSink log, std::size_t index) {
-  { P::name } -> std::convertible_to<std::string_view>;
+  { P::name } -> std::convertible_to<std::string_view>;       // as command lines spell it
   typename P::template Rebind<typename P::Allocator>;         // the same pager over another allocator
   { P::packs } -> std::convertible_to<bool>;                  // false: packed() never is true
-  P(table, allocator, log);
+  P(table, allocator, log);                                   // the sink's context outlives the pager
   { pager.acquire(index) } noexcept -> std::same_as<bool>;    // unit; false: it could not be read
   { pager.release(index) } noexcept -> std::same_as<void>;    // unit
   { pager.prefetch(index) } noexcept -> std::same_as<void>;   // the next unit, or an expert; a hint
@@ -125,8 +126,8 @@ concept Pager = requires(P pager, const P constant, const paging::Table& table, 
 /// what it read so far.
 template <class P>
 concept StreamingPager = Pager<P> && requires(const P constant) {
-  { constant.streamed_bytes() } noexcept -> std::same_as<std::uint64_t>;
-  { constant.reads() } noexcept -> std::same_as<paging::Reads>;
+  { constant.streamed_bytes() } noexcept -> std::same_as<std::uint64_t>;  // without experts
+  { constant.reads() } noexcept -> std::same_as<paging::Reads>;           // since it was made
 };
 
 /// A pager whose weights leave memory and come back between two steps. resize(bytes): sets the capacity;
@@ -134,8 +135,8 @@ concept StreamingPager = Pager<P> && requires(const P constant) {
 /// the bytes that are read.
 template <class P>
 concept ResizablePager = Pager<P> && requires(P pager, const P constant, std::uint64_t bytes) {
-  { pager.resize(bytes) } -> std::same_as<bool>;
-  { constant.capacity() } noexcept -> std::same_as<paging::WeightCapacity>;
+  { pager.resize(bytes) } -> std::same_as<bool>;                             // not within a step
+  { constant.capacity() } noexcept -> std::same_as<paging::WeightCapacity>;  // now
 };
 // clang-format on
 

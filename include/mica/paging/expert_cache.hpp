@@ -29,6 +29,7 @@ class ExpertCache {
       : memory_(allocator), place_bytes_(place_bytes), reader_(sources, log), place_of_(experts, none) {
     resize(places);
   }
+  /// Waits for reads that have begun.
   ~ExpertCache() {
     for (std::size_t i = 0; i < reads_.size(); ++i) reader_.settle(unit_reads(), i);
   }
@@ -67,6 +68,7 @@ class ExpertCache {
     ++place.users;
     return memory_.data() + at * place_bytes_;
   }
+  /// Ends one use of an acquired expert: without users its place may be taken.
   void release(std::size_t expert) noexcept { --places_[place_of_[expert]].users; }
 
   /// Drops all experts, none of which is used, and sets the number of places; the old memory is freed first.
@@ -86,8 +88,9 @@ class ExpertCache {
     places_.resize(places);
     reads_.resize(places);
   }
+  /// The maximum of experts in memory.
   [[nodiscard]] std::size_t places() const noexcept { return places_.size(); }
-
+  /// Bytes, time and uses since it was made; resize() does not reset them.
   [[nodiscard]] Reads reads() const noexcept { return reader_.reads() + Reads{0, 0, hits_, misses_}; }
 
  private:

@@ -13,18 +13,19 @@ namespace mica {
 /// step, are read later and are no part of `total`.
 struct LoadProgress {
   void (*report)(void* context, std::uint64_t done, std::uint64_t total) noexcept = nullptr;  // bytes
-  void* context = nullptr;
+  void* context = nullptr;  // the first argument of report
 };
 
 namespace paging {
 
 /// The bytes that a pager has read so far. Alive while the pager is constructed.
 struct LoadCounter {
-  LoadProgress progress;
-  std::uint64_t done = 0, total = 0;
+  LoadProgress progress;              // the function that gets both numbers
+  std::uint64_t done = 0, total = 0;  // bytes
 
   /// The first call counts: a pager may be made of others.
   void begin(std::uint64_t bytes) noexcept { total = total == 0 ? bytes : total; }
+  /// Counts bytes that were read, and reports.
   void add(std::uint64_t bytes) noexcept {
     done = std::min(done + bytes, total);  // a tensor may be read twice (Resident::read_packed12)
     if (progress.report != nullptr) progress.report(progress.context, done, total);

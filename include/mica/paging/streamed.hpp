@@ -175,6 +175,7 @@ class Streamed {
     check_mapped();
     if (residency_.streamed_bytes > 0) make_ring(residency_.ring_bytes);
   }
+  /// The units that are resident now.
   [[nodiscard]] const Residency& residency() const noexcept { return residency_; }
 
  private:

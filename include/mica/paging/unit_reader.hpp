@@ -27,25 +27,25 @@ namespace mica::paging {
 
 /// A part of a file, whole blocks of 4,096 bytes; the last of them may reach beyond its end.
 struct ByteRange {
-  std::uint32_t source = 0;
-  std::uint64_t offset = 0;
-  std::size_t bytes = 0;
+  std::uint32_t source = 0;  // the number of the file
+  std::uint64_t offset = 0;  // a multiple of 4,096
+  std::size_t bytes = 0;     // a multiple of 4,096
 };
 
 /// A pending unit: its ranges, one after the other, from an address that is a multiple of 4,096.
 struct UnitRead {
-  std::span<const ByteRange> byte_ranges;
-  std::byte* to = nullptr;
-  std::size_t pending = 0;      // requests
-  std::uint64_t missing = 0;    // bytes
-  std::uint64_t uncounted = 0;  // requested bytes that have not arrived
+  std::span<const ByteRange> byte_ranges;  // outlive the read
+  std::byte* to = nullptr;                 // memory for all ranges, which outlives the read
+  std::size_t pending = 0;                 // requests that have not ended
+  std::uint64_t missing = 0;               // bytes that are not in memory yet
+  std::uint64_t uncounted = 0;             // bytes of it that reads() does not count yet
 };
 
 /// One thread; nothing throws after construction. Reads are known by their place in a list of the caller,
 /// always the same one.
 class UnitReader {
  public:
-  static constexpr std::size_t alignment = 4096;
+  static constexpr std::size_t alignment = 4096;  // of offsets, sizes and addresses
   /// The size of one request to the device.
   static constexpr std::size_t request_bytes = std::size_t{4} << 20;
 

@@ -27,9 +27,9 @@ using mica::TokenId;
 
 /// A token that can still be chosen.
 struct Candidate {
-  TokenId id;
-  float logit;
-  float p;  ///< set by softmax(), stale afterwards if a logit or the set changes
+  TokenId id;   // each token is a candidate once at most
+  float logit;  // that of the model, as stages have changed it
+  float p;      // set by softmax(), stale afterwards if a logit or the set changes
 };
 
 /// Whether a is better than b, and so comes before it.
@@ -67,6 +67,7 @@ class Candidates {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::span<Candidate> span() noexcept { return storage_.first(size_); }
   [[nodiscard]] std::span<const Candidate> span() const noexcept { return storage_.first(size_); }
+  /// Candidate i, below size(); the first sorted() are the best.
   [[nodiscard]] const Candidate& operator[](std::size_t i) const noexcept {
     MICA_ASSERT(i < size_);
     return storage_[i];

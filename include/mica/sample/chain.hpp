@@ -22,6 +22,7 @@ namespace mica::sample {
 template <SamplerStage... Stages>
 class Chain {
  public:
+  /// Takes the stages, to run them in this order.
   explicit Chain(Stages... stages) noexcept : stages_(std::move(stages)...) {}
 
   // Required by SamplerStage
@@ -46,6 +47,7 @@ class Chain {
   }
 
   // Specific to Chain
+  /// The stage of this type; a chain with none or two of it does not compile.
   template <class Stage>
   [[nodiscard]] const Stage& stage() const noexcept {
     return std::get<Stage>(stages_);

@@ -18,8 +18,8 @@ namespace mica {
 // clang-format off
 template <class S>
 concept Sampler = requires(S sampler, std::span<const float> logits, sample::TokenId token) {
-  { sampler.sample(logits) } -> std::same_as<std::optional<sample::TokenId>>;
-  { sampler.accept(token) };
+  { sampler.sample(logits) } -> std::same_as<std::optional<sample::TokenId>>;  // does not accept it
+  { sampler.accept(token) };                                                   // a token of the text
 };
 // clang-format on
 
@@ -28,8 +28,8 @@ concept Sampler = requires(S sampler, std::span<const float> logits, sample::Tok
 // clang-format off
 template <class S>
 concept SamplerStage = requires(S stage, sample::Candidates& candidates, sample::TokenId token) {
-  { stage.apply(candidates) } noexcept -> std::same_as<void>;
-  { stage.accept(token) } noexcept -> std::same_as<void>;
+  { stage.apply(candidates) } noexcept -> std::same_as<void>;  // once for each token that is chosen
+  { stage.accept(token) } noexcept -> std::same_as<void>;      // a token of the text
 };
 // clang-format on
 
@@ -37,7 +37,7 @@ namespace sample {
 
 /// The base of stages that do not depend on the text.
 struct Memoryless {
-  void accept(TokenId /*token*/) noexcept {}
+  void accept(TokenId /*token*/) noexcept {}  // changes nothing
 };
 
 }  // namespace sample

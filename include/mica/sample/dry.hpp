@@ -68,6 +68,7 @@ class Dry {
   [[nodiscard]] bool active() const noexcept { return !matches_.empty(); }
   /// The accepted tokens that it remembers.
   [[nodiscard]] const detail::RecentTokens<A>& recent() const noexcept { return recent_; }
+  /// Forgets them, as before the first accept().
   void forget() noexcept { recent_.forget(); }
 
  private:

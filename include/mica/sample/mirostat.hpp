@@ -44,8 +44,8 @@ class Mirostat : public Dist {
   }
 
   // Specific to Mirostat
-  [[nodiscard]] bool active() const noexcept { return version_ != 0; }
-  [[nodiscard]] float mu() const noexcept { return mu_; }
+  [[nodiscard]] bool active() const noexcept { return version_ != 0; }  // false: it is a Dist
+  [[nodiscard]] float mu() const noexcept { return mu_; }               // the limit of surprise now, in bits
   /// Continues with the generator and the mu of a saved state; a mu of 0 stands for the first one, 2 tau.
   void restore(CounterRng rng, float mu) noexcept {
     set_rng(rng);

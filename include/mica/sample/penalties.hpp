@@ -61,6 +61,7 @@ class Penalties {
   }
   /// The accepted tokens that it remembers.
   [[nodiscard]] const detail::RecentTokens<A>& recent() const noexcept { return recent_; }
+  /// Forgets them, as before the first accept().
   void forget() noexcept { recent_.forget(); }
 
  private:

@@ -13,8 +13,8 @@ namespace mica::sample {
 
 /// A number that is added to the logit of a token; -infinity forbids it.
 struct TokenBias {
-  TokenId id;
-  float bias;
+  TokenId id;  // one outside the vocabulary changes nothing
+  float bias;  // -1e9 to 1e9, or -infinity; those of one token are added
 };
 
 /// The penalty for repetitions of sequences (dry.hpp).
@@ -26,9 +26,9 @@ struct DryOptions {
   std::vector<std::vector<TokenId>> breakers = {};  ///< sequences that no repetition extends over
 };
 
-/// The stages of the standard sampler, in their standard order.
+/// The stages of the standard sampler, in their standard order; each is set by the options of its name.
 enum class Stage : std::uint8_t {
-  penalties,
+  penalties,  ///< repeat, frequency and presence
   dry,
   top_n_sigma,
   top_k,
@@ -36,7 +36,7 @@ enum class Stage : std::uint8_t {
   top_p,
   min_p,
   xtc,
-  temperature
+  temperature  ///< with its dynatemp_range
 };
 
 /// Options of the standard sampler, which checks the ranges when it is made.
@@ -49,24 +49,24 @@ struct SamplerOptions {
   std::int64_t repeat_last_n = 64;  ///< tokens that penalties count; 0: none
   float frequency_penalty = 0.0f;   ///< 0: none
   float presence_penalty = 0.0f;    ///< 0: none
-  std::uint64_t seed = 0;
-  DryOptions dry = {};
-  float top_n_sigma = -1.0f;     ///< 0 and below: all
-  float typical = 1.0f;          ///< 1: all
-  float xtc_probability = 0.0f;  ///< 0: never
-  float xtc_threshold = 0.1f;    ///< above 0.5: never
-  float dynatemp_range = 0.0f;   ///< around the temperature; 0: none
-  float dynatemp_exponent = 1.0f;
-  int mirostat = 0;           ///< 1, 2: the version, which replaces the stages that narrow; 0: off
-  float mirostat_tau = 5.0f;  ///< target surprise in bits
-  float mirostat_eta = 0.1f;  ///< learning rate
-  std::vector<TokenBias> logit_bias = {};
+  std::uint64_t seed = 0;           ///< of the random numbers; 0 is one like any other
+  DryOptions dry = {};              ///< off by default
+  float top_n_sigma = -1.0f;        ///< 0 and below: all
+  float typical = 1.0f;             ///< 1: all
+  float xtc_probability = 0.0f;     ///< 0: never
+  float xtc_threshold = 0.1f;       ///< above 0.5: never
+  float dynatemp_range = 0.0f;      ///< around the temperature; 0: none
+  float dynatemp_exponent = 1.0f;   ///< of the normalised entropy (Temperature)
+  int mirostat = 0;                 ///< 1, 2: the version, which replaces the stages that narrow; 0: off
+  float mirostat_tau = 5.0f;        ///< target surprise in bits
+  float mirostat_eta = 0.1f;        ///< learning rate
+  std::vector<TokenBias> logit_bias = {};  ///< added before all stages
   std::vector<Stage> order = {};  ///< stages that are not in it are off; empty: all, in standard order
 };
 
 /// The state of sample::Standard, as values.
 struct SamplerState {
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;        ///< that of the options
   std::uint64_t counter = 0;     ///< numbers drawn so far
   std::vector<TokenId> history;  ///< the last tokens accepted, the oldest first
   float mu = 0.0f;               ///< the mu of Mirostat; 0: no Mirostat

@@ -72,7 +72,7 @@ class TopK : public Memoryless {
     if (k < 0) raise(ErrorCode::usage, "top-k: found ", k, ", allowed 0 (keeps all) or more");
   }
 
-  [[nodiscard]] std::size_t k() const noexcept { return k_; }
+  [[nodiscard]] std::size_t k() const noexcept { return k_; }  // 0: all
 
   // Required by SamplerStage
   void apply(Candidates& candidates) noexcept {
@@ -210,7 +210,7 @@ class Xtc : public Memoryless {
   }
 
   // Specific to Xtc
-  void set_rng(CounterRng rng) noexcept { rng_ = rng; }
+  void set_rng(CounterRng rng) noexcept { rng_ = rng; }  // continues there
 
  private:
   float probability_;
@@ -225,6 +225,7 @@ static_assert(SamplerStage<Xtc>);
 /// (entropy / maximum of the entropy)^exponent of the candidates.
 class Temperature : public Memoryless {
  public:
+  /// The range of temperatures; a dynamic one is clamped to it.
   static constexpr float min = 1e-6f;
   static constexpr float max = 1e6f;
 
@@ -275,9 +276,10 @@ static_assert(SamplerStage<Greedy>);
 /// so the n-th token always has the n-th number of the seed.
 class Dist : public Memoryless {
  public:
-  explicit Dist(CounterRng rng) noexcept : rng_(rng) {}
-  explicit Dist(std::uint64_t seed) noexcept : Dist(CounterRng(seed)) {}
+  explicit Dist(CounterRng rng) noexcept : rng_(rng) {}                   // continues where rng is
+  explicit Dist(std::uint64_t seed) noexcept : Dist(CounterRng(seed)) {}  // begins with the first number
 
+  /// Where the draws are: seed and counter, to save them and to continue there.
   [[nodiscard]] const CounterRng& rng() const noexcept { return rng_; }
   void set_rng(CounterRng rng) noexcept { rng_ = rng; }
 

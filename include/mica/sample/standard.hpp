@@ -78,6 +78,7 @@ class Standard {
   }
 
   // Specific to Standard
+  /// The state for restore(), in a sampler with the same options.
   [[nodiscard]] SamplerState save() const {
     const auto& penalised = std::get<Penalties<A>>(stages_).recent();
     const auto& searched = std::get<Dry<A>>(stages_).recent();
