@@ -23,7 +23,7 @@ namespace mica::plan {
 
 /// What may change.
 struct Adjustable {
-  bool context = false;
+  bool context = false;   // its length
   bool elements = false;  // of keys and values
   bool weights = false;   // how they come into memory
   bool chunk = false;     // tokens of a step; each step is a pass over weights that are streamed
@@ -31,8 +31,8 @@ struct Adjustable {
 
 /// A question that fits, and its plan.
 struct Fallback {
-  Question question;
-  Plan plan;
+  Question question;  // with the changed choices
+  Plan plan;          // of this question
 };
 
 /// Tokens for which a context is not shortened further to keep keys and values in F16, and for which it is to
@@ -46,6 +46,7 @@ inline constexpr std::size_t min_chunk = 16;
 template <class Families = arch::All, class Formats = format::All>
 class Fallbacks {
  public:
+  /// The document outlives this. free: the choices that were not requested.
   Fallbacks(gguf::DocumentRef document, Question requested, std::uint64_t budget_bytes, Adjustable free)
       : document_(document), requested_(std::move(requested)), budget_(budget_bytes), free_(free) {}
 

@@ -36,12 +36,12 @@ inline constexpr std::uint64_t process_bytes_per_piece = 32;
 
 /// The run that is planned.
 struct Question {
-  ModelOptions model;
-  model::Choice choice;
-  std::size_t threads = 1;
+  ModelOptions model;                                 // its sizes
+  model::Choice choice;                               // its policies
+  std::size_t threads = 1;                            // each has scratch
   std::size_t tokens = 0;                             // how far the context will be filled; 0: to n_ctx
   std::optional<std::uint64_t> tokenizer_bytes = {};  // from an earlier plan of the same file
-  Sequences sequences = {};
+  Sequences sequences = {};                           // contexts that are filled at the same time
 };
 
 /// The result.
@@ -55,7 +55,7 @@ struct Plan {
   std::size_t kv_window_bytes = 0;     // of the others, at the full context
   std::uint64_t weight_bytes = 0;      // of all tensors, as in the file
   std::uint64_t streamed_bytes = 0;    // of them, that each step reads from the file
-  arch::Config config;
+  arch::Config config;                 // of the document
 };
 
 namespace detail {

@@ -32,16 +32,16 @@ struct AttentionSpeed {
 
 /// The rates of a machine with a number of threads, per second. Zero: not known.
 struct MachineSpeed {
-  double read_bytes = 0;  // of memory, by the kernels that read it fastest
-  double dot_macs = 0;    // multiply-adds, by the kernels that make most of them
-  double disk_bytes = 0;  // read in order, past the page cache
-  std::map<format::Id, FormatSpeed> formats = {};
+  double read_bytes = 0;                           // of memory, by the kernels that read it fastest
+  double dot_macs = 0;                             // multiply-adds, by the kernels that make most of them
+  double disk_bytes = 0;                           // read in order, past the page cache
+  std::map<format::Id, FormatSpeed> formats = {};  // of weights; others are estimated from the rates above
   std::map<std::string, AttentionSpeed> elements = {};  // by name
-  double decode_factor = 1;  // measured speed / predicted speed of runs on this machine
-  double prefill_factor = 1;
-  std::string basis =
-      "assumed";  // where the numbers are from: "assumed", "described", "measured", "calibrated"
+  double decode_factor = 1;       // measured speed / predicted speed of runs on this machine
+  double prefill_factor = 1;      // the same of prompts
+  std::string basis = "assumed";  // of the numbers: "assumed", "described", "measured", "calibrated"
 
+  /// Whether predict() can be called.
   [[nodiscard]] bool known() const noexcept { return read_bytes > 0; }
 };
 

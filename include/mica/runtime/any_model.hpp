@@ -31,8 +31,9 @@ class AnyModel {
   /// A cache of the storage that the model has.
   class Cache {
    public:
-    std::size_t tokens = 0;
+    std::size_t tokens = 0;  // of the sequence so far
 
+    // Required by SequenceStore
     std::size_t rewind(std::size_t count) noexcept { return tokens = base_->rewind(count); }
     std::size_t adopt(const Cache& other, std::size_t count) noexcept {
       return tokens = base_->adopt(*other.base_, count);
@@ -45,7 +46,7 @@ class AnyModel {
     explicit Cache(std::unique_ptr<CacheBase> base) noexcept : base_(std::move(base)) {}
     std::unique_ptr<CacheBase> base_;
   };
-  using SequenceStep = model::SequenceStep<Cache>;
+  using SequenceStep = model::SequenceStep<Cache>;  // for the step of several sequences
 
   /// Hides the model T that `make()` returns.
   template <ResizableModel T, class Make>
@@ -81,6 +82,7 @@ class AnyModel {
   virtual bool set_chunk(std::size_t tokens) = 0;
 
   // Specific to AnyModel
+  /// Bytes of all weights, those of them that a step reads from files, and what was read so far.
   [[nodiscard]] virtual std::uint64_t weight_bytes() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t streamed_bytes() const noexcept = 0;
   [[nodiscard]] virtual paging::Reads reads() const noexcept = 0;

@@ -29,8 +29,8 @@ namespace mica {
 
 /// How a batch shares its steps.
 struct BatchOptions {
-  std::size_t prompt_tokens =
-      64;  // of all prompts in a step with a decoding sequence; else they have the whole step
+  /// Tokens of all prompts in a step with a decoding sequence; without one they have the whole step.
+  std::size_t prompt_tokens = 64;
   /// A sequence with the same beginning as another one waits until that was run, and takes it over
   /// (Session::adopt). For caches that share.
   bool reuse_prefixes = false;

@@ -15,8 +15,8 @@ namespace mica {
 
 /// The options of complete().
 struct CompleteOptions {
-  std::size_t max_tokens = 0;  // 0: no maximum
-  sample::SamplerOptions sampler = {};
+  std::size_t max_tokens = 0;           // 0: no maximum
+  sample::SamplerOptions sampler = {};  // of sample::Standard
 };
 
 /// The ids of a text that a model continues. An empty text begins with BOS, or with EOS where there is no

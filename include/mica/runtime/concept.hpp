@@ -21,53 +21,49 @@ namespace mica {
 
 /// A model with sequences, each in a cache. A model without files inherits runtime::Unsaved; a cache without
 /// shared pages and parking inherits runtime::PlainCache.
-/// kv_capacity(): the maximum of resident tokens; 0: all. rewind(): returns the remaining tokens. adopt():
-/// returns the tokens that it has of another one; 0: none are shared. park(): whether it was written to a
-/// file. trim(): frees memory that no token uses. describe(): the description of a file, without tokens and
-/// note. check_saved(): raises where the file is of another model.
 // clang-format off
 template <class M>
 concept SequenceStore = requires(const M& model, typename M::Cache& cache, const typename M::Cache& other,
                                  std::size_t count, kv::SnapshotWriter& out, const kv::SnapshotReader& in) {
-  { model.make_cache() } -> std::same_as<typename M::Cache>;
-  { model.kv_capacity() } noexcept -> std::same_as<std::size_t>;
-  { cache.tokens } -> std::convertible_to<std::size_t>;
-  { cache.rewind(count) } noexcept -> std::same_as<std::size_t>;
-  { cache.adopt(other, count) } noexcept -> std::same_as<std::size_t>;
-  { cache.park() } noexcept -> std::same_as<bool>;
-  { cache.trim() } noexcept;
-  { model.describe(other) } -> std::same_as<kv::SnapshotInfo>;
-  { model.save(cache, out) };
-  { model.check_saved(in) };
-  { model.load(cache, in, count) } -> std::same_as<model::StepStatus>;
+  { model.make_cache() } -> std::same_as<typename M::Cache>;             // an empty one; raises `budget`
+  { model.kv_capacity() } noexcept -> std::same_as<std::size_t>;         // max resident tokens; 0: all
+  { cache.tokens } -> std::convertible_to<std::size_t>;                  // of the sequence so far
+  { cache.rewind(count) } noexcept -> std::same_as<std::size_t>;         // remaining: count, or fewer
+  { cache.adopt(other, count) } noexcept -> std::same_as<std::size_t>;   // those of other; 0: not shared
+  { cache.park() } noexcept -> std::same_as<bool>;                       // whether a file has it now
+  { cache.trim() } noexcept;                                             // frees memory without tokens
+  { model.describe(other) } -> std::same_as<kv::SnapshotInfo>;           // a file's, without tokens and note
+  { model.save(cache, out) };                                            // what describe() announced
+  { model.check_saved(in) };                                             // raises for a file of another model
+  { model.load(cache, in, count) } -> std::same_as<model::StepStatus>;   // the first count tokens, or fewer
 };
 
 /// A model that runs tokens of one sequence, or of several in one step, and computes logits after them.
-/// step_count(): grows when the hidden states of the last step are lost. One thread at a time.
+/// One thread at a time.
 template <class M>
 concept StepModel = SequenceStore<M> &&
     requires(M& model, const M& constant, typename M::Cache& cache, TokenId token,
              std::span<const TokenId> tokens, std::span<const std::size_t> rows,
              std::span<const model::SequenceStep<typename M::Cache>> parts) {
-  { constant.config() } noexcept -> std::same_as<const arch::Config&>;
-  { constant.n_ctx() } noexcept -> std::same_as<std::size_t>;
-  { constant.chunk() } noexcept -> std::same_as<std::size_t>;
-  { constant.logits_rows() } noexcept -> std::same_as<std::size_t>;
-  { model.step(cache, tokens) } noexcept -> std::same_as<model::StepStatus>;
-  { model.step(parts) } noexcept -> std::same_as<model::StepResult>;
-  { constant.step_count() } noexcept -> std::same_as<std::uint64_t>;
-  { model.logits(rows) } noexcept -> std::same_as<MatrixView<const float>>;
-  { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;
+  { constant.config() } noexcept -> std::same_as<const arch::Config&>;        // its numbers
+  { constant.n_ctx() } noexcept -> std::same_as<std::size_t>;                 // max tokens of a cache
+  { constant.chunk() } noexcept -> std::same_as<std::size_t>;                 // max tokens of a step
+  { constant.logits_rows() } noexcept -> std::same_as<std::size_t>;           // max rows of logits()
+  { model.step(cache, tokens) } noexcept -> std::same_as<model::StepStatus>;  // [1, chunk()] tokens
+  { model.step(parts) } noexcept -> std::same_as<model::StepResult>;          // [1, chunk()] tokens in all
+  { constant.step_count() } noexcept -> std::same_as<std::uint64_t>;          // another when logits are lost
+  { model.logits(rows) } noexcept -> std::same_as<MatrixView<const float>>;   // (rows, n_vocab), or empty
+  { model.first_non_finite_layer(cache, token) } noexcept -> std::same_as<std::size_t>;  // layers: all finite
 };
 
 /// A model that can free weights and scratch between two steps, for a governor (runtime/governed.hpp).
 template <class M>
 concept ResizableModel = StepModel<M> &&
     requires(M& model, const M& constant, std::uint64_t bytes, std::size_t tokens) {
-  { constant.weight_capacity() } noexcept -> std::same_as<paging::WeightCapacity>;
-  { model.resize_weights(bytes) } -> std::same_as<bool>;
-  { constant.max_chunk() } noexcept -> std::same_as<std::size_t>;
-  { model.set_chunk(tokens) } -> std::same_as<bool>;
+  { constant.weight_capacity() } noexcept -> std::same_as<paging::WeightCapacity>;  // all 0: fixed
+  { model.resize_weights(bytes) } -> std::same_as<bool>;           // false: less is resident than that allows
+  { constant.max_chunk() } noexcept -> std::same_as<std::size_t>;  // chunk(), as the model was opened
+  { model.set_chunk(tokens) } -> std::same_as<bool>;               // [1, max_chunk()]; false: nothing changed
 };
 // clang-format on
 
@@ -75,7 +71,7 @@ namespace runtime {
 
 /// The base of a cache that shares nothing, cannot be parked and has no memory to free.
 struct PlainCache {
-  std::size_t tokens = 0;
+  std::size_t tokens = 0;  // of the sequence so far
 
   // Required by SequenceStore
   std::size_t rewind(std::size_t count) noexcept { return tokens = count; }

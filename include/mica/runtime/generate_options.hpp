@@ -42,16 +42,17 @@ struct GenerateOptions {
 
 /// The reason of the end.
 enum class StopReason : std::uint8_t {
-  end_of_text,
-  length,
-  stop_text,
-  cancelled,
-  context_full,
-  no_memory,
-  write_failed,
-  read_failed
+  end_of_text,   ///< a token that ends a text or a turn
+  length,        ///< max_tokens
+  stop_text,     ///< one of GenerateOptions::stop
+  cancelled,     ///< by the flag, by on_text, or by Batch::remove
+  context_full,  ///< and OnFull::stop, or no token that may be removed
+  no_memory,     ///< the cache may not grow within the budget
+  write_failed,  ///< older keys and values could not be written to their file
+  read_failed    ///< weights could not be read
 };
 
+/// The enumerator as text.
 [[nodiscard]] constexpr std::string_view name(StopReason reason) noexcept {
   constexpr std::string_view names[] = {"end_of_text",  "length",    "stop_text",    "cancelled",
                                         "context_full", "no_memory", "write_failed", "read_failed"};

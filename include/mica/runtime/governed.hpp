@@ -25,21 +25,21 @@ namespace mica {
 /// The other objects that yield, and the log. They outlive the Governed.
 template <ResizableModel Model>
 struct GovernedOptions {
-  GovernorOptions governor = {};
+  GovernorOptions governor = {};      // its thresholds
   Session<Model>* session = nullptr;  // its cache frees unused memory; null: none
   /// Frees memory that can be restored, and returns whether it did: a PrefixCache, IdleSessions.
   std::function<bool()> free_memory = {};
   /// The minimum of tokens in a step, where it is not smaller already; at least the sequences of a batch.
   std::size_t min_chunk = 32;
   std::string root = {};  // stands before /proc and /sys, for tests
-  LogSink log = {};
+  LogSink log = {};       // gets each change as a warning
 };
 
 /// One thread, the one that steps.
 template <ResizableModel Model>
 class Governed {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;  // of its waits
 
   /// The model outlives it, and the capacity of its weights is already set: it never grows beyond that.
   explicit Governed(Model& model, GovernedOptions<Model> options = {})
@@ -74,7 +74,9 @@ class Governed {
     return governor_.yield() >= Yield::cold && options_.session != nullptr && options_.session->park();
   }
 
+  /// What is yielded now.
   [[nodiscard]] Yield yield() const noexcept { return governor_.yield(); }
+  /// Replaces GovernedOptions::session; null: none.
   void watch(Session<Model>* session) noexcept { options_.session = session; }
 
  private:

@@ -22,13 +22,14 @@ namespace mica {
 
 /// What has been yielded: this, and all before it.
 enum class Yield : std::uint8_t {
-  nothing,
+  nothing,  ///< memory is used as the model was opened
   caches,   ///< unused capacity of caches, entries of the prefix cache
   chunk,    ///< scratch of long steps: prompts are read in smaller ones
   cold,     ///< keys and values of idle sessions, where their storage has a file
   weights,  ///< resident weights: they are read for each step
 };
 
+/// The enumerator as text.
 [[nodiscard]] constexpr std::string_view name(Yield yield) noexcept {
   constexpr std::string_view names[] = {"nothing", "caches", "chunk", "cold", "weights"};
   return names[static_cast<std::size_t>(yield)];
@@ -48,8 +49,8 @@ struct GovernorOptions {
 
 /// A change from one yield to another.
 struct Decision {
-  Yield from = Yield::nothing;
-  Yield to = Yield::nothing;
+  Yield from = Yield::nothing;     // what is yielded
+  Yield to = Yield::nothing;       // what is to be: more, or less
   std::uint64_t weight_bytes = 0;  // the new capacity of weights, where from or to is Yield::weights
 
   friend bool operator==(const Decision&, const Decision&) = default;
@@ -58,12 +59,13 @@ struct Decision {
 /// Decides. One thread.
 class Governor {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = std::chrono::steady_clock::time_point;  // of readings, in their order
 
   /// capacity: of the weights as they were opened; it never grows beyond that.
   explicit Governor(const paging::WeightCapacity& capacity, GovernorOptions options = {}) noexcept
       : options_(options), ceiling_(std::min(capacity.requested, capacity.max)), wait_(options.up) {}
 
+  /// What is yielded when the last decision is applied.
   [[nodiscard]] Yield yield() const noexcept { return yield_; }
   /// The decision could not be applied: yielded memory stays yielded until there is no pressure.
   void refuse(const Decision& decision) noexcept { yield_ = std::max(decision.from, decision.to); }

@@ -16,14 +16,16 @@ namespace mica {
 template <StepModel Model>
 class IdleSessions {
  public:
+  /// The session was used last: it becomes the last to lose its memory.
   void add(Session<Model>& session) {
     remove(session);
     sessions_.push_back({&session, false});
   }
+  /// Does nothing where the session is not there.
   void remove(Session<Model>& session) noexcept {
     std::erase_if(sessions_, [&](const Idle& idle) { return idle.session == &session; });
   }
-  [[nodiscard]] std::size_t size() const noexcept { return sessions_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return sessions_.size(); }  // parked ones too
 
   /// Frees the memory of one of them; it is written to a file where its storage has one. False when none has
   /// any.

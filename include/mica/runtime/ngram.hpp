@@ -26,7 +26,7 @@ struct NgramOptions {
 /// latest. One thread at a time.
 class Ngram {
  public:
-  static constexpr std::size_t max_n = 64;
+  static constexpr std::size_t max_n = 64;  // of NgramOptions::n
 
   /// Raises ErrorCode::usage for options out of range.
   explicit Ngram(const NgramOptions& options = {}) : options_(options) {

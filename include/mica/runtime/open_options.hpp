@@ -29,8 +29,8 @@ struct OpenOptions {
   plan::Sequences sequences = {};  // open sessions: streamed weights leave memory for all their contexts
   model::Choice choice = {};       // KV storage and elements, eviction, weights
   std::shared_ptr<exec::RunObserver> runs = {};  // observes the runs of the threads, as pace::Pacer does
-  LogSink log = {};
-  LoadProgress progress = {};  // called while weights are read
+  LogSink log = {};                              // its context outlives the model
+  LoadProgress progress = {};                    // called while weights are read, by open() alone
 };
 
 }  // namespace mica

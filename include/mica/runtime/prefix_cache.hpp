@@ -71,11 +71,12 @@ class PrefixCache {
     nodes_.erase(min);
     return true;
   }
+  /// Removes all nodes; sessions keep the pages that they use.
   void clear() noexcept {
     while (drop_one()) {
     }
   }
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }  // nodes
 
  private:
   using Cache = typename Model::Cache;

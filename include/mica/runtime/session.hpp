@@ -32,10 +32,10 @@ namespace mica {
 
 /// What a saved session has beside its tokens, keys and values.
 struct SessionNote {
-  std::optional<sample::SamplerState> sampler = {};
-  std::vector<TokenId> next = {};  // tokens that were sampled and not fed
-  std::string text = {};           // of the program
-  std::uint64_t first_prompt = 0;  // tokens of the first prompt; 0: not known
+  std::optional<sample::SamplerState> sampler = {};  // to continue with the same tokens
+  std::vector<TokenId> next = {};                    // tokens that were sampled and not fed
+  std::string text = {};                             // of the program
+  std::uint64_t first_prompt = 0;                    // tokens of the first prompt; 0: not known
 };
 
 namespace detail {
@@ -129,6 +129,7 @@ class Session {
   }
   /// Remaining tokens of the context.
   [[nodiscard]] std::size_t remaining() const noexcept { return model_->n_ctx() - tokens_.size(); }
+  /// The model that it was made with.
   [[nodiscard]] Model& model() noexcept { return *model_; }
   [[nodiscard]] const Model& model() const noexcept { return *model_; }
 
@@ -271,6 +272,7 @@ class Session {
 
   /// Tokens with keys and values; the others would be run again.
   [[nodiscard]] std::size_t cached() const noexcept { return cache_.tokens; }
+  /// Its keys and values, for adopt() of another session.
   [[nodiscard]] const typename Model::Cache& cache() const noexcept { return cache_; }
   /// Parks the cache in a file until the next feed(), where the storage has one (kv::Spilled<kv::Paged<>>);
   /// returns whether it did. logits() needs that feed() first.

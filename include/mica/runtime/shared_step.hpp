@@ -18,8 +18,8 @@ class SharedStep {
  public:
   /// Tokens that a session is to take.
   struct Feed {
-    Session<Model>* session = nullptr;
-    std::span<const TokenId> tokens;  // at least one
+    Session<Model>* session = nullptr;  // of the model; in one feed of a step
+    std::span<const TokenId> tokens;    // at least one
   };
 
   /// Model and sessions outlive it.

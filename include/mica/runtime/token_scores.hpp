@@ -17,13 +17,13 @@ namespace mica {
 
 /// A token and the natural logarithm of its probability.
 struct ScoredToken {
-  TokenId id = 0;
-  float log_probability = 0;
+  TokenId id = 0;             // below the size of the vocabulary
+  float log_probability = 0;  // at most 0
 };
 
 /// A sampled token, and the most likely ones at its position, the best first.
 struct TokenScores {
-  ScoredToken token;
+  ScoredToken token;                 // the sampled one
   std::span<const ScoredToken> top;  // valid until the call ends
 };
 

@@ -32,9 +32,9 @@ struct EncodeOptions {
 template <class T>
 concept Tokenizer = requires(const T& tokenizer, std::string_view text, EncodeOptions options, TokenId id,
                              std::string& out) {
-  { tokenizer.encode(text, options) } -> std::same_as<std::vector<TokenId>>;
-  { tokenizer.append_piece(id, true, out) } -> std::same_as<void>;
-  { tokenizer.vocabulary() } noexcept -> std::same_as<const Vocabulary&>;
+  { tokenizer.encode(text, options) } -> std::same_as<std::vector<TokenId>>;  // raises `limit` for 1 GiB
+  { tokenizer.append_piece(id, true, out) } -> std::same_as<void>;            // true: show special ones
+  { tokenizer.vocabulary() } noexcept -> std::same_as<const Vocabulary&>;     // lives in the tokenizer
 };
 // clang-format on
 

@@ -89,7 +89,7 @@ class Utf8Stream {
     held_.clear();
   }
 
-  [[nodiscard]] std::size_t held_bytes() const noexcept { return held_.size(); }
+  [[nodiscard]] std::size_t held_bytes() const noexcept { return held_.size(); }  // 0 to 3
 
  private:
   std::string held_;

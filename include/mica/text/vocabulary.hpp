@@ -34,8 +34,8 @@ struct VocabularySource {
   std::span<const float> scores;             // (n_tokens) or empty
   std::span<const std::int32_t> types;       // (n_tokens) or empty: all normal
   std::span<const std::string_view> merges;  // "left right", best first
-  std::optional<std::uint64_t> bos, eos, eot, eom, unknown, padding;
-  std::optional<bool> add_bos, add_eos, add_space_prefix;
+  std::optional<std::uint64_t> bos, eos, eot, eom, unknown, padding;  // see SpecialIds
+  std::optional<bool> add_bos, add_eos, add_space_prefix;             // empty: the default of its kind
 };
 
 /// Which algorithm cuts text into these tokens.
@@ -43,11 +43,12 @@ enum class TokenizerKind : std::uint8_t { spm, bpe };
 
 /// Two neighbouring tokens and the one that replaces them.
 struct Merge {
-  TokenId left, right, result;
+  TokenId left, right, result;  // none is no_token
 };
 
 /// The ids with a meaning of their own, each smaller than the number of tokens.
 struct SpecialIds {
+  /// Begin and end of a text, end of a turn and of a message, bytes without a token, padding. Empty: none.
   std::optional<TokenId> bos, eos, eot, eom, unknown, padding;
 };
 
@@ -60,14 +61,18 @@ class Vocabulary {
   explicit Vocabulary(const VocabularySource& source);
 
   [[nodiscard]] std::size_t size() const noexcept { return texts_.size(); }
+  /// As the source says: the algorithm, the names of pre-tokenizer and model; both names may be empty.
   [[nodiscard]] TokenizerKind kind() const noexcept { return kind_; }
   [[nodiscard]] const std::string& pre() const noexcept { return pre_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
   /// Text of a token as the file spells it: U+2581 for a space in SPM, the byte alphabet of GPT-2 in BPE.
   [[nodiscard]] std::string_view text(TokenId id) const noexcept { return texts_[id]; }
+  /// That of the file, but for tokens that are known to be control tokens or marks of channels by their text.
   [[nodiscard]] TokenType type(TokenId id) const noexcept { return types_[id]; }
+  /// Never NaN; 0 in a vocabulary without scores. Spm joins the pair with the highest score first.
   [[nodiscard]] float score(TokenId id) const noexcept { return scores_.empty() ? 0.0F : scores_[id]; }
+  /// Bytes of the longest text(): no longer text is a token.
   [[nodiscard]] std::size_t longest_text_bytes() const noexcept { return texts_.longest_bytes(); }
 
   /// The token that ordinary text of this spelling becomes (never a control, unknown or byte token, nor one
@@ -85,13 +90,17 @@ class Vocabulary {
     });
   }
 
+  /// Those of the source; where it names none, the usual ones of SPM files, and a token known to end turns.
   [[nodiscard]] const SpecialIds& special() const noexcept { return ids_; }
+  /// Whether encoding puts BOS before a text and EOS behind it (false without such a token), and a space
+  /// before each stretch of ordinary text.
   [[nodiscard]] bool add_bos() const noexcept { return add_bos_ && ids_.bos; }
   [[nodiscard]] bool add_eos() const noexcept { return add_eos_ && ids_.eos; }
   [[nodiscard]] bool add_space_prefix() const noexcept { return add_space_prefix_; }
 
   /// Tokens that end an answer, in rising order.
   [[nodiscard]] std::span<const TokenId> ends() const noexcept { return {ends_.data(), ends_.size()}; }
+  /// Whether it is one of them.
   [[nodiscard]] bool is_end(TokenId id) const noexcept {
     return std::binary_search(ends_.begin(), ends_.end(), id);
   }
@@ -99,6 +108,7 @@ class Vocabulary {
   [[nodiscard]] const std::vector<Merge>& merges() const noexcept { return merges_; }  // best first
   /// Whether an SPM vocabulary joins by the rank of its merges and not by the score of the result.
   [[nodiscard]] bool joins_by_rank() const noexcept { return joins_by_rank_; }
+  /// Merges of the source that are left out: they do not name two tokens whose texts joined are a third.
   [[nodiscard]] std::size_t ignored_merges() const noexcept { return ignored_merges_; }
 
   /// Bytes held by the tables.

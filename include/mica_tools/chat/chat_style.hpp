@@ -20,18 +20,18 @@ namespace mica::text {
 struct ChatStyle {
   /// The text around a message of one role.
   struct Turn {
-    std::string_view before;
-    std::string_view after;
+    std::string_view before;  // in front of the content
+    std::string_view after;   // behind it
   };
 
-  std::string_view name;
-  std::string_view start;  ///< before everything
-  Turn system;             ///< in front of the next user's content where the format has no system turn
-  Turn user;
-  Turn assistant;         ///< `before` is also the generation prompt
-  bool has_system_turn;   ///< whether the system message is a turn of its own
-  bool trims;             ///< whether white space around a content goes
-  std::string_view stop;  ///< text with which the model ends its turn
+  std::string_view name;   // "chatml", as command lines spell it
+  std::string_view start;  // before everything
+  Turn system;             // in front of the next user's content where the format has no system turn
+  Turn user;               // a message of the role `tool` has it too
+  Turn assistant;          // `before` is also the generation prompt
+  bool has_system_turn;    // whether the system message is a turn of its own
+  bool trims;              // whether white space around a content goes
+  std::string_view stop;   // text with which the model ends its turn
 
   /// Throws Error for a name that is not in the table, which it lists.
   static const ChatStyle& named(std::string_view name);
@@ -72,7 +72,7 @@ inline constexpr ChatStyle chat_styles[] = {
 struct ChatMarkers {
   std::string_view style;
   std::string_view first;
-  std::string_view second;  ///< empty when one is enough
+  std::string_view second;  // empty when one is enough
 };
 
 inline constexpr ChatMarkers chat_markers[] = {

@@ -29,7 +29,7 @@ namespace mica::text {
 
 /// A rendered conversation, ready to be encoded with `parse_special`.
 struct ChatText {
-  std::string text;
+  std::string text;                  ///< without the marks
   std::vector<std::size_t> literal;  ///< EncodeOptions::literal
 };
 

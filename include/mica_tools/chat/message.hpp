@@ -8,10 +8,10 @@
 namespace mica::text {
 
 struct Message {
-  std::string
-      role;  ///< system, user or assistant; also developer (a system message) and tool (a user message)
-  std::string content;
-  std::string thoughts = {};  ///< of an assistant, before the answer; a template may leave them out
+  /// system, user or assistant; also developer (a system message) and tool (a user message)
+  std::string role;
+  std::string content;        // plain text, without the marks of a chat format
+  std::string thoughts = {};  // of an assistant, before the answer; a template may leave them out
 };
 
 }  // namespace mica::text
