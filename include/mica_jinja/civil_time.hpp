@@ -32,12 +32,12 @@ inline constexpr std::array<std::string_view, 7> day_names = {"Sunday",   "Monda
 
 /// Date and time of day as a clock on the wall shows them.
 struct CivilTime {
-  int year = 1970;
-  int month = 1;  ///< 1..12
-  int day = 1;    ///< 1..31
-  int hour = 0;
-  int minute = 0;
-  int second = 0;
+  int year = 1970;  ///< from 1 on
+  int month = 1;    ///< 1..12
+  int day = 1;      ///< 1..31
+  int hour = 0;     ///< 0..23
+  int minute = 0;   ///< 0..59
+  int second = 0;   ///< 0..59; 60 in a leap second
 
   /// The local time now.
   static CivilTime now() {

@@ -58,8 +58,9 @@ template <class... Parts>
 /// Everything that parsing or rendering a template can throw.
 class TemplateError : public std::runtime_error {
  public:
-  static constexpr std::size_t shown_bytes = 512;
+  static constexpr std::size_t shown_bytes = 512;  ///< bytes of the reason that what() has at most
 
+  /// What kind of error it is.
   enum class Cause : std::uint8_t {
     syntax,       ///< the text is not a template
     unsupported,  ///< a template, but with something that is not here (include, import, extends ...)
@@ -68,13 +69,14 @@ class TemplateError : public std::runtime_error {
     raised,       ///< the template itself called raise_exception(); detail() is its message
   };
 
+  /// line: from 1; 0: none is to blame.
   TemplateError(Cause cause, std::string reason, std::size_t line = 0)
       : std::runtime_error(sentence(cause, reason, line)),
         cause_(cause),
         line_(line),
         detail_(std::move(reason)) {}
 
-  [[nodiscard]] Cause cause() const noexcept { return cause_; }
+  [[nodiscard]] Cause cause() const noexcept { return cause_; }  ///< for programs; what() is for people
   /// Line of the template, counted from 1; 0 where no line is to blame.
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
   /// The reason alone, whole and with every byte as it is; for `raised`, exactly what the template said.

@@ -20,17 +20,17 @@
 namespace mica::jinja {
 
 enum class Kind : std::uint8_t {
-  undefined,  ///< a name without a value: prints as nothing, is false, refuses almost everything else
-  none,
-  boolean,
-  integer,
-  real,
-  string,
-  sequence,  ///< list, tuple, and what Python makes generators and views of
-  mapping,
+  undefined,   ///< a name without a value: prints as nothing, is false, refuses almost everything else
+  none,        ///< Python's None, JSON's null
+  boolean,     ///< in arithmetic 0 or 1
+  integer,     ///< 64 bits
+  real,        ///< a double
+  string,      ///< UTF-8
+  sequence,    ///< list, tuple, and what Python makes generators and views of
+  mapping,     ///< keys in their order
   name_space,  ///< namespace(...), the one thing that can be changed
   loop,        ///< the variable `loop`
-  callable,
+  callable,    ///< a macro, a function or a method
 };
 
 namespace detail {
@@ -59,8 +59,8 @@ class Value {
   /// A mapping's entries in the order in which they print.
   using Entries = std::vector<std::pair<Value, Value>>;
 
-  /// Undefined.
-  Value() noexcept = default;
+  Value() noexcept = default;  // undefined
+  /// What is given: none, a boolean, a number, or a copy of a text.
   Value(std::nullptr_t) noexcept : data_(detail::NoValue{}) {}
   Value(bool truth) noexcept : data_(truth) {}
   template <std::integral T>
@@ -70,6 +70,7 @@ class Value {
   Value(std::string text);
   Value(std::string_view text) : Value(std::string(text)) {}
   Value(const char* text) : Value(std::string(text)) {}
+  /// For the engine: a value of the object's kind.
   explicit Value(std::shared_ptr<const detail::Object> object) noexcept : data_(std::move(object)) {}
 
   /// Undefined, with the sentence that an operation on it will fail with.
@@ -77,17 +78,20 @@ class Value {
   /// Throws TemplateError when the result nests deeper than max_container_depth.
   static Value list(std::vector<Value> items);
   static Value tuple(std::vector<Value> items);
-  /// Of entries with equal keys the first keeps its place and the last its value, as in Python.
+  /// Of entries with equal keys the first keeps its place and the last its value, as in Python. Throws as
+  /// list(), and for a key that is a sequence or a mapping.
   static Value mapping(Entries entries);
 
+  /// What a template sees it as.
   [[nodiscard]] Kind kind() const noexcept {
     if (const detail::Object* held = object()) return held->kind;
     return static_cast<Kind>(data_.index());  // the first five alternatives stand in the order of Kind
   }
   [[nodiscard]] bool is(Kind wanted) const noexcept { return kind() == wanted; }
+  /// An integer, a real, or a boolean, which counts as 0 or 1.
   [[nodiscard]] bool is_number() const noexcept { return data_.index() >= 2 && data_.index() <= 4; }
 
-  // Each is for its own kind only.
+  /// Each requires its own kind, which is() tells; text() is for strings.
   [[nodiscard]] bool boolean() const { return std::get<bool>(data_); }
   [[nodiscard]] std::int64_t integer() const { return std::get<std::int64_t>(data_); }
   [[nodiscard]] double real() const { return std::get<double>(data_); }
@@ -103,6 +107,7 @@ class Value {
     const auto* held = std::get_if<std::shared_ptr<const detail::Object>>(&data_);
     return held == nullptr ? nullptr : held->get();
   }
+  /// The same as a T, which it must be.
   template <class T>
   [[nodiscard]] const T& as() const& noexcept {
     return static_cast<const T&>(*object());

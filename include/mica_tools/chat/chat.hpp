@@ -35,6 +35,7 @@ struct ChatShift {
 template <StepModel Model, text::Tokenizer Tokenizer>
 class Chat {
  public:
+  /// messages: those before the first answer, such as a system prompt; the session may have their tokens.
   Chat(Session<Model>& session, const Tokenizer& tokenizer, ChatRenderer renderer,
        std::vector<text::Message> messages = {})
       : session_(session),
@@ -47,6 +48,7 @@ class Chat {
   [[nodiscard]] const std::vector<text::Message>& messages() const noexcept { return messages_; }
   /// Sets the format from the next answer on.
   void set_renderer(ChatRenderer renderer) { renderer_ = std::move(renderer); }
+  /// The session that it was made with.
   [[nodiscard]] const Session<Model>& session() const noexcept { return session_; }
 
   /// Adds a message of the user and answers it. on_part(ChatPart, std::string_view) gets whole UTF-8

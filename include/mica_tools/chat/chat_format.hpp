@@ -42,9 +42,11 @@ struct ChatVariables {
 /// What a template could not do, as an error of mica with the same text; error() has cause, line and detail.
 class ChatTemplateError : public Error {
  public:
+  /// The code follows from the cause: `file` for bad syntax, `unsupported`, `limit`, else `failed`.
   explicit ChatTemplateError(jinja::TemplateError error)
       : Error(code_of(error.cause()), error.what()), error_(std::move(error)) {}
 
+  /// The error of the template engine.
   [[nodiscard]] const jinja::TemplateError& error() const noexcept { return error_; }
 
  private:
@@ -160,7 +162,7 @@ class ChatFormat {
     return style_->render(detail::plain_messages(messages), add_generation_prompt, bos_, eos_);
   }
 
-  /// "template", or the name of the built-in format.
+  /// "template", or the name of the built-in format; and whether it is the former.
   [[nodiscard]] std::string_view name() const noexcept {
     return style_ == nullptr ? "template" : style_->name;
   }

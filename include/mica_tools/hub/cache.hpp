@@ -40,13 +40,14 @@ namespace mica::hub {
 
 /// A snapshot of a repository: those of its files at one commit that are on this machine.
 struct Snapshot {
-  std::string commit;
+  std::string commit;       ///< 40 hexadecimal digits
   std::vector<File> files;  ///< GGUF files, by path
 };
 
 /// Other processes may change the folder at any time, so a result may be outdated as soon as it is returned.
 class Cache {
  public:
+  /// The folder need not exist: it has no repositories then.
   explicit Cache(std::string folder) : folder_(std::move(folder)) {}
 
   /// HF_HUB_CACHE, else `hub` in the folder of Hugging Face's tools. Raises ErrorCode::usage when the
@@ -60,6 +61,7 @@ class Cache {
     return Cache(home + "/hub");
   }
 
+  /// Paths of the folder, of a repository in it, of the bytes of a file, and of its lock; none need exist.
   [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
   [[nodiscard]] std::string repo_folder(std::string_view repo) const {
     return join(folder_, "/", folder_name(repo));

@@ -26,8 +26,8 @@ namespace mica::hub {
 
 /// A chosen variant, and the reason in words.
 struct Choice {
-  std::size_t variant = 0;
-  std::string reason;
+  std::size_t variant = 0;  // its place among the variants
+  std::string reason;       // begins with the name of the quantisation
 };
 
 namespace detail {

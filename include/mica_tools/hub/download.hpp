@@ -42,7 +42,7 @@ struct DownloadOptions {
   std::size_t patience = 6;               ///< failures in a row, of all connections, that end the download
   std::chrono::milliseconds pause{1000};  ///< after the first failure; then it doubles
   std::chrono::milliseconds look{100};    ///< between two calls of Watch::stop
-  remote::Options remote = slow_line();
+  remote::Options remote = slow_line();   ///< token and stop are set by the download
 
   /// A slow line needs minutes for a piece, and a hub may ask for a minute's pause.
   [[nodiscard]] static remote::Options slow_line() {
@@ -58,6 +58,7 @@ struct DownloadOptions {
 /// it.
 class Download {
  public:
+  /// blob: the path that the bytes get. Opens what an earlier run left; raises as PartialFile.
   Download(const remote::Url& from, std::string blob, const File& file, std::size_t connections,
            const DownloadOptions& options)
       : from_(from),

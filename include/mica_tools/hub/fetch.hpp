@@ -16,11 +16,11 @@
 namespace mica::hub {
 
 struct Fetch {
-  Name name;
-  std::string commit;
-  std::vector<File> files;
-  std::string cache;            ///< the folder
-  std::size_t connections = 4;  ///< at the same time
+  Name name;                    // the repository and the revision
+  std::string commit;           // of that revision
+  std::vector<File> files;      // each with its size and sum
+  std::string cache;            // the folder
+  std::size_t connections = 4;  // at the same time
 };
 
 /// Functions that a download calls, on the thread that began it.

@@ -44,9 +44,11 @@ class PartialFile {
     if (!read_notes()) begin();
   }
 
+  /// The path of the bytes, and that of the notes: both beside the blob.
   [[nodiscard]] std::string incomplete_path() const { return join(blob_, incomplete_suffix); }
   [[nodiscard]] std::string pieces_path() const { return join(blob_, pieces_suffix); }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  // of the whole file
+  /// The number of pieces; which of them are noted as written; where each begins, and its bytes.
   [[nodiscard]] std::size_t pieces() const noexcept { return finished_.size(); }
   [[nodiscard]] bool is_finished(std::size_t piece) const { return finished_[piece]; }
   [[nodiscard]] std::uint64_t first_byte(std::size_t piece) const noexcept { return piece * piece_bytes_; }
@@ -74,6 +76,7 @@ class PartialFile {
                ": writing failed: ", io::detail::errno_text(errno));
     finished_[piece] = true;
   }
+  /// Reads bytes of finished pieces. Raises ErrorCode::failed when they cannot be read.
   void read_at(std::uint64_t offset, std::span<std::byte> to) const {
     while (!to.empty()) {
       const ::ssize_t got = ::pread(data_.get(), to.data(), to.size(), static_cast<::off_t>(offset));

@@ -18,7 +18,7 @@ namespace mica::hub {
 /// A model and its repository.
 struct Published {
   std::string_view name;  // in lower case
-  std::string_view repo;
+  std::string_view repo;  // "ORG/REPO"
 };
 
 // clang-format off

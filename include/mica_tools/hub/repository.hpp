@@ -38,6 +38,7 @@ namespace detail {
 
 class Repository {
  public:
+  /// The token is that of the environment, for the endpoint. Raises as remote::hub_endpoint().
   Repository(const Name& name, remote::Options options = {})
       : name_(name), endpoint_(remote::hub_endpoint()), client_(endpoint_, with_token(std::move(options))) {}
 

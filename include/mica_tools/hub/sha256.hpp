@@ -20,10 +20,12 @@ namespace mica::hub {
 
 class Sha256 {
  public:
+  /// Raises ErrorCode::failed where OpenSSL does not have it.
   Sha256() : context_(::EVP_MD_CTX_new()) {
     MICA_CHECK(context_ && ::EVP_DigestInit_ex(context_.get(), ::EVP_sha256(), nullptr) == 1, failed,
                "OpenSSL has no SHA-256 here, so that no download can be checked");
   }
+  /// More bytes, in order.
   void add(std::span<const std::byte> bytes) {
     MICA_CHECK(::EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, failed,
                "OpenSSL's SHA-256 failed");

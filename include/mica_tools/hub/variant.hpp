@@ -26,9 +26,9 @@
 namespace mica::hub {
 
 struct Variant {
-  std::string quant;        ///< in upper case; if the file name has none, the file name
-  std::vector<File> files;  ///< of a sharded model the shards in order
-  std::uint64_t bytes = 0;
+  std::string quant;        // in upper case; if the file name has none, the file name
+  std::vector<File> files;  // of a sharded model the shards in order
+  std::uint64_t bytes = 0;  // of all files
 
   /// The path that opens it.
   [[nodiscard]] const std::string& path() const noexcept { return files.front().path; }
